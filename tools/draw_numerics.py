@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT))
 
 from buda_emu.arithmetic.formats.bits import from_bits, to_bits  # noqa: E402
 from buda_emu.arithmetic.formats.codecs import quantise  # noqa: E402
-from buda_emu.arithmetic.kernels.tensix.products.product import Extent, Product, Source  # noqa: E402
+from buda_emu.arithmetic.kernels.tensix.products.product import Extent, Product, RegisterOperand  # noqa: E402
 from buda_emu.arithmetic.kernels.tensix.products.tile_matmul import matmul_tiles  # noqa: E402 - found through the path above
 from buda_emu.arithmetic.tensix.conversions.pack import decode, pack  # noqa: E402
 from buda_emu.arithmetic.tensix.conversions.unpack import unpack  # noqa: E402
@@ -145,7 +145,7 @@ def matmul_error(inner: int, fidelity: str, dst: str, tf32: bool = False) -> flo
         cut = wide.reshape(OUTER, 32, tiles, 32)
         cut = cut.transpose(2, 0, 3, 1) if transposed else cut.transpose(0, 2, 1, 3)
         index = np.arange(OUTER * tiles, dtype=np.int32)
-        operands.append(Source(np.ascontiguousarray(cut).reshape(1, -1, 1024), index, np.uint32(0)))
+        operands.append(RegisterOperand(np.ascontiguousarray(cut).reshape(1, -1, 1024), index, np.uint32(0)))
     extent = Extent(1, OUTER, tiles, OUTER, 0, tiles, faces)
     setting = kernel_setting(FAMILY[dst], dst, "wormhole_b0")  # pyright: ignore[reportArgumentType]
     matmul_tiles(0, OUTER * OUTER, out, Product(*operands, extent, phase_mask(fidelity), False, setting))

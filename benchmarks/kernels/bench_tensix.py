@@ -28,7 +28,7 @@ from buda_emu.arithmetic.kernels.tensix.elementwise import (
 )
 from buda_emu.arithmetic.kernels.tensix.eltwise_by_singles import add_by_singles, multiply_by_singles
 from buda_emu.arithmetic.kernels.tensix.products.integer import int_matmul_tiles
-from buda_emu.arithmetic.kernels.tensix.products.product import Extent, Product, Source
+from buda_emu.arithmetic.kernels.tensix.products.product import Extent, Product, RegisterOperand
 from buda_emu.arithmetic.kernels.tensix.products.tile_matmul import matmul_by_integers, matmul_tiles
 from buda_emu.arithmetic.tensix.conversions.unpack import unpack, unpacker
 from buda_emu.arithmetic.tensix.elementwise import KEPT
@@ -86,7 +86,7 @@ def products(rng: np.random.Generator, seconds: float) -> None:
     for fidelity, register, mode in PRODUCTS:
         in0, in1 = (words(rng, EDGE * EDGE, register)[None] for _ in range(2))
         setting = kernel_setting("a" if register == "Float16" else "b", mode, "wormhole_b0")
-        operands = Source(in0, index, none), Source(in1, index, none)
+        operands = RegisterOperand(in0, index, none), RegisterOperand(in1, index, none)
         product = Product(*operands, extent, phase_mask(fidelity), False, setting)
         dst[:] = 0  # what another mode left may be anything
         for kernel, beside in ((matmul_tiles, ""), (matmul_by_integers, " by integers")):
@@ -94,7 +94,9 @@ def products(rng: np.random.Generator, seconds: float) -> None:
             print_product(fidelity, register, mode, macs, took, sgemm, beside)
     in0, in1 = (unpack(rng.integers(0, 256, dst.shape).astype(np.uint8), "Int8", "Int8", "wormhole_b0") for _ in "ab")
     setting = kernel_setting("b", "fp32", "wormhole_b0")
-    product = Product(Source(in0, index, none), Source(in1, index, none), extent, 0b1111, False, setting)
+    product = Product(
+        RegisterOperand(in0, index, none), RegisterOperand(in1, index, none), extent, 0b1111, False, setting
+    )
     took = best_of(partial(int_matmul_tiles, 0, EDGE * EDGE, dst, product), seconds)
     print_product("HiFi4", "Int8", "int32", macs, took, sgemm)
 
@@ -132,7 +134,7 @@ def per_datum(rng: np.random.Generator, seconds: float) -> None:
         for dim in "rc":
             line = (KEPT["Float16_b"], setting, False)
             out = np.zeros((1, 1, 1024), np.uint32)
-            source = Source(a[None], index, np.uint32(0), dim == "c")
+            source = RegisterOperand(a[None], index, np.uint32(0), dim == "c")
             calls[f"reduce {dim}, {mode}"] = partial(reduce_max_tiles, 0, 1, out, source, *line)
     for df, register in (("Float32", "Tf32"), ("Float16_b", "Float16_b"), ("Int8", "Int8")):
         bits = {"Float32": 32, "Float16_b": 16, "Int8": 8}[df]

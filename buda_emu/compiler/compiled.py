@@ -69,7 +69,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ModelComparison:
     """Differences between a compiled model and its source. `outputs` are in the model's order, `layers` in the order
     in which they run; a layer is listed if one op gives its value unchanged, and ops that only move values are not
     listed."""
@@ -121,7 +121,7 @@ class Compared(Protocol):
 
 def compare(
     model: Compared, labels: Sequence[str], inputs: Sequence[Array], precision: Precision, run: Run, *, layers: bool
-) -> Comparison:
+) -> ModelComparison:
     """Run the model and its source on the same inputs and return how they differ. `labels` name the outputs; `run`
     returns the outputs of the machine and reports the results of ops to the listener. Raises HostError if the source
     cannot be run, and what a run raises."""
@@ -140,7 +140,7 @@ def compare(
     seen = _LayerComparer({name: layer_places[name] for name in inner}, inner)
     outputs_on_chip = run(seen)
     outputs = [difference(label, want, got) for label, want, got in zip(labels, expected, outputs_on_chip, strict=True)]
-    return Comparison(
+    return ModelComparison(
         model=model.graph.name, tool=origin.tool, precision=precision, outputs=tuple(outputs), layers=tuple(seen.found)
     )
 
@@ -598,7 +598,7 @@ class CompiledModel:
 
     def compare(
         self, inputs: Sequence[Any] | None = None, *, precision: Precision = "ideal", layers: bool = True
-    ) -> "Comparison":
+    ) -> "ModelComparison":
         """Compare the outputs, and with `layers` the values of layers, with those of the model as torch or onnxruntime
         runs it. `inputs`: one set, None takes the example inputs. Print the result for a table. Raises HostError if the
         framework is not installed or refuses the inputs, and what a call raises."""

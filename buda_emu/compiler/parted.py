@@ -163,7 +163,7 @@ def _numpy(data: bytes) -> Run:
     return lambda *arrays: [evaluate_node(node, arrays)]
 
 
-def cut(graph: Graph) -> "Cut":
+def cut(graph: Graph) -> "PartedGraph":
     """Cut the graph into parts and host steps, in the order in which they run. A part holds the nodes with equally many
     host ops on the longest path before them; if an operand of the host is an input of the model itself, no part comes
     before it."""
@@ -171,7 +171,7 @@ def cut(graph: Graph) -> "Cut":
     for node in graph:
         before = max((level[name] for name in node.inputs), default=0)
         level[node.name] = before + (node.op == "host")
-    parted = Cut(Graph(graph.name), {}, [])
+    parted = PartedGraph(Graph(graph.name), {}, [])
     for number in range(max(level.values(), default=0) + 1):
         parted.steps.extend(_host_steps(graph, level, number))
         device_nodes = [
@@ -183,7 +183,7 @@ def cut(graph: Graph) -> "Cut":
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class PartedGraph:
     """A graph cut into parts. `graph`: all parts, each as a program; `parts`: inputs and outputs of each, by name;
     `steps`: programs, as a plan names them, and the host's work."""
 
@@ -225,7 +225,7 @@ def _as_input(node: Node, label: str) -> Node:
     )
 
 
-def _add_part(graph: Graph, nodes: Sequence[Node], parted: Cut) -> DeviceStep:
+def _add_part(graph: Graph, nodes: Sequence[Node], parted: PartedGraph) -> DeviceStep:
     """Add the device's nodes of one level to the cut as a program, and return its step."""
     whole_graph = parted.graph
     program = f"fwd_{len(parted.parts)}"

@@ -20,7 +20,7 @@ from buda_emu.netlist.model import (
     TemporalGraph,
 )
 from buda_emu.netlist.nodes import Mapping as MappingNode
-from buda_emu.netlist.reader import Document, read_document
+from buda_emu.netlist.reader import WrittenNetlist, read_document
 from buda_emu.netlist.reader.context import ReadCache
 from buda_emu.netlist.rules.verify import verifying
 from buda_emu.netlist.sizes import align_up, entry_bytes
@@ -185,12 +185,12 @@ class _Copies:
                 yield self.written[name]
 
 
-def contract(netlist: Netlist) -> Document:
+def contract(netlist: Netlist) -> WrittenNetlist:
     """Return the netlist as its file states it: without copies for several chips, and without the properties that
     loading derives (NETLIST 1.5, 1.7)."""
     queues = _Copies.of((queue.name, queue.written_name) for queue in netlist.queues.values())
     graphs = _Copies.of((graph.name, _written_name(graph)) for graph in netlist.graphs.values())
-    document = Document(netlist.path, netlist.arch_name, netlist.archs)
+    document = WrittenNetlist(netlist.path, netlist.arch_name, netlist.archs)
     document.queue_devices = queues.devices
     document.graph_devices = graphs.devices
     document.queues = _contract_queues(netlist, queues)
@@ -285,7 +285,7 @@ def _contract_execute(
 MAX_COPIES = 200_000  # the largest cluster in circulation has 33 chips
 
 
-def expand(document: Document) -> None:
+def expand(document: WrittenNetlist) -> None:
     """Replace queues and graphs that have a list of chips by one copy for each chip, in place (NETLIST 1.7).
 
     A copy shares the source of its original. Raises UnreadableError for more than `MAX_COPIES` copies.
@@ -312,7 +312,7 @@ def expand(document: Document) -> None:
     }
 
 
-def _check_size(document: Document) -> None:
+def _check_size(document: WrittenNetlist) -> None:
     copies = sum(len(devices) for devices in document.queue_devices.values())
     for name, devices in document.graph_devices.items():
         copies += len(devices) * len(document.graphs[name].ops)
@@ -322,7 +322,7 @@ def _check_size(document: Document) -> None:
         )
 
 
-def _queue_copies(queue: Queue, document: Document, ops: Mapping[str, Op], arch: Arch) -> Iterator[Queue]:
+def _queue_copies(queue: Queue, document: WrittenNetlist, ops: Mapping[str, Op], arch: Arch) -> Iterator[Queue]:
     devices = document.queue_devices.get(queue.name)
     if devices is None:
         yield queue
@@ -346,7 +346,7 @@ def _queue_copies(queue: Queue, document: Document, ops: Mapping[str, Op], arch:
         )
 
 
-def _graph_copies(graph: Graph, document: Document) -> Iterator[Graph]:
+def _graph_copies(graph: Graph, document: WrittenNetlist) -> Iterator[Graph]:
     devices = document.graph_devices.get(graph.name)
     if devices is None:
         yield graph
@@ -370,7 +370,7 @@ def _graph_copies(graph: Graph, document: Document) -> Iterator[Graph]:
 
 
 def _expand_instructions(
-    program: Program, document: Document, instances: Mapping[str, tuple[str, ...]]
+    program: Program, document: WrittenNetlist, instances: Mapping[str, tuple[str, ...]]
 ) -> tuple[Instruction, ...]:
     instructions: list[Instruction] = []
     for instruction in program.instructions:
@@ -387,7 +387,7 @@ def _expand_instructions(
 
 
 def _expand_execute(
-    execute: Execute, document: Document, instances: Mapping[str, tuple[str, ...]]
+    execute: Execute, document: WrittenNetlist, instances: Mapping[str, tuple[str, ...]]
 ) -> Iterator[Execute]:
     devices = document.graph_devices.get(execute.graph)
     if devices is None:
@@ -554,7 +554,7 @@ def check_in_steps(
     return netlist, findings
 
 
-def build(document: Document) -> Netlist:
+def build(document: WrittenNetlist) -> Netlist:
     """Expand a document and derive its properties, in place so that nothing is held in memory twice
     (docs/netlists/check.md, bounds). Raises UnreadableError when the expansion has more than `MAX_COPIES` copies."""
     expand(document)

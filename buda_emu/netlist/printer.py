@@ -34,7 +34,7 @@ from buda_emu.spec.blocking import FULL_TILE, Blocking
 from buda_emu.support.records import dataclass
 
 if TYPE_CHECKING:
-    from buda_emu.netlist.reader import Document
+    from buda_emu.netlist.reader import WrittenNetlist
 
 _FIRST: Final = (
     "identity", "num_sparse_tiles", "num_index_tiles", "sparse_tile_ptr_bits", "sparse_ublock_idx_bits",
@@ -65,7 +65,7 @@ def netlist_text(netlist: Netlist, notes: Notes | None = None) -> str:
     return document_text(contract(netlist), notes)
 
 
-def document_text(document: "Document", notes: Notes | None = None) -> str:
+def document_text(document: "WrittenNetlist", notes: Notes | None = None) -> str:
     """Return the text of a document before copies for several chips are made (NETLIST 1.7)."""
     return "\n".join(_document(document, notes)) + "\n"
 
@@ -81,7 +81,7 @@ def _rams_with_two_views(queues: Mapping[str, Queue]) -> set[str]:
     return {name for name, queue in queues.items() if queue.alias or name in aliased}
 
 
-def _document(document: "Document", notes: Notes | None) -> Iterator[str]:
+def _document(document: "WrittenNetlist", notes: Notes | None) -> Iterator[str]:
     gap: list[str] = []
     if notes is not None:
         gap = [""]
@@ -108,7 +108,7 @@ def _document(document: "Document", notes: Notes | None) -> Iterator[str]:
         yield from (*gap, f"{word(name)}:", *block(node, 2))
 
 
-def _queues(document: "Document", headings: Mapping[str, str]) -> Iterator[str]:
+def _queues(document: "WrittenNetlist", headings: Mapping[str, str]) -> Iterator[str]:
     before = ""
     for queue in document.queues.values():
         heading = headings.get(queue.name, "")

@@ -61,7 +61,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ItemChange:
     """An item of a file, before and now; one of the two is None for an item that is new or gone."""
 
     file: str
@@ -76,15 +76,15 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class BaselineComparison:
     """Files compared with a baseline."""
 
     section: Section
-    new: tuple[Change, ...] = ()
-    worse: tuple[Change, ...] = ()
-    mended: tuple[Change, ...] = ()  # gone, or better
-    known: tuple[Change, ...] = ()
-    unlisted: tuple[Change, ...] = ()  # figures that the baseline does not have
+    new: tuple[ItemChange, ...] = ()
+    worse: tuple[ItemChange, ...] = ()
+    mended: tuple[ItemChange, ...] = ()  # gone, or better
+    known: tuple[ItemChange, ...] = ()
+    unlisted: tuple[ItemChange, ...] = ()  # figures that the baseline does not have
 
     @property
     def holds(self) -> bool:
@@ -112,7 +112,7 @@ class Comparison:
         worse = f", {len(self.worse)} worse" if self.worse else ""
         yield f"{len(self.mended)} mended, {len(self.new)} new{worse}"
 
-    def _levels(self, change: Change) -> str:
+    def _levels(self, change: ItemChange) -> str:
         before = change.before.level if change.before is not None else None
         current = change.now.level if change.now is not None else None
         if before is None or current is None:
@@ -122,7 +122,7 @@ class Comparison:
     def as_json(self) -> dict[str, Any]:
         """Return the comparison as plain data for the JSON of the verbs."""
 
-        def plain(changes: Sequence[Change]) -> list[dict[str, Any]]:
+        def plain(changes: Sequence[ItemChange]) -> list[dict[str, Any]]:
             return [
                 {
                     "file": change.file,
@@ -145,11 +145,11 @@ class Comparison:
 
 @dataclass(slots=True)
 class _Sorted:
-    new: list[Change] = field(default_factory=list[Change])
-    worse: list[Change] = field(default_factory=list[Change])
-    mended: list[Change] = field(default_factory=list[Change])
-    known: list[Change] = field(default_factory=list[Change])
-    unlisted: list[Change] = field(default_factory=list[Change])
+    new: list[ItemChange] = field(default_factory=list[ItemChange])
+    worse: list[ItemChange] = field(default_factory=list[ItemChange])
+    mended: list[ItemChange] = field(default_factory=list[ItemChange])
+    known: list[ItemChange] = field(default_factory=list[ItemChange])
+    unlisted: list[ItemChange] = field(default_factory=list[ItemChange])
 
 
 def compare(
@@ -157,7 +157,7 @@ def compare(
     known: Mapping[str, Sequence[Known]],
     present: Mapping[str, Sequence[Item]],
     measure: Measure | None = None,
-) -> Comparison:
+) -> BaselineComparison:
     """Compare the items of each file with those that are known of it. Files that were not examined do not count.
 
     `measure` replaces the section's own.
@@ -166,10 +166,10 @@ def compare(
     for file, items in present.items():
         unmatched = {entry.what: entry for entry in known.get(file, ())}
         for entry in {entry.what: entry for entry in items}.values():
-            change = Change(file, unmatched.pop(entry.what, None), entry)
+            change = ItemChange(file, unmatched.pop(entry.what, None), entry)
             _list_for(result, change, measure or MEASURES[section]).append(change)
-        result.mended += [Change(file, entry, None) for entry in unmatched.values()]
-    return Comparison(
+        result.mended += [ItemChange(file, entry, None) for entry in unmatched.values()]
+    return BaselineComparison(
         section=section,
         new=tuple(result.new),
         worse=tuple(result.worse),
@@ -179,7 +179,7 @@ def compare(
     )
 
 
-def _list_for(result: _Sorted, change: Change, measure: Measure) -> list[Change]:
+def _list_for(result: _Sorted, change: ItemChange, measure: Measure) -> list[ItemChange]:
     """Return the list of the result to which a change belongs."""
     before = change.before
     present = change.now
@@ -210,7 +210,7 @@ class Baseline:
     update: bool = False
     measure: Measure | None = None
 
-    def against(self, present: Mapping[str, Sequence[Item]]) -> Comparison:
+    def against(self, present: Mapping[str, Sequence[Item]]) -> BaselineComparison:
         """Compare the items of files with the baseline; with `update`, write them to it, too. Raises OSError."""
         baseline_names = {name: self._name(name) for name in present}
         known = {name: self._known().get(baseline_name, []) for name, baseline_name in baseline_names.items()}

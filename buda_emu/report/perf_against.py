@@ -14,7 +14,7 @@ _GONE: Final = "not any more"
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FigureChange:
     """A figure of a unit that works for each input, in cycles; None where it does not exist."""
 
     kind: str  # "op", "memory", "link", "transfer"
@@ -37,7 +37,7 @@ class EpochChange:
     graphs: str
     before: float | None
     after: float | None
-    units: tuple[Change, ...]
+    units: tuple[FigureChange, ...]
     reason: str
 
     @property
@@ -54,7 +54,7 @@ class EpochChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class RunComparison:
     """Two runs compared. `programs` holds the cycles before and after of each program that both have."""
 
     before: str
@@ -75,7 +75,7 @@ class Comparison:
         return max([*lost, 0.0])
 
 
-def against(before: Mapping[str, Any], after: Mapping[str, Any]) -> Comparison:
+def against(before: Mapping[str, Any], after: Mapping[str, Any]) -> RunComparison:
     """Compare two results of `perf_json`. Raises HostError for one that lacks a key."""
     try:
         old = _epochs(before)
@@ -83,7 +83,7 @@ def against(before: Mapping[str, Any], after: Mapping[str, Any]) -> Comparison:
         keys = [*new, *(key for key in old if key not in new)]
         old_cycles = before["program_cycles"]
         new_cycles = after["program_cycles"]
-        return Comparison(
+        return RunComparison(
             before=before["netlist"],
             after=after["netlist"],
             conditions=tuple(_conditions(before, after)),
@@ -124,7 +124,7 @@ def _pace(epoch: Mapping[str, Any]) -> float:
 
 def _epoch_change(key: tuple[str, str], old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> EpochChange:
     before, after = (None if epoch is None else _pace(epoch) for epoch in (old, new))
-    units: tuple[Change, ...] = ()
+    units: tuple[FigureChange, ...] = ()
     if old is not None and new is not None:
         units = tuple(sorted(_changes(_units(old), _units(new)), key=lambda item: -abs(item.difference)))
     return EpochChange(*key, before, after, units, _reason(old, new, units))
@@ -140,15 +140,15 @@ def _units(epoch: Mapping[str, Any]) -> dict[tuple[str, str], float]:
     return found
 
 
-def _changes(old: Mapping[tuple[str, str], float], new: Mapping[tuple[str, str], float]) -> Iterator[Change]:
+def _changes(old: Mapping[tuple[str, str], float], new: Mapping[tuple[str, str], float]) -> Iterator[FigureChange]:
     for kind, name in dict.fromkeys([*new, *old]):
         before = old.get((kind, name))
         after = new.get((kind, name))
         if before is None or after is None or abs(after - before) > _SAME * max(abs(before), abs(after)):
-            yield Change(kind, name, before, after)
+            yield FigureChange(kind, name, before, after)
 
 
-def _reason(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None, units: Sequence[Change]) -> str:
+def _reason(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None, units: Sequence[FigureChange]) -> str:
     """Why the pace of an epoch is another: what held it back before and after, or the unit that changed most."""
     if old is None or new is None:
         return _ADDED if old is None else _GONE
@@ -178,7 +178,7 @@ def _called_unit(kind: str, name: str) -> str:
     return words.get(kind, name or kind)
 
 
-def against_lines(comparison: Comparison) -> Iterator[str]:
+def against_lines(comparison: RunComparison) -> Iterator[str]:
     """Tables for a terminal: programs, epochs that changed, and of each the units that changed most."""
     yield f"before: {comparison.before}"
     yield f"after:  {comparison.after}"

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from buda_emu.foreign import vpux
-from buda_emu.foreign.vpux.model import Document
+from buda_emu.foreign.vpux.model import VpuxFile
 
 MEMREF = "memref<1x16x4x8xf16"
 CMX = f"{MEMREF}, [@CMX_NN, 0]>"
@@ -98,6 +98,6 @@ def rules(text: str, arch: str = "37XX") -> list[str]:
     return [item.rule for item in vpux.read(text).check(arch)]
 
 
-def document(text: str = NETWORK) -> Document:
+def document(text: str = NETWORK) -> VpuxFile:
     """Read."""
     return vpux.read(text)

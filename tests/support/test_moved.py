@@ -56,3 +56,12 @@ def test_present_names_are_left_alone():
     assert present_name("buda_emu.spec.formats") is None
     assert present_name("buda_emu.testing.generator") is None
     assert present_name("numpy.testing") is None
+
+
+def test_the_old_name_of_the_class_that_ops_take_works_with_a_warning():
+    from buda_emu.emulator.ops import base
+
+    with pytest.warns(DeprecationWarning, match="now PlannedOp"):
+        assert base.OpCall is base.PlannedOp
+    with pytest.raises(AttributeError):
+        base.OpCalls  # noqa: B018 - the access is the test

@@ -12,7 +12,7 @@ from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import Exit, HostError
 
 if TYPE_CHECKING:
-    from buda_emu.report.baselines import Baseline, Comparison, Measure, Section
+    from buda_emu.report.baselines import Baseline, BaselineComparison, Measure, Section
     from buda_emu.support.checker import Diagnostic
 
 
@@ -65,7 +65,7 @@ def open_baseline(
     return read_baseline(args.baseline, section, settings, update=args.update_baseline, measure=measure)
 
 
-def settle(held: "Comparison", *, updated: bool, tell: Callable[[str], None] = say) -> int:
+def settle(held: "BaselineComparison", *, updated: bool, tell: Callable[[str], None] = say) -> int:
     """Tell what is new, worse and mended; the exit code."""
     for line in held.lines():
         tell(line)

@@ -7,7 +7,7 @@ from buda_emu.app.documents.kinds import KINDS
 from buda_emu.emulator.op_errors.numerics_result import Numerics
 from buda_emu.report.baselines import schema
 from buda_emu.report.machine_readable.schema import Row, Rows, document
-from buda_emu.report.perf_against import Comparison
+from buda_emu.report.perf_against import RunComparison
 
 
 def _debug() -> Any:
@@ -70,7 +70,7 @@ def _advise() -> Any:
 
 
 def _perf_against() -> Any:
-    return document("Results of buda-emu perf --against --json", Comparison, worst_percent=float)
+    return document("Results of buda-emu perf --against --json", RunComparison, worst_percent=float)
 
 
 def _perf_sweep() -> Any:

@@ -32,7 +32,7 @@ MOST_STEPS: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class UnitStep:
     """`words`: uint32[32, 32], what the unit left in the register file or in L1; `exponents`: of a block format, one
     byte for each 16 neighbours."""
 
@@ -53,14 +53,14 @@ class Step:
 class RecordingUnits(ReferenceUnits):
     """The definition, and what each unit gave. An operand that is unpacked whole is told as it is used."""
 
-    steps: list[Step] = field(default_factory=list[Step])
+    steps: list[UnitStep] = field(default_factory=list[UnitStep])
 
     def _note(self, unit: str, what: str, format: str, image: U32) -> None:
         if len(self.steps) >= MOST_STEPS:
             raise UnsupportedError(f"more than {MOST_STEPS} steps in one tile: they are not all written down")
         tile = image.reshape(-1, 1024)
         if len(tile) == 1:
-            self.steps.append(Step(unit, what, format, tile[0].reshape(32, 32).astype(np.uint32)))
+            self.steps.append(UnitStep(unit, what, format, tile[0].reshape(32, 32).astype(np.uint32)))
 
     def unpack(self, tiles: Bits, register: str, out: U32 | None = None) -> U32:
         words = super().unpack(tiles, register, out)
@@ -157,10 +157,10 @@ class RecordingUnits(ReferenceUnits):
         if len(rows) == 1:
             words = rows.datums[0].reshape(32, 32).astype(np.uint32)
             exponents = None if rows.exponents is None else rows.exponents[0].reshape(32, 2).copy()
-            self.steps.append(Step(unit="packer", what=what, format=bits.df, words=words, exponents=exponents))
+            self.steps.append(UnitStep(unit="packer", what=what, format=bits.df, words=words, exponents=exponents))
 
 
-def steps_of(run: Run, operands: Sequence[Bits], tile: int) -> tuple[list[Step], Bits]:
+def steps_of(run: Run, operands: Sequence[Bits], tile: int) -> tuple[list[UnitStep], Bits]:
     """The steps of tile number `tile` of an op's result, and what is packed in the end: Bits [1].
 
     `operands`: Bits [1, tiles] each, before their TMs. No steps: tiles go from L1 to L1 as they lie. Raises

@@ -14,7 +14,7 @@ from buda_emu.app.debugger.lookup import Lookup
 from buda_emu.app.debugger.machine.backwards import BACK, before_here
 from buda_emu.app.debugger.machine.engine import Engine
 from buda_emu.app.debugger.machine.history import DEFAULT_LIMIT
-from buda_emu.app.debugger.machine.steps import Change, Steps
+from buda_emu.app.debugger.machine.steps import Steps, UserChange
 from buda_emu.app.debugger.machine.stop import START, STORED, Goal, Interrupt, Kind, Position, Stop
 from buda_emu.app.debugger.names import Names
 from buda_emu.app.debugger.tensors import Found, newest
@@ -47,7 +47,7 @@ def filled(
 class Changing(Lookup):
     """What a session changes; going back before a change undoes it."""
 
-    changes: list[Change]
+    changes: list[UserChange]
 
     @property
     def changed(self) -> list[str]:
@@ -154,7 +154,7 @@ class Changing(Lookup):
         return op.name
 
     def _change(self, text: str, make: Callable[[Steps], None]) -> None:
-        change = Change(self.stop.position, text, make)
+        change = UserChange(self.stop.position, text, make)
         self.engine.change(change)
         if self._shadow is not None:
             self._shadow.changed(change.position)
@@ -196,7 +196,7 @@ class Session(Changing):
         self._threads = threads
         self._limit = ready.limit
         self._history_limit = history_limit
-        self.changes: list[Change] = []
+        self.changes: list[UserChange] = []
         self.breakpoints = BreakpointSet(self.names, self._scope)
         self._interrupted = Interrupt()
         self._unfinished: Callable[[], Stop] = lambda: self.stop

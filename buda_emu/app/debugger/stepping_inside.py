@@ -1,6 +1,6 @@
 """Stepping inside the op that is about to run, or has run, at the moment at which a session stands."""
 
-from buda_emu.app.debugger.inside_op import Step, steps_of
+from buda_emu.app.debugger.inside_op import UnitStep, steps_of
 from buda_emu.app.debugger.session import Session
 from buda_emu.app.debugger.tensors import of_queue
 from buda_emu.arithmetic.formats.stored import Bits
@@ -11,7 +11,7 @@ from buda_emu.netlist.model import Queue
 from buda_emu.support.errors import HostError
 
 
-def inside(run: Session, name: str, tile: tuple[int, int, int]) -> tuple[list[Step], bool | None]:
+def inside(run: Session, name: str, tile: tuple[int, int, int]) -> tuple[list[UnitStep], bool | None]:
     """The steps of one tile (t, row, column) of an op's result in the running input, and whether what they pack is what
     the run gave, bit for bit; None where the op has not run yet. Raises HostError, UnsupportedError."""
     op = run.names.op(name)

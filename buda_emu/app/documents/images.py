@@ -11,20 +11,20 @@ from buda_emu.support.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Document(netlists.Document):
+class ImageDocument(netlists.NetlistDocument):
     """An opened image."""
 
     image: DeviceImage
 
     def summary(self) -> dict[str, int | str]:
         """What it is, in figures by name."""
-        return {**netlists.Document.summary(self), "tensors": len(self.image.tensors)}
+        return {**netlists.NetlistDocument.summary(self), "tensors": len(self.image.tensors)}
 
 
-def load(path: str) -> Document:
+def load(path: str) -> ImageDocument:
     """Open one; no tensor is looked at. Raises ImageError, NetlistError, OSError."""
     image = load_image(path, allow_pickle=True)
-    return Document(path, image.netlist, image)
+    return ImageDocument(path, image.netlist, image)
 
 
 def check_file(path: str, options: Options) -> NetlistResult:

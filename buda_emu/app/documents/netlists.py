@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class NetlistDocument:
     """An opened netlist."""
 
     path: str
@@ -40,9 +40,9 @@ class Document:
         return run_picture(perf(self.path).run)
 
 
-def load(path: str) -> Document:
+def load(path: str) -> NetlistDocument:
     """Open one. Raises NetlistError."""
-    return Document(path, netlists.load(path))
+    return NetlistDocument(path, netlists.load(path))
 
 
 def check_file(path: str, options: Options) -> NetlistResult:

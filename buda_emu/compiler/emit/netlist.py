@@ -18,7 +18,7 @@ from buda_emu.netlist.model import Buffer, FusedOp, Graph, Netlist, Op, Pad, Que
 from buda_emu.netlist.nodes import words
 from buda_emu.netlist.printer import Notes
 from buda_emu.netlist.printer import netlist_text as print_netlist
-from buda_emu.netlist.reader import Document
+from buda_emu.netlist.reader import WrittenNetlist
 from buda_emu.spec.attributes import ATTRIBUTES, Attributes
 from buda_emu.spec.blocking import Blocking
 
@@ -41,10 +41,10 @@ def netlist_text(placement: Placement, title: str) -> str:
     return print_netlist(netlist_of(placement, placement.target.arch.name), Notes(title, roles, sources))
 
 
-def _document(placement: Placement, path: str) -> Document:
+def _document(placement: Placement, path: str) -> WrittenNetlist:
     """Return the document that the reader would make of the text, before copies are made and anything is derived."""
     arch = placement.target.arch.name
-    document = Document(path, arch, (arch,))
+    document = WrittenNetlist(path, arch, (arch,))
     for role in _SECTIONS:
         for queue in placement.queues.values():
             if queue.role == role:

@@ -9,7 +9,7 @@ import numpy as np
 from buda_emu.compiler.graph.graph import Array, Node, Shape
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.lower.layout import TILE, Dim, Extent, Layout, Piece, moves, reshape_layout, standard
-from buda_emu.compiler.lower.lowering import Lowering, Value, lowers
+from buda_emu.compiler.lower.lowering import LoweredValue, Lowering, lowers
 from buda_emu.compiler.lower.relayout import relayout
 from buda_emu.compiler.lower.tiles import Tm, Use
 
@@ -32,7 +32,7 @@ _BINARY: Final = {"add": "add", "subtract": "subtract", "multiply": "multiply", 
 
 
 @lowers(*_SFPU)
-def sfpu(low: Lowering, node: Node) -> Value:
+def sfpu(low: Lowering, node: Node) -> LoweredValue:
     """Lower an op of the vector unit to one netlist op."""
     value = materialise(low, low.values[node.inputs[0]])
     if node.op in _NEEDS_ZEROS and not never_negative(low, node.inputs[0]):
@@ -79,7 +79,7 @@ def _is_above(low: Lowering, name: str) -> bool:
 
 
 @lowers("relu")
-def relu(low: Lowering, node: Node) -> Value:
+def relu(low: Lowering, node: Node) -> LoweredValue:
     """Lower to a nop that clamps as it packs (FRONTEND 3.2)."""
     value = materialise(low, low.values[node.inputs[0]])
     threshold = float(node.attrs.get("threshold", 0.0))
@@ -91,12 +91,12 @@ def relu(low: Lowering, node: Node) -> Value:
 
 
 @lowers("identity")
-def identity(low: Lowering, node: Node) -> Value:
+def identity(low: Lowering, node: Node) -> LoweredValue:
     """Lower to the operand itself."""
     return low.values[node.inputs[0]]
 
 
-def _result(low: Lowering, value: Value, name: str, op: str) -> Value:
+def _result(low: Lowering, value: LoweredValue, name: str, op: str) -> LoweredValue:
     """Return the value that an op computes element by element from another; its padding is 0 if the op maps 0 to 0."""
     stays = op in _ZERO_STAYS
     return replace(
@@ -108,7 +108,7 @@ def _result(low: Lowering, value: Value, name: str, op: str) -> Value:
     )
 
 
-def materialise(low: Lowering, value: Value) -> Value:
+def materialise(low: Lowering, value: LoweredValue) -> LoweredValue:
     """Return the value with every element in its own place: repeats that the layout only describes become rows and
     columns."""
     if not any(piece.axis == "-" for piece in value.layout.pieces):
@@ -117,7 +117,7 @@ def materialise(low: Lowering, value: Value) -> Value:
 
 
 @lowers(*_BINARY)
-def binary(low: Lowering, node: Node) -> Value:
+def binary(low: Lowering, node: Node) -> LoweredValue:
     """Lower to one netlist op on two operands of one layout."""
     arrays = [low.array(name) for name in node.inputs]
     layout = _common(low, node, arrays)
@@ -140,7 +140,7 @@ def binary(low: Lowering, node: Node) -> Value:
     all_or_any = any if node.op == "multiply" else all
     t, r, c = layout.extent
     name = low.op(_BINARY[node.op], uses, (t, r // TILE, c // TILE))
-    return Value(
+    return LoweredValue(
         source=name,
         layout=layout,
         tms=(),
@@ -173,7 +173,7 @@ def _pad_rank(layout: Layout, rank: int) -> Layout:
     return Layout((*missing, *layout.dims), layout.extent)
 
 
-def expand_layout(value: Value, shape: Shape) -> Value:
+def expand_layout(value: LoweredValue, shape: Shape) -> LoweredValue:
     """Return the value with dimensions of size 1 repeated in its layout; no data moves."""
     layout = _pad_rank(value.layout, len(shape))
     dims = tuple(
@@ -182,7 +182,7 @@ def expand_layout(value: Value, shape: Shape) -> Value:
     return replace(value, layout=Layout(dims, layout.extent))
 
 
-def operand(low: Lowering, value: Value, layout: Layout) -> tuple[Use, tuple[bool, bool], tuple[bool, bool]]:
+def operand(low: Lowering, value: LoweredValue, layout: Layout) -> tuple[Use, tuple[bool, bool], tuple[bool, bool]]:
     """Return a value as an operand in a layout, whether the padding of its rows and columns is zero, and whether its
     rows and columns are copies of each other.
 
@@ -229,7 +229,7 @@ def _broadcasts(extent: Extent, axes: Container[str]) -> Iterator[Tm]:
             yield ("broadcast", axis, size // unit)
 
 
-def _beside(low: Lowering, value: Value) -> str:
+def _beside(low: Lowering, value: LoweredValue) -> str:
     """Return the axis along which a maximum left its result in one row or column, "" for other values."""
     op = low.out.ops.get(value.source)
     while op is not None and len(op.uses) == 1 and not op.uses[0].tms and not op.has("reduces"):
@@ -243,7 +243,7 @@ def _beside(low: Lowering, value: Value) -> str:
     return ""
 
 
-def _without_repeats(low: Lowering, value: Value, rest: Layout, real_pieces: list[int]) -> Value:
+def _without_repeats(low: Lowering, value: LoweredValue, rest: Layout, real_pieces: list[int]) -> LoweredValue:
     """Move a value to a layout in which only real pieces count; repeats of whole axes are left out on both sides."""
     pieces = rest.pieces
     shape = tuple(piece.size for piece in pieces)
@@ -258,7 +258,7 @@ def _without_repeats(low: Lowering, value: Value, rest: Layout, real_pieces: lis
     return relayout(low, replace(value, layout=have), want)
 
 
-def copy_rows(low: Lowering, value: Value) -> Value:
+def copy_rows(low: Lowering, value: LoweredValue) -> LoweredValue:
     """Copy the one row of a tile to all of its rows."""
     if value.same_rows:
         return value
@@ -269,7 +269,7 @@ def copy_rows(low: Lowering, value: Value) -> Value:
     return replace(moved, same_rows=True, clean_rows=False)
 
 
-def copy_columns(low: Lowering, value: Value) -> Value:
+def copy_columns(low: Lowering, value: LoweredValue) -> LoweredValue:
     """Copy the one column of a tile to all of its columns."""
     if value.same_columns:
         return value

@@ -9,7 +9,7 @@ from buda_emu.compiler.graph.builder import host_name, safe_name
 from buda_emu.compiler.graph.graph import Array, Node, Output
 from buda_emu.compiler.graph.registry import front_op
 from buda_emu.compiler.lower.layout import TILE, Layout, Piece, dense_layout, padded_size, standard
-from buda_emu.compiler.lower.lowering import Lowering, Value, lowers
+from buda_emu.compiler.lower.lowering import LoweredValue, Lowering, lowers
 from buda_emu.compiler.lower.relayout import relayout
 from buda_emu.compiler.lower.tiles import InputQueue, OutputQueue, State, Store
 from buda_emu.support.errors import UnsupportedError
@@ -22,7 +22,7 @@ EMPTY = 8
 
 
 @lowers("input")
-def input_(low: Lowering, node: Node) -> Value:
+def input_(low: Lowering, node: Node) -> LoweredValue:
     """Lower an input to a queue: the last dimension along columns, the one before along rows, unless another division
     of the same order of elements takes fewer tiles. The elements of windows lie along columns, the places of windows
     along rows."""
@@ -33,13 +33,13 @@ def input_(low: Lowering, node: Node) -> Value:
     return queue_input(low, node, layout)
 
 
-def queue_input(low: Lowering, node: Node, layout: Layout) -> Value:
+def queue_input(low: Lowering, node: Node, layout: Layout) -> LoweredValue:
     """Add the queue of an input with a layout that keeps the order of elements."""
     t, rows, columns = layout.extent
     view = (t, _elements_along(layout, "r"), _elements_along(layout, "c"))
     name = low.name()
     low.out.inputs[name] = InputQueue(name, node.attrs["label"], (t, rows // TILE, columns // TILE), view)
-    return Value(name, layout)
+    return LoweredValue(name, layout)
 
 
 def best_layout(shape: tuple[int, ...]) -> Layout:
@@ -137,7 +137,7 @@ def emit_output(low: Lowering, output: Output, used_names: set[str]) -> None:
     )
 
 
-def _as_slices(value: Value) -> tuple[Value, int]:
+def _as_slices(value: LoweredValue) -> tuple[LoweredValue, int]:
     """Return a value that would put columns side by side as slices along t, which the host puts side by side, so that
     each can leave as soon as it is computed; and the number of slices. Any other value is returned unchanged, as one
     slice."""
@@ -194,7 +194,7 @@ def _in_order(layout: Layout) -> bool:
     return True
 
 
-def constant_value(low: Lowering, node: Node) -> Value:
+def constant_value(low: Lowering, node: Node) -> LoweredValue:
     """Return a constant as a value of the device. Raises UnsupportedError for integers that float32 does not hold."""
     floats = np.asarray(node.value, np.float32)
     if node.value.dtype.kind in "iu":
@@ -207,7 +207,7 @@ def constant_value(low: Lowering, node: Node) -> Value:
     layout = standard(node.shape)
     held = np.zeros(layout.extent, np.float32)
     held.reshape(-1)[layout.place("zrc").ravel()] = floats.ravel()
-    return Value(low.constant(held), layout)
+    return LoweredValue(low.constant(held), layout)
 
 
 WIDEST_ROW = 128 * TILE
@@ -219,15 +219,17 @@ only rows and columns. A state with more slices has all but its first dimension 
 
 
 @lowers("state")
-def state(low: Lowering, node: Node) -> Value:
+def state(low: Lowering, node: Node) -> LoweredValue:
     """Lower a state to its ram's content at the beginning of the program."""
     attrs = node.attrs
     ram = _ram(low, attrs["label"], node.dtype, attrs["initial"], attrs["slots"], attrs["dim"])
     # What an op writes stands in the first element alone.
     number = not node.shape and all(output.state != attrs["label"] for output in low.graph.outputs)
     if not node.shape and not number:
-        return Value(source=ram.queue, layout=ram.layout, tms=(), rows=None, clean_rows=False, clean_columns=False)
-    return Value(
+        return LoweredValue(
+            source=ram.queue, layout=ram.layout, tms=(), rows=None, clean_rows=False, clean_columns=False
+        )
+    return LoweredValue(
         source=ram.queue,
         layout=ram.layout,
         tms=(),

@@ -8,7 +8,7 @@ import numpy as np
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.lower.elementwise import materialise
 from buda_emu.compiler.lower.layout import TILE
-from buda_emu.compiler.lower.lowering import Lowering, Value, lowers
+from buda_emu.compiler.lower.lowering import LoweredValue, Lowering, lowers
 from buda_emu.compiler.lower.schedule import Part, schedule_parts
 from buda_emu.compiler.lower.tiles import Constant, TileAttributes, TileGraph, TileOp, Use, over
 from buda_emu.compiler.target import Precision, Target
@@ -23,7 +23,7 @@ PRODUCT: Final = Precision("", "Int32", "HiFi4")
 
 
 @lowers("to_int8")
-def to_int8(low: Lowering, node: Node) -> Value:
+def to_int8(low: Lowering, node: Node) -> LoweredValue:
     """Lower to a nop to Float32 and a `quantization`. Padding that is zero keeps representing the number 0."""
     value = materialise(low, low.values[node.inputs[0]])
     wide = low.op("nop", [low.use(value, transpose=True)], value.tiles, suffix="float32")
@@ -33,7 +33,7 @@ def to_int8(low: Lowering, node: Node) -> Value:
     number = low.constant(np.full((1, TILE, TILE), factor, np.float32), "scale", "factor")
     name = low.op("quantization", [Use(wide), Use(number, over(value.tiles))], value.tiles, zero_point=_zero(node))
     low.out.ops[name].precision = WHOLE
-    return Value(
+    return LoweredValue(
         source=name,
         layout=value.layout,
         tms=(),
@@ -44,7 +44,7 @@ def to_int8(low: Lowering, node: Node) -> Value:
 
 
 @lowers("from_int8")
-def from_int8(low: Lowering, node: Node) -> Value:
+def from_int8(low: Lowering, node: Node) -> LoweredValue:
     """Lower to a `dequantization`."""
     value = low.values[node.inputs[0]]
     scale = low.array(node.inputs[1])
@@ -54,7 +54,7 @@ def from_int8(low: Lowering, node: Node) -> Value:
         "dequantization", [Use(value.source), Use(number, over(value.tiles))], value.tiles, zero_point=_zero(node)
     )
     low.out.ops[name].precision = BACK
-    return Value(
+    return LoweredValue(
         source=name,
         layout=value.layout,
         tms=(),
@@ -127,7 +127,7 @@ _CLAMP: Final[TileAttributes] = {"relu_en": True, "relu_threshold": 1.0, "relu_m
 class _Steps:
     """The sub-ops on one operand, in the order in which they are added."""
 
-    def __init__(self, low: Lowering, value: Value, adder: Adder) -> None:
+    def __init__(self, low: Lowering, value: LoweredValue, adder: Adder) -> None:
         self.low = low
         self.value = value
         self.adder = adder
@@ -210,7 +210,7 @@ class _Steps:
 
 
 @lowers("floor", "ceil", "round", "truncate")
-def round_to_integers(low: Lowering, node: Node) -> Value:
+def round_to_integers(low: Lowering, node: Node) -> LoweredValue:
     """Lower a rounding to one fused op, with a nop to Float32 in front of it if the chip has that."""
     adder = Adder.of(low.target)
     value = materialise(low, low.values[node.inputs[0]])
@@ -227,7 +227,7 @@ def round_to_integers(low: Lowering, node: Node) -> Value:
         raise InternalError(f"{node.op} does not fit the buffers of a fused op")
     name = low.op("fused_op", schedule[1], value.tiles)
     low.out.ops[name].steps, low.out.ops[name].precision = schedule[0], adder.precision
-    return Value(
+    return LoweredValue(
         source=name,
         layout=value.layout,
         tms=(),

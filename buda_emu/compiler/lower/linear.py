@@ -9,17 +9,17 @@ from buda_emu.compiler.graph.graph import Array, Node
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.lower.elementwise import materialise
 from buda_emu.compiler.lower.layout import Layout, Piece, dense_layout, padded_size
-from buda_emu.compiler.lower.lowering import Lowering, Value, lowers
+from buda_emu.compiler.lower.lowering import LoweredValue, Lowering, lowers
 from buda_emu.compiler.lower.relayout import relayout
 
 
 @lowers("linear")
-def linear(low: Lowering, node: Node) -> Value:
+def linear(low: Lowering, node: Node) -> LoweredValue:
     """Lower a constant matrix along a dimension."""
     return along(low, low.values[node.inputs[0]], node.attrs["dim"], node.attrs["matrix"])
 
 
-def along(low: Lowering, value: Value, dim: int, matrix: Sparse) -> Value:
+def along(low: Lowering, value: LoweredValue, dim: int, matrix: Sparse) -> LoweredValue:
     """Apply a constant matrix along one dimension, on whatever axis it lies."""
     layout = value.layout
     axes = {piece.axis for piece in layout.dims[dim]}
@@ -44,7 +44,7 @@ def _columns(layout: Layout, places: Sequence[int]) -> list[int]:
     return [place for place in places if axes[place] == {"c"}] or [place for place in places if "c" in axes[place]]
 
 
-def _along_columns(low: Lowering, value: Value, dim: int, matrix: Sparse) -> Value:
+def _along_columns(low: Lowering, value: LoweredValue, dim: int, matrix: Sparse) -> LoweredValue:
     """Apply a matrix to the only dimension along the columns."""
     layout = value.layout
     place = Layout((layout.dims[dim],), layout.extent).place("c").ravel()
@@ -60,7 +60,7 @@ def _along_columns(low: Lowering, value: Value, dim: int, matrix: Sparse) -> Val
     return low.times(value, product_matrix, new_layout, suffix="columns")
 
 
-def _along_columns_beside(low: Lowering, value: Value, dim: int, matrix: Sparse) -> Value:
+def _along_columns_beside(low: Lowering, value: LoweredValue, dim: int, matrix: Sparse) -> LoweredValue:
     """Apply a matrix to one of several dimensions along the columns, by a product that acts on all of them."""
     value = materialise(low, value)
     layout = value.layout
@@ -90,7 +90,7 @@ def _along_columns_beside(low: Lowering, value: Value, dim: int, matrix: Sparse)
     )
 
 
-def _along_rows(low: Lowering, value: Value, dim: int, matrix: Sparse) -> Value:
+def _along_rows(low: Lowering, value: LoweredValue, dim: int, matrix: Sparse) -> LoweredValue:
     """Apply a matrix to a dimension along z and rows, as a move of rows. Afterwards the dimension is innermost along
     the rows if it was there, or along z if all of it was. A dimension of size 1 grows along the rows if it is the last
     but one: along z each of its elements would take a tile."""

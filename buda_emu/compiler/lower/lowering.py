@@ -13,7 +13,7 @@ from buda_emu.compiler.graph.builder import host_name
 from buda_emu.compiler.graph.graph import FORWARD, Array, ArrayKey, Graph, Node, OwnMemory
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.lower.layout import TILE, Extent, Layout
-from buda_emu.compiler.lower.picker import Cut, PickTable, has_room, picker_rows
+from buda_emu.compiler.lower.picker import PickTable, WorkDivision, has_room, picker_rows
 from buda_emu.compiler.lower.tiles import Constant, Shape, TileAttributes, TileGraph, TileOp, Tm, Use, after, over
 from buda_emu.compiler.target import Target
 from buda_emu.spec.precision import LARGEST, STAND_IN
@@ -21,7 +21,7 @@ from buda_emu.support.errors import InternalError, UnsupportedError
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class LoweredValue:
     """A value on the device: a tensor by name, the TMs on the way, and the layout of its elements behind them.
 
     `rows`: a pending matrix of tile rows, from those of the tensor to those of `layout`. `clean_rows`, `clean_columns`:
@@ -54,7 +54,7 @@ class Value:
         return not (self.clean_columns or self.same_columns) and self.layout.cuts_groups("c")
 
 
-Lower = Callable[["Lowering", Node], Value]
+Lower = Callable[["Lowering", Node], LoweredValue]
 RULES: dict[str, Lower] = {}
 
 
@@ -77,14 +77,14 @@ class Lowering:
         self.target = target
         self._memory = memory
         self.out = TileGraph()
-        self.values: dict[str, Value] = {}
+        self.values: dict[str, LoweredValue] = {}
         self.node: Node | None = None
         self.program = FORWARD
         self.undefined: set[str] = set()
         """Nodes whose elements may be NaN although no element of an input is."""
         self._known: dict[Any, str] = {}
         self._reserved = {host_name(output.label) for output in graph.outputs}  # queues that the host reads
-        self._real: dict[Any, Value] = {}
+        self._real: dict[Any, LoweredValue] = {}
 
     def begin(self, program: str) -> None:
         """Begin another program, and forget the ops that moved values in the previous one."""
@@ -185,7 +185,7 @@ class Lowering:
         )
         return name
 
-    def use(self, value: Value, *, transpose: bool = False) -> Use:
+    def use(self, value: LoweredValue, *, transpose: bool = False) -> Use:
         """Return a value as an operand; `transpose`: whether the op can transpose it on the way."""
         value = self.real(value)
         self._mark(value)
@@ -194,14 +194,14 @@ class Lowering:
             self._mark(value)
         return Use(value.source, value.tms)
 
-    def _mark(self, value: Value) -> None:
+    def _mark(self, value: LoweredValue) -> None:
         """Store in the op whose result is read whether padding mixes with elements. Only its readers know, because a
         value is described once it is computed."""
         op = self.out.ops.get(value.source)
         if op is not None and not op.mixes_padding:
             op.mixes_padding = value.mixes_padding
 
-    def copy(self, value: Value, suffix: str = "nop") -> Value:
+    def copy(self, value: LoweredValue, suffix: str = "nop") -> LoweredValue:
         """Return the value in a tensor of its own, without TMs."""
         key = ("copy", value.source, value.tms)
         if key not in self._real:
@@ -209,7 +209,7 @@ class Lowering:
             self._real[key] = replace(value, source=name, tms=())
         return replace(value, source=self._real[key].source, tms=())
 
-    def through(self, value: Value, tm: Tm, layout: Layout) -> Value:
+    def through(self, value: LoweredValue, tm: Tm, layout: Layout) -> LoweredValue:
         """Return the value behind one more TM."""
         value = self.real(value)
         if after(tm, value.tiles) != replace(value, layout=layout).tiles:
@@ -217,7 +217,7 @@ class Lowering:
         return replace(value, tms=(*value.tms, tm), layout=layout)
 
     # ------------------------------------------------------------------------------------------------- row moves
-    def move_rows(self, value: Value, matrix: Sparse, layout: Layout) -> Value:
+    def move_rows(self, value: LoweredValue, matrix: Sparse, layout: Layout) -> LoweredValue:
         """Apply a matrix to tile rows, counted through t. It becomes an op when the value is used; matrices in
         sequence are multiplied, unless the product has too many different tiles, as with the taps of a window in a
         scaled image."""
@@ -232,7 +232,7 @@ class Lowering:
                 value = self.real(value)
         return replace(value, rows=matrix, layout=layout, clean_rows=True, same_rows=False)
 
-    def real(self, value: Value) -> Value:
+    def real(self, value: LoweredValue) -> LoweredValue:
         """Return the value with its pending move of rows as an op."""
         if value.rows is None:
             return value
@@ -244,7 +244,7 @@ class Lowering:
             self._real[key] = replace(value, source=self._apply(value, matrix, shape), tms=(), rows=None)
         return replace(self._real[key], layout=value.layout)
 
-    def _apply(self, value: Value, matrix: Sparse, shape: Shape) -> str:
+    def _apply(self, value: LoweredValue, matrix: Sparse, shape: Shape) -> str:
         """Add the op that moves tile rows: a product with one small matrix for each slice, or an identity matmul."""
         have = self.out.shape_of(value.source)
         for tm in value.tms:
@@ -258,7 +258,7 @@ class Lowering:
             return self.op("matmul", [left, source], shape, suffix="move", inner=have[1])
         table = PickTable.of(matrix, shape[0], shape[1])
         grid = picker_rows(self.target, table)
-        picker = table.picker(Cut(grid))
+        picker = table.picker(WorkDivision(grid))
         kind = "picker" if picker.plain else "value"
         tiles = Use(self.constant(picker.tiles, kind, "picker"))
         words = Use(self.constant(picker.words, "words", "encoding"))
@@ -285,8 +285,14 @@ class Lowering:
 
     # ---------------------------------------------------------------------------------------------- column moves
     def times(
-        self, value: Value, matrix: NDArray[np.float32], layout: Layout, *, suffix: str = "columns", **flags: bool
-    ) -> Value:
+        self,
+        value: LoweredValue,
+        matrix: NDArray[np.float32],
+        layout: Layout,
+        *,
+        suffix: str = "columns",
+        **flags: bool,
+    ) -> LoweredValue:
         """Multiply columns by a constant [columns before, columns after], the same for every slice of t."""
         if _zeros_and_ones(matrix):
             kind = "picker"
@@ -298,7 +304,7 @@ class Lowering:
         right = Use(constant_name, over((extent[0], 1, 1)))
         shape = (extent[0], extent[1] // TILE, extent[2] // TILE)
         name = self.op("matmul", [self.use(value), right], shape, suffix=suffix, inner=matrix.shape[0] // TILE)
-        result = Value(
+        result = LoweredValue(
             source=name,
             layout=layout,
             tms=(),
@@ -309,7 +315,7 @@ class Lowering:
         )
         return replace(result, **flags)
 
-    def mask_padding(self, value: Value, *, rows: bool = False, columns: bool = False) -> Value:
+    def mask_padding(self, value: LoweredValue, *, rows: bool = False, columns: bool = False) -> LoweredValue:
         """Return the value with zeros in the padding of rows or columns."""
         layout = value.layout
         rows = rows and not (value.clean_rows or layout.rows_full)
@@ -364,7 +370,7 @@ def _zeros_and_ones(matrix: NDArray[Any]) -> bool:
     return all(bool(((part == 0) | (part == 1)).all()) for part in parts)
 
 
-def swap_rows_and_columns(low: Lowering, value: Value) -> Value:
+def swap_rows_and_columns(low: Lowering, value: LoweredValue) -> LoweredValue:
     """Return the value transposed."""
     value = low.real(value)
     t, rows, columns = value.layout.extent

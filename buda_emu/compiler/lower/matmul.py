@@ -14,7 +14,7 @@ from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.lower.elementwise import expand_layout
 from buda_emu.compiler.lower.layout import TILE, Dim, Layout, Piece, dense_layout, padded_size, reshape_layout
 from buda_emu.compiler.lower.linear import along
-from buda_emu.compiler.lower.lowering import Lowering, Value, lowers, swap_rows_and_columns
+from buda_emu.compiler.lower.lowering import LoweredValue, Lowering, lowers, swap_rows_and_columns
 from buda_emu.compiler.lower.relayout import relayout
 from buda_emu.compiler.lower.tiles import Use, divisors, over
 from buda_emu.compiler.target import Target
@@ -27,7 +27,7 @@ SHARING = 8
 
 
 @lowers("matmul")
-def matmul(low: Lowering, node: Node) -> Value:
+def matmul(low: Lowering, node: Node) -> LoweredValue:
     """Lower a product: by a constant matrix on the columns, by a constant matrix on the rows, or of two values."""
     left, right = (low.array(name) for name in node.inputs)
     if right is not None and prod(right.shape[:-2]) == 1:
@@ -39,7 +39,7 @@ def matmul(low: Lowering, node: Node) -> Value:
     return _general(low, node)
 
 
-def multiply_by_constant(low: Lowering, value: Value, matrix: Array, node: Node) -> Value:
+def multiply_by_constant(low: Lowering, value: LoweredValue, matrix: Array, node: Node) -> LoweredValue:
     """Multiply the last dimension by a constant [before, after]. It goes along the columns, all other dimensions
     stay."""
     dim = len(node.shape) - 1
@@ -73,7 +73,7 @@ def _goes_out(low: Lowering, node: Node) -> bool:
     return alone and by_itself and _goes_out(low, readers[0])
 
 
-def _product_in_slices(low: Lowering, value: Value, matrix: Array, dim: int, out: bool) -> Value:
+def _product_in_slices(low: Lowering, value: LoweredValue, matrix: Array, dim: int, out: bool) -> LoweredValue:
     """Multiply by more columns than the cores have room for: slices of them along t, one after the other, all other
     dimensions along the rows. Readers put the slices side by side (FRONTEND 4.5: streaming in C), except for an output
     (`out`)."""
@@ -96,7 +96,7 @@ def _product_in_slices(low: Lowering, value: Value, matrix: Array, dim: int, out
     )
     dims = list(value.layout.dims)
     dims[dim] = (Piece(width, "c", 1),)
-    return Value(
+    return LoweredValue(
         source=name,
         layout=Layout(tuple(dims), (1, rows, columns)),
         tms=(("hstack", count),),
@@ -123,7 +123,7 @@ def _slices(columns: int, out: bool) -> tuple[int, int]:
     ), columns
 
 
-def columns_of(low: Lowering, value: Value, dims: tuple[int, ...]) -> Value:
+def columns_of(low: Lowering, value: LoweredValue, dims: tuple[int, ...]) -> LoweredValue:
     """Return the value with just these dimensions along the columns, with or without gaps; the others are dense along z
     and rows, where they are."""
     layout = value.layout
@@ -158,7 +158,7 @@ def _stride(layout: Layout, place: int) -> int:
     return 0
 
 
-def _general(low: Lowering, node: Node) -> Value:
+def _general(low: Lowering, node: Node) -> LoweredValue:
     """Lower a product of two values for each slice of t; the second one may be read transposed."""
     shapes = [low.graph[name].shape for name in node.inputs]
     batch = node.shape[:-2]
@@ -172,7 +172,7 @@ def _general(low: Lowering, node: Node) -> Value:
     ]
     uses: list[Use] = []
     clean: list[tuple[bool, bool]] = []
-    values: list[Value | None] = []
+    values: list[LoweredValue | None] = []
     for number, (name, layout) in enumerate(zip(node.inputs, layouts, strict=True)):
         array = low.array(name)
         if array is not None:
@@ -210,7 +210,7 @@ def _general(low: Lowering, node: Node) -> Value:
     _, rows, columns = layout.extent
     name = low.op("matmul", uses, (t, rows // TILE, columns // TILE), inner=padded_size(k) // TILE)
     first, second = values
-    return Value(
+    return LoweredValue(
         source=name,
         layout=layout,
         tms=(),
@@ -236,7 +236,7 @@ def _padded_constant(low: Lowering, array: Array, layout: Layout) -> tuple[Use, 
 
 
 @lowers("conv")
-def conv(low: Lowering, node: Node) -> Value:
+def conv(low: Lowering, node: Node) -> LoweredValue:
     """Lower a convolution: pick the elements for each tap, put the taps side by side, multiply by the weights (FRONTEND
     2)."""
     weights = low.array(node.inputs[1])
@@ -259,7 +259,9 @@ def conv(low: Lowering, node: Node) -> Value:
     return _reshape(_depthwise(low, value, flat[:, 0], parts), node.shape)
 
 
-def _side_by_side(low: Lowering, node: Node, value: Value, kernel: tuple[int, ...], shape: tuple[int, ...]) -> Value:
+def _side_by_side(
+    low: Lowering, node: Node, value: LoweredValue, kernel: tuple[int, ...], shape: tuple[int, ...]
+) -> LoweredValue:
     """Return the elements for the taps from a value of that shape, in columns side by side."""
     value, layout = _pick_taps(low, node, value, kernel, shape)
     count = prod(kernel)
@@ -271,7 +273,7 @@ def _side_by_side(low: Lowering, node: Node, value: Value, kernel: tuple[int, ..
     )
 
 
-def _reshape(value: Value, shape: Sequence[int]) -> Value:
+def _reshape(value: LoweredValue, shape: Sequence[int]) -> LoweredValue:
     layout = reshape_layout(value.layout, shape)
     assert layout is not None, "dimensions that are cut in whole pieces"
     return replace(value, layout=layout)
@@ -305,7 +307,7 @@ def _matrix(flat: Array, groups: int, width: int) -> Array:
 
 
 @lowers("windows")
-def windows(low: Lowering, node: Node) -> Value:
+def windows(low: Lowering, node: Node) -> LoweredValue:
     """Lower windows: the taps along z, the output's space along rows, channels along columns."""
     kernel = tuple(node.attrs["kernel"])
     attrs = node.attrs
@@ -331,13 +333,13 @@ def windows(low: Lowering, node: Node) -> Value:
 def _pick_taps(
     low: Lowering,
     node: Node,
-    value: Value,
+    value: LoweredValue,
     kernel: tuple[int, ...],
     shape: tuple[int, ...],
     *,
     clamp: bool = False,
     flipped: bool = False,
-) -> tuple[Value, Layout]:
+) -> tuple[LoweredValue, Layout]:
     """Pick the elements of windows from a value of that shape: [N, taps innermost] along z, the output's space along
     rows, channels along columns. The returned layout has the dimensions of the result [N, C, space...]; the taps are in
     its extent alone."""
@@ -374,7 +376,7 @@ def _conv_out(layout: Layout, cout: int) -> Layout:
     return Layout(tuple(dims), (*layout.extent[:2], padded_size(cout)))
 
 
-def _depthwise(low: Lowering, value: Value, flat: Array, parts: int) -> Value:
+def _depthwise(low: Lowering, value: LoweredValue, flat: Array, parts: int) -> LoweredValue:
     """Convolve each channel by itself, with weights on the diagonals of tiles (FRONTEND 2, OPS 6.3). `flat`: kernels
     [channels, taps]; `parts` slices of channels lie behind each other along t."""
     channels, count = flat.shape
@@ -390,11 +392,11 @@ def _depthwise(low: Lowering, value: Value, flat: Array, parts: int) -> Value:
     name = low.op(
         "depthwise", [low.use(value), weights], (t, height // TILE, width // TILE), suffix="conv", inner=count
     )
-    return Value(source=name, layout=out, tms=(), rows=None, clean_rows=value.clean_rows, clean_columns=True)
+    return LoweredValue(source=name, layout=out, tms=(), rows=None, clean_rows=value.clean_rows, clean_columns=True)
 
 
 @lowers("max_pool")
-def max_pool(low: Lowering, node: Node) -> Value:
+def max_pool(low: Lowering, node: Node) -> LoweredValue:
     """Lower a maximum of windows: the largest over the taps along z. Taps outside the image read an inner element
     again."""
     kernel = tuple(node.attrs["kernel"])

@@ -14,14 +14,14 @@ from buda_emu.compiler.lower.elementwise import constant_use, expand_layout, mat
 from buda_emu.compiler.lower.inputs import constant_value, index_queue
 from buda_emu.compiler.lower.layout import TILE, Layout, Piece, dense_layout, padded_size, reshape_layout, standard
 from buda_emu.compiler.lower.linear import along
-from buda_emu.compiler.lower.lowering import Lowering, Value, lowers
+from buda_emu.compiler.lower.lowering import LoweredValue, Lowering, lowers
 from buda_emu.compiler.lower.relayout import relayout
 from buda_emu.compiler.lower.tiles import Tm, Use
 from buda_emu.spec.precision import BELOW
 
 
 @lowers("reshape")
-def reshape(low: Lowering, node: Node) -> Value:
+def reshape(low: Lowering, node: Node) -> LoweredValue:
     """Lower to a change of the layout if pieces can be cut; otherwise move the value to rows without gaps first."""
     value = low.values[node.inputs[0]]
     new_layout = reshape_layout(value.layout, node.shape)
@@ -38,7 +38,7 @@ def reshape(low: Lowering, node: Node) -> Value:
 
 
 @lowers("transpose")
-def transpose(low: Lowering, node: Node) -> Value:
+def transpose(low: Lowering, node: Node) -> LoweredValue:
     """Lower to a change of the layout."""
     value = low.values[node.inputs[0]]
     perm: tuple[int, ...] = node.attrs["perm"]
@@ -47,13 +47,13 @@ def transpose(low: Lowering, node: Node) -> Value:
 
 
 @lowers("expand")
-def expand(low: Lowering, node: Node) -> Value:
+def expand(low: Lowering, node: Node) -> LoweredValue:
     """Lower to repeats in the layout."""
     return expand_layout(low.values[node.inputs[0]], node.shape)
 
 
 @lowers("concat")
-def concat(low: Lowering, node: Node) -> Value:
+def concat(low: Lowering, node: Node) -> LoweredValue:
     """Lower to a sum of the operands, each moved to its place among zeros. The host puts constants in their places."""
     dim: int = node.attrs["dim"]
     sizes = [low.graph[name].shape[dim] for name in node.inputs]
@@ -64,7 +64,7 @@ def concat(low: Lowering, node: Node) -> Value:
     values = {number: materialise(low, low.values[node.inputs[number]]) for number in computed}
     largest = max(computed, key=lambda number: prod(values[number].layout.shape))  # which tells where all of it stands
     order = _order(values[largest].layout, len(node.shape))
-    total: Value | None = None
+    total: LoweredValue | None = None
     for number in sorted(computed, key=lambda number: (number != largest, number)):
         value = relayout(low, values[number], dense_layout(values[number].layout.shape, *order))
         matrix = Sparse.of(
@@ -103,7 +103,7 @@ def _join_constants(low: Lowering, node: Node, starts: list[int]) -> Node:
     )
 
 
-def _sum(low: Lowering, value: Value, use: Use, flags: tuple[bool, bool]) -> Value:
+def _sum(low: Lowering, value: LoweredValue, use: Use, flags: tuple[bool, bool]) -> LoweredValue:
     """Add an operand of the same layout; `flags`: whether its rows and columns are clean."""
     t, r, c = value.layout.extent
     name = low.op("add", [low.use(value), use], (t, r // TILE, c // TILE))
@@ -134,7 +134,7 @@ def _plain(rank: int) -> tuple[list[int], list[int], list[int]]:
 
 
 @lowers("embedding")
-def embedding(low: Lowering, node: Node) -> Value:
+def embedding(low: Lowering, node: Node) -> LoweredValue:
     """Lower to rows of a table, picked by indices that the host pushes (OPS 6.9)."""
     table = low.array(node.inputs[0])
     assert table is not None
@@ -153,7 +153,7 @@ def embedding(low: Lowering, node: Node) -> Value:
     layout = standard((count, table.shape[1]))
     new_layout = reshape_layout(layout, node.shape)
     assert new_layout is not None
-    return Value(
+    return LoweredValue(
         source=name, layout=new_layout, tms=(), rows=None, clean_rows=True, clean_columns=True
     )  # the host pads the indices with ones, which read zeros
 
@@ -172,7 +172,7 @@ def _table(low: Lowering, table_elements: Any, rows: int) -> str:
 
 
 @lowers("reduce_max")
-def reduce_max(low: Lowering, node: Node) -> Value:
+def reduce_max(low: Lowering, node: Node) -> LoweredValue:
     """Lower a maximum: along z if the dimension is innermost there, or if it shares the columns with a larger rest,
     which so stays; along columns or rows if it is alone there."""
     dim: int = node.attrs["dim"]
@@ -202,7 +202,7 @@ def _axes_of_others(layout: Layout, dim: int) -> set[str]:
     return axes
 
 
-def _largest_of_axis(low: Lowering, value: Value, dim: int, axis: str) -> Value:
+def _largest_of_axis(low: Lowering, value: LoweredValue, dim: int, axis: str) -> LoweredValue:
     """Lower a maximum over a dimension that is alone along the rows or columns."""
     value = low.real(_low_padding(low, value, axis))
     layout = value.layout
@@ -215,7 +215,7 @@ def _largest_of_axis(low: Lowering, value: Value, dim: int, axis: str) -> Value:
         extent = (t, layout.extent[1], TILE)
     else:
         extent = (t, TILE, layout.extent[2])
-    return Value(
+    return LoweredValue(
         source=name,
         layout=Layout(tuple(dims), extent),
         tms=(),
@@ -236,7 +236,7 @@ def _innermost_of_z(layout: Layout, dim: int) -> Layout:
     return dense_layout(layout.shape, [*z, dim], r, c)
 
 
-def _largest_of_z(low: Lowering, value: Value, dim: int, count: int) -> Value:
+def _largest_of_z(low: Lowering, value: LoweredValue, dim: int, count: int) -> LoweredValue:
     """Lower a maximum over the innermost `count` slices of t."""
     t, r, c = value.tiles
     name = low.op("reduce", [low.use(value)], (t // count, r, c), dim="z", type="max", z=count)
@@ -248,7 +248,7 @@ def _largest_of_z(low: Lowering, value: Value, dim: int, count: int) -> Value:
     return replace(value, source=name, tms=(), layout=Layout(tuple(dims), (t // count, *value.layout.extent[1:])))
 
 
-def _low_padding(low: Lowering, value: Value, axis: str) -> Value:
+def _low_padding(low: Lowering, value: LoweredValue, axis: str) -> LoweredValue:
     """Return the value with a number far below all others in the padding of rows or columns (FRONTEND 3.2)."""
     layout = value.layout
     if axis == "c":

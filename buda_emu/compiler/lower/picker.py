@@ -30,7 +30,7 @@ _KEPT = 3
 Index = NDArray[np.int64]
 
 
-class Cut(NamedTuple):
+class WorkDivision(NamedTuple):
     """The division of the work: rows of cores, tile rows of an ublock, tiles of the inner dimension in a strip."""
 
     grid_rows: int
@@ -76,8 +76,8 @@ class PickTable:
     which: Index
     tiles: NDArray[np.float32]
     plain: bool = True
-    _counts: dict[Cut, Counts] = field(default_factory=dict[Cut, Counts])
-    _pickers: dict[Cut, Picker] = field(default_factory=dict[Cut, Picker])
+    _counts: dict[WorkDivision, Counts] = field(default_factory=dict[WorkDivision, Counts])
+    _pickers: dict[WorkDivision, Picker] = field(default_factory=dict[WorkDivision, Picker])
 
     @staticmethod
     def of(matrix: Sparse, t: int, rows: int) -> "PickTable":
@@ -163,13 +163,13 @@ class PickTable:
             plain=self.plain,
         )
 
-    def counts(self, cut: Cut) -> Counts:
+    def counts(self, cut: WorkDivision) -> Counts:
         """Return the work of each row of cores, without encoding the words."""
         if cut not in self._counts:
             self._counts[cut] = self._count(cut)
         return self._counts[cut]
 
-    def _count(self, cut: Cut) -> Counts:
+    def _count(self, cut: WorkDivision) -> Counts:
         """Count strips, ublocks, pairs, tiles and words of each row of cores, and return the largest figures."""
         block = self.rows // cut.grid_rows
         core = self.row // block
@@ -191,19 +191,19 @@ class PickTable:
             word_tiles=int(-(-words.max() // (_TILE_WORDS - 64))),
         )
 
-    def fits(self, cut: Cut) -> bool:
+    def fits(self, cut: WorkDivision) -> bool:
         """Return whether the table's numbers fit the 16 bits of a word."""
         tile_bits, ublock_bits, inner_bits = self._bits(cut)
         room = tile_bits + inner_bits + max(0, (cut.u_rt - 1).bit_length()) <= 16
         return room and ublock_bits + (cut.u_rt * cut.u_kt).bit_length() <= 16
 
-    def _bits(self, cut: Cut) -> tuple[int, int, int]:
+    def _bits(self, cut: WorkDivision) -> tuple[int, int, int]:
         """Return the bits of a tile's number, of an ublock's number, and of a tile's place in a strip (OPS 6.2)."""
         m = self.rows // cut.grid_rows // cut.u_rt
         tile_bits = max(1, (self.counts(cut).tiles - 1).bit_length())
         return tile_bits, max(1, (m - 1).bit_length()), 1 if cut.u_kt <= 2 else (cut.u_kt - 1).bit_length()
 
-    def picker(self, cut: Cut) -> Picker:
+    def picker(self, cut: WorkDivision) -> Picker:
         """Return the operands. Raises UnsupportedError if they do not fit 16-bit words."""
         if cut not in self._pickers:
             while len(self._pickers) >= _KEPT:
@@ -211,7 +211,7 @@ class PickTable:
             self._pickers[cut] = self._encode(cut)
         return self._pickers[cut]
 
-    def _encode(self, cut: Cut) -> Picker:
+    def _encode(self, cut: WorkDivision) -> Picker:
         """Encode the table as tiles and 16-bit words for each row of cores."""
         counts = self.counts(cut)
         if not self.fits(cut):
@@ -245,7 +245,7 @@ class PickTable:
             plain=self.plain,
         )
 
-    def _strips(self, pairs: Index, place: Index, cut: Cut, bits: tuple[int, int]) -> "list[_Strip]":
+    def _strips(self, pairs: Index, place: Index, cut: WorkDivision, bits: tuple[int, int]) -> "list[_Strip]":
         """Return the strips of one row of cores in order; every slice has at least one."""
         tile_bits, inner_bits = bits
         row = self.row[pairs] % (self.rows // cut.grid_rows)
@@ -351,4 +351,4 @@ def _tile_bytes(target: Target, table: PickTable, rows: int) -> int:
         df = target.picker_df
     else:
         df = target.activation_df
-    return table.counts(Cut(rows)).tiles * tile_bytes(df, 32, 32, target.arch.alignment, header=True)
+    return table.counts(WorkDivision(rows)).tiles * tile_bytes(df, 32, 32, target.arch.alignment, header=True)

@@ -19,7 +19,7 @@ from buda_emu.compiler.lower.layout import (
     moves,
     padded_size,
 )
-from buda_emu.compiler.lower.lowering import Lowering, Value, swap_rows_and_columns
+from buda_emu.compiler.lower.lowering import LoweredValue, Lowering, swap_rows_and_columns
 from buda_emu.support.errors import InternalError
 
 _MOST_OF_A_MOVE = 1 << 29
@@ -28,7 +28,7 @@ _SIDE_BY_SIDE = 128
 """Largest number of slices of t with one element in a row that are put side by side."""
 
 
-def relayout(low: Lowering, value: Value, want: Layout, *, loose: bool = False) -> Value:
+def relayout(low: Lowering, value: LoweredValue, want: Layout, *, loose: bool = False) -> LoweredValue:
     """Move the value to another layout of the same dimensions. `loose`: columns may keep their gaps and order, as long
     as just the wanted pieces lie there."""
     parts = moves(value.layout, want)
@@ -71,7 +71,7 @@ def _restore_dims(layout: Layout, parts: Sequence[Move], dims: tuple[tuple[Piece
     return Layout(tuple(new_dims), layout.extent)
 
 
-def _move(low: Lowering, value: Value, parts: list[Move], extent: Extent, loose: bool) -> Value:
+def _move(low: Lowering, value: LoweredValue, parts: list[Move], extent: Extent, loose: bool) -> LoweredValue:
     """Move a value whose layout has one dimension for each part, in order."""
     if not parts:
         return _rows(low, value, parts, extent)
@@ -87,7 +87,7 @@ def _move(low: Lowering, value: Value, parts: list[Move], extent: Extent, loose:
     return _rows(low, value, parts, extent)
 
 
-def _change_columns(low: Lowering, value: Value, parts: list[Move]) -> Value | None:
+def _change_columns(low: Lowering, value: LoweredValue, parts: list[Move]) -> LoweredValue | None:
     """Bring pieces into the columns or out of them, by one step; None if the pieces there are the wanted ones."""
     in_c = [k for k, part in enumerate(parts) if part.have.axis == "c"]
     to_c = [k for k, part in enumerate(parts) if part.want.axis == "c"]
@@ -120,16 +120,16 @@ def _side_by_side(parts: list[Move], in_c: Sequence[int], incoming: Sequence[int
     return not in_c and from_z and few and bool(rows) and all(part.want.axis == "r" for part in rows)
 
 
-def _continue(low: Lowering, value: Value, parts: list[Move], extent: Extent, loose: bool) -> Value:
+def _continue(low: Lowering, value: LoweredValue, parts: list[Move], extent: Extent, loose: bool) -> LoweredValue:
     return _move(low, value, _parts(value, parts), extent, loose)
 
 
-def _parts(value: Value, parts: list[Move]) -> list[Move]:
+def _parts(value: LoweredValue, parts: list[Move]) -> list[Move]:
     """Return the moves that are left."""
     return [Move(dim[0], part.want) for dim, part in zip(value.layout.dims, parts, strict=True)]
 
 
-def _below(low: Lowering, value: Value, parts: list[Move]) -> Value | None:
+def _below(low: Lowering, value: LoweredValue, parts: list[Move]) -> LoweredValue | None:
     """Put slices of t below each other before columns leave for t: all wanted slices, the innermost of t, in order,
     with no padding between their rows. Return None if they do not lie like that."""
     _, height, columns = value.layout.extent
@@ -168,11 +168,11 @@ def _others(parts: list[Move], without: Sequence[int], axes: str) -> list[int]:
     return sorted(others, key=lambda k: ("zr-".index(parts[k].have.axis), -parts[k].have.stride))
 
 
-def _dense(value: Value, parts: list[Move], z: list[int], r: list[int]) -> Extent:
+def _dense(value: LoweredValue, parts: list[Move], z: list[int], r: list[int]) -> Extent:
     return prod(parts[k].size for k in z), padded_size(prod(parts[k].size for k in r)), value.layout.extent[2]
 
 
-def _columns_to_rows(low: Lowering, value: Value, parts: list[Move], incoming: list[int]) -> Value:
+def _columns_to_rows(low: Lowering, value: LoweredValue, parts: list[Move], incoming: list[int]) -> LoweredValue:
     """Move the pieces that are wanted along c to the rows, then swap rows and columns; no piece along c stays there."""
     r = sorted(incoming, key=lambda k: -parts[k].want.stride)
     z = _others(parts, incoming, "zr")
@@ -191,7 +191,7 @@ def _outside(layout: Layout, parts: list[Move], outer: list[int], inner: list[in
     return _runs(parts, by_stride, block) and _inside(parts, inner, block)
 
 
-def _stood_up(low: Lowering, value: Value, parts: list[Move]) -> Value:
+def _stood_up(low: Lowering, value: LoweredValue, parts: list[Move]) -> LoweredValue:
     """Turn all columns into rows, and no row into a column: rows go to z first."""
     z = _others(parts, (), "zr")
     moved = _rows(low, value, _dense_moves(parts, z, []), _dense(value, parts, z, []))
@@ -199,8 +199,8 @@ def _stood_up(low: Lowering, value: Value, parts: list[Move]) -> Value:
 
 
 def _expel_columns(
-    low: Lowering, value: Value, parts: list[Move], expelled: list[int], staying: list[int]
-) -> Value | None:
+    low: Lowering, value: LoweredValue, parts: list[Move], expelled: list[int], staying: list[int]
+) -> LoweredValue | None:
     """Arrange columns in blocks of those that stay, padded to whole tiles, then make a slice of t of each block. Return
     None if a row of cores has no room for so many."""
     staying = sorted(staying, key=lambda k: -parts[k].want.stride)
@@ -238,7 +238,7 @@ def _expel_columns(
     return _in_slices(low, value, expelled, count)
 
 
-def _in_slices(low: Lowering, value: Value, members: Sequence[int], count: int) -> Value:
+def _in_slices(low: Lowering, value: LoweredValue, members: Sequence[int], count: int) -> LoweredValue:
     """Turn blocks of columns into slices of t: the pieces that count the blocks go along z."""
     t, rows, columns = value.layout.extent
     block = columns // count
@@ -276,7 +276,7 @@ def _inside(parts: list[Move], members: list[int], extent: int) -> bool:
     return sum((parts[k].size - 1) * parts[k].have.stride for k in members) < extent
 
 
-def _put_side_by_side(low: Lowering, value: Value, parts: list[Move], incoming: list[int]) -> Value:
+def _put_side_by_side(low: Lowering, value: LoweredValue, parts: list[Move], incoming: list[int]) -> LoweredValue:
     """Move the pieces that are wanted along c to the innermost of z, then put slices of t side by side."""
     inner = sorted(incoming, key=lambda k: -parts[k].want.stride)
     z = [*_others(parts, incoming, "z"), *inner]
@@ -294,7 +294,7 @@ def _put_side_by_side(low: Lowering, value: Value, parts: list[Move], incoming: 
     return low.through(value, ("hstack", count), Layout(tuple(dims), (t // count, rows, columns * count)))
 
 
-def _columns(low: Lowering, value: Value, parts: list[Move], members: list[int], extent: int) -> Value:
+def _columns(low: Lowering, value: LoweredValue, parts: list[Move], members: list[int], extent: int) -> LoweredValue:
     """Move columns to other places by a product with a constant."""
     have = np.zeros(1, np.int64)
     want = np.zeros(1, np.int64)
@@ -316,7 +316,7 @@ def _columns(low: Lowering, value: Value, parts: list[Move], members: list[int],
     return low.times(value, matrix, Layout(tuple(dims), (t, rows, extent)))
 
 
-def _rows(low: Lowering, value: Value, parts: list[Move], extent: Extent) -> Value:
+def _rows(low: Lowering, value: LoweredValue, parts: list[Move], extent: Extent) -> LoweredValue:
     """Move all pieces that are not along c to their places along z and r."""
     t, height, _ = value.layout.extent
     new_t, new_height = extent[:2]
@@ -344,7 +344,7 @@ def _rows(low: Lowering, value: Value, parts: list[Move], extent: Extent) -> Val
     return low.move_rows(value, Sparse.of((new_t * new_height, t * height), want, have), layout)
 
 
-def _slice_or_stack(low: Lowering, value: Value, layout: Layout) -> Value:
+def _slice_or_stack(low: Lowering, value: LoweredValue, layout: Layout) -> LoweredValue:
     """Change only how many rows make a slice; rows keep their number, counted through t."""
     height = value.layout.extent[1]
     new_height = layout.extent[1]

@@ -38,7 +38,7 @@ OFFERS = 2
 """Number of window layouts that the search may choose from."""
 
 
-class Cut(NamedTuple):
+class WindowLayout(NamedTuple):
     """A window layout. `sizes` of the host's windows, `taps` that are left of the kernel, numbers of `places`, and
     `phases`: outputs that each window holds; all by dimension."""
 
@@ -90,7 +90,7 @@ def only_conv(
     return None
 
 
-def cuts(graph: Graph, conv: Node) -> Iterator[Cut]:
+def cuts(graph: Graph, conv: Node) -> Iterator[WindowLayout]:
     """Yield all window layouts that the host can produce for a convolution."""
     kernel = graph[conv.inputs[1]].shape[2:]
     attrs = conv.attrs
@@ -108,7 +108,7 @@ def cuts(graph: Graph, conv: Node) -> Iterator[Cut]:
                 dimension_choices += _cuts_of_dimension(k, stride, out, f)
         choices.append(dimension_choices)
     for combination in product(*choices):
-        yield Cut(*(tuple(choice[n] for choice in combination) for n in range(4)))
+        yield WindowLayout(*(tuple(choice[n] for choice in combination) for n in range(4)))
 
 
 def _cuts_of_dimension(k: int, stride: int, out: int, f: int) -> Iterator[tuple[int, int, int, int]]:
@@ -127,7 +127,7 @@ class Offer(NamedTuple):
     `device` for picker and product on all cores, at least what the picker needs on as many cores as it can use.
     `phases`: outputs of one window."""
 
-    cut: Cut | None
+    cut: WindowLayout | None
     host: float
     device: float
     phases: int
@@ -139,7 +139,7 @@ class Offer(NamedTuple):
         return own_costs != other_costs and all(a <= b for a, b in zip(other_costs, own_costs, strict=True))
 
 
-def offer_cuts(graph: Graph, conv: Node, target: Target) -> list[Cut | None]:
+def offer_cuts(graph: Graph, conv: Node, target: Target) -> list[WindowLayout | None]:
     """Return the layouts that no other one undercuts in all respects, the one with the fewest cycles by itself
     first."""
     offers = sorted((_offer(graph, conv, cut, target) for cut in (None, *cuts(graph, conv))), key=_sum)
@@ -154,7 +154,7 @@ def _sum(offer: Offer) -> float:
     return offer.host + offer.device
 
 
-def _offer(graph: Graph, conv: Node, cut: Cut | None, target: Target) -> Offer:
+def _offer(graph: Graph, conv: Node, cut: WindowLayout | None, target: Target) -> Offer:
     """Estimate the cycles of a layout with the rates of the chip and the cost model of ops."""
     source = graph[conv.inputs[0]].shape
     kernel = graph[conv.inputs[1]].shape[2:]
@@ -184,7 +184,7 @@ def _tiles(size: int) -> int:
 
 
 def with_windows(
-    graph: Graph, nodes: dict[str, Node], source: Node, conv: Node, perm: tuple[int, ...], cut: Cut
+    graph: Graph, nodes: dict[str, Node], source: Node, conv: Node, perm: tuple[int, ...], cut: WindowLayout
 ) -> dict[str, Node]:
     """Return the nodes in order, with the input, its convolution and the weights in their new form."""
     rank = len(cut.sizes)
@@ -259,7 +259,7 @@ def _by_channel(conv: Node, term: Node) -> bool:
     return shape == (1, conv.shape[1], *(1,) * (len(shape) - 2))
 
 
-def _in_phases(graph: Graph, nodes: dict[str, Node], after: list[Node], cut: Cut) -> dict[str, Node]:
+def _in_phases(graph: Graph, nodes: dict[str, Node], after: list[Node], cut: WindowLayout) -> dict[str, Node]:
     """Return the nodes that convolve to all channels of all phases, apply the ops of the chain, and turn phases into
     places again. The result has the name of the last op."""
     conv = after[0]
@@ -298,7 +298,7 @@ def _in_phases(graph: Graph, nodes: dict[str, Node], after: list[Node], cut: Cut
     return nodes
 
 
-def _weights(weights: Array, strides: Sequence[int], cut: Cut) -> Array:
+def _weights(weights: Array, strides: Sequence[int], cut: WindowLayout) -> Array:
     """Return weights [out, C, kernel...] as [phases and out, places in the window and channels, taps...], with zeros
     around the kernel."""
     out, channels = weights.shape[:2]

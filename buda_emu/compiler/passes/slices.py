@@ -121,7 +121,7 @@ _ELSEWHERE = ("transpose", "reshape", "reduce_max")
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class SplitDimension:
     """A dimension of a value, and the sizes of its parts along it."""
 
     dim: int
@@ -132,7 +132,7 @@ class Cut:
 class _Parts:
     """A value in parts: their cut, and the concats that it depends on."""
 
-    cut: Cut
+    cut: SplitDimension
     origins: frozenset[str]
 
 
@@ -169,7 +169,7 @@ class _Plan:
             if node.op == "concat" and node.name not in refused and not origins:
                 dim: int = node.attrs["dim"]
                 sizes = tuple(graph[name].shape[dim] for name in node.inputs)
-                plan.values[node.name] = _Parts(Cut(dim, sizes), frozenset([node.name]))
+                plan.values[node.name] = _Parts(SplitDimension(dim, sizes), frozenset([node.name]))
                 groups.append({node.name})
                 touched[node.name] = [node]
                 continue
@@ -182,7 +182,7 @@ class _Plan:
             groups = _merge_groups(groups, origins)
             for origin in origins:
                 touched[origin].append(node)
-            if isinstance(step, Cut):
+            if isinstance(step, SplitDimension):
                 plan.values[node.name] = _Parts(step, origins)
         plan._refuse_groups(graph, groups, touched)
         return plan
@@ -217,7 +217,7 @@ def _merge_groups(groups: list[set[str]], origins: frozenset[str]) -> list[set[s
     return [group for group in groups if not group & origins] + [set().union(*met)]
 
 
-def _step(graph: Graph, values: dict[str, _Parts], node: Node) -> Cut | str | None:
+def _step(graph: Graph, values: dict[str, _Parts], node: Node) -> SplitDimension | str | None:
     """Return how an op reads operands of which some are in parts: the cut of its result, or "sum" if the result is
     whole; None if the op cannot read parts."""
     cuts = [values[name].cut if name in values else None for name in node.inputs]
@@ -232,7 +232,7 @@ def _step(graph: Graph, values: dict[str, _Parts], node: Node) -> Cut | str | No
     return _step_of_first(node, cuts[0], shapes[0])
 
 
-def _step_of_first(node: Node, cut: Cut, shape: Shape) -> Cut | str | None:
+def _step_of_first(node: Node, cut: SplitDimension, shape: Shape) -> SplitDimension | str | None:
     """Return how an op reads a first operand of this shape in parts, as `_step` does."""
     if node.op == "conv":
         if cut.dim == 1 and node.attrs["groups"] == 1:
@@ -253,11 +253,15 @@ def _step_of_first(node: Node, cut: Cut, shape: Shape) -> Cut | str | None:
     return None
 
 
-def _elementwise(graph: Graph, node: Node, cuts: Sequence[Cut | None], shapes: Sequence[Shape]) -> Cut | None:
+def _elementwise(
+    graph: Graph, node: Node, cuts: Sequence[SplitDimension | None], shapes: Sequence[Shape]
+) -> SplitDimension | None:
     """Return the cut of an element-wise op's result. All operands in parts have the same cut; other operands are
     constants or do not vary along its dimension."""
     rank = len(node.shape)
-    result_cuts = {Cut(cut.dim + rank - len(shape), cut.sizes) for cut, shape in zip(cuts, shapes, strict=True) if cut}
+    result_cuts = {
+        SplitDimension(cut.dim + rank - len(shape), cut.sizes) for cut, shape in zip(cuts, shapes, strict=True) if cut
+    }
     if len(result_cuts) != 1:
         return None
     (cut,) = result_cuts
@@ -270,7 +274,9 @@ def _elementwise(graph: Graph, node: Node, cuts: Sequence[Cut | None], shapes: S
     return None
 
 
-def _product(graph: Graph, node: Node, cuts: Sequence[Cut | None], shapes: Sequence[Shape]) -> Cut | str | None:
+def _product(
+    graph: Graph, node: Node, cuts: Sequence[SplitDimension | None], shapes: Sequence[Shape]
+) -> SplitDimension | str | None:
     """Return the cut of a product into parts of rows or columns, or "sum" if both operands have the same cut of the
     inner dimension, or one has and the other one is a constant."""
     (a, b) = cuts
@@ -285,13 +291,13 @@ def _product(graph: Graph, node: Node, cuts: Sequence[Cut | None], shapes: Seque
     if inner_a and b is None and graph[node.inputs[1]].op == "constant":
         return "sum"
     if a is not None and b is None and a.dim == len(left) - 2:
-        return Cut(rank - 2, a.sizes)
+        return SplitDimension(rank - 2, a.sizes)
     if b is not None and a is None and b.dim == len(right) - 1:
-        return Cut(rank - 1, b.sizes)
+        return SplitDimension(rank - 1, b.sizes)
     return None
 
 
-def _reshape_cut(cut: Cut, before: Shape, after: Shape) -> Cut | None:
+def _reshape_cut(cut: SplitDimension, before: Shape, after: Shape) -> SplitDimension | None:
     """Return the cut after a reshape: in the dimension with as many elements in front of it as before, and of the same
     length."""
     for dim, size in enumerate(after):
@@ -317,7 +323,7 @@ def _moves_less(graph: Graph, plan: _Plan, nodes: Sequence[Node]) -> bool:
     return apart < together
 
 
-def _put_together(graph: Graph, cut: Cut, node: Node) -> tuple[int, int] | None:
+def _put_together(graph: Graph, cut: SplitDimension, node: Node) -> tuple[int, int] | None:
     """Return the tiles that a concat moves: for each part a product with a matrix of ones as wide as all, and their
     sum."""
     if cut.dim != _channels(node) or any(graph[name].op == "constant" for name in node.inputs):

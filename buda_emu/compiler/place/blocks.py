@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
 
-from buda_emu.compiler.lower.picker import Cut, PickTable
+from buda_emu.compiler.lower.picker import PickTable, WorkDivision
 from buda_emu.compiler.lower.schedule import kept_columns
 from buda_emu.compiler.lower.tiles import Constant, SubOp, TileGraph, TileOp, Use, divisors
 from buda_emu.compiler.target import Target
@@ -173,7 +173,7 @@ def step_blocks(op: TileOp, blocks: Blocks, step: SubOp) -> Blocks:
     return replace(blocks, mblock=(blocks.mblock[0], count), ublock=(height, wide), m_k=m_k, u_kt=u_kt)
 
 
-def divided_as(target: Target, op: TileOp, grid: tuple[int, int], cut: Cut) -> Blocks:
+def divided_as(target: Target, op: TileOp, grid: tuple[int, int], cut: WorkDivision) -> Blocks:
     """The division of an identity matmul whose strips and ublocks are cut in one way."""
     t, rows, columns = op.shape
     height = rows // grid[0]
@@ -283,20 +283,20 @@ MOST_INNER = 32
 """Tiles of the inner dimension in one strip."""
 
 
-def cuts_of(op: TileOp, grid_rows: int, dest: int) -> Iterator[Cut]:
+def cuts_of(op: TileOp, grid_rows: int, dest: int) -> Iterator[WorkDivision]:
     """The ways to divide it over so many rows of cores."""
     table: PickTable = op.attrs["table"]
     block = op.shape[1] // grid_rows
-    if table.counts(Cut(grid_rows)).pairs > MOST_PAIRS and grid_rows != op.attrs["rows"]:
+    if table.counts(WorkDivision(grid_rows)).pairs > MOST_PAIRS and grid_rows != op.attrs["rows"]:
         return
     for u_rt in (size for size in divisors(block) if size <= dest):
         for u_kt in (size for size in divisors(op.inner) if size <= MOST_INNER):
-            cut = Cut(grid_rows, u_rt, u_kt)
+            cut = WorkDivision(grid_rows, u_rt, u_kt)
             if table.fits(cut):
                 yield cut
 
 
-def as_cut(op: TileOp, cut: Cut) -> TileOp:
+def as_cut(op: TileOp, cut: WorkDivision) -> TileOp:
     """The op as the search sees it: counts without the encoding itself."""
     found = op.attrs["table"].counts(cut)
     attrs = {
@@ -311,13 +311,13 @@ def as_cut(op: TileOp, cut: Cut) -> TileOp:
 
 def encoded(tiles: TileGraph, op: TileOp, blocks: Blocks) -> TileOp:
     """The op with the tiles and the encoding of its division; new constants are put into the graph."""
-    cut = Cut(blocks.grid[0], blocks.ublock[0], blocks.u_kt)
-    if "table" not in op.attrs or cut == Cut(op.attrs["rows"]):
+    cut = WorkDivision(blocks.grid[0], blocks.ublock[0], blocks.u_kt)
+    if "table" not in op.attrs or cut == WorkDivision(op.attrs["rows"]):
         return op
     return repicked(tiles.constants, op, op.attrs["table"], cut)
 
 
-def repicked(constants: dict[str, Constant], op: TileOp, table: PickTable, cut: Cut) -> TileOp:
+def repicked(constants: dict[str, Constant], op: TileOp, table: PickTable, cut: WorkDivision) -> TileOp:
     """The op with another table, divided in that way: its slices and rows, tiles and encoding; new constants are put
     among the others."""
     picker = table.picker(cut)

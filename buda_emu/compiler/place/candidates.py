@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import prod
 
-from buda_emu.compiler.lower.picker import Cut
+from buda_emu.compiler.lower.picker import WorkDivision
 from buda_emu.compiler.lower.tiles import TileGraph, TileOp, divisors
 from buda_emu.compiler.place.blocks import (
     DOUBLE,
@@ -100,7 +100,7 @@ def quicker(found: list[Choice]) -> list[Choice]:
     return kept
 
 
-def _variants(target: Target, op: TileOp, grid: tuple[int, int]) -> Iterator[tuple[TileOp, Cut | None]]:
+def _variants(target: Target, op: TileOp, grid: tuple[int, int]) -> Iterator[tuple[TileOp, WorkDivision | None]]:
     """The op; an identity matmul in all ways in which its strips and ublocks may be cut."""
     if "table" not in op.attrs:
         yield op, None
@@ -110,7 +110,7 @@ def _variants(target: Target, op: TileOp, grid: tuple[int, int]) -> Iterator[tup
 
 
 def _of_grid(
-    target: Target, tiles: TileGraph, op: TileOp, grid: tuple[int, int], buffers: int, cut: Cut | None = None
+    target: Target, tiles: TileGraph, op: TileOp, grid: tuple[int, int], buffers: int, cut: WorkDivision | None = None
 ) -> Choice | None:
     """With as many constants in L1 as there is room for, the smallest first."""
     must = pickers(op)

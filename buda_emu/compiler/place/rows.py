@@ -6,7 +6,7 @@ from functools import partial
 from itertools import compress
 from operator import not_
 
-from buda_emu.compiler.lower.picker import Cut, PickTable
+from buda_emu.compiler.lower.picker import PickTable, WorkDivision
 from buda_emu.compiler.lower.tiles import (
     Constant,
     Shape,
@@ -162,7 +162,7 @@ def has_room(target: Target, op: TileOp) -> bool:
     room = target.buffer_room
     least = replace(op, attrs={**op.attrs, "num_sparse_tiles": 1, "num_index_tiles": 1})
     for grid in reversed(list(grids(target, replace(op, grid=None)))):
-        if buffer_bytes(target, least, divided_as(target, op, grid, Cut(grid[0]))) > room:
+        if buffer_bytes(target, least, divided_as(target, op, grid, WorkDivision(grid[0]))) > room:
             continue
         for cut in cuts_of(op, grid[0], target.dest_tiles):
             if buffer_bytes(target, as_cut(op, cut), divided_as(target, op, grid, cut)) <= room:
@@ -184,8 +184,8 @@ def resliced(
         rows = _cores(op, slices, limit)
         draft = _draft(op, table, slices, rows)
         other: PickTable = draft.attrs["table"]
-        if other.fits(Cut(rows)) and has_room(target, draft):
-            return repicked(constants, draft, other, Cut(rows)), slices
+        if other.fits(WorkDivision(rows)) and has_room(target, draft):
+            return repicked(constants, draft, other, WorkDivision(rows)), slices
     return None
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from buda_emu.compiler.lower.picker import Cut, PickTable
+from buda_emu.compiler.lower.picker import PickTable, WorkDivision
 from buda_emu.compiler.lower.tiles import RELU, TileGraph, TileOp, Use, over, select_attributes
 from buda_emu.compiler.passes.folding import rounds
 from buda_emu.compiler.place.blocks import repicked, size_of_tile
@@ -95,7 +95,7 @@ def _cut(tiles: TileGraph, op: TileOp, product: TileOp, count: int) -> TileGraph
 
     for number in range(count):
         own = table.part(number * taps, taps, every)
-        made.append(repicked(constants, replace(op, name=f"{pick}.{number}"), own, Cut(op.attrs["rows"])))
+        made.append(repicked(constants, replace(op, name=f"{pick}.{number}"), own, WorkDivision(op.attrs["rows"])))
         name = f"{part}.{number}.weights"
         constants[name] = replace(weights, name=name, values=weights.values[:, number * height : (number + 1) * height])
         more = terms if number == 0 and not added_last else []

@@ -104,18 +104,18 @@ class _Own:
 
 
 @dataclass(frozen=True)
-class Cut:
+class EpochBounds:
     """Where epochs may end: no epoch goes on over an op of `kept`, and none ends before one of `within`."""
 
     kept: frozenset[int] = frozenset()
     within: frozenset[int] = frozenset()
 
-    def also(self, kept: Iterable[int]) -> "Cut":
+    def also(self, kept: Iterable[int]) -> "EpochBounds":
         """With more ends."""
-        return Cut(self.kept.union(kept), self.within)
+        return EpochBounds(self.kept.union(kept), self.within)
 
 
-EVERYWHERE: Final = Cut()
+EVERYWHERE: Final = EpochBounds()
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class SingleInput:
         prices = _Prices.of(table, own)
         return SingleInput(table, own, [[*_epochs_from(table, prices, i, full)] for i in range(len(table.ops))])
 
-    def decisions(self, cut: Cut = EVERYWHERE) -> dict[str, PlacementDecision]:
+    def decisions(self, cut: EpochBounds = EVERYWHERE) -> dict[str, PlacementDecision]:
         """Of all ops, in the epochs that are expected to take the fewest cycles. Raises UnsupportedError for an op that
         has no room."""
         ends, _ = self._fewest_cycles(cut)
@@ -147,8 +147,8 @@ class SingleInput:
         epochs; each of these also with all before the end in the second layer in one epoch, where that is expected to
         take little more. Nothing where there are no layers."""
         best = self._fewest_cycles(EVERYWHERE)[1]
-        chosen: list[Cut] = [EVERYWHERE] * 3
-        together: list[Cut] = [EVERYWHERE] * 3
+        chosen: list[EpochBounds] = [EVERYWHERE] * 3
+        together: list[EpochBounds] = [EVERYWHERE] * 3
         for region in self._layers:
             places = range(1, region.period + 1)
             ends = [range(region.start + place, region.stop, region.period) for place in places]
@@ -164,13 +164,13 @@ class SingleInput:
                 together = [self._together(cut, own, best) for cut, own in zip(together, ranks, strict=True)]
         return [self.decisions(cut) for cut in dict.fromkeys((*chosen, *together)) if cut.kept]
 
-    def _together(self, cut: Cut, ends: Sequence[int], best: float) -> Cut:
+    def _together(self, cut: EpochBounds, ends: Sequence[int], best: float) -> EpochBounds:
         """With more ends, and all before the second of them in one epoch, if that is expected to take little more than
         the best."""
         ops = self.table.ops
         begin = next(number for number, op in enumerate(ops) if op.program == ops[ends[0]].program)
         if len(ends) > 1:
-            whole = Cut(cut.kept.union(ends[1:]), cut.within.union(range(begin + 1, ends[1])))
+            whole = EpochBounds(cut.kept.union(ends[1:]), cut.within.union(range(begin + 1, ends[1])))
             if self._fewest_cycles(whole)[1] <= best * ALIKE:
                 return whole
         return cut.also(ends)
@@ -179,7 +179,7 @@ class SingleInput:
     def _layers(self) -> list[Repeated]:
         return repeated([likeness(self.table.tiles, op, held=True) for op in self.table.ops])
 
-    def _fewest_cycles(self, cut: Cut) -> tuple[list[int], float]:
+    def _fewest_cycles(self, cut: EpochBounds) -> tuple[list[int], float]:
         """The first op of each epoch, then the number of ops; their cycles."""
         count = len(self.epochs)
         best = [np.inf] * (count + 1)

@@ -17,11 +17,11 @@ from buda_emu.arithmetic.tensor.referenced import Referenced
 from buda_emu.emulator.distributed.part import (
     START_SECONDS,
     About,
-    Cut,
     Entrance,
     Link,
     LinkLostError,
     Message,
+    NetlistPartition,
     Security,
     cut,
     dask_contexts,
@@ -83,7 +83,7 @@ class Machines:
         self.netlist = netlist
         self._tell = tell
         self._stack = ExitStack()
-        self.cut: Cut = cut(netlist, workers.count)
+        self.cut: NetlistPartition = cut(netlist, workers.count)
         self._broken = False
         try:
             self._start(workers, precision, threads, memory_limit)

@@ -370,7 +370,7 @@ parts."""
 
 
 @dataclass(frozen=True)
-class Cut:
+class NetlistPartition:
     """A netlist cut into `count` parts; `owners` has the part of each op. Made by `cut`."""
 
     netlist: Netlist
@@ -407,7 +407,7 @@ class Cut:
         return f"{'graph' if len(graphs) == 1 else 'graphs'} {', '.join(graph.name for graph in graphs)}"
 
 
-def cut(netlist: Netlist, count_limit: int) -> Cut:
+def cut(netlist: Netlist, count_limit: int) -> NetlistPartition:
     """Cut a netlist into at most `count_limit` parts of about equal work. Neighbours stay together, so that data flows
     one way."""
     chips = sorted({graph.target_device for graph in netlist.graphs.values()})
@@ -420,7 +420,7 @@ def cut(netlist: Netlist, count_limit: int) -> Cut:
     owners: dict[str, int] = {}
     for unit, place in zip(ops, places, strict=True):
         owners.update((op.name, place) for op in unit)
-    return Cut(netlist, max(places, default=0) + 1, owners)
+    return NetlistPartition(netlist, max(places, default=0) + 1, owners)
 
 
 def balance(weights: Sequence[float], count_limit: int) -> list[int]:
@@ -467,7 +467,7 @@ class About:
     for each part; None: a share of what its machine has. `encrypted`: connections use the worker's configuration of
     Dask."""
 
-    cut: Cut
+    cut: NetlistPartition
     precision: Precision
     threads: int | None
     memory_limit: int | None
@@ -485,7 +485,9 @@ class About:
 class Share:
     """The implementation of `runtime.machine.part.Part` by links to the other parts."""
 
-    def __init__(self, cut: Cut, number: int, links: dict[int, Link], tell: Callable[[Words], None]) -> None:
+    def __init__(
+        self, cut: NetlistPartition, number: int, links: dict[int, Link], tell: Callable[[Words], None]
+    ) -> None:
         self.number = number
         self._cut = cut
         self._links = links

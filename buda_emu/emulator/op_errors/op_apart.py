@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from buda_emu.emulator.op_errors.numerics_result import CAUSES, WORTH_REPAIRING, Cause, NewValue, OpError, Repair
 from buda_emu.emulator.op_errors.op_variants import (
-    Change,
     Ideal,
     Switch,
+    VariantChange,
     WatchingUnits,
     changes,
     compute_op,
@@ -251,7 +251,7 @@ class OpAnalysis:
     def _find_repair(self, error: float, used: set[str]) -> Repair | None:
         """Return one change that halves the error, the cheapest of the good ones. Where none does, apply the best one
         and search on from there."""
-        changes_so_far: list[Change] = []
+        changes_so_far: list[VariantChange] = []
         call = self.call
         current_error = error
         for _ in range(_MOST_CHANGES):
@@ -268,7 +268,7 @@ class OpAnalysis:
         return None
 
     def _combine_changes(
-        self, error: float, tried: Sequence[Change], changes_so_far: Sequence[Change], used: set[str]
+        self, error: float, tried: Sequence[VariantChange], changes_so_far: Sequence[VariantChange], used: set[str]
     ) -> Repair | None:
         """Apply the widest value that each field can have, all at once, then return as few of these changes as suffice;
         the dearest are left out first."""
@@ -283,27 +283,27 @@ class OpAnalysis:
                 chosen = fewer
         return _repair_record(chosen, self._error_after(chosen) or current_error)
 
-    def _widest_changes(self, fields: Sequence[str], used: set[str]) -> list[Change]:
+    def _widest_changes(self, fields: Sequence[str], used: set[str]) -> list[VariantChange]:
         """Change these fields one after the other, each to the last of its changes, which goes furthest."""
-        chosen: list[Change] = []
+        chosen: list[VariantChange] = []
         for name in fields:
             call = chosen[-1].call if chosen else self.call
             candidates = [change for change in changes(call, used) if change.field == name]
             chosen += candidates[-1:]
         return chosen
 
-    def _error_after(self, chosen: Sequence[Change]) -> float | None:
+    def _error_after(self, chosen: Sequence[VariantChange]) -> float | None:
         """Return the error with changes that follow each other, None without changes or where the op does not run."""
         if chosen:
             return self._rms(chosen[-1].call, KernelUnits(self.call.core))
         return None
 
-    def _try_changes(self, call: DeviceCall, used: set[str]) -> list[tuple[Change, float]]:
+    def _try_changes(self, call: DeviceCall, used: set[str]) -> list[tuple[VariantChange, float]]:
         """Return the changes that can be run, each with the error that it leaves."""
         units = KernelUnits(call.core)
         candidates = ((change, self._rms(change.call, units)) for change in changes(call, used))
         return [(change, error) for change, error in candidates if error is not None]
 
 
-def _repair_record(chosen: Sequence[Change], error: float) -> Repair:
+def _repair_record(chosen: Sequence[VariantChange], error: float) -> Repair:
     return Repair(tuple(NewValue(change.field, change.before, change.after) for change in chosen), error)

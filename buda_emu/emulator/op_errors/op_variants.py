@@ -17,7 +17,7 @@ from buda_emu.arithmetic.tensix.lanes import DstMode, VectorMode, load, touched_
 from buda_emu.arithmetic.tensix.products import PHASES
 from buda_emu.arithmetic.tensix.registers import REGISTERS, OpRegisters
 from buda_emu.emulator.op_errors.numerics_result import Cause
-from buda_emu.emulator.ops.base import OpCall, Parallel, Tiles, serial
+from buda_emu.emulator.ops.base import Parallel, PlannedOp, Tiles, serial
 from buda_emu.emulator.ops.fused_plan import fused_plan
 from buda_emu.emulator.ops.on_device import device_op
 from buda_emu.emulator.ops.on_device.base import DeviceCall, DstTiles, pack_tiles, result_shape, run, vector_mode
@@ -64,7 +64,7 @@ class SwitchedOp(DeviceCall):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class VariantChange:
     """A field of the netlist with another value; `call` is the op that has it."""
 
     field: str
@@ -98,7 +98,7 @@ class ExactFunctions(KernelUnits):
     """The kernels of a core, except that functions are those of precision "ideal", rounded once to what Dst holds. `op`
     has the slope as the netlist gives it."""
 
-    op: OpCall
+    op: PlannedOp
 
     def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
         if not _is_exact(bound, mode):
@@ -208,18 +208,18 @@ def largest(call: DeviceCall) -> float:
     return np.inf
 
 
-def changes(call: DeviceCall, used: set[str]) -> Iterator[Change]:
+def changes(call: DeviceCall, used: set[str]) -> Iterator[VariantChange]:
     """Yield changes that a netlist could have, the cheapest first: cycles of one unit, then room on the core, then data
     that is moved."""
     op = call.op
     if "sfpu" in used and op.attributes.approximate_mode:
         exact = replace(op, attributes=replace(op.attributes, approximate_mode=False))
-        yield Change("approximate_mode", "true", "false", replace(call, op=exact))
+        yield VariantChange("approximate_mode", "true", "false", replace(call, op=exact))
     if "fidelity" in used:
         phases = len(PHASES[call.fidelity])
         for name in _FIDELITIES:
             if len(PHASES[name]) > phases:
-                yield Change("math_fidelity", call.fidelity, name, replace(call, fidelity=name))
+                yield VariantChange("math_fidelity", call.fidelity, name, replace(call, fidelity=name))
     if op.has("keeps sums") and not call.gradient:
         for df in _WIDER.get(op.intermed_df, ()):
             yield _change_field(call, "intermed_df", df, intermed_df=df)
@@ -231,12 +231,12 @@ def changes(call: DeviceCall, used: set[str]) -> Iterator[Change]:
     yield from _operand_changes(call)
 
 
-def _change_field(call: DeviceCall, name: str, new_value: str, **fields: Any) -> Change:
+def _change_field(call: DeviceCall, name: str, new_value: str, **fields: Any) -> VariantChange:
     """Return a change of one field of the netlist, which may set several `fields` of the op."""
-    return Change(name, getattr(call.op, name), new_value, replace(call, op=replace(call.op, **fields)))
+    return VariantChange(name, getattr(call.op, name), new_value, replace(call, op=replace(call.op, **fields)))
 
 
-def _operand_changes(call: DeviceCall) -> Iterator[Change]:
+def _operand_changes(call: DeviceCall) -> Iterator[VariantChange]:
     """Yield changes of the operands' formats, each to one wider format where that is wider."""
     formats: dict[str, None] = {}
     for label in call.dfs:
@@ -246,10 +246,10 @@ def _operand_changes(call: DeviceCall) -> Iterator[Change]:
         if labels != list(call.dfs):
             operands = tuple(replace(o, label=label) for o, label in zip(call.op.operands, labels, strict=True))
             before, after = (f"[{', '.join(names)}]" for names in (call.dfs, labels))
-            yield Change("in_df", before, after, replace(call, op=replace(call.op, operands=operands)))
+            yield VariantChange("in_df", before, after, replace(call, op=replace(call.op, operands=operands)))
 
 
-def _vector_part(op: OpCall) -> NDArray[np.bool_] | None:
+def _vector_part(op: PlannedOp) -> NDArray[np.bool_] | None:
     """Return the part of a tile that vector modes compute, None for all of it. The chip leaves the rest as it is, where
     the reference has zeros (3.2); a matmul's gelu keeps the rest in the reference too."""
     if op.has("sub-ops"):
@@ -269,7 +269,7 @@ def _widest(register: str) -> str:
     return register
 
 
-def _in_one_block(op: OpCall) -> Attributes:
+def _in_one_block(op: PlannedOp) -> Attributes:
     """Return the attributes of a dense product without a spill between its blocks. The encoding of a sparse product
     depends on its blocks, so its attributes stay."""
     if op.type != "matmul" or op.attributes.identity:

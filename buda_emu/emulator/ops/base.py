@@ -4,6 +4,7 @@ An op has two faces with the same bits: `reference`, plain numpy on materialised
 `run`, numba kernels that read their operands through tile-index maps. A test holds them equal for every op.
 """
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import field
 from importlib import import_module
@@ -101,7 +102,7 @@ class Operand:
 
 
 @dataclass(frozen=True, slots=True)
-class OpCall(OfOpType):
+class PlannedOp(OfOpType):
     """The static facts of one use of an op, which the plan knows before data flows."""
 
     name: str
@@ -132,22 +133,22 @@ class Implementation(Protocol):
     too: see `buda_emu.emulator.ops.operands`.
     """
 
-    def shape(self, call: OpCall) -> Shape:
+    def shape(self, call: PlannedOp) -> Shape:
         """Return the result's shape (t, R, C) in tiles from the post-TM operand shapes. Raises ProgramError, naming the
         op and the dims, where the reference would abort."""
         ...
 
-    def label(self, call: OpCall) -> str:
+    def label(self, call: PlannedOp) -> str:
         """Return the format label of the result (OPS 3.1), before step 9. By default it is that of operand 0."""
         return call.operands[0].label
 
-    def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
+    def reference(self, call: PlannedOp, inputs: Sequence[Tiles]) -> Tiles:
         """Compute the result by the definition. `inputs`: post-TM tensors float32[w, t, R, C, 32, 32], tile_broadcast
         not yet applied; operands of raw formats hold 32-bit words viewed as float32. Returns float32[w, t, R, C, 32,
         32]."""
         ...
 
-    def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
+    def run(self, call: PlannedOp, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
         """Compute the result by the kernels. `inputs`: source tensors before TMs, float32[w or 1, tiles, 1024]
         C-contiguous (1: the same entry for every w); `out`: float32[w, tiles, 1024], contents undefined on entry.
         Raises ProgramError as `reference` does."""
@@ -156,3 +157,11 @@ class Implementation(Protocol):
 
 OPS: Final = Registry[Implementation]("op")
 implements = OPS.implements
+
+
+def __getattr__(name: str) -> Any:
+    """Return the class that packages of ops import as `OpCall`, its name before 1.0, with a DeprecationWarning."""
+    if name != "OpCall":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    warnings.warn(f"{__name__}.OpCall is now PlannedOp", DeprecationWarning, stacklevel=2)
+    return PlannedOp

@@ -9,7 +9,7 @@ import numpy as np
 
 from buda_emu.arithmetic.kernels.tiles import binary
 from buda_emu.arithmetic.tensor.tilemap import Index
-from buda_emu.emulator.ops.base import Implementation, OpCall, Parallel, Relu, Tiles, implements
+from buda_emu.emulator.ops.base import Implementation, Parallel, PlannedOp, Relu, Tiles, implements
 from buda_emu.emulator.ops.common import (
     arrange_tiles,
     blank,
@@ -61,25 +61,25 @@ _REFERENCES: Final[dict[str, Callable[[Tiles, Tiles], Tiles]]] = {
 class Binary(Implementation):
     """Ops out = f(in0, in1); the in-tile transpose flag turns input 0."""
 
-    def shape(self, call: OpCall) -> Shape:
+    def shape(self, call: PlannedOp) -> Shape:
         """Return the shape of both inputs, which must be equal. Raises ProgramError."""
         require_operands(call, 2)
         return require_same_shape(call)
 
-    def compute(self, call: OpCall, a: Tiles, b: Tiles) -> Tiles:
+    def compute(self, call: PlannedOp, a: Tiles, b: Tiles) -> Tiles:
         """Apply the function to arranged operands float32[w, t, R, C, 32, 32]."""
         return _REFERENCES[call.type](a, b)
 
-    def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
+    def reference(self, call: PlannedOp, inputs: Sequence[Tiles]) -> Tiles:
         with np.errstate(all="ignore"):
             result = self.compute(call, arrange_tiles(call, 0, inputs[0]), arrange_tiles(call, 1, inputs[1]))
         return blank(result, unblanked_dims(call))
 
-    def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
+    def run(self, call: PlannedOp, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
         self.run_relu(call, inputs, None, out, parallel)
 
     def run_relu(
-        self, call: OpCall, inputs: Sequence[Tiles], relu: Relu | None, out: Tiles, parallel: Parallel
+        self, call: PlannedOp, inputs: Sequence[Tiles], relu: Relu | None, out: Tiles, parallel: Parallel
     ) -> bool:
         fixed: _Fixed | None = call.fixed.get("binary")
         if fixed is None or fixed.relu != relu:
@@ -100,7 +100,7 @@ class _Fixed(NamedTuple):
     others: tuple[tuple[int, np.float32], tuple[int, int], tuple[int, np.float32]]
 
 
-def _fixed_arguments(call: OpCall, relu: Relu | None) -> _Fixed:
+def _fixed_arguments(call: PlannedOp, relu: Relu | None) -> _Fixed:
     operation = _KERNEL_CODES[call.type], np.float32(call.attributes.zero_point)
     others = operation, unblanked_dims(call), relu_arguments(relu)
     return _Fixed(relu, operand_map(call, 0), operand_map(call, 1), others)
@@ -111,7 +111,7 @@ class Quantization(Binary):
     """The quantization family: in0 * in1 + zero_point, or (in0 - zero_point) * in1 for dequantization; the product is
     that of `multiply`."""
 
-    def compute(self, call: OpCall, a: Tiles, b: Tiles) -> Tiles:
+    def compute(self, call: PlannedOp, a: Tiles, b: Tiles) -> Tiles:
         """Apply the function to arranged operands float32[w, t, R, C, 32, 32]."""
         zero_point = np.float32(call.attributes.zero_point)
         if call.type == "dequantization":

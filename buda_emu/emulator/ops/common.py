@@ -9,20 +9,20 @@ import numpy as np
 from buda_emu.arithmetic.kernels.tiles import gather
 from buda_emu.arithmetic.kernels.tiles.tile_memory import NO_RELU, RELU_FROM, RELU_WITHIN
 from buda_emu.arithmetic.tensor.tilemap import Index, tile_broadcast
-from buda_emu.emulator.ops.base import OpCall, Relu, Tiles
+from buda_emu.emulator.ops.base import PlannedOp, Relu, Tiles
 from buda_emu.spec.blocking import FULL_TILE, Shape
 from buda_emu.support.errors import ProgramError
 
 TILE_BROADCASTS: Final = {"": gather.AS_IS, "r": gather.FIRST_ROW, "c": gather.FIRST_COLUMN, "rc": gather.FIRST_ELEMENT}
 
 
-def require_operands(call: OpCall, count: int) -> None:
+def require_operands(call: PlannedOp, count: int) -> None:
     """Raise ProgramError unless the op has exactly `count` inputs (OPS 9.8)."""
     if len(call.operands) != count:
         raise ProgramError(f"op {call.name}: {call.type} takes {count} input(s), not {len(call.operands)}")
 
 
-def require_same_shape(call: OpCall) -> Shape:
+def require_same_shape(call: PlannedOp) -> Shape:
     """Return the shape (t, R, C) that all operands have. Raises ProgramError naming the op and the dims where they
     differ."""
     shapes = [operand.map.shape for operand in call.operands]
@@ -32,14 +32,14 @@ def require_same_shape(call: OpCall) -> Shape:
     return shapes[0]
 
 
-def unblanked_dims(call: OpCall) -> tuple[int, int]:
+def unblanked_dims(call: PlannedOp) -> tuple[int, int]:
     """Return rows and columns of a result tile that are not blanked: the least of input 0's and the op's tile dim (OPS
     6)."""
     height, width = call.operands[0].tile_dim
     return min(height, call.blocking.tile_dim[0]), min(width, call.blocking.tile_dim[1])
 
 
-def passes_on(call: OpCall) -> bool:
+def passes_on(call: PlannedOp) -> bool:
     """Return whether the op's result is the tensor that it reads, every tile in its place and unchanged."""
     if call.transpose or not call.has("copies"):
         return False
@@ -56,7 +56,7 @@ def blank(tiles: Tiles, dims: tuple[int, int]) -> Tiles:
         return np.where(inside, tiles, tiles * np.float32(0))
 
 
-def arrangement(call: OpCall, index: int) -> int:
+def arrangement(call: PlannedOp, index: int) -> int:
     """Return the code of the in-tile move of operand `index`: the in-tile transpose flag is for operand 0 (OPS 7.4),
     other moves are tile broadcasts."""
     if call.transpose and index == 0:
@@ -64,7 +64,7 @@ def arrangement(call: OpCall, index: int) -> int:
     return TILE_BROADCASTS[call.operands[index].tile_broadcast]
 
 
-def arrange_tiles(call: OpCall, index: int, tiles: Tiles) -> Tiles:
+def arrange_tiles(call: PlannedOp, index: int, tiles: Tiles) -> Tiles:
     """Move the elements of an operand's tiles, float32[..., 32, 32]; the reference of `arrangement`."""
     if call.transpose and index == 0:
         return np.swapaxes(tiles, -1, -2)
@@ -93,12 +93,12 @@ def relu_arguments(relu: Relu | None) -> tuple[int, np.float32]:
     return RELU_WITHIN if mode == "max" else RELU_FROM, np.float32(threshold)
 
 
-def kernel_operand(call: OpCall, index: int, inputs: Sequence[Tiles]) -> gather.Operand:
+def kernel_operand(call: PlannedOp, index: int, inputs: Sequence[Tiles]) -> gather.Operand:
     """Return operand `index` in the form of the kernels: source, tile map, pad value, arrangement."""
     return inputs[index], *operand_map(call, index)
 
 
-def operand_map(call: OpCall, index: int) -> tuple[Index, np.float32, int]:
+def operand_map(call: PlannedOp, index: int) -> tuple[Index, np.float32, int]:
     """Return the part of `kernel_operand` that does not depend on data: tile map, pad value, arrangement."""
     fixed: tuple[Index, np.float32, int] | None = call.fixed.get(index)
     if fixed is None:

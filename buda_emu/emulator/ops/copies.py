@@ -4,7 +4,7 @@ the device without passing through the units of a core."""
 from collections.abc import Sequence
 
 from buda_emu.arithmetic.kernels.tiles.gather import gather_tiles
-from buda_emu.emulator.ops.base import Implementation, OpCall, Parallel, Tiles, implements
+from buda_emu.emulator.ops.base import Implementation, Parallel, PlannedOp, Tiles, implements
 from buda_emu.emulator.ops.common import arrange_tiles, blank, items, kernel_operand, require_operands, unblanked_dims
 from buda_emu.spec.blocking import Shape
 
@@ -13,14 +13,14 @@ from buda_emu.spec.blocking import Shape
 class Copy(Implementation):
     """A copy of in0, transposed inside its tiles where the flag says so."""
 
-    def shape(self, call: OpCall) -> Shape:
+    def shape(self, call: PlannedOp) -> Shape:
         """Return the shape of the input."""
         require_operands(call, 1)
         return call.operands[0].map.shape
 
-    def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
+    def reference(self, call: PlannedOp, inputs: Sequence[Tiles]) -> Tiles:
         return blank(arrange_tiles(call, 0, inputs[0]), unblanked_dims(call))
 
-    def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
+    def run(self, call: PlannedOp, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
         source, index, pad_value, arrange = kernel_operand(call, 0, inputs)
         parallel(gather_tiles, items(out), out, source, index, pad_value, arrange, unblanked_dims(call))

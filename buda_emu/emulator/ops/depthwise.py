@@ -7,7 +7,7 @@ import numpy as np
 from buda_emu.arithmetic.kernels.products.sparse import mark_finite_tiles
 from buda_emu.arithmetic.kernels.products.tile_product import depthwise_tiles
 from buda_emu.arithmetic.kernels.tiles import gather
-from buda_emu.emulator.ops.base import Implementation, OpCall, Parallel, Tiles, implements
+from buda_emu.emulator.ops.base import Implementation, Parallel, PlannedOp, Tiles, implements
 from buda_emu.emulator.ops.common import blank, items, kernel_operand, require_operands
 from buda_emu.emulator.ops.matmul import add_bias, require_full_shape
 from buda_emu.emulator.ops.matmul_sparse import tile_product
@@ -21,7 +21,7 @@ class Depthwise(Implementation):
     """A depthwise product of in0 (T, R, m_k * C) and in1 (T, m_k, C): out[t][r][c] = sum over k of in0[t][r][c + k * C]
     x in1[t][k][c]."""
 
-    def shape(self, call: OpCall) -> Shape:
+    def shape(self, call: PlannedOp) -> Shape:
         """Return (T, R, C). Raises ProgramError where the dims do not match."""
         attributes = call.attributes
         require_operands(call, 2 + attributes.bias)
@@ -42,7 +42,7 @@ class Depthwise(Implementation):
             require_full_shape(call, 2, shape, "bias")
         return shape
 
-    def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
+    def reference(self, call: PlannedOp, inputs: Sequence[Tiles]) -> Tiles:
         t, _, cols = self.shape(call)
         data, weights, *bias = all_entries(inputs)
         weights = weights[:, :t]
@@ -54,7 +54,7 @@ class Depthwise(Implementation):
             result = add_bias(result, bias[0], first_row=True)
         return blank(result, call.operands[0].tile_dim)
 
-    def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
+    def run(self, call: PlannedOp, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
         _, rows, cols = self.shape(call)
         in0 = kernel_operand(call, 0, inputs)
         in1 = kernel_operand(call, 1, inputs)

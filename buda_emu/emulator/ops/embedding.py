@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.kernels.tiles.pack import embedding_tiles
-from buda_emu.emulator.ops.base import OpCall, Parallel, Tiles, implements
+from buda_emu.emulator.ops.base import Parallel, PlannedOp, Tiles, implements
 from buda_emu.emulator.ops.common import items, kernel_operand, require_operands
 from buda_emu.emulator.ops.operands import after_tms, all_entries, gather_operand
 from buda_emu.spec.blocking import Shape
@@ -23,7 +23,7 @@ class Embedding:
     """A lookup of table rows: in0 is the table, a flat queue, its elements in host row-major order, 1024 to a tile. in1
     holds the indices."""
 
-    def shape(self, call: OpCall) -> Shape:
+    def shape(self, call: PlannedOp) -> Shape:
         """Return (t, grid rows * ceil(num_indices / 32), grid columns * mblock columns * ublock columns)."""
         require_operands(call, 2)
         blocking = call.blocking
@@ -46,11 +46,11 @@ class Embedding:
             raise ProgramError(f"op {call.name}: embedding cannot read indices labelled {label}")
         return blocking.t, grid_rows * -(-num_indices // 32), blocking.cols
 
-    def label(self, call: OpCall) -> str:
+    def label(self, call: PlannedOp) -> str:
         """Return the declared out_df (OPS 3.1)."""
         return call.out_df
 
-    def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
+    def reference(self, call: PlannedOp, inputs: Sequence[Tiles]) -> Tiles:
         table, indices = all_entries(inputs)
         w = table.shape[0]
         (t, rows, cols) = self.shape(call)
@@ -60,13 +60,13 @@ class Embedding:
         tiles = result.reshape(w, 1, rows, 32, cols, 32).swapaxes(3, 4)
         return np.repeat(tiles, t, axis=1)
 
-    def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
+    def run(self, call: PlannedOp, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
         table = gather_operand(kernel_operand(call, 0, inputs), parallel)
         picked = picked_rows(call, after_tms(call, 1, inputs))
         parallel(embedding_tiles, items(out), out, table, picked, call.blocking.cols)
 
 
-def picked_rows(call: OpCall, indices: Tiles) -> NDArray[np.int64]:
+def picked_rows(call: PlannedOp, indices: Tiles) -> NDArray[np.int64]:
     """Return the table row of each element row of one t slice, int64[w, R * 32]; NO_ROW for a row of zeros.
 
     `indices`: post-TM words float32[w, t, R, C, 32, 32]. Raises ProgramError for an index beyond the table."""

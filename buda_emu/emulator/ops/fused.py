@@ -10,9 +10,9 @@ import numpy as np
 from buda_emu.arithmetic.formats import quantise
 from buda_emu.arithmetic.tensor.tilemap import TileMap
 from buda_emu.emulator.ops import sfpu
-from buda_emu.emulator.ops.base import OpCall, Operand, Parallel, Tiles, implements, serial
+from buda_emu.emulator.ops.base import Operand, Parallel, PlannedOp, Tiles, implements, serial
 from buda_emu.emulator.ops.common import relu
-from buda_emu.emulator.ops.fused_plan import OUTPUT, FusedPlan, SameCall, Source, Step, fused_plan
+from buda_emu.emulator.ops.fused_plan import OUTPUT, FusedPlan, OperandOrigin, PlannedSubOp, SameCall, fused_plan
 from buda_emu.emulator.ops.operands import convert, relu_in_place, run_relu
 from buda_emu.netlist.model import Tm
 from buda_emu.spec.blocking import Shape
@@ -30,7 +30,7 @@ def is_tile_wise(plan: FusedPlan) -> bool:
     return all(step.shape == plan.shape and _is_tile_wise(step) for step in plan.steps)
 
 
-def fused_parts(call: OpCall, tiles: int) -> tuple[Part, ...]:
+def fused_parts(call: PlannedOp, tiles: int) -> tuple[Part, ...]:
     """Cut a tile-wise fused op into parts of at most `tiles` tiles of an entry; () if the op is not tile-wise."""
     return _parts(SameCall(call), tiles)
 
@@ -46,7 +46,7 @@ def _parts(key: SameCall, tiles: int) -> tuple[Part, ...]:
     return tuple(Part(cut, _plan_of_part(plan, cut)) for cut in cuts)
 
 
-def _is_tile_wise(step: Step) -> bool:
+def _is_tile_wise(step: PlannedSubOp) -> bool:
     operands = zip(step.call.operands, step.sources, strict=True)
     in_place = all(operand.map.is_identity for operand, source in operands if source.buffer)
     return in_place and step.call.has("tile by tile")
@@ -57,8 +57,8 @@ def _plan_of_part(plan: FusedPlan, tiles: slice) -> FusedPlan:
     return replace(plan, steps=tuple(_step_of_part(step, tiles, shape) for step in plan.steps), shape=shape)
 
 
-def _step_of_part(step: Step, tiles: slice, shape: Shape) -> Step:
-    def of_part(operand: Operand, source: Source) -> Operand:
+def _step_of_part(step: PlannedSubOp, tiles: slice, shape: Shape) -> PlannedSubOp:
+    def of_part(operand: Operand, source: OperandOrigin) -> Operand:
         if source.buffer:
             return replace(operand, map=TileMap.identity(shape))
         return replace(operand, map=replace(operand.map, shape=shape, index=operand.map.index[tiles]))
@@ -78,15 +78,15 @@ class Fused:
     """The sub-ops in order; floats are never rounded between them. The base op's relu is part of the sub-op that writes
     output."""
 
-    def shape(self, call: OpCall) -> Shape:
+    def shape(self, call: PlannedOp) -> Shape:
         """Return the shape of the last sub-op's result with output `output`."""
         return fused_plan(call).shape
 
-    def label(self, call: OpCall) -> str:
+    def label(self, call: PlannedOp) -> str:
         """Return the label that the rules of OPS 3.1 and the conversions of OPS 8.1 leave on the result."""
         return fused_plan(call).label
 
-    def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
+    def reference(self, call: PlannedOp, inputs: Sequence[Tiles]) -> Tiles:
         buffers: dict[str, Tiles] = {}
         for step in fused_plan(call).steps:
             operands = [
@@ -108,7 +108,7 @@ class Fused:
                 buffers[step.target] = result
         return buffers[OUTPUT]
 
-    def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
+    def run(self, call: PlannedOp, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
         """Run the kernels of the sub-ops; see `buda_emu.emulator.ops.base`."""
         parts = fused_parts(call, PART_TILES)
         if len(parts) > 1:
@@ -188,7 +188,7 @@ def _run_plan(plan: FusedPlan, inputs: Sequence[Tiles], out: Tiles, pool: _Pool,
 
 
 def _run_step(
-    step: Step, inputs: Sequence[Tiles], buffers: dict[str, Tiles], result: Tiles, parallel: Parallel
+    step: PlannedSubOp, inputs: Sequence[Tiles], buffers: dict[str, Tiles], result: Tiles, parallel: Parallel
 ) -> None:
     entries = result.shape[0]
     operands = [

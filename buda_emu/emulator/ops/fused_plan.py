@@ -11,7 +11,7 @@ from typing import Final
 
 from buda_emu.arithmetic.tensor.tilemap import TileMap, TmError
 from buda_emu.emulator import ops
-from buda_emu.emulator.ops.base import Implementation, OpCall, Operand
+from buda_emu.emulator.ops.base import Implementation, Operand, PlannedOp
 from buda_emu.netlist.model import FusedOp, SubOp, Tm
 from buda_emu.spec.attributes import Attributes
 from buda_emu.spec.blocking import Blocking, Shape
@@ -23,7 +23,7 @@ OUTPUT: Final = "output"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class OperandOrigin:
     """The origin of an operand of a sub-op: an external operand of the base op, or a buffer. `tms` are those of the
     sub-op."""
 
@@ -33,12 +33,12 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PlannedSubOp:
     """One sub-op. `call.operands` are parallel to `sources`, in the order in which the function takes them."""
 
     implementation: Implementation
-    call: OpCall
-    sources: tuple[Source, ...]
+    call: PlannedOp
+    sources: tuple[OperandOrigin, ...]
     target: str  # buffer that receives the result: intermedK, dest or output
     shape: Shape
     relu: tuple[str, float] | None  # mode and threshold
@@ -51,7 +51,7 @@ class Step:
 class FusedPlan:
     """The steps in order, and shape and label of the op's result."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[PlannedSubOp, ...]
     shape: Shape
     label: str
 
@@ -65,7 +65,7 @@ class _Content:
 class SameCall:
     """A call as the key of a cache: equal to itself only, since equal calls may bind different definitions."""
 
-    def __init__(self, call: OpCall) -> None:
+    def __init__(self, call: PlannedOp) -> None:
         self.call = call
 
     def __eq__(self, other: object) -> bool:
@@ -75,7 +75,7 @@ class SameCall:
         return id(self.call)
 
 
-def fused_plan(call: OpCall) -> FusedPlan:
+def fused_plan(call: PlannedOp) -> FusedPlan:
     """Return the plan of a fused op. Raises ProgramError, naming op and sub-op, where the reference aborts."""
     return _plan(SameCall(call))
 
@@ -90,7 +90,7 @@ def _plan(key: SameCall) -> FusedPlan:
 class _Planner:
     """Walks the schedules and tracks the content of each buffer."""
 
-    def __init__(self, base: OpCall, fused: FusedOp) -> None:
+    def __init__(self, base: PlannedOp, fused: FusedOp) -> None:
         self._base = base
         self._fused = fused
         self._live: dict[str, _Content] = {}
@@ -105,7 +105,7 @@ class _Planner:
             raise ProgramError(f"op {self._base.name}: no sub-op of its schedules writes output")
         return FusedPlan(steps, self._result.shape, self._result.label)
 
-    def _step(self, sub: SubOp) -> Step:
+    def _step(self, sub: SubOp) -> PlannedSubOp:
         name = f"{self._base.name}, sub-op {sub.name}"
         op_type = OP_TYPES.get(sub.type)
         if op_type is None or not op_type.in_fused:
@@ -127,7 +127,7 @@ class _Planner:
             raise UnsupportedError(f"op {name}: vector mode on a broadcast input that is also the output")
         emptied = dropped + self._store(name, sub, call, target, content, read)
         relu = _relu(name, self._base.attributes, sub)
-        return Step(
+        return PlannedSubOp(
             implementation=implementation,
             call=call,
             sources=sources,
@@ -139,7 +139,7 @@ class _Planner:
             emptied=emptied,
         )
 
-    def _source(self, name: str, sub: SubOp, position: int) -> Source:
+    def _source(self, name: str, sub: SubOp, position: int) -> OperandOrigin:
         word = sub.inputs[position]
         if position < len(sub.input_tms):
             tms = sub.input_tms[position]
@@ -151,14 +151,14 @@ class _Planner:
                 raise ProgramError(f"op {name}: {word} is read before it is written")
             if buffer == DEST and tms:
                 raise ProgramError(f"op {name}: a TM on dest")
-            return Source(buffer=buffer, tms=tms)
+            return OperandOrigin(buffer=buffer, tms=tms)
         if word.startswith("input"):
             external = _first_number(word)
         else:
             external = -1
         if not 0 <= external < len(self._base.operands):
             raise ProgramError(f"op {name}: there is no input {word!r}")
-        return Source(external=external, tms=tms)
+        return OperandOrigin(external=external, tms=tms)
 
     def _drop_dest(self, read: set[str]) -> tuple[str, ...]:
         """Drop dest unless the sub-op reads it: it lives on only in a sub-op that does. Returns the dropped buffers."""
@@ -167,7 +167,7 @@ class _Planner:
         del self._live[DEST]
         return (DEST,)
 
-    def _operand(self, name: str, sub: SubOp, position: int, source: Source) -> Operand:
+    def _operand(self, name: str, sub: SubOp, position: int, source: OperandOrigin) -> Operand:
         if source.external >= 0:
             operand = self._base.operands[source.external]
         else:
@@ -190,7 +190,7 @@ class _Planner:
                     raise ProgramError(f"op {name}: TM {tm.name} with {list(tm.args)} cannot run in a fused op")
         return replace(operand, map=tiles, tile_broadcast=spread)
 
-    def _call(self, name: str, sub: SubOp, operands: tuple[Operand, ...], target: str) -> OpCall:
+    def _call(self, name: str, sub: SubOp, operands: tuple[Operand, ...], target: str) -> PlannedOp:
         base = self._base
         if sub.type == "matmul" and base.attributes.identity:
             raise ProgramError(f"op {name}: an identity matmul cannot be part of a fused op")
@@ -219,7 +219,7 @@ class _Planner:
         if written.vector in ("r", "c"):
             vector = written.vector
         formats = {DEST: base.acc_df, OUTPUT: base.out_df}
-        return OpCall(
+        return PlannedOp(
             name=name,
             type=sub.type,
             attributes=attributes,
@@ -232,7 +232,7 @@ class _Planner:
             undefined_is_nan=base.undefined_is_nan,
         )
 
-    def _integer_format(self, sub: SubOp, call: OpCall) -> str:
+    def _integer_format(self, sub: SubOp, call: PlannedOp) -> str:
         """Return the integer format that the result is converted to, "" for none (OPS 8.1 step 5)."""
         if sub.has("rounds to Int8"):
             return "Int8"
@@ -241,7 +241,7 @@ class _Planner:
         return ""
 
     def _store(
-        self, name: str, sub: SubOp, call: OpCall, target: str, content: _Content, read: set[str]
+        self, name: str, sub: SubOp, call: PlannedOp, target: str, content: _Content, read: set[str]
     ) -> tuple[str, ...]:
         """Account for the pops and for the result. Returns the buffers that are empty or overwritten afterwards."""
         popped = [_buffer(word) for word in (*sub.pop, *sub.pop_last) if word.startswith("intermed")]

@@ -21,7 +21,7 @@ from buda_emu.arithmetic.kernels.products.matmul import (
 from buda_emu.arithmetic.kernels.tiles import binary as binary_kernel
 from buda_emu.arithmetic.kernels.tiles import gather
 from buda_emu.arithmetic.tensor.tilemap import Index
-from buda_emu.emulator.ops.base import OpCall, Parallel, Relu, Tiles, implements
+from buda_emu.emulator.ops.base import Parallel, PlannedOp, Relu, Tiles, implements
 from buda_emu.emulator.ops.common import blank, items, kernel_operand, operand_map, relu_arguments
 from buda_emu.emulator.ops.operands import all_entries, blank_in_place, blank_operand, plain, run_add, run_binary
 from buda_emu.spec.blocking import FULL_TILE, Shape
@@ -35,7 +35,7 @@ else:
     matmul_sparse = lazy("buda_emu.emulator.ops.matmul_sparse")
 
 
-def product_shape(call: OpCall) -> Shape:
+def product_shape(call: PlannedOp) -> Shape:
     """Return (T, R, C) of in0 (T, R, K) by in1 (T or more, K, C); T / z with accumulate. Raises ProgramError."""
     attributes = call.attributes
     (t, rows, inner), right = (operand.map.shape for operand in call.operands[:2])
@@ -51,7 +51,7 @@ def product_shape(call: OpCall) -> Shape:
     return t // attributes.z, rows, right[2]
 
 
-def reference_product(call: OpCall, left: Tiles, right: Tiles) -> Tiles:
+def reference_product(call: PlannedOp, left: Tiles, right: Tiles) -> Tiles:
     """Compute the product by the definition, on operands arranged and blanked, float32[w, t, R, C, 32, 32] each."""
     product = matmul_reference(left, right[:, : left.shape[1]])
     if not call.attributes.accumulate:
@@ -65,7 +65,7 @@ def reference_product(call: OpCall, left: Tiles, right: Tiles) -> Tiles:
 
 
 def run_product(
-    call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel, ending: Ending | None = None
+    call: PlannedOp, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel, ending: Ending | None = None
 ) -> None:
     """Compute the product into `out` float32[w, tiles, 1024], of inputs as `buda_emu.emulator.ops.base` describes them.
 
@@ -101,7 +101,7 @@ class _Fixed(NamedTuple):
     as_they_are: bool
 
 
-def _fixed_arguments(call: OpCall) -> _Fixed:
+def _fixed_arguments(call: PlannedOp) -> _Fixed:
     left = operand_map(call, 0)[:2]
     right = operand_map(call, 1)[:2]
     if call.transpose:
@@ -118,7 +118,7 @@ def _reading(left: tuple[Index, np.float32, int], right: tuple[Index, np.float32
     return Reading(*left[:2], *right[:2], right[2] == gather.TRANSPOSE)
 
 
-def _every(call: OpCall, index: int, operand: gather.Operand, first: int, step: int) -> gather.Operand:
+def _every(call: PlannedOp, index: int, operand: gather.Operand, first: int, step: int) -> gather.Operand:
     """Return the operand with only the t slices first, first + step, ... of those that in0 has."""
     source, tiles, pad_value, arrange = operand
     slices = tiles.reshape(call.operands[index].map.shape[0], -1)[: call.operands[0].map.shape[0]]
@@ -128,7 +128,7 @@ def _every(call: OpCall, index: int, operand: gather.Operand, first: int, step: 
 
 
 def _multiply(
-    call: OpCall, a: Tiles, b: Tiles, reading: Reading, out: Tiles, parallel: Parallel, ending: Ending | None = None
+    call: PlannedOp, a: Tiles, b: Tiles, reading: Reading, out: Tiles, parallel: Parallel, ending: Ending | None = None
 ) -> None:
     """Compute out float32[w, t * R * C, 1024] = the product; t is that of `out`, which may be one of several slices."""
     blocks: tuple[int, int, Extent] | None = call.fixed.get("blocks")
@@ -140,7 +140,7 @@ def _multiply(
     parallel(matmul_tiles, items, out, a, b, reading, extent, ending)
 
 
-def _blocks(call: OpCall, out: Tiles) -> tuple[int, Extent]:
+def _blocks(call: PlannedOp, out: Tiles) -> tuple[int, Extent]:
     """Return the number of items of `matmul_tiles`, and its sizes."""
     (_, rows, inner) = call.operands[0].map.shape
     cols = call.operands[1].map.shape[2]
@@ -153,7 +153,7 @@ EXACT_LIMIT: Final = np.float32(1 << 24)
 """Integers beyond this magnitude are not all exact in float32."""
 
 
-def check_tail(call: OpCall, first: int, shape: Shape) -> None:
+def check_tail(call: PlannedOp, first: int, shape: Shape) -> None:
     """Raise ProgramError unless operands `first`, ... are the bias and the scale that the attributes ask for, of the
     product's `shape`, and the SFPU function at the end is one that runs."""
     attributes = call.attributes
@@ -169,14 +169,14 @@ def check_tail(call: OpCall, first: int, shape: Shape) -> None:
         raise ProgramError(f"op {call.name}: matmul with sfpu_op {attributes.sfpu_op}, only gelu runs")
 
 
-def require_full_shape(call: OpCall, index: int, shape: Shape, role: str) -> None:
+def require_full_shape(call: PlannedOp, index: int, shape: Shape, role: str) -> None:
     """Raise ProgramError unless operand `index` has the dims of the result."""
     dims = call.operands[index].map.shape
     if dims != shape:
         raise ProgramError(f"op {call.name}: {role} with dims {list(dims)} for a product of {list(shape)} (t, r, c)")
 
 
-def integer_mode(call: OpCall) -> bool:
+def integer_mode(call: PlannedOp) -> bool:
     """Return whether any input is labelled Int8 or Int32: the bias is then added element by element."""
     return any(operand.label in ("Int8", "Int32") for operand in call.operands)
 
@@ -187,7 +187,7 @@ def add_bias(product: Tiles, bias: Tiles, first_row: bool) -> Tiles:
         return product + (bias[..., :1, :] if first_row else bias)
 
 
-def reference_tail(call: OpCall, product: Tiles, others: Sequence[Tiles]) -> Tiles:
+def reference_tail(call: PlannedOp, product: Tiles, others: Sequence[Tiles]) -> Tiles:
     """Compute the op's result from the product by the definition. `others`: bias and scale, as far as they are
     there."""
     attributes = call.attributes
@@ -211,14 +211,14 @@ def reference_tail(call: OpCall, product: Tiles, others: Sequence[Tiles]) -> Til
     return blank(result, call.blocking.tile_dim)
 
 
-def follows_bias(call: OpCall) -> bool:
+def follows_bias(call: PlannedOp) -> bool:
     """Return whether `run_tail` has anything to do."""
     attributes = call.attributes
     some = attributes.requant or attributes.dequant or attributes.sfpu_op == "gelu"
     return some or call.blocking.tile_dim != FULL_TILE
 
 
-def run_bias(call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel, first: int) -> None:
+def run_bias(call: PlannedOp, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel, first: int) -> None:
     """Add the bias, operand `first`, in place to the product in `out`, if the op has one."""
     if call.attributes.bias:
         if integer_mode(call):
@@ -228,7 +228,7 @@ def run_bias(call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parall
         run_add(out, kernel_operand(call, first, inputs), parallel, arrange)
 
 
-def run_tail(call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
+def run_tail(call: PlannedOp, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
     """Run the kernels after the bias, in place on the product in `out`: requantisation, gelu, blanking."""
     attributes = call.attributes
     if attributes.requant or attributes.dequant:
@@ -252,13 +252,13 @@ def run_tail(call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parall
     blank_in_place(out, call.blocking.tile_dim, parallel)
 
 
-def _must_be_exact(call: OpCall) -> bool:
+def _must_be_exact(call: PlannedOp) -> bool:
     """Return whether integers beyond 2^24 are an error. The reference aborts on them only where no bias has been added;
     otherwise it warns."""
     return integer_mode(call) and not call.attributes.bias
 
 
-def _check_exact(call: OpCall, beyond: int) -> None:
+def _check_exact(call: PlannedOp, beyond: int) -> None:
     if beyond and _must_be_exact(call):
         raise ProgramError(f"op {call.name}: {beyond} element(s) beyond 2^24 before requantisation")
 
@@ -267,19 +267,19 @@ DENSE_OPERANDS: Final = 2
 SPARSE_OPERANDS: Final = 3
 
 
-def _product_operands(call: OpCall) -> int:
+def _product_operands(call: PlannedOp) -> int:
     """Return how many inputs the product takes; bias and scale follow."""
     if call.attributes.identity:
         return SPARSE_OPERANDS
     return DENSE_OPERANDS
 
 
-def _is_one_kernel(call: OpCall) -> bool:
+def _is_one_kernel(call: PlannedOp) -> bool:
     """Return whether the kernel of the product adds the bias as well."""
     return not (call.attributes.identity or call.attributes.accumulate)
 
 
-def _is_all(call: OpCall) -> bool:
+def _is_all(call: PlannedOp) -> bool:
     """Return whether the kernel of the product is the whole op: nothing comes after the bias."""
     is_all: bool | None = call.fixed.get("is_all")
     if is_all is None:
@@ -287,7 +287,7 @@ def _is_all(call: OpCall) -> bool:
     return is_all
 
 
-def _ending(call: OpCall, inputs: Sequence[Tiles], relu: Relu | None) -> Ending:
+def _ending(call: PlannedOp, inputs: Sequence[Tiles], relu: Relu | None) -> Ending:
     """Return the last step of the kernel of a dense product: bias and relu."""
     ending: tuple[Relu | None, int, int, Any] | None = call.fixed.get("ending")
     if ending is None or ending[0] != relu:
@@ -308,7 +308,7 @@ class Matmul:
     """The product of in0 (T, R, K) by in1 (T, K, C); with `identity: true` in0 has sparse tiles, in1 activations and
     in2 an encoding."""
 
-    def shape(self, call: OpCall) -> Shape:
+    def shape(self, call: PlannedOp) -> Shape:
         """Return (T, R, C), T / z with accumulate; the declared shape with identity. Raises ProgramError."""
         first = _product_operands(call)
         if len(call.operands) < first:
@@ -320,13 +320,13 @@ class Matmul:
         check_tail(call, first, shape)
         return shape
 
-    def label(self, call: OpCall) -> str:
+    def label(self, call: PlannedOp) -> str:
         """Return the label of input 0, with identity the declared out_df (OPS 3.1)."""
         if call.attributes.identity:
             return call.out_df
         return call.operands[0].label
 
-    def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
+    def reference(self, call: PlannedOp, inputs: Sequence[Tiles]) -> Tiles:
         in0, in1, *others = all_entries(inputs)
         left = blank(in0, call.operands[0].tile_dim)
         right = blank(np.swapaxes(in1, -1, -2) if call.transpose else in1, call.operands[1].tile_dim)
@@ -337,7 +337,7 @@ class Matmul:
             product = reference_product(call, left, right)
         return reference_tail(call, product, others)
 
-    def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
+    def run(self, call: PlannedOp, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
         if self.run_relu(call, inputs, None, out, parallel):
             return
         if _is_one_kernel(call):
@@ -351,7 +351,7 @@ class Matmul:
         run_tail(call, inputs, out, parallel)
 
     def run_relu(
-        self, call: OpCall, inputs: Sequence[Tiles], relu: Relu | None, out: Tiles, parallel: Parallel
+        self, call: PlannedOp, inputs: Sequence[Tiles], relu: Relu | None, out: Tiles, parallel: Parallel
     ) -> bool:
         """Run the op with relu at the end, where one kernel can; see `buda_emu.emulator.ops.operands.run_relu`."""
         if not _is_all(call):
@@ -359,7 +359,9 @@ class Matmul:
         run_product(call, inputs, out, parallel, _ending(call, inputs, relu))
         return True
 
-    def run_onto(self, call: OpCall, inputs: Sequence[Tiles], previous: Tiles, out: Tiles, parallel: Parallel) -> bool:
+    def run_onto(
+        self, call: PlannedOp, inputs: Sequence[Tiles], previous: Tiles, out: Tiles, parallel: Parallel
+    ) -> bool:
         """The sum of gradients; see `buda_emu.emulator.ops.operands.run_onto`."""
         if call.attributes.bias or not _is_all(call):
             return False

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from buda_emu.arithmetic.kernels.products.sparse import Terms, Weights, mark_finite_tiles, same_words, sparse_tiles
 from buda_emu.arithmetic.kernels.tiles import gather
-from buda_emu.emulator.ops.base import OpCall, Parallel, Tiles
+from buda_emu.emulator.ops.base import Parallel, PlannedOp, Tiles
 from buda_emu.emulator.ops.common import items
 from buda_emu.emulator.ops.operands import after_tms, blank_operand, gather_operand
 from buda_emu.spec.blocking import Shape
@@ -150,7 +150,7 @@ class Split(NamedTuple):
     cols: int  # of activations and result
 
 
-def product_shape(call: OpCall) -> Shape:
+def product_shape(call: PlannedOp) -> Shape:
     """Return the declared shape of the op, after checking that its operands split (OPS 6.2). Raises ProgramError,
     UnsupportedError."""
     label = call.operands[2].label
@@ -170,7 +170,7 @@ def product_shape(call: OpCall) -> Shape:
     return call.blocking.shape
 
 
-def split(call: OpCall) -> Split:
+def split(call: PlannedOp) -> Split:
     """Return the shares of a core. Raises ProgramError where a division has a remainder."""
     grid_rows, grid_cols = call.blocking.grid_size
     groups = call.attributes.fracture_factor
@@ -200,7 +200,7 @@ def split(call: OpCall) -> Split:
     )
 
 
-def encoding(call: OpCall) -> Encoding:
+def encoding(call: PlannedOp) -> Encoding:
     """Return the cut of the stream that the op's attributes and dims define."""
     attributes = call.attributes
     blocking = call.blocking
@@ -219,7 +219,7 @@ def encoding(call: OpCall) -> Encoding:
     )
 
 
-def core_words(call: OpCall, tiles: Tiles, grid_row: int, group: int) -> list[int]:
+def core_words(call: PlannedOp, tiles: Tiles, grid_row: int, group: int) -> list[int]:
     """Return the 16-bit words, low half first, that a core reads from one entry of in2, float32[t, R, C, 32, 32]
     (post-TM)."""
     parts = split(call)
@@ -229,7 +229,7 @@ def core_words(call: OpCall, tiles: Tiles, grid_row: int, group: int) -> list[in
     return words
 
 
-def reference_product(call: OpCall, weights: Tiles, acts: Tiles, words: Tiles) -> Tiles:
+def reference_product(call: PlannedOp, weights: Tiles, acts: Tiles, words: Tiles) -> Tiles:
     """Compute the product by the definition, on in0 and in1 arranged and blanked and on in2, float32[w, t, R, C, 32,
     32] each."""
     blocking = call.blocking
@@ -257,7 +257,7 @@ def tile_product(a: Tiles, b: Tiles) -> Tiles:
     return total
 
 
-def collect(call: OpCall, words: Tiles) -> Terms:
+def collect(call: PlannedOp, words: Tiles) -> Terms:
     """Decode the encodings of all cores from one entry of in2, float32[t, R, C, 32, 32] (post-TM)."""
     parts = split(call)
     code = encoding(call)
@@ -286,7 +286,7 @@ def collect(call: OpCall, words: Tiles) -> Terms:
     return Terms(begin, np.ascontiguousarray(every[:, 1]), np.ascontiguousarray(every[:, 2]))
 
 
-def run_product(call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
+def run_product(call: PlannedOp, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
     """Compute the product into `out` float32[w, tiles, 1024], of inputs as `buda_emu.emulator.ops.base` describes
     them."""
     weights = _weights(call, gather_operand(blank_operand(call, 0, inputs, parallel), parallel))
@@ -306,7 +306,7 @@ def run_product(call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Par
         _run_entries(call, entry_terms, entry_weights, entry_acts, out[entry], parallel)
 
 
-def _weights(call: OpCall, tiles: Tiles) -> Weights:
+def _weights(call: PlannedOp, tiles: Tiles) -> Weights:
     """Return the weight tiles with their non-zero positions, remembered while the weights stay the same, as constants
     do."""
     weights: Weights | None = call.memo.get("weights")
@@ -315,7 +315,7 @@ def _weights(call: OpCall, tiles: Tiles) -> Weights:
     return weights
 
 
-def _terms(call: OpCall, inputs: Sequence[Tiles]) -> Sequence[Terms]:
+def _terms(call: PlannedOp, inputs: Sequence[Tiles]) -> Sequence[Terms]:
     """Return `collect` of each entry of in2, of the first alone where all are equal; remembered while in2 stays the
     same, as constants do."""
     remembered: tuple[Tiles, Sequence[Terms]] | None = call.memo.get("terms")
@@ -332,7 +332,7 @@ def _same_bits(a: Tiles, b: Tiles) -> bool:
 
 
 def _run_entries(
-    call: OpCall, terms: Terms, weights: Weights, acts: gather.Operand, out: Tiles, parallel: Parallel
+    call: PlannedOp, terms: Terms, weights: Weights, acts: gather.Operand, out: Tiles, parallel: Parallel
 ) -> None:
     """Compute the product for all entries of `out` by one encoding."""
     finite = np.empty(acts[0].shape[:2], np.bool_)

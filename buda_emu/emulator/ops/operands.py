@@ -11,7 +11,7 @@ from buda_emu.arithmetic.kernels.tiles import binary, gather
 from buda_emu.arithmetic.kernels.tiles.pack import accumulate_tiles, relu_tiles
 from buda_emu.arithmetic.kernels.tiles.quantise import quantisers
 from buda_emu.arithmetic.tensor.tilemap import TileMap
-from buda_emu.emulator.ops.base import Implementation, OpCall, Parallel, Relu, Tiles
+from buda_emu.emulator.ops.base import Implementation, Parallel, PlannedOp, Relu, Tiles
 from buda_emu.emulator.ops.common import items, operand_map, relu_arguments
 from buda_emu.spec.blocking import FULL_TILE
 
@@ -36,7 +36,7 @@ def _each_in_its_place(tiles: int) -> NDArray[np.int32]:
 
 
 def blank_operand(
-    call: OpCall, index: int, inputs: Sequence[Tiles], parallel: Parallel, arrange: int = gather.AS_IS
+    call: PlannedOp, index: int, inputs: Sequence[Tiles], parallel: Parallel, arrange: int = gather.AS_IS
 ) -> gather.Operand:
     """Return operand `index` arranged, then blanked to its static tile dim (OPS 6): copied only where that is not
     32x32."""
@@ -61,7 +61,7 @@ def gather_operand(operand: gather.Operand, parallel: Parallel) -> Tiles:
     return copy
 
 
-def after_tms(call: OpCall, index: int, inputs: Sequence[Tiles]) -> Tiles:
+def after_tms(call: PlannedOp, index: int, inputs: Sequence[Tiles]) -> Tiles:
     """Return operand `index` after its TMs as float32[w or 1, t, R, C, 32, 32], with every bit unchanged."""
     tiles = call.operands[index].map
     source = inputs[index]
@@ -82,7 +82,7 @@ def run_binary(out: Tiles, code: int, operand: gather.Operand, parallel: Paralle
 
 def run_onto(
     implementation: Implementation,
-    call: OpCall,
+    call: PlannedOp,
     inputs: Sequence[Tiles],
     previous: Tiles,
     out: Tiles,
@@ -100,7 +100,7 @@ def run_onto(
 
 def run_relu(
     implementation: Implementation,
-    call: OpCall,
+    call: PlannedOp,
     inputs: Sequence[Tiles],
     relu: Relu | None,
     out: Tiles,

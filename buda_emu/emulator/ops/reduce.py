@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from buda_emu.arithmetic.kernels.tiles import reduce
 from buda_emu.arithmetic.kernels.tiles.gather import TRANSPOSE
-from buda_emu.emulator.ops.base import Implementation, OpCall, Parallel, Tiles, implements
+from buda_emu.emulator.ops.base import Implementation, Parallel, PlannedOp, Tiles, implements
 from buda_emu.emulator.ops.common import items, kernel_operand, require_operands
 from buda_emu.spec.blocking import Shape
 from buda_emu.support.errors import ProgramError
@@ -31,7 +31,7 @@ class Reduce(Implementation):
     """The maximum (`type: max` only). Result: r in row 0 of (t, 1, C), c in column 0 of (t, R, 1), rc in (t, 1, 1); z
     (t/z, R, C)."""
 
-    def shape(self, call: OpCall) -> Shape:
+    def shape(self, call: PlannedOp) -> Shape:
         """Return the input's shape without the reduced dimension. Raises ProgramError for attributes that the reference
         refuses."""
         require_operands(call, 1)
@@ -53,7 +53,7 @@ class Reduce(Implementation):
             case dim:
                 raise ProgramError(f"op {call.name}: reduce needs attribute dim r, c, z or rc, not {dim!r}")
 
-    def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
+    def reference(self, call: PlannedOp, inputs: Sequence[Tiles]) -> Tiles:
         (tiles,) = inputs
         w, t, rows, cols = tiles.shape[:4]
         if call.attributes.dim == "z":
@@ -74,7 +74,7 @@ class Reduce(Implementation):
                 out[:, :, 0, 0, 0, 0] = _greatest(columns)
         return out
 
-    def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
+    def run(self, call: PlannedOp, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
         t, rows, cols = call.operands[0].map.shape
         source, index, pad_value, arrange = kernel_operand(call, 0, inputs)
         positions = np.arange(t * rows * cols, dtype=np.int64).reshape(t, rows, cols)

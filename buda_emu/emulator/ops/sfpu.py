@@ -9,7 +9,7 @@ import numpy as np
 from buda_emu.arithmetic.kernels.functions import elementary, transcendental
 from buda_emu.arithmetic.kernels.functions.dropout import keep_mask, keep_scale
 from buda_emu.arithmetic.kernels.tiles.gather import gather_tiles
-from buda_emu.emulator.ops.base import Implementation, OpCall, Parallel, Tiles, implements
+from buda_emu.emulator.ops.base import Implementation, Parallel, PlannedOp, Tiles, implements
 from buda_emu.emulator.ops.common import arrange_tiles, blank, items, kernel_operand, require_operands, unblanked_dims
 from buda_emu.emulator.ops.operands import blank_in_place
 from buda_emu.spec.attributes import Attributes
@@ -137,7 +137,7 @@ def _region(vector: str, op_name: str) -> Region:
     return _REGIONS[vector]
 
 
-def region_of(call: OpCall) -> Region:
+def region_of(call: PlannedOp) -> Region:
     """Return the region of an op that is not part of a fused op: the vector mode's, the whole tile for tiny input tiles
     (OPS 5.2)."""
     height, width = call.operands[0].tile_dim
@@ -147,7 +147,7 @@ def region_of(call: OpCall) -> Region:
     return region
 
 
-def on_region(call: OpCall, type: str, region: Region, tiles: Tiles, outside: Tiles | float) -> Tiles:
+def on_region(call: PlannedOp, type: str, region: Region, tiles: Tiles, outside: Tiles | float) -> Tiles:
     """Apply function `type` by its definition to float32[..., 32, 32]: its results on the region, `outside`
     elsewhere."""
     function = _FUNCTIONS[type]
@@ -160,7 +160,7 @@ def on_region(call: OpCall, type: str, region: Region, tiles: Tiles, outside: Ti
     return result
 
 
-def run_in_place(call: OpCall, type: str, region: Region, tiles: Tiles, parallel: Parallel) -> None:
+def run_in_place(call: PlannedOp, type: str, region: Region, tiles: Tiles, parallel: Parallel) -> None:
     """Run the kernel of function `type` on the region of float32[w, n, 1024], in place; the other elements keep their
     values."""
     function = _FUNCTIONS[type]
@@ -173,7 +173,7 @@ def run_in_place(call: OpCall, type: str, region: Region, tiles: Tiles, parallel
     _require_none(call, type, int(failed.sum()))
 
 
-def _require_none(call: OpCall, type: str, failures: int) -> None:
+def _require_none(call: PlannedOp, type: str, failures: int) -> None:
     if failures and not call.undefined_is_nan:
         raise ProgramError(f"op {call.name}: {type} {_FUNCTIONS[type].failure}")
 
@@ -182,17 +182,17 @@ def _require_none(call: OpCall, type: str, failures: int) -> None:
 class Sfpu(Implementation):
     """An op out = f(in0) on the region, 0 elsewhere; the in-tile transpose flag turns the input first."""
 
-    def shape(self, call: OpCall) -> Shape:
+    def shape(self, call: PlannedOp) -> Shape:
         """Return the shape of the input."""
         require_operands(call, 1)
         region_of(call)
         return call.operands[0].map.shape
 
-    def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
+    def reference(self, call: PlannedOp, inputs: Sequence[Tiles]) -> Tiles:
         result = on_region(call, call.type, region_of(call), arrange_tiles(call, 0, inputs[0]), outside=0.0)
         return blank(result, unblanked_dims(call))
 
-    def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
+    def run(self, call: PlannedOp, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
         region = region_of(call)
         dims = unblanked_dims(call)
         source, index, pad_value, arrange = kernel_operand(call, 0, inputs)

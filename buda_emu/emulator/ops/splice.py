@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.kernels.tiles.pack import place_tiles
-from buda_emu.emulator.ops.base import OpCall, Parallel, Tiles, implements
+from buda_emu.emulator.ops.base import Parallel, PlannedOp, Tiles, implements
 from buda_emu.emulator.ops.common import kernel_operand
 from buda_emu.emulator.ops.operands import all_entries
 from buda_emu.spec.blocking import Shape
@@ -24,7 +24,7 @@ class Piece(NamedTuple):
     length: int
 
 
-def pieces(call: OpCall, unit_counts: Sequence[int], out_units: int) -> list[Piece]:
+def pieces(call: PlannedOp, unit_counts: Sequence[int], out_units: int) -> list[Piece]:
     """Return the pieces of one slice of the result, in order; `unit_counts` are the units that each input has there.
 
     Raises ProgramError where a triple does not fit its input, or the inputs do not fill the result exactly."""
@@ -50,7 +50,7 @@ def pieces(call: OpCall, unit_counts: Sequence[int], out_units: int) -> list[Pie
     return result
 
 
-def _triples(call: OpCall, unit_counts: Sequence[int]) -> list[tuple[int, int, int]]:
+def _triples(call: PlannedOp, unit_counts: Sequence[int]) -> list[tuple[int, int, int]]:
     """Return [index, length, stride] of each input, checked against the units that it has (Q of OPS 6.8)."""
     written = dict(call.attributes.inputs)
     if sorted(written) != list(range(len(unit_counts))):
@@ -90,7 +90,7 @@ def core_blocks(shape: Shape, grid_size: tuple[int, int]) -> NDArray[np.int64]:
     return grid.transpose(1, 3, 0, 2, 4).reshape(-1, t, height, width)
 
 
-def sources(call: OpCall) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def sources(call: PlannedOp) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return, for each tile of the result in tile order, the input it comes from and its post-TM position there."""
     if call.attributes.granularity == "t":
         units = _units_of_t
@@ -107,7 +107,7 @@ def sources(call: OpCall) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return origin, position
 
 
-def _units_of_t(call: OpCall, shape: Shape, role: str) -> NDArray[np.int64]:
+def _units_of_t(call: PlannedOp, shape: Shape, role: str) -> NDArray[np.int64]:
     """Return tile positions [1, unit, tile] where a unit is one t slice."""
     t, rows, cols = shape
     if (rows, cols) != call.blocking.shape[1:]:
@@ -117,7 +117,7 @@ def _units_of_t(call: OpCall, shape: Shape, role: str) -> NDArray[np.int64]:
     return np.arange(t * rows * cols, dtype=np.int64).reshape(1, t, rows * cols)
 
 
-def _units_of_ublocks(call: OpCall, shape: Shape, role: str) -> NDArray[np.int64]:
+def _units_of_ublocks(call: PlannedOp, shape: Shape, role: str) -> NDArray[np.int64]:
     """Return tile positions [core and t, unit, tile] where a unit is an ublock of the op's size, numbered in its
     order."""
     blocking = call.blocking
@@ -138,22 +138,22 @@ def _units_of_ublocks(call: OpCall, shape: Shape, role: str) -> NDArray[np.int64
 class Splice:
     """A concatenation of units: t slices of whole tensors, or output ublocks core by core and t by t."""
 
-    def shape(self, call: OpCall) -> Shape:
+    def shape(self, call: PlannedOp) -> Shape:
         """Return the declared shape, after checking that the pieces fill it."""
         sources(call)
         return call.blocking.shape
 
-    def label(self, call: OpCall) -> str:
+    def label(self, call: PlannedOp) -> str:
         """Return the declared out_df (OPS 3.1)."""
         return call.out_df
 
-    def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
+    def reference(self, call: PlannedOp, inputs: Sequence[Tiles]) -> Tiles:
         origin, position = sources(call)
         flat = [tensor.reshape(tensor.shape[0], -1, 32, 32) for tensor in all_entries(inputs)]
         tiles: list[Tiles] = [flat[source][:, tile] for source, tile in zip(origin, position, strict=True)]
         return np.stack(tiles, axis=1).reshape(-1, *call.blocking.shape, 32, 32)
 
-    def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
+    def run(self, call: PlannedOp, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
         origin, position = sources(call)
         for number in range(len(inputs)):
             places = np.flatnonzero(origin == number).astype(np.int32)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import prod
 
 from buda_emu.arithmetic.tensor.tilize import tilize
-from buda_emu.emulator.ops.base import Implementation, OpCall, Parallel, Tiles, implements
+from buda_emu.emulator.ops.base import Implementation, Parallel, PlannedOp, Tiles, implements
 from buda_emu.emulator.ops.common import blank, require_operands
 from buda_emu.spec.blocking import FULL_TILE, Shape
 from buda_emu.spec.formats import is_raw
@@ -17,7 +17,7 @@ class Tilizer(Implementation):
     row-major and unquantised, t * rows * cols of the queue's own tile dim, padded at the end to whole runs of 1024:
     float32[w, runs, 1024]."""
 
-    def shape(self, call: OpCall) -> Shape:
+    def shape(self, call: PlannedOp) -> Shape:
         """Return the queue's shape in tiles."""
         require_operands(call, 1)
         operand = call.operands[0]
@@ -27,7 +27,7 @@ class Tilizer(Implementation):
             raise UnsupportedError(f"op {call.name}: tilizer of {operand.label} into tiles of {call.blocking.tile_dim}")
         return operand.map.shape
 
-    def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
+    def reference(self, call: PlannedOp, inputs: Sequence[Tiles]) -> Tiles:
         """Compute the tiles by the definition; see `buda_emu.emulator.ops.base`. `inputs`: the flat elements, of any
         shape with w first."""
         (source,) = inputs
@@ -39,7 +39,7 @@ class Tilizer(Implementation):
         tiles = tilize(flat.reshape(-1, *element_shape), (height, width), megarow=is_raw(call.operands[0].label))
         return blank(tiles, call.blocking.tile_dim)
 
-    def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:  # noqa: ARG002
+    def run(self, call: PlannedOp, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:  # noqa: ARG002
         """Compute the tiles of each entry into `out`; moving elements needs no kernel."""
         for w in range(out.shape[0]):
             entry = w if len(inputs[0]) > 1 else 0

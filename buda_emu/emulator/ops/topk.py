@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.kernels.tiles.reduce import topk_rows
-from buda_emu.emulator.ops.base import OpCall, Parallel, Tiles, implements
+from buda_emu.emulator.ops.base import Parallel, PlannedOp, Tiles, implements
 from buda_emu.emulator.ops.common import blank, kernel_operand, require_operands, require_same_shape, unblanked_dims
 from buda_emu.emulator.ops.operands import all_entries
 from buda_emu.spec.blocking import Shape
@@ -126,7 +126,7 @@ class TopK:
     """The k best of each row: in0 holds values, in1 their indices; columns are split evenly over the grid columns, each
     core has its own k."""
 
-    def shape(self, call: OpCall) -> Shape:
+    def shape(self, call: PlannedOp) -> Shape:
         """Return (t, R, grid columns * ceil(k / 32)). Raises ProgramError, and UnsupportedError for a k that is not a
         power of two."""
         require_operands(call, 2)
@@ -142,11 +142,11 @@ class TopK:
             raise UnsupportedError(f"op {call.name}: topk with k {k}, which is not a power of two")
         return t, rows, cores * -(-k // 32)
 
-    def label(self, call: OpCall) -> str:
+    def label(self, call: PlannedOp) -> str:
         """Return the label of the operand whose elements are the result (OPS 3.1)."""
         return call.operands[0 if call.attributes.sort == "max" else 1].label
 
-    def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
+    def reference(self, call: PlannedOp, inputs: Sequence[Tiles]) -> Tiles:
         cores = call.blocking.grid_size[1]
         k = call.attributes.k
         values, indices = (_rows(tensor) for tensor in all_entries(inputs))
@@ -167,7 +167,7 @@ class TopK:
         tiles = out.reshape(w, t, rows // 32, 32, out.shape[-1] // 32, 32).swapaxes(3, 4)
         return blank(tiles, unblanked_dims(call))
 
-    def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
+    def run(self, call: PlannedOp, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
         t, rows, cols = call.operands[0].map.shape
         cores = call.blocking.grid_size[1]
         attributes = call.attributes

@@ -130,7 +130,7 @@ def _options(
         version = _integer(values, _VERSION)
         preference = _integer(values, _PREFERENCE)
         chips, packages = _chips(values)
-    except flexbuffer.Cut as error:
+    except flexbuffer.TruncatedError as error:
         return no_package(f"the custom options are cut: {error}")
     except ValueError as error:
         return no_package(str(error), "D003")
@@ -146,11 +146,11 @@ def _options(
     return Container(findings=tuple(findings), raw=memoryview(raw), offset=start + at, custom_op=op, model=model)
 
 
-def _integer(values: dict[bytes, flexbuffer.Value], key: bytes) -> int | None:
+def _integer(values: dict[bytes, flexbuffer.FlexValue], key: bytes) -> int | None:
     return values[key].integer() if key in values else None
 
 
-def _chips(values: dict[bytes, flexbuffer.Value]) -> tuple[tuple[int, ...] | None, int]:
+def _chips(values: dict[bytes, flexbuffer.FlexValue]) -> tuple[tuple[int, ...] | None, int]:
     """Return the chips of key 6 and the number of packages. Without key 6 the driver does not look at key 7.
 
     Raises ValueError where key 6 is not a list of chips, one for each package.

@@ -44,7 +44,7 @@ class Report(CheckResult[Package]):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Document(Package):
+class PackageDocument(Package):
     """A package that was loaded from a file or from bytes."""
 
     def check(self) -> Report:
@@ -76,7 +76,7 @@ class Document(Package):
         return replay_picture(replay([self], [0]))
 
 
-def load(source: Source) -> Document:
+def load(source: Source) -> PackageDocument:
     """Load a package from a `.tflite`, a bare package or their bytes.
 
     Raises PackageError, with every finding, where the package cannot be read (D001, D002, D011, D015 to D018), and
@@ -88,7 +88,7 @@ def load(source: Source) -> Document:
     package = reading.package
     if package is None or package.unread:
         raise PackageError(render(reading.diagnostics), reading.diagnostics)
-    return Document(*(getattr(package, record_field.name) for record_field in fields(package)))
+    return PackageDocument(*(getattr(package, record_field.name) for record_field in fields(package)))
 
 
 def check(source: Source, *, runtime: int = RUNTIME, path: str = "") -> Report:

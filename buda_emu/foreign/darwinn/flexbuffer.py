@@ -24,12 +24,12 @@ _FORMATS: Final = {
 }
 
 
-class Cut(ValueError):  # noqa: N818 - says what the bytes are
+class TruncatedError(ValueError):
     """An error for an offset or a length that leads out of the bytes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class FlexValue:
     """A value: the number of its type, its position, the width of its inline part, and the width (`inner`) of the data
     that it points to."""
 
@@ -41,20 +41,20 @@ class Value:
 
     def _bytes(self, at: int, size: int) -> memoryview:
         if at < 0 or size < 0 or at + size > len(self.data):
-            raise Cut(f"{size} bytes at {at} of {len(self.data)}")
+            raise TruncatedError(f"{size} bytes at {at} of {len(self.data)}")
         return self.data[at : at + size]
 
     def _number(self, at: int, width: int, signed: bool = False) -> int:
         formats = _FORMATS.get(width)
         if formats is None:
-            raise Cut(f"a number of {width} bytes")
+            raise TruncatedError(f"a number of {width} bytes")
         return formats[0 if signed else 1].unpack(self._bytes(at, width))[0]
 
     def _target(self) -> int:
         """Return the position that the inline offset leads to: the offset is subtracted from its own position."""
         position = self.at - self._number(self.at, self.width)
         if position < 0:
-            raise Cut(f"an offset at {self.at} leads out of the bytes")
+            raise TruncatedError(f"an offset at {self.at} leads out of the bytes")
         return position
 
     def integer(self) -> int | None:
@@ -76,14 +76,14 @@ class Value:
         self._bytes(at, count * self.inner)
         return count
 
-    def _item(self, at: int, count: int, number: int) -> "Value":
+    def _item(self, at: int, count: int, number: int) -> "FlexValue":
         """Return an element of an untyped vector, whose types are stored after the values."""
         packed = self._number(at + count * self.inner + number, 1)
-        return Value(
+        return FlexValue(
             data=self.data, type=packed >> 2, at=at + number * self.inner, width=self.inner, inner=1 << (packed & 3)
         )
 
-    def items(self) -> "Iterator[Value] | None":
+    def items(self) -> "Iterator[FlexValue] | None":
         """Return an iterator over the values of a vector; None for any other type."""
         if self.type not in (VECTOR, INT_VECTOR):
             return None
@@ -93,11 +93,11 @@ class Value:
             self._bytes(at + count * self.inner, count)
             return (self._item(at, count, number) for number in range(count))
         return (
-            Value(data=self.data, type=INT, at=at + number * self.inner, width=self.inner, inner=0)
+            FlexValue(data=self.data, type=INT, at=at + number * self.inner, width=self.inner, inner=0)
             for number in range(count)
         )
 
-    def lookup(self, keys: Collection[bytes]) -> "dict[bytes, Value] | None":
+    def lookup(self, keys: Collection[bytes]) -> "dict[bytes, FlexValue] | None":
         """Return the values of a map that have these keys; None for any other type. The first of equal keys counts."""
         if self.type != MAP:
             return None
@@ -108,7 +108,7 @@ class Value:
         keys_at = offset_at - self._number(offset_at, width)
         count = self._count(at)
         longest = max(map(len, keys), default=0) + 1
-        values: dict[bytes, Value] = {}
+        values: dict[bytes, FlexValue] = {}
         for number in range(count):
             key_at = keys_at + number * key_width
             start = key_at - self._number(key_at, key_width)
@@ -118,15 +118,15 @@ class Value:
         return values
 
 
-def root(data: memoryview) -> Value:
+def root(data: memoryview) -> FlexValue:
     """Return the root value of a buffer. Raises Cut where the bytes hold none."""
     if len(data) < 3:
-        raise Cut(f"{len(data)} bytes")
+        raise TruncatedError(f"{len(data)} bytes")
     width = data[-1]
     packed = data[-2]
     if width not in _FORMATS or len(data) < 2 + width:
-        raise Cut(f"a root of {width} bytes")
-    return Value(data=data, type=packed >> 2, at=len(data) - 2 - width, width=width, inner=1 << (packed & 3))
+        raise TruncatedError(f"a root of {width} bytes")
+    return FlexValue(data=data, type=packed >> 2, at=len(data) - 2 - width, width=width, inner=1 << (packed & 3))
 
 
 Plain: TypeAlias = "int | bytes | Sequence[int] | None"

@@ -98,7 +98,7 @@ class Eviction(NamedTuple):
     packages: tuple[int, ...]
 
 
-class Step(NamedTuple):
+class ReplayedTask(NamedTuple):
     """A task of the timeline: a DMA, or the computation of an executable (descriptor None). `ns` is None where
     unknown."""
 
@@ -131,7 +131,7 @@ class Replay:
     unknown_compute: int
     """Number of executable runs whose computing time is not known; they take 0."""
     warnings: tuple[str, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[ReplayedTask, ...]
     schedule: Schedule
     timing: Timing
     accesses: tuple[Access, ...]
@@ -163,7 +163,7 @@ WrittenRange = tuple[str, int, int]
 
 
 def accesses_of(
-    steps: Sequence[Step], events: Sequence[tuple[int, int, str]], packages: Sequence[Package]
+    steps: Sequence[ReplayedTask], events: Sequence[tuple[int, int, str]], packages: Sequence[Package]
 ) -> tuple[list[Access], list[WrittenRange]]:
     """Return the memory accesses of every step, and the ranges that hold data before the first: the inputs, up to the
     end of their last page.
@@ -410,7 +410,7 @@ class _Log:
         self.bytes = dict.fromkeys(BYTE_KINDS, 0)
         self.runs: list[tuple[int, int, str]] = []  # request, package and kind of each executable run
         self.spans: list[tuple[int, int]] = []  # first and last task of each executable run
-        self.steps: list[Step] = []
+        self.steps: list[ReplayedTask] = []
         self.ends: list[int] = []  # last task of each request
         self.evictions: list[Eviction] = []
         self.tokens: list[int] = []
@@ -440,7 +440,7 @@ class _Log:
             ns = tasks.compute_ns
             if dma is not None:
                 ns = self._assumptions.transfer_ns(dma.size, dma.kind not in TO_HOST)
-            self.steps.append(Step(task, len(self.runs), dma, ns))
+            self.steps.append(ReplayedTask(task, len(self.runs), dma, ns))
         self.spans.append((tasks.steps[0][0], tasks.done))
         self.runs.append((request, number, kind))
         if kind == "inference":

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from buda_emu.foreign.gemini.boxes import ORIGIN, Box, fills, hull
-from buda_emu.foreign.gemini.document import Document, load
+from buda_emu.foreign.gemini.document import ScheduleDocument, load
 from buda_emu.foreign.gemini.index import Index
 from buda_emu.foreign.gemini.model import IR, Destination, Ofmap, Source, Tensor, Workload
 from buda_emu.foreign.gemini.rules import check
@@ -456,7 +456,7 @@ def peak(ir: IR) -> tuple[int, int, int]:
     return _find_fullest_snapshot(ir, _collect_checked_residents(ir))
 
 
-def allocate(ir: IR, buffersize: int) -> Document:
+def allocate(ir: IR, buffersize: int) -> ScheduleDocument:
     """Return a schedule of dialect A in which every tensor has an address in an L2 of `buffersize` bytes.
 
     Raises ProgramError, naming core and workload, where there is no room, HostError for a size that is not a positive

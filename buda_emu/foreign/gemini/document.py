@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Document(IR):
+class ScheduleDocument(IR):
     """A schedule with the methods of a document: check, summary and timeline."""
 
     def check(self, frontend: Any = None) -> list[Diagnostic]:
@@ -48,13 +48,13 @@ class Document(IR):
         return timeline_picture(self, times, f"{os.path.basename(self.path)}: {times.total} cycles")  # noqa: PTH119
 
 
-def load(source: "str | os.PathLike[str] | Mapping[str, Any]") -> Document:
+def load(source: "str | os.PathLike[str] | Mapping[str, Any]") -> ScheduleDocument:
     """Read a schedule of either dialect; sources and exceptions are those of `reader.read`."""
     ir = read(source)
-    return Document(*(getattr(ir, record_field.name) for record_field in fields(ir)))
+    return ScheduleDocument(*(getattr(ir, record_field.name) for record_field in fields(ir)))
 
 
-def check_file(path: str, options: Options) -> CheckResult[Document]:
+def check_file(path: str, options: Options) -> CheckResult[ScheduleDocument]:
     """Check one file. Raises OSError for one that cannot be read, ScheduleError for a malformed front-end IR."""
     try:
         document = load(path)

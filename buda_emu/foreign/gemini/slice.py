@@ -6,7 +6,7 @@ from itertools import chain
 from typing import Any
 
 from buda_emu.foreign.gemini.boxes import Box, hull
-from buda_emu.foreign.gemini.document import Document, load
+from buda_emu.foreign.gemini.document import ScheduleDocument, load
 from buda_emu.foreign.gemini.index import Index, WorkloadOutput, find_read_tensor
 from buda_emu.foreign.gemini.model import IR, Ofmap, Region, Source, Tensor, Workload
 from buda_emu.foreign.gemini.rings import pieces
@@ -45,7 +45,7 @@ def _sort_by_time(ir: IR) -> list[Workload]:
     return sorted(ir.workloads(), key=lambda work: (work.workload_id, work.core))
 
 
-def slice_layers(ir: IR, layers: Sequence[str]) -> Document:
+def slice_layers(ir: IR, layers: Sequence[str]) -> ScheduleDocument:
     """Return a schedule of these layers alone. Tensors that stay keep their addresses.
 
     Raises ScheduleError for a schedule that breaks rules, HostError for unknown layers or none, UnsupportedError for a

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from buda_emu.foreign.vpux.execute.memory import Event, make_stimulus, regions_of
 from buda_emu.foreign.vpux.execute.run import RunResult, run
 from buda_emu.foreign.vpux.kernels import Kernel
-from buda_emu.foreign.vpux.model import Document
+from buda_emu.foreign.vpux.model import VpuxFile
 from buda_emu.foreign.vpux.program import Program
 from buda_emu.foreign.vpux.schedule import Duration, one_step
 from buda_emu.performance.timeline import Hazard
@@ -58,8 +58,8 @@ class Comparison:
 
 
 def compare(
-    document: Document,
-    other: Document,
+    document: VpuxFile,
+    other: VpuxFile,
     function: str | None = None,
     split: int | None = None,
     other_function: str | None = None,

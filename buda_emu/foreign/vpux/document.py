@@ -17,7 +17,7 @@ MOST_MIB: Final = 64
 """The size of the largest file that is read."""
 
 
-class Document(model.Document):
+class VpuxDocument(model.VpuxFile):
     """A file of MLIR text with the methods of a document: check, summary and timeline."""
 
     def check(self, arch: str = "37XX") -> list[model.VpuxDiagnostic]:
@@ -40,7 +40,7 @@ class Document(model.Document):
         return run_picture(run(self), "one step for each task, no durations")
 
 
-def load(path: str | Path, split: int | None = None) -> Document:
+def load(path: str | Path, split: int | None = None) -> VpuxDocument:
     """Read a file, or one split of it (its number, and lines, are those of the file).
 
     Never raises for bad text: `document.check()` reports it as X001. Raises OSError, and HostError for a file that is
@@ -49,14 +49,14 @@ def load(path: str | Path, split: int | None = None) -> Document:
     return read(read_whole(path, MOST_MIB).decode("utf-8", "replace"), str(path), split)
 
 
-def read(text: str, path: str = "<text>", split: int | None = None) -> Document:
+def read(text: str, path: str = "<text>", split: int | None = None) -> VpuxDocument:
     """Read text in the way `load` reads a file."""
-    document = Document(path, text)
+    document = VpuxDocument(path, text)
     read_into(document, split)
     return document
 
 
-def check_file(path: str, options: Options) -> CheckResult[Document]:
+def check_file(path: str, options: Options) -> CheckResult[VpuxDocument]:
     """Check a file, for 37XX unless `options` name another architecture. With `strict`, warnings become errors. Raises
     OSError, HostError."""
     document = load(path)

@@ -267,7 +267,7 @@ class Function:
     body: tuple[Op, ...] | None
     blocks: int
     modules: tuple["Module", ...]
-    document: "Document"
+    document: "VpuxFile"
 
     def walk(self) -> Iterator[Op]:
         """Yield all ops in program order, each before those inside of it."""
@@ -328,7 +328,7 @@ class Split:
     error: tuple[int, str] | None = None
 
 
-class Document:
+class VpuxFile:
     """A file as records. `splits` are its parts; one that could not be read has an error and no functions."""
 
     def __init__(self, path: str, text: str) -> None:

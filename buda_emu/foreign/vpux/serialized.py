@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from buda_emu.foreign.vpux.execute.invocation import make_invocations
-from buda_emu.foreign.vpux.model import Document, Function
+from buda_emu.foreign.vpux.model import Function, VpuxFile
 from buda_emu.foreign.vpux.program import Program, callee, entry_point, is_cache_op
 from buda_emu.foreign.vpux.rules import check_function
 from buda_emu.foreign.vpux.rules.kernels import stack_sizes
@@ -18,7 +18,7 @@ ALIGNMENT: Final = 64
 
 
 def serialize(
-    document: Document,
+    document: VpuxFile,
     function: str | None = None,
     split: int | None = None,
     code: Mapping[str, bytes] | None = None,

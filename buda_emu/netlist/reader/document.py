@@ -356,7 +356,7 @@ NO_INPUT = "V017"
 
 
 @dataclass(slots=True)
-class Document:
+class WrittenNetlist:
     """A netlist as written, before expansion (NETLIST 1.7) and derivation (1.5, 1.8).
 
     `queue_devices` and `graph_devices` hold the chips of objects whose target_device is a list. `readable` is False
@@ -378,14 +378,14 @@ class Document:
     diagnostics: list[Diagnostic] = field(default_factory=list[Diagnostic])
 
 
-def read_document(root: Mapping, path: str, arch: str | None, cache: ReadCache | None = None) -> Document:
+def read_document(root: Mapping, path: str, arch: str | None, cache: ReadCache | None = None) -> WrittenNetlist:
     """Read every section of a document.
 
     `arch` selects one architecture of a list in `devices.arch`; `cache` holds objects of an earlier version of the
     text.
     """
     context = Context(path, arch, cache)
-    document = Document(path, diagnostics=context.diagnostics)
+    document = WrittenNetlist(path, diagnostics=context.diagnostics)
     try:
         _read_sections(root, context, document)
     except TooManyFindingsError as error:
@@ -396,7 +396,7 @@ def read_document(root: Mapping, path: str, arch: str | None, cache: ReadCache |
     return document
 
 
-def _read_sections(root: Mapping, context: Context, document: Document) -> None:
+def _read_sections(root: Mapping, context: Context, document: WrittenNetlist) -> None:
     graphs = GraphSection(document.graphs, document.graph_devices)
     early: set[str] = set()  # names that were not queues when the graphs that use them were read
     for name, _, node in read_pairs(context, root):
@@ -432,7 +432,7 @@ def _undeclared_inputs(graph: Graph, queues: Collection[str]) -> set[str]:
     return inputs
 
 
-def _check_order(context: Context, document: Document, early: set[str], op_lines: dict[str, int]) -> None:
+def _check_order(context: Context, document: WrittenNetlist, early: set[str], op_lines: dict[str, int]) -> None:
     """Report inputs that are queues declared after the graph that reads them (NETLIST 11.3 C3)."""
     late = {name for name in early if name in document.queues and name not in op_lines}
     if not late:
@@ -449,7 +449,7 @@ def _check_order(context: Context, document: Document, early: set[str], op_lines
     context.subject = ""
 
 
-def _check_presence(context: Context, document: Document, root: Mapping) -> None:
+def _check_presence(context: Context, document: WrittenNetlist, root: Mapping) -> None:
     """Report a netlist without an architecture (V002) or without queues, graphs or programs (V011)."""
     if not context.archs and not any(finding.rule == NO_ARCH for finding in context.diagnostics):
         context.report(NO_ARCH, root, "the netlist names no architecture", "add devices: {arch: wormhole_b0}")

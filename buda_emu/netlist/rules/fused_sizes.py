@@ -1,7 +1,7 @@
 """Rules on the inside of schedules: formats, lives of intermediate buffers, block sizes, TMs (OPS 8.3)."""
 
 from buda_emu.netlist.rules.context import Context, tms_mark
-from buda_emu.netlist.rules.fused_use import Dims, FusedUse, Step, broadcast_factor, broadcasts
+from buda_emu.netlist.rules.fused_use import Dims, FusedUse, SubOpStep, broadcast_factor, broadcasts
 from buda_emu.netlist.rules.ops.formats import A_FORMATS
 from buda_emu.netlist.rules.registry import Finding as RuleFinding
 from buda_emu.netlist.rules.registry import Findings, fused_check
@@ -82,13 +82,13 @@ def reduced_inputs(_: Context, use: FusedUse) -> Findings:
             yield step.at(f"a reduce with acc_df Float32, op {use.op.name} reads {a_formats[0]}", "type")
 
 
-def _quantization(use: FusedUse, step: Step) -> Findings:
+def _quantization(use: FusedUse, step: SubOpStep) -> Findings:
     for name in step.sub.inputs[:2]:
         if not name.startswith("input") or use.format_of(name) != "Float32":
             yield step.at(f"quantization reads {_describe(use, name)}, must be an inputN of Float32", "inputs")
 
 
-def _check_scale(use: FusedUse, step: Step) -> Findings:
+def _check_scale(use: FusedUse, step: SubOpStep) -> Findings:
     data, scale = step.sub.inputs[:2]
     if data == "dest":
         yield step.at(f"{step.sub.type} cannot have dest as input 0", "inputs")
@@ -105,7 +105,7 @@ def _check_scale(use: FusedUse, step: Step) -> Findings:
             yield step.at(f"the scale is {_describe(use, scale)}, must be Float32", "inputs")
 
 
-def _check_plain(use: FusedUse, step: Step) -> Findings:
+def _check_plain(use: FusedUse, step: SubOpStep) -> Findings:
     legal = OP_TYPES[step.sub.type].integers_in_fused
     for name in step.sub.inputs[: 2 if step.family == "binary" else 1]:
         if name == "dest":
@@ -139,7 +139,7 @@ def life(_: Context, use: FusedUse) -> Findings:
     """Check that an intermediate buffer is written, read, popped, and only then written again. The last character of
     its name identifies the buffer."""
     ends = {step.schedule: step.sub.type for step in use.steps if step.last}
-    live: dict[str, Step] = {}
+    live: dict[str, SubOpStep] = {}
     for step in use.steps:
         inputs = dict.fromkeys(step.sub.inputs)
         for name in inputs:
@@ -158,7 +158,7 @@ def life(_: Context, use: FusedUse) -> Findings:
         yield step.at(f"{step.sub.output} is never popped", "output")
 
 
-def _read(step: Step, name: str, writer: Step | None, ends: dict[int, str]) -> Findings:
+def _read(step: SubOpStep, name: str, writer: SubOpStep | None, ends: dict[int, str]) -> Findings:
     if writer is None:
         yield step.at(f"reads {name}, which holds nothing", "inputs")
     elif writer.sub.output != name:
@@ -168,7 +168,7 @@ def _read(step: Step, name: str, writer: Step | None, ends: dict[int, str]) -> F
         yield step.at(message, "inputs", hint="only matmul, reduce or a result of mblock [1, 1] outlives its schedule")
 
 
-def _outlives(writer: Step) -> bool:
+def _outlives(writer: SubOpStep) -> bool:
     return writer.sub.type in ENDERS or writer.sub.mblock == (1, 1)
 
 
@@ -203,7 +203,7 @@ def sizes_fit(_: Context, use: FusedUse) -> Findings:
             yield step.at(f"type '{step.sub.type}' cannot be scheduled", "type")
 
 
-def _elementwise(step: Step, index: int) -> Findings:
+def _elementwise(step: SubOpStep, index: int) -> Findings:
     dims = step.input_dims[index]
     if dims is None:
         return
@@ -224,7 +224,7 @@ def _elementwise(step: Step, index: int) -> Findings:
             yield step.at(f"{has}, the result {result_blocks[0]} * {result_blocks[1]}", "mblock")
 
 
-def _reduce(step: Step) -> Findings:
+def _reduce(step: SubOpStep) -> Findings:
     attributes = step.sub.attributes
     if attributes.dim not in ("r", "c"):
         if attributes.dim:
@@ -242,7 +242,7 @@ def _reduce(step: Step) -> Findings:
     yield from _outer(step, 0, 1 - axis)
 
 
-def _matmul(step: Step) -> Findings:
+def _matmul(step: SubOpStep) -> Findings:
     yield from _outer(step, 0, 0)
     yield from _outer(step, 1, 1)
     factor = broadcast_factor(step, 0, "c")
@@ -257,7 +257,7 @@ def _matmul(step: Step) -> Findings:
     yield from _inner(step, 1, 0)
 
 
-def _inner(step: Step, index: int, axis: int) -> Findings:
+def _inner(step: SubOpStep, index: int, axis: int) -> Findings:
     """Check that the reduced dimension of an input is m_k mblocks of u_kt tiles."""
     attributes = step.sub.attributes
     dims: Dims | None = step.input_dims[index]
@@ -275,7 +275,7 @@ def _inner(step: Step, index: int, axis: int) -> Findings:
         )
 
 
-def _outer(step: Step, index: int, axis: int) -> Findings:
+def _outer(step: SubOpStep, index: int, axis: int) -> Findings:
     dims = step.input_dims[index]
     if dims is not None and (dims[axis], dims[axis + 2]) != (step.dims[axis], step.dims[axis + 2]):
         has = f"{step.sub.inputs[index]} has {dims[axis]} * {dims[axis + 2]} tile {('rows', 'columns')[axis]}"
@@ -342,7 +342,7 @@ def broadcasts_possible(_: Context, use: FusedUse) -> Findings:
                 yield _finding(step, index, reason)
 
 
-def _shape_forbids(step: Step, index: int, direction: str) -> str:
+def _shape_forbids(step: SubOpStep, index: int, direction: str) -> str:
     dims = step.input_dims[index]
     matmul = step.sub.type == "matmul"
     if matmul and direction == "r":
@@ -369,5 +369,5 @@ def _shape_forbids(step: Step, index: int, direction: str) -> str:
     return ""
 
 
-def _finding(step: Step, index: int, message: str, hint: str = "") -> RuleFinding:
+def _finding(step: SubOpStep, index: int, message: str, hint: str = "") -> RuleFinding:
     return step.about(tms_mark(step.sub, index), f"{message} (input {index})", hint)

@@ -13,7 +13,7 @@ Dims = tuple[int, int, int, int]  # mblock rows, mblock columns, ublock rows, ub
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SubOpStep:
     """One sub-op in the order of all schedules.
 
     `input_dims` holds the dims of each input that an earlier step wrote, None for the others (NETLIST 11.1 A6).
@@ -58,7 +58,7 @@ class FusedUse:
 
     op: Op
     definition: FusedOp
-    steps: tuple[Step, ...]
+    steps: tuple[SubOpStep, ...]
 
     @classmethod
     def of(cls, op: Op, definition: FusedOp) -> "FusedUse":
@@ -76,17 +76,17 @@ class FusedUse:
             return self.op.intermed_df
         return self.op.acc_df
 
-    def adds_int32(self, step: Step) -> bool:
+    def adds_int32(self, step: SubOpStep) -> bool:
         """Return whether a step is an add with an Int32 operand, which runs on the SFPU and has rules of its own
         (NETLIST V137, V141)."""
         return step.sub.type == "add" and any(self.format_of(name) == "Int32" for name in step.sub.inputs[:2])
 
 
-def _steps(definition: FusedOp) -> Iterator[Step]:
+def _steps(definition: FusedOp) -> Iterator[SubOpStep]:
     written: dict[str, Dims] = {}
     for number, schedule in enumerate(definition.schedules):
         for place, sub in enumerate(schedule):
-            step = Step(
+            step = SubOpStep(
                 sub=sub,
                 schedule=number,
                 first=place == 0,
@@ -103,7 +103,7 @@ def buffer_number(name: str) -> int:
     return int(match.group()) if match else -1
 
 
-def broadcast_factor(step: Step, index: int, direction: str) -> int:
+def broadcast_factor(step: SubOpStep, index: int, direction: str) -> int:
     """Return the factor of the last broadcast of an input in one direction, 1 without one (NETLIST 11.1 A10).
 
     A map with several keys accumulates its numbers in `args`; the first one counts.
@@ -112,7 +112,7 @@ def broadcast_factor(step: Step, index: int, direction: str) -> int:
     return factors[-1] if factors else 1
 
 
-def broadcasts(step: Step, index: int) -> list[Tm]:
+def broadcasts(step: SubOpStep, index: int) -> list[Tm]:
     """Return the broadcast TMs of an input."""
     if index < len(step.sub.input_tms):
         tms = step.sub.input_tms[index]

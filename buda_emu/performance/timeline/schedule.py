@@ -277,7 +277,7 @@ class Gap(NamedTuple):
     category: str
 
 
-class Step(NamedTuple):
+class CriticalTask(NamedTuple):
     """A task of the critical path. It starts when the one before it ends: it waited for `object`, or for its unit if
     `object` is -1. `category` is that of the object, "busy" for the unit."""
 
@@ -333,16 +333,20 @@ def time_by_category(timing: Timing, categories: Mapping[int, str] | None = None
     return times
 
 
-def critical_steps(timing: Timing, categories: Mapping[int, str] | None = None, to: int | None = None) -> list[Step]:
+def critical_steps(
+    timing: Timing, categories: Mapping[int, str] | None = None, to: int | None = None
+) -> list[CriticalTask]:
     """Return the critical path with its causes, without gaps, from time 0 to the end of task `to` or to the
     makespan."""
     words = categories or {}
-    steps: list[Step] = []
+    steps: list[CriticalTask] = []
     for task in timing.critical_path(to):
         number = int(timing.held_by[task])
         category = _category(timing, words, number)
         steps.append(
-            Step(task=task, start=int(timing.start[task]), end=int(timing.end[task]), object=number, category=category)
+            CriticalTask(
+                task=task, start=int(timing.start[task]), end=int(timing.end[task]), object=number, category=category
+            )
         )
     return steps
 

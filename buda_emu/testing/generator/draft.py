@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 from buda_emu.netlist.load import check_text
 from buda_emu.netlist.model import Buffer, Graph, Netlist, Op, Pad, Queue, Tm
 from buda_emu.netlist.printer import document_text
-from buda_emu.netlist.reader import Document
+from buda_emu.netlist.reader import WrittenNetlist
 from buda_emu.netlist.sizes import align_up
 from buda_emu.netlist.sourced import evolve
 from buda_emu.spec.archs import ARCHS, Arch
@@ -70,7 +70,7 @@ class NoRoomError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class DraftTensor:
     """A value that an op may read: a queue, or the result of an op of the same graph. `shape` is (t, tile rows, tile
     columns).
 
@@ -96,7 +96,7 @@ class OpenGraph:
     family: str
     """The family of formats that its ops use: b with 8-bit exponents, a with 5-bit ones (FORMATS 2)."""
     ops: list[Op] = field(default_factory=list[Op])
-    values: list[Value] = field(default_factory=list[Value])
+    values: list[DraftTensor] = field(default_factory=list[DraftTensor])
     read: set[str] = field(default_factory=set[str])
     stored: set[str] = field(default_factory=set[str])
     """Ops that feed a queue."""
@@ -109,7 +109,7 @@ class NetlistDraft:
     draw: Draw
     arch: Arch
     most_tiles: int
-    document: Document
+    document: WrittenNetlist
     graphs: list[OpenGraph] = field(default_factory=list[OpenGraph])
     constants: set[str] = field(default_factory=set[str])
     """Queues that a graph reads the same entry of for every input."""
@@ -131,7 +131,7 @@ class NetlistDraft:
     @staticmethod
     def new(draw: Draw, arch: str, most_tiles: int) -> "NetlistDraft":
         """Return an empty netlist for one architecture."""
-        return NetlistDraft(draw, ARCHS[arch], most_tiles, Document("generated.yaml", arch, (arch,)))
+        return NetlistDraft(draw, ARCHS[arch], most_tiles, WrittenNetlist("generated.yaml", arch, (arch,)))
 
     @property
     def graph(self) -> OpenGraph:
@@ -279,7 +279,7 @@ class NetlistDraft:
         op = evolve(op, **changes)
         self.graph.ops.append(op)
         self.graph.read |= set(op.inputs)
-        self.graph.values.append(Value(name, blocking.shape, formats.out, is_queue=False, positive=positive))
+        self.graph.values.append(DraftTensor(name, blocking.shape, formats.out, is_queue=False, positive=positive))
         return op
 
     def _fidelity(self, operands: "Sequence[Operand]") -> str:
@@ -300,7 +300,7 @@ class NetlistDraft:
 class Operand:
     """A value, with the TMs and the padding that shape it for an op."""
 
-    value: Value
+    value: DraftTensor
     tms: tuple[Tm, ...] = ()
     unpad: Pad = Pad()
     pad: Pad = Pad()
@@ -343,7 +343,7 @@ def _cores(first: tuple[int, int], grid: tuple[int, int]) -> set[tuple[int, int]
     return set(product(rows, cols))
 
 
-def with_attribute(draw: Draw, document: Document) -> "tuple[Document, Netlist] | str":
+def with_attribute(draw: Draw, document: WrittenNetlist) -> "tuple[WrittenNetlist, Netlist] | str":
     """Add an attribute to one of the ops: return the new document and the loaded netlist, or `name: rules` where it is
     refused, or "" where no attribute can be added."""
     op = draw.pick(list(_ops(document)))
@@ -378,7 +378,7 @@ def parts(name: str) -> tuple[str, str, str]:
     return op_type, attribute, word
 
 
-def _may_come_late(name: str, op: Op, document: Document) -> bool:
+def _may_come_late(name: str, op: Op, document: WrittenNetlist) -> bool:
     """Return whether an op does not have an attribute yet that changes neither its operands nor its shape. An attribute
     of a fused op must not have a meaning on its sub-ops."""
     op_type, attribute, _ = parts(name)
@@ -391,6 +391,6 @@ def _may_come_late(name: str, op: Op, document: Document) -> bool:
     return not any(spec.is_legal_on(step.type) and not spec.everywhere for step in steps)
 
 
-def _ops(document: Document) -> Iterator[Op]:
+def _ops(document: WrittenNetlist) -> Iterator[Op]:
     for graph in document.graphs.values():
         yield from graph.ops

@@ -26,7 +26,7 @@ from buda_emu.netlist.model import (
     VarInst,
 )
 from buda_emu.netlist.printer import document_text
-from buda_emu.netlist.reader import Document
+from buda_emu.netlist.reader import WrittenNetlist
 from buda_emu.netlist.sourced import SourcedT, evolve
 from buda_emu.netlist.variants import LOOP
 from buda_emu.spec.blocking import LEGAL_TILE_DIMS, Blocking
@@ -316,7 +316,7 @@ def generate(
     raise HostError(f"no valid netlist of {', '.join(op_types)} for {arch} in {_MOST_TRIES} tries")
 
 
-def _add_attributes(draw: Draw, document: Document, generated: Generated) -> Generated:
+def _add_attributes(draw: Draw, document: WrittenNetlist, generated: Generated) -> Generated:
     """Return the netlist with a few attributes that no builder draws."""
     refused: list[str] = []
     for _ in range(draw.pick((0, 1, 1, 2, 3))):

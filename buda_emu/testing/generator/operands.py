@@ -11,7 +11,7 @@ from buda_emu.netlist.sourced import evolve
 from buda_emu.spec.archs import Arch
 from buda_emu.spec.blocking import FULL_TILE, Blocking, Shape
 from buda_emu.spec.formats import FORMATS, is_integer
-from buda_emu.testing.generator.draft import Formats, NetlistDraft, NoRoomError, Operand, Value
+from buda_emu.testing.generator.draft import DraftTensor, Formats, NetlistDraft, NoRoomError, Operand
 
 _MOST_STEPS = 2
 
@@ -81,7 +81,7 @@ def _draw_padding(draft: NetlistDraft, shape: Shape) -> tuple[Shape, Pad, list[T
 
 def _matching_values(
     draft: NetlistDraft, shape: Shape, formats: Sequence[str], positive: bool, source: Source
-) -> list[Value]:
+) -> list[DraftTensor]:
     """Return the values of the open graph that can be the operand."""
     if source.startswith("own"):
         return []
@@ -114,7 +114,7 @@ def _sources(draft: NetlistDraft, shape: Shape, transposed: bool) -> Iterator[tu
         yield Tm("transpose"), (t, cols, rows)
 
 
-def _queue_value(draft: NetlistDraft, shape: Shape, df: str, source: Source) -> Value:
+def _queue_value(draft: NetlistDraft, shape: Shape, df: str, source: Source) -> DraftTensor:
     """Add a queue that the host fills, a stream of inputs or a constant (prologue), and return it as a value."""
     draw = draft.draw
     t, rows, cols = shape
@@ -160,9 +160,9 @@ def _view(draft: NetlistDraft, base: Queue) -> Queue:
     return view
 
 
-def value_of(queue: Queue) -> Value:
+def value_of(queue: Queue) -> DraftTensor:
     """Return a queue of the netlist as a value that ops may read."""
-    return Value(
+    return DraftTensor(
         queue.name,
         queue.blocking.shape,
         queue.df,

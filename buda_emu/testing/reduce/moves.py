@@ -30,7 +30,7 @@ from buda_emu.netlist.model import (
 )
 from buda_emu.netlist.nodes import Mapping as MappingNode
 from buda_emu.netlist.nodes import Node
-from buda_emu.netlist.reader import Document
+from buda_emu.netlist.reader import WrittenNetlist
 from buda_emu.netlist.sizes import align_up, buffer_bytes
 from buda_emu.netlist.sourced import evolve
 from buda_emu.spec.attributes import ATTRIBUTES
@@ -41,7 +41,7 @@ from buda_emu.support.records import dataclass
 _FIRST_ADDRESS = 0x10000000  # of a queue in DRAM where all other queues are in host memory
 
 
-def without_ops(netlist: Netlist, gone: Collection[str]) -> Document:
+def without_ops(netlist: Netlist, gone: Collection[str]) -> WrittenNetlist:
     """Return the netlist without the ops of these written names, tidied."""
     document = contract(netlist)
     ends = _Ends(netlist, document, frozenset(gone))
@@ -58,7 +58,7 @@ class _Ends:
     """The cut ends of a netlist from which ops were removed, and the queues that replace what is missing."""
 
     netlist: Netlist
-    document: Document
+    document: WrittenNetlist
     gone: frozenset[str]
     queues: dict[str, Queue] = field(default_factory=dict[str, Queue])
     devices: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
@@ -127,7 +127,7 @@ class _Ends:
             self.devices[name] = self.document.graph_devices[graph.name]
 
 
-def tidy(document: Document, settings: Mapping[str, list[QueueSettings]] | None = None) -> Document:
+def tidy(document: WrittenNetlist, settings: Mapping[str, list[QueueSettings]] | None = None) -> WrittenNetlist:
     """Remove everything from the document that nothing uses any more: graphs without ops, executes of graphs that are
     gone, queues that nothing fills or reads, fused ops, loops around nothing, programs that execute nothing.
 
@@ -213,12 +213,12 @@ def _without_empty_loops(steps: list[Instruction]) -> list[Instruction]:
     return instructions
 
 
-Move = Callable[[Netlist], Iterator[Document]]
+Move = Callable[[Netlist], Iterator[WrittenNetlist]]
 _PLAIN_FORMAT = "Float16_b"
 _ALL = "all"
 
 
-def fewer_ops(netlist: Netlist) -> Iterator[Document]:
+def fewer_ops(netlist: Netlist) -> Iterator[WrittenNetlist]:
     """Offer the netlist without runs of ops: halves, quarters, and so on to single ones."""
     names = [op.name for op in _ops_of(contract(netlist))]
     size = len(names) - 1
@@ -231,7 +231,7 @@ def fewer_ops(netlist: Netlist) -> Iterator[Document]:
         size //= 2
 
 
-def fewer_programs(netlist: Netlist) -> Iterator[Document]:
+def fewer_programs(netlist: Netlist) -> Iterator[WrittenNetlist]:
     """Offer one program of those that execute something, and all without one. Graphs that none executes go."""
     written = contract(netlist)
     names = [name for name, program in written.programs.items() if executes(program)]
@@ -253,13 +253,13 @@ def fewer_programs(netlist: Netlist) -> Iterator[Document]:
         yield document
 
 
-def fewer_instructions(netlist: Netlist) -> Iterator[Document]:
+def fewer_instructions(netlist: Netlist) -> Iterator[WrittenNetlist]:
     """Offer loops that run once or not at all, programs without single instructions, and literals in place of
     parameters and variables."""
     for name, program in contract(netlist).programs.items():
         steps = program.instructions
 
-        def changed(new: Iterable[Instruction | None], name: str = name) -> Document:
+        def changed(new: Iterable[Instruction | None], name: str = name) -> WrittenNetlist:
             document = contract(netlist)
             instructions = tuple(step for step in new if step is not None)
             document.programs[name] = evolve(document.programs[name], instructions=instructions)
@@ -293,7 +293,7 @@ def _with_literals(step: Instruction) -> Instruction | None:
     return evolve(step, queue_settings=tuple(map(plain, step.queue_settings)))
 
 
-def fewer_queues(netlist: Netlist) -> Iterator[Document]:
+def fewer_queues(netlist: Netlist) -> Iterator[WrittenNetlist]:
     """Offer the netlist without queues of results that something else takes, too, and with one host-fed queue in place
     of another of the same shape."""
     document = contract(netlist)
@@ -316,7 +316,7 @@ def _reading(op: Op, old: str, new: str) -> Op:
     return evolve(op, inputs=tuple(new if name == old else name for name in op.inputs))
 
 
-def _same_operands(document: Document) -> Iterator[tuple[str, str]]:
+def _same_operands(document: WrittenNetlist) -> Iterator[tuple[str, str]]:
     """Yield pairs of host-fed queues of one shape, of which the first can be replaced by the second."""
     first: dict[tuple[Any, ...], str] = {}
     for name, queue in document.queues.items():
@@ -327,7 +327,7 @@ def _same_operands(document: Document) -> Iterator[tuple[str, str]]:
             first.setdefault(key, name)
 
 
-def fewer_inputs(netlist: Netlist) -> Iterator[Document]:
+def fewer_inputs(netlist: Netlist) -> Iterator[WrittenNetlist]:
     """Offer one input of each epoch, then half of them, with as many entries in the queues or with the old number of
     inputs."""
     for of_graphs, of_queues in ((1, 1), (None, 1), (2, 2), (None, 2)):
@@ -346,7 +346,7 @@ def _fewer(count: int, part: int | None) -> int:
     return 1 if part == 1 else max(1, count // part)
 
 
-def fewer_cores(netlist: Netlist) -> Iterator[Document]:
+def fewer_cores(netlist: Netlist) -> Iterator[WrittenNetlist]:
     """Offer every op and queue on one core and in one buffer; then each by itself."""
 
     def merge(blocking: Blocking) -> Blocking:
@@ -358,7 +358,7 @@ def fewer_cores(netlist: Netlist) -> Iterator[Document]:
     yield from _each(netlist, merge)
 
 
-def smaller(netlist: Netlist) -> Iterator[Document]:
+def smaller(netlist: Netlist) -> Iterator[WrittenNetlist]:
     """Offer smaller t, rows and columns: each size that occurs becomes one, or half, wherever it occurs."""
     shapes = [record.blocking.shape for record in (*netlist.queues.values(), *netlist.ops.values())]
     for axis in range(3):
@@ -391,7 +391,7 @@ def _resize(blocking: Blocking, axes: tuple[int, ...], size: int, new: int) -> B
     return blocking
 
 
-def simpler_ops(netlist: Netlist) -> Iterator[Document]:
+def simpler_ops(netlist: Netlist) -> Iterator[WrittenNetlist]:
     """Offer ops with default attributes, TMs and fields: everywhere, then one op at a time."""
     yield _ops(netlist, _plain_op)
     for op in _ops_of(contract(netlist)):
@@ -399,7 +399,7 @@ def simpler_ops(netlist: Netlist) -> Iterator[Document]:
             yield _ops(netlist, lambda old, new=new: new if old.name == new.name else old)
 
 
-def _ops_of(document: Document) -> list[Op]:
+def _ops_of(document: WrittenNetlist) -> list[Op]:
     return list(chain.from_iterable(graph.ops for graph in document.graphs.values()))
 
 
@@ -459,7 +459,7 @@ def _without_attributes(op: Op) -> Iterator[Op]:
         yield evolve(op, attributes=replace(op.attributes, m_k=1, u_kt=inner))
 
 
-def plainer_formats(netlist: Netlist) -> Iterator[Document]:
+def plainer_formats(netlist: Netlist) -> Iterator[WrittenNetlist]:
     """Offer everything in one format, then each format that occurs replaced by it, then everything in one fidelity."""
     formats = {queue.df for queue in netlist.queues.values()}
     for op in netlist.ops.values():
@@ -469,7 +469,7 @@ def plainer_formats(netlist: Netlist) -> Iterator[Document]:
     yield _ops(netlist, lambda op: evolve(op, math_fidelity="HiFi3"))
 
 
-def _in_formats(netlist: Netlist, old: str) -> Document:
+def _in_formats(netlist: Netlist, old: str) -> WrittenNetlist:
     def new(name: str) -> str:
         return _PLAIN_FORMAT if name and old in (_ALL, name) else name
 
@@ -487,7 +487,7 @@ def _in_formats(netlist: Netlist, old: str) -> Document:
     return document
 
 
-def simpler_queues(netlist: Netlist) -> Iterator[Document]:
+def simpler_queues(netlist: Netlist) -> Iterator[WrittenNetlist]:
     """Offer queues of full tiles, tilized, without TMs; and a netlist for one chip and one architecture."""
 
     def plain(queue: Queue) -> Queue:
@@ -508,7 +508,7 @@ def simpler_queues(netlist: Netlist) -> Iterator[Document]:
     yield document
 
 
-def fewer_sections(netlist: Netlist) -> Iterator[Document]:
+def fewer_sections(netlist: Netlist) -> Iterator[WrittenNetlist]:
     """Offer the netlist without test-config, performance-check and other sections: all, each, then the entries of
     each."""
     for gone in (list(netlist.sections), *([name] for name in netlist.sections)):
@@ -534,14 +534,14 @@ def _without_entries(node: Node) -> Iterator[Node]:
             yield MappingNode([*before, (key, other), *after], node.line, node.column, node.end_column)
 
 
-def _ops(netlist: Netlist, change: Callable[[Op], Op]) -> Document:
+def _ops(netlist: Netlist, change: Callable[[Op], Op]) -> WrittenNetlist:
     document = contract(netlist)
     for name, graph in document.graphs.items():
         document.graphs[name] = evolve(graph, ops=tuple(map(change, graph.ops)))
     return tidy(document)
 
 
-def _all(netlist: Netlist, change: Callable[[Blocking], Blocking]) -> Document:
+def _all(netlist: Netlist, change: Callable[[Blocking], Blocking]) -> WrittenNetlist:
     """Change every blocking; buffers and inner dimensions follow."""
     document = contract(netlist)
     document.queues = {name: _with(queue, change(queue.blocking)) for name, queue in document.queues.items()}
@@ -554,7 +554,7 @@ def _all(netlist: Netlist, change: Callable[[Blocking], Blocking]) -> Document:
     return document
 
 
-def _each(netlist: Netlist, change: Callable[[Blocking], Blocking]) -> Iterator[Document]:
+def _each(netlist: Netlist, change: Callable[[Blocking], Blocking]) -> Iterator[WrittenNetlist]:
     for name in contract(netlist).queues:
         document = contract(netlist)
         queue = document.queues[name]

@@ -120,11 +120,11 @@ def _kill(process: "subprocess.Popen[bytes]") -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
-Progress = Callable[["Step"], object]
+Progress = Callable[["ReductionState"], object]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ReductionState:
     """The state of a reduction. `text` is the smallest netlist that still fails; `move` is being tried."""
 
     text: str
@@ -283,7 +283,9 @@ class _Search:
     def _tell(self, name: str) -> None:
         if self.progress is not None:
             self.progress(
-                Step(text=self.text, netlist=self.netlist, move=name, trials=self.trials.count, steps=self.steps)
+                ReductionState(
+                    text=self.text, netlist=self.netlist, move=name, trials=self.trials.count, steps=self.steps
+                )
             )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from buda_emu.arithmetic.kernels.tiles.gather import gather_tiles
-from buda_emu.emulator.ops.base import OpCall, Parallel, Tiles, implements
+from buda_emu.emulator.ops.base import Parallel, PlannedOp, Tiles, implements
 from buda_emu.emulator.ops.common import arrange_tiles, blank, items, kernel_operand, require_operands, unblanked_dims
 from buda_emu.spec.blocking import Shape
 
@@ -14,21 +14,21 @@ from buda_emu.spec.blocking import Shape
 class Softsign:
     """out = in0 / (1 + |in0|)."""
 
-    def shape(self, call: OpCall) -> Shape:
+    def shape(self, call: PlannedOp) -> Shape:
         """The shape of the input."""
         require_operands(call, 1)
         return call.operands[0].map.shape
 
-    def label(self, call: OpCall) -> str:
+    def label(self, call: PlannedOp) -> str:
         """Label of the input."""
         return call.operands[0].label
 
-    def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
+    def reference(self, call: PlannedOp, inputs: Sequence[Tiles]) -> Tiles:
         """The definition; see `buda_emu.emulator.ops.base`."""
         x = arrange_tiles(call, 0, inputs[0])
         return blank(x / (np.float32(1) + np.abs(x)), unblanked_dims(call))
 
-    def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
+    def run(self, call: PlannedOp, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
         """Tiles are gathered by a kernel that stands, and computed where they then lie."""
         source, index, pad_value, arrange = kernel_operand(call, 0, inputs)
         parallel(gather_tiles, items(out), out, source, index, pad_value, arrange, unblanked_dims(call))

@@ -14,7 +14,7 @@ from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.graph.spec import CORE, FRONT, check_graph
 from buda_emu.compiler.lower.layout import dense_layout, reshape_layout, standard
 from buda_emu.compiler.lower.lower import lower
-from buda_emu.compiler.lower.picker import Counts, Cut, PickTable
+from buda_emu.compiler.lower.picker import Counts, PickTable, WorkDivision
 from buda_emu.compiler.passes.clean import cse, dce, decompose
 from buda_emu.compiler.passes.folding import gelu
 from buda_emu.compiler.pipeline import core_graph
@@ -129,7 +129,7 @@ def test_a_picker_is_its_matrix(seed, t, rows, inner, data):
     grid = data.draw(st.sampled_from([n for n in range(1, rows + 1) if rows % n == 0]))
     index = np.random.default_rng(seed).integers(-1, inner * 32, t * rows * 32)
     matrix = Sparse.gather(index, inner * 32)
-    picker = PickTable.of(matrix, t, rows).picker(Cut(grid))
+    picker = PickTable.of(matrix, t, rows).picker(WorkDivision(grid))
     found = np.zeros(matrix.shape)
     for core in range(grid):
         own = slice(core * 32, core * 32 + 32)
@@ -146,10 +146,10 @@ def test_a_table_of_picks_counts_what_its_fullest_row_of_cores_has():
     """Two tile rows: the upper one picks from two tiles, in two strips; a slice without picks has one of each still."""
     upper = np.array([0, 33, *[-1] * 30, *[-1] * 32])
     table = PickTable.of(Sparse.gather(upper, 64), 1, 2)
-    assert table.counts(Cut(2)) == Counts(strips=2, ublocks=2, pairs=2, tiles=2, word_tiles=1)
-    assert table.counts(Cut(1, u_kt=2)) == Counts(strips=1, ublocks=1, pairs=2, tiles=2, word_tiles=1)
+    assert table.counts(WorkDivision(2)) == Counts(strips=2, ublocks=2, pairs=2, tiles=2, word_tiles=1)
+    assert table.counts(WorkDivision(1, u_kt=2)) == Counts(strips=1, ublocks=1, pairs=2, tiles=2, word_tiles=1)
     nothing = PickTable.of(Sparse.gather(np.full(64, -1), 64), 2, 1)
-    assert nothing.counts(Cut(1)) == Counts(strips=2, ublocks=1, pairs=1, tiles=1, word_tiles=1)
+    assert nothing.counts(WorkDivision(1)) == Counts(strips=2, ublocks=1, pairs=1, tiles=1, word_tiles=1)
 
 
 def test_a_pick_takes_tiles_of_all_slices_of_its_source():

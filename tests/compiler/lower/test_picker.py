@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from buda_emu.compiler.lower import picker
-from buda_emu.compiler.lower.picker import Cut, PickTable
+from buda_emu.compiler.lower.picker import PickTable, WorkDivision
 
 
 def a_table(pairs, t, rows, inner, tiles):
@@ -16,7 +16,7 @@ def a_table(pairs, t, rows, inner, tiles):
 
 
 @pytest.mark.parametrize("dense", [0, 1 << 30])
-@pytest.mark.parametrize("cut", [Cut(1), Cut(3, 2, 3), Cut(2, 6, 1), Cut(12, 1, 2)])
+@pytest.mark.parametrize("cut", [WorkDivision(1), WorkDivision(3, 2, 3), WorkDivision(2, 6, 1), WorkDivision(12, 1, 2)])
 @pytest.mark.parametrize("pairs", [1, 7, 300])
 def test_strips_ublocks_pairs_and_tiles_of_the_fullest_row_of_cores(monkeypatch, dense, cut, pairs):
     monkeypatch.setattr(picker, "_DENSE", dense)

@@ -19,7 +19,7 @@ from buda_emu.compiler.place.routable import is_number
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.improve import Start
 from buda_emu.compiler.search.refine import FULL, by_rank, combined, quicker_epochs
-from buda_emu.compiler.search.single_input import Cut, SingleInput
+from buda_emu.compiler.search.single_input import EpochBounds, SingleInput
 from buda_emu.compiler.search.speculative import _without_values
 from buda_emu.compiler.search.trials import Found, told, try_start
 from buda_emu.compiler.target import ONE_BY_ONE
@@ -53,7 +53,7 @@ def table(programs: int) -> CandidateTable:
 
 def found(own: CandidateTable, *kept: int) -> Found:
     objective = replace(ONE_BY_ONE, work=Work.of("default"))
-    decisions = SingleInput.of(own, FULL).decisions(Cut(frozenset(kept)))
+    decisions = SingleInput.of(own, FULL).decisions(EpochBounds(frozenset(kept)))
     return try_start(own, Start(decisions, objective, "default", 2))
 
 

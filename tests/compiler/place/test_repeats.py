@@ -13,7 +13,7 @@ from buda_emu.compiler.pipeline import PASSES, Context
 from buda_emu.compiler.place.decision import PlacementDecision
 from buda_emu.compiler.search import single_input
 from buda_emu.compiler.search.candidate_table import CandidateTable
-from buda_emu.compiler.search.single_input import Cut, Repeated, SingleInput, repeated
+from buda_emu.compiler.search.single_input import EpochBounds, Repeated, SingleInput, repeated
 
 
 def test_groups_of_equal_items_are_found_the_shortest_ones_that_reach_as_far():
@@ -78,7 +78,9 @@ def test_epochs_end_where_they_have_to_and_nowhere_else() -> None:
     single = SingleInput.of(table, 0.94)
     free = single.decisions()
     assert {item.epoch for item in free.values()} != {0, 1, 2}
-    made = single.decisions(Cut(frozenset({5, 9}), frozenset(range(1, 5)) | frozenset(range(10, len(table.ops)))))
+    made = single.decisions(
+        EpochBounds(frozenset({5, 9}), frozenset(range(1, 5)) | frozenset(range(10, len(table.ops))))
+    )
     epochs = [made[op.name].epoch for op in table.ops]
     assert [n for n in range(1, len(epochs)) if epochs[n] != epochs[n - 1]][:2] == [5, 9]
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from buda_emu.arithmetic.kernels.tensix.products.product import Extent, Product, Source
+from buda_emu.arithmetic.kernels.tensix.products.product import Extent, Product, RegisterOperand
 from buda_emu.arithmetic.kernels.tensix.words import Setting
 
 
@@ -12,7 +12,9 @@ def product_of(*given: Any) -> Product:
     """Words, index and pad of in0; those of in1, and whether it is transposed; `Extent`; phases; `Setting`; whether
     faces go first."""
     in0, in1, extent, (phases, *setting, faces_first) = given[:3], given[3:7], given[7:14], given[14:]
-    return Product(Source(*in0), Source(*in1), Extent(*extent), phases, faces_first, Setting(*setting))
+    return Product(
+        RegisterOperand(*in0), RegisterOperand(*in1), Extent(*extent), phases, faces_first, Setting(*setting)
+    )
 
 
 def integer_product_of(*given: Any) -> Product:

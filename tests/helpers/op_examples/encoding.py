@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.emulator.ops.base import OpCall
+from buda_emu.emulator.ops.base import PlannedOp
 from buda_emu.emulator.ops.matmul_sparse import Encoding, encoding, split
 
 Position = tuple[int, int, int]  # row in the ublock, inner index, sparse tile
@@ -67,7 +67,7 @@ def random_strips(rng: np.random.Generator, code: Encoding, t: int, tiles: int) 
     return strips
 
 
-def encoding_tiles(call: OpCall, cores: dict[tuple[int, int], Sequence[Strip]]) -> NDArray[np.float32]:
+def encoding_tiles(call: PlannedOp, cores: dict[tuple[int, int], Sequence[Strip]]) -> NDArray[np.float32]:
     """One entry of in2, float32[t, R, C, 32, 32], from the strips of every (grid row, column group)."""
     parts, code = split(call), encoding(call)
     t, rows, cols = call.operands[2].map.shape
@@ -79,7 +79,7 @@ def encoding_tiles(call: OpCall, cores: dict[tuple[int, int], Sequence[Strip]]) 
     return words.view(np.float32).reshape(t, rows, cols, 32, 32)
 
 
-def random_encodings(call: OpCall, rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.float32]:
+def random_encodings(call: PlannedOp, rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.float32]:
     """A different encoding for each entry of in2, float32[w, t, R, C, 32, 32]."""
     parts, code, t = split(call), encoding(call), call.blocking.t
     tiles = call.operands[2].map.shape[0] * parts.encoding_rows * parts.encoding_cols

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from buda_emu.arithmetic.tensor.tilemap import TileMap
 from buda_emu.emulator import ops
-from buda_emu.emulator.ops.base import OpCall, Operand, Parallel
+from buda_emu.emulator.ops.base import Operand, Parallel, PlannedOp
 from buda_emu.spec.attributes import Attributes
 from buda_emu.spec.blocking import FULL_TILE, Blocking, Shape
 from buda_emu.support.errors import ProgramError
@@ -30,7 +30,7 @@ class Example:
     """One call, and what its operands hold: a word of `VALUES` for each."""
 
     id: str
-    call: OpCall
+    call: PlannedOp
     values: tuple[str, ...]
     same_nans: bool = False  # NaN payloads and signs are compared as well: the op only moves words
 
@@ -95,7 +95,9 @@ def operand(shape: Shape, seed: int | None = None, pad_value: float | None = Non
     return Operand(tiles, **others)
 
 
-def make_call(type: str, operands: Sequence[Operand], tile_dim: tuple[int, int] = FULL_TILE, **others: Any) -> OpCall:
+def make_call(
+    type: str, operands: Sequence[Operand], tile_dim: tuple[int, int] = FULL_TILE, **others: Any
+) -> PlannedOp:
     """A call on one core; attributes are given as a dict of those that are written."""
     written = others.pop("attributes", {})
     attributes = replace(Attributes(), given=frozenset(written), **written)
@@ -103,7 +105,7 @@ def make_call(type: str, operands: Sequence[Operand], tile_dim: tuple[int, int] 
     if blocking is None:
         t, rows, cols = operands[0].map.shape
         blocking = Blocking((1, 1), t, (rows, cols), (1, 1), "r", tile_dim)
-    return OpCall(f"a_{type}", type, attributes, blocking, tuple(operands), **others)
+    return PlannedOp(f"a_{type}", type, attributes, blocking, tuple(operands), **others)
 
 
 def uneven(kernel: Callable[..., Any], items: int, *args: Any) -> int:
@@ -132,11 +134,11 @@ def sources_of(example: Example, entries: Sequence[int], seed: int) -> list[F32]
     ]
 
 
-Kernels = Callable[[OpCall, Sequence[F32], F32, Parallel], None]
+Kernels = Callable[[PlannedOp, Sequence[F32], F32, Parallel], None]
 """As `Implementation.run`."""
 
 
-def run(call: OpCall, sources: Sequence[F32], kernels: Kernels | None = None) -> F32:
+def run(call: PlannedOp, sources: Sequence[F32], kernels: Kernels | None = None) -> F32:
     """The kernels' result float32[w, t, R, C, 32, 32]; not of `Implementation.run` but of `kernels`, if given."""
     implementation = ops.implementation(call.type)
     w = max(source.shape[0] for source in sources)
@@ -150,7 +152,7 @@ def run(call: OpCall, sources: Sequence[F32], kernels: Kernels | None = None) ->
     return out.reshape(w, *shape, 32, 32)
 
 
-def reference(call: OpCall, sources: Sequence[F32]) -> F32:
+def reference(call: PlannedOp, sources: Sequence[F32]) -> F32:
     """The reference's result float32[w, t, R, C, 32, 32]."""
     operands = [operand.map.apply(source) for operand, source in zip(call.operands, sources, strict=True)]
     return ops.implementation(call.type).reference(call, operands)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from buda_emu.emulator.ops.base import OpCall, Operand
+from buda_emu.emulator.ops.base import Operand, PlannedOp
 from buda_emu.netlist.model import FusedOp, SubOp, Tm
 from buda_emu.spec.attributes import Attributes
 from op_examples.example import Example, make_call, operand
@@ -38,7 +38,7 @@ def sub(type: str, inputs: str, output: str, *, pop: str = "", pop_last: str = "
     )
 
 
-def fused_call(operands: list[Operand], *schedules: list[SubOp], **others: Any) -> OpCall:
+def fused_call(operands: list[Operand], *schedules: list[SubOp], **others: Any) -> PlannedOp:
     """A fused op on these operands."""
     definition = FusedOp(id="0", inputs=len(operands), intermediates=8, schedules=tuple(map(tuple, schedules)))
     return make_call("fused_op", operands, fused=definition, **others)

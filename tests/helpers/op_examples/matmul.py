@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.emulator.ops.base import OpCall, Operand
+from buda_emu.emulator.ops.base import Operand, PlannedOp
 from buda_emu.spec.blocking import Blocking
 from op_examples.encoding import random_encodings
 from op_examples.example import VALUES, Example, adversarial, make_call, operand
@@ -21,7 +21,7 @@ def products(type: str) -> list[Example]:
 
 
 def dense(type: str) -> list[Example]:
-    def call(*operands: Operand, tile_dim: tuple[int, int] = (32, 32), **others: Any) -> OpCall:
+    def call(*operands: Operand, tile_dim: tuple[int, int] = (32, 32), **others: Any) -> PlannedOp:
         transpose, vector = others.pop("transpose", False), others.pop("vector", "rc")
         attributes = {"m_k": 2, "u_kt": 1, **others}
         return make_call(type, operands, tile_dim, attributes=attributes, transpose=transpose, vector=vector)
@@ -75,7 +75,7 @@ def sparse_weights(rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[
 VALUES["sparse weights"] = sparse_weights
 
 
-def identity_call(type: str, operands: list[Operand], blocking: Blocking, **attributes: Any) -> OpCall:
+def identity_call(type: str, operands: list[Operand], blocking: Blocking, **attributes: Any) -> PlannedOp:
     transpose = attributes.pop("transpose", False)
     written = {"identity": True, "sparse_tile_ptr_bits": 6, **attributes}
     return make_call(type, operands, blocking=blocking, attributes=written, out_df="Float16_b", transpose=transpose)
@@ -111,7 +111,7 @@ def identities(type: str) -> list[Example]:
 
 
 def depthwises(type: str) -> list[Example]:
-    def call(*operands: Operand, tile_dim: tuple[int, int] = (32, 32), **attributes: Any) -> OpCall:
+    def call(*operands: Operand, tile_dim: tuple[int, int] = (32, 32), **attributes: Any) -> PlannedOp:
         return make_call(type, operands, tile_dim, attributes={"m_k": 3, "u_kt": 1, **attributes})
 
     odd = ("adversarial",) * 3

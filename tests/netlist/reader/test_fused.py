@@ -1,7 +1,7 @@
 import pytest
 
 from buda_emu.netlist.model import FusedOp, Tm
-from buda_emu.netlist.reader import Document, read_document
+from buda_emu.netlist.reader import WrittenNetlist, read_document
 from buda_emu.netlist.yaml_reader import read_tree
 from buda_emu.support.checker.diagnostic import Diagnostic
 from netlist.netlist_texts import FUSED, NETLIST, edited
@@ -9,7 +9,7 @@ from netlist.netlist_texts import FUSED, NETLIST, edited
 SUB_OP = "{type: add, inputs: [input0, input0], mblock: [2, 1], ublock: [1, 2], output: output}"
 
 
-def read(fused: str) -> Document:
+def read(fused: str) -> WrittenNetlist:
     return read_document(read_tree(NETLIST + fused), "net.yaml", None)
 
 

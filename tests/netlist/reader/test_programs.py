@@ -1,7 +1,7 @@
 import pytest
 
 from buda_emu.netlist.model import Allocate, Deallocate, Declare, EndLoop, Execute, Loop, Param, Program, VarInst
-from buda_emu.netlist.reader import Document, read_document
+from buda_emu.netlist.reader import WrittenNetlist, read_document
 from buda_emu.netlist.yaml_reader import read_tree
 from buda_emu.support.checker.diagnostic import Diagnostic
 from netlist.netlist_texts import DEVICES, GRAPHS, NETLIST, PROGRAMS, QUEUES, edited
@@ -9,7 +9,7 @@ from netlist.netlist_texts import DEVICES, GRAPHS, NETLIST, PROGRAMS, QUEUES, ed
 HEAD = DEVICES + QUEUES + GRAPHS
 
 
-def read(programs: str) -> Document:
+def read(programs: str) -> WrittenNetlist:
     return read_document(read_tree(HEAD + programs), "net.yaml", None)
 
 

@@ -18,7 +18,7 @@ from buda_emu.support.screen import current, note_names
 from buda_emu.support.version import __version__
 
 if TYPE_CHECKING:
-    from buda_emu.report.baselines import Comparison
+    from buda_emu.report.baselines import BaselineComparison
     from buda_emu.support.checker import Diagnostic
 
 
@@ -82,7 +82,7 @@ def tell(args: argparse.Namespace, results: Results, **asked: Any) -> int:
     return Exit.OK if all(file.result.ok for file in results.values()) else Exit.REFUSED
 
 
-def _without_known(name: str, file: CheckedFile, held: "Comparison") -> CheckedFile:
+def _without_known(name: str, file: CheckedFile, held: "BaselineComparison") -> CheckedFile:
     """Only the findings that are new or worse."""
     from buda_emu.report.baselines import finding
 

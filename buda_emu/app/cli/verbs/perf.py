@@ -12,7 +12,7 @@ from buda_emu.app.api.perf import Perf, parse_grid, parse_rows, perf
 from buda_emu.app.api.sweep import parse_axes, sweep
 from buda_emu.app.cli.findings import open_baseline, settle, tell_findings
 from buda_emu.app.cli.output import Progress, say, say_lines, write_json, write_picture, write_printable, write_text
-from buda_emu.report.baselines import Baseline, Comparison, Measure, perf_items
+from buda_emu.report.baselines import Baseline, BaselineComparison, Measure, perf_items
 from buda_emu.report.machine_readable.perf_json import (
     op_perf_table,
     perf_info_all_epochs_csv,
@@ -186,7 +186,7 @@ def _sweep(args: argparse.Namespace) -> int:
     return Exit.DIFFERS if all(point.problem for point in points) else Exit.OK
 
 
-def _write(args: argparse.Namespace, found: Perf, held: Comparison | None) -> None:
+def _write(args: argparse.Namespace, found: Perf, held: BaselineComparison | None) -> None:
     if args.csv is not None:
         write_printable(args.csv, perf_info_all_epochs_csv(found.run))
     if args.json is not None:

@@ -9,7 +9,7 @@ from buda_emu.app.cli.output import Progress, say, write_json, write_text
 from buda_emu.emulator.image.opened import netlist_of
 from buda_emu.report.terminal.text import table
 from buda_emu.support.errors import Exit
-from buda_emu.testing.reduce.search import Reduction, Step
+from buda_emu.testing.reduce.search import Reduction, ReductionState
 
 
 def main(args: argparse.Namespace) -> int:
@@ -18,7 +18,7 @@ def main(args: argparse.Namespace) -> int:
     progress = Progress(args.quiet)
     written = ""
 
-    def on(step: Step) -> None:
+    def on(step: ReductionState) -> None:
         nonlocal written
         if step.steps and step.text != written:
             write_text(output, step.text)

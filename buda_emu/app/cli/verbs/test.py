@@ -12,7 +12,7 @@ from buda_emu.app.cli.findings import open_baseline, settle
 from buda_emu.app.cli.output import complain, say, speak_apart, write_json, write_printable, write_text
 from buda_emu.app.documents.kinds import rule_kind
 from buda_emu.emulator.memory.host import default_memory_limit, usable_processors
-from buda_emu.report.baselines import Comparison, test_items
+from buda_emu.report.baselines import BaselineComparison, test_items
 from buda_emu.report.machine_readable.junit import RULES, annotations
 from buda_emu.report.perf_against import sides
 from buda_emu.support.checker.render import as_github, as_sarif
@@ -188,7 +188,7 @@ def _settings(args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _write(args: argparse.Namespace, run: TestRun, held: Comparison | None) -> None:
+def _write(args: argparse.Namespace, run: TestRun, held: BaselineComparison | None) -> None:
     if args.json is not None:
         from buda_emu.report.machine_readable.json_form import as_json
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from buda_emu.app.debugger import inspection
 from buda_emu.app.debugger.answer import Answer, answer
-from buda_emu.app.debugger.inside_op import Step
+from buda_emu.app.debugger.inside_op import UnitStep
 from buda_emu.app.debugger.machine.stop import Kind, Stop
 from buda_emu.app.debugger.session import Session
 from buda_emu.support.checker.suggest import near
@@ -85,7 +85,7 @@ class Inner:
 
     op: str
     tile: tuple[int, int, int]
-    steps: list[Step]
+    steps: list[UnitStep]
     equal: bool | None
     at: int = 0
 

@@ -35,7 +35,7 @@ _SHOWN: Final = ("evaluate", "setExpression", "setVariable")  # the editor shows
 Message = dict[str, Any]
 
 
-class Source(Protocol):
+class ByteSource(Protocol):
     """Where bytes come from."""
 
     def read(self, size: int, /) -> bytes:
@@ -70,7 +70,7 @@ class MalformedError(Exception):
 class Channel:
     """Reads on one thread, writes from any. `trusted`: the sender may send as much as it likes."""
 
-    def __init__(self, source: Source, sink: Sink, *, trusted: bool = True) -> None:
+    def __init__(self, source: ByteSource, sink: Sink, *, trusted: bool = True) -> None:
         self._source = source
         self._sink = sink
         self._lock = Lock()
@@ -211,7 +211,7 @@ class Adapter:
     """Serves a stream until it ends, or `disconnect` comes. `admit` raises HostError unless it is called with the token
     that `launch` has to hold; None where whoever sends is trusted."""
 
-    def __init__(self, source: Source, sink: Sink, admit: Callable[[object], None] | None = None) -> None:
+    def __init__(self, source: ByteSource, sink: Sink, admit: Callable[[object], None] | None = None) -> None:
         self.channel = Channel(source, sink, trusted=admit is None)
         self._admit = admit
         self._requests: SimpleQueue[Message | None] = SimpleQueue()

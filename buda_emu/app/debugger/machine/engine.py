@@ -12,7 +12,7 @@ from threading import Thread
 from typing import Any, Final, Literal, TypeVar
 
 from buda_emu.app.debugger.machine.history import DEFAULT_LIMIT, History
-from buda_emu.app.debugger.machine.steps import Change, Hit, Steps
+from buda_emu.app.debugger.machine.steps import Hit, Steps, UserChange
 from buda_emu.app.debugger.machine.stop import (
     START,
     STORED,
@@ -144,7 +144,7 @@ class Engine(Steps):
         emulator: Emulator,
         programs: Sequence[tuple[str, Mapping[str, str]]],
         fill: Callable[[Emulator], object],
-        changes: list[Change],
+        changes: list[UserChange],
         interrupted: Interrupt,
         *,
         history_limit: int = DEFAULT_LIMIT,
@@ -252,7 +252,7 @@ class Engine(Steps):
             event=event, position=self.stop.position, program=self.program, index=self.index, loops=self.loops
         )
 
-    def change(self, change: Change) -> None:
+    def change(self, change: UserChange) -> None:
         """Make a change here; what was kept of a later moment is of another run."""
         self._worker.call(lambda: change.make(self))
         self.changes.append(change)
@@ -264,7 +264,7 @@ class Engine(Steps):
         if self.stop.position >= position:
             self._back_to(position)
 
-    def forget_changes_after(self, position: Position) -> list[Change]:
+    def forget_changes_after(self, position: Position) -> list[UserChange]:
         """Take back what was changed later: it was a run that is no more."""
         dropped = [change for change in self.changes if change.position > position]
         if dropped:

@@ -33,7 +33,7 @@ _NEVER: Final = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class UserChange:
     """Something that a user changed. `make` does it, on the machine of any precision; it is given what replaces the
     result of the op that has just run."""
 
@@ -68,7 +68,7 @@ class Steps(Stepper):
 
     history: History
 
-    def __init__(self, emulator: Emulator, changes: "list[Change]", interrupted: Interrupt) -> None:
+    def __init__(self, emulator: Emulator, changes: "list[UserChange]", interrupted: Interrupt) -> None:
         self.emulator = emulator
         self.interrupted = interrupted
         self.netlist: Netlist = emulator.netlist

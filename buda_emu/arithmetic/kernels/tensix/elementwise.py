@@ -11,7 +11,7 @@ from buda_emu.arithmetic.jit.kernel import helper, kernel
 from buda_emu.arithmetic.jit.shifts import shift_left, shift_right
 from buda_emu.arithmetic.kernels.tensix.products.accumulate import accumulate_narrow, accumulate_wide, exponent_bias
 from buda_emu.arithmetic.kernels.tensix.products.fidelity import exponent_of, srca_part, srcb_part
-from buda_emu.arithmetic.kernels.tensix.products.product import Source
+from buda_emu.arithmetic.kernels.tensix.products.product import RegisterOperand
 from buda_emu.arithmetic.kernels.tensix.words import (
     EDGE,
     FP16,
@@ -196,7 +196,13 @@ LOWEST: Final = -(1 << 31)
 
 @kernel
 def reduce_max_tiles(
-    start: int, stop: int, dst: Tensor, operand: Source, bit_mask: np.uint32, setting: Setting, accumulate: bool
+    start: int,
+    stop: int,
+    dst: Tensor,
+    operand: RegisterOperand,
+    bit_mask: np.uint32,
+    setting: Setting,
+    accumulate: bool,
 ) -> None:
     """Compute each tile of dst as the maxima over as many tiles of the operand, in row 0, or of a transposed one in
     column 0.

@@ -59,13 +59,13 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class ProgramValue:
     """An input or the result of an instruction, numbered in order of appearance."""
 
     index: int
 
 
-Operand = Value | int
+Operand = ProgramValue | int
 
 
 @dataclass(slots=True)
@@ -75,7 +75,7 @@ class Recorder:
     steps: "list[Step]" = field(default_factory=list[Any])
     tables: list[tuple[int, ...]] = field(default_factory=list[Any])
 
-    def fma(self, x: Operand, y: Operand, z: Operand) -> Value:
+    def fma(self, x: Operand, y: Operand, z: Operand) -> ProgramValue:
         """Record x * y + z; sums and products without a third part have instructions of their own."""
         if z == 0:
             return self._note(lane_rows.MULTIPLY, x, y)
@@ -85,72 +85,72 @@ class Recorder:
             return self._note(lane_rows.SUBTRACT_FLOATS, z, y)
         return self._note(lane_rows.FMA, x, y, z)
 
-    def merge(self, a: Value, mask: int, added: Operand) -> Value:
+    def merge(self, a: ProgramValue, mask: int, added: Operand) -> ProgramValue:
         return self._note(lane_rows.MERGE, a, mask, added)
 
-    def exponent(self, a: Value) -> Value:
+    def exponent(self, a: ProgramValue) -> ProgramValue:
         return self._note(lane_rows.EXPONENT, a)
 
-    def bit_and(self, a: Value, b: Operand) -> Value:
+    def bit_and(self, a: ProgramValue, b: Operand) -> ProgramValue:
         return self._note(lane_rows.AND, a, b)
 
-    def bit_or(self, a: Value, b: Operand) -> Value:
+    def bit_or(self, a: ProgramValue, b: Operand) -> ProgramValue:
         return self._note(lane_rows.OR, a, b)
 
-    def shift_left(self, a: Value, places: int) -> Value:
+    def shift_left(self, a: ProgramValue, places: int) -> ProgramValue:
         return self._note(lane_rows.SHIFT_LEFT, a, number=places)
 
-    def shift_right(self, a: Value, places: int) -> Value:
+    def shift_right(self, a: ProgramValue, places: int) -> ProgramValue:
         return self._note(lane_rows.SHIFT_RIGHT, a, number=places)
 
-    def add(self, a: Operand, b: Operand) -> Value:
+    def add(self, a: Operand, b: Operand) -> ProgramValue:
         return self._note(lane_rows.ADD, a, b)
 
-    def subtract(self, a: Operand, b: Operand) -> Value:
+    def subtract(self, a: Operand, b: Operand) -> ProgramValue:
         return self._note(lane_rows.SUBTRACT, a, b)
 
-    def negative(self, a: Value) -> Value:
+    def negative(self, a: ProgramValue) -> ProgramValue:
         """Return the condition that `a` is negative: the value itself, whose sign bit decides."""
         return a
 
-    def equal(self, a: Value, b: Operand) -> Value:
+    def equal(self, a: ProgramValue, b: Operand) -> ProgramValue:
         return self._note(lane_rows.EQUAL, a, b)
 
-    def less(self, a: Value, b: Operand) -> Value:
+    def less(self, a: ProgramValue, b: Operand) -> ProgramValue:
         return self._note(lane_rows.LESS, a, b)
 
-    def select(self, condition: Value, a: Operand, b: Operand) -> Value:
+    def select(self, condition: ProgramValue, a: Operand, b: Operand) -> ProgramValue:
         return self._note(lane_rows.SELECT, condition, a, b)
 
-    def lookup(self, breaks: tuple[int, ...], values: tuple[int, ...], a: Value) -> Value:
+    def lookup(self, breaks: tuple[int, ...], values: tuple[int, ...], a: ProgramValue) -> ProgramValue:
         missing = lane_rows.TABLE_BREAKS - len(breaks)
         row = breaks + (0xFFFFFFFF,) * missing + values + (0,) * missing
         if row not in self.tables:
             self.tables.append(row)
         return self._note(lane_rows.LOOKUP, a, number=self.tables.index(row))
 
-    def to_integer(self, a: Value, limit: int) -> Value:
+    def to_integer(self, a: ProgramValue, limit: int) -> ProgramValue:
         return self._note(lane_rows.TO_INTEGER, a, number=limit)
 
-    def to_float(self, a: Value) -> Value:
+    def to_float(self, a: ProgramValue) -> ProgramValue:
         return self._note(lane_rows.TO_FLOAT, a)
 
-    def greater(self, a: Operand, b: Operand) -> Value:
+    def greater(self, a: Operand, b: Operand) -> ProgramValue:
         return self._note(lane_rows.GREATER, a, b)
 
-    def _note(self, operation: int, *operands: Operand, number: int = 0) -> Value:
+    def _note(self, operation: int, *operands: Operand, number: int = 0) -> ProgramValue:
         self.steps.append((operation, operands, number))
-        return Value(_INPUTS + len(self.steps) - 1)
+        return ProgramValue(_INPUTS + len(self.steps) - 1)
 
 
 Step = tuple[int, tuple[Operand, ...], int]
 """Operation, operands, number."""
 
 
-def record(function: Callable[..., Value], inputs: int = 1) -> Program:
+def record(function: Callable[..., ProgramValue], inputs: int = 1) -> Program:
     """Record the program of `function(unit, *values)`, which takes one or two inputs and returns its result."""
     recorder = Recorder()
-    result = function(recorder, *(Value(i) for i in range(inputs)))
+    result = function(recorder, *(ProgramValue(i) for i in range(inputs)))
     if result.index != _INPUTS + len(recorder.steps) - 1:
         raise InternalError("the result of a vector program is its last instruction")
     recorder.steps = _mark_conditional(recorder.steps)
@@ -174,26 +174,26 @@ def _mark_conditional(steps: list[Step]) -> list[Step]:
     readers: dict[int, list[int]] = {}
     for at, (_, operands, _) in enumerate(steps):
         for operand in operands:
-            if isinstance(operand, Value):
+            if isinstance(operand, ProgramValue):
                 readers.setdefault(operand.index, []).append(at)
     marked = list(steps)
     for at, (operation, operands, _) in enumerate(steps):
         reader = readers.get(_INPUTS + at, [])
         if operation != lane_rows.MULTIPLY or len(reader) != 1:
             continue
-        condition = _choice_condition(steps[reader[0]], Value(_INPUTS + at))
+        condition = _choice_condition(steps[reader[0]], ProgramValue(_INPUTS + at))
         if condition is not None:
             marked[at] = lane_rows.MULTIPLY, (*operands, condition), lane_rows.UNLESS
     return marked
 
 
-def _choice_condition(step: Step, value: Value) -> Value | None:
+def _choice_condition(step: Step, value: ProgramValue) -> ProgramValue | None:
     """Return the condition of a choice that takes `value` where it does not hold, if the condition is computed before
     the value; None for any other step."""
     if step[0] != lane_rows.SELECT:
         return None
     condition, _, otherwise = step[1]
-    if otherwise == value and isinstance(condition, Value) and condition.index < value.index:
+    if otherwise == value and isinstance(condition, ProgramValue) and condition.index < value.index:
         return condition
     return None
 
@@ -206,7 +206,7 @@ def _allocate_registers(steps: list[Step], constants: list[int]) -> tuple[list[t
     """
     last_use: dict[int, int] = {}
     for at, (_, operands, _) in enumerate(steps):
-        last_use.update({o.index: at for o in operands if isinstance(o, Value)})
+        last_use.update({o.index: at for o in operands if isinstance(o, ProgramValue)})
     registers = len(constants) + _INPUTS
     place = {i: len(constants) + i for i in range(_INPUTS)}
     free: list[int] = []
@@ -215,8 +215,8 @@ def _allocate_registers(steps: list[Step], constants: list[int]) -> tuple[list[t
         target = free.pop() if free else registers
         registers = max(registers, target + 1)
         place[_INPUTS + at] = target
-        read = [place[o.index] if isinstance(o, Value) else constants.index(o) for o in operands]
+        read = [place[o.index] if isinstance(o, ProgramValue) else constants.index(o) for o in operands]
         code.append((operation, target, *read, *[read[0]] * (3 - len(read)), number))
-        used = {o.index for o in operands if isinstance(o, Value)}
+        used = {o.index for o in operands if isinstance(o, ProgramValue)}
         free.extend(place[i] for i in sorted(used) if last_use[i] == at)
     return code, registers

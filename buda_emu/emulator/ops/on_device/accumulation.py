@@ -20,7 +20,7 @@ from buda_emu.arithmetic.tensix.functions.table import bind
 from buda_emu.arithmetic.tensix.lanes import DstMode
 from buda_emu.arithmetic.tensix.registers import IN_DST, REGISTERS, OpRegisters
 from buda_emu.emulator.ops.on_device.base import DeviceCall, DstTiles, Packing, pack_tiles, require_reload, vector_mode
-from buda_emu.emulator.ops.on_device.operands import Source, Stored, arrange_words
+from buda_emu.emulator.ops.on_device.operands import OperandSource, Stored, arrange_words
 from buda_emu.emulator.ops.on_device.units import Product, ProductBlock, Spill, Units, Words, tiles_of
 from buda_emu.spec.attributes import Attributes
 from buda_emu.support.errors import UnsupportedError
@@ -41,9 +41,9 @@ class Accumulation:
     call: DeviceCall
     registers: OpRegisters
     units: Units
-    bias: Source | None = None
-    scale: Source | None = None
-    previous: Source | None = None
+    bias: OperandSource | None = None
+    scale: OperandSource | None = None
+    previous: OperandSource | None = None
 
     def __post_init__(self) -> None:
         """Raise UnsupportedError for combinations of formats whose arithmetic is not known."""
@@ -217,7 +217,9 @@ def _nothing(dst: U32, start: int, stop: int, fresh: bool) -> None:
         tiles_of(dst)[start:stop] = 0
 
 
-def tail_sources(call: DeviceCall, sources: Sequence[Source], first: int) -> tuple[Source | None, Source | None]:
+def tail_sources(
+    call: DeviceCall, sources: Sequence[OperandSource], first: int
+) -> tuple[OperandSource | None, OperandSource | None]:
     """Return bias and scale among the operands from `first` on, None where the op has none."""
     attributes = call.op.attributes
     bias = sources[first] if attributes.bias else None
@@ -227,7 +229,7 @@ def tail_sources(call: DeviceCall, sources: Sequence[Source], first: int) -> tup
     return bias, scale
 
 
-def require_in_l1(call: DeviceCall, source: Source) -> Stored:
+def require_in_l1(call: DeviceCall, source: OperandSource) -> Stored:
     """Return an operand of a product, which has to lie in L1 and be unpacked to a Src register. Raises
     UnsupportedError."""
     if not isinstance(source, Stored) or source.register in IN_DST:

@@ -17,9 +17,9 @@ from buda_emu.arithmetic.tensix.lanes import DstMode, VectorMode
 from buda_emu.arithmetic.tensix.products import PHASES
 from buda_emu.arithmetic.tensix.registers import REGISTERS, Core, OpRegisters, op_registers
 from buda_emu.emulator import ops
-from buda_emu.emulator.ops.base import OpCall, Parallel, Registry, Work, serial
+from buda_emu.emulator.ops.base import Parallel, PlannedOp, Registry, Work, serial
 from buda_emu.emulator.ops.on_device import device_op
-from buda_emu.emulator.ops.on_device.operands import BLOCK, Source, Stored, blank_words
+from buda_emu.emulator.ops.on_device.operands import BLOCK, OperandSource, Stored, blank_words
 from buda_emu.emulator.ops.on_device.reference_units import ReferenceUnits
 from buda_emu.emulator.ops.on_device.units import PackedAs, Units, float_mode
 from buda_emu.netlist.model import Op
@@ -37,7 +37,7 @@ them."""
 class DeviceCall:
     """The static facts of one use of an op. `dfs` are the formats of its operands in L1."""
 
-    op: OpCall
+    op: PlannedOp
     core: Core
     fidelity: str = "HiFi4"
     gradient: bool = False
@@ -99,8 +99,8 @@ class Job:
 
     call: DeviceCall
     registers: OpRegisters
-    sources: Sequence[Source]
-    previous: Source | None
+    sources: Sequence[OperandSource]
+    previous: OperandSource | None
     entries: int
     units: Units
     parallel: Parallel
@@ -278,7 +278,7 @@ def in_blocks(start: int, stop: int, block: int) -> Iterator[tuple[int, int]]:
         yield begin, min(begin + block, stop)
 
 
-def block_of(op: OpCall) -> int:
+def block_of(op: PlannedOp) -> int:
     """Return how many tiles of an op's result are made at a time."""
     return PRODUCT_BLOCK if op.has("inner dimension") else BLOCK
 
@@ -339,7 +339,7 @@ def reference(call: DeviceCall, inputs: Sequence[Bits], previous: Bits | None = 
     return out
 
 
-def arrangement(op: OpCall, index: int) -> int:
+def arrangement(op: PlannedOp, index: int) -> int:
     """Return the code of the in-tile move of an operand: the in-tile transpose flag turns one of them (OPS 7.4)."""
     if op.transpose and index == OP_TYPES[op.type].transposed:
         return TRANSPOSE
@@ -347,7 +347,7 @@ def arrangement(op: OpCall, index: int) -> int:
     return spread[op.operands[index].tile_broadcast]
 
 
-def vector_mode(op: OpCall) -> VectorMode:
+def vector_mode(op: PlannedOp) -> VectorMode:
     """Return the part of each tile that the vector unit computes (3.2). Raises ProgramError for an unknown word."""
     if op.vector == "r" or op.vector == "c" or op.vector == "rc":
         return op.vector
@@ -360,7 +360,7 @@ def require_float(call: DeviceCall, register: str) -> None:
         raise UnsupportedError(f"op {call.op.name}: {call.op.type} of {register} is not known on the device")
 
 
-def device_call(call: OpCall, op: Op, core: Core) -> DeviceCall:
+def device_call(call: PlannedOp, op: Op, core: Core) -> DeviceCall:
     """Return `call` with the facts that matter on the chip besides: fidelity, core, gradient accumulation.
 
     Raises UnsupportedError; warns with StochasticRoundingWarning where the chip would round at random (4.7)."""
@@ -381,14 +381,14 @@ def device_call(call: OpCall, op: Op, core: Core) -> DeviceCall:
     return device
 
 
-def elements_of(call: DeviceCall, source: Source) -> Stored:
+def elements_of(call: DeviceCall, source: OperandSource) -> Stored:
     """Return an operand whose elements are taken one by one. Raises UnsupportedError for block formats (LAYOUT 3.3)."""
     if not isinstance(source, Stored) or is_block(source.bits.df):
         raise UnsupportedError(f"op {call.op.name}: {call.op.type} of {call.dfs[0]}, which has no elements of its own")
     return source
 
 
-def copied_mode(source: Source, mode: DstMode) -> DstMode:
+def copied_mode(source: OperandSource, mode: DstMode) -> DstMode:
     """Return the mode of Dst after a datacopy of `source`."""
     if REGISTERS.get(source.register) is not None:
         return float_mode(mode)

@@ -9,7 +9,7 @@ from buda_emu.arithmetic.tensix.functions.table import Bound, bind
 from buda_emu.arithmetic.tensix.lanes import DstMode
 from buda_emu.arithmetic.tensix.registers import IN_DST
 from buda_emu.emulator.ops.on_device.base import DeviceCall, DeviceOp, DstTiles, Job, Maker, on_device
-from buda_emu.emulator.ops.on_device.operands import Source
+from buda_emu.emulator.ops.on_device.operands import OperandSource
 from buda_emu.emulator.ops.on_device.units import Units
 from buda_emu.support.errors import UnsupportedError
 
@@ -24,7 +24,7 @@ class Binary(DeviceOp):
 
 
 def binary_maker(
-    call: DeviceCall, sources: Sequence[Source], previous: Source | None, mode: DstMode, units: Units
+    call: DeviceCall, sources: Sequence[OperandSource], previous: OperandSource | None, mode: DstMode, units: Units
 ) -> Maker:
     """Return the maker of a binary op, stand-alone or in a fused op. `mode` is that of Dst."""
     a, b = sources

@@ -13,7 +13,7 @@ from buda_emu.emulator.ops.on_device.base import (
     on_device,
     result_dims,
 )
-from buda_emu.emulator.ops.on_device.operands import InDest, Source, Stored
+from buda_emu.emulator.ops.on_device.operands import InDest, OperandSource, Stored
 from buda_emu.emulator.ops.on_device.units import Units, float_mode
 from buda_emu.spec.blocking import FULL_TILE
 from buda_emu.support.errors import UnsupportedError
@@ -42,7 +42,9 @@ def _keeps_halves(job: Job, source: Stored) -> bool:
     return same and plain
 
 
-def copy_maker(call: DeviceCall, source: Source, previous: Source | None, mode: DstMode, units: Units) -> Maker:
+def copy_maker(
+    call: DeviceCall, source: OperandSource, previous: OperandSource | None, mode: DstMode, units: Units
+) -> Maker:
     """Return the maker of a copy, stand-alone or in a fused op. `mode` is that of Dst."""
     if isinstance(source, InDest):
         mode = source.mode

@@ -11,7 +11,7 @@ from buda_emu.arithmetic.tensix.functions.table import bind, fp16_constant
 from buda_emu.arithmetic.tensix.lanes import DstMode
 from buda_emu.arithmetic.tensix.registers import REGISTERS, OpRegisters
 from buda_emu.emulator.ops.base import Parallel, Work
-from buda_emu.emulator.ops.fused_plan import DEST, OUTPUT, Step, fused_plan
+from buda_emu.emulator.ops.fused_plan import DEST, OUTPUT, PlannedSubOp, fused_plan
 from buda_emu.emulator.ops.on_device.base import (
     DeviceCall,
     DeviceOp,
@@ -30,7 +30,7 @@ from buda_emu.emulator.ops.on_device.base import (
 from buda_emu.emulator.ops.on_device.binary import binary_maker
 from buda_emu.emulator.ops.on_device.copies import copy_maker
 from buda_emu.emulator.ops.on_device.matmul import matmul_maker
-from buda_emu.emulator.ops.on_device.operands import InDest, Source, Stored, blank_words
+from buda_emu.emulator.ops.on_device.operands import InDest, OperandSource, Stored, blank_words
 from buda_emu.emulator.ops.on_device.reduce import pool_maker
 from buda_emu.emulator.ops.on_device.sfpu import sfpu_maker
 from buda_emu.emulator.ops.on_device.units import Index, Units
@@ -56,7 +56,7 @@ class _Schedule:
 
     call: DeviceCall
     registers: OpRegisters
-    sources: Sequence[Source]
+    sources: Sequence[OperandSource]
     entries: int
     units: Units
     parallel: Parallel
@@ -69,7 +69,7 @@ class _Schedule:
             self._step(step)
         return self.stored[OUTPUT]
 
-    def _step(self, step: Step) -> None:
+    def _step(self, step: PlannedSubOp) -> None:
         # In the words of 1.1 the formats are those of the op as a whole.
         op = replace(step.call, out_df=self.call.op.out_df)
         call = DeviceCall(op, self.call.core, self.call.fidelity)
@@ -104,7 +104,7 @@ class _Schedule:
         if isinstance(result, Bits):
             self.stored[step.target] = result
 
-    def _source(self, call: DeviceCall, step: Step, position: int) -> Source:
+    def _source(self, call: DeviceCall, step: PlannedSubOp, position: int) -> OperandSource:
         """Return an operand of a sub-op, through the base op's TMs and its own."""
         source = step.sources[position]
         operand = call.op.operands[position]
@@ -128,7 +128,7 @@ class _Schedule:
             mode=self.registers.dst,
         )
 
-    def _from_dest(self, dest: DstTiles, index: Index, step: Step) -> InDest:
+    def _from_dest(self, dest: DstTiles, index: Index, step: PlannedSubOp) -> InDest:
         """Return Dst as an operand: moved to the Src register that the other operand's format asks for (2.7,
         inferred)."""
         others = [self._register_of(s.external) for s in step.sources if s.buffer != DEST]
@@ -151,7 +151,7 @@ class _Schedule:
         names = chain(self.registers.inputs, (self.registers.intermediate,))
         return next((name for name in names if REGISTERS.get(name) is not None), self.registers.intermediate)
 
-    def _maker(self, call: DeviceCall, operands: Sequence[Source], step: Step) -> Maker:
+    def _maker(self, call: DeviceCall, operands: Sequence[OperandSource], step: PlannedSubOp) -> Maker:
         mode = self.registers.dst
         units = self.units
         match OP_TYPES[call.op.type].family:
@@ -169,7 +169,7 @@ class _Schedule:
             case family:
                 raise UnsupportedError(f"op {call.op.name}: {family} in a fused op")
 
-    def _matmul(self, call: DeviceCall, operands: Sequence[Source]) -> Maker:
+    def _matmul(self, call: DeviceCall, operands: Sequence[OperandSource]) -> Maker:
         if isinstance(operands[0], InDest) or isinstance(operands[1], InDest):
             raise UnsupportedError(f"op {call.op.name}: matmul of dest")
         registers = replace(self.registers, inputs=tuple(source.register for source in operands))

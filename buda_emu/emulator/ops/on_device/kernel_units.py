@@ -21,7 +21,7 @@ from buda_emu.arithmetic.kernels.tensix.conversions import unpack as unpack_kern
 from buda_emu.arithmetic.kernels.tensix.products import integer as integer_kernels
 from buda_emu.arithmetic.kernels.tensix.products import tile_matmul as matmul_kernels
 from buda_emu.arithmetic.kernels.tensix.products.matmul_by_singles import Traversal
-from buda_emu.arithmetic.kernels.tensix.products.product import Extent, Source
+from buda_emu.arithmetic.kernels.tensix.products.product import Extent, RegisterOperand
 from buda_emu.arithmetic.kernels.tensix.products.product import Product as ProductOfTiles
 from buda_emu.arithmetic.kernels.tensix.products.spills import AS_IT_WAS, SPILLS
 from buda_emu.arithmetic.kernels.tensix.products.tile_matmul import runs
@@ -59,8 +59,8 @@ def _dims(dst: U32, product: Product) -> tuple[int, int, int, int]:
 _INTEGERS: Final = Setting(MODES["fp32"], 8, False)  # which kernels of integers do not look at
 
 
-def _source(words: Words) -> Source:
-    return Source(words.tiles, words.index, words.pad, words.transposed)
+def _source(words: Words) -> RegisterOperand:
+    return RegisterOperand(words.tiles, words.index, words.pad, words.transposed)
 
 
 _WORDS_OF_SINGLES: Final = {"Tf32": -0x2000, "Float16_b": -0x10000}
@@ -305,7 +305,7 @@ class KernelUnits:
 
     def pool(self, source: Words, dst: U32, start: int, stop: int, dim: Dim, mode: DstMode) -> None:
         setting = self._setting(source.register, mode)
-        operand = Source(source.tiles, source.index, source.pad, dim == "c")
+        operand = RegisterOperand(source.tiles, source.index, source.pad, dim == "c")
         elementwise_kernels.reduce_max_tiles(start, stop, dst, operand, KEPT[source.register], setting, False)
 
     def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:

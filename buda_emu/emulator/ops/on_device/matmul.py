@@ -15,7 +15,7 @@ from buda_emu.arithmetic.kernels.tensix.picks import Picks
 from buda_emu.arithmetic.kernels.tiles.gather import TRANSPOSE
 from buda_emu.arithmetic.tensix.registers import OpRegisters
 from buda_emu.emulator.ops import matmul_sparse
-from buda_emu.emulator.ops.base import OpCall
+from buda_emu.emulator.ops.base import PlannedOp
 from buda_emu.emulator.ops.on_device.accumulation import Accumulation, require_in_l1, tail_sources
 from buda_emu.emulator.ops.on_device.base import DeviceCall, DstTiles, Job, Maker, Packing, on_device, pack_tiles
 from buda_emu.emulator.ops.on_device.operands import Stored, frozen
@@ -78,7 +78,7 @@ class EncodedTerms(NamedTuple):
     spilled: NDArray[np.bool_]
 
 
-def _decode_encodings(op: OpCall, encoding: Bits, weights: Words) -> EncodedTerms:
+def _decode_encodings(op: PlannedOp, encoding: Bits, weights: Words) -> EncodedTerms:
     """Decode the encodings, once for the same encoding and weights: they are constants, as a rule."""
     remembered: EncodedTerms | None = op.memo.get("listed")
     if (

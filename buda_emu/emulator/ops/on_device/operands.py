@@ -18,7 +18,7 @@ BLOCK: Final = 128
 """Tiles that go through all units before the next ones, so that their words stay in a core's cache in between."""
 
 
-class Source(Protocol):
+class OperandSource(Protocol):
     """An operand of an op, after its TMs."""
 
     @property

@@ -6,7 +6,7 @@ from buda_emu.arithmetic.formats.stored import TILE_ELEMENTS
 from buda_emu.arithmetic.tensix.functions.table import bind
 from buda_emu.arithmetic.tensix.lanes import DstMode
 from buda_emu.arithmetic.tensix.registers import OpRegisters
-from buda_emu.emulator.ops.base import OpCall, Parallel
+from buda_emu.emulator.ops.base import Parallel, PlannedOp
 from buda_emu.emulator.ops.on_device.base import (
     DeviceCall,
     DeviceOp,
@@ -20,7 +20,7 @@ from buda_emu.emulator.ops.on_device.base import (
     require_reload,
     result_shape,
 )
-from buda_emu.emulator.ops.on_device.operands import InDest, Source, Stored
+from buda_emu.emulator.ops.on_device.operands import InDest, OperandSource, Stored
 from buda_emu.emulator.ops.on_device.units import Index, Units, Words
 from buda_emu.support.errors import UnsupportedError
 
@@ -41,7 +41,7 @@ class Reduce(DeviceOp):
 
 def pool_maker(
     call: DeviceCall,
-    source: Source,
+    source: OperandSource,
     mode: DstMode,
     shape: tuple[int, int, int],
     entries: int,
@@ -70,7 +70,7 @@ def pool_maker(
     return tiles
 
 
-def _lines(op: OpCall, index: Index) -> Index:
+def _lines(op: PlannedOp, index: Index) -> Index:
     """Return the tiles of each line that becomes one tile, line after line."""
     grid = index.reshape(op.operands[0].map.shape)
     lines = np.ascontiguousarray(grid.transpose(0, 2, 1) if op.attributes.dim == "r" else grid).reshape(-1)
@@ -78,7 +78,7 @@ def _lines(op: OpCall, index: Index) -> Index:
     return lines
 
 
-def _maximum_over_z(call: DeviceCall, source: Source, registers: OpRegisters, units: Units) -> Maker:
+def _maximum_over_z(call: DeviceCall, source: OperandSource, registers: OpRegisters, units: Units) -> Maker:
     """Return the maker of max(input z, running value), which goes through intermed_df from each step to the next."""
     z = call.op.attributes.z
     mode = registers.dst

@@ -13,9 +13,9 @@ from buda_emu.arithmetic.tensix.functions.dropout import seed_registers, thresho
 from buda_emu.arithmetic.tensix.functions.table import Bound, bf16_cut, bind
 from buda_emu.arithmetic.tensix.lanes import DstMode, VectorMode, touched_mask
 from buda_emu.arithmetic.tensix.registers import Core
-from buda_emu.emulator.ops.base import OpCall
+from buda_emu.emulator.ops.base import PlannedOp
 from buda_emu.emulator.ops.on_device.base import DeviceOp, DstTiles, Job, Maker, on_device, vector_mode
-from buda_emu.emulator.ops.on_device.operands import Source
+from buda_emu.emulator.ops.on_device.operands import OperandSource
 from buda_emu.emulator.ops.on_device.units import Units
 from buda_emu.emulator.ops.splice import core_blocks, ublock_tiles
 from buda_emu.spec.blocking import Shape
@@ -23,7 +23,7 @@ from buda_emu.spec.ops import SFPU_TYPES
 from buda_emu.support.errors import UnsupportedError
 
 
-def bound_function(call: OpCall, core: Core, approximate: bool) -> Bound:
+def bound_function(call: PlannedOp, core: Core, approximate: bool) -> Bound:
     """Return the function of an sfpu op with the parameters that its attributes give (3.3)."""
     attributes = call.attributes
     match call.type:
@@ -52,7 +52,7 @@ class Sfpu(DeviceOp):
 
 
 def sfpu_maker(
-    op: OpCall, core: Core, source: Source, mode: DstMode, approximate: bool, shape: Shape, units: Units
+    op: PlannedOp, core: Core, source: OperandSource, mode: DstMode, approximate: bool, shape: Shape, units: Units
 ) -> Maker:
     """Return the maker of a function, stand-alone or in a fused op. `shape` is that of an entry of the result."""
     vector = vector_mode(op)
@@ -72,7 +72,7 @@ def sfpu_maker(
     return drop_out
 
 
-def _order_of(op: OpCall) -> tuple[tuple[int, int], str]:
+def _order_of(op: PlannedOp) -> tuple[tuple[int, int], str]:
     return op.blocking.ublock, op.blocking.ublock_order
 
 

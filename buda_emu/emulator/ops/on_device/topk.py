@@ -10,7 +10,7 @@ from buda_emu.arithmetic.tensix.lanes import load, store
 from buda_emu.arithmetic.tensix.registers import OpRegisters
 from buda_emu.arithmetic.tensor.tilemap import TileMap
 from buda_emu.emulator import ops
-from buda_emu.emulator.ops.base import OpCall, Parallel, Tiles
+from buda_emu.emulator.ops.base import Parallel, PlannedOp, Tiles
 from buda_emu.emulator.ops.on_device.base import DeviceCall, DstTiles, Job, Maker, on_device, require_float
 from buda_emu.emulator.ops.on_device.operands import Stored
 from buda_emu.emulator.ops.on_device.reference_units import ReferenceUnits
@@ -49,13 +49,13 @@ class TopK:
         return lambda start, stop: rows[start:stop]
 
 
-def _in_place(op: OpCall) -> OpCall:
+def _in_place(op: PlannedOp) -> PlannedOp:
     """Return the call on operands that have been read through their TMs already."""
     operands = tuple(replace(operand, map=TileMap.identity(operand.map.shape)) for operand in op.operands)
     return replace(op, operands=operands)
 
 
-def _golden(op: OpCall, values: Tiles, numbers: Tiles, units: Units, parallel: Parallel) -> Tiles:
+def _golden(op: PlannedOp, values: Tiles, numbers: Tiles, units: Units, parallel: Parallel) -> Tiles:
     """Run the network by its own reference or kernel, as the units demand."""
     implementation = ops.implementation("topk")
     t, rows, cols = implementation.shape(op)

@@ -11,7 +11,7 @@ import numpy as np
 from buda_emu.arithmetic.formats import quantise
 from buda_emu.arithmetic.tensor.tilemap import TileMap, TmError, require_tiles
 from buda_emu.emulator import ops
-from buda_emu.emulator.ops.base import OpCall, Operand
+from buda_emu.emulator.ops.base import Operand, PlannedOp
 from buda_emu.emulator.ops.common import passes_on
 from buda_emu.emulator.runtime.graph.steps import Convert, Plan, Push, Read, Run, Same, Step, Topology, reads_of, uses
 from buda_emu.netlist.model import Netlist, Op, Pad, Tm
@@ -146,7 +146,7 @@ class _Builder:
         fused = None
         if declared.has("sub-ops"):
             fused = self._netlist.fused_ops[op.attributes.fused_op_id]
-        call = OpCall(
+        call = PlannedOp(
             name=op.name,
             type=op.type,
             attributes=op.attributes,

@@ -6,7 +6,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
 from buda_emu.arithmetic.tensor.tilemap import TileMap
-from buda_emu.emulator.ops.base import Implementation, OpCall
+from buda_emu.emulator.ops.base import Implementation, PlannedOp
 from buda_emu.netlist.model import Netlist, Op, TemporalGraph
 from buda_emu.support.errors import InternalError
 from buda_emu.support.records import dataclass
@@ -38,7 +38,7 @@ class Run:
     """Run one op with what follows it: gradient accumulation, relu, output conversion (OPS 3 steps 6-9)."""
 
     op: Op
-    call: OpCall
+    call: PlannedOp
     implementation: Implementation
     inputs: tuple[int, ...]
     value: int

@@ -8,7 +8,7 @@ import numpy as np
 from buda_emu.foreign.darwinn import tflite
 from buda_emu.foreign.darwinn.reading import Source
 from buda_emu.foreign.darwinn.twin.graph import Array, Operation, Tensor, read_graph
-from buda_emu.foreign.darwinn.twin.operators import OPERATORS, Call, Value
+from buda_emu.foreign.darwinn.twin.operators import OPERATORS, Call, TensorValue
 from buda_emu.support.errors import HostError, UnsupportedError
 
 
@@ -110,7 +110,7 @@ class Twin:
             if number is not None and number in self.variables:
                 self.variables[number] = array
 
-    def _value(self, number: int, values: dict[int, Array], operator: str) -> Value | None:
+    def _value(self, number: int, values: dict[int, Array], operator: str) -> TensorValue | None:
         """Return an input of an operator: a variable, a fed or computed tensor, or a constant."""
         if number < 0:
             return None
@@ -122,7 +122,7 @@ class Twin:
             raise UnsupportedError(f"{operator}: type {tensor.type} of {tensor.name!r} is not computed")
         if array is None:
             raise HostError(f"{operator}: tensor {tensor.name!r} is neither fed nor computed")
-        return Value(tensor, array)
+        return TensorValue(tensor, array)
 
 
 def feed(tensor: Tensor, array: Any) -> Array:

@@ -22,7 +22,7 @@ from buda_emu.foreign.vpux.execute.memory import (
     store_values,
 )
 from buda_emu.foreign.vpux.kernels import KERNELS, Kernel
-from buda_emu.foreign.vpux.model import Document, Op, Opaque
+from buda_emu.foreign.vpux.model import Op, Opaque, VpuxFile
 from buda_emu.foreign.vpux.program import Buffer, Program, Task, callee, entry_point, is_cache_op
 from buda_emu.foreign.vpux.reader.table import OPS
 from buda_emu.foreign.vpux.rules import check_document, check_function
@@ -143,7 +143,7 @@ Array = NDArray[Any]
 
 
 def run(
-    document: Document,
+    document: VpuxFile,
     function: str | None = None,
     split: int | None = None,
     inputs: Mapping[int, Array] | None = None,

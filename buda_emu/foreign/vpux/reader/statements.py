@@ -6,7 +6,7 @@ from collections import ChainMap
 from types import MappingProxyType
 from typing import Final
 
-from buda_emu.foreign.vpux.model import Attribute, Document, Function, Module, Op, Split, Value
+from buda_emu.foreign.vpux.model import Attribute, Function, Module, Op, Split, Value, VpuxFile
 from buda_emu.foreign.vpux.reader.formats import FormatReader, Parts, Scope
 from buda_emu.foreign.vpux.reader.scanner import VALUE, ReadError, Scanner, blank_comments
 from buda_emu.foreign.vpux.reader.table import OPS
@@ -34,7 +34,7 @@ MOST_MODULES: Final = 1_000
 class StatementReader:
     """Reads one split into a module."""
 
-    def __init__(self, document: Document, text: str, start: int, end: int, split: int) -> None:
+    def __init__(self, document: VpuxFile, text: str, start: int, end: int, split: int) -> None:
         self._document = document
         self._scanner = Scanner(text, start, end)
         self._values = ValueReader(self._scanner)
@@ -318,7 +318,7 @@ KERNEL_CLAUSES: Final = ("inputs", "outputs", "dynamicInputShapes", "dynamicOutp
 _SPLIT = re.compile(r"^// -----.*$", re.MULTILINE)
 
 
-def read_into(document: Document, split: int | None = None) -> None:
+def read_into(document: VpuxFile, split: int | None = None) -> None:
     """Add the content of a document's text to it: all its splits, or one. Raises HostError for a split that is not
     there."""
     text = document.text
@@ -334,7 +334,7 @@ def read_into(document: Document, split: int | None = None) -> None:
         _read_split(document, plain, number, start, end)
 
 
-def _read_split(document: Document, plain: str, number: int, start: int, end: int) -> None:
+def _read_split(document: VpuxFile, plain: str, number: int, start: int, end: int) -> None:
     reader = StatementReader(document=document, text=plain, start=start, end=end, split=number)
     try:
         module = reader.read()

@@ -3,7 +3,7 @@
 from dataclasses import fields
 
 from buda_emu.foreign.vpux.elements import find_arch
-from buda_emu.foreign.vpux.model import Document, Function, VpuxDiagnostic
+from buda_emu.foreign.vpux.model import Function, VpuxDiagnostic, VpuxFile
 from buda_emu.foreign.vpux.program import Program
 from buda_emu.support.checker import Diagnostic
 
@@ -15,7 +15,7 @@ __all__ = ["BOOK", "barriers", "buffers", "check_document", "check_function", "k
 __all__ += ["transfers", "views"]
 
 
-def check_document(document: Document, arch: str) -> list[VpuxDiagnostic]:
+def check_document(document: VpuxFile, arch: str) -> list[VpuxDiagnostic]:
     """Return the findings of every split and function, in order of place. Raises HostError for an unknown
     architecture."""
     find_arch(arch)
@@ -39,7 +39,7 @@ def check_function(function: Function, arch: str) -> list[VpuxDiagnostic]:
     return [_to_vpux_diagnostic(document, diagnostic, function.split, function.name) for diagnostic in diagnostics]
 
 
-def _to_vpux_diagnostic(document: Document, diagnostic: Diagnostic, split: int, function: str) -> VpuxDiagnostic:
+def _to_vpux_diagnostic(document: VpuxFile, diagnostic: Diagnostic, split: int, function: str) -> VpuxDiagnostic:
     values = {field.name: getattr(diagnostic, field.name) for field in fields(Diagnostic)}
     if 0 < diagnostic.line <= len(document.lines):
         values["source_line"] = document.lines[diagnostic.line - 1]

@@ -8,7 +8,7 @@ from buda_emu.netlist.model import Buffer as DramPlace
 from buda_emu.netlist.model import Netlist, Op, Pad, Queue
 from buda_emu.performance.routing.pipes.epoch import Epoch
 from buda_emu.performance.routing.pipes.ethernet import WINDOW_BYTES, window
-from buda_emu.performance.routing.pipes.granularity import Cut, Ids
+from buda_emu.performance.routing.pipes.granularity import Granularity, Ids
 from buda_emu.performance.routing.pipes.model import NO_CORE, POST_TM, PRE_TM, Buffer
 from buda_emu.performance.routing.pipes.op_buffers import OpBuffers, Place, core_of, untilize_fields
 from buda_emu.performance.routing.pipes.ops.edges import OpEdges
@@ -39,7 +39,7 @@ class QueueBuffer:
 class QueueBuffers:
     """Buffers of the queues that an epoch reads and writes."""
 
-    def __init__(self, epoch: Epoch, ids: Ids, edges: Mapping[str, OpEdges], cuts: Mapping[str, Cut]) -> None:
+    def __init__(self, epoch: Epoch, ids: Ids, edges: Mapping[str, OpEdges], cuts: Mapping[str, Granularity]) -> None:
         self.epoch = epoch
         self.edges = edges
         self.cuts = cuts
@@ -252,7 +252,12 @@ class PaddingBuffers:
     """Buffers of padding, for each operand and core that gathers it; made when a pipe first asks for one."""
 
     def __init__(
-        self, epoch: Epoch, ids: Ids, edges: Mapping[str, OpEdges], cuts: Mapping[str, Cut], queues: QueueBuffers
+        self,
+        epoch: Epoch,
+        ids: Ids,
+        edges: Mapping[str, OpEdges],
+        cuts: Mapping[str, Granularity],
+        queues: QueueBuffers,
     ) -> None:
         self.epoch = epoch
         self.edges = edges
@@ -304,7 +309,7 @@ class PaddingBuffers:
             self._addresses = addresses(self.epoch.netlist)
         return self._addresses[op.in_df[index], pad_value(op, index)]
 
-    def _streaming_fields(self, name: str, cut: Cut) -> dict[str, Any]:
+    def _streaming_fields(self, name: str, cut: Granularity) -> dict[str, Any]:
         """Return the fields of padding in DRAM, as long as the queue's entry."""
         queue = self.epoch.netlist.queues[name]
         slot, size = self._queues.slot(queue)
@@ -323,7 +328,7 @@ class PaddingBuffers:
             "prefetch_type": -1,
         }
 
-    def _prologue_fields(self, op: Op, index: int, cut: Cut, core: Place) -> dict[str, Any]:
+    def _prologue_fields(self, op: Op, index: int, cut: Granularity, core: Place) -> dict[str, Any]:
         """Return the fields of padding in L1, as long as one piece."""
         name = op.inputs[index]
         count = self.epoch.input_count
@@ -394,7 +399,7 @@ def pad_value(op: Op, index: int) -> float:
 class Buffers:
     """Buffers of queues, ops, and padding, in the order in which net2pipe numbers them."""
 
-    def __init__(self, epoch: Epoch, edges: Mapping[str, OpEdges], cuts: Mapping[str, Cut]) -> None:
+    def __init__(self, epoch: Epoch, edges: Mapping[str, OpEdges], cuts: Mapping[str, Granularity]) -> None:
         self.epoch = epoch
         self.cuts = cuts
         self.edges = edges

@@ -21,7 +21,7 @@ from buda_emu.performance.routing.pipes.ethernet import (
     over_pcie,
     unsupported_by_ethernet,
 )
-from buda_emu.performance.routing.pipes.granularity import Cut, op_cut, queue_cut
+from buda_emu.performance.routing.pipes.granularity import Granularity, op_cut, queue_cut
 from buda_emu.performance.routing.pipes.hops import Hops
 from buda_emu.performance.routing.pipes.links import Links
 from buda_emu.performance.routing.pipes.make_pipes import Draft, PipeMaker, relays
@@ -260,7 +260,7 @@ class Plan:
 
     edges: dict[str, OpEdges] = field(default_factory=dict[str, OpEdges])
     queue_edges: dict[str, EdgeMap] = field(default_factory=dict[str, EdgeMap])
-    cuts: dict[str, Cut] = field(default_factory=dict[str, Cut])
+    cuts: dict[str, Granularity] = field(default_factory=dict[str, Granularity])
 
 
 def build(epoch: Epoch) -> Built:

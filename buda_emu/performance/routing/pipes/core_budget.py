@@ -16,7 +16,7 @@ from buda_emu.performance.routing.pipes.core_use import (
 )
 from buda_emu.performance.routing.pipes.epoch import Epoch
 from buda_emu.performance.routing.pipes.ethernet import L1_BYTES, Core, arrived_bytes, gathered_bytes, sends_from
-from buda_emu.performance.routing.pipes.granularity import Cut, base_of
+from buda_emu.performance.routing.pipes.granularity import Granularity, base_of
 from buda_emu.performance.routing.pipes.make_pipes import Draft
 from buda_emu.performance.routing.pipes.model import Buffer
 from buda_emu.performance.routing.pipes.ops.general import is_ethernet, shares_output
@@ -151,7 +151,7 @@ class Account:
     buffer."""
 
     def __init__(
-        self, epoch: Epoch, buffers: Buffers, cuts: Mapping[str, Cut], counter: Counter, drafts: Iterable[Draft]
+        self, epoch: Epoch, buffers: Buffers, cuts: Mapping[str, Granularity], counter: Counter, drafts: Iterable[Draft]
     ) -> None:
         self.epoch = epoch
         self.buffers = buffers

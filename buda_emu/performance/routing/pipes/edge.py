@@ -228,7 +228,7 @@ MOST_KEPT_TILES: Final = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class EdgeSource:
     """The source of an edge. `buffered` is the mblocks of t that an output buffer holds, double buffering not counted;
     for a queue all of t."""
 
@@ -346,7 +346,7 @@ class EdgeMap:
         return max((len(pipe.tiles) for pipe in self.pipes), default=0)
 
 
-def edge_map(source: Source, path: Path, reading: Reading) -> EdgeMap:
+def edge_map(source: EdgeSource, path: Path, reading: Reading) -> EdgeMap:
     """Return the pipes of an edge. Raises RefusedError for a refusal of the vendor's net2pipe, UnsupportedError for too
     many tiles."""
     tiles = reading.tiles * max(1, source.buffered // source.blocking.t)
@@ -356,7 +356,7 @@ def edge_map(source: Source, path: Path, reading: Reading) -> EdgeMap:
 
 
 @lru_cache(maxsize=2048)
-def _edge_map(source: Source, path: Path, reading: Reading) -> EdgeMap:
+def _edge_map(source: EdgeSource, path: Path, reading: Reading) -> EdgeMap:
     under_tms = source_map(source, path)
     pipes, granularity = _trace_pipes(under_tms, reading)
     if under_tms.needs_phases:
@@ -376,7 +376,7 @@ def _edge_map(source: Source, path: Path, reading: Reading) -> EdgeMap:
     )
 
 
-def source_map(source: Source, path: Path) -> SourceMap:
+def source_map(source: EdgeSource, path: Path) -> SourceMap:
     """Return the producer's tiles as the operand sees them."""
     result = SourceMap(source.blocking, source.buffered)
     if path.unpad.rt > 0 or path.unpad.ct > 0:

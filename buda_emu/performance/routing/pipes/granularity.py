@@ -20,7 +20,7 @@ DRAM_PIECE_BYTES = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class Granularity:
     """A cut of a buffer. `scattered` tells whether readers see pieces of `tiles` tiles each rather than the whole
     buffer."""
 
@@ -28,7 +28,7 @@ class Cut:
     tiles: int
 
 
-def op_cut(epoch: Epoch, op: Op, edges: Mapping[str, OpEdges], queues: Mapping[str, EdgeMap]) -> Cut:
+def op_cut(epoch: Epoch, op: Op, edges: Mapping[str, OpEdges], queues: Mapping[str, EdgeMap]) -> Granularity:
     """Return the pieces of an op's output buffer. `queues` has the edges to queues that ops feed."""
     buffer_tiles = mblock_tiles(op) * (1 if epoch.inputs(op).kind.keeps_strips else buffered_mblocks(op))
     maps = [edge for _, edge in _edges_to(epoch, op.name, edges)]
@@ -40,10 +40,10 @@ def op_cut(epoch: Epoch, op: Op, edges: Mapping[str, OpEdges], queues: Mapping[s
                 "V081", f"pieces of {edge.granularity} tiles do not cut the {buffer_tiles} that {op.name} buffers"
             )
     tiles = gcd(buffer_tiles, *(edge.granularity for edge in maps))
-    return Cut(tiles != buffer_tiles or any(edge.out_of_order for edge in maps), tiles)
+    return Granularity(tiles != buffer_tiles or any(edge.out_of_order for edge in maps), tiles)
 
 
-def queue_cut(epoch: Epoch, queue: Queue, edges: Mapping[str, OpEdges]) -> Cut:
+def queue_cut(epoch: Epoch, queue: Queue, edges: Mapping[str, OpEdges]) -> Granularity:
     """Return the pieces of an entry of a queue: all reads from DRAM are in pieces."""
     blocking = queue.blocking
     flat = epoch.flat_reader(queue.name)
@@ -52,7 +52,7 @@ def queue_cut(epoch: Epoch, queue: Queue, edges: Mapping[str, OpEdges]) -> Cut:
         entry_tiles = _flat_piece(queue, flat, epoch)
     readers = list(_edges_to(epoch, queue.name, edges))
     if not readers:
-        return Cut(False, blocking.tiles_per_core)
+        return Granularity(False, blocking.tiles_per_core)
     tiles = entry_tiles
     for op, edge in readers:
         if edge.granularity != entry_tiles and (flat is None or flat.has("row-wise index")):
@@ -62,7 +62,7 @@ def queue_cut(epoch: Epoch, queue: Queue, edges: Mapping[str, OpEdges]) -> Cut:
                 )
             tiles = gcd(tiles, edge.granularity)
         tiles = _within_buffers(epoch, queue.name, op, edges[op.name], tiles)
-    return Cut(True, _within_dram_reads(epoch, queue, tiles))
+    return Granularity(True, _within_dram_reads(epoch, queue, tiles))
 
 
 def _flat_piece(queue: Queue, reader: Op, epoch: Epoch) -> int:

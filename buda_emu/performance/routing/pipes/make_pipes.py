@@ -22,7 +22,7 @@ from buda_emu.performance.routing.pipes.ethernet import (
     sends_from,
     size_relays,
 )
-from buda_emu.performance.routing.pipes.granularity import Cut
+from buda_emu.performance.routing.pipes.granularity import Granularity
 from buda_emu.performance.routing.pipes.model import NO_PADDING, Buffer
 from buda_emu.performance.routing.pipes.op_buffers import Place, core_of
 from buda_emu.performance.routing.pipes.ops.edges import OpEdges
@@ -84,7 +84,7 @@ class PipeMaker:
         epoch: Epoch,
         edges: Mapping[str, OpEdges],
         queue_edges: Mapping[str, EdgeMap],
-        cuts: Mapping[str, Cut],
+        cuts: Mapping[str, Granularity],
         buffers: Buffers,
     ) -> None:
         self.epoch = epoch
@@ -130,7 +130,7 @@ class PipeMaker:
         ]
         for pipe in steps.gather.pipes:
             outputs = [self._outputs(op, index, dest) for dest in pipe.dests]
-            self._draft(op, index, pipe, chunk_ids, Cut(False, steps.chunk_tiles), outputs, how, 2)
+            self._draft(op, index, pipe, chunk_ids, Granularity(False, steps.chunk_tiles), outputs, how, 2)
 
     def _over_links(self, op: Op) -> None:
         """Add the pipes from the relays of a copy between chips to the operands on the other chip."""
@@ -171,7 +171,7 @@ class PipeMaker:
         index: int,
         pipe: EdgePipe,
         bases: Sequence[int],
-        cut: Cut,
+        cut: Granularity,
         outputs: list[tuple[int, ...]],
         how: Multicast,
         steps: int,
@@ -212,7 +212,7 @@ class PipeMaker:
         index: int,
         pieces: Pieces,
         bases: Sequence[int],
-        cut: Cut,
+        cut: Granularity,
         core: tuple[int, int, int],
         steps: int,
     ) -> list[int]:
@@ -230,7 +230,7 @@ class PipeMaker:
             input_ids[number] = self.buffers.padding.get(op, index, core)
         return input_ids
 
-    def _check_pieces(self, reader: str, name: str, pieces: Pieces, cut: Cut, steps: int) -> None:
+    def _check_pieces(self, reader: str, name: str, pieces: Pieces, cut: Granularity, steps: int) -> None:
         """Raise RefusedError unless pieces begin where the producer's buffer is cut."""
         piece_count = 1
         if steps != 2 and cut.scattered:

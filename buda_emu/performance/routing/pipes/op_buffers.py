@@ -7,7 +7,7 @@ from typing import Any, Final
 from buda_emu.netlist.model import Op, Queue
 from buda_emu.performance.routing.pipes.epoch import Epoch
 from buda_emu.performance.routing.pipes.ethernet import EthernetCore, arrives_at, sends_from
-from buda_emu.performance.routing.pipes.granularity import Cut, Ids
+from buda_emu.performance.routing.pipes.granularity import Granularity, Ids
 from buda_emu.performance.routing.pipes.model import Buffer
 from buda_emu.performance.routing.pipes.ops.edges import OpEdges
 from buda_emu.performance.routing.pipes.ops.fused_use import FusedUse
@@ -36,7 +36,7 @@ class Output:
     size_tiles: int
     replicate: int
     per_input: int
-    cut: Cut
+    cut: Granularity
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def differs_by_core(op: Op) -> bool:
     return kind_of(op).keeps_strips
 
 
-def output(op: Op, core: int, cut: Cut, input_count: int, arch: Arch) -> Output:
+def output(op: Op, core: int, cut: Granularity, input_count: int, arch: Arch) -> Output:
     """Return the output buffer of the `core`th core of an op, counted row by row. Raises RefusedError for a buffer that
     pipes cannot read."""
     if op.acc_df == "Float32" and arch.name == "grayskull":
@@ -164,7 +164,7 @@ Place = tuple[int, int]
 class OpBuffers:
     """Buffers of the ops of an epoch, and their ids by role."""
 
-    def __init__(self, epoch: Epoch, ids: Ids, edges: Mapping[str, OpEdges], cuts: Mapping[str, Cut]) -> None:
+    def __init__(self, epoch: Epoch, ids: Ids, edges: Mapping[str, OpEdges], cuts: Mapping[str, Granularity]) -> None:
         self.epoch = epoch
         self.edges = edges
         self.cuts = cuts

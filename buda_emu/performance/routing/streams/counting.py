@@ -16,7 +16,7 @@ from buda_emu.performance.routing.streams.phases import Phase, Phases
 from buda_emu.performance.routing.streams.rational import MULTICASTS, Kind, Node, Simple
 
 
-class Step:
+class StreamPhase:
     """A phase of a stream with the stream that its tiles come from and those that they go to."""
 
     __slots__ = ("begin", "receivers", "source", "tiles", "turn")
@@ -28,7 +28,7 @@ class Step:
         self.receivers: tuple[Draft, ...] = ()
 
 
-Steps = dict[Draft, list[Step]]
+Steps = dict[Draft, list[StreamPhase]]
 
 
 class Linking:
@@ -44,7 +44,7 @@ class Linking:
         _LINKS.get(pipe.kind, Linking.nothing)(self, pipe)
 
     def _receive(self, stream: Draft, pipe: Simple, output: Node) -> None:
-        self._steps[stream] = [Step(phase) for phase in self._phases.receiving_phases(output)]
+        self._steps[stream] = [StreamPhase(phase) for phase in self._phases.receiving_phases(output)]
         stream.iterations = pipe.outputs[-1].iterations
 
     def _send(self, pipe: Simple, node: Node, receivers: list[Draft]) -> None:
@@ -57,7 +57,7 @@ class Linking:
         if sends[0].begin in begins_in_steps:
             new = steps
         else:
-            new = [Step(phase, node.turn or 0) for phase in sends]
+            new = [StreamPhase(phase, node.turn or 0) for phase in sends]
             steps += new
             steps.sort(key=lambda step: step.begin)
             sender.iterations = pipe.outputs[-1].iterations
@@ -85,7 +85,7 @@ class Linking:
         self._receive(gather, pipe, pipe.outputs[0])
         for number, relay in enumerate(relays):
             turns = self._steps[gather][number :: len(relays)]
-            self._steps[relay] = [Step(Phase(step.begin, step.tiles)) for step in turns]
+            self._steps[relay] = [StreamPhase(Phase(step.begin, step.tiles)) for step in turns]
             relay.iterations = gather.iterations
             for step in self._steps[relay]:
                 step.receivers = (gather,)
@@ -195,7 +195,7 @@ _LINKS: dict[Kind, Callable[[Linking, Simple], None]] = {
 }
 
 
-def _cut_and_merge(phases: Sequence[Phase], at_once: int, max_tiles: int) -> list[Step]:
+def _cut_and_merge(phases: Sequence[Phase], at_once: int, max_tiles: int) -> list[StreamPhase]:
     """Cut phases into pieces that arrive at once, and merge them up to `max_tiles` tiles."""
     size = min(max_tiles, at_once)
     pieces = list[int]()
@@ -205,12 +205,12 @@ def _cut_and_merge(phases: Sequence[Phase], at_once: int, max_tiles: int) -> lis
         else:
             part = gcd(size, phase.tiles - size)
             pieces += [part] * (phase.tiles // part)
-    steps = list[Step]()
+    steps = list[StreamPhase]()
     for number, tiles in enumerate(pieces):
         if steps and steps[-1].tiles + tiles <= max_tiles:
             steps[-1].tiles += tiles
         else:
-            steps.append(Step(Phase(phases[0].begin + number, tiles)))
+            steps.append(StreamPhase(Phase(phases[0].begin + number, tiles)))
     return steps
 
 
@@ -255,11 +255,11 @@ def _components(steps: Steps) -> Iterable[list[Draft]]:
             yield component
 
 
-def _source(stream_steps: list[Step]) -> Draft | None:
+def _source(stream_steps: list[StreamPhase]) -> Draft | None:
     return stream_steps[0].source
 
 
-def _merge_turns(stream: Draft, stream_steps: list[Step]) -> None:
+def _merge_turns(stream: Draft, stream_steps: list[StreamPhase]) -> None:
     """Let an operand that relays feed in turn take as many tiles in a phase as its kernel clears at once."""
     merged = [stream_steps[0]]
     for step in stream_steps[1:]:
@@ -270,7 +270,7 @@ def _merge_turns(stream: Draft, stream_steps: list[Step]) -> None:
     stream_steps[:] = merged
 
 
-def _tiles(stream_steps: list[Step]) -> int:
+def _tiles(stream_steps: list[StreamPhase]) -> int:
     return sum(step.tiles for step in stream_steps if step.turn == stream_steps[0].turn)
 
 
@@ -313,7 +313,7 @@ def _times(iterations: int, max_times: int, limit: int, skip: int) -> int:
     return skip
 
 
-def _is_single_phase(stream: Draft, stream_steps: list[Step], steps: Steps) -> bool:
+def _is_single_phase(stream: Draft, stream_steps: list[StreamPhase], steps: Steps) -> bool:
     """Return whether the unrolled phases of a stream are one phase: neither its source nor the source's receiver
     changes."""
     source = _source(stream_steps)
@@ -326,6 +326,6 @@ def _is_single_phase(stream: Draft, stream_steps: list[Step], steps: Steps) -> b
     return not source.union and not _changes_receiver(steps[source])
 
 
-def _changes_receiver(stream_steps: list[Step]) -> bool:
+def _changes_receiver(stream_steps: list[StreamPhase]) -> bool:
     first = stream_steps[0].receivers[:1]
     return any(step.receivers[:1] != first for step in stream_steps)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.performance import timeline
-from buda_emu.performance.timeline.schedule import Step
+from buda_emu.performance.timeline.schedule import CriticalTask
 from buda_emu.performance.timing.epoch.result import Busy, EpochTiming
 from buda_emu.performance.timing.transfers.flows import CHANNEL, Flow, channel_name
 from buda_emu.performance.timing.transfers.noc import Path
@@ -85,7 +85,7 @@ def critical_steps(timing: EpochTiming) -> tuple[CriticalStep, ...]:
     return ()
 
 
-def _link_cycles(timing: EpochTiming, chain: Sequence[Step]) -> NDArray[np.float64]:
+def _link_cycles(timing: EpochTiming, chain: Sequence[CriticalTask]) -> NDArray[np.float64]:
     """Return the cycles of each link of the chain, with those of the inputs beyond the modelled ones."""
     start = np.array([link.start for link in chain])
     end = np.array([link.end for link in chain])

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from buda_emu.arithmetic.kernels.tensix.elementwise import reduce_max_tiles
-from buda_emu.arithmetic.kernels.tensix.products.product import Source
+from buda_emu.arithmetic.kernels.tensix.products.product import RegisterOperand
 from buda_emu.arithmetic.tensix.conversions.unpack import unpack
 from buda_emu.arithmetic.tensix.elementwise import KEPT, max_pool, reduce_max
 from buda_emu.arithmetic.tensix.registers import kernel_setting
@@ -80,7 +80,7 @@ def by_kernel(dst, tiles, dim, register, mode, accumulate=False):
     setting = kernel_setting(family(register), mode, "wormhole_b0")
     out = dst.reshape(w, m, 1024).copy()
     for start in range(w * m):  # in parts, as threads take them
-        operand = Source(source, index, np.uint32(0), dim == "c")
+        operand = RegisterOperand(source, index, np.uint32(0), dim == "c")
         reduce_max_tiles(start, start + 1, out, operand, KEPT[register], setting, accumulate)
     return out.reshape(dst.shape)
 
@@ -123,7 +123,7 @@ def test_padding_of_the_kernel():
     source = np.zeros((1, 1, 1024), np.uint32)
     out = np.zeros((1, 1, 1024), np.uint32)
     index = np.array([0, -1], np.int32)
-    operand = Source(source, index, np.uint32(0x3F80_0000))
+    operand = RegisterOperand(source, index, np.uint32(0x3F80_0000))
     reduce_max_tiles(0, 1, out, operand, KEPT["Tf32"], kernel_setting("b", "fp32", "wormhole_b0"), False)
     assert np.all(out[0, 0, :32] == 0x3F80_0000)
     assert not out[0, 0, 32:].any()

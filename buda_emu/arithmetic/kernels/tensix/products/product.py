@@ -7,7 +7,7 @@ import numpy as np
 from buda_emu.arithmetic.kernels.tensix.words import Index, Setting, Tensor
 
 
-class Source(NamedTuple):
+class RegisterOperand(NamedTuple):
     """An operand in a register file: words uint32[w or 1, tiles, 1024] (1: the same entry for every w), read through
     `places`, in which a negative number is a tile full of the word `pad`; `transposed` inside each tile first."""
 
@@ -34,8 +34,8 @@ class Product(NamedTuple):
     """in0 (SrcB), read through t * rows * inner places, x in1 (SrcA), through t * inner * cols. `phases`:
     bit p is set where phase p runs; `faces_first`: the phases run inside a face, as on Grayskull."""
 
-    in0: Source
-    in1: Source
+    in0: RegisterOperand
+    in1: RegisterOperand
     extent: Extent
     phases: int
     faces_first: bool

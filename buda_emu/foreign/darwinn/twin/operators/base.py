@@ -16,7 +16,7 @@ from buda_emu.support.errors import PackageError, UnsupportedError
 T = TypeVar("T", bound=Table)
 
 
-class Value(NamedTuple):
+class TensorValue(NamedTuple):
     """A tensor of the graph with its elements."""
 
     tensor: Tensor
@@ -28,7 +28,7 @@ class Call:
     """One operator to compute, with its inputs, outputs and options."""
 
     name: str
-    inputs: tuple[Value | None, ...]
+    inputs: tuple[TensorValue | None, ...]
     outputs: tuple[Tensor, ...]
     options: Table | None
     intermediates: tuple[Tensor, ...] = ()
@@ -40,14 +40,14 @@ class Call:
         out = self.outputs[0].name if self.outputs else ""
         return UnsupportedError(f"{self.name} ({out}): {why} is not computed")
 
-    def input(self, number: int) -> Value:
+    def input(self, number: int) -> TensorValue:
         """Return an input. Raises PackageError where it is absent."""
         value = self.inputs[number] if number < len(self.inputs) else None
         if value is None:
             raise PackageError(f"{self.name}: input {number} is absent")
         return value
 
-    def optional(self, number: int) -> Value | None:
+    def optional(self, number: int) -> TensorValue | None:
         """Return an input; None where it is absent."""
         if number >= len(self.inputs):
             return None

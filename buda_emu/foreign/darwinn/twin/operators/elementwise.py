@@ -19,7 +19,7 @@ from buda_emu.foreign.darwinn.tflite import (
     SubOptions,
 )
 from buda_emu.foreign.darwinn.twin.graph import Array, Tensor, blank
-from buda_emu.foreign.darwinn.twin.operators.base import Call, Value, constant, limits, operator
+from buda_emu.foreign.darwinn.twin.operators.base import Call, TensorValue, constant, limits, operator
 from buda_emu.foreign.darwinn.twin.rounding import (
     Ints,
     Multiplier,
@@ -42,8 +42,8 @@ _SQUARE_HEADROOM = 7
 class Operands(NamedTuple):
     """The two operands and the output of a binary operator; all of one 8-bit type, with one scale each."""
 
-    first: Value
-    second: Value
+    first: TensorValue
+    second: TensorValue
     output: Tensor
 
 
@@ -66,7 +66,7 @@ def _twice_larger_scale(call: Call, operands: Operands) -> float:
     return 2 * max(call.scale_and_zero(value.tensor)[0] for value in (operands.first, operands.second))
 
 
-def _rescale_operand(call: Call, value: Value, headroom: int, twice: float, sign: int = 1) -> Ints:
+def _rescale_operand(call: Call, value: TensorValue, headroom: int, twice: float, sign: int = 1) -> Ints:
     """Return an operand, less its zero point and times `sign`, at the scale `twice` / 2^headroom."""
     scale, zero = call.scale_and_zero(value.tensor)
     by = multiplier(scale / twice)
@@ -167,7 +167,7 @@ def relu6(call: Call) -> list[Array]:
     return _activation(call, 3)
 
 
-def _leaky(call: Call, slope: Ints, slope_scale: float, x_value: Value) -> list[Array]:
+def _leaky(call: Call, slope: Ints, slope_scale: float, x_value: TensorValue) -> list[Array]:
     """Rescale elements above 0, and the others times the slope, each with a multiplier of its own."""
     y = call.output()
     (sx, zx) = call.scale_and_zero(x_value.tensor)
@@ -280,7 +280,7 @@ def concatenation(call: Call) -> list[Array]:
         raise PackageError(f"{call.name}: {error}") from None
 
 
-def _rescale_to_output(call: Call, value: Value) -> Array:
+def _rescale_to_output(call: Call, value: TensorValue) -> Array:
     x = value.tensor
     y = call.output()
     if x.scale == y.scale and x.zero_point == y.zero_point:

@@ -16,7 +16,7 @@ from buda_emu.foreign.darwinn.tflite import (
     SequenceLstmOptions,
 )
 from buda_emu.foreign.darwinn.twin.graph import Array, Tensor
-from buda_emu.foreign.darwinn.twin.operators.base import Call, Value, operator, windows
+from buda_emu.foreign.darwinn.twin.operators.base import Call, TensorValue, operator, windows
 from buda_emu.foreign.darwinn.twin.rounding import (
     Ints,
     Multiplier,
@@ -71,7 +71,7 @@ def geometry(
     return Geometry((rows, columns), stride, dilation, (above, before))
 
 
-def read_rescale(call: Call, channels: int, weights: Tensor, bias: Value | None, axis: int, act: int) -> Rescale:
+def read_rescale(call: Call, channels: int, weights: Tensor, bias: TensorValue | None, axis: int, act: int) -> Rescale:
     """Return the step from sums to outputs by the scales of input, weights and output (DARWINN_TWIN 4)."""
     y = call.output()
     reals = _real_multipliers(call, channels, weights, axis)
@@ -102,7 +102,7 @@ def _real_multipliers(call: Call, channels: int, weights: Tensor, axis: int) -> 
     return [sx * sw / sy for sw in scales]
 
 
-def operands(call: Call) -> tuple[Array, Array, Value, Value | None]:
+def operands(call: Call) -> tuple[Array, Array, TensorValue, TensorValue | None]:
     """Return input and weights less their zero points, the weights as they are, and the bias. Raises UnsupportedError
     for other types."""
     x = call.input(0)
@@ -291,7 +291,7 @@ def _refuse_variants(call: Call, options: FullyConnectedOptions) -> None:
             raise call.refuse(f"a bias of {bias.array.size} for {plural(w.array.shape[0], 'channel')}")
 
 
-def _check_channel_scales(call: Call, weights: Value) -> None:
+def _check_channel_scales(call: Call, weights: TensorValue) -> None:
     """Refuse scales per channel that are not one positive number for each row of int8 weights."""
     call.types((weights.tensor,), "int8")
     scales = weights.tensor.scale

@@ -12,9 +12,9 @@ from buda_emu.performance.routing.pipes.edge import (
     ALL,
     EdgeMap,
     EdgePipe,
+    EdgeSource,
     Path,
     Reading,
-    Source,
     edge_map,
     path_of,
     read_in_order,
@@ -60,7 +60,7 @@ def unroll_multicasts(edge: EdgeMap) -> EdgeMap:
     )
 
 
-def two_steps(source: Source, path: Path, reading: Reading) -> TwoSteps:
+def two_steps(source: EdgeSource, path: Path, reading: Reading) -> TwoSteps:
     """Return the pipes of a right operand in chunks. Raises RefusedError for a refusal of the vendor's net2pipe."""
     under_tms = source_map(source, path)
     if under_tms.needs_phases:
@@ -149,18 +149,18 @@ class OpEdges:
     as_read: dict[str, bool] = field(default_factory=dict[str, bool])
 
 
-def make_source(producer: Queue | Op, input_count: int) -> Source:
+def make_source(producer: Queue | Op, input_count: int) -> EdgeSource:
     """Return an op or queue as source of an edge. Raises RefusedError for a result that no pipe can read."""
     if isinstance(producer, Queue):
-        return Source(producer.blocking, producer.blocking.t)
+        return EdgeSource(producer.blocking, producer.blocking.t)
     kind = kind_of(producer)
     if kind.sums and producer.blocking.ublock_order != "r":
         raise RefusedError(
             "V178", f"{producer.type} {producer.name} has ublock_order c", "a result that is read needs r"
         )
     if kind.keeps_strips:
-        return Source(producer.blocking, 1)
-    return Source(producer.blocking, min(input_count * producer.blocking.t, buffered_mblocks(producer)))
+        return EdgeSource(producer.blocking, 1)
+    return EdgeSource(producer.blocking, min(input_count * producer.blocking.t, buffered_mblocks(producer)))
 
 
 def operand_edge(inputs: OpInputs, index: int, input_count: int) -> EdgeMap:
@@ -170,7 +170,7 @@ def operand_edge(inputs: OpInputs, index: int, input_count: int) -> EdgeMap:
     return edge_map(*edge_ends(inputs, index, input_count))
 
 
-def edge_ends(inputs: OpInputs, index: int, input_count: int) -> tuple[Source, Path, Reading]:
+def edge_ends(inputs: OpInputs, index: int, input_count: int) -> tuple[EdgeSource, Path, Reading]:
     """Return the arguments of `edge_map` for an operand that reads tiles."""
     source = make_source(inputs.sources[index], input_count)
     path = path_of(inputs.op, index)
