@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
@@ -201,25 +201,25 @@ def faults(
     effect_of = {effect.fault.number: effect for effect in known}
     for effect in effect_of.values():
         _require_of_campaign(effect, bench)
-    start = time.perf_counter()
+    report_effects = done or _ignore
+    report_progress = progress or _ignore
     stop = _WidthStop(numbers, bench.strata, budget.width)
-    try:
-        remaining: list[int] = []
-        if not stop.is_reached(effect_of):
-            remaining = [number for number in numbers if number not in effect_of]
-        files = [name for name in (subject.path, subject.inputs) if name is not None]
-        with closing(effects(make_bench, remaining, Workers(workers, dask), bench, files)) as parts:
-            for part in parts:
-                effect_of |= {effect.fault.number: effect for effect in part}
-                if done is not None:
-                    done(part)
-                seconds = time.perf_counter() - start
-                if progress is not None:
-                    progress(len(effect_of), len(numbers), seconds)
-                if stop.is_reached(effect_of) or (budget.seconds is not None and seconds > budget.seconds):
-                    break
-    except KeyboardInterrupt:
-        pass
+    remaining: list[int] = []
+    if not stop.is_reached(effect_of):
+        remaining = [number for number in numbers if number not in effect_of]
+    files = [name for name in (subject.path, subject.inputs) if name is not None]
+    start = time.perf_counter()
+    with (
+        suppress(KeyboardInterrupt),
+        closing(effects(make_bench, remaining, Workers(workers, dask), bench, files)) as parts,
+    ):
+        for part in parts:
+            effect_of |= {effect.fault.number: effect for effect in part}
+            seconds = time.perf_counter() - start
+            report_effects(part)
+            report_progress(len(effect_of), len(numbers), seconds)
+            if stop.is_reached(effect_of) or (budget.seconds is not None and seconds > budget.seconds):
+                break
     netlist = bench.trace.netlist
     counted = tuple(effect_of[number] for number in numbers[: stop.count] if number in effect_of)
     return Campaign(
@@ -235,6 +235,10 @@ def faults(
         costs=bench.costs(),
         left_out=bench.left_out,
     )
+
+
+def _ignore(*_arguments: object) -> None:
+    """Do nothing, in place of a callback that the caller did not pass."""
 
 
 def _require_settings(settings: Settings) -> None:

@@ -392,22 +392,11 @@ def _directory_blocks(
     names = tensor_names(files)
     if not names:
         raise HostError(f"inputs: no .npy, .npz, .safetensors or .bin file in {files.where}")
-    labels: Collection[str] = ()
-    if image is not None and image.model is not None:
-        labels = image.model.labels
-    filled_by_ops: list[str] = []
-    for name, file in names.items():
-        if name in labels:
-            continue
-        if name in image_queues:
-            raise HostError(f"inputs: the image holds the tensor of queue {name}: take it out of {directory / file}")
-        if not _is_for_host_queue(netlist, name, directory, file):
-            filled_by_ops.append(name)
+    filled_by_ops = _names_filled_by_ops(ready, names, directory, image_queues)
     if filled_by_ops:
         tell(f"inputs: not pushed, since ops fill them: {', '.join(filled_by_ops)}")
-    for queue in netlist.queues.values():
-        if not (queue.host_fed or queue.is_ram):
-            continue
+    host_queues = [queue for queue in netlist.queues.values() if queue.host_fed or queue.is_ram]
+    for queue in host_queues:
         queue_names = (queue.name,) if image is None else image.names_of(queue.name)
         for name in (*queue_names, f"{queue.name}.init"):
             stored = None
@@ -418,6 +407,26 @@ def _directory_blocks(
             if stored is not None:
                 yield InputBlock(queue.name, stored.array, None, str(files.directory / stored.source))
             del stored  # lets go of its memory before the next tensor is read
+
+
+def _names_filled_by_ops(
+    ready: PreparedRun, file_of_name: Mapping[str, str], directory: "Path", image_queues: Collection[str]
+) -> list[str]:
+    """Return the names of tensors whose queues ops fill, so that they are not pushed. Raises HostError for a tensor
+    that the image holds, or that belongs to no queue."""
+    image = ready.image
+    labels: Collection[str] = ()
+    if image is not None and image.model is not None:
+        labels = image.model.labels
+    filled_by_ops: list[str] = []
+    for name, file in file_of_name.items():
+        if name in labels:
+            continue
+        if name in image_queues:
+            raise HostError(f"inputs: the image holds the tensor of queue {name}: take it out of {directory / file}")
+        if not _is_for_host_queue(ready.netlist, name, directory, file):
+            filled_by_ops.append(name)
+    return filled_by_ops
 
 
 def _is_for_host_queue(netlist: Netlist, name: str, directory: "Path", file: str) -> bool:

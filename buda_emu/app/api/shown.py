@@ -5,7 +5,7 @@ from html import escape
 from typing import Any, Final
 
 from buda_emu.report.terminal.text import number
-from buda_emu.testing.verify.result import CaseResult
+from buda_emu.testing.verify.result import CaseResult, OutputResult
 
 SCOPE: Final = "buda-emu"
 """The HTML class of elements that the style sheet of the charts applies to."""
@@ -40,13 +40,14 @@ def error_maps(cases: Iterable[CaseResult]) -> str:
     from buda_emu.report.pages.engine import chart_style  # only a notebook needs it
     from buda_emu.report.test_report import heat_map
 
-    failed = [(case, output) for case in cases for output in case.outputs if not output.passed and output.detail]
-    maps = [
-        f"<p>{escape(case.netlist)}: {escape(output.queue)}: {escape(output.reason)}</p>"
-        f"{heat_map(output.detail, output.first_bad_tile)}"
-        for case, output in failed[:MOST_MAPS]
-        if output.detail is not None
-    ]
+    failed: list[tuple[CaseResult, OutputResult]] = []
+    for case in cases:
+        failed += [(case, output) for output in case.outputs if not output.passed and output.detail]
+    maps: list[str] = []
+    for case, output in failed[:MOST_MAPS]:
+        if output.detail is not None:
+            maps.append(f"<p>{escape(case.netlist)}: {escape(output.queue)}: {escape(output.reason)}</p>")
+            maps.append(heat_map(output.detail, output.first_bad_tile))
     if not maps:
         return ""
     html = f'<style>{chart_style(SCOPE)}</style><div class="{SCOPE}">{"".join(maps)}</div>'

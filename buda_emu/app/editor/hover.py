@@ -1,6 +1,7 @@
 """Hover texts for the place under the cursor, in Markdown."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from buda_emu.app.editor.names import Name
 from buda_emu.app.editor.text import OpenText
@@ -18,6 +19,7 @@ from buda_emu.netlist.fields import (
     SETTING_FIELDS,
     SUB_OP_FIELDS,
     Field,
+    Table,
 )
 from buda_emu.netlist.model import Netlist, Op, Queue
 from buda_emu.netlist.rules.book import RULES
@@ -34,6 +36,14 @@ from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import BudaError
 
 _WORD = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")
+_TABLES: Final[dict[str, tuple[Table, ...]]] = {
+    "devices": (DEVICE_FIELDS,),
+    "queues": (QUEUE_FIELDS,),
+    "graphs": (OP_FIELDS, GRAPH_FIELDS, PAD_FIELDS),
+    "fused_ops": (SUB_OP_FIELDS, FUSED_FIELDS),
+    "programs": (EXECUTE_FIELDS, SETTING_FIELDS),
+}
+"""The fields that keys of each section may be."""
 
 
 def hover(text: OpenText, line: int, column: int) -> str:
@@ -132,38 +142,43 @@ def op_cycles(netlist: Netlist, op: Op) -> float:
 # -------------------------------------------------------------------------------------------------------------- words
 def about_word(word: str, section: str) -> list[str]:
     """Return the meanings of a word of the language in a section."""
-    tables = {
-        "devices": (DEVICE_FIELDS,),
-        "queues": (QUEUE_FIELDS,),
-        "graphs": (OP_FIELDS, GRAPH_FIELDS, PAD_FIELDS),
-        "fused_ops": (SUB_OP_FIELDS, FUSED_FIELDS),
-        "programs": (EXECUTE_FIELDS, SETTING_FIELDS),
-    }.get(section, ())
-    paragraphs = [about_field(table[word]) for table in tables if word in table][:1]
-    parts = word.split("_")
-    if len(parts) == 3 and parts[0] == "input" and parts[1].isdecimal():
-        paragraphs += [about_field(field) for name, field in INPUT_FIELDS.items() if name.endswith(f"_{parts[2]}")]
+    paragraphs = _about_key(word, section)
     if word in SECTIONS and not paragraphs:
         paragraphs.append(f"**{word}**: {SECTIONS[word]}")
-    if section == "programs" and word in INSTRUCTIONS:
-        paragraphs.append(f"**{word}**: {INSTRUCTIONS[word].doc}")
-    if section == "programs" and word in OPCODES:
-        paragraphs.append(f"`{OPCODES[word].doc}`")
-    if section in ("graphs", "fused_ops"):
+    if section == "programs":
+        if word in INSTRUCTIONS:
+            paragraphs.append(f"**{word}**: {INSTRUCTIONS[word].doc}")
+        if word in OPCODES:
+            paragraphs.append(f"`{OPCODES[word].doc}`")
+    elif section in ("graphs", "fused_ops"):
         if word in OP_TYPES:
             paragraphs.append(f"**op type {word}**: {OP_TYPES[word].doc}; inputs: {OP_TYPES[word].inputs_text}")
-        if word in ATTRIBUTES and not paragraphs:
-            legal = ATTRIBUTES[word].types
-            if legal is None:
-                types = "all op types"
-            else:
-                types = ", ".join(legal)
-            paragraphs.append(f"**attribute {word}**: {ATTRIBUTES[word].doc}; on {types}")
+        elif word in ATTRIBUTES and not paragraphs:
+            paragraphs.append(_about_attribute(word))
     if word in FORMATS:
         paragraphs.append(f"**format {word}**: {FORMATS[word].doc}")
     if word in ARCHS:
         paragraphs.append(f"**{word}** {ARCHS[word].about}")
     return paragraphs
+
+
+def _about_key(word: str, section: str) -> list[str]:
+    """Return the descriptions of the fields of a section that a word may be the key of."""
+    tables = _TABLES.get(section, ())
+    paragraphs = [about_field(table[word]) for table in tables if word in table][:1]
+    parts = word.split("_")
+    if len(parts) == 3 and parts[0] == "input" and parts[1].isdecimal():
+        paragraphs += [about_field(field) for name, field in INPUT_FIELDS.items() if name.endswith(f"_{parts[2]}")]
+    return paragraphs
+
+
+def _about_attribute(name: str) -> str:
+    attribute = ATTRIBUTES[name]
+    if attribute.types is None:
+        types = "all op types"
+    else:
+        types = ", ".join(attribute.types)
+    return f"**attribute {name}**: {attribute.doc}; on {types}"
 
 
 def about_field(field: Field) -> str:

@@ -167,10 +167,10 @@ def hints(text: OpenText, first: int, last: int) -> Iterator[Hint]:
                 size = buffer_bytes(queue, netlist, ops) * len(queue.buffers)
                 yield Hint(name.line, name.end + 1, f" {_bytes(size)}", f"{size:,} bytes in all buffers")
         elif name.kind == "op" and name.text in written:
-            yield from _of_op(netlist, written[name.text], name)
+            yield from _op_hints(netlist, written[name.text], name)
 
 
-def _of_op(netlist: Netlist, op: Op, name: Name) -> Iterator[Hint]:
+def _op_hints(netlist: Netlist, op: Op, name: Name) -> Iterator[Hint]:
     cycles = op_cycles(netlist, op)
     if cycles:
         yield Hint(name.line, name.end + 1, f" {cycles:,.0f} cycles", "of one core for one input, modelled")

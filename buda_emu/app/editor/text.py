@@ -20,11 +20,11 @@ from buda_emu.support.checker.result import Steps
 from buda_emu.support.garbage import no_collections
 
 
-def _sort_key(finding: Diagnostic) -> tuple[int, int, str]:
+def _place_order(finding: Diagnostic) -> tuple[int, int, str]:
     return finding.line, finding.column, finding.rule
 
 
-Checked: TypeAlias = tuple[Netlist | None, list[Diagnostic]]
+CheckResult: TypeAlias = tuple[Netlist | None, list[Diagnostic]]
 
 
 class OpenText:
@@ -36,7 +36,7 @@ class OpenText:
         self._reader = reader
         self._last = last
         self._steps = self._check_steps()
-        self._done: Checked | None = None
+        self._done: CheckResult | None = None
 
     @cached_property
     def lines(self) -> list[str]:
@@ -71,12 +71,12 @@ class OpenText:
         return False
 
     @property
-    def _checked(self) -> Checked:
+    def _checked(self) -> CheckResult:
         self.check(math.inf)
         assert self._done is not None
         return self._done
 
-    def _check_steps(self) -> Steps[Checked]:
+    def _check_steps(self) -> Steps[CheckResult]:
         if self.tree.problem is not None:
             findings = template_findings(self.text, self.path, None) or [self.tree.problem.diagnostic(self.path)]
             return None, findings
@@ -88,7 +88,7 @@ class OpenText:
         netlist, findings = yield from check_in_steps(self.tree.root, self.path, None, False, self._reader.cache)
         if has_ignores(self.text):
             findings = apply_ignores(findings, self.lines, self.path)
-        return netlist, sorted(dict.fromkeys(findings), key=_sort_key)
+        return netlist, sorted(dict.fromkeys(findings), key=_place_order)
 
     @property
     def findings(self) -> list[Diagnostic]:

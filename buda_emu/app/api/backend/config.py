@@ -1,4 +1,4 @@
-"""BackendConfig (NETLIST 7.2)."""
+"""BackendConfig, the settings of a backend (NETLIST 7.2)."""
 
 import os
 from typing import Final

@@ -152,8 +152,8 @@ def get_custom_device_desc(
 
 def _describe_chip(arch: str, harvesting_mask: int, rows: int, columns: int) -> dict[str, Any]:
     """Return the description of a chip under the keys of such files. Raises HostError or UnsupportedError."""
-    whole = device(arch)
-    chip = whole.harvested(rows_of_mask(harvesting_mask))
+    full_chip = device(arch)
+    chip = full_chip.harvested(rows_of_mask(harvesting_mask))
     if rows or columns:
         chip = chip.with_grid(rows, columns)
     return {
@@ -164,17 +164,17 @@ def _describe_chip(arch: str, harvesting_mask: int, rows: int, columns: int) -> 
         "dram": [[core_label(core) for core in channel] for channel in chip.dram_cores],
         "eth": [core_label(core) for core in chip.eth_cores],
         "functional_workers": [core_label((x, y)) for y in chip.worker_rows for x in chip.worker_columns],
-        "harvested_workers": [core_label(core) for core in _harvested_workers(chip, whole)],
+        "harvested_workers": [core_label(core) for core in _harvested_workers(chip, full_chip)],
         "worker_l1_size": chip.l1_bytes,
         "dram_bank_size": chip.dram_channel_bytes,
         "eth_l1_size": chip.eth_l1_bytes,
     }
 
 
-def _harvested_workers(chip: "Device", whole: "Device") -> list[tuple[int, int]]:
-    """Return the worker cores (x, y) that the whole chip has and this one does not."""
+def _harvested_workers(chip: "Device", full_chip: "Device") -> list[tuple[int, int]]:
+    """Return the worker cores (x, y) that the full chip has and this one does not."""
     workers = set(product(chip.worker_columns, chip.worker_rows))
-    return sorted(set(product(whole.worker_columns, whole.worker_rows)) - workers)
+    return sorted(set(product(full_chip.worker_columns, full_chip.worker_rows)) - workers)
 
 
 def core_label(core: Sequence[int]) -> str:

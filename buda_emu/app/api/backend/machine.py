@@ -89,12 +89,12 @@ class Port(Protocol):
         """Write entries packed in format `df`: uint8[grid cells, bytes]."""
         ...
 
-    def read(self, name: str, one: bool, timeout: float, slot: int) -> "tuple[NDArray[Any], str]":
-        """Return elements [n, t, rows, cols] at the front of a queue or in a ram's slot, and their format. `one` reads
-        a single entry, else `input_count` are read."""
+    def read(self, name: str, single: bool, timeout: float, slot: int) -> "tuple[NDArray[Any], str]":
+        """Return elements [n, t, rows, cols] at the front of a queue or in a ram's slot, and their format. `single`
+        reads a single entry, else `input_count` are read."""
         ...
 
-    def pop(self, name: str, one: bool, timeout: float) -> None:
+    def pop(self, name: str, single: bool, timeout: float) -> None:
         """Remove one entry, or `input_count` of them, from the front of a queue."""
         ...
 
@@ -141,19 +141,19 @@ class Machine:
         queue = self._queue(name)
         return host_tensors.pack(self.netlist, queue, host_tensors.entries_for(queue, array, df)), queue.df
 
-    def read(self, name: str, one: bool, timeout: float, slot: int) -> "tuple[NDArray[Any], str]":
+    def read(self, name: str, single: bool, timeout: float, slot: int) -> "tuple[NDArray[Any], str]":
         queue = self._queue(name)
         if queue.is_ram:
             if slot < 0:
                 raise HostError(f"read of ram {name}: its slot must be given, not {slot}")
             values = self._emulator.peek(name, 1, "raw", slot, timeout=timeout)
         else:
-            values = self._emulator.peek(name, self._entry_count(queue, one), "raw", timeout=timeout)
+            values = self._emulator.peek(name, self._entry_count(queue, single), "raw", timeout=timeout)
         return host_tensors.host_elements(queue, values, self.ideal)
 
-    def pop(self, name: str, one: bool, timeout: float) -> None:
+    def pop(self, name: str, single: bool, timeout: float) -> None:
         queue = self._queue(name)
-        self._emulator.pop(name, self._entry_count(queue, one), "raw", timeout=timeout)
+        self._emulator.pop(name, self._entry_count(queue, single), "raw", timeout=timeout)
 
     def check(self, name: str) -> bool:
         producer = self.netlist.ops.get(self._queue(name).input)
@@ -206,9 +206,9 @@ class Machine:
             raise HostError(f"no queue or ram {name!r} in {self.netlist.path}")
         return queue
 
-    def _entry_count(self, queue: "Queue", one: bool) -> int:
+    def _entry_count(self, queue: "Queue", single: bool) -> int:
         """Return the number of entries of an access. Raises HostError for more than the queue can ever hold."""
-        count = 1 if one else queue.input_count
+        count = 1 if single else queue.input_count
         if not 1 <= count <= queue.entries:
             raise HostError(f"access to {plural(count, 'entry')} of queue {queue.name}, which has {queue.entries}")
         return count

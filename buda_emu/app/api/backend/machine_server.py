@@ -71,11 +71,11 @@ class RemotePort:
     def push_packed(self, name: str, data: Any, df: str, timeout: float, slot: int) -> None:
         self._call("push_packed", name, data, df, timeout, slot)
 
-    def read(self, name: str, one: bool, timeout: float, slot: int) -> tuple[Any, str]:
-        return self._call("read", name, one, timeout, slot)
+    def read(self, name: str, single: bool, timeout: float, slot: int) -> tuple[Any, str]:
+        return self._call("read", name, single, timeout, slot)
 
-    def pop(self, name: str, one: bool, timeout: float) -> None:
-        self._call("pop", name, one, timeout)
+    def pop(self, name: str, single: bool, timeout: float) -> None:
+        self._call("pop", name, single, timeout)
 
     def pack(self, name: str, array: Any, df: str) -> tuple[Any, str]:
         return self._call("pack", name, array, df)
