@@ -1,7 +1,7 @@
 """Fault injection: a campaign of single faults on one recorded run of a netlist (docs/stress/faults.md)."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from os import PathLike, fspath
@@ -147,7 +147,7 @@ class Maker:
         return Bench(machines, Times(netlist, ready.bodies, ready.values, trace.epochs), trace, self.settings)
 
 
-def _input_blocks(subject: Subject, ready: PreparedRun, seed: int) -> Iterable[InputBlock]:
+def _input_blocks(subject: Subject, ready: PreparedRun, seed: int) -> Iterator[InputBlock]:
     """Return the inputs of a run: those of the subject's archive, or random ones from the seed."""
     image = ready.image
     if subject.inputs is not None:

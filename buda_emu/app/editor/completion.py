@@ -4,7 +4,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, Literal
 
-from buda_emu.app.editor.names import Kind as NameKind
 from buda_emu.app.editor.place import Place, place_at
 from buda_emu.app.editor.text import OpenText
 from buda_emu.netlist.fields import (
@@ -30,7 +29,8 @@ from buda_emu.spec.varinst import OPCODES
 from buda_emu.support.checker.diagnostic import Diagnostic
 from buda_emu.support.records import dataclass
 
-Kind = Literal["key", "word", "queue", "op", "graph", "fused op", "variable"]
+NameKind = Literal["queue", "op", "graph", "fused op", "variable"]
+Kind = Literal["key", "word"] | NameKind
 SECONDS: Final = 0.4
 """Time in which candidates are tried; the rest are offered untried, after the others."""
 _BOOLS: Final = ("true", "false")
