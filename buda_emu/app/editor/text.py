@@ -28,7 +28,8 @@ CheckResult: TypeAlias = tuple[Netlist | None, list[Diagnostic]]
 
 
 class OpenText:
-    """A version of a text. `last` is the netlist of an earlier version, for what a broken version cannot supply."""
+    """A version of a text. `last` is the netlist of an earlier version, which is used where none can be built from this
+    version."""
 
     def __init__(self, text: str, path: str, reader: TreeReader, last: Netlist | None = None) -> None:
         self.text = text
@@ -71,7 +72,8 @@ class OpenText:
         return False
 
     @property
-    def _checked(self) -> CheckResult:
+    def _check_result(self) -> CheckResult:
+        """The netlist and the findings; the check is finished for them."""
         self.check(math.inf)
         assert self._done is not None
         return self._done
@@ -93,7 +95,7 @@ class OpenText:
     @property
     def findings(self) -> list[Diagnostic]:
         """Return the findings of the checker, without fixes, sorted by place."""
-        return self._checked[1]
+        return self._check_result[1]
 
     @property
     def known_netlist(self) -> Netlist | None:

@@ -189,6 +189,7 @@ class _Reading:
         return starts, indent
 
     def _pairs(self, start: int, end: int, indent: int) -> Iterator[tuple[Node, Node]]:
+        """Yield the keys and values of an entry of a map, usually one; an entry that cannot be read has none."""
         line = self._lines[start]
         head = _HEAD.match(line, indent)
         if head is not None and self._has_more(start + 1, end):
@@ -206,6 +207,7 @@ class _Reading:
             self.failed = True
 
     def _items(self, start: int, end: int, indent: int) -> Iterator[Node]:
+        """Yield the items of an entry of a list, usually one; an entry that cannot be read has none."""
         line = self._lines[start]
         inner = indent + 1 + len(line[indent + 1 :]) - len(line[indent + 1 :].lstrip(" "))
         if line[indent] == "-" and inner > indent + 1:
