@@ -73,7 +73,7 @@ class Subject:
         files = self._files()
         guards = [change_guard(path) for path in files.values() if path is not None and Path(path).exists()]
 
-        def require_unchanged() -> None:
+        def check_files() -> None:
             for guard in guards:
                 guard()
 
@@ -83,8 +83,8 @@ class Subject:
         for name in differences(dict(self.contents), identity):
             raise HostError(f"{files[name]}: the file of the {name} changed since the campaign began: begin again")
         opened = open_file(files["netlist"] or "", self.arch)
-        require_unchanged()
-        return opened, require_unchanged
+        check_files()
+        return opened, check_files
 
 
 def campaign_identity(subject: Subject, settings: Settings) -> dict[str, Any]:
@@ -123,7 +123,7 @@ class Maker:
         """Run the subject once without a fault, and return a bench on the record. Raises HostError for an op or queue
         of the settings that the netlist does not have."""
         subject = self.subject
-        opened, require_unchanged = subject.open_files()
+        opened, check_files = subject.open_files()
         netlist = opened.netlist
         image = opened.image
         choice = RunChoice(subject.programs, dict(subject.parameters), subject.memory_limit, image)
@@ -132,7 +132,7 @@ class Maker:
         def fill(emulator: Emulator, seed: int) -> None:
             push(emulator, initial_blocks(image))
             push(emulator, in_queues(image, _input_blocks(subject, ready, seed)))
-            require_unchanged()
+            check_files()
 
         _require_op_or_queue(netlist, self.settings.only)
         machines = Machines(

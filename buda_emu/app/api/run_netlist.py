@@ -137,7 +137,7 @@ def run_netlist(
             raise HostError(
                 "run: an image with host parts is run whole, by its plan: without --program, --readout and --workers"
             )
-        return run_parted(image, ready.values, report, inputs=inputs, memory_limit=ready.limit, progress=progress)
+        return run_by_plan(image, ready.values, report, inputs=inputs, memory_limit=ready.limit, progress=progress)
 
     execution = _Execution(
         ready=ready,
@@ -442,7 +442,7 @@ def _is_for_host_queue(netlist: Netlist, name: str, directory: "Path", file: str
     return queue is not None and (queue.host_fed or queue.is_ram)
 
 
-def run_parted(
+def run_by_plan(
     image: "DeviceImage",
     values: Mapping[str, str],
     report: RunReport,
