@@ -144,10 +144,10 @@ class NetlistItem(pytest.Item):
             raise NetlistFailureError(result)
 
     def _case(self) -> Any:
-        from buda_emu.app.cli.verbs.test import cases_of
+        from buda_emu.app.cli.verbs.test import make_cases
 
         name = os.path.relpath(self.path)
-        (case,) = cases_of(_arguments(str(self.config.getoption(_OPTION)), name), [name])
+        (case,) = make_cases(_arguments(str(self.config.getoption(_OPTION)), name), [name])
         share = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))  # of the machine: others work beside this one
         limit = case.settings.memory_limit
         return replace(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
-from buda_emu.report.machine_readable.schema import versioned
+from buda_emu.report.machine_readable.schema import versioned_schema
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
@@ -52,7 +52,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class BaselineEntry:
     """An item of the baseline. A `level` of None expects it at any level. `reason` is a user's explanation."""
 
     what: str
@@ -65,7 +65,7 @@ class ItemChange:
     """An item of a file, before and now; one of the two is None for an item that is new or gone."""
 
     file: str
-    before: Known | None
+    before: BaselineEntry | None
     now: Item | None
 
     @property
@@ -144,7 +144,7 @@ class BaselineComparison:
 
 
 @dataclass(slots=True)
-class _Sorted:
+class _ChangeLists:
     new: list[ItemChange] = field(default_factory=list[ItemChange])
     worse: list[ItemChange] = field(default_factory=list[ItemChange])
     mended: list[ItemChange] = field(default_factory=list[ItemChange])
@@ -154,7 +154,7 @@ class _Sorted:
 
 def compare(
     section: Section,
-    known: Mapping[str, Sequence[Known]],
+    expected: Mapping[str, Sequence[BaselineEntry]],
     present: Mapping[str, Sequence[Item]],
     measure: Measure | None = None,
 ) -> BaselineComparison:
@@ -162,9 +162,9 @@ def compare(
 
     `measure` replaces the section's own.
     """
-    result = _Sorted()
+    result = _ChangeLists()
     for file, items in present.items():
-        unmatched = {entry.what: entry for entry in known.get(file, ())}
+        unmatched = {entry.what: entry for entry in expected.get(file, ())}
         for entry in {entry.what: entry for entry in items}.values():
             change = ItemChange(file, unmatched.pop(entry.what, None), entry)
             _list_for(result, change, measure or MEASURES[section]).append(change)
@@ -179,7 +179,7 @@ def compare(
     )
 
 
-def _list_for(result: _Sorted, change: ItemChange, measure: Measure) -> list[ItemChange]:
+def _list_for(result: _ChangeLists, change: ItemChange, measure: Measure) -> list[ItemChange]:
     """Return the list of the result to which a change belongs."""
     before = change.before
     present = change.now
@@ -213,13 +213,13 @@ class Baseline:
     def against(self, present: Mapping[str, Sequence[Item]]) -> BaselineComparison:
         """Compare the items of files with the baseline; with `update`, write them to it, too. Raises OSError."""
         baseline_names = {name: self._name(name) for name in present}
-        known = {name: self._known().get(baseline_name, []) for name, baseline_name in baseline_names.items()}
-        comparison = compare(self.section, known, present, self.measure)
+        expected = {name: self._known().get(baseline_name, []) for name, baseline_name in baseline_names.items()}
+        comparison = compare(self.section, expected, present, self.measure)
         if self.update:
             self._write({baseline_names[name]: items for name, items in present.items()})
         return comparison
 
-    def _known(self) -> dict[str, list[Known]]:
+    def _known(self) -> dict[str, list[BaselineEntry]]:
         section = self.content.get(self.section)
         if section is None or not _same_settings(section["settings"], self.settings):
             return {}  # figures of other settings do not compare
@@ -242,7 +242,7 @@ class Baseline:
         text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
         write_file(self.path, lambda stream: stream.write(text.encode("utf-8", "surrogateescape")))
 
-    def _plain(self, entry: Known) -> dict[str, Any]:
+    def _plain(self, entry: BaselineEntry) -> dict[str, Any]:
         level = {} if entry.level is None else {MEASURES[self.section].name: float(f"{entry.level:.9g}")}
         return {"what": entry.what, **level, **({"reason": entry.reason} if entry.reason else {})}
 
@@ -281,12 +281,12 @@ def read_baseline(
     return Baseline(path=path, section=section, settings=settings, content=content, update=update, measure=measure)
 
 
-def _updated_entry(present: Item, expected: Known | None) -> Known:
+def _updated_entry(present: Item, expected: BaselineEntry | None) -> BaselineEntry:
     """Return the new entry of an item. An expected item keeps its reason, and stays expected at any level if it was."""
     if expected is None:
-        return Known(present.what, present.level)
+        return BaselineEntry(present.what, present.level)
     level = present.level if expected.level is not None else None
-    return Known(present.what, level, expected.reason)
+    return BaselineEntry(present.what, level, expected.reason)
 
 
 def _same_settings(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
@@ -297,10 +297,10 @@ def _word(value: object) -> str:
     return "not given" if value is None or value == [] or value == {} else json.dumps(value)
 
 
-def _items(section: Mapping[str, Any], name: Section) -> dict[str, list[Known]]:
+def _items(section: Mapping[str, Any], name: Section) -> dict[str, list[BaselineEntry]]:
     level = MEASURES[name].name
     return {
-        file: [Known(entry["what"], entry.get(level), entry.get("reason", "")) for entry in items]
+        file: [BaselineEntry(entry["what"], entry.get(level), entry.get("reason", "")) for entry in items]
         for file, items in section["files"].items()
     }
 
@@ -356,14 +356,14 @@ def _object(place: str, value: Any, keys: Sequence[str] = (), needed: Sequence[s
     return content
 
 
-def finding(diagnostic: "Diagnostic") -> str:
+def finding_key(diagnostic: "Diagnostic") -> str:
     """Return the words by which a finding is known: severity, rule and message, without its line, which moves."""
     return f"{diagnostic.severity} {diagnostic.rule}: {diagnostic.message}"
 
 
 def check_items(diagnostics: "Sequence[Diagnostic]") -> list[Item]:
     """Return the errors and warnings as items, equal ones counted."""
-    counts = Counter(finding(diagnostic) for diagnostic in diagnostics if diagnostic.severity != "note")
+    counts = Counter(finding_key(diagnostic) for diagnostic in diagnostics if diagnostic.severity != "note")
     return [Item(words, float(count)) for words, count in counts.items()]
 
 
@@ -401,7 +401,7 @@ def _check_name(config: str, graph: str, target: str, metric: str) -> str:
 def schema() -> dict[str, Any]:
     """Return the JSON Schema of a baseline file with optional sections `check`, `test` and `perf`."""
     sections = {name: _section(measure.name) for name, measure in MEASURES.items()}
-    form = versioned("A baseline of buda-emu check, test and perf", sections, {}, SCHEMA_VERSION)
+    form = versioned_schema("A baseline of buda-emu check, test and perf", sections, {}, SCHEMA_VERSION)
     return {**form, "required": ["schema_version"], "additionalProperties": False}
 
 

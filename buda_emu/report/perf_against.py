@@ -126,18 +126,18 @@ def _epoch_change(key: tuple[str, str], old: Mapping[str, Any] | None, new: Mapp
     before, after = (None if epoch is None else _pace(epoch) for epoch in (old, new))
     units: tuple[FigureChange, ...] = ()
     if old is not None and new is not None:
-        units = tuple(sorted(_changes(_units(old), _units(new)), key=lambda item: -abs(item.difference)))
-    return EpochChange(*key, before, after, units, _reason(old, new, units))
+        units = tuple(sorted(_changes(_units(old), _units(new)), key=lambda change: -abs(change.difference)))
+    return EpochChange(*key, before, after, units, _explain_change(old, new, units))
 
 
 def _units(epoch: Mapping[str, Any]) -> dict[tuple[str, str], float]:
     """(kind, name) -> cycles that it works for one input."""
-    found = {("op", item["op"]): float(item["cost_cycles"]) for item in epoch["ops"]}
+    cycles = {("op", record["op"]): float(record["cost_cycles"]) for record in epoch["ops"]}
     for kind, key in (("memory", "memory"), ("link", "noc_links"), ("transfer", "transfers")):
-        for item in epoch[key]:
-            place = (kind, item["name"])
-            found[place] = max(found.get(place, 0.0), float(item["cycles"]))
-    return found
+        for record in epoch[key]:
+            place = (kind, record["name"])
+            cycles[place] = max(cycles.get(place, 0.0), float(record["cycles"]))
+    return cycles
 
 
 def _changes(old: Mapping[tuple[str, str], float], new: Mapping[tuple[str, str], float]) -> Iterator[FigureChange]:
@@ -148,32 +148,32 @@ def _changes(old: Mapping[tuple[str, str], float], new: Mapping[tuple[str, str],
             yield FigureChange(kind, name, before, after)
 
 
-def _reason(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None, units: Sequence[FigureChange]) -> str:
+def _explain_change(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None, units: Sequence[FigureChange]) -> str:
     """Why the pace of an epoch is another: what held it back before and after, or the unit that changed most."""
     if old is None or new is None:
         return _ADDED if old is None else _GONE
     if not units and _pace(old) == _pace(new):
         return ""
-    held = old["bottleneck"]
-    holds = new["bottleneck"]
-    if (held["kind"], held["name"]) != (holds["kind"], holds["name"]):
-        return f"held by {_called(held)} before, by {_called(holds)} now"
-    own = [item for item in units if (item.kind, item.name) == (holds["kind"], holds["name"])]
-    if own:
-        return f"{_called(holds)} holds it: {whole(own[0].before)} cycles of an input, now {whole(own[0].after)}"
+    old_limit = old["bottleneck"]
+    new_limit = new["bottleneck"]
+    if (old_limit["kind"], old_limit["name"]) != (new_limit["kind"], new_limit["name"]):
+        return f"held by {_describe_bottleneck(old_limit)} before, by {_describe_bottleneck(new_limit)} now"
+    limiting = [change for change in units if (change.kind, change.name) == (new_limit["kind"], new_limit["name"])]
+    if limiting:
+        return f"{_describe_bottleneck(new_limit)} holds it: {whole(limiting[0].before)} cycles of an input, now {whole(limiting[0].after)}"
     if not units:
         return "buffers or the order of ops changed, no unit works another time"
-    most = units[0]
+    largest = units[0]
     if _pace(old) == _pace(new):
-        return f"{_called_unit(most.kind, most.name)} changed, {_called(holds)} holds it as before"
-    return f"{_called_unit(most.kind, most.name)} changed most"
+        return f"{_describe_unit(largest.kind, largest.name)} changed, {_describe_bottleneck(new_limit)} holds it as before"
+    return f"{_describe_unit(largest.kind, largest.name)} changed most"
 
 
-def _called(bottleneck: Mapping[str, Any]) -> str:
-    return _called_unit(bottleneck["kind"], bottleneck["name"])
+def _describe_bottleneck(bottleneck: Mapping[str, Any]) -> str:
+    return _describe_unit(bottleneck["kind"], bottleneck["name"])
 
 
-def _called_unit(kind: str, name: str) -> str:
+def _describe_unit(kind: str, name: str) -> str:
     words = {"op": f"op {name}", "transfer": f"the transfer {name}", "latency": f"the way of one input ({name} most)"}
     return words.get(kind, name or kind)
 
@@ -197,7 +197,7 @@ def against_lines(comparison: RunComparison) -> Iterator[str]:
         yield ""
         yield wrap(f"{epoch.program}: {epoch.graphs}: {epoch.reason}")
         rows = [("cycles per input", *_figures(epoch.before, epoch.after))]
-        rows += [(_called_unit(u.kind, u.name), *_figures(u.before, u.after)) for u in epoch.units[:_MOST]]
+        rows += [(_describe_unit(u.kind, u.name), *_figures(u.before, u.after)) for u in epoch.units[:_MOST]]
         yield table(("", "before", "after", "difference", "%"), rows, right=(1, 2, 3, 4))
         if len(epoch.units) > _MOST:
             yield f"... and {len(epoch.units) - _MOST} more that changed less"
@@ -209,7 +209,7 @@ def _figures(before: float | None, after: float | None) -> tuple[str, str, str, 
     return whole(before), whole(after), f"{after - before:+,.0f}", relative(before, after)
 
 
-def sides(settings: Mapping[str, Any]) -> str:
+def describe_settings(settings: Mapping[str, Any]) -> str:
     """Of a test run's settings: `precision device, expected ideal`; with tensors from outside `..., expected DIR, else
     ideal`."""
     reference = settings.get("reference")

@@ -14,9 +14,20 @@ from markupsafe import Markup
 from buda_emu.emulator.image.opened import check_file
 from buda_emu.netlist.model import Netlist
 from buda_emu.report.machine_readable.json_form import as_json
-from buda_emu.report.pages.engine import Cell, Column, Row, Table, named, packed, render, severity, status, table
+from buda_emu.report.pages.engine import (
+    Cell,
+    Column,
+    Row,
+    Table,
+    name_cell,
+    pack_part,
+    render,
+    severity_rank,
+    status,
+    table,
+)
 from buda_emu.report.pages.engine import figure as cell_figure
-from buda_emu.report.perf_against import sides
+from buda_emu.report.perf_against import describe_settings
 from buda_emu.report.pictures.grid_svg import clean, fit_text, grid_svg, open_chart, text
 from buda_emu.report.pictures.grid_svg import number as svg_number
 from buda_emu.report.terminal.testing import reason
@@ -47,7 +58,7 @@ def _lines(run: TestRun, detailed: Sequence[CaseResult]) -> Iterator[str]:
     passed = sum(case.status == "passed" for case in run.cases)
     yield f"# buda-emu test: {passed} of {plural(len(run.cases), 'netlist')} passed"
     yield ""
-    yield f"buda-emu {run.version}, {run.seconds:.1f} s, {sides(run.settings)}"
+    yield f"buda-emu {run.version}, {run.seconds:.1f} s, {describe_settings(run.settings)}"
     yield ""
     verdicts = ((code(case.netlist), case.status, len(case.outputs), reason(case)) for case in run.cases)
     yield from _table(("netlist", "verdict", "outputs", "why"), verdicts)
@@ -206,14 +217,14 @@ def histogram(detail: OutputDetail) -> str:
     """How many elements have an error of which size, in decades."""
     bins = detail.histogram
     total = sum(count for _, count in bins)
-    most = max((count for _, count in bins), default=0)
+    highest_count = max((count for _, count in bins), default=0)
     height = len(bins) * _ROW + 8
     parts = [open_chart(_WIDTH, height, "how many elements have which error")]
     room = _WIDTH - 112 - 74
     for position, (bound, count) in enumerate(bins):
         y = 4 + position * _ROW
         label = "equal" if bound == 0 else f"{bound:.0e}..{bound * 10:.0e}".replace("e-0", "e-").replace("e+0", "e")
-        length = room * count / most if most else 0.0
+        length = room * count / highest_count if highest_count else 0.0
         tip = f"{count} of {total} elements"
         parts.append(text(100, y + 11, label, _SMALL, "soft", "end"))
         parts.append(
@@ -299,12 +310,12 @@ def html_page(run: TestRun, pictures: Mapping[str, Picture | None]) -> str:
     """The page. Netlists have details as long as there is room, those that did not pass first."""
     counts = Counter(case.status for case in run.cases)
     threshold = float(run.settings.get("threshold", 0.0))
-    cases = sorted(run.cases, key=lambda case: severity(case.status))
+    cases = sorted(run.cases, key=lambda case: severity_rank(case.status))
     parts: list[tuple[str, str, Markup, bool]] = []
     places: dict[str, str] = {}
     size = 0
     for index, case in enumerate(cases):
-        part = packed(_page_case(case, pictures.get(case.netlist), threshold))
+        part = pack_part(_page_case(case, pictures.get(case.netlist), threshold))
         size += len(part)
         if size > MOST_BYTES:
             break
@@ -315,12 +326,12 @@ def html_page(run: TestRun, pictures: Mapping[str, Picture | None]) -> str:
     return render(
         "test.html",
         title=f"buda-emu test: {', '.join(f'{counts[word]} {word}' for word in STATUSES if counts[word])}",
-        facts=f"buda-emu {run.version}, {plural(len(cases), 'netlist')} in {run.seconds:.1f} s, {sides(run.settings)}",
+        facts=f"buda-emu {run.version}, {plural(len(cases), 'netlist')} in {run.seconds:.1f} s, {describe_settings(run.settings)}",
         prefix=prefix,
         verdicts=_verdicts(cases, places, len(prefix)),
         cases=parts,
         note=f"{plural(left_out, 'netlist')} without details here: report.json has every figure." if left_out else "",
-        settings=table(("setting", "value"), _plain(run)),
+        settings=table(("setting", "value"), _settings_rows(run)),
     )
 
 
@@ -346,7 +357,7 @@ def _verdicts(cases: Sequence[CaseResult], places: Mapping[str, str], prefix: in
     for case in cases:
         pcc = min((output.pcc for output in case.outputs if output.pcc is not None), default=None)
         place = places.get(case.netlist)
-        name = named(case.netlist, f"#{place}" if place else "", text=case.netlist[prefix:])
+        name = name_cell(case.netlist, f"#{place}" if place else "", text=case.netlist[prefix:])
         rows.append(
             Row(
                 [
@@ -393,7 +404,10 @@ def _page_case(case: CaseResult, picture: Picture | None, threshold: float) -> M
         settings=table(("setting", "value"), _facts(case)),
         inputs=table(
             ("input", "format", "shape", "source"),
-            ((item.queue, item.format, shape(item.shape), item.source) for item in case.inputs),
+            (
+                (test_input.queue, test_input.format, shape(test_input.shape), test_input.source)
+                for test_input in case.inputs
+            ),
         )
         if case.inputs
         else None,
@@ -512,7 +526,7 @@ def _facts(case: CaseResult) -> Iterator[tuple[str, str]]:
     return ((name, value) for name, value in facts if value)
 
 
-def _plain(run: TestRun) -> Iterator[tuple[str, str]]:
+def _settings_rows(run: TestRun) -> Iterator[tuple[str, str]]:
     for name, value in run.settings.items():
         if value not in (None, [], {}, ()):
             words = cast("list[object]", value) if isinstance(value, list) else [value]
@@ -527,7 +541,7 @@ MOST_PANELS: Final = 12
 
 def write_report(run: TestRun, directory: Path) -> None:
     """Write the three files; the directory is made where it is missing. Raises HostError when that fails."""
-    detailed = _detailed(run.cases)
+    detailed = _select_detailed(run.cases)
     pictures = {case.netlist: _picture(case, f"-{index}") for index, case in enumerate(detailed)}
     texts = {
         "report.html": html_page(run, pictures),
@@ -542,9 +556,9 @@ def write_report(run: TestRun, directory: Path) -> None:
         raise HostError(f"report: cannot write {error.filename}: {error.strerror}") from None
 
 
-def _detailed(cases: Sequence[CaseResult]) -> list[CaseResult]:
+def _select_detailed(cases: Sequence[CaseResult]) -> list[CaseResult]:
     """The worst first, in the order of the run."""
-    return sorted(cases, key=lambda case: severity(case.status))[:MOST_DETAILED]
+    return sorted(cases, key=lambda case: severity_rank(case.status))[:MOST_DETAILED]
 
 
 def _picture(case: CaseResult, mark: str) -> Picture | None:
@@ -573,14 +587,14 @@ def _epochs(netlist: Netlist, case: CaseResult) -> tuple[list[int] | None, str]:
     note = f"this part of {plural(len(netlist.graphs), 'graph')}; the whole: buda-emu graph {case.netlist} -o FILE.svg"
     if case.first_bad is not None:
         graph = case.ops[case.first_bad.index].graph
-        found = [item.id for item in temporal if graph in item.graphs]
-        if found:
-            return found, f"The epoch of op {case.first_bad.op}, {note}"
+        matching = [temporal_graph.id for temporal_graph in temporal if graph in temporal_graph.graphs]
+        if matching:
+            return matching, f"The epoch of op {case.first_bad.op}, {note}"
     shown: list[int] = []
     panels = 0
-    for item in temporal:
-        panels += len(item.graphs)
+    for temporal_graph in temporal:
+        panels += len(temporal_graph.graphs)
         if panels > MOST_PANELS and shown:
             break
-        shown.append(item.id)
+        shown.append(temporal_graph.id)
     return shown, f"The first epochs, {note}"

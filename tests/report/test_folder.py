@@ -59,7 +59,7 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path):
 
 
 def test_big_runs_have_details_of_what_did_not_pass_first(monkeypatch, tmp_path):
-    size = len(testing.packed(testing._page_case(finished_run().cases[2], None, 0.99)))
+    size = len(testing.pack_part(testing._page_case(finished_run().cases[2], None, 0.99)))
     monkeypatch.setattr(testing, "MOST_BYTES", 1.5 * size)
     write_report(finished_run(), tmp_path)
     page = whole(tmp_path / "report.html")

@@ -1,4 +1,5 @@
-"""What verbs write as JSON, as schemas: from the classes that they write, and the fields that a verb adds."""
+"""JSON schemas of what verbs print with --json, derived from the classes that they write and the fields that they
+add."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
@@ -32,7 +33,7 @@ def _debug() -> Any:
 
 
 DEBUG_SCHEMAS: Final[Mapping[str, Callable[[], Any]]] = {"debug": _debug}
-"""By verb."""
+"""Verb -> function that returns the schema of its JSON, for the debugger, which prints a line for each command."""
 
 
 def _numerics() -> Any:
@@ -76,12 +77,12 @@ def _perf_against() -> Any:
 def _perf_sweep() -> Any:
     from buda_emu.app.api.sweep import Point
 
-    found = document("Results of buda-emu perf --sweep --json", netlist=str, points=list[Point])
-    row = found["$defs"]["Point"]
+    sweep_schema = document("Results of buda-emu perf --sweep --json", netlist=str, points=list[Point])
+    row = sweep_schema["$defs"]["Point"]
     del row["properties"]["settings"]
     row["required"].remove("settings")
     row["additionalProperties"] = {"type": "string"}  # a column for each axis
-    return found
+    return sweep_schema
 
 
 def _info() -> Any:
@@ -186,4 +187,4 @@ SCHEMAS: Final[Mapping[str, Callable[[], Any]]] = {
     **DEBUG_SCHEMAS,
     **{verb: schema for kind in KINDS for verb, schema in kind.schemas().items()},
 }  # fmt: skip
-"""Of what verbs print with --json, by verb, and of baselines."""
+"""Verb (or `baseline`) -> function that returns the schema of its JSON."""

@@ -41,10 +41,10 @@ class _Writer:
     def events(self) -> Iterator[Event]:
         """Yield the events of names, slices, arrows, counters and memories."""
         for group, process in self._process.items():
-            yield from _process(process, group or self._picture.title)
+            yield from _process_events(process, group or self._picture.title)
         for lane, (process, thread) in zip(self._picture.lanes, self._place, strict=True):
-            yield _named("thread_name", process, thread, lane.name)
-            yield {**_named("thread_sort_index", process, thread, ""), "args": {"sort_index": thread}}
+            yield _metadata_event("thread_name", process, thread, lane.name)
+            yield {**_metadata_event("thread_sort_index", process, thread, ""), "args": {"sort_index": thread}}
         yield from self._stretches()
         yield from self._slices()
         yield from self._flows()
@@ -64,15 +64,15 @@ class _Writer:
                 "pid": process,
                 "tid": thread,
                 "ts": self._at(part.start),
-                "dur": self._lasts(part.start, part.end),
+                "dur": self._duration(part.start, part.end),
                 "args": dict(part.details),
             }
 
     def _stretches(self) -> Iterator[Event]:
         for group in dict.fromkeys(stretch.group for stretch in self._picture.stretches):
             process = self._process.setdefault(group, len(self._process))
-            yield _named("thread_name", process, 0, "stretches")
-            yield {**_named("thread_sort_index", process, 0, ""), "args": {"sort_index": 0}}
+            yield _metadata_event("thread_name", process, 0, "stretches")
+            yield {**_metadata_event("thread_sort_index", process, 0, ""), "args": {"sort_index": 0}}
         for stretch in self._picture.stretches:
             yield {
                 "name": stretch.name,
@@ -81,7 +81,7 @@ class _Writer:
                 "pid": self._process[stretch.group],
                 "tid": 0,
                 "ts": self._at(stretch.start),
-                "dur": self._lasts(stretch.start, stretch.end),
+                "dur": self._duration(stretch.start, stretch.end),
             }
 
     def _flows(self) -> Iterator[Event]:
@@ -103,7 +103,7 @@ class _Writer:
                 }
 
     def _memory(self, process: int, memory: Memory) -> Iterator[Event]:
-        yield from _process(process, memory.name)
+        yield from _process_events(process, memory.name)
         for held in occupancy(live._replace(space=memory.name) for live in memory.lives).values():
             for time, size in zip(held.times.tolist(), held.bytes.tolist(), strict=True):
                 yield self._counter(process, f"{memory.name} bytes", time, "bytes", size)
@@ -119,15 +119,15 @@ class _Writer:
     def _at(self, time: float) -> float:
         return round(time / self._picture.per_microsecond, _DIGITS)
 
-    def _lasts(self, start: float, end: float) -> float:
+    def _duration(self, start: float, end: float) -> float:
         """What slices that touch share no part of."""
         return round(self._at(end) - self._at(start), _DIGITS)
 
 
-def _process(process: int, name: str) -> Iterator[Event]:
-    yield _named("process_name", process, 0, name)
-    yield {**_named("process_sort_index", process, 0, ""), "args": {"sort_index": process}}
+def _process_events(process: int, name: str) -> Iterator[Event]:
+    yield _metadata_event("process_name", process, 0, name)
+    yield {**_metadata_event("process_sort_index", process, 0, ""), "args": {"sort_index": process}}
 
 
-def _named(kind: str, process: int, thread: int, name: str) -> Event:
+def _metadata_event(kind: str, process: int, thread: int, name: str) -> Event:
     return {"name": kind, "ph": "M", "pid": process, "tid": thread, "args": {"name": name}}

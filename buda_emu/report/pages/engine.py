@@ -51,8 +51,8 @@ def _part(name: str) -> Markup:
 @cache
 def chart_style(scope: str) -> str:
     """The CSS rules of charts and their colours, light and dark, limited to elements of a class, as in a notebook."""
-    kept = [line for line in _part("style.css").splitlines() if line.startswith((":root", "--", "@media", "svg"))]
-    text = "".join(kept).replace(":root", f".{scope}")
+    rules = [line for line in _part("style.css").splitlines() if line.startswith((":root", "--", "@media", "svg"))]
+    text = "".join(rules).replace(":root", f".{scope}")
     return re.sub(r"(?<![-\w.])svg(?=[ .])", f".{scope} svg", text)
 
 
@@ -60,7 +60,7 @@ def _printable(value: object) -> object:
     return _CONTROL.sub("?", value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def packed(part: Markup) -> Markup:
+def pack_part(part: Markup) -> Markup:
     """The part as text for a `<script class="packed">`: compressed, for `page.js` to unpack when it is to be seen."""
     return Markup(base64.b64encode(gzip.compress(part.encode("utf-8", "replace"), mtime=0)).decode())
 
@@ -121,13 +121,13 @@ class Table:
 def table(columns: Iterable[Column | str], rows: Iterable[Sequence[Cell | str]], find: str = "") -> Table:
     """A table of plain texts and cells."""
     return Table(
-        [Column(item) if isinstance(item, str) else item for item in columns],
+        [Column(column) if isinstance(column, str) else column for column in columns],
         [Row([Cell(cell) if isinstance(cell, str) else cell for cell in row]) for row in rows],
         find,
     )
 
 
-def named(name: str, href: str = "", *, text: str | None = None) -> Cell:
+def name_cell(name: str, href: str = "", *, text: str | None = None) -> Cell:
     """A name (or `text`, what is shown of it), sorted by all of it, and cut in the middle where it is very long."""
     shown = name if text is None else text
     short = cut(shown, _LONGEST)
@@ -144,7 +144,7 @@ def figure(value: float | None, digits: int = 0, bar: float | None = None) -> Ce
 _WORST_FIRST = ("failed", "error", "crashed", "timeout", "stopped", "rejected", "unsupported", "skipped", "passed")
 
 
-def severity(status: str) -> int:
+def severity_rank(status: str) -> int:
     """Of a verdict, the worst first."""
     return _WORST_FIRST.index(status)
 
@@ -152,4 +152,4 @@ def severity(status: str) -> int:
 def status(word: str) -> Cell:
     """A verdict in its colour, sorted by `severity`."""
     css = word if word in ("passed", "failed", "skipped") else "other"
-    return Cell(word, severity(word), css=css)
+    return Cell(word, severity_rank(word), css=css)

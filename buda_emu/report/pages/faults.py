@@ -7,7 +7,7 @@ from typing import Final
 from markupsafe import Markup
 
 from buda_emu.netlist.model import Netlist
-from buda_emu.report.pages.engine import Cell, Column, Table, figure, named, render, table
+from buda_emu.report.pages.engine import Cell, Column, Table, figure, name_cell, render, table
 from buda_emu.report.pictures.grid_svg import clean, fit_text, grid_svg, number, open_chart, text
 from buda_emu.report.terminal.faults import PROTECTION, guarded_row, headers, row
 from buda_emu.report.terminal.text import percent
@@ -45,10 +45,10 @@ def share_bar(share: Share) -> Bar:
     return Bar(share.name, counts, f"{percent(share.share)} fail ({percent(low)} to {percent(high)})")
 
 
-def guarded_bar(item: Guarded) -> Bar:
+def guarded_bar(guarded: Guarded) -> Bar:
     """Of a protection: what is left of all faults."""
-    counts = {outcome: item.counts.get(column(outcome), 0) for outcome in _COLOURS}
-    return Bar(item.name, counts, f"{item.failures} fail, {item.before} without")
+    counts = {outcome: guarded.counts.get(column(outcome), 0) for outcome in _COLOURS}
+    return Bar(guarded.name, counts, f"{guarded.failures} fail, {guarded.before} without")
 
 
 def outcome_bars(rows: Sequence[Bar], title: str) -> str:
@@ -56,9 +56,9 @@ def outcome_bars(rows: Sequence[Bar], title: str) -> str:
     right = _NAMES + _WIDTH
     height = 34 + len(rows) * _ROW
     parts = [open_chart(right + 250, height, title, " fixed")]
-    there = [outcome for outcome in _COLOURS if any(row.counts.get(outcome) for row in rows)]
+    shown_outcomes = [outcome for outcome in _COLOURS if any(row.counts.get(outcome) for row in rows)]
     x = float(_NAMES)
-    for outcome in there:
+    for outcome in shown_outcomes:
         parts.append(f'<rect x="{number(x)}" y="4" width="12" height="12" fill="{_COLOURS[outcome]}"/>')
         parts.append(text(x + 17, 14, outcome, 11, "soft"))
         x += 32 + 7 * len(outcome)
@@ -67,7 +67,7 @@ def outcome_bars(rows: Sequence[Bar], title: str) -> str:
         parts.append(text(_NAMES - 6, y + 11, fit_text(share.name, _NAMES - 10, 11), 11, "", "end"))
         begin = float(_NAMES)
         faults = sum(share.counts.values())
-        for outcome in there:
+        for outcome in shown_outcomes:
             count = share.counts.get(outcome, 0)
             length = _WIDTH * count / max(1, faults)
             tip = clean(f"{share.name}: {count} of {faults} {outcome}")
@@ -82,18 +82,18 @@ def tile_map(name: str, shape: tuple[int, int, int], hits: Sequence[int]) -> str
     """The tiles of an output (t, rows, columns), the redder the more faults change them; `hits`: faults by tile."""
     t, rows, cols = shape
     cell = max(2.0, min(float(_CELL), (_NAMES + _WIDTH) / max(1, cols)))
-    most = max(*hits, 1)
+    highest_count = max(*hits, 1)
     parts = [open_chart(round(cols * cell) + 2, round(t * (rows * cell + 6)) + 2, f"tiles of {name}", " fixed")]
     for tile, count in enumerate(hits):
         at, place = divmod(tile, rows * cols)
         row, col = divmod(place, cols)
         x = 1 + col * cell
         y = 1 + at * (rows * cell + 6) + row * cell
-        where = f"t {at}, " if t > 1 else ""
-        tip = clean(f"{name} {where}tile {row}, {col}: changed by {count} faults that fail")
+        t_prefix = f"t {at}, " if t > 1 else ""
+        tip = clean(f"{name} {t_prefix}tile {row}, {col}: changed by {count} faults that fail")
         parts.append(
             f'<rect x="{number(x)}" y="{number(y)}" width="{number(cell)}" height="{number(cell)}" fill="#c2453c" '
-            f'fill-opacity="{number(0.06 + 0.94 * count / most)}" stroke="#8884" stroke-width="0.5">'
+            f'fill-opacity="{number(0.06 + 0.94 * count / highest_count)}" stroke="#8884" stroke-width="0.5">'
             f"<title>{tip}</title></rect>"
         )
     return "".join([*parts, "</svg>"])
@@ -105,13 +105,13 @@ _MOST_MAPS = 12
 _CHARTS = ("kind", "place", "field", "bit")
 
 
-def faults_page(found: Campaign, netlist: Netlist) -> str:
+def faults_page(campaign: Campaign, netlist: Netlist) -> str:
     """The page. The picture of the grid is there for netlists of a few hundred ops; the table of faults ends after
     5,000, the failing ones first."""
-    total = found.total()
+    total = campaign.total()
     low, high = map(percent, total.interval)
     ops = netlist.ops
-    of_ops = {share.name: share for share in found.table("op or queue") if share.name in ops}
+    of_ops = {share.name: share for share in campaign.table("op or queue") if share.name in ops}
     picture = ""
     if of_ops and len(ops) <= _MOST_OPS:
         notes = {name: f"{share.failures} of {share.faults} faults fail" for name, share in of_ops.items()}
@@ -120,45 +120,45 @@ def faults_page(found: Campaign, netlist: Netlist) -> str:
         red = f"the share of faults in the op that fail, up to {percent(worst)}"
         picture = grid_svg(netlist, heat=heat, notes=notes, red=red)
     charts = [
-        (f"By {name}", Markup(outcome_bars([*map(share_bar, _in_order(name, found))], f"outcomes by {name}")))
+        (f"By {name}", Markup(outcome_bars([*map(share_bar, _sorted_shares(name, campaign))], f"outcomes by {name}")))
         for name in _CHARTS
-        if len(found.table(name)) > 1 or name == "kind"
+        if len(campaign.table(name)) > 1 or name == "kind"
     ]
-    if found.costs:
-        bars = [share_bar(total), *map(guarded_bar, found.protection())]
+    if campaign.costs:
+        bars = [share_bar(total), *map(guarded_bar, campaign.protection())]
         charts.append(("With protection", Markup(outcome_bars(bars, "outcomes by protection"))))
     words = {**KIND_TEXTS, **PLACE_TEXTS, **OUTCOME_TEXTS, **PROTECTION_TEXTS}
     return str(
         render(
             "faults.html",
             title=f"Faults in {netlist.path}",
-            facts=f"{found.arch}, precision {found.precision}, seed {found.seed}: {plural(total.faults, 'fault')}, of "
+            facts=f"{campaign.arch}, precision {campaign.precision}, seed {campaign.seed}: {plural(total.faults, 'fault')}, of "
             f"which {total.failures} fail: {percent(total.share)}, with 95 % confidence {low} to {high}"
-            + (f"; nothing to hit here: {', '.join(found.left_out)}" if found.left_out else ""),
+            + (f"; nothing to hit here: {', '.join(campaign.left_out)}" if campaign.left_out else ""),
             charts=charts,
             picture=Markup(picture),
-            maps=_maps(found, netlist),
-            protection=_protection(found),
-            tables=[(name, _shares(found, name)) for name in TABLES if name not in _CHARTS],
-            faults=_faults(found),
-            left_out=max(0, len(found.effects) - _MOST_ROWS),
+            maps=_maps(campaign, netlist),
+            protection=_protection(campaign),
+            tables=[(name, _shares(campaign, name)) for name in TABLES if name not in _CHARTS],
+            faults=_faults(campaign),
+            left_out=max(0, len(campaign.effects) - _MOST_ROWS),
             words=table(("word", Column("meaning", "words")), sorted(words.items())),
         )
     )
 
 
-def _in_order(name: str, found: Campaign) -> list[Share]:
+def _sorted_shares(name: str, campaign: Campaign) -> list[Share]:
     """Bits from the highest to the lowest of each format; others as they are, the worst first."""
-    rows = found.table(name)
+    rows = campaign.table(name)
     if name != "bit":
         return rows
-    return sorted(rows, key=lambda item: (item.name.rsplit(" ", 1)[0], -int(item.name.rsplit(" ", 1)[1])))
+    return sorted(rows, key=lambda share: (share.name.rsplit(" ", 1)[0], -int(share.name.rsplit(" ", 1)[1])))
 
 
-def _maps(found: Campaign, netlist: Netlist) -> list[tuple[str, Markup]]:
+def _maps(campaign: Campaign, netlist: Netlist) -> list[tuple[str, Markup]]:
     """For the outputs that failing faults change most, how many of them change each tile."""
     hits: dict[str, list[int]] = {}
-    for effect in filter(lambda effect: effect.failed, found.effects):
+    for effect in filter(lambda effect: effect.failed, campaign.effects):
         for queue, bits in effect.maps.items():
             counts = hits.setdefault(queue, [0] * prod(netlist.queues[queue].blocking.shape))
             changed = int(bits, 16)
@@ -168,22 +168,26 @@ def _maps(found: Campaign, netlist: Netlist) -> list[tuple[str, Markup]]:
     return [(name, Markup(tile_map(name, netlist.queues[name].blocking.shape, hits[name]))) for name in worst]
 
 
-def _protection(found: Campaign) -> Table | None:
-    rows = [[named(cells[0]), *cells[1:]] for cells in map(guarded_row, found.protection())]
+def _protection(campaign: Campaign) -> Table | None:
+    rows = [[name_cell(cells[0]), *cells[1:]] for cells in map(guarded_row, campaign.protection())]
     return table(PROTECTION, rows) if rows else None
 
 
-def _shares(found: Campaign, name: str) -> Table:
-    columns = [Column(name, "name"), *(Column(title, "number") for title in headers(found)[:-1]), headers(found)[-1]]
+def _shares(campaign: Campaign, name: str) -> Table:
+    columns = [
+        Column(name, "name"),
+        *(Column(title, "number") for title in headers(campaign)[:-1]),
+        headers(campaign)[-1],
+    ]
     cells: list[list[Cell | str]] = []
-    for share in found.table(name):
-        texts = row(found, share)
+    for share in campaign.table(name):
+        texts = row(campaign, share)
         counts = [figure(float(text)) for text in texts[1:-2]]
-        cells.append([named(share.name), *counts, figure(100 * share.share, 1, share.share), texts[-1]])
+        cells.append([name_cell(share.name), *counts, figure(100 * share.share, 1, share.share), texts[-1]])
     return table(columns, cells, "find a name")
 
 
-def _faults(found: Campaign) -> Table:
+def _faults(campaign: Campaign) -> Table:
     """Every fault, failing ones first."""
     columns = (
         Column("fault", "number"),
@@ -198,14 +202,14 @@ def _faults(found: Campaign) -> Table:
         Column("why", "words"),
     )
     order = {name: -place for place, name in enumerate(OUTCOMES)}
-    effects = sorted(found.effects, key=lambda item: (order[item.outcome], item.pcc or 0.0, item.fault.number))
+    effects = sorted(campaign.effects, key=lambda item: (order[item.outcome], item.pcc or 0.0, item.fault.number))
     rows = [
         [
             figure(float(effect.fault.number)),
             effect.outcome,
             effect.fault.kind,
             effect.fault.place,
-            named(effect.fault.where),
+            name_cell(effect.fault.where),
             effect.fault.df,
             _bit(effect.fault.bits, effect.fault.bit_name),
             figure(effect.pcc, 6),

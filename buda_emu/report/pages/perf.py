@@ -17,7 +17,7 @@ from buda_emu.performance.timing.epoch.result import EpochTiming
 from buda_emu.performance.timing.figures import OpFigures, op_figures
 from buda_emu.performance.timing.result import EpochReport, PerfRun
 from buda_emu.performance.timing.transfers.rates import STREAM
-from buda_emu.report.pages.engine import Cell, Column, Row, Table, as_script, named, packed, render, status
+from buda_emu.report.pages.engine import Cell, Column, Row, Table, as_script, name_cell, pack_part, render, status
 from buda_emu.report.pages.engine import figure as cell_figure
 from buda_emu.report.pages.timeline import timeline_data
 from buda_emu.report.pictures.epoch_picture import steady_picture
@@ -52,27 +52,27 @@ class Entry:
     text: str
 
 
-def entries(netlist: Netlist, names: Iterable[str]) -> list[Entry]:
+def read_entries(netlist: Netlist, names: Iterable[str]) -> list[Entry]:
     """Of these ops and queues, in the order of the file; none where the file is gone or has no such lines any more."""
     try:
         lines = Path(netlist.path).read_text("utf-8").splitlines()
     except (OSError, ValueError):
         return []
     ops = netlist.ops
-    found = list[Entry]()
+    collected = list[Entry]()
     for name in names:
-        item = ops.get(name) or netlist.queues.get(name)
-        if item is None:
+        element = ops.get(name) or netlist.queues.get(name)
+        if element is None:
             continue
-        line = item.at().line
-        text = list(_entry(lines, line, _written(item)))
+        line = element.at().line
+        text = list(_entry(lines, line, _name_in_file(element)))
         if text:
-            found.append(Entry(name, f"{netlist.path}:{line}", line, "\n".join(text)))
-    return sorted(found, key=lambda entry: (entry.line, entry.name))
+            collected.append(Entry(name, f"{netlist.path}:{line}", line, "\n".join(text)))
+    return sorted(collected, key=lambda entry: (entry.line, entry.name))
 
 
-def _written(item: Op | Queue) -> str:
-    return getattr(item, "written_name", "") or item.name
+def _name_in_file(element: Op | Queue) -> str:
+    return getattr(element, "written_name", "") or element.name
 
 
 def _entry(lines: list[str], line: int, name: str) -> Iterator[str]:
@@ -131,7 +131,7 @@ def roofline_chart(
     path = f"M{svg_number(across(start))} {svg_number(up(start * stream))}L{' '.join(corner)}H{_LEFT + _WIDTH}"
     tip = f"{stream:g} bytes a cycle into one core, and all of the math unit"
     parts.append(f'<path class="limit" d="{path}"><title>{tip}</title></path>')
-    points.sort(key=lambda item: item[3])
+    points.sort(key=lambda point: point[3])
     for op, value, share, time in points:
         use = f"{number(value)} math cycles a byte, {100 * share:.2g} % math"
         words = f"{op.op} ({op.type}): {time:,.0f} cycles, {use}"
@@ -163,7 +163,7 @@ class _Axis:
 def _labels(names: Sequence[str], dots: Sequence[tuple[float, float]]) -> list[str]:
     """Names beside the first of the dots: where they lie on least of what is drawn already."""
     parts: list[str] = []
-    taken = [(x - 5, x + 5, y) for x, y in dots]
+    occupied = [(x - 5, x + 5, y) for x, y in dots]
     for name, (x, y) in zip(names, dots, strict=False):
         short = fit_text(name, 260, _SMALL)
         wide = width_of(short, _SMALL)
@@ -172,11 +172,11 @@ def _labels(names: Sequence[str], dots: Sequence[tuple[float, float]]) -> list[s
         def worth(place: tuple[float, float], wide: float = wide) -> int:
             left, line = place
             inside = left >= _LEFT and left + wide <= _LEFT + _WIDTH + 14 and _TOP <= line <= _TOP + _HEIGHT
-            hidden = sum(abs(line - y) < 12 and left < end and begin < left + wide for begin, end, y in taken)
+            hidden = sum(abs(line - y) < 12 and left < end and begin < left + wide for begin, end, y in occupied)
             return hidden + 100 * (not inside)
 
         left, line = min(places, key=worth)
-        taken.append((left, left + wide, line))
+        occupied.append((left, left + wide, line))
         parts.append(text(left, line + 4, short, _SMALL))
     return parts
 
@@ -200,13 +200,13 @@ def perf_page(netlist: Netlist, run: PerfRun, checks: Sequence[BoundResult], com
     left_out = len(order) - len(detailed)
     places = {id(epoch): f"epoch-{index}" for index, epoch in enumerate(detailed)}
     routed = route_epochs(netlist, {_temporal(netlist, epoch) for epoch in detailed})
-    uses = uses_by_core(one for one in routed.values() if not isinstance(one, str))
+    uses = uses_by_core(routed_epoch for routed_epoch in routed.values() if not isinstance(routed_epoch, str))
     parts = [
-        (places[id(epoch)], _name(epoch), packed(_epoch(netlist, run, epoch, index, routed, uses)), index == 0)
+        (places[id(epoch)], _name(epoch), pack_part(_epoch(netlist, run, epoch, index, routed, uses)), index == 0)
         for index, epoch in enumerate(detailed)
     ]
     types = {name: op.type for name, op in netlist.ops.items()}
-    found = [(op.op, types[op.op], places[id(epoch)], _name(epoch)) for epoch in detailed for op in epoch.timing.ops]
+    op_index = [(op.op, types[op.op], places[id(epoch)], _name(epoch)) for epoch in detailed for op in epoch.timing.ops]
     return render(
         "perf.html",
         title=f"buda-emu perf: {PurePath(run.netlist).name}",
@@ -214,7 +214,7 @@ def perf_page(netlist: Netlist, run: PerfRun, checks: Sequence[BoundResult], com
         checks=_checks(checks),
         epochs=parts,
         facts=f"{run.netlist}, buda-emu {run.version}, {run.arch}, {run.clock:g} MHz, modelled",
-        index=as_script(found),
+        index=as_script(op_index),
         assumed=run.assumed,
         table=_epochs(run, order, places),
         note=f"{plural(left_out, 'epoch')} without pictures here: perf.json has every figure." if left_out else "",
@@ -238,22 +238,22 @@ def _checks(checks: Sequence[BoundResult]) -> Table | None:
     rows = [
         Row(
             [
-                status("passed" if item.passed else "failed"),
-                Cell(item.config),
-                Cell(item.graph or "-"),
-                Cell(item.target or "-"),
-                Cell(item.bound.metric),
-                Cell(str(item.bound)),
-                Cell(number(item.observed, 6), -1.0 if item.observed is None else item.observed),
+                status("passed" if check.passed else "failed"),
+                Cell(check.config),
+                Cell(check.graph or "-"),
+                Cell(check.target or "-"),
+                Cell(check.bound.metric),
+                Cell(str(check.bound)),
+                Cell(number(check.observed, 6), -1.0 if check.observed is None else check.observed),
             ]
         )
-        for item in sorted(checks, key=lambda item: item.passed)
+        for check in sorted(checks, key=lambda check: check.passed)
     ]
     return Table(columns, rows) if rows else None
 
 
 def _epochs(run: PerfRun, order: Sequence[EpochReport], places: dict[int, str]) -> Table:
-    whole = max(sum(epoch.cycles * epoch.runs for epoch in order), 1.0)
+    total_cycles = max(sum(epoch.cycles * epoch.runs for epoch in order), 1.0)
     columns = [
         Column("graph", "name"),
         Column("program", choose=True),
@@ -276,7 +276,7 @@ def _epochs(run: PerfRun, order: Sequence[EpochReport], places: dict[int, str]) 
         rows.append(
             Row(
                 [
-                    named(" + ".join(epoch.graphs), f"#{place}" if place else ""),
+                    name_cell(" + ".join(epoch.graphs), f"#{place}" if place else ""),
                     Cell(epoch.program),
                     cell_figure(epoch.runs),
                     cell_figure(epoch.timing.inputs),
@@ -284,24 +284,24 @@ def _epochs(run: PerfRun, order: Sequence[EpochReport], places: dict[int, str]) 
                     Cell(number(rate), -1.0 if rate is None else rate),
                     cell_figure(epoch.timing.first_input),
                     cell_figure(cycles),
-                    Cell(percent(cycles / whole), cycles, cycles / whole),
+                    Cell(percent(cycles / total_cycles), cycles, cycles / total_cycles),
                     Cell(percent(epoch.load_share), epoch.load_share, epoch.load_share),
                     Cell(epoch.bottleneck.kind),
-                    Cell(_held(epoch)),
+                    Cell(_bottleneck_text(epoch)),
                 ]
             )
         )
     return Table(columns, rows, "find epochs" if len(rows) > 8 else "")
 
 
-def _held(epoch: EpochReport) -> str:
+def _bottleneck_text(epoch: EpochReport) -> str:
     """In a few words; the sentence stands with the epoch."""
-    found = epoch.bottleneck
-    return f"{found.name}, {100 * found.share:.0f} % of an input" if found.name else found.sentence
+    bottleneck = epoch.bottleneck
+    return f"{bottleneck.name}, {100 * bottleneck.share:.0f} % of an input" if bottleneck.name else bottleneck.sentence
 
 
 def _temporal(netlist: Netlist, epoch: EpochReport) -> int:
-    return next(item.id for item in netlist.temporal_graphs if item.graphs == epoch.graphs)
+    return next(temporal.id for temporal in netlist.temporal_graphs if temporal.graphs == epoch.graphs)
 
 
 def _epoch(
@@ -311,7 +311,9 @@ def _epoch(
     full = extend_until_full(timing, epoch.bottleneck.name)
     steps = critical_steps(timing)
     ops = list(op_figures(netlist, run, epoch))
-    busy = {item.op: min(item.active / timing.modelled / max(epoch.pace, 1.0), 1.0) for item in timing.ops}
+    busy = {
+        op_timing.op: min(op_timing.active / timing.modelled / max(epoch.pace, 1.0), 1.0) for op_timing in timing.ops
+    }
     notes = {op.op: f"{100 * busy[op.op]:.0f} % of the time between two inputs; {op.provenance}" for op in ops}
     path = {name for step in steps if step.share >= _ON_PATH for name in (step.through or (step.name,))}
     sources = Sources()
@@ -339,10 +341,10 @@ def _epoch(
             )
         ),
         streams=sentence(routed.get(temporal)),
-        roofline=Markup(roofline_chart(ops, [op.cost.cycles for op in timing.ops], _bytes(epoch), stream)),
+        roofline=Markup(roofline_chart(ops, [op.cost.cycles for op in timing.ops], _bytes_taken_in(epoch), stream)),
         ops=_ops(netlist, run, epoch, steps, sources),
         sources=sources.meanings,
-        lines=entries(netlist, _names(netlist, epoch)),
+        lines=read_entries(netlist, _entry_names(netlist, epoch)),
     )
 
 
@@ -350,20 +352,20 @@ _ON_PATH: Final = 0.005
 """Share of the critical path from which on a step is drawn in the picture."""
 
 
-def _names(netlist: Netlist, epoch: EpochReport) -> list[str]:
+def _entry_names(netlist: Netlist, epoch: EpochReport) -> list[str]:
     """Ops of an epoch and the queues around them."""
     ops = [op.op for op in epoch.timing.ops]
     ends = (name for edge in epoch.edges for name in (edge.source, edge.target) if name in netlist.queues)
     return list(dict.fromkeys([*ops, *ends]))
 
 
-def _bytes(epoch: EpochReport) -> dict[str, float]:
+def _bytes_taken_in(epoch: EpochReport) -> dict[str, float]:
     """What a core of each op takes in for one input."""
-    found: dict[str, float] = {}
+    bytes_by_op: dict[str, float] = {}
     for edge in epoch.edges:
         if edge.operand >= 0 and not edge.once:
-            found[edge.target] = found.get(edge.target, 0.0) + edge.core_bytes
-    return found
+            bytes_by_op[edge.target] = bytes_by_op.get(edge.target, 0.0) + edge.core_bytes
+    return bytes_by_op
 
 
 def _steady(epoch: EpochReport, full: EpochTiming) -> str:
@@ -372,12 +374,12 @@ def _steady(epoch: EpochReport, full: EpochTiming) -> str:
         return ""
     if stretch.last - stretch.first + 1 == full.modelled:
         return "Its only input." if epoch.timing.inputs == 1 else f"All of its {epoch.timing.modelled} inputs."
-    which = f"Inputs {stretch.first} to {stretch.last} of {stretch.op}"
+    inputs_text = f"Inputs {stretch.first} to {stretch.last} of {stretch.op}"
     if stretch.working < len(full.ops):
-        away = f"the pipeline is filled so far: {describe_fill(full, stretch)}"
+        fill_text = f"the pipeline is filled so far: {describe_fill(full, stretch)}"
     else:
-        away = f"away from filling and draining: {describe_fill(full, stretch)}"
-    return f"{which}, {epoch.pace:,.0f} cycles each, {away}; {plural(epoch.timing.inputs, 'input')} in all."
+        fill_text = f"away from filling and draining: {describe_fill(full, stretch)}"
+    return f"{inputs_text}, {epoch.pace:,.0f} cycles each, {fill_text}; {plural(epoch.timing.inputs, 'input')} in all."
 
 
 def _load(epoch: EpochReport) -> str:
@@ -400,23 +402,23 @@ def _path(steps: Sequence[CriticalStep]) -> Table:
     ]
     rows: list[Row] = []
     for step in steps:
-        through = f": {_some(step.through)}" if step.through else ""
-        alike = f"; equally long: {_some(step.alike)}" if step.alike else ""
+        through = f": {_list_names(step.through)}" if step.through else ""
+        alike = f"; equally long: {_list_names(step.alike)}" if step.alike else ""
         share = Cell(percent(step.share), step.cycles, step.share)
         causes = ", ".join(f"{CAUSE_WORDS[cause]} {100 * part / step.cycles:.0f} %" for cause, part in step.waits)
         link = f"{cut(step.name, _SHORT)}{through}{alike}"
         cells = [share, cell_figure(step.cycles), Cell(step.kind), Cell(link), Cell(causes)]
-        rows.append(Row(cells, _chosen(step.through[0] if step.through else step.name)))
+        rows.append(Row(cells, _linked_name(step.through[0] if step.through else step.name)))
     return Table(columns, rows, "find links" if len(rows) > 8 else "", tall=True)
 
 
-def _some(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     """The first of many names, which perf.json lists."""
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return f"{', '.join(cut(name, _SHORT) for name in names[:_MOST_NAMED])}{more}"
+    suffix = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return f"{', '.join(cut(name, _SHORT) for name in names[:_MOST_NAMED])}{suffix}"
 
 
-def _chosen(unit: str) -> str:
+def _linked_name(unit: str) -> str:
     """What a click on a unit chooses: an op itself, of a transfer the op or queue that it leads to."""
     return unit.rpartition(": ")[2].rpartition(" > ")[2].removesuffix(", once")
 
@@ -428,12 +430,12 @@ def _limits(epoch: EpochReport) -> Table:
         Column("kind", choose=True),
         Column("what", "name"),
     ]
-    found = sorted(epoch.timing.busy(), key=lambda item: -item[1].cycles)[:_MOST_BUSY]
+    busiest = sorted(epoch.timing.busy(), key=lambda unit: -unit[1].cycles)[:_MOST_BUSY]
     rows: list[Row] = []
-    for kind, item in found:
-        share = min(item.cycles / max(epoch.pace, 1.0), 1.0)
-        cells = [Cell(percent(share), item.cycles, share), cell_figure(item.cycles), Cell(kind), named(item.name)]
-        rows.append(Row(cells, "" if kind in ("memory", "link") else _chosen(item.name)))
+    for kind, unit in busiest:
+        share = min(unit.cycles / max(epoch.pace, 1.0), 1.0)
+        cells = [Cell(percent(share), unit.cycles, share), cell_figure(unit.cycles), Cell(kind), name_cell(unit.name)]
+        rows.append(Row(cells, "" if kind in ("memory", "link") else _linked_name(unit.name)))
     return Table(columns, rows, "find units" if len(rows) > 8 else "", tall=True)
 
 
@@ -456,10 +458,10 @@ def _ops(netlist: Netlist, run: PerfRun, epoch: EpochReport, steps: Sequence[Cri
     rows = [
         Row(
             [
-                named(op.op),
+                name_cell(op.op),
                 Cell(op.type),
                 cell_figure(op.cores),
-                cell_figure(item.cost.cycles, bar=min(item.cost.cycles / max(epoch.pace, 1.0), 1.0)),
+                cell_figure(op_timing.cost.cycles, bar=min(op_timing.cost.cycles / max(epoch.pace, 1.0), 1.0)),
                 cell_figure(100 * op.math / max(epoch.pace, 1.0), 1),
                 cell_figure(op.waiting_for_input),
                 cell_figure(op.waiting_for_room),
@@ -469,6 +471,6 @@ def _ops(netlist: Netlist, run: PerfRun, epoch: EpochReport, steps: Sequence[Cri
             ],
             op.op,
         )
-        for op, item in sorted(pairs, key=lambda pair: -pair[1].cost.cycles)
+        for op, op_timing in sorted(pairs, key=lambda pair: -pair[1].cost.cycles)
     ]
     return Table(columns, rows, "find ops", tall=True)

@@ -21,7 +21,7 @@ MOST_LANES: Final = 200
 
 def timeline_page(picture: TimelinePicture, command: str = "") -> str:
     """The page. `command` is how to make it again."""
-    last = max((item.end for item in picture.slices), default=0)
+    last = max((part.end for part in picture.slices), default=0)
     rest = len(picture.lanes) - MOST_LANES
     return render(
         "timeline.html",
@@ -40,9 +40,9 @@ def _lanes(picture: TimelinePicture, last: float) -> Table:
     """What the lanes add up to, for those who want figures."""
     busy = [0.0] * len(picture.lanes)
     count = [0] * len(picture.lanes)
-    for item in picture.slices:
-        busy[item.lane] += item.end - item.start
-        count[item.lane] += 1
+    for part in picture.slices:
+        busy[part.lane] += part.end - part.start
+        count[part.lane] += 1
     rows = (
         (
             lane.group,
@@ -94,14 +94,14 @@ def timeline_data(picture: TimelinePicture) -> Markup:
 def _slices(slices: Iterable[Slice], words: _Words) -> list[list[Any]]:
     """Columns: lane, start, length, name, category, details."""
     columns: list[list[Any]] = [[] for _ in range(6)]
-    for item in slices:
+    for part in slices:
         row = (
-            item.lane,
-            item.start,
-            item.end - item.start,
-            words(item.name),
-            words(item.category),
-            words(_details(item.details)),
+            part.lane,
+            part.start,
+            part.end - part.start,
+            words(part.name),
+            words(part.category),
+            words(_details(part.details)),
         )
         for column, value in zip(columns, row, strict=True):
             column.append(value)

@@ -6,7 +6,7 @@ from typing import Final
 
 from buda_emu.netlist.model import Graph, Netlist, Op, Queue
 from buda_emu.report.pictures.floorplan import memory
-from buda_emu.report.pictures.grid_svg import Uses, of_op, words
+from buda_emu.report.pictures.grid_svg import Uses, use_text, uses_of_op
 from buda_emu.support.screen import UNPRINTED
 
 _CONTROL: Final = re.compile(rf"[\x00-\x1f{UNPRINTED}\ud800-\udfff]")
@@ -54,7 +54,7 @@ def _cluster(graph: Graph, epoch: int, streams: Uses) -> Iterator[str]:
     yield f"  subgraph {_quote(f'cluster_{graph.name}')} {{"
     yield f"    label={_quote(title)};"
     for op in graph.ops:
-        label = _op_label(op, words(of_op(streams, epoch, op)))
+        label = _op_label(op, use_text(uses_of_op(streams, epoch, op)))
         yield f"    {_quote(f'op:{op.name}')} [label={label}];"
     yield "  }"
 

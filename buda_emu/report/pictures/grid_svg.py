@@ -90,7 +90,7 @@ def uses_by_core(epochs: "Iterable[RoutedEpoch]") -> Uses:
     }
 
 
-def of_op(uses: Uses, epoch: int, op: Op) -> "Sequence[CoreUse]":
+def uses_of_op(uses: Uses, epoch: int, op: Op) -> "Sequence[CoreUse]":
     """Return the uses of the cores on which an op lies; none if its epoch was refused before it had streams."""
     if len(op.grid_loc) != 2:
         return ()
@@ -116,10 +116,10 @@ def sentence(routed: "RoutedEpoch | str | None") -> str:
             remainder = ""
         return f"The router refuses this epoch: {first.message}{remainder}"
     cores = [core for core in routed.routed.cores if not core.place.ethernet]
-    return f"The core that needs most of each takes, of extra streams and of the L1 for data buffers: {words(cores)}"
+    return f"The core that needs most of each takes, of extra streams and of the L1 for data buffers: {use_text(cores)}"
 
 
-def words(uses: "Sequence[CoreUse]") -> str:
+def use_text(uses: "Sequence[CoreUse]") -> str:
     """Return the greatest use among the cores: `5 of 24, L1 11 %`; "" if there are none."""
     if not uses:
         return ""
@@ -138,7 +138,7 @@ def draw_use(use: "CoreUse", arch: str, x: float, y: float, width: float) -> str
         else:
             css = "bg-used"
         bars.append(_bar("bg-track", x, top, width) + _bar(css, x, top, width * min(part, 1.0)))
-    use_text = text(x, y, words([use]), _SIZE)
+    use_text = text(x, y, use_text([use]), _SIZE)
     return f'<g class="bg-use"><title>{clean(_tip(use, arch))}</title>{use_text}<g>{"".join(bars)}</g></g>'
 
 
@@ -384,7 +384,7 @@ class _Painter:
     def _use(self, panel: Panel, op: Op) -> str:
         """Draw the use of each core of an op at the lower end of the core."""
         parts: list[str] = []
-        for use in of_op(self._streams or {}, panel.epoch, op):
+        for use in uses_of_op(self._streams or {}, panel.epoch, op):
             x = panel.columns[use.place.column][0] + INSET + 6
             y = panel.rows[use.place.row][0]
             parts.append(draw_use(use, self._netlist.arch_name, x, y + _USE_LINE, CELL[0] - 2 * INSET - 12))

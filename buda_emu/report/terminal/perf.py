@@ -45,33 +45,35 @@ class Selection:
     ops: Sequence[str] = ()
     epochs: Sequence[str] = ()
 
-    def of_epochs(self, epochs: "Sequence[EpochReport]") -> "list[tuple[int, EpochReport]]":
+    def select_epochs(self, epochs: "Sequence[EpochReport]") -> "list[tuple[int, EpochReport]]":
         """Numbers, from 1, and epochs. Raises HostError for a name that none has."""
         numbered = list(enumerate(epochs, 1))
         for name in self.epochs:
             if not any(_is_epoch(name, *item) for item in numbered):
                 names = list(dict.fromkeys(graph for epoch in epochs for graph in epoch.graphs))
-                raise HostError(f"--epoch {name}: no such epoch{_near(name, names)}; they have numbers from 1 on")
+                raise HostError(f"--epoch {name}: no such epoch{_name_hint(name, names)}; they have numbers from 1 on")
         ops = list(dict.fromkeys(item.op for epoch in epochs for item in epoch.timing.ops))
         for name in self.ops:
             if not any(fnmatchcase(op, name) for op in ops):
-                raise HostError(f"--op {name}: no such op{_near(name, ops)}; patterns such as '*norm*' are names, too")
+                raise HostError(
+                    f"--op {name}: no such op{_name_hint(name, ops)}; patterns such as '*norm*' are names, too"
+                )
         return [
             (index, epoch)
             for index, epoch in numbered
             if not self.epochs or any(_is_epoch(name, index, epoch) for name in self.epochs)
-            if not self.ops or any(self._wants(item.op) for item in epoch.timing.ops)
+            if not self.ops or any(self._selects_op(item.op) for item in epoch.timing.ops)
         ]
 
-    def of_ops(self, rows: "Iterable[Row]") -> "list[Row]":
+    def select_ops(self, rows: "Iterable[Row]") -> "list[Row]":
         """The ops of an epoch that are printed, in that order."""
-        found = [row for row in rows if self._wants(row[0].op)]
+        selected = [row for row in rows if self._selects_op(row[0].op)]
         by = self.by or ("cycles" if self.top is not None else None)
         if by is not None:
-            found.sort(key=SORTS[by])
-        return found[: self.top]
+            selected.sort(key=SORTS[by])
+        return selected[: self.top]
 
-    def _wants(self, op: str) -> bool:
+    def _selects_op(self, op: str) -> bool:
         return not self.ops or any(fnmatchcase(op, name) for name in self.ops)
 
 
@@ -79,7 +81,7 @@ def _is_epoch(name: str, index: int, epoch: "EpochReport") -> bool:
     return name == str(index) or any(fnmatchcase(graph, name) for graph in (*epoch.graphs, " + ".join(epoch.graphs)))
 
 
-def _near(name: str, names: Sequence[str]) -> str:
+def _name_hint(name: str, names: Sequence[str]) -> str:
     hint = near(name, names)
     return f" ({hint})" if hint else ""
 
@@ -142,26 +144,26 @@ def ops_lines(
     from buda_emu.performance.timing.figures import op_figures
 
     costs = (op.cost.cycles for op in epoch.timing.ops)
-    rows = selection.of_ops(zip(op_figures(netlist, run, epoch), costs, strict=True))
+    rows = selection.select_ops(zip(op_figures(netlist, run, epoch), costs, strict=True))
     holds = epoch.bottleneck.name
     yield table(
         ("op", "type", "cores", "cycles", "math %", "waits for input", "waits for room", "from"),
         (
             (
-                f"{item.op} *" if item.op == holds else item.op,
-                item.type,
-                whole(item.cores),
+                f"{figures.op} *" if figures.op == holds else figures.op,
+                figures.type,
+                whole(figures.cores),
                 whole(cost),
-                f"{100 * item.math / max(epoch.pace, 1.0):.1f}",
-                whole(item.waiting_for_input),
-                whole(item.waiting_for_room),
-                sources.letter(item.provenance),
+                f"{100 * figures.math / max(epoch.pace, 1.0):.1f}",
+                whole(figures.waiting_for_input),
+                whole(figures.waiting_for_room),
+                sources.letter(figures.provenance),
             )
-            for item, cost in rows
+            for figures, cost in rows
         ),
         right=(2, 3, 4, 5, 6),
         whole=(7,),
-        marked=[index for index, (item, _) in enumerate(rows) if item.op == holds],
+        marked=[index for index, (figures, _) in enumerate(rows) if figures.op == holds],
     )
     left = len(epoch.timing.ops) - len(rows)
     if left:
@@ -173,7 +175,7 @@ _ALL = Selection()
 
 def perf_lines(netlist: Netlist, run: PerfRun, selection: Selection = _ALL) -> Iterator[str]:
     """A table of epochs, then of the ops of each, as far as they are selected. Raises HostError for unknown names."""
-    epochs = selection.of_epochs(run.epochs)
+    epochs = selection.select_epochs(run.epochs)
     assumed = f", {hypothetical(run.assumed)}" if run.assumed else ""
     yield f"{run.netlist}: {run.chip.title}, {run.clock:g} MHz, modelled{assumed}"
     yield ""
@@ -214,7 +216,7 @@ def _memory(run: PerfRun) -> Iterator[str]:
         op = max(run.l1, key=lambda name: run.l1[name])
         yield f"L1: at most {run.l1[op] >> 10:,} of {run.l1_capacity >> 10:,} KiB, by op {op}"
     if run.dram:
-        use = max(run.dram, key=lambda item: item.share)
+        use = max(run.dram, key=lambda channel: channel.share)
         size = f"{use.used / 2**20:,.1f} of {use.capacity >> 20:,} MiB"
         yield f"DRAM: at most {size} ({percent(use.share)}), in channel {use.channel} of chip {use.chip}"
 
@@ -231,20 +233,20 @@ def expectation_lines(sections: Mapping[str, nodes.Node], results: Sequence[Boun
         for key, _, node in value.items() if isinstance(value, nodes.Mapping) else ():
             modelled = observed.get((config, key))
             if modelled is None or not isinstance(node, nodes.Mapping):
-                yield f"    {key}: {_written(node)}"
+                yield f"    {key}: {_node_text(node)}"
                 continue
-            fields = {name: _written(item) for name, _, item in node.items()}
+            fields = {name: _node_text(item) for name, _, item in node.items()}
             for name in fields.keys() & {"expected", "min_bound"}:
                 fields[name] = f"{modelled:.6g}"
             yield f"    {key}: {{{', '.join(f'{name}: {text}' for name, text in fields.items())}}}"
 
 
-def _written(node: nodes.Node) -> str:
+def _node_text(node: nodes.Node) -> str:
     if isinstance(node, nodes.Scalar):
         return node.text
     if isinstance(node, nodes.Sequence):
-        return f"[{', '.join(_written(item) for item in node.items)}]"
-    return f"{{{', '.join(f'{name}: {_written(item)}' for name, _, item in node.items())}}}"
+        return f"[{', '.join(_node_text(child) for child in node.items)}]"
+    return f"{{{', '.join(f'{name}: {_node_text(child)}' for name, _, child in node.items())}}}"
 
 
 def check_lines(results: Sequence[BoundResult]) -> Iterator[str]:
@@ -256,18 +258,18 @@ def check_lines(results: Sequence[BoundResult]) -> Iterator[str]:
         ("config", "verdict", "expected", "modelled", "metric", "graph", "target"),
         (
             (
-                item.config,
-                "passed" if item.passed else "FAILED",
-                str(item.bound),
-                number(item.observed, 6),
-                item.bound.metric,
-                item.graph or "-",
-                item.target or "-",
+                check.config,
+                "passed" if check.passed else "FAILED",
+                str(check.bound),
+                number(check.observed, 6),
+                check.bound.metric,
+                check.graph or "-",
+                check.target or "-",
             )
-            for item in results
+            for check in results
         ),
         right=(3,),
         whole=(1, 2),
     )
-    missed = sum(not item.passed for item in results)
+    missed = sum(not check.passed for check in results)
     yield f"{plural(missed, 'figure')} missed" if missed else "every figure holds"

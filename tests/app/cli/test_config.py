@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from buda_emu.app.cli.config import NEVER, WITHOUT_SETTINGS
+from buda_emu.app.cli.config import COMMAND_LINE_ONLY, WITHOUT_SETTINGS
 from buda_emu.app.cli.main import VERBS, build_parser, main
 from buda_emu.app.cli.shared_arguments import natural
 from buda_emu.foreign.darwinn.linking import build
@@ -184,7 +184,7 @@ def test_every_option_of_every_verb_can_be_set_to_its_default(verb, place, capsy
             return
         lines.append(f"[{name}]")
         for option, action in parser.options.items():
-            if option in ("help", "config", "select", "ignore", "error", *NEVER):
+            if option in ("help", "config", "select", "ignore", "error", *COMMAND_LINE_ONLY):
                 continue
             if action.nargs == 0:
                 lines.append(f"{option} = false")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from buda_emu.report.baselines import Item, Known, Measure, compare, read_baseline
+from buda_emu.report.baselines import BaselineEntry, Item, Measure, compare, read_baseline
 from buda_emu.support.errors import HostError
 
 SETTINGS = {"precision": "device", "programs": ()}
@@ -21,36 +21,40 @@ def sides(known, found, section="test", **more):
 
 def test_what_becomes_of_an_item():
     assert sides([], [Item("x")]) == {"new": ["x"]}
-    assert sides([Known("x")], []) == {"mended": ["x"]}
-    assert sides([Known("x")], [Item("x", 5.0)]) == {"known": ["x"]}  # at any level
-    assert sides([Known("x", 0.5)], [Item("x", 0.5009)]) == {"known": ["x"]}
-    assert sides([Known("x", 0.5)], [Item("x", 0.502)]) == {"worse": ["x"]}
-    assert sides([Known("x", 0.5)], [Item("x", 0.498)]) == {"mended": ["x"]}
-    assert sides([Known("x", 1)], [Item("x", 2.0)], "check") == {"worse": ["x"]}
+    assert sides([BaselineEntry("x")], []) == {"mended": ["x"]}
+    assert sides([BaselineEntry("x")], [Item("x", 5.0)]) == {"known": ["x"]}  # at any level
+    assert sides([BaselineEntry("x", 0.5)], [Item("x", 0.5009)]) == {"known": ["x"]}
+    assert sides([BaselineEntry("x", 0.5)], [Item("x", 0.502)]) == {"worse": ["x"]}
+    assert sides([BaselineEntry("x", 0.5)], [Item("x", 0.498)]) == {"mended": ["x"]}
+    assert sides([BaselineEntry("x", 1)], [Item("x", 2.0)], "check") == {"worse": ["x"]}
     assert sides([], [Item("e", 100.0, fails=False)], "perf") == {"unlisted": ["e"]}
     slower = [Item("e", 103.0, fails=False)]
-    assert sides([Known("e", 100)], slower, "perf") == {"worse": ["e"]}
-    assert sides([Known("e", 100)], slower, "perf", measure=Measure("cycles", relative=0.05)) == {"known": ["e"]}
+    assert sides([BaselineEntry("e", 100)], slower, "perf") == {"worse": ["e"]}
+    assert sides([BaselineEntry("e", 100)], slower, "perf", measure=Measure("cycles", relative=0.05)) == {
+        "known": ["e"]
+    }
 
 
 def test_cycles_are_worse_beyond_what_the_file_rounds_off():
     """A baseline keeps nine digits (a change of 1e-9 is none), and one cycle in sixty million is seen."""
-    known = [Known("e", 60_000_000.0)]
+    known = [BaselineEntry("e", 60_000_000.0)]
     assert sides(known, [Item("e", 60_000_000.5, fails=False)], "perf") == {"known": ["e"]}
     assert sides(known, [Item("e", 60_000_001.0, fails=False)], "perf") == {"worse": ["e"]}
     assert sides(known, [Item("e", 59_999_999.0, fails=False)], "perf") == {"mended": ["e"]}
-    assert sides([Known("e", 80_000_000.0)], [Item("e", 80_000_001.0, fails=False)], "perf") == {"worse": ["e"]}
+    assert sides([BaselineEntry("e", 80_000_000.0)], [Item("e", 80_000_001.0, fails=False)], "perf") == {"worse": ["e"]}
 
 
 def test_files_that_were_not_looked_at_say_nothing():
-    result = compare("test", {"a": [Known("x")], "b": [Known("x")]}, {"b": [Item("x")]})
+    result = compare("test", {"a": [BaselineEntry("x")], "b": [BaselineEntry("x")]}, {"b": [Item("x")]})
     assert result.mended == ()
     assert result.holds
     assert result.known_files == {"b"}
 
 
 def test_the_last_line_is_the_sum():
-    known = {"a": [Known("x"), Known("y", reason="on purpose"), Known("z"), Known("w", 0.1)]}
+    known = {
+        "a": [BaselineEntry("x"), BaselineEntry("y", reason="on purpose"), BaselineEntry("z"), BaselineEntry("w", 0.1)]
+    }
     result = compare("test", known, {"a": [Item("y"), Item("new"), Item("w", 0.5)]})
     *lines, last = result.lines()
     assert last == "2 mended, 1 new, 1 worse"
@@ -62,7 +66,7 @@ def test_the_last_line_is_the_sum():
         "expected: a: y: on purpose",
         "1 as in the baseline",
     ]
-    assert list(compare("test", {"a": [Known("x")]}, {"a": []}).lines())[-1] == "1 mended, 0 new"
+    assert list(compare("test", {"a": [BaselineEntry("x")]}, {"a": []}).lines())[-1] == "1 mended, 0 new"
     assert not result.holds
     assert result.known_files == frozenset()
 

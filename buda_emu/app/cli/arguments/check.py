@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Iterable, Iterator
 
-from buda_emu.app.cli.findings import add_choice
+from buda_emu.app.cli.findings import add_rule_options
 from buda_emu.app.cli.shared_arguments import FORMATS, add_arch, add_cluster, add_frontend, add_shared
 from buda_emu.app.documents.kinds import KINDS, NETLIST, Kind, kinds
 
@@ -17,21 +17,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_options(parser: argparse.ArgumentParser, only: Kind | None) -> None:
     """What a check of one kind of document, or of all, can be asked for."""
-    what = "netlists, device images (.tti), ...: recognised by their content" if only is None else f"{only.words}s"
+    subject = "netlists, device images (.tti), ...: recognised by their content" if only is None else f"{only.words}s"
     stdin = "; -: a netlist from standard input" if only is None else ""
     parser.add_argument(
         "file",
         nargs="+",
         metavar="FILE",
-        help=f"{what}; for a folder, all of these in it and in the folders below it{stdin}",
+        help=f"{subject}; for a folder, all of these in it and in the folders below it{stdin}",
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--format", choices=FORMATS, default="text", help="how findings are printed")
     form.add_argument("--json", action="store_const", const="json", dest="format", help="as --format json")
-    add_choice(parser)
+    add_rule_options(parser)
     if only is None:
-        more = "".join(f"; of {kind.words}s: {', '.join(kind.archs)}" for kind in _kinds_with_archs(KINDS))
-        add_arch(parser, others=_other_archs, more=more)
+        arch_help = "".join(f"; of {kind.words}s: {', '.join(kind.archs)}" for kind in _kinds_with_archs(KINDS))
+        add_arch(parser, others=_other_archs, help_suffix=arch_help)
     if only is None or only.archs:
         parser.add_argument("--strict", action="store_true", help="rules of the device are errors, not warnings")
     if only is None or only.name == "schedule":

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from buda_emu.app.cli.findings import open_baseline, settle, told
+from buda_emu.app.cli.findings import open_baseline, report_comparison, select_findings
 from buda_emu.app.cli.output import complain, require_open, say, say_data
 from buda_emu.app.documents.kinds import NETLIST, Kind, files_below, kind_of, rule_kind
 from buda_emu.support.checker.render import as_github, as_json, as_sarif, render_one, summary
@@ -45,20 +45,22 @@ def main(args: argparse.Namespace) -> int:
     baseline = open_baseline(args, "check", {"strict": args.strict, "arch": args.arch})
     results = check_files(args, None)
     if baseline is None:
-        return tell(args, results)
+        return print_results(args, results)
     from buda_emu.report.baselines import check_items
 
-    held = baseline.against({name: check_items(file.result.diagnostics) for name, file in results.items()})
-    tell(args, {name: _without_known(name, file, held) for name, file in results.items()})
-    return settle(held, updated=args.update_baseline, tell=say if args.format == "text" else complain)
+    comparison = baseline.against({name: check_items(file.result.diagnostics) for name, file in results.items()})
+    print_results(args, {name: _select_new(name, file, comparison) for name, file in results.items()})
+    return report_comparison(
+        comparison, updated=args.update_baseline, print_line=say if args.format == "text" else complain
+    )
 
 
 def check_files(args: argparse.Namespace, only: Kind | None) -> Results:
     """What is found of every file, by its name, as far as it is told."""
-    given = vars(args)
-    if given.get("cluster") is not None and not args.strict:
+    arguments = vars(args)
+    if arguments.get("cluster") is not None and not args.strict:
         raise HostError("check: --cluster tells which pipes there are, and pipes are made with --strict")
-    options = Options(**{name: given[name] for name in Options.__dataclass_fields__ if name in given})
+    options = Options(**{name: arguments[name] for name in Options.__dataclass_fields__ if name in arguments})
     results: dict[str, CheckedFile] = {}
     for name in files_below(args.file, only):
         kind = only or kind_of(name)
@@ -66,73 +68,76 @@ def check_files(args: argparse.Namespace, only: Kind | None) -> Results:
             from buda_emu.app.documents.netlists import check_stream
 
             require_open("check -", "stdin")
-            found: CheckResult[Any] = check_stream(sys.stdin.buffer, options)
+            result: CheckResult[Any] = check_stream(sys.stdin.buffer, options)
         else:
-            found = kind.check(name, options)
+            result = kind.check(name, options)
         note_names((name,))
-        results[name] = CheckedFile(kind, replace(found, diagnostics=tuple(told(found.diagnostics, args))))
+        results[name] = CheckedFile(kind, replace(result, diagnostics=tuple(select_findings(result.diagnostics, args))))
     return results
 
 
-def tell(args: argparse.Namespace, results: Results, **asked: Any) -> int:
-    """Print the findings, as JSON with what was `asked`; the exit code: 0 when all files are accepted, else 2."""
-    text = _WRITERS[args.format](results, asked)
+def print_results(args: argparse.Namespace, results: Results, **fields: Any) -> int:
+    """Print the findings, as JSON with what was `fields`; the exit code: 0 when all files are accepted, else 2."""
+    text = _WRITERS[args.format](results, fields)
     if text:
         (say_data if args.format == "github" else say)(text)
     return Exit.OK if all(file.result.ok for file in results.values()) else Exit.REFUSED
 
 
-def _without_known(name: str, file: CheckedFile, held: "BaselineComparison") -> CheckedFile:
+def _select_new(name: str, file: CheckedFile, comparison: "BaselineComparison") -> CheckedFile:
     """Only the findings that are new or worse."""
-    from buda_emu.report.baselines import finding
+    from buda_emu.report.baselines import finding_key
 
-    bad = {change.what for change in (*held.new, *held.worse) if change.file == name}
-    kept = tuple(item for item in file.result.diagnostics if finding(item) in bad)
-    return CheckedFile(file.kind, replace(file.result, diagnostics=kept))
+    bad = {change.what for change in (*comparison.new, *comparison.worse) if change.file == name}
+    remaining = tuple(diagnostic for diagnostic in file.result.diagnostics if finding_key(diagnostic) in bad)
+    return CheckedFile(file.kind, replace(file.result, diagnostics=remaining))
 
 
-def _found(results: Results) -> "list[Diagnostic]":
+def _all_diagnostics(results: Results) -> "list[Diagnostic]":
     return [diagnostic for file in results.values() for diagnostic in file.result.diagnostics]
 
 
-def _text(results: Results, _asked: Mapping[str, Any]) -> str:
-    found = _found(results)
+def _text(results: Results, _fields: Mapping[str, Any]) -> str:
+    diagnostics = _all_diagnostics(results)
     screen = current()
     lines: list[str] = []
     for name, (_, result) in results.items():
-        lines += [render_one(item, screen) for item in result.diagnostics]
+        lines += [render_one(diagnostic, screen) for diagnostic in result.diagnostics]
         lines += [f"{name}: {result.verdict}"] if result.verdict else []
-    if found:
-        lines.append(f"{summary(found)}{_fixable(found)}")
+    if diagnostics:
+        lines.append(f"{summary(diagnostics)}{_count_fixable(diagnostics)}")
     elif len(lines) < len(results):
-        lines.append(f"{plural(len(results), 'file')}: {summary(found)}")
+        lines.append(f"{plural(len(results), 'file')}: {summary(diagnostics)}")
     return "\n".join(lines)
 
 
-def _fixable(found: "list[Diagnostic]") -> str:
+def _count_fixable(diagnostics: "list[Diagnostic]") -> str:
     """What could be fixed, and how."""
-    safe, others = (sum(item.fix is not None and item.fix.safe is kind for item in found) for kind in (True, False))
-    said = [f"{safe} by --fix"] * bool(safe) + [f"{others} by --fix --unsafe-fixes"] * bool(others)
-    return f"; fixed: {', '.join(said)}" if said else ""
+    safe, others = (
+        sum(diagnostic.fix is not None and diagnostic.fix.safe is kind for diagnostic in diagnostics)
+        for kind in (True, False)
+    )
+    parts = [f"{safe} by --fix"] * bool(safe) + [f"{others} by --fix --unsafe-fixes"] * bool(others)
+    return f"; fixed: {', '.join(parts)}" if parts else ""
 
 
-def _json(results: Results, asked: Mapping[str, Any]) -> str:
+def _json(results: Results, fields: Mapping[str, Any]) -> str:
     files = [
         {"path": name, "kind": kind.name, "accepted": result.ok}
         | ({"verdict": result.verdict} if result.verdict else {})
         for name, (kind, result) in results.items()
     ]
-    return json.dumps({**as_json(_found(results)), **asked, "files": files}, indent=1)
+    return json.dumps({**as_json(_all_diagnostics(results)), **fields, "files": files}, indent=1)
 
 
-def _github(results: Results, _asked: Mapping[str, Any]) -> str:
-    return as_github(_found(results))
+def _github(results: Results, _fields: Mapping[str, Any]) -> str:
+    return as_github(_all_diagnostics(results))
 
 
-def _sarif(results: Results, _asked: Mapping[str, Any]) -> str:
-    found = _found(results)
-    rules = {name: rule_kind(name).rules().rules[name] for name in {item.rule for item in found}}
-    return json.dumps(as_sarif(found, rules, __version__), indent=1)
+def _sarif(results: Results, _fields: Mapping[str, Any]) -> str:
+    diagnostics = _all_diagnostics(results)
+    rules = {name: rule_kind(name).rules().rules[name] for name in {diagnostic.rule for diagnostic in diagnostics}}
+    return json.dumps(as_sarif(diagnostics, rules, __version__), indent=1)
 
 
 _WRITERS = {"text": _text, "json": _json, "github": _github, "sarif": _sarif}

@@ -9,7 +9,7 @@ from signal import SIGINT
 
 from buda_emu.app.cli.arguments.compile import EXAMPLE
 from buda_emu.app.cli.output import Progress, complain, say, say_lines
-from buda_emu.app.cli.shared_arguments import workers_of
+from buda_emu.app.cli.shared_arguments import read_workers
 from buda_emu.app.debugger.machine.stop import ctrl_c
 from buda_emu.compiler.compilation import CompileOptions
 from buda_emu.compiler.compile import compile as compile_model
@@ -40,26 +40,26 @@ def main(args: argparse.Namespace) -> int:
     observer.tell = progress.show
     try:
         if args.stop_after:
-            return _stopped(args, observer)
-        with ctrl_c(partial(_interrupted, observer)):
-            compiled = _compiled(args, observer)
+            return _compile_until(args, observer)
+        with ctrl_c(partial(_end_search, observer)):
+            compiled = _compile(args, observer)
         findings = compiled.check(strict=True)
         written = compiled.save(args.output) if args.output is not None else ()
     finally:
         progress.clear()
         if args.time_passes:
-            say(times(observer.seconds))
+            say(pass_times(observer.seconds))
 
     for finding in findings:
         complain(f"buda-emu compile: {finding}")
     if not args.quiet:
-        say_lines([summary(compiled)] if isinstance(compiled, CompiledModel) else parted_lines(compiled))
+        say_lines([summary(compiled)] if isinstance(compiled, CompiledModel) else parts_lines(compiled))
         for path in written:
             say(f"wrote {path}")
     return 0
 
 
-def _interrupted(observer: Observer) -> None:
+def _end_search(observer: Observer) -> None:
     """The first Ctrl-C of a search ends the search. Raises KeyboardInterrupt for any other."""
     if observer.work is None or not observer.work.end():
         interrupt(SIGINT, currentframe())
@@ -96,13 +96,13 @@ def _options(args: argparse.Namespace, observer: Observer) -> CompileOptions:
         chips=args.chips,
         microbatch=args.microbatch,
         observer=observer,
-        workers=workers_of(args),
+        workers=read_workers(args),
         sizes=dict(args.size),
         memory_limit=args.memory_limit,
     )
 
 
-def _compiled(args: argparse.Namespace, observer: Observer) -> CompiledModel | PartedModel:
+def _compile(args: argparse.Namespace, observer: Observer) -> CompiledModel | PartedModel:
     options = _options(args, observer)
     if args.on_host:
         return compile_in_parts(args.file, on_host=args.on_host, options=options)
@@ -114,10 +114,10 @@ def _compiled(args: argparse.Namespace, observer: Observer) -> CompiledModel | P
     except UnsupportedError as error:
         if args.no_host or Path(args.file).suffix != ".onnx":
             raise
-        return _rest_on_host(args, options, error)
+        return _compile_in_parts(args, options, error)
 
 
-def _rest_on_host(args: argparse.Namespace, options: CompileOptions, refused: UnsupportedError) -> PartedModel:
+def _compile_in_parts(args: argparse.Namespace, options: CompileOptions, refused: UnsupportedError) -> PartedModel:
     """The parts of a model that was refused. Raises what it was refused with where the host cannot help."""
     try:
         return compile_in_parts(args.file, options=options)
@@ -125,28 +125,28 @@ def _rest_on_host(args: argparse.Namespace, options: CompileOptions, refused: Un
         raise refused from None
 
 
-def _stopped(args: argparse.Namespace, observer: Observer) -> int:
+def _compile_until(args: argparse.Namespace, observer: Observer) -> int:
     """The model as it is after a pass, into a folder or onto the terminal."""
     if args.on_host:
         raise HostError("compile: --stop-after does not go with --on-host: a part of a model is not a model")
-    found = compile_until(args.file, stop_after=args.stop_after, options=_options(args, observer))
+    graph = compile_until(args.file, stop_after=args.stop_after, options=_options(args, observer))
     if args.output is None:
-        say(print_file(found)[0].rstrip())
+        say(print_file(graph)[0].rstrip())
         return 0
-    for path in write_ir(args.output, f"model.{args.stop_after}", found):
+    for path in write_ir(args.output, f"model.{args.stop_after}", graph):
         if not args.quiet:
             say(f"wrote {path}")
     return 0
 
 
-def parted_lines(parted: PartedModel) -> Iterator[str]:
+def parts_lines(parted: PartedModel) -> Iterator[str]:
     """The netlist of all programs, and what runs one after the other."""
     if parted.compiled is not None:
         yield summary(parted.compiled)
     yield from (f"program {step.program}" if isinstance(step, DeviceStep) else f"{step}" for step in parted.steps)
 
 
-def times(seconds: Mapping[str, float]) -> str:
+def pass_times(seconds: Mapping[str, float]) -> str:
     """A table of what passes took."""
     total = sum(seconds.values())
     rows = [(name, f"{took:.3f}", f"{100 * took / max(total, 1e-9):.0f} %") for name, took in seconds.items()]

@@ -24,15 +24,15 @@ def main(args: argparse.Namespace) -> int:
     """Inject. Exit code 0, 130 where Ctrl-C ended it: what was found until then is written."""
     settings = Settings(
         seed=args.seed,
-        kinds=_words(args.kind),
-        places=_words(args.place),
+        kinds=_split_list(args.kind),
+        places=_split_list(args.place),
         burst=args.bits,
         least_pcc=args.pcc,
         only=args.only,
         top1=args.top_1,
         late=args.late,
         strata=args.stratify,
-        protect=_words(args.protect),
+        protect=_split_list(args.protect),
         given=() if args.sites is None else read_sites(args.sites),
         scatter=args.scatter,
     )
@@ -52,7 +52,7 @@ def main(args: argparse.Namespace) -> int:
     log = CampaignLog(args.output, campaign_identity(subject, settings)) if args.output is not None else None
     progress = Progress(args.quiet)
     try:
-        found = faults(
+        campaign = faults(
             subject,
             Budget(args.count, args.seconds, args.width),
             settings=settings,
@@ -66,19 +66,21 @@ def main(args: argparse.Namespace) -> int:
         raise error if log is None else log.locate(error) from None
     progress.clear()
     if not args.quiet:
-        say_lines(campaign_lines(found, args.top))
+        say_lines(campaign_lines(campaign, args.top))
     if args.output is not None:
-        _write(args.output, found, netlist)
+        _write_files(args.output, campaign, netlist)
         if not args.quiet:
             say(f"report: {args.output / 'report.html'}")
     if args.write_sites is not None:
-        write_printable(args.write_sites, "".join(f"{json.dumps(item.fault.as_json())}\n" for item in found.effects))
+        write_printable(
+            args.write_sites, "".join(f"{json.dumps(effect.fault.as_json())}\n" for effect in campaign.effects)
+        )
     if args.json is not None:
-        write_json(args.json, found.as_json())
-    return Exit.OK if found.finished or args.seconds is not None else Exit.INTERRUPTED
+        write_json(args.json, campaign.as_json())
+    return Exit.OK if campaign.finished or args.seconds is not None else Exit.INTERRUPTED
 
 
-def _words(text: str) -> tuple[Any, ...]:
+def _split_list(text: str) -> tuple[Any, ...]:
     """Of a list; `faults` refuses the unknown ones."""
     return tuple(filter(None, text.split(",")))
 
@@ -98,7 +100,7 @@ def _replay(subject: Subject, settings: Settings, args: argparse.Namespace) -> i
         return Exit.OK
     file = folder / f"fault-{args.replay}.npy"
     folder.mkdir(parents=True, exist_ok=True)
-    write_file(file, lambda stream: _save(stream, steps.values))
+    write_file(file, lambda stream: _save_array(stream, steps.values))
     script = folder / f"fault-{args.replay}.txt"
     write_text(script, "".join(f"{command}\n" for command in steps.commands(str(file))))
     options = [f"--precision {args.precision}", *(f"--param {name}={value}" for name, value in args.param)]
@@ -108,19 +110,19 @@ def _replay(subject: Subject, settings: Settings, args: argparse.Namespace) -> i
     return Exit.OK
 
 
-def _save(stream: Any, values: Any) -> None:
+def _save_array(stream: Any, values: Any) -> None:
     np.save(stream, values)
 
 
-def _write(folder: Path, found: Campaign, netlist: Netlist) -> None:
+def _write_files(folder: Path, campaign: Campaign, netlist: Netlist) -> None:
     from buda_emu.report.pages.faults import faults_page
 
-    write_json(folder / "faults.json", found.as_json())
-    rows = [effect.as_json() for effect in found.effects]
+    write_json(folder / "faults.json", campaign.as_json())
+    rows = [effect.as_json() for effect in campaign.effects]
     text = io.StringIO()
     if rows:
         writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
     write_printable(folder / "faults.csv", text.getvalue())
-    write_text(folder / "report.html", faults_page(found, netlist))
+    write_text(folder / "report.html", faults_page(campaign, netlist))

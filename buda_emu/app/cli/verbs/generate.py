@@ -17,17 +17,17 @@ def main(args: argparse.Namespace) -> int:
     budget = Budget(args.ops, args.graphs, args.tiles, args.microbatch)
     args.output.mkdir(parents=True, exist_ok=True)
     if args.rule is not None:
-        return _that_break(args)
+        return _generate_mutants(args)
     if args.for_coverage is not None:
-        return _for_coverage(args, budget)
+        return _generate_for_coverage(args, budget)
     types = tuple(args.types.split(",")) if args.types else GENERATED
     progress = Progress(args.quiet)
     start = time.perf_counter()
     ops = 0
     for number in range(args.first, args.first + args.count):
-        made = generate(seed_of(args.seed, number), arch=args.arch or DEFAULT_ARCH, budget=budget, op_types=types)
-        write_text(args.output / f"generated_{args.seed}_{number}.yaml", made.text)
-        ops += len(made.netlist.ops)
+        generated = generate(seed_of(args.seed, number), arch=args.arch or DEFAULT_ARCH, budget=budget, op_types=types)
+        write_text(args.output / f"generated_{args.seed}_{number}.yaml", generated.text)
+        ops += len(generated.netlist.ops)
         progress.bar(number - args.first + 1, args.count, time.perf_counter() - start, "netlists")
     progress.clear()
     if not args.quiet:
@@ -35,19 +35,19 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def _that_break(args: argparse.Namespace) -> int:
+def _generate_mutants(args: argparse.Namespace) -> int:
     """Pairs of a valid netlist and a mutant of it."""
     for number in range(args.first, args.first + args.count):
-        made = broken(args.rule, seed=seed_of(args.seed, number))
+        mutant = broken(args.rule, seed=seed_of(args.seed, number))
         name = f"generated_{args.seed}_{number}"
-        write_text(args.output / f"{name}.yaml", made.valid)
-        write_text(args.output / f"{name}.{args.rule}.yaml", made.text)
+        write_text(args.output / f"{name}.yaml", mutant.valid)
+        write_text(args.output / f"{name}.{args.rule}.yaml", mutant.text)
     if not args.quiet:
         say(f"{args.output}: {args.count} netlists, and as many that break {args.rule}")
     return 0
 
 
-def _for_coverage(args: argparse.Namespace, budget: Budget) -> int:
+def _generate_for_coverage(args: argparse.Namespace, budget: Budget) -> int:
     """One netlist after the other, each with something new, until nothing is lacking that can be reached."""
     coverage = read(args.for_coverage) if args.for_coverage.exists() else Coverage()
     before = coverage.percent
@@ -55,8 +55,8 @@ def _for_coverage(args: argparse.Namespace, budget: Budget) -> int:
     archs = (args.arch,) if args.arch else EVERY
     steering = Steering(coverage, archs, seed_of(args.seed, args.first), budget=budget)
     progress = Progress(args.quiet)
-    for made in steering.netlists():
-        write_text(args.output / f"steered_{args.seed}_{coverage.netlists - start}.yaml", made.text)
+    for generated in steering.netlists():
+        write_text(args.output / f"steered_{args.seed}_{coverage.netlists - start}.yaml", generated.text)
         progress.show(f"{coverage.percent:.1f} % of the language")
     progress.clear()
     if not args.quiet:

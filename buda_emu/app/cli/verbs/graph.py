@@ -3,7 +3,7 @@
 import argparse
 
 from buda_emu.app.cli.arguments.graph import FORMATS
-from buda_emu.app.cli.findings import tell_findings
+from buda_emu.app.cli.findings import print_findings
 from buda_emu.app.cli.output import complain, say, write_printable
 from buda_emu.emulator.image.opened import netlist_of
 from buda_emu.netlist.model import Netlist
@@ -20,14 +20,14 @@ def main(args: argparse.Namespace) -> int:
     """Draw. Exit code 0; failures are raised."""
     suffix = args.output.suffix.removeprefix(".").lower() if args.output is not None else ""
     if args.format is None and suffix in _NOT_DRAWN:
-        known = " or ".join(f".{name}" for name in FORMATS)
-        raise HostError(f"graph: {args.output}: pictures end in {known}, not .{suffix}; or give --format")
+        suffixes = " or ".join(f".{name}" for name in FORMATS)
+        raise HostError(f"graph: {args.output}: pictures end in {suffixes}, not .{suffix}; or give --format")
     netlist = netlist_of(args.file, args.arch)
-    tell_findings(netlist.diagnostics, args.file)
-    _check(args.epoch, [temporal.id for temporal in netlist.temporal_graphs], "epoch")
-    _check(args.chip, sorted({graph.target_device for graph in netlist.graphs.values()}), "chip")
+    print_findings(netlist.diagnostics, args.file)
+    _require_listed(args.epoch, [temporal.id for temporal in netlist.temporal_graphs], "epoch")
+    _require_listed(args.chip, sorted({graph.target_device for graph in netlist.graphs.values()}), "chip")
     draw = dot if (args.format or suffix) == "dot" else grid_svg
-    streams = _streams(netlist, args.epoch, args.cluster) if args.streams else None
+    streams = _route_streams(netlist, args.epoch, args.cluster) if args.streams else None
     picture = draw(netlist, epochs=args.epoch, chips=args.chip, streams=streams)
     if args.output is None:
         say(picture.rstrip("\n"))
@@ -36,17 +36,19 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def _streams(netlist: Netlist, asked: list[int] | None, cluster: str | None) -> Uses:
+def _route_streams(netlist: Netlist, numbers: list[int] | None, cluster: str | None) -> Uses:
     """Of the epochs that are drawn; what refuses them is told on standard error."""
-    known = read_cluster(cluster) if cluster is not None else None
-    epochs = [epoch for epoch in route_netlist(netlist, cluster=known) if asked is None or epoch.number in asked]
+    description = read_cluster(cluster) if cluster is not None else None
+    epochs = [
+        epoch for epoch in route_netlist(netlist, cluster=description) if numbers is None or epoch.number in numbers
+    ]
     for epoch in epochs:
         for refusal in epoch.routed.refusals:
             complain(f"buda-emu graph: epoch {epoch.number} cannot be routed: {refusal.message}")
     return uses_by_core(epochs)
 
 
-def _check(asked: list[int] | None, known: list[int], what: str) -> None:
-    for item in asked or ():
-        if item not in known:
-            raise HostError(f"there is no {what} {item}; the netlist has {', '.join(map(str, known))}")
+def _require_listed(requested: list[int] | None, available: list[int], kind: str) -> None:
+    for number in requested or ():
+        if number not in available:
+            raise HostError(f"there is no {kind} {number}; the netlist has {', '.join(map(str, available))}")

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 from buda_emu.app.cli.config import refuses
-from buda_emu.app.cli.findings import chosen
+from buda_emu.app.cli.findings import current_choice
 from buda_emu.app.cli.output import say, say_json, say_lines, write_picture
 from buda_emu.app.documents.kinds import NETLIST, files_below, kind_named, kind_of
 from buda_emu.netlist.load import holds_sections
@@ -22,7 +22,7 @@ def main(args: argparse.Namespace) -> int:
     names = files_below(args.file)
     if args.timeline is not None and len(names) != 1:
         raise HostError(f"--timeline is of one document, not of {plural(len(names), 'document')}")
-    files = [_about(name) for name in names]
+    files = [_describe_file(name) for name in names]
     if args.json:
         say_json({"files": files})
     for number, file in enumerate(() if args.json else files):
@@ -34,28 +34,28 @@ def main(args: argparse.Namespace) -> int:
     return Exit.OK if all(file["accepted"] for file in files) else Exit.REFUSED
 
 
-def _about(name: str) -> dict[str, Any]:
+def _describe_file(name: str) -> dict[str, Any]:
     """Kind and verdict of a file, how many findings of each severity there are, and figures, none where it is refused
     as a whole."""
     kind = kind_of(name)
     result = kind.check(name, Options())
-    found = chosen().filter_findings(result.diagnostics, refuses)
+    diagnostics = current_choice().filter_findings(result.diagnostics, refuses)
     summary: Mapping[str, int | str] = {}
     with suppress(DocumentError):
         summary = kind.load(name).summary()
-    numbers = {f"{severity}s": count for severity, count in counts(found).items()}
+    numbers = {f"{severity}s": count for severity, count in counts(diagnostics).items()}
     accepted = numbers["errors"] == 0
     return {"path": name, "kind": kind.name, "accepted": accepted, **numbers, "summary": dict(summary)}
 
 
 def _lines(file: dict[str, Any]) -> Iterator[str]:
     kind = kind_named(file["kind"])
-    found = [plural(file[f"{word}s"], word) for word in SEVERITIES if file[f"{word}s"]]
+    finding_counts = [plural(file[f"{word}s"], word) for word in SEVERITIES if file[f"{word}s"]]
     verdict = "accepted" if file["accepted"] else "refused"
-    hint = f"; `buda-emu check {file['path']}` shows them" if found else ""
+    hint = f"; `buda-emu check {file['path']}` shows them" if finding_counts else ""
     unknown = kind is NETLIST and not file["accepted"] and not holds_sections(file["path"])
     words = f"of no kind that is known here; read as a {kind.words}" if unknown else kind.words
-    yield f"{file['path']}: {words}, {', '.join([verdict, *found])}{hint}"
+    yield f"{file['path']}: {words}, {', '.join([verdict, *finding_counts])}{hint}"
     width = max(map(len, file["summary"]), default=0)
     for name, value in file["summary"].items():
         yield f"  {name:{width}}  {f'{value:,}' if isinstance(value, int) else short_line(value)}".rstrip()

@@ -2,9 +2,9 @@
 
 import argparse
 
-from buda_emu.app.cli.findings import tell_findings
+from buda_emu.app.cli.findings import print_findings
 from buda_emu.app.cli.output import Progress, complain, say_lines, write_json
-from buda_emu.app.cli.shared_arguments import workers_of
+from buda_emu.app.cli.shared_arguments import read_workers
 from buda_emu.emulator.image.opened import open_file
 from buda_emu.emulator.inputs.entries import select_programs
 from buda_emu.emulator.inputs.prepared import require_runnable
@@ -24,7 +24,7 @@ def main(args: argparse.Namespace) -> int:
     require_runnable(netlist, select_programs(netlist, args.program))
     if not args.quiet:
         progress.clear()
-        tell_findings(netlist.diagnostics, args.file)
+        print_findings(netlist.diagnostics, args.file)
     try:
         with rounding_warnings() as warned:
             run = explain(
@@ -37,7 +37,7 @@ def main(args: argparse.Namespace) -> int:
                 only=args.op,
                 threads=args.threads or usable_processors(),
                 memory_limit=args.memory_limit,
-                workers=workers_of(args),
+                workers=read_workers(args),
                 progress=progress.show,
             )
     finally:

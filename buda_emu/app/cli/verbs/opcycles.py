@@ -19,11 +19,11 @@ ADDED = ("predicted_cycles", "provenance")
 
 def main(args: argparse.Namespace) -> int:
     """Predict. Exit code 0; failures are raised."""
-    header, rows = _read(args.file)
+    header, rows = _read_table(args.file)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow((*header, *ADDED))
-    writer.writerows(_predicted(args.file, header, rows, args.model))
+    writer.writerows(_predict_rows(args.file, header, rows, args.model))
     if args.output is None:
         say(text.getvalue().rstrip("\n"))
     else:
@@ -31,7 +31,7 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def _read(name: str) -> tuple[list[str], list[list[str]]]:
+def _read_table(name: str) -> tuple[list[str], list[list[str]]]:
     """Header and rows; blank lines are kept, so that numbers of rows are numbers of lines."""
     try:
         text = read_whole(name, _MOST_MIB).decode("utf-8-sig")
@@ -51,7 +51,7 @@ def _read(name: str) -> tuple[list[str], list[list[str]]]:
     return header, rows[1:]
 
 
-def _predicted(name: str, header: Sequence[str], rows: Sequence[list[str]], model: Model) -> Iterator[list[str]]:
+def _predict_rows(name: str, header: Sequence[str], rows: Sequence[list[str]], model: Model) -> Iterator[list[str]]:
     for number, row in enumerate(rows, 2):
         if not any(cell.strip() for cell in row):
             continue

@@ -2,7 +2,7 @@
 
 import argparse
 
-from buda_emu.app.cli.findings import tell_findings
+from buda_emu.app.cli.findings import print_findings
 from buda_emu.app.cli.output import say, write_text
 from buda_emu.emulator.image.opened import netlist_of
 from buda_emu.netlist.rules import BOOK
@@ -23,7 +23,7 @@ def main(args: argparse.Namespace) -> int:
     """Route every epoch. Exit code 0, or 2 where one is refused, or the netlist before; failures are raised."""
     cluster = read_cluster(args.cluster) if args.cluster is not None else None
     netlist = netlist_of(args.file, args.arch)
-    tell_findings(netlist.diagnostics, args.file)
+    print_findings(netlist.diagnostics, args.file)
     with no_collections():
         epochs = list(route_netlist(netlist, phases=args.output is not None, cluster=cluster))
     if args.output is not None:
@@ -35,19 +35,23 @@ def main(args: argparse.Namespace) -> int:
     refusals = [(epoch.number, refusal) for epoch in epochs for refusal in epoch.routed.refusals]
     for number, refusal in refusals:
         say(one_line(f"epoch {number}: {refusal.what}: {refusal.message}"))
-    known = {refusal.what for _, refusal in refusals}
-    before = [one for one in netlist.diagnostics if BOOK.rules[one.rule].stage in _BEFORE and one.rule not in known]
-    for one in before:
-        say(one_line(f"{one.where}: {one.rule}: {one.message}"))
-    return Exit.REFUSED if refusals or before else Exit.OK
+    refused_rules = {refusal.what for _, refusal in refusals}
+    earlier_findings = [
+        diagnostic
+        for diagnostic in netlist.diagnostics
+        if BOOK.rules[diagnostic.rule].stage in _BEFORE and diagnostic.rule not in refused_rules
+    ]
+    for diagnostic in earlier_findings:
+        say(one_line(f"{diagnostic.where}: {diagnostic.rule}: {diagnostic.message}"))
+    return Exit.REFUSED if refusals or earlier_findings else Exit.OK
 
 
 def _row(epoch: RoutedEpoch) -> tuple[str, ...]:
     """Extra streams and L1 are those of the core that needs most."""
     cores = epoch.routed.cores
     extra = max((core.extra_streams for core in cores), default=0)
-    most = max(cores, key=lambda core: core.l1_bytes / core.available_bytes, default=None)
-    l1 = "-" if most is None else f"{most.l1_bytes:,} of {most.available_bytes:,}"
+    fullest = max(cores, key=lambda core: core.l1_bytes / core.available_bytes, default=None)
+    l1 = "-" if fullest is None else f"{fullest.l1_bytes:,} of {fullest.available_bytes:,}"
     streams = sum(len(core.streams) for core in cores)
     verdict = "refused" if epoch.routed.refusals else "yes"
     return (

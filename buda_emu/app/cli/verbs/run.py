@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from math import prod
 from typing import IO, TYPE_CHECKING
 
-from buda_emu.app.cli.findings import tell_findings
+from buda_emu.app.cli.findings import print_findings
 from buda_emu.app.cli.output import Progress, complain, say, write_json, write_output
-from buda_emu.app.cli.shared_arguments import workers_of
+from buda_emu.app.cli.shared_arguments import read_workers
 from buda_emu.emulator.image.opened import is_image, open_file
 from buda_emu.emulator.memory.host import usable_processors
 from buda_emu.report.terminal.text import table
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from buda_emu.emulator.runtime.host.exchange import OutputParts
     from buda_emu.netlist.model import Netlist
 
-_FILES = (".npy", ".npz", ".safetensors", ".bin")
+_TENSOR_SUFFIXES = (".npy", ".npz", ".safetensors", ".bin")
 _LONGEST_NAME = 255  # bytes, of a file
 
 
@@ -36,19 +36,19 @@ def main(args: argparse.Namespace) -> int:
         args.outputs.mkdir(parents=True, exist_ok=True)  # before the work, so that no work is lost
     progress = Progress(args.quiet)
     start = time.perf_counter()
-    opened = _opened(args, progress)
+    opened = _open(args, progress)
     load_seconds = time.perf_counter() - start
     try:
         report = _run(args, progress, opened, load_seconds)
         if args.outputs is not None:
             progress.show("writing outputs")
-            _write(report, args.outputs)  # those of an image; others are there already
+            _write_arrays(report, args.outputs)  # those of an image; others are there already
     finally:
         progress.clear()
     if args.json is not None:
         write_json(args.json, report.as_json())
     if not args.quiet:
-        say(_text(report, opened.image, args.board))
+        say(_report_text(report, opened.image, args.board))
     return 0
 
 
@@ -61,7 +61,7 @@ def _require_file_names(netlist: "Netlist") -> None:
             raise HostError(f"outputs: queue name {name[:_LONGEST_NAME]!r} cannot be a file name")
 
 
-def _opened(args: argparse.Namespace, progress: Progress) -> "Opened":
+def _open(args: argparse.Namespace, progress: Progress) -> "Opened":
     """The netlist or the image to run."""
     if args.allow_pickle and not is_image(args.file):
         raise HostError(f"--allow-pickle is for device images (.tti); {args.file} is a netlist, without pickles")
@@ -91,9 +91,9 @@ def _run(args: argparse.Namespace, progress: Progress, opened: "Opened", load_se
     require_runnable(netlist, select_programs(netlist, args.program))
     if not args.quiet:
         progress.clear()
-        tell_findings(netlist.diagnostics, args.file)
+        print_findings(netlist.diagnostics, args.file)
     start = time.perf_counter()
-    workers = workers_of(args)
+    workers = read_workers(args)
 
     def inputs_done(done: int, count: int) -> None:
         progress.bar(done, count, time.perf_counter() - start, "inputs")
@@ -121,15 +121,15 @@ def _run(args: argparse.Namespace, progress: Progress, opened: "Opened", load_se
             inputs_done=inputs_done if progress.live else None,
             tell=tell,
             foretell=tell if args.memory_limit and not args.quiet else None,
-            sink=lambda output: _write_parts(output, args.outputs),
+            sink=lambda output: _write_output_parts(output, args.outputs),
         )
     for text in warned:
         progress.clear()
         complain(f"buda-emu run: warning: {text}")
     if compiled and not args.quiet:
         progress.clear()
-        seconds = sum(item.seconds for item in compiled)
-        complain(compiled_line([item.kernel for item in compiled], seconds, cache_folder()))
+        seconds = sum(compilation.seconds for compilation in compiled)
+        complain(compiled_line([compilation.kernel for compilation in compiled], seconds, cache_folder()))
     return report
 
 
@@ -139,12 +139,12 @@ def compiled_line(kernels: list[str], seconds: float, folder: "Path | None") -> 
 
     names = ", ".join(dict.fromkeys(kernels))
     count = plural(len(kernels), "kernel")
-    kept = folder is not None and all(any(folder.rglob(f"{glob.escape(name)}-*.o")) for name in kernels)
-    later = f"kept in {folder}, later runs take them from there" if kept else "they could not be kept"
+    are_kept = folder is not None and all(any(folder.rglob(f"{glob.escape(name)}-*.o")) for name in kernels)
+    later = f"kept in {folder}, later runs take them from there" if are_kept else "they could not be kept"
     return f"buda-emu: compiled {count} for this machine in {seconds:.1f} s ({names}); {later}"
 
 
-def _write(report: "RunReport", directory: "Path") -> None:
+def _write_arrays(report: "RunReport", directory: "Path") -> None:
     """Write every output array. Raises HostError for a queue whose name cannot be a file's."""
     import numpy as np
 
@@ -152,7 +152,7 @@ def _write(report: "RunReport", directory: "Path") -> None:
         write_output(directory / f"{name}.npy", lambda stream, array=array: np.save(stream, array))
 
 
-def _write_parts(output: "OutputParts", directory: "Path | None") -> None:
+def _write_output_parts(output: "OutputParts", directory: "Path | None") -> None:
     """Write an output as it is read, as `np.save` would write all of it. Raises HostError."""
     if directory is None:
         return
@@ -167,16 +167,20 @@ def _write_parts(output: "OutputParts", directory: "Path | None") -> None:
     write_output(directory / f"{output.queue}.npy", write)
 
 
-def _text(report: "RunReport", image: "DeviceImage | None", on: str | None) -> str:
+def _report_text(report: "RunReport", image: "DeviceImage | None", board_name: str | None) -> str:
     """The table for people."""
     threads = plural(report.threads, "thread")
-    chip = board(on).chip.title if on else report.arch
+    chip = board(board_name).chip.title if board_name else report.arch
     title = f"{report.netlist}: {chip}, precision {report.precision}, readout {report.readout}, {threads}"
     programs = table(
         ("program", "parameters", "seconds"),
         (
-            (p.name, " ".join(f"{name}={value}" for name, value in p.parameters.items()) or "-", f"{p.seconds:.3f}")
-            for p in report.programs
+            (
+                program.name,
+                " ".join(f"{name}={value}" for name, value in program.parameters.items()) or "-",
+                f"{program.seconds:.3f}",
+            )
+            for program in report.programs
         ),
         right=(2,),
         prose=(1,),
@@ -188,7 +192,7 @@ def _text(report: "RunReport", image: "DeviceImage | None", on: str | None) -> s
         prose=(7,),
         whole=(2, 3),
     )
-    inputs = f"{plural(len(report.inputs), 'input')} from {_sources(report)}"
+    inputs = f"{plural(len(report.inputs), 'input')} from {_input_sources(report)}"
     if not report.outputs:
         outputs = "no outputs: every op-fed queue is empty"
     return "\n\n".join([title, *_image_lines(image), inputs, programs, outputs])
@@ -203,15 +207,15 @@ def _image_lines(image: "DeviceImage | None") -> Iterator[str]:
     tensors = plural(len(image.tensors), "tensor")
     yield f"image {data.device_image_name}: {tensors}, fp32_fallback {data.fp32_fallback or '-'}, made by {maker}"
     if image.findings:
-        yield "\n".join(f"warning: {item.where}: {item.message}" for item in image.findings)
+        yield "\n".join(f"warning: {finding.where}: {finding.message}" for finding in image.findings)
 
 
-def _sources(report: "RunReport") -> str:
-    names = {_folder_of(i.source) if i.source.endswith(_FILES) else i.source for i in report.inputs}
+def _input_sources(report: "RunReport") -> str:
+    names = {_parent_folder(i.source) if i.source.endswith(_TENSOR_SUFFIXES) else i.source for i in report.inputs}
     return ", ".join(sorted(names)) or "nowhere"
 
 
-def _folder_of(file: str) -> str:
+def _parent_folder(file: str) -> str:
     from pathlib import Path
 
     return Path(file).parent.as_posix()

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from buda_emu.app.cli.console import Console
-from buda_emu.app.cli.coverage import settle_coverage
-from buda_emu.app.cli.findings import open_baseline, settle
-from buda_emu.app.cli.output import complain, say, speak_apart, write_json, write_printable, write_text
+from buda_emu.app.cli.coverage import record_coverage
+from buda_emu.app.cli.findings import open_baseline, report_comparison
+from buda_emu.app.cli.output import complain, print_words_to_stderr, say, write_json, write_printable, write_text
 from buda_emu.app.documents.kinds import rule_kind
 from buda_emu.emulator.memory.host import default_memory_limit, usable_processors
 from buda_emu.report.baselines import BaselineComparison, test_items
 from buda_emu.report.machine_readable.junit import RULES, annotations
-from buda_emu.report.perf_against import sides
+from buda_emu.report.perf_against import describe_settings
 from buda_emu.support.checker.render import as_github, as_sarif
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import Exit, HostError
@@ -32,13 +32,13 @@ _EXIT_CODES = {
     "failed": Exit.DIFFERS, "error": Exit.INTERNAL, "crashed": Exit.INTERNAL, "stopped": Exit.FAILED,
     "timeout": Exit.FAILED, "unsupported": Exit.UNSUPPORTED, "rejected": Exit.REFUSED,
 }  # fmt: skip
-_HOW = ("paths", "timeout")  # settings that a baseline may be compared with with others
+_NOT_COMPARED = ("paths", "timeout")  # settings that a baseline may be compared with with others
 
 
 def main(args: argparse.Namespace) -> int:
     """Test and report. Exit code 1 when an output does not hold, see docs/run/test.md for the others."""
     if args.format != "text":
-        speak_apart()
+        print_words_to_stderr()
 
     names = collect(args.path)
     note_names(names)
@@ -47,44 +47,48 @@ def main(args: argparse.Namespace) -> int:
         names = [name for name in names if selects(name)]
         if not names:
             raise HostError(f"-k {args.k!r} selects none of the netlists")
-    here = Path.cwd()
+    folder = Path.cwd()
     note = ""
     if args.shard:
         note = f", part {args.shard[0]} of {args.shard[1]} of {len(names)}"
         names = part(names, *args.shard)
     if args.lf:
-        failed = failed_last_time(here, names)
+        failed = failed_last_time(folder, names)
         note += f", {len(failed)} of them failed last time" if failed else ", none of them failed last time"
         names = failed or names
-    cases = cases_of(args, names)
-    baseline = open_baseline(args, "test", {key: value for key, value in _settings(args).items() if key not in _HOW})
+    cases = make_cases(args, names)
+    baseline = open_baseline(
+        args, "test", {key: value for key, value in _report_settings(args).items() if key not in _NOT_COMPARED}
+    )
     if args.report is not None:
         args.report.mkdir(parents=True, exist_ok=True)  # before the work, so that no work is lost
     workers = max(1, min(args.workers or usable_processors(), len(cases)))
     console = _console(args, cases, workers, note)
     start = time.perf_counter()
-    results, interrupted = _run(args, cases, workers, console)
-    run = TestRun(tuple(results), __version__, time.perf_counter() - start, _settings(args))
-    remember(here, results)
-    held = None
+    results, interrupted = _run_cases(args, cases, workers, console)
+    run = TestRun(tuple(results), __version__, time.perf_counter() - start, _report_settings(args))
+    remember(folder, results)
+    comparison = None
     if baseline is not None:
-        held = baseline.against({case.netlist: test_items(case) for case in results})
-    console.end(run, held.known_files if held is not None else frozenset())
-    _write(args, run, held)
-    covered = settle_coverage(args, results)
+        comparison = baseline.against({case.netlist: test_items(case) for case in results})
+    console.end(run, comparison.known_files if comparison is not None else frozenset())
+    _write_files(args, run, comparison)
+    covered = record_coverage(args, results)
     if args.format != "text":
-        _print(args.format, run)
-    _complain_of_parameters(args, results)
+        _print_for_programs(args.format, run)
+    _warn_of_unused_parameters(args, results)
     if interrupted:
         raise KeyboardInterrupt
-    code = exit_code(results) if held is None else settle(held, updated=args.update_baseline)
+    code = exit_code(results) if comparison is None else report_comparison(comparison, updated=args.update_baseline)
     return code if code or covered else Exit.DIFFERS
 
 
 def _console(args: argparse.Namespace, cases: list[Case], workers: int, note: str) -> Console:
     netlists = f"{plural(len(cases), 'netlist')}{note}"
-    where = Workers(workers, args.dask).title
-    return Console(cases, args, f"buda-emu {__version__}: {netlists}, {where}, {sides(_settings(args))}")
+    workers_title = Workers(workers, args.dask).title
+    return Console(
+        cases, args, f"buda-emu {__version__}: {netlists}, {workers_title}, {describe_settings(_report_settings(args))}"
+    )
 
 
 def exit_code(results: list[CaseResult]) -> int:
@@ -93,7 +97,7 @@ def exit_code(results: list[CaseResult]) -> int:
     return next((code for status, code in _EXIT_CODES.items() if status in statuses), Exit.OK)
 
 
-def cases_of(args: argparse.Namespace, names: list[str]) -> list[Case]:
+def make_cases(args: argparse.Namespace, names: list[str]) -> list[Case]:
     """Of these netlists, with what the command line says."""
     workers = 1 if args.dask else max(1, min(args.workers or usable_processors(), len(names)))
     report = args.report is not None
@@ -116,15 +120,15 @@ def cases_of(args: argparse.Namespace, names: list[str]) -> list[Case]:
         coverage=args.coverage is not None,
     )
     defaults = (str(args.defaults), read_whole(args.defaults, 16)) if args.defaults is not None else None
-    found: list[Case] = []
+    cases: list[Case] = []
     for name in names:
         reference = None
         if args.reference is not None:
             from buda_emu.emulator.inputs.reference import DirectoryFiles
 
             reference = DirectoryFiles.for_netlist(args.reference, name, settings.memory_limit)
-        found.append(Case(name=name, path=name, text=None, reference=reference, defaults=defaults, settings=settings))
-    return found
+        cases.append(Case(name=name, path=name, text=None, reference=reference, defaults=defaults, settings=settings))
+    return cases
 
 
 def _memory_limit(args: argparse.Namespace, workers: int) -> int | None:
@@ -134,7 +138,9 @@ def _memory_limit(args: argparse.Namespace, workers: int) -> int | None:
     return (args.memory_limit or default_memory_limit()) // workers
 
 
-def _run(args: argparse.Namespace, cases: list[Case], workers: int, console: Console) -> tuple[list[CaseResult], bool]:
+def _run_cases(
+    args: argparse.Namespace, cases: list[Case], workers: int, console: Console
+) -> tuple[list[CaseResult], bool]:
     """The results in order, and whether Ctrl-C cut them short."""
     done: dict[int, CaseResult] = {}
     verdicts = Verdicts(cases, timeout=args.timeout, memory_limit=args.memory_limit) if args.cache else None
@@ -153,11 +159,11 @@ def _run(args: argparse.Namespace, cases: list[Case], workers: int, console: Con
     interrupted = False
     try:
         for number in range(len(cases)):
-            known = verdicts.find(number) if verdicts is not None else None
-            if known is None:
+            stored = verdicts.find(number) if verdicts is not None else None
+            if stored is None:
                 continue
-            on_known(number, known)
-            left = left - 1 if left and known.status not in ("passed", "skipped") else left
+            on_known(number, stored)
+            left = left - 1 if left and stored.status not in ("passed", "skipped") else left
             if left == 0:
                 return [done[number] for number in sorted(done)], False
         order = [number for number in order if number not in done]
@@ -170,7 +176,7 @@ def _run(args: argparse.Namespace, cases: list[Case], workers: int, console: Con
     return [done[number] for number in sorted(done)], interrupted
 
 
-def _settings(args: argparse.Namespace) -> dict[str, Any]:
+def _report_settings(args: argparse.Namespace) -> dict[str, Any]:
     """What was asked for, for reports."""
     return {
         "paths": args.path,
@@ -188,11 +194,13 @@ def _settings(args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _write(args: argparse.Namespace, run: TestRun, held: BaselineComparison | None) -> None:
+def _write_files(args: argparse.Namespace, run: TestRun, comparison: BaselineComparison | None) -> None:
     if args.json is not None:
         from buda_emu.report.machine_readable.json_form import as_json
 
-        write_json(args.json, {**as_json(run), **({"baseline": held.as_json()} if held is not None else {})})
+        write_json(
+            args.json, {**as_json(run), **({"baseline": comparison.as_json()} if comparison is not None else {})}
+        )
     if args.junitxml is not None:
         from buda_emu.report.machine_readable.junit import junit_xml
 
@@ -204,23 +212,23 @@ def _write(args: argparse.Namespace, run: TestRun, held: BaselineComparison | No
         say(f"report: {args.report / 'report.html'}")
 
 
-def _print(form: str, run: TestRun) -> None:
+def _print_for_programs(form: str, run: TestRun) -> None:
     """The results on standard output, for programs."""
     if form == "json":
         from buda_emu.report.machine_readable.json_form import as_json
 
         write_json("-", as_json(run))
         return
-    found = annotations(run)
+    findings = annotations(run)
     if form == "github":
-        write_text("-", f"{as_github(found)}\n" if found else "")
+        write_text("-", f"{as_github(findings)}\n" if findings else "")
         return
-    names = {item.rule for item in found}
+    names = {finding.rule for finding in findings}
     rules = {name: RULES[name] if name in RULES else rule_kind(name).rules().rules[name] for name in names}
-    write_printable("-", json.dumps(as_sarif(found, rules, run.version), indent=1) + "\n")
+    write_printable("-", json.dumps(as_sarif(findings, rules, run.version), indent=1) + "\n")
 
 
-def _complain_of_parameters(args: argparse.Namespace, results: list[CaseResult]) -> None:
+def _warn_of_unused_parameters(args: argparse.Namespace, results: list[CaseResult]) -> None:
     """A parameter that no netlist takes is most likely misspelt."""
     for name, _ in args.param:
         ran = [case for case in results if case.programs]

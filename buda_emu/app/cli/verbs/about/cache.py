@@ -21,12 +21,12 @@ from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import BudaError, HostError
 
 EXAMPLE = "buda-emu cache info"
-_OURS = re.compile(r"(kernels)-(.+)-[0-9a-f]{16}|(netlists|verdicts|sources|tables|last-time|last-failed)")
+_FOLDER_NAME = re.compile(r"(kernels)-(.+)-[0-9a-f]{16}|(netlists|verdicts|sources|tables|last-time|last-failed)")
 _STALE = "stale: of another version, or other sources"
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class CacheFolder:
     """One folder of what this package keeps: "kernels" of one version, "netlists", "verdicts", ..."""
 
     path: Path
@@ -59,7 +59,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _info(_: argparse.Namespace) -> int:
-    found = _kept()
+    folders = _list_folders()
     in_use = {
         "netlists": f"in use, {size_text(MOST_BYTES)} at most",
         "verdicts": "in use (buda-emu test)",
@@ -67,29 +67,29 @@ def _info(_: argparse.Namespace) -> int:
     }
     rows = [
         (
-            item.kind,
-            item.version or "-",
-            str(item.files),
-            size_text(item.bytes),
-            _STALE if _is_stale(item) else in_use.get(item.kind, "in use"),
+            folder.kind,
+            folder.version or "-",
+            str(folder.files),
+            size_text(folder.bytes),
+            _STALE if _is_stale(folder) else in_use.get(folder.kind, "in use"),
         )
-        for item in found
+        for folder in folders
     ]
     say(f"{_folder()}\n")
     headers = ("what", "version", "files", "size", "state")
     say(table(headers, rows, right=(2, 3), prose=(4,)) if rows else "nothing is kept")
-    stale = [item for item in found if _is_stale(item)]
+    stale = [folder for folder in folders if _is_stale(folder)]
     if stale:
-        say(f"\n`buda-emu cache clear --stale` frees {size_text(sum(item.bytes for item in stale))}")
+        say(f"\n`buda-emu cache clear --stale` frees {size_text(sum(folder.bytes for folder in stale))}")
     return 0
 
 
 def _clear(args: argparse.Namespace) -> int:
-    gone = [item for item in _kept() if not args.stale or _is_stale(item)]
-    for item in gone:
-        _remove(item)
-    count = sum(item.files for item in gone)
-    say(f"{plural(count, 'file')}, {size_text(sum(item.bytes for item in gone))} deleted")
+    deleted = [folder for folder in _list_folders() if not args.stale or _is_stale(folder)]
+    for folder in deleted:
+        _remove(folder)
+    count = sum(folder.files for folder in deleted)
+    say(f"{plural(count, 'file')}, {size_text(sum(folder.bytes for folder in deleted))} deleted")
     return 0
 
 
@@ -112,9 +112,9 @@ def _warm(args: argparse.Namespace) -> int:
                 complain(f"buda-emu: {file}: {error}")
                 code = code or error.exit_code
             progress.clear()
-            own = compiled[before:]
-            kernels = f"{plural(len(own), 'kernel')} compiled"
-            say(f"{file}: {kernels}, {sum(item.seconds for item in own):.1f} s")
+            new_compilations = compiled[before:]
+            kernels = f"{plural(len(new_compilations), 'kernel')} compiled"
+            say(f"{file}: {kernels}, {sum(compilation.seconds for compilation in new_compilations):.1f} s")
     return code
 
 
@@ -131,9 +131,9 @@ def _examples() -> list[str]:
     """The netlists that come with the package; in a checkout they lie beside it."""
     package = Path(buda_emu.__file__).parent
     for folder in (package / "netlists", package.parent / "netlists"):
-        found = sorted(str(path) for path in folder.glob("*.yaml"))
-        if found:
-            return found
+        examples = sorted(str(path) for path in folder.glob("*.yaml"))
+        if examples:
+            return examples
     raise HostError("the examples did not come along: name the netlists whose kernels are to be compiled")
 
 
@@ -144,32 +144,34 @@ def _folder() -> Path:
         raise HostError(f"nothing is kept between runs: {error}") from None
 
 
-def _kept() -> list[Kept]:
+def _list_folders() -> list[CacheFolder]:
     """All that there is, by kind and version. Other files, and links, are not ours."""
     folder = _folder()
-    found: list[Kept] = []
+    folders: list[CacheFolder] = []
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-        name = _OURS.fullmatch(path.name)
+        name = _FOLDER_NAME.fullmatch(path.name)
         if name is not None and is_private(path):
             sizes = list(_sizes(path))
-            found.append(
-                Kept(path=path, kind=name[1] or name[3], version=name[2] or "", files=len(sizes), bytes=sum(sizes))
+            folders.append(
+                CacheFolder(
+                    path=path, kind=name[1] or name[3], version=name[2] or "", files=len(sizes), bytes=sum(sizes)
+                )
             )
-    return found
+    return folders
 
 
 def _sizes(folder: Path) -> Iterator[int]:
     """Bytes of every file below; one that vanishes meanwhile is not counted."""
     for path in folder.rglob("*"):
         try:
-            found = path.lstat()
+            status = path.lstat()
         except OSError:
             continue
-        if stat.S_ISREG(found.st_mode):
-            yield found.st_size
+        if stat.S_ISREG(status.st_mode):
+            yield status.st_size
 
 
-def _remove(folder: Kept) -> None:
+def _remove(folder: CacheFolder) -> None:
     """Delete it with all files. Processes that use it go on without. Raises OSError."""
     try:
         shutil.rmtree(folder.path)
@@ -177,11 +179,11 @@ def _remove(folder: Kept) -> None:
         shutil.rmtree(folder.path, ignore_errors=True)
 
 
-def _is_stale(item: Kept) -> bool:
+def _is_stale(folder: CacheFolder) -> bool:
     """Kernels of another version or of sources that are no more; what an earlier version knew of the last test.
     Netlists and verdicts are found by what they depend on, and the oldest make room for others."""
-    if item.kind != "kernels":
-        return item.kind == "last-failed"
+    if folder.kind != "kernels":
+        return folder.kind == "last-failed"
     from buda_emu.arithmetic.jit.kernel import cache_folder
 
-    return item.path != cache_folder()
+    return folder.path != cache_folder()

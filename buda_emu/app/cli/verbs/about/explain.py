@@ -38,8 +38,8 @@ def main(args: argparse.Namespace) -> int:
     code = Exit.OK
     for number, text in enumerate(args.rule or [NETLIST.name]):
         kind = next((kind for kind in all_kinds() if kind.name == text), None)
-        rule = _found(text) if kind is None else None
-        spoken = _speaking_of(text) if kind is None and rule is None else []
+        rule = _find_rule(text) if kind is None else None
+        spoken = _find_rules_with(text) if kind is None and rule is None else []
         if kind is None and rule is None and not spoken:
             complain(f"buda-emu explain: no rule {text}{_hint(text)}; `buda-emu explain` lists all")
             code = Exit.REFUSED
@@ -49,28 +49,28 @@ def main(args: argparse.Namespace) -> int:
         if spoken:
             say(table(("rule", "says"), ((rule.id, rule.summary) for rule in spoken), prose=(1,), whole=(0,)))
         elif kind is not None:
-            _list(kind.rules())
+            _print_rules(kind.rules())
         elif rule is not None:
-            _explain(rule, rule_kind(rule.id).rules())
+            _print_rule(rule, rule_kind(rule.id).rules())
     return code
 
 
-def _found(text: str) -> "Rule | None":
+def _find_rule(text: str) -> "Rule | None":
     """The rule of that id, in any case; a bare number is one of the netlists'."""
     kind = rule_kind(text)
     rules = kind.rules().rules
     return rules.get(text) or rules.get(f"{kind.prefix}{text.upper().removeprefix(kind.prefix):0>3}")
 
 
-def _speaking_of(word: str) -> "list[Rule]":
+def _find_rules_with(word: str) -> "list[Rule]":
     """The rules with this word, or another for the same, in what they say; those with it in their summary first."""
     words = {word.lower(), *SYNONYMS.get(word.lower(), ())}
     if _ID.fullmatch(word):
         return []
-    pattern = re.compile("|".join(rf"(?<![a-z0-9]){re.escape(one)}" for one in sorted(words)), re.IGNORECASE)
+    pattern = re.compile("|".join(rf"(?<![a-z0-9]){re.escape(synonym)}" for synonym in sorted(words)), re.IGNORECASE)
     rules = [rule for book in books().values() for rule in book.rules.values()]
-    found = [rule for rule in rules if pattern.search(f"{rule.summary}\n{rule.explanation}\n{rule.fix}")]
-    return sorted(found, key=lambda rule: pattern.search(rule.summary) is None)
+    matching = [rule for rule in rules if pattern.search(f"{rule.summary}\n{rule.explanation}\n{rule.fix}")]
+    return sorted(matching, key=lambda rule: pattern.search(rule.summary) is None)
 
 
 def _hint(text: str) -> str:
@@ -78,7 +78,7 @@ def _hint(text: str) -> str:
     return f" (did you mean {near}?)" if near else ""
 
 
-def _list(book: "RuleBook") -> None:
+def _print_rules(book: "RuleBook") -> None:
     rules = book.rules.values()
     if book.stages:
         headers = ("rule", "stage", f"refuses a {book.kind} when")
@@ -89,17 +89,17 @@ def _list(book: "RuleBook") -> None:
     say(table(headers, rows, prose=(2,), whole=(0, 1)))
 
 
-def _explain(rule: "Rule", book: "RuleBook") -> None:
+def _print_rule(rule: "Rule", book: "RuleBook") -> None:
     say(f"{rule.id}: {rule.summary}")
     if rule.stage in book.stages:
         say(f"  {book.stages[rule.stage]}")
     for paragraph in filter(None, rule.explanation.split("\n\n")):
         say()
-        say(_filled(paragraph))
+        say(_fill_paragraph(paragraph))
     if rule.fix:
-        say(_filled(f"To do: {rule.fix}."))
+        say(_fill_paragraph(f"To do: {rule.fix}."))
 
 
-def _filled(paragraph: str) -> str:
+def _fill_paragraph(paragraph: str) -> str:
     width = min(current().columns or _WIDEST, _WIDEST)
     return textwrap.fill(" ".join(paragraph.split()), width, initial_indent="  ", subsequent_indent="  ")

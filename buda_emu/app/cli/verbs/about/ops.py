@@ -32,12 +32,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Print the op table, or the named ops with their attributes. Exit code 2 for an unknown op type."""
     if args.precision == "device" and not args.op:
-        _say_claims()
+        _print_claims()
         return 0
     if not args.op:
         say(table(OP_HEADERS, op_rows(), prose=(3,), whole=(0,)))
         say()
-        _say_attributes(attribute_rows())
+        _print_attributes(attribute_rows())
         say()
         say("`buda-emu ops OP` lists the attributes of one op type")
         return 0
@@ -57,15 +57,15 @@ def main(args: argparse.Namespace) -> int:
             for _, formats, missing in (row for row in device_rows() if row[0] == name):
                 say(f"  in precision device {DEVICE_HEADERS[1]}: {formats}; {DEVICE_HEADERS[2]}: {missing}")
         say()
-        _say_attributes(attribute_row(spec) for spec in ATTRIBUTES.values() if legal_on(spec, name))
+        _print_attributes(attribute_row(spec) for spec in ATTRIBUTES.values() if is_legal_on(spec, name))
     return code
 
 
-def _say_attributes(rows: Iterable[tuple[str, ...]]) -> None:
+def _print_attributes(rows: Iterable[tuple[str, ...]]) -> None:
     say(table(ATTRIBUTE_HEADERS, rows, prose=(3, 5), whole=(0,)))
 
 
-def _say_claims() -> None:
+def _print_claims() -> None:
     """The claims of precision "device", and every caveat under them."""
     from buda_emu.arithmetic.tensix.claims import NOT_CLAIMED
     from buda_emu.arithmetic.tensix.registers import CORES
@@ -79,7 +79,7 @@ def _say_claims() -> None:
     say()
     say(table(DEVICE_HEADERS, device_rows(), prose=(1, 2), whole=(0,)))
     say()
-    caveats = ((", ".join(item.cores), item.unit, item.text) for item in NOT_CLAIMED)
+    caveats = ((", ".join(caveat.cores), caveat.unit, caveat.text) for caveat in NOT_CLAIMED)
     say(table(("architectures", "of", "what is not claimed"), caveats, prose=(0, 1, 2)))
 
 
@@ -108,15 +108,15 @@ def attribute_row(spec: AttributeSpec) -> tuple[str, ...]:
     value = "|".join(spec.words) if spec.words and len(spec.words) < 8 else spec.kind
     types = "all" if spec.types is None else "sfpu ops, matmul" if len(spec.types) > 8 else " ".join(spec.types)
     name = "inputN" if spec.kind == "splice" else spec.name
-    return name, value, _default(spec), types, "yes" if spec.has_effect else "no", spec.doc
+    return name, value, _default_text(spec), types, "yes" if spec.has_effect else "no", spec.doc
 
 
-def legal_on(spec: AttributeSpec, op_type: str) -> bool:
+def is_legal_on(spec: AttributeSpec, op_type: str) -> bool:
     """Whether an op of this type may carry the attribute."""
     return spec.types is None or op_type in spec.types
 
 
-def _default(spec: AttributeSpec) -> str:
+def _default_text(spec: AttributeSpec) -> str:
     if isinstance(spec.default, bool):
         return str(spec.default).lower()
     if spec.default in ("", ()):

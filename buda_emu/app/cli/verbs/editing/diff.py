@@ -17,31 +17,34 @@ _ABOUT: Final = {"placement": "placement", "formats": "formats", "values": "ever
 
 def main(args: argparse.Namespace) -> int:
     """Compare. Exit code 0 where both say the same, 1 where they differ; failures are raised."""
-    found = diff(args.before, args.after, arch=args.arch, cycles=not args.no_cycles)
+    difference = diff(args.before, args.after, arch=args.arch, cycles=not args.no_cycles)
     if args.json:
-        say(json.dumps({"schema_version": RESULT_VERSION, **asdict(found)}, indent=1))
+        say(json.dumps({"schema_version": RESULT_VERSION, **asdict(difference)}, indent=1))
     else:
-        say("\n\n".join(_text(found)))
-    return Exit.OK if found.same else Exit.DIFFERS
+        say("\n\n".join(_text(difference)))
+    return Exit.OK if difference.same else Exit.DIFFERS
 
 
-def _text(found: Difference) -> list[str]:
-    if found.same:
-        images = is_image(found.before) and is_image(found.after)
-        more = "; what their tensors hold was not compared" if images else ""
-        return [f"{found.before} and {found.after} say the same{more}"]
+def _text(difference: Difference) -> list[str]:
+    if difference.same:
+        images = is_image(difference.before) and is_image(difference.after)
+        note = "; what their tensors hold was not compared" if images else ""
+        return [f"{difference.before} and {difference.after} say the same{note}"]
     parts: list[str] = []
-    for title, names in ((f"only in {found.before}", found.gone), (f"only in {found.after}", found.new)):
+    for title, names in (
+        (f"only in {difference.before}", difference.gone),
+        (f"only in {difference.after}", difference.new),
+    ):
         if names:
             parts.append("\n".join([f"{title}:", *(f"  {kind} {name}" for kind, name in names)]))
     for about, title in _ABOUT.items():
-        rows = [change for change in found.changes if change.about == about]
+        rows = [change for change in difference.changes if change.about == about]
         if rows:
             parts.append(f"{title}:\n{_changes(rows)}")
-    for name, lines in found.programs.items():
+    for name, lines in difference.programs.items():
         parts.append("\n".join([f"program {name}:", *(f"  {line}" for line in lines)]))
-    if found.cycles:
-        parts.append(_cycles(found.cycles))
+    if difference.cycles:
+        parts.append(_cycles(difference.cycles))
     return parts
 
 
@@ -55,7 +58,7 @@ def _cycles(rows: tuple[CycleChange, ...]) -> str:
     if rows[0].reason:
         return f"cycles cannot be modelled: {rows[0].reason}"
     headers = ("program", "cycles before", "after", "%")
-    both = [(row.before, row.after) for row in rows]
-    changes = [relative(before, after) if before and after is not None else "-" for before, after in both]
+    pairs = [(row.before, row.after) for row in rows]
+    changes = [relative(before, after) if before and after is not None else "-" for before, after in pairs]
     cells = [(row.name, whole(row.before), whole(row.after), change) for row, change in zip(rows, changes, strict=True)]
     return table(headers, cells, (1, 2, 3))

@@ -4,7 +4,7 @@ import argparse
 import sys
 from typing import Final
 
-from buda_emu.app.cli.fixing import Changed, difference, replace_file
+from buda_emu.app.cli.fixing import TextChange, replace_file, unified_difference
 from buda_emu.app.cli.output import complain, require_open, say, say_data
 from buda_emu.app.documents.kinds import NETLIST, files_below
 from buda_emu.netlist.formatter import format_text
@@ -22,14 +22,14 @@ def main(args: argparse.Namespace) -> int:
     """Format every file. Exit code 0, with --check and --diff 1 if something would change, 2 for text that "
     "is not YAML."""
     only_say = args.check or args.diff
-    read: list[Changed] = []
+    read: list[TextChange] = []
     refused = 0
     for name in files_below(args.file, NETLIST):
         note_names((name,))
-        result = _formatted(name)
-        if isinstance(result, Changed):
+        result = _format_file(name)
+        if isinstance(result, TextChange):
             read.append(result)
-            _tell(result, args)
+            _apply_change(result, args)
         else:
             complain(render_one(result))
             refused += 1
@@ -43,10 +43,10 @@ def main(args: argparse.Namespace) -> int:
     return Exit.DIFFERS if only_say and changed else Exit.OK
 
 
-def _tell(change: Changed, args: argparse.Namespace) -> None:
+def _apply_change(change: TextChange, args: argparse.Namespace) -> None:
     """Write a file again, or say what would change."""
     if args.diff:
-        text = difference(change)
+        text = unified_difference(change)
         if text:
             say(text)
     elif args.check:
@@ -58,7 +58,7 @@ def _tell(change: Changed, args: argparse.Namespace) -> None:
         replace_file(change)
 
 
-def _formatted(name: str) -> Changed | Diagnostic:
+def _format_file(name: str) -> TextChange | Diagnostic:
     """What becomes of a file, or why it cannot be read."""
     shown = "<stdin>" if name == _STDIN else name
     if name == _STDIN:
@@ -66,6 +66,6 @@ def _formatted(name: str) -> Changed | Diagnostic:
     try:
         data = sys.stdin.buffer.read() if name == _STDIN else read_bytes(name)
         text = decode(data)
-        return Changed(name, data, text, format_text(text))
+        return TextChange(name, data, text, format_text(text))
     except UnreadableError as error:
         return error.diagnostic(shown)
