@@ -138,8 +138,8 @@ def draw_use(use: "CoreUse", arch: str, x: float, y: float, width: float) -> str
         else:
             css = "bg-used"
         bars.append(_bar("bg-track", x, top, width) + _bar(css, x, top, width * min(part, 1.0)))
-    use_text = text(x, y, use_text([use]), _SIZE)
-    return f'<g class="bg-use"><title>{clean(_tip(use, arch))}</title>{use_text}<g>{"".join(bars)}</g></g>'
+    figures = text(x, y, use_text([use]), _SIZE)
+    return f'<g class="bg-use"><title>{clean(_tip(use, arch))}</title>{figures}<g>{"".join(bars)}</g></g>'
 
 
 def _l1(use: "CoreUse") -> float:

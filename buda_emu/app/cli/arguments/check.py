@@ -16,9 +16,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_options(parser: argparse.ArgumentParser, only: Kind | None) -> None:
-    """What a check of one kind of document, or of all, can be asked for."""
-    subject = "netlists, device images (.tti), ...: recognised by their content" if only is None else f"{only.words}s"
-    stdin = "; -: a netlist from standard input" if only is None else ""
+    """Add the options of a check of one kind of document; of all kinds if `only` is None."""
+    if only is None:
+        subject = "netlists, device images (.tti), ...: recognised by their content"
+        stdin = "; -: a netlist from standard input"
+    else:
+        subject = f"{only.words}s"
+        stdin = ""
     parser.add_argument(
         "file",
         nargs="+",
@@ -41,20 +45,24 @@ def add_options(parser: argparse.ArgumentParser, only: Kind | None) -> None:
             "--runtime", type=int, metavar="N", help="judge packages as a driver of this version does (14)"
         )
     if only is None:
-        fixes = parser.add_argument_group("netlists: apply fixes that a finding states exactly to the file")
-        fixes.add_argument("--fix", action="store_true", help="make the safe fixes, then check again")
-        fixes.add_argument(
-            "--unsafe-fixes", action="store_true", help="with --fix or --diff: also the others; review the result"
-        )
-        fixes.add_argument(
-            "--diff", action="store_true", help="print what --fix would change, write nothing; exit code 1 if anything"
-        )
+        _add_fixes(parser)
         add_cluster(parser, "; with --strict")
         add_shared(parser, "--no-cache")
 
 
+def _add_fixes(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("netlists: apply fixes that a finding states exactly to the file")
+    group.add_argument("--fix", action="store_true", help="make the safe fixes, then check again")
+    group.add_argument(
+        "--unsafe-fixes", action="store_true", help="with --fix or --diff: also the others; review the result"
+    )
+    group.add_argument(
+        "--diff", action="store_true", help="print what --fix would change, write nothing; exit code 1 if anything"
+    )
+
+
 def _other_archs() -> Iterator[str]:
-    """Yield the architectures of documents that are no netlists, of packages from elsewhere, too."""
+    """Yield the architectures of documents other than netlists, including kinds that other packages declare."""
     for kind in _kinds_with_archs(kinds()):
         yield from kind.archs
 

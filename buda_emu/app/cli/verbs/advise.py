@@ -1,4 +1,4 @@
-"""`buda-emu advise`: what would make a netlist faster, modelled, checked, with what it costs in accuracy."""
+"""`buda-emu advise`: find changes that make a netlist faster, with their cost in accuracy."""
 
 import argparse
 
@@ -8,7 +8,7 @@ from buda_emu.report.terminal.advice import advice_lines
 
 
 def main(args: argparse.Namespace) -> int:
-    """Advise. Exit code 0, whether something was found or not."""
+    """Print and write the advice. Exit code 0 whether or not a change was found."""
     progress = Progress(args.quiet)
     advice = advise(
         args.file,

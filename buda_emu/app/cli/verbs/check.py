@@ -1,10 +1,11 @@
-"""`buda-emu check`: checks documents of any kind against the rules; `gemini check` and the like do it for one kind."""
+"""`buda-emu check`: check documents of any kind against their rules. `gemini check` and its like do so for one kind."""
 
 import argparse
 import json
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from buda_emu.app.cli.findings import open_baseline, report_comparison, select_findings
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class CheckedFile(NamedTuple):
-    """A file that was checked."""
+    """The kind of a document and the result of its check."""
 
     kind: Kind
     result: CheckResult[Any]
@@ -33,15 +34,15 @@ Results = Mapping[str, CheckedFile]
 
 
 def main(args: argparse.Namespace) -> int:
-    """Check every file. Exit code 0 when all are accepted, 2 otherwise; with a baseline 1 for what is new or worse."""
-    if args.unsafe_fixes and not (args.fix or args.diff):
-        raise HostError("check: --unsafe-fixes goes with --fix or --diff")
+    """Check every file. Exit code 0 if all are accepted, 2 otherwise; with a baseline 1 for what is new or worse."""
     if args.fix or args.diff:
         from buda_emu.app.cli.fixing import fix_files
 
         code = fix_files(args, write=not args.diff)
         if args.diff:
             return code
+    elif args.unsafe_fixes:
+        raise HostError("check: --unsafe-fixes goes with --fix or --diff")
     baseline = open_baseline(args, "check", {"strict": args.strict, "arch": args.arch})
     results = check_files(args, None)
     if baseline is None:
@@ -56,7 +57,8 @@ def main(args: argparse.Namespace) -> int:
 
 
 def check_files(args: argparse.Namespace, only: Kind | None) -> Results:
-    """What is found of every file, by its name, as far as it is told."""
+    """Check every file, as a document of kind `only` or of the kind that its content shows. Return the results by file
+    name, with the findings that are reported. Raises HostError."""
     arguments = vars(args)
     if arguments.get("cluster") is not None and not args.strict:
         raise HostError("check: --cluster tells which pipes there are, and pipes are made with --strict")
@@ -77,7 +79,8 @@ def check_files(args: argparse.Namespace, only: Kind | None) -> Results:
 
 
 def print_results(args: argparse.Namespace, results: Results, **fields: Any) -> int:
-    """Print the findings, as JSON with what was `fields`; the exit code: 0 when all files are accepted, else 2."""
+    """Print the findings, in JSON together with further `fields`. Return the exit code: 0 if all files are accepted,
+    else 2."""
     text = _WRITERS[args.format](results, fields)
     if text:
         (say_data if args.format == "github" else say)(text)
@@ -85,7 +88,7 @@ def print_results(args: argparse.Namespace, results: Results, **fields: Any) -> 
 
 
 def _select_new(name: str, file: CheckedFile, comparison: "BaselineComparison") -> CheckedFile:
-    """Only the findings that are new or worse."""
+    """Return a checked file with only the findings that are new or worse than in the baseline."""
     from buda_emu.report.baselines import finding_key
 
     bad = {change.what for change in (*comparison.new, *comparison.worse) if change.file == name}
@@ -94,16 +97,19 @@ def _select_new(name: str, file: CheckedFile, comparison: "BaselineComparison") 
 
 
 def _all_diagnostics(results: Results) -> "list[Diagnostic]":
-    return [diagnostic for file in results.values() for diagnostic in file.result.diagnostics]
+    """Return the findings of all files."""
+    return list(chain.from_iterable(file.result.diagnostics for file in results.values()))
 
 
 def _text(results: Results, _fields: Mapping[str, Any]) -> str:
+    """Return the findings as text for people."""
     diagnostics = _all_diagnostics(results)
     screen = current()
     lines: list[str] = []
     for name, (_, result) in results.items():
         lines += [render_one(diagnostic, screen) for diagnostic in result.diagnostics]
-        lines += [f"{name}: {result.verdict}"] if result.verdict else []
+        if result.verdict:
+            lines.append(f"{name}: {result.verdict}")
     if diagnostics:
         lines.append(f"{summary(diagnostics)}{_count_fixable(diagnostics)}")
     elif len(lines) < len(results):
@@ -112,21 +118,25 @@ def _text(results: Results, _fields: Mapping[str, Any]) -> str:
 
 
 def _count_fixable(diagnostics: "list[Diagnostic]") -> str:
-    """What could be fixed, and how."""
-    safe, others = (
-        sum(diagnostic.fix is not None and diagnostic.fix.safe is kind for diagnostic in diagnostics)
-        for kind in (True, False)
-    )
-    parts = [f"{safe} by --fix"] * bool(safe) + [f"{others} by --fix --unsafe-fixes"] * bool(others)
+    """Return how many findings could be fixed, and with which options; "" if none can."""
+    fixes = [diagnostic.fix for diagnostic in diagnostics if diagnostic.fix is not None]
+    safe = sum(fix.safe for fix in fixes)
+    unsafe = len(fixes) - safe
+    parts: list[str] = []
+    if safe:
+        parts.append(f"{safe} by --fix")
+    if unsafe:
+        parts.append(f"{unsafe} by --fix --unsafe-fixes")
     return f"; fixed: {', '.join(parts)}" if parts else ""
 
 
 def _json(results: Results, fields: Mapping[str, Any]) -> str:
-    files = [
-        {"path": name, "kind": kind.name, "accepted": result.ok}
-        | ({"verdict": result.verdict} if result.verdict else {})
-        for name, (kind, result) in results.items()
-    ]
+    files: list[dict[str, Any]] = []
+    for name, (kind, result) in results.items():
+        entry = {"path": name, "kind": kind.name, "accepted": result.ok}
+        if result.verdict:
+            entry["verdict"] = result.verdict
+        files.append(entry)
     return json.dumps({**as_json(_all_diagnostics(results)), **fields, "files": files}, indent=1)
 
 

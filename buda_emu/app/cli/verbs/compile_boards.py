@@ -8,13 +8,13 @@ from buda_emu.spec.boards import BOARDS
 
 
 def main(_args: argparse.Namespace) -> int:
-    """Print them. Exit code 0."""
+    """Print the boards. Exit code 0."""
     say(_table())
     return 0
 
 
 def _table() -> str:
-    """What each board is, and where its figures come from."""
+    """Return the table of boards, with the sources of its figures."""
     headers = ("board", "arch", "chips", "cores a chip", "MHz", "DRAM a chip", "GB/s", "links", "host at chip", "host")
     rows = [
         (

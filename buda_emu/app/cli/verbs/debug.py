@@ -1,4 +1,4 @@
-"""`buda-emu debug`: stop a netlist's programs anywhere, look, change, go back."""
+"""`buda-emu debug`: debug a netlist's programs: stop anywhere, inspect, change, go back."""
 
 import argparse
 import json
@@ -32,7 +32,7 @@ _MOST_PORT = 65535
 
 
 def main(args: argparse.Namespace) -> int:
-    """Take commands until there are no more. Exit code 0; with --batch see its help, 130 after Ctrl-C."""
+    """Run debugger commands until there are no more. Exit code 0; with --batch see its help, 130 after Ctrl-C."""
     if args.dap or args.port is not None:
         return _serve_editor(args)
     if args.file is None:
@@ -46,17 +46,16 @@ def main(args: argparse.Namespace) -> int:
 
 
 def greeting(run: Session) -> str:
-    """What is debugged, and how to ask for help."""
+    """Return a line on the netlist that is debugged, and how to get help."""
     net = run.netlist
     programs = ", ".join(name for name, _ in run.programs)
     return f"{net.path} on {net.arch_name}, precision {run.precision}, programs {programs}; `help` lists the commands"
 
 
 def _run_commands(run: Session, ctrl_c: CtrlC, commands: list[str], args: argparse.Namespace) -> int:
-    """Those of the command line, then, without --batch, what is typed."""
+    """Run the commands of the command line, then, without --batch, those that are typed. Return the exit code."""
     console = Console(run)
     run.breakpoints.on_log = lambda text: _print_log(console, text, args)
-    interactive = not args.batch and sys.stdin.isatty() and not args.json
     if not args.quiet and not args.json:
         say(greeting(run))
     for line in commands:
@@ -67,20 +66,28 @@ def _run_commands(run: Session, ctrl_c: CtrlC, commands: list[str], args: argpar
             return Exit.OK
         if code == Exit.INTERRUPTED:
             break
-    if not args.batch:
-        for line in read_commands(console, ctrl_c, interactive=interactive, quiet=args.json):
-            _run_command(console, ctrl_c, line, args, echo=False)
-            if console.quit:
-                break
-    return Exit.FAILED if args.batch and run.stop.reason == "error" else Exit.OK
+    if args.batch:
+        return Exit.FAILED if run.stop.reason == "error" else Exit.OK
+    _run_typed_commands(console, ctrl_c, args)
+    return Exit.OK
+
+
+def _run_typed_commands(console: Console, ctrl_c: CtrlC, args: argparse.Namespace) -> None:
+    """Run the commands that are typed until the input ends or one of them quits."""
+    interactive = sys.stdin.isatty() and not args.json
+    for line in read_commands(console, ctrl_c, interactive=interactive, quiet=args.json):
+        _run_command(console, ctrl_c, line, args, echo=False)
+        if console.quit:
+            break
 
 
 def _serve_editor(args: argparse.Namespace) -> int:
+    """Speak the Debug Adapter Protocol with an editor, on standard streams or on a port."""
     from buda_emu.app.debugger.dap.serve import serve_port, serve_stdio
 
     if args.port is None:
         require_open("debug --dap", "stdin", "stdout")
-        with CtrlC(_raise_interrupt, lambda: None):  # of a program that runs, too
+        with CtrlC(_raise_interrupt, lambda: None):  # ends the process even while a program runs
             serve_stdio(sys.stdin.buffer, sys.stdout.buffer)
         return Exit.OK
     if args.port > _MOST_PORT:
@@ -90,14 +97,17 @@ def _serve_editor(args: argparse.Namespace) -> int:
 
 
 def _announce(port: int, token: str) -> None:
+    """Print the port on which an editor is awaited, and the token that it must send."""
     complain(f'buda-emu debug: waiting for an editor on 127.0.0.1:{port}; its launch needs "token": "{token}"')
 
 
 def _raise_interrupt() -> None:
+    """Raise KeyboardInterrupt, also in a program that is running."""
     raise KeyboardInterrupt
 
 
 def _read_script(path: Path | None) -> list[str]:
+    """Return the lines of a script of commands. Raises HostError for a file that cannot be read."""
     if path is None:
         return []
     try:
@@ -107,7 +117,7 @@ def _read_script(path: Path | None) -> list[str]:
 
 
 def open_session(args: argparse.Namespace) -> Session:
-    """The session that the command line asks for."""
+    """Load the document and return the session that the command line asks for. Raises HostError."""
     progress = Progress(args.quiet or args.json)
     progress.show(f"loading {args.file}")
     try:
@@ -136,19 +146,10 @@ def open_session(args: argparse.Namespace) -> Session:
 
 
 def _run_command(console: Console, ctrl_c: CtrlC, line: str, args: argparse.Namespace, *, echo: bool) -> int:
-    """One command, its answer printed; the exit code of what refused it, or of Ctrl-C."""
+    """Run one command and print its answer. Return 0, the exit code of an error, or that of Ctrl-C."""
     if echo and line.strip():
         say(f"(buda) {line}")
-    reply = None
-    error = None
-    try:
-        reply = execute(console, line)
-    except BudaError as refused:
-        if refused.exit_code == Exit.INTERNAL:
-            raise
-        error = refused
-    except OSError as refused:
-        error = HostError(f"{refused.filename or ''}: {refused.strerror or refused}")
+    reply, error = _execute(console, line)
     interrupted = ctrl_c.seen
     ctrl_c.seen = False
     if args.json:
@@ -156,29 +157,49 @@ def _run_command(console: Console, ctrl_c: CtrlC, line: str, args: argparse.Name
     elif error is not None:
         say(current().paint(f"{error}", "red"))
     elif reply is not None:
-        for text in colour_lines(reply):
-            if ctrl_c.seen:
-                break
-            say(text)
+        _print_reply(reply, ctrl_c)
     if interrupted or ctrl_c.seen:
         return Exit.INTERRUPTED
     return error.exit_code if error is not None else 0
 
 
+def _execute(console: Console, line: str) -> tuple[Answer | None, BudaError | None]:
+    """Return the answer to a command and the error that refused it; either may be None."""
+    try:
+        return execute(console, line), None
+    except BudaError as error:
+        if error.exit_code == Exit.INTERNAL:
+            raise
+        return None, error
+    except OSError as error:
+        return None, HostError(f"{error.filename or ''}: {error.strerror or error}")
+
+
+def _print_reply(reply: Answer, ctrl_c: CtrlC) -> None:
+    """Print the lines of an answer until Ctrl-C."""
+    for text in colour_lines(reply):
+        if ctrl_c.seen:
+            break
+        say(text)
+
+
 def _continuation_indent(line: str, columns: int | None) -> str:
-    """What begins the further lines of a row of the help: they stand below its words where these have room."""
-    words = re.match(r"  \S.*?  +(?=\S)", line)
-    return " " * (words.end() if words and columns and words.end() <= columns // 2 else 6 if words else 2)
+    """Return the indentation of the lines on which a row of the help continues: below its description, if that leaves
+    room."""
+    first_column = re.match(r"  \S.*?  +(?=\S)", line)
+    if first_column is None:
+        return " " * 2
+    if columns and first_column.end() <= columns // 2:
+        return " " * first_column.end()
+    return " " * 6
 
 
 def colour_lines(reply: Answer) -> Iterator[str]:
-    """Its lines: what stopped a run, and what was changed, brought out; on a terminal lines of the netlist are cut, and
-    sentences go on on a further line."""
+    """Yield the lines of an answer for a terminal. The reason of a stop and changed values stand out; lines of a
+    netlist are cut, and sentences of the help wrapped."""
     screen = current()
     for text in reply.lines:
-        line = wrap(text, _continuation_indent(text, screen.columns)) if reply.kind == "help" else text
-        if reply.kind in ("list", "stop", "graph") and screen.columns is not None and len(line) > screen.columns:
-            line = f"{line[: screen.columns - 3]}..."
+        line = _fit_line(text, reply.kind, screen.columns)
         if reply.kind == "stop" and line.startswith(("breakpoint ", "interrupted")):
             yield screen.paint(line, "bold", "cyan")
         elif line.startswith("(changed: "):
@@ -189,8 +210,17 @@ def colour_lines(reply: Answer) -> Iterator[str]:
             yield line
 
 
+def _fit_line(text: str, kind: str, columns: int | None) -> str:
+    """Return a line of an answer within the width of the terminal, if its kind is wrapped or cut at all."""
+    if kind == "help":
+        return wrap(text, _continuation_indent(text, columns))
+    if kind in ("list", "stop", "graph") and columns is not None and len(text) > columns:
+        return f"{text[: columns - 3]}..."
+    return text
+
+
 def _print_log(console: Console, text: str, args: argparse.Namespace) -> None:
-    """What a log point tells, while the run goes on."""
+    """Print the message of a log point while the run goes on."""
     if args.json:
         _print_json(console, "", answer("log", [text]), None)
     else:
@@ -198,6 +228,7 @@ def _print_log(console: Console, text: str, args: argparse.Namespace) -> None:
 
 
 def _print_json(console: Console, line: str, reply: Answer | None, error: BudaError | None) -> None:
+    """Print the answer to a command, or its error, as one line of JSON."""
     content: dict[str, Any] = {
         "schema_version": RESULT_VERSION,
         "command": line,

@@ -1,4 +1,4 @@
-"""`buda-emu generate`: valid netlists at random, for tests of backends, kernels and compilers."""
+"""`buda-emu generate`: write random valid netlists, for tests of backends, kernels and compilers."""
 
 import argparse
 import time
@@ -13,7 +13,7 @@ from buda_emu.testing.mutants import broken
 
 
 def main(args: argparse.Namespace) -> int:
-    """Generate. Exit code 0; failures are raised."""
+    """Generate netlists. Exit code 0; failures are raised."""
     budget = Budget(args.ops, args.graphs, args.tiles, args.microbatch)
     args.output.mkdir(parents=True, exist_ok=True)
     if args.rule is not None:
@@ -36,7 +36,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _generate_mutants(args: argparse.Namespace) -> int:
-    """Pairs of a valid netlist and a mutant of it."""
+    """Write pairs of a valid netlist and a mutant of it that breaks one rule."""
     for number in range(args.first, args.first + args.count):
         mutant = broken(args.rule, seed=seed_of(args.seed, number))
         name = f"generated_{args.seed}_{number}"
@@ -48,7 +48,7 @@ def _generate_mutants(args: argparse.Namespace) -> int:
 
 
 def _generate_for_coverage(args: argparse.Namespace, budget: Budget) -> int:
-    """One netlist after the other, each with something new, until nothing is lacking that can be reached."""
+    """Write netlists that each exercise something new, until everything that can be reached is covered."""
     coverage = read(args.for_coverage) if args.for_coverage.exists() else Coverage()
     before = coverage.percent
     start = coverage.netlists

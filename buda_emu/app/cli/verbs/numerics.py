@@ -1,4 +1,4 @@
-"""`buda-emu numerics`: why the chip's answer differs, op by op and cause by cause."""
+"""`buda-emu numerics`: explain why the chip's answer differs, op by op and cause by cause."""
 
 import argparse
 
@@ -15,7 +15,7 @@ from buda_emu.testing.verify.result import rounding_warnings
 
 
 def main(args: argparse.Namespace) -> int:
-    """Run, take apart and report. Exit code 0; failures are raised."""
+    """Run the netlist, attribute the errors to causes, and report. Exit code 0; failures are raised."""
     progress = Progress(args.quiet)
     progress.show(f"loading {args.file}")
     opened = open_file(args.file, args.arch, cache=args.cache, allow_pickle=args.allow_pickle)

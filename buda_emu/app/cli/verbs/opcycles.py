@@ -1,4 +1,4 @@
-"""`buda-emu opcycles`: cycles of the ops that a table lists, one op on one core in each row."""
+"""`buda-emu opcycles`: predict the cycles of the ops that a table lists, one op on one core in each row."""
 
 import argparse
 import csv
@@ -18,7 +18,7 @@ ADDED = ("predicted_cycles", "provenance")
 
 
 def main(args: argparse.Namespace) -> int:
-    """Predict. Exit code 0; failures are raised."""
+    """Add the predicted cycles to a table. Exit code 0; failures are raised."""
     header, rows = _read_table(args.file)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -32,7 +32,8 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _read_table(name: str) -> tuple[list[str], list[list[str]]]:
-    """Header and rows; blank lines are kept, so that numbers of rows are numbers of lines."""
+    """Return the header and the rows of a CSV file. Blank lines are kept, so that numbers of rows are numbers of lines.
+    Raises HostError."""
     try:
         text = read_whole(name, _MOST_MIB).decode("utf-8-sig")
         rows = list(csv.reader(io.StringIO(text, newline="")))
@@ -52,6 +53,7 @@ def _read_table(name: str) -> tuple[list[str], list[list[str]]]:
 
 
 def _predict_rows(name: str, header: Sequence[str], rows: Sequence[list[str]], model: Model) -> Iterator[list[str]]:
+    """Yield each row with the predicted cycles and their provenance. Errors name the row."""
     for number, row in enumerate(rows, 2):
         if not any(cell.strip() for cell in row):
             continue

@@ -18,7 +18,7 @@ from buda_emu.support.version import __version__
 
 
 def main(args: argparse.Namespace) -> int:
-    """Pack. Exit code 0; failures are raised, and leave no file."""
+    """Pack a netlist and its tensors. Exit code 0; failures are raised, and leave no file."""
     if args.output.suffix.lower() != ".tti" and str(args.output) != "-":
         raise HostError(f"pack: {args.output} does not end in .tti, by which images are known")
     netlist = load(args.file, arch=args.arch)
@@ -47,8 +47,8 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _read_tensors(directory: Path) -> tuple[dict[str, NDArray[Any]], list[Callable[[], None]]]:
-    """Arrays by queue, and functions that raise where a file was written to meanwhile. Raises HostError for a file that
-    is not of arrays, or a queue that is given twice."""
+    """Return arrays by queue, and functions that raise if a file has been written to since. Raises HostError for a file
+    without arrays, or a queue that occurs twice."""
     if not directory.is_dir():
         raise HostError(f"pack: {directory} is not a directory")
     tensors: dict[str, NDArray[Any]] = {}
@@ -66,7 +66,7 @@ def _read_tensors(directory: Path) -> tuple[dict[str, NDArray[Any]], list[Callab
 
 
 def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """The arrays of a .npz file, or the one of a .npy file. Raises HostError."""
+    """Return the arrays of a .npz file, or the single one of a .npy file. Raises HostError."""
     if path.suffix == ".npz":
         return npz_of(str(path), path)
     return {path.name.removesuffix(".npy"): map_npy(path)}

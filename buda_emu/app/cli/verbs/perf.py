@@ -1,4 +1,4 @@
-"""`buda-emu perf`: modelled cycles of a netlist, its bottleneck, and whether it meets its `performance-check`."""
+"""`buda-emu perf`: model the cycles of a netlist, its bottleneck, and whether it meets its `performance-check`."""
 
 import argparse
 import shlex
@@ -54,7 +54,7 @@ _INSTEAD: Final[Mapping[str, str]] = {
 
 
 def main(args: argparse.Namespace) -> int:
-    """Model and report. Exit code 1 when a figure of performance-check is missed, or --fail-above is exceeded."""
+    """Model and report. Exit code 1 if a figure of performance-check is missed, or --fail-above is exceeded."""
     _refuse_options_without_effect(args)
     if args.sweep:
         return _sweep(args)
@@ -84,7 +84,8 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _refuse_options_without_effect(args: argparse.Namespace) -> None:
-    """Raise HostError for an option that the chosen mode would ignore, rather than write no file without a word."""
+    """Raise HostError for an option that the chosen mode would ignore, so that no file stays unwritten without
+    notice."""
     if args.sweep:
         mode = "--sweep"
     elif args.against is not None:
@@ -101,6 +102,7 @@ def _refuse_options_without_effect(args: argparse.Namespace) -> None:
 
 
 def _open_baseline(args: argparse.Namespace) -> Baseline | None:
+    """Return the baseline of the command line, None without one. --fail-above is the growth that counts as worse."""
     if args.baseline is None and not args.update_baseline:
         return None
 
@@ -110,6 +112,7 @@ def _open_baseline(args: argparse.Namespace) -> Baseline | None:
 
 
 def _model(args: argparse.Namespace, file: str, parameters: list[tuple[str, str]]) -> Perf:
+    """Model a netlist with the settings of the command line."""
     progress = Progress(args.quiet)
     modelled = perf(
         file,
@@ -128,6 +131,7 @@ def _model(args: argparse.Namespace, file: str, parameters: list[tuple[str, str]
 
 
 def _parse_what_if(text: str) -> dict[str, float]:
+    """Return speeds by name from `NAME=VALUE,...`. Raises HostError."""
     speeds: dict[str, float] = {}
     for setting in filter(None, text.split(",")):
         name, _, value = setting.partition("=")
@@ -139,7 +143,7 @@ def _parse_what_if(text: str) -> dict[str, float]:
 
 
 def _compare_runs(args: argparse.Namespace, modelled: Perf) -> int:
-    """Before and after. Exit code 1 when something is slower by more than --fail-above."""
+    """Compare with an earlier run. Exit code 1 if something is slower by more than --fail-above."""
     text = read_whole(args.against)
     if text.lstrip()[:1] == b"{":
         before = read_perf_json(text.decode("utf-8", "replace"), str(args.against))
@@ -158,7 +162,7 @@ def _compare_runs(args: argparse.Namespace, modelled: Perf) -> int:
 
 
 def _sweep(args: argparse.Namespace) -> int:
-    """Every point of a sweep. Exit code 1 when none could be modelled."""
+    """Model every point of a sweep. Exit code 1 if none could be modelled."""
     axes = parse_axes(args.sweep)
     progress = Progress(args.quiet)
     points = sweep(
@@ -187,6 +191,7 @@ def _sweep(args: argparse.Namespace) -> int:
 
 
 def _write_files(args: argparse.Namespace, modelled: Perf, comparison: BaselineComparison | None) -> None:
+    """Write the files that the command line asks for."""
     if args.csv is not None:
         write_printable(args.csv, perf_info_all_epochs_csv(modelled.run))
     if args.json is not None:
@@ -201,6 +206,7 @@ def _write_files(args: argparse.Namespace, modelled: Perf, comparison: BaselineC
 
 
 def _write_report(directory: Path, modelled: Perf, command: str) -> None:
+    """Write the page, and the tables under the vendor's names, into a folder."""
     from buda_emu.report.pages.perf import perf_page
 
     directory.mkdir(parents=True, exist_ok=True)

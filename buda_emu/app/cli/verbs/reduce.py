@@ -1,4 +1,4 @@
-"""`buda-emu reduce`: the smallest netlist on which a command still fails."""
+"""`buda-emu reduce`: shrink a netlist as long as a command still fails on it."""
 
 import argparse
 import time
@@ -13,7 +13,7 @@ from buda_emu.testing.reduce.search import Reduction, ReductionState
 
 
 def main(args: argparse.Namespace) -> int:
-    """Reduce. Exit code 0, or 130 where Ctrl-C ended it; the smallest netlist until then is written."""
+    """Reduce a netlist. Exit code 0, or 130 if Ctrl-C ended it; the smallest netlist up to then is written."""
     output = args.output or _default_output(Path(args.file))
     progress = Progress(args.quiet)
     written = ""

@@ -1,4 +1,4 @@
-"""`buda-emu run`: run a netlist's programs and show what came out."""
+"""`buda-emu run`: run a netlist's programs and print what its queues hold."""
 
 import argparse
 import time
@@ -31,7 +31,7 @@ _LONGEST_NAME = 255  # bytes, of a file
 
 
 def main(args: argparse.Namespace) -> int:
-    """Run and report. Exit code 0; failures are raised."""
+    """Run the programs and report. Exit code 0; failures are raised."""
     if args.outputs is not None:
         args.outputs.mkdir(parents=True, exist_ok=True)  # before the work, so that no work is lost
     progress = Progress(args.quiet)
@@ -53,7 +53,8 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _require_file_names(netlist: "Netlist") -> None:
-    """Every output has to be a file; said before the run, so that no work is lost. Raises HostError."""
+    """Raise HostError for an output queue whose name cannot be a file name. Called before the run, so that no work is
+    lost."""
     for queue in netlist.queues.values():
         name = queue.name
         fits = len(f"{name}.npy".encode("utf-8", "surrogatepass")) <= _LONGEST_NAME
@@ -62,7 +63,7 @@ def _require_file_names(netlist: "Netlist") -> None:
 
 
 def _open(args: argparse.Namespace, progress: Progress) -> "Opened":
-    """The netlist or the image to run."""
+    """Load the netlist or the image to run. Raises HostError for --allow-pickle with a netlist."""
     if args.allow_pickle and not is_image(args.file):
         raise HostError(f"--allow-pickle is for device images (.tti); {args.file} is a netlist, without pickles")
     progress.show(f"loading {args.file}")
@@ -74,6 +75,7 @@ def _open(args: argparse.Namespace, progress: Progress) -> "Opened":
 
 
 def _run(args: argparse.Namespace, progress: Progress, opened: "Opened", load_seconds: float) -> "RunReport":
+    """Run the netlist and return its report, with progress and warnings on standard error."""
     netlist = opened.to_run
     if args.outputs is not None:
         _require_file_names(netlist)
@@ -134,7 +136,8 @@ def _run(args: argparse.Namespace, progress: Progress, opened: "Opened", load_se
 
 
 def compiled_line(kernels: list[str], seconds: float, folder: "Path | None") -> str:
-    """What a first run says of its compilations. Not all are kept in `folder` where its disk is full."""
+    """Return the line that a first run prints about its compilations. A kernel may be missing in `folder` if the disk
+    is full."""
     import glob
 
     names = ", ".join(dict.fromkeys(kernels))
@@ -145,7 +148,7 @@ def compiled_line(kernels: list[str], seconds: float, folder: "Path | None") -> 
 
 
 def _write_arrays(report: "RunReport", directory: "Path") -> None:
-    """Write every output array. Raises HostError for a queue whose name cannot be a file's."""
+    """Write the arrays of a report as .npy files."""
     import numpy as np
 
     for name, array in report.arrays.items():
@@ -153,7 +156,7 @@ def _write_arrays(report: "RunReport", directory: "Path") -> None:
 
 
 def _write_output_parts(output: "OutputParts", directory: "Path | None") -> None:
-    """Write an output as it is read, as `np.save` would write all of it. Raises HostError."""
+    """Write an output as it is read, in the bytes that `np.save` would write for all of it. Raises HostError."""
     if directory is None:
         return
     from numpy.lib.format import dtype_to_descr, write_array_header_1_0
@@ -168,7 +171,7 @@ def _write_output_parts(output: "OutputParts", directory: "Path | None") -> None
 
 
 def _report_text(report: "RunReport", image: "DeviceImage | None", board_name: str | None) -> str:
-    """The table for people."""
+    """Return the report as text: title, image, inputs, programs, outputs."""
     threads = plural(report.threads, "thread")
     chip = board(board_name).chip.title if board_name else report.arch
     title = f"{report.netlist}: {chip}, precision {report.precision}, readout {report.readout}, {threads}"
@@ -199,7 +202,7 @@ def _report_text(report: "RunReport", image: "DeviceImage | None", board_name: s
 
 
 def _image_lines(image: "DeviceImage | None") -> Iterator[str]:
-    """What an image is, and what is odd about it."""
+    """Yield a line on the image, and a warning for each of its findings."""
     if image is None:
         return
     data = image.metadata
@@ -211,6 +214,7 @@ def _image_lines(image: "DeviceImage | None") -> Iterator[str]:
 
 
 def _input_sources(report: "RunReport") -> str:
+    """Return the folders, and other sources, from which inputs came."""
     names = {_parent_folder(i.source) if i.source.endswith(_TENSOR_SUFFIXES) else i.source for i in report.inputs}
     return ", ".join(sorted(names)) or "nowhere"
 
@@ -222,6 +226,7 @@ def _parent_folder(file: str) -> str:
 
 
 def _output_row(output: "OutputSummary") -> tuple[str, ...]:
+    """Return the row of an output in the table of outputs."""
     figures = ("-" if value is None else f"{value:.6g}" for value in (output.min, output.max, output.mean))
     notes = (
         (output.not_finite > 0, f"{output.not_finite} not finite"),

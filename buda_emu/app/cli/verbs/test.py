@@ -1,4 +1,4 @@
-"""`buda-emu test`: runs netlists on generated inputs and says which outputs are within tolerance."""
+"""`buda-emu test`: run netlists on generated inputs, and report which outputs are within tolerance."""
 
 import argparse
 import json
@@ -36,7 +36,7 @@ _NOT_COMPARED = ("paths", "timeout")  # settings that a baseline may be compared
 
 
 def main(args: argparse.Namespace) -> int:
-    """Test and report. Exit code 1 when an output does not hold, see docs/run/test.md for the others."""
+    """Test and report. Exit code 1 if an output does not hold; docs/run/test.md lists the others."""
     if args.format != "text":
         print_words_to_stderr()
 
@@ -84,6 +84,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _console(args: argparse.Namespace, cases: list[Case], workers: int, note: str) -> Console:
+    """Return the console with a heading that states what is tested and how."""
     netlists = f"{plural(len(cases), 'netlist')}{note}"
     workers_title = Workers(workers, args.dask).title
     return Console(
@@ -92,13 +93,13 @@ def _console(args: argparse.Namespace, cases: list[Case], workers: int, note: st
 
 
 def exit_code(results: list[CaseResult]) -> int:
-    """1 on any mismatch, else the worst of what else went wrong, else 0."""
+    """Return 1 on any mismatch, else the code of the worst other failure, else 0."""
     statuses = {case.status for case in results}
     return next((code for status, code in _EXIT_CODES.items() if status in statuses), Exit.OK)
 
 
 def make_cases(args: argparse.Namespace, names: list[str]) -> list[Case]:
-    """Of these netlists, with what the command line says."""
+    """Return a case for each netlist, with the settings of the command line."""
     workers = 1 if args.dask else max(1, min(args.workers or usable_processors(), len(names)))
     report = args.report is not None
     settings = Settings(
@@ -132,7 +133,8 @@ def make_cases(args: argparse.Namespace, names: list[str]) -> list[Case]:
 
 
 def _memory_limit(args: argparse.Namespace, workers: int) -> int | None:
-    """Of one worker: they share the machine. On a cluster each machine knows what it has."""
+    """Return the memory limit of one worker in bytes. Workers share the memory of the machine; on a cluster, whose
+    machines know their own memory, it is the limit of the command line."""
     if args.dask:
         return args.memory_limit
     return (args.memory_limit or default_memory_limit()) // workers
@@ -141,7 +143,7 @@ def _memory_limit(args: argparse.Namespace, workers: int) -> int | None:
 def _run_cases(
     args: argparse.Namespace, cases: list[Case], workers: int, console: Console
 ) -> tuple[list[CaseResult], bool]:
-    """The results in order, and whether Ctrl-C cut them short."""
+    """Run the cases that no stored verdict answers. Return the results in order, and whether Ctrl-C cut them short."""
     done: dict[int, CaseResult] = {}
     verdicts = Verdicts(cases, timeout=args.timeout, memory_limit=args.memory_limit) if args.cache else None
     order = longest_first(Path.cwd(), [case.name for case in cases]) if workers > 1 else list(range(len(cases)))
@@ -177,7 +179,7 @@ def _run_cases(
 
 
 def _report_settings(args: argparse.Namespace) -> dict[str, Any]:
-    """What was asked for, for reports."""
+    """Return the settings of the command line for reports."""
     return {
         "paths": args.path,
         "precision": args.precision,
@@ -195,6 +197,7 @@ def _report_settings(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _write_files(args: argparse.Namespace, run: TestRun, comparison: BaselineComparison | None) -> None:
+    """Write the files that the command line asks for."""
     if args.json is not None:
         from buda_emu.report.machine_readable.json_form import as_json
 
@@ -213,7 +216,7 @@ def _write_files(args: argparse.Namespace, run: TestRun, comparison: BaselineCom
 
 
 def _print_for_programs(form: str, run: TestRun) -> None:
-    """The results on standard output, for programs."""
+    """Print the results to standard output as JSON, annotations or SARIF."""
     if form == "json":
         from buda_emu.report.machine_readable.json_form import as_json
 
@@ -229,7 +232,7 @@ def _print_for_programs(form: str, run: TestRun) -> None:
 
 
 def _warn_of_unused_parameters(args: argparse.Namespace, results: list[CaseResult]) -> None:
-    """A parameter that no netlist takes is most likely misspelt."""
+    """Warn of a parameter that no tested program takes, since it is most likely misspelt."""
     for name, _ in args.param:
         ran = [case for case in results if case.programs]
         if ran and not any(name in case.parameters for case in ran):

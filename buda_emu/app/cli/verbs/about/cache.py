@@ -1,4 +1,4 @@
-"""`buda-emu cache`: what is kept between runs."""
+"""`buda-emu cache`: show, fill and clear the caches that are kept between runs."""
 
 import argparse
 import re
@@ -27,11 +27,11 @@ _STALE = "stale: of another version, or other sources"
 
 @dataclass(frozen=True, slots=True)
 class CacheFolder:
-    """One folder of what this package keeps: "kernels" of one version, "netlists", "verdicts", ..."""
+    """A folder of the cache. `kind` is "kernels", "netlists", "verdicts", ...; `bytes` is the size of all its files."""
 
     path: Path
     kind: str
-    version: str  # "" where files of all versions lie together
+    version: str  # "" if files of all versions lie together
     files: int
     bytes: int
 
@@ -54,11 +54,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Do it. Exit code 0; failures are raised, but `warm` goes on to the next netlist."""
+    """Run an action. Exit code 0; failures are raised, but `warm` continues with the next netlist and returns the first
+    code."""
     return args.action(args)
 
 
 def _info(_: argparse.Namespace) -> int:
+    """Print the folders of the cache with their sizes, and which of them are stale."""
     folders = _list_folders()
     in_use = {
         "netlists": f"in use, {size_text(MOST_BYTES)} at most",
@@ -77,7 +79,10 @@ def _info(_: argparse.Namespace) -> int:
     ]
     say(f"{_folder()}\n")
     headers = ("what", "version", "files", "size", "state")
-    say(table(headers, rows, right=(2, 3), prose=(4,)) if rows else "nothing is kept")
+    if rows:
+        say(table(headers, rows, right=(2, 3), prose=(4,)))
+    else:
+        say("nothing is kept")
     stale = [folder for folder in folders if _is_stale(folder)]
     if stale:
         say(f"\n`buda-emu cache clear --stale` frees {size_text(sum(folder.bytes for folder in stale))}")
@@ -85,6 +90,7 @@ def _info(_: argparse.Namespace) -> int:
 
 
 def _clear(args: argparse.Namespace) -> int:
+    """Delete the folders of the cache, or only the stale ones."""
     deleted = [folder for folder in _list_folders() if not args.stale or _is_stale(folder)]
     for folder in deleted:
         _remove(folder)
@@ -94,6 +100,7 @@ def _clear(args: argparse.Namespace) -> int:
 
 
 def _warm(args: argparse.Namespace) -> int:
+    """Compile the kernels that netlists need, and return the exit code of the first netlist that failed."""
     from buda_emu.arithmetic.jit.kernel import cache_folder, compilations
 
     if cache_folder() is None:
@@ -119,7 +126,7 @@ def _warm(args: argparse.Namespace) -> int:
 
 
 def _run(file: str) -> None:
-    """Run a netlist in every precision, the device's last: kernels are compiled when they are first needed."""
+    """Run a netlist in every precision: kernels are compiled when they are first needed."""
     from buda_emu.app.api.run_netlist import run_netlist
 
     netlist = load(file)
@@ -128,7 +135,7 @@ def _run(file: str) -> None:
 
 
 def _examples() -> list[str]:
-    """The netlists that come with the package; in a checkout they lie beside it."""
+    """Return the netlists that come with the package; in a checkout they lie beside it."""
     package = Path(buda_emu.__file__).parent
     for folder in (package / "netlists", package.parent / "netlists"):
         examples = sorted(str(path) for path in folder.glob("*.yaml"))
@@ -138,6 +145,7 @@ def _examples() -> list[str]:
 
 
 def _folder() -> Path:
+    """Return the folder that holds all caches. Raises HostError if this user has none."""
     try:
         return Path(own_caches())
     except RuntimeError as error:
@@ -145,7 +153,7 @@ def _folder() -> Path:
 
 
 def _list_folders() -> list[CacheFolder]:
-    """All that there is, by kind and version. Other files, and links, are not ours."""
+    """Return the folders of the cache. Links, and folders of other programs or users, are left out."""
     folder = _folder()
     folders: list[CacheFolder] = []
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
@@ -161,7 +169,7 @@ def _list_folders() -> list[CacheFolder]:
 
 
 def _sizes(folder: Path) -> Iterator[int]:
-    """Bytes of every file below; one that vanishes meanwhile is not counted."""
+    """Yield the size of every file below a folder in bytes, except for files that vanish meanwhile."""
     for path in folder.rglob("*"):
         try:
             status = path.lstat()
@@ -172,7 +180,7 @@ def _sizes(folder: Path) -> Iterator[int]:
 
 
 def _remove(folder: CacheFolder) -> None:
-    """Delete it with all files. Processes that use it go on without. Raises OSError."""
+    """Delete a folder with all its files; processes that use it go on without. Raises OSError."""
     try:
         shutil.rmtree(folder.path)
     except FileNotFoundError:  # another process deletes, too
@@ -180,8 +188,9 @@ def _remove(folder: CacheFolder) -> None:
 
 
 def _is_stale(folder: CacheFolder) -> bool:
-    """Kernels of another version or of sources that are no more; what an earlier version knew of the last test.
-    Netlists and verdicts are found by what they depend on, and the oldest make room for others."""
+    """Return whether no run of this version will use a folder: kernels of another version or of changed sources, and
+    what an earlier version remembered of the last test. Netlists and verdicts never are: they are found by their
+    content, and the oldest make room."""
     if folder.kind != "kernels":
         return folder.kind == "last-failed"
     from buda_emu.arithmetic.jit.kernel import cache_folder

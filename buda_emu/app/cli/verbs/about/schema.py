@@ -1,4 +1,4 @@
-"""`buda-emu schema`: JSON schemas, each from the tables or classes that make the documents."""
+"""`buda-emu schema`: JSON schemas, derived from the tables or classes that make the documents."""
 
 import argparse
 import json
@@ -19,11 +19,12 @@ EXAMPLE = "buda-emu schema netlist > netlist.schema.json"
 
 
 def _run() -> Any:
+    """Return the schema of `run --json`."""
     return schema_of(RunReport, "Results of buda-emu run --json", without=("arrays",))
 
 
 def build_settings_schema() -> Any:
-    """Of the settings, the options of every verb among them."""
+    """Return the schema of the settings with the options of every verb."""
     from buda_emu.app.cli.main import VERBS, build_parser
 
     return config_schema(build_parser(*VERBS).below, VERBS)
@@ -36,7 +37,7 @@ SCHEMAS: Mapping[str, tuple[str, Callable[[], Any]]] = {
     "test": ("test --json FILE, and report.json of test --report DIR", test_schema),
     "perf": ("perf --json FILE", perf_schema),
     "config": ("buda-emu.toml, and [tool.buda-emu] of pyproject.toml", build_settings_schema),
-    **{verb.replace(" --", "-").replace(" ", "-"): ("", made) for verb, made in OF_VERBS.items()},
+    **{verb.replace(" --", "-").replace(" ", "-"): ("", make_schema) for verb, make_schema in OF_VERBS.items()},
 }
 
 

@@ -1,7 +1,8 @@
-"""`buda-emu diff`: what differs between two netlists or device images."""
+"""`buda-emu diff`: the differences of two netlists or device images."""
 
 import argparse
 import json
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import Final
 
@@ -16,7 +17,7 @@ _ABOUT: Final = {"placement": "placement", "formats": "formats", "values": "ever
 
 
 def main(args: argparse.Namespace) -> int:
-    """Compare. Exit code 0 where both say the same, 1 where they differ; failures are raised."""
+    """Compare two documents. Exit code 0 if they say the same, 1 if they differ; failures are raised."""
     difference = diff(args.before, args.after, arch=args.arch, cycles=not args.no_cycles)
     if args.json:
         say(json.dumps({"schema_version": RESULT_VERSION, **asdict(difference)}, indent=1))
@@ -26,17 +27,15 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _text(difference: Difference) -> list[str]:
+    """Return the paragraphs of a comparison: entries of one side, changes by subject, programs, cycles."""
     if difference.same:
         images = is_image(difference.before) and is_image(difference.after)
         note = "; what their tensors hold was not compared" if images else ""
         return [f"{difference.before} and {difference.after} say the same{note}"]
-    parts: list[str] = []
-    for title, names in (
-        (f"only in {difference.before}", difference.gone),
-        (f"only in {difference.after}", difference.new),
-    ):
-        if names:
-            parts.append("\n".join([f"{title}:", *(f"  {kind} {name}" for kind, name in names)]))
+    parts = [
+        *_one_sided(f"only in {difference.before}", difference.gone),
+        *_one_sided(f"only in {difference.after}", difference.new),
+    ]
     for about, title in _ABOUT.items():
         rows = [change for change in difference.changes if change.about == about]
         if rows:
@@ -48,13 +47,22 @@ def _text(difference: Difference) -> list[str]:
     return parts
 
 
+def _one_sided(title: str, names: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Yield a paragraph with the kinds and names that only one of the documents has; nothing if there are none."""
+    lines = [f"  {kind} {name}" for kind, name in names]
+    if lines:
+        yield "\n".join([f"{title}:", *lines])
+
+
 def _changes(rows: list[FieldChange]) -> str:
+    """Return a table of changed fields."""
     headers = ("what", "name", "field", "before", "after")
     cells = ((row.kind, row.name, row.field, row.before, row.after) for row in rows)
     return table(headers, cells, prose=(3, 4))
 
 
 def _cycles(rows: tuple[CycleChange, ...]) -> str:
+    """Return a table of the cycles of each program before and after, or why there is none."""
     if rows[0].reason:
         return f"cycles cannot be modelled: {rows[0].reason}"
     headers = ("program", "cycles before", "after", "%")

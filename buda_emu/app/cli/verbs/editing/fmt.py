@@ -1,4 +1,4 @@
-"""`buda-emu fmt`: netlists in one layout."""
+"""`buda-emu fmt`: format netlists in one layout."""
 
 import argparse
 import sys
@@ -19,47 +19,50 @@ _STDIN: Final = "-"
 
 
 def main(args: argparse.Namespace) -> int:
-    """Format every file. Exit code 0, with --check and --diff 1 if something would change, 2 for text that "
-    "is not YAML."""
-    only_say = args.check or args.diff
-    read: list[TextChange] = []
+    """Format every file. Exit code 0; with --check and --diff 1 if something would change; 2 for text that is not
+    YAML."""
+    dry_run = args.check or args.diff
+    changes: list[TextChange] = []
     refused = 0
     for name in files_below(args.file, NETLIST):
         note_names((name,))
         result = _format_file(name)
         if isinstance(result, TextChange):
-            read.append(result)
+            changes.append(result)
             _apply_change(result, args)
         else:
             complain(render_one(result))
             refused += 1
-    changed = sum(not one.same for one in read)
+    changed = sum(not change.is_unchanged for change in changes)
     if args.file != [_STDIN]:
-        parts = [(changed, "would be formatted" if only_say else "formatted"), (len(read) - changed, "left unchanged")]
-        said = [f"{plural(count, 'file')} {words}" for count, words in (*parts, (refused, "not read")) if count]
-        complain(", ".join(said))
+        counts = {
+            "would be formatted" if dry_run else "formatted": changed,
+            "left unchanged": len(changes) - changed,
+            "not read": refused,
+        }
+        complain(", ".join(f"{plural(count, 'file')} {words}" for words, count in counts.items() if count))
     if refused:
         return Exit.REFUSED
-    return Exit.DIFFERS if only_say and changed else Exit.OK
+    return Exit.DIFFERS if dry_run and changed else Exit.OK
 
 
 def _apply_change(change: TextChange, args: argparse.Namespace) -> None:
-    """Write a file again, or say what would change."""
+    """Write a file in the new layout, or print what would change."""
     if args.diff:
         text = unified_difference(change)
         if text:
             say(text)
     elif args.check:
-        if not change.same:
-            say(f"{change.name}: would be format_text")
+        if not change.is_unchanged:
+            say(f"{change.name}: would be formatted")
     elif change.name == _STDIN:
         say_data(change.after, end="")
-    elif not change.same:
+    elif not change.is_unchanged:
         replace_file(change)
 
 
 def _format_file(name: str) -> TextChange | Diagnostic:
-    """What becomes of a file, or why it cannot be read."""
+    """Return the change of a file, or the finding that says why it cannot be read."""
     shown = "<stdin>" if name == _STDIN else name
     if name == _STDIN:
         require_open("fmt -", "stdin")
