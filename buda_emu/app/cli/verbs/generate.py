@@ -63,6 +63,6 @@ def _generate_for_coverage(args: argparse.Namespace, budget: Budget) -> int:
         count = coverage.netlists - start
         say(f"{args.output}: {count} netlists, with them {coverage.percent:.1f} % of the language, {before:.1f} before")
         for name, rules in steering.unreached.items():
-            by = f", refused by {', '.join(rules)}" if rules else ""
-            say(f"  not reached: {name}{by}")
+            refusal = f", refused by {', '.join(rules)}" if rules else ""
+            say(f"  not reached: {name}{refusal}")
     return 0

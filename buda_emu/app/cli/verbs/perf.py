@@ -64,6 +64,18 @@ def main(args: argparse.Namespace) -> int:
         print_findings(modelled.netlist.diagnostics, args.file)
     if args.against is not None:
         return _compare_runs(args, modelled)
+    _print_figures(args, modelled)
+    comparison = None
+    if baseline is not None:
+        comparison = baseline.against({args.file: perf_items(modelled.run, modelled.checks)})
+    _write_files(args, modelled, comparison)
+    if comparison is not None:
+        return report_comparison(comparison, updated=args.update_baseline)
+    return Exit.OK if modelled.passed else Exit.DIFFERS
+
+
+def _print_figures(args: argparse.Namespace, modelled: Perf) -> None:
+    """Print the figures of a netlist, and how performance-check compares with them."""
     results = modelled.checks
     if not args.quiet:
         say_lines(perf_lines(modelled.netlist, modelled.run, Selection(args.top, args.sort, args.op, args.epoch)))
@@ -74,13 +86,6 @@ def main(args: argparse.Namespace) -> int:
     say_lines(check_lines(results))
     if args.update_expectations:
         say_lines(expectation_lines(modelled.netlist.sections, results))
-    comparison = None
-    if baseline is not None:
-        comparison = baseline.against({args.file: perf_items(modelled.run, modelled.checks)})
-    _write_files(args, modelled, comparison)
-    if comparison is not None:
-        return report_comparison(comparison, updated=args.update_baseline)
-    return Exit.OK if modelled.passed else Exit.DIFFERS
 
 
 def _refuse_options_without_effect(args: argparse.Namespace) -> None:
@@ -195,9 +200,10 @@ def _write_files(args: argparse.Namespace, modelled: Perf, comparison: BaselineC
     if args.csv is not None:
         write_printable(args.csv, perf_info_all_epochs_csv(modelled.run))
     if args.json is not None:
-        write_json(
-            args.json, {**modelled.to_json(), **({"baseline": comparison.as_json()} if comparison is not None else {})}
-        )
+        content = modelled.to_json()
+        if comparison is not None:
+            content["baseline"] = comparison.as_json()
+        write_json(args.json, content)
     if args.report is not None:
         _write_report(args.report, modelled, shlex.join(["buda-emu", *sys.argv[1:]]))
         say(f"report: {args.report / 'perf.html'}")

@@ -49,7 +49,8 @@ def _default_output(path: Path) -> Path:
 
 
 def _line_count(text: str) -> str:
-    return f"{text.count(chr(10))} lines"
+    lines = text.count("\n")
+    return f"{lines} lines"
 
 
 def _print_reduction(reduction: Reduction, output: Path, seconds: float) -> None:

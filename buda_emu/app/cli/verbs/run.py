@@ -79,18 +79,12 @@ def _run(args: argparse.Namespace, progress: Progress, opened: "Opened", load_se
     netlist = opened.to_run
     if args.outputs is not None:
         _require_file_names(netlist)
-    # numpy and the kernels: only for a netlist that is sound
+    # Only a sound netlist is worth the import of numpy and the kernels.
     from buda_emu.app.api.run_netlist import run_netlist
     from buda_emu.arithmetic.jit.kernel import cache_folder, compilations
-    from buda_emu.emulator.inputs.entries import select_programs
-    from buda_emu.emulator.inputs.prepared import require_runnable
     from buda_emu.testing.verify.result import rounding_warnings
 
-    if args.board:
-        from buda_emu.performance.timing.model import require_places
-
-        require_places(netlist, board(args.board).chip)
-    require_runnable(netlist, select_programs(netlist, args.program))
+    _require_runnable(netlist, args)
     if not args.quiet:
         progress.clear()
         print_findings(netlist.diagnostics, args.file)
@@ -100,10 +94,11 @@ def _run(args: argparse.Namespace, progress: Progress, opened: "Opened", load_se
     def inputs_done(done: int, count: int) -> None:
         progress.bar(done, count, time.perf_counter() - start, "inputs")
 
-    def tell(text: str) -> None:
+    def print_note(text: str) -> None:
         progress.clear()
         complain(f"buda-emu run: {text}")
 
+    default_threads = usable_processors() if workers.alone else 1
     with compilations(lambda name: progress.show(f"compiling {name}")) as compiled, rounding_warnings() as warned:
         report = run_netlist(
             netlist,
@@ -112,7 +107,7 @@ def _run(args: argparse.Namespace, progress: Progress, opened: "Opened", load_se
             parameters=dict(args.param),
             precision=args.precision,
             readout=args.readout,
-            threads=args.threads or (usable_processors() if workers.alone else 1),
+            threads=args.threads or default_threads,
             workers=workers,
             seed=args.seed,
             progress=progress.show,
@@ -121,18 +116,29 @@ def _run(args: argparse.Namespace, progress: Progress, opened: "Opened", load_se
             image=opened.image,
             memory_limit=args.memory_limit,
             inputs_done=inputs_done if progress.live else None,
-            tell=tell,
-            foretell=tell if args.memory_limit and not args.quiet else None,
+            tell=print_note,
+            foretell=print_note if args.memory_limit and not args.quiet else None,
             sink=lambda output: _write_output_parts(output, args.outputs),
         )
     for text in warned:
-        progress.clear()
-        complain(f"buda-emu run: warning: {text}")
+        print_note(f"warning: {text}")
     if compiled and not args.quiet:
         progress.clear()
         seconds = sum(compilation.seconds for compilation in compiled)
         complain(compiled_line([compilation.kernel for compilation in compiled], seconds, cache_folder()))
     return report
+
+
+def _require_runnable(netlist: "Netlist", args: argparse.Namespace) -> None:
+    """Raise an error if the programs cannot run, or the netlist does not fit onto the chip of the board."""
+    from buda_emu.emulator.inputs.entries import select_programs
+    from buda_emu.emulator.inputs.prepared import require_runnable
+
+    if args.board:
+        from buda_emu.performance.timing.model import require_places
+
+        require_places(netlist, board(args.board).chip)
+    require_runnable(netlist, select_programs(netlist, args.program))
 
 
 def compiled_line(kernels: list[str], seconds: float, folder: "Path | None") -> str:
@@ -143,8 +149,11 @@ def compiled_line(kernels: list[str], seconds: float, folder: "Path | None") -> 
     names = ", ".join(dict.fromkeys(kernels))
     count = plural(len(kernels), "kernel")
     are_kept = folder is not None and all(any(folder.rglob(f"{glob.escape(name)}-*.o")) for name in kernels)
-    later = f"kept in {folder}, later runs take them from there" if are_kept else "they could not be kept"
-    return f"buda-emu: compiled {count} for this machine in {seconds:.1f} s ({names}); {later}"
+    if are_kept:
+        outcome = f"kept in {folder}, later runs take them from there"
+    else:
+        outcome = "they could not be kept"
+    return f"buda-emu: compiled {count} for this machine in {seconds:.1f} s ({names}); {outcome}"
 
 
 def _write_arrays(report: "RunReport", directory: "Path") -> None:
@@ -156,7 +165,7 @@ def _write_arrays(report: "RunReport", directory: "Path") -> None:
 
 
 def _write_output_parts(output: "OutputParts", directory: "Path | None") -> None:
-    """Write an output as it is read, in the bytes that `np.save` would write for all of it. Raises HostError."""
+    """Write an output as it is read, in the bytes that `np.save` would write for all of it. Raises OSError."""
     if directory is None:
         return
     from numpy.lib.format import dtype_to_descr, write_array_header_1_0
@@ -215,14 +224,17 @@ def _image_lines(image: "DeviceImage | None") -> Iterator[str]:
 
 def _input_sources(report: "RunReport") -> str:
     """Return the folders, and other sources, from which inputs came."""
-    names = {_parent_folder(i.source) if i.source.endswith(_TENSOR_SUFFIXES) else i.source for i in report.inputs}
+    names = {_source_name(entry.source) for entry in report.inputs}
     return ", ".join(sorted(names)) or "nowhere"
 
 
-def _parent_folder(file: str) -> str:
+def _source_name(source: str) -> str:
+    """Return the folder of a file of tensors; any other source as it is."""
     from pathlib import Path
 
-    return Path(file).parent.as_posix()
+    if source.endswith(_TENSOR_SUFFIXES):
+        return Path(source).parent.as_posix()
+    return source
 
 
 def _output_row(output: "OutputSummary") -> tuple[str, ...]:

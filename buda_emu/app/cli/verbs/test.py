@@ -15,6 +15,7 @@ from buda_emu.emulator.memory.host import default_memory_limit, usable_processor
 from buda_emu.report.baselines import BaselineComparison, test_items
 from buda_emu.report.machine_readable.junit import RULES, annotations
 from buda_emu.report.perf_against import describe_settings
+from buda_emu.support.checker import Rule
 from buda_emu.support.checker.render import as_github, as_sarif
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import Exit, HostError
@@ -27,12 +28,12 @@ from buda_emu.testing.verify.runs.collect import Case, Settings, collect, part, 
 from buda_emu.testing.verify.runs.run_all import run_all
 from buda_emu.testing.verify.runs.verdicts import Verdicts, failed_last_time, longest_first, remember
 
-# What the exit code is when no output was wrong, worst first.
+# Exit codes by status, the status that decides first.
 _EXIT_CODES = {
     "failed": Exit.DIFFERS, "error": Exit.INTERNAL, "crashed": Exit.INTERNAL, "stopped": Exit.FAILED,
     "timeout": Exit.FAILED, "unsupported": Exit.UNSUPPORTED, "rejected": Exit.REFUSED,
 }  # fmt: skip
-_NOT_COMPARED = ("paths", "timeout")  # settings that a baseline may be compared with with others
+_NOT_COMPARED = ("paths", "timeout")  # settings that may differ between a baseline and a run
 
 
 def main(args: argparse.Namespace) -> int:
@@ -40,22 +41,7 @@ def main(args: argparse.Namespace) -> int:
     if args.format != "text":
         print_words_to_stderr()
 
-    names = collect(args.path)
-    note_names(names)
-    if args.k:
-        selects = selection(args.k)
-        names = [name for name in names if selects(name)]
-        if not names:
-            raise HostError(f"-k {args.k!r} selects none of the netlists")
-    folder = Path.cwd()
-    note = ""
-    if args.shard:
-        note = f", part {args.shard[0]} of {args.shard[1]} of {len(names)}"
-        names = part(names, *args.shard)
-    if args.lf:
-        failed = failed_last_time(folder, names)
-        note += f", {len(failed)} of them failed last time" if failed else ", none of them failed last time"
-        names = failed or names
+    names, note = _select_netlists(args)
     cases = make_cases(args, names)
     baseline = open_baseline(
         args, "test", {key: value for key, value in _report_settings(args).items() if key not in _NOT_COMPARED}
@@ -67,29 +53,51 @@ def main(args: argparse.Namespace) -> int:
     start = time.perf_counter()
     results, interrupted = _run_cases(args, cases, workers, console)
     run = TestRun(tuple(results), __version__, time.perf_counter() - start, _report_settings(args))
-    remember(folder, results)
+    remember(Path.cwd(), results)
     comparison = None
     if baseline is not None:
         comparison = baseline.against({case.netlist: test_items(case) for case in results})
     console.end(run, comparison.known_files if comparison is not None else frozenset())
     _write_files(args, run, comparison)
-    covered = record_coverage(args, results)
+    is_covered = record_coverage(args, results)
     if args.format != "text":
         _print_for_programs(args.format, run)
     _warn_of_unused_parameters(args, results)
     if interrupted:
         raise KeyboardInterrupt
-    code = exit_code(results) if comparison is None else report_comparison(comparison, updated=args.update_baseline)
-    return code if code or covered else Exit.DIFFERS
+    if comparison is None:
+        code = exit_code(results)
+    else:
+        code = report_comparison(comparison, updated=args.update_baseline)
+    return code if code or is_covered else Exit.DIFFERS
+
+
+def _select_netlists(args: argparse.Namespace) -> tuple[list[str], str]:
+    """Return the netlists that the command line selects, and a note on the selection. Raises HostError for none."""
+    names = collect(args.path)
+    note_names(names)
+    if args.k:
+        selects = selection(args.k)
+        names = [name for name in names if selects(name)]
+        if not names:
+            raise HostError(f"-k {args.k!r} selects none of the netlists")
+    note = ""
+    if args.shard:
+        note = f", part {args.shard[0]} of {args.shard[1]} of {len(names)}"
+        names = part(names, *args.shard)
+    if args.lf:
+        failed = failed_last_time(Path.cwd(), names)
+        note += f", {len(failed) or 'none'} of them failed last time"
+        names = failed or names
+    return names, note
 
 
 def _console(args: argparse.Namespace, cases: list[Case], workers: int, note: str) -> Console:
     """Return the console with a heading that states what is tested and how."""
     netlists = f"{plural(len(cases), 'netlist')}{note}"
     workers_title = Workers(workers, args.dask).title
-    return Console(
-        cases, args, f"buda-emu {__version__}: {netlists}, {workers_title}, {describe_settings(_report_settings(args))}"
-    )
+    settings = describe_settings(_report_settings(args))
+    return Console(cases, args, f"buda-emu {__version__}: {netlists}, {workers_title}, {settings}")
 
 
 def exit_code(results: list[CaseResult]) -> int:
@@ -100,7 +108,12 @@ def exit_code(results: list[CaseResult]) -> int:
 
 def make_cases(args: argparse.Namespace, names: list[str]) -> list[Case]:
     """Return a case for each netlist, with the settings of the command line."""
-    workers = 1 if args.dask else max(1, min(args.workers or usable_processors(), len(names)))
+    if args.dask:
+        workers = 1
+        threads = 1
+    else:
+        workers = max(1, min(args.workers or usable_processors(), len(names)))
+        threads = max(1, usable_processors() // workers)
     report = args.report is not None
     settings = Settings(
         precision=args.precision,
@@ -110,7 +123,7 @@ def make_cases(args: argparse.Namespace, names: list[str]) -> list[Case]:
         arch=args.arch,
         programs=tuple(args.program),
         parameters=tuple(args.param),
-        threads=max(1, usable_processors() // workers) if not args.dask else 1,
+        threads=threads,
         memory_limit=_memory_limit(args, workers),
         cache=args.cache,
         per_op=args.per_op or report,
@@ -120,7 +133,9 @@ def make_cases(args: argparse.Namespace, names: list[str]) -> list[Case]:
         allow_pickle=args.allow_pickle,
         coverage=args.coverage is not None,
     )
-    defaults = (str(args.defaults), read_whole(args.defaults, 16)) if args.defaults is not None else None
+    defaults = None
+    if args.defaults is not None:
+        defaults = (str(args.defaults), read_whole(args.defaults, 16))
     cases: list[Case] = []
     for name in names:
         reference = None
@@ -144,38 +159,72 @@ def _run_cases(
     args: argparse.Namespace, cases: list[Case], workers: int, console: Console
 ) -> tuple[list[CaseResult], bool]:
     """Run the cases that no stored verdict answers. Return the results in order, and whether Ctrl-C cut them short."""
-    done: dict[int, CaseResult] = {}
-    verdicts = Verdicts(cases, timeout=args.timeout, memory_limit=args.memory_limit) if args.cache else None
-    order = longest_first(Path.cwd(), [case.name for case in cases]) if workers > 1 else list(range(len(cases)))
-    left = args.maxfail
-
-    def on_known(number: int, result: CaseResult) -> None:
-        done[number] = result
-        console.result(number, result)
-
-    def on_result(place: int, result: CaseResult) -> None:
-        if verdicts is not None:
-            verdicts.keep(order[place], result)
-        on_known(order[place], result)
-
+    suite = _Suite(args, cases, console)
     interrupted = False
     try:
-        for number in range(len(cases)):
-            stored = verdicts.find(number) if verdicts is not None else None
-            if stored is None:
-                continue
-            on_known(number, stored)
-            left = left - 1 if left and stored.status not in ("passed", "skipped") else left
-            if left == 0:
-                return [done[number] for number in sorted(done)], False
-        order = [number for number in order if number not in done]
-        todo = [cases[number] for number in order]
-        if todo:
-            on = Workers(workers, args.dask)
-            run_all(todo, on, timeout=args.timeout, on_result=on_result, maxfail=left)
+        suite.take_stored_results()
+        if suite.failures_left != 0:
+            suite.run_others(workers)
     except KeyboardInterrupt:
         interrupted = True
-    return [done[number] for number in sorted(done)], interrupted
+    return suite.results(), interrupted
+
+
+class _Suite:
+    """The cases of a run, of which some have a stored verdict and the others are run."""
+
+    def __init__(self, args: argparse.Namespace, cases: list[Case], console: Console) -> None:
+        self._args = args
+        self._cases = cases
+        self._console = console
+        self._results: dict[int, CaseResult] = {}
+        self._verdicts = None
+        if args.cache:
+            self._verdicts = Verdicts(cases, timeout=args.timeout, memory_limit=args.memory_limit)
+        self.failures_left: int | None = args.maxfail  # None: no limit
+
+    def results(self) -> list[CaseResult]:
+        """Return the results so far, in the order of the cases."""
+        return [self._results[number] for number in sorted(self._results)]
+
+    def take_stored_results(self) -> None:
+        """Take the results of cases that have not changed since they were tested, until --maxfail is reached."""
+        if self._verdicts is None:
+            return
+        for number in range(len(self._cases)):
+            result = self._verdicts.find(number)
+            if result is None:
+                continue
+            self._add(number, result)
+            if self.failures_left and result.status not in ("passed", "skipped"):
+                self.failures_left -= 1
+            if self.failures_left == 0:
+                return
+
+    def run_others(self, workers: int) -> None:
+        """Run the cases without a result; several workers begin with those that took longest last time."""
+        order = list(range(len(self._cases)))
+        if workers > 1:
+            order = longest_first(Path.cwd(), [case.name for case in self._cases])
+        order = [number for number in order if number not in self._results]
+
+        def on_result(place: int, result: CaseResult) -> None:
+            if self._verdicts is not None:
+                self._verdicts.keep(order[place], result)
+            self._add(order[place], result)
+
+        if order:
+            run_all(
+                [self._cases[number] for number in order],
+                Workers(workers, self._args.dask),
+                timeout=self._args.timeout,
+                on_result=on_result,
+                maxfail=self.failures_left,
+            )
+
+    def _add(self, number: int, result: CaseResult) -> None:
+        self._results[number] = result
+        self._console.result(number, result)
 
 
 def _report_settings(args: argparse.Namespace) -> dict[str, Any]:
@@ -201,9 +250,10 @@ def _write_files(args: argparse.Namespace, run: TestRun, comparison: BaselineCom
     if args.json is not None:
         from buda_emu.report.machine_readable.json_form import as_json
 
-        write_json(
-            args.json, {**as_json(run), **({"baseline": comparison.as_json()} if comparison is not None else {})}
-        )
+        content = as_json(run)
+        if comparison is not None:
+            content["baseline"] = comparison.as_json()
+        write_json(args.json, content)
     if args.junitxml is not None:
         from buda_emu.report.machine_readable.junit import junit_xml
 
@@ -226,8 +276,9 @@ def _print_for_programs(form: str, run: TestRun) -> None:
     if form == "github":
         write_text("-", f"{as_github(findings)}\n" if findings else "")
         return
-    names = {finding.rule for finding in findings}
-    rules = {name: RULES[name] if name in RULES else rule_kind(name).rules().rules[name] for name in names}
+    rules: dict[str, Rule] = {}
+    for name in {finding.rule for finding in findings}:
+        rules[name] = RULES.get(name) or rule_kind(name).rules().rules[name]
     write_printable("-", json.dumps(as_sarif(findings, rules, run.version), indent=1) + "\n")
 
 
