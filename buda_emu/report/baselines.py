@@ -27,7 +27,7 @@ Section = Literal["check", "test", "perf"]
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """The meaning of the level of a section's items, and by how much it may grow before this counts as worse."""
+    """The meaning of the level of a section's items, and by how much it may grow before it counts as worse."""
 
     name: str
     absolute: float = 0.0
@@ -53,7 +53,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class BaselineEntry:
-    """An item of the baseline. A `level` of None expects it at any level. `reason` is a user's explanation."""
+    """An entry of a baseline. A `level` of None expects the item at any level. `reason` is a user's explanation."""
 
     what: str
     level: float | None = None
@@ -77,7 +77,7 @@ class ItemChange:
 
 @dataclass(frozen=True, slots=True)
 class BaselineComparison:
-    """Files compared with a baseline."""
+    """The items of some files, compared with a baseline and sorted by what became of them."""
 
     section: Section
     new: tuple[ItemChange, ...] = ()
@@ -113,38 +113,43 @@ class BaselineComparison:
         yield f"{len(self.mended)} mended, {len(self.new)} new{worse}"
 
     def _levels(self, change: ItemChange) -> str:
-        before = change.before.level if change.before is not None else None
-        current = change.now.level if change.now is not None else None
+        """Return the level before and now, in parentheses; "" unless both exist."""
+        if change.before is None or change.now is None:
+            return ""
+        before = change.before.level
+        current = change.now.level
         if before is None or current is None:
             return ""
         return f" ({MEASURES[self.section].name} {before:.6g}, now {current:.6g})"
 
     def as_json(self) -> dict[str, Any]:
         """Return the comparison as plain data for the JSON of the verbs."""
-
-        def plain(changes: Sequence[ItemChange]) -> list[dict[str, Any]]:
-            return [
-                {
-                    "file": change.file,
-                    "what": change.what,
-                    "level": change.now.level if change.now else None,
-                    "known_level": change.before.level if change.before else None,
-                    "reason": change.before.reason if change.before else "",
-                }
-                for change in changes
-            ]
-
         return {
-            "new": plain(self.new),
-            "worse": plain(self.worse),
-            "mended": plain(self.mended),
-            "known": plain(self.known),
+            "new": [_change_json(change) for change in self.new],
+            "worse": [_change_json(change) for change in self.worse],
+            "mended": [_change_json(change) for change in self.mended],
+            "known": [_change_json(change) for change in self.known],
             "holds": self.holds,
         }
 
 
+def _change_json(change: ItemChange) -> dict[str, Any]:
+    """Return a change as plain data."""
+    before = change.before or BaselineEntry(change.what)
+    present = change.now or Item(change.what)
+    return {
+        "file": change.file,
+        "what": change.what,
+        "level": present.level,
+        "known_level": before.level,
+        "reason": before.reason,
+    }
+
+
 @dataclass(slots=True)
 class _ChangeLists:
+    """Changes in lists by what became of them, while they are collected."""
+
     new: list[ItemChange] = field(default_factory=list[ItemChange])
     worse: list[ItemChange] = field(default_factory=list[ItemChange])
     mended: list[ItemChange] = field(default_factory=list[ItemChange])
@@ -158,10 +163,8 @@ def compare(
     present: Mapping[str, Sequence[Item]],
     measure: Measure | None = None,
 ) -> BaselineComparison:
-    """Compare the items of each file with those that are known of it. Files that were not examined do not count.
-
-    `measure` replaces the section's own.
-    """
+    """Compare the items of each file with those that the baseline expects of it. Files that were not examined do not
+    count. `measure` replaces that of the section."""
     result = _ChangeLists()
     for file, items in present.items():
         unmatched = {entry.what: entry for entry in expected.get(file, ())}
@@ -213,27 +216,30 @@ class Baseline:
     def against(self, present: Mapping[str, Sequence[Item]]) -> BaselineComparison:
         """Compare the items of files with the baseline; with `update`, write them to it, too. Raises OSError."""
         baseline_names = {name: self._name(name) for name in present}
-        expected = {name: self._known().get(baseline_name, []) for name, baseline_name in baseline_names.items()}
+        expected = {
+            name: self._matching_entries().get(baseline_name, []) for name, baseline_name in baseline_names.items()
+        }
         comparison = compare(self.section, expected, present, self.measure)
         if self.update:
             self._write({baseline_names[name]: items for name, items in present.items()})
         return comparison
 
-    def _known(self) -> dict[str, list[BaselineEntry]]:
+    def _matching_entries(self) -> dict[str, list[BaselineEntry]]:
+        """Return the entries of the section by file; none if they were made with other settings."""
         section = self.content.get(self.section)
         if section is None or not _same_settings(section["settings"], self.settings):
             return {}  # figures of other settings do not compare
         return _items(section, self.section)
 
     def _write(self, present: Mapping[str, Sequence[Item]]) -> None:
+        """Write the present items to the baseline. Files that were not examined keep their entries as long as they
+        exist, and reasons stay."""
         entries = {
             name: items
-            for name, items in self._known().items()
+            for name, items in self._matching_entries().items()
             if name not in present and (Path(self.path).parent / name).exists()
         }
-        before = self.content.get(self.section)
-        of_before = _items(before, self.section) if before is not None else {}  # of other settings, too
-        expected = {(name, entry.what): entry for name, items in of_before.items() for entry in items if entry.reason}
+        expected = self._explained_entries()
         for name, items in present.items():
             entries[name] = [_updated_entry(entry, expected.get((name, entry.what))) for entry in items]
         files = {name: [self._plain(entry) for entry in entries[name]] for name in sorted(entries) if entries[name]}
@@ -243,8 +249,22 @@ class Baseline:
         write_file(self.path, lambda stream: stream.write(text.encode("utf-8", "surrogateescape")))
 
     def _plain(self, entry: BaselineEntry) -> dict[str, Any]:
-        level = {} if entry.level is None else {MEASURES[self.section].name: float(f"{entry.level:.9g}")}
-        return {"what": entry.what, **level, **({"reason": entry.reason} if entry.reason else {})}
+        """Return an entry as the file stores it."""
+        content: dict[str, Any] = {"what": entry.what}
+        if entry.level is not None:
+            content[MEASURES[self.section].name] = float(f"{entry.level:.9g}")
+        if entry.reason:
+            content["reason"] = entry.reason
+        return content
+
+    def _explained_entries(self) -> dict[tuple[str, str], BaselineEntry]:
+        """Return the entries with a user's reason, by file and words, even if they were made with other settings."""
+        section = self.content.get(self.section)
+        entries: dict[tuple[str, str], BaselineEntry] = {}
+        if section is not None:
+            for file, items in _items(section, self.section).items():
+                entries.update(((file, entry.what), entry) for entry in items if entry.reason)
+        return entries
 
     def _name(self, path: str) -> str:
         """Return a file's name as the baseline has it: relative to the baseline's folder, with slashes."""
@@ -290,14 +310,17 @@ def _updated_entry(present: Item, expected: BaselineEntry | None) -> BaselineEnt
 
 
 def _same_settings(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Return whether two runs had the same settings; a missing setting equals null."""
     return all(before.get(key) == after.get(key) for key in {*before, *after})
 
 
 def _word(value: object) -> str:
+    """Return a setting's value for a message."""
     return "not given" if value is None or value == [] or value == {} else json.dumps(value)
 
 
 def _items(section: Mapping[str, Any], name: Section) -> dict[str, list[BaselineEntry]]:
+    """Return the entries of a section by file."""
     level = MEASURES[name].name
     return {
         file: [BaselineEntry(entry["what"], entry.get(level), entry.get("reason", "")) for entry in items]
@@ -330,6 +353,7 @@ def _parse(path: str, data: bytes) -> dict[str, Any]:
 
 
 def _check_item(place: str, entry: Any, level: str) -> None:
+    """Check an entry of a baseline file. Raises HostError."""
     fields = _object(place, entry, ("what", level, "reason"), needed=("what",))
     for key in ("what", "reason"):
         if key in fields and (not isinstance(fields[key], str) or not fields[key].strip()):
@@ -357,7 +381,7 @@ def _object(place: str, value: Any, keys: Sequence[str] = (), needed: Sequence[s
 
 
 def finding_key(diagnostic: "Diagnostic") -> str:
-    """Return the words by which a finding is known: severity, rule and message, without its line, which moves."""
+    """Return the words that identify a finding: severity, rule and message, without the line, which moves."""
     return f"{diagnostic.severity} {diagnostic.rule}: {diagnostic.message}"
 
 
@@ -406,6 +430,7 @@ def schema() -> dict[str, Any]:
 
 
 def _section(level: str) -> dict[str, Any]:
+    """Return the schema of a section, whose items have a level of this name."""
     words = {"type": "string", "pattern": r"\S"}
     entry = {
         "type": "object",

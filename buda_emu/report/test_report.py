@@ -1,4 +1,4 @@
-"""The report folder of a test: report.html with its charts, report.md and report.json."""
+"""The report folder of a test: report.html with charts, report.md and report.json."""
 
 import json
 from collections import Counter
@@ -50,7 +50,7 @@ from buda_emu.testing.verify.result import (
 
 
 def markdown(run: TestRun, detailed: Sequence[CaseResult]) -> str:
-    """All verdicts, then the `detailed` cases."""
+    """Return report.md: the verdicts of all netlists, then the `detailed` cases."""
     return "\n".join(_lines(run, detailed)) + "\n"
 
 
@@ -67,6 +67,7 @@ def _lines(run: TestRun, detailed: Sequence[CaseResult]) -> Iterator[str]:
 
 
 def _case(case: CaseResult) -> Iterator[str]:
+    """Yield the section of one netlist: command, warnings, message, outputs, and the first op past the threshold."""
     yield from ("", f"## {_text(case.netlist)}: {case.status}", "", "```sh", case.command, "```")
     if case.warnings:
         yield from ("", *(f"* {_text(warning)}" for warning in case.warnings))
@@ -112,6 +113,7 @@ def _case(case: CaseResult) -> Iterator[str]:
 
 
 def _table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    """Yield the lines of a table in Markdown."""
     yield f"| {' | '.join(headers)} |"
     yield f"|{'---|' * len(headers)}"
     for row in rows:
@@ -119,12 +121,12 @@ def _table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator
 
 
 def code(text: str) -> str:
-    """A name in code type."""
+    """Return a name in code type."""
     return f"`{text.replace('`', chr(39))}`"
 
 
 def _text(text: str) -> str:
-    """On one line, without what would end a table's cell."""
+    """Return text on one line, in which nothing ends the cell of a table."""
     return " ".join(text.split()).replace("|", "\\|")
 
 
@@ -139,7 +141,8 @@ _NAMES: Final = 168  # pixels for the names of ops
 
 
 def heat_map(detail: OutputDetail, first_bad: TilePlace | None) -> str:
-    """Largest absolute error of each tile position over all entries and t, in decades below the largest of all."""
+    """Draw the largest absolute error of each tile position over all entries and t, in decades below the largest of
+    all."""
     rows, cols = detail.tile_error.shape
     values: list[list[float]] = detail.tile_error.tolist()
     largest = max((value for row in values for value in row if isfinite(value)), default=0.0)
@@ -176,6 +179,7 @@ def _square(x: float, y: float, side: float) -> str:
 
 
 def _place(index: int, cell: int) -> str:
+    """Return the tile rows or columns that a cell of the map stands for."""
     first = index * cell
     return str(first) if cell == 1 else f"{first}..{first + cell - 1}"
 
@@ -185,7 +189,7 @@ def _error(value: float) -> str:
 
 
 def _ticks(count: int, side: float) -> range:
-    """Positions that get a number: as many as do not touch."""
+    """Return the positions that get a number, so many that the numbers do not touch."""
     step = 1
     while step * side < 22:
         step *= 2
@@ -193,6 +197,7 @@ def _ticks(count: int, side: float) -> range:
 
 
 def _shade(value: float, largest: float) -> str:
+    """Return the CSS class of a cell, by the decades below the largest error."""
     if not isfinite(value):
         return "lost"
     if value == 0 or largest == 0:
@@ -214,7 +219,7 @@ def _shade_legend(y: float, largest: float) -> str:
 
 
 def histogram(detail: OutputDetail) -> str:
-    """How many elements have an error of which size, in decades."""
+    """Draw how many elements have an error of each decade."""
     bins = detail.histogram
     total = sum(count for _, count in bins)
     highest_count = max((count for _, count in bins), default=0)
@@ -237,7 +242,7 @@ def histogram(detail: OutputDetail) -> str:
 
 
 def op_chart(ops: Sequence[OpResult], threshold: float, first_bad: int | None) -> str:
-    """1 - PCC of every op in execution order on a logarithmic axis, and the threshold as a line."""
+    """Draw 1 - PCC of every op in execution order on a logarithmic axis, with the threshold as a line."""
     height = 30 + len(ops) * _ROW
     width = 620
     left = _NAMES + 12
@@ -274,7 +279,7 @@ def op_chart(ops: Sequence[OpResult], threshold: float, first_bad: int | None) -
 
 
 def op_heat(ops: Sequence[OpResult]) -> dict[str, float]:
-    """How red each op is drawn on the grid: 1 - PCC, from 1e-4 (0) to 0.1 and more (1)."""
+    """Return how red each op is drawn on the grid: 0 for 1 - PCC of 1e-4 or less, 1 for 0.1 or more."""
     heat: dict[str, float] = {}
     for op in ops:
         if op.pcc is not None:
@@ -297,7 +302,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class _Output:
-    """An output with its charts."""
+    """An output of a netlist with its charts, as the template `case.html` reads it."""
 
     result: OutputResult
     judged: str
@@ -307,7 +312,7 @@ class _Output:
 
 
 def html_page(run: TestRun, pictures: Mapping[str, Picture | None]) -> str:
-    """The page. Netlists have details as long as there is room, those that did not pass first."""
+    """Return report.html. Netlists have details as long as there is room, those that did not pass first."""
     counts = Counter(case.status for case in run.cases)
     threshold = float(run.settings.get("threshold", 0.0))
     cases = sorted(run.cases, key=lambda case: severity_rank(case.status))
@@ -336,7 +341,7 @@ def html_page(run: TestRun, pictures: Mapping[str, Picture | None]) -> str:
 
 
 def common_prefix(paths: Sequence[str]) -> str:
-    """The folder that all paths begin with, with its slash; "" of a single one."""
+    """Return the folder with which all paths begin, with its slash; "" for a single path."""
     if len(paths) < 2:
         return ""
     folders = [path.split("/")[:-1] for path in paths]
@@ -345,6 +350,7 @@ def common_prefix(paths: Sequence[str]) -> str:
 
 
 def _verdicts(cases: Sequence[CaseResult], places: Mapping[str, str], prefix: int) -> Table:
+    """Return the table of verdicts, with links to the netlists that have details."""
     columns = [
         Column("verdict", choose=True),
         Column("netlist", "name"),
@@ -386,6 +392,7 @@ def _numbers(*titles: str) -> list[Column]:
 
 
 def _page_case(case: CaseResult, picture: Picture | None, threshold: float) -> Markup:
+    """Return the part of the page about one netlist."""
     bad = case.first_bad
     return render(
         "case.html",
@@ -415,6 +422,7 @@ def _page_case(case: CaseResult, picture: Picture | None, threshold: float) -> M
 
 
 def _outputs(case: CaseResult) -> Table:
+    """Return the table of compared outputs, those that do not hold first."""
     rows = (
         (
             status("passed" if output.passed else "failed"),
@@ -446,6 +454,7 @@ def _outputs(case: CaseResult) -> Table:
 
 
 def _output(output: OutputResult) -> _Output:
+    """Return an output with the charts of its errors."""
     detail = output.detail
     rows, cols = detail.cell if detail is not None else (1, 1)
     cell = "" if (rows, cols) == (1, 1) else f"; a cell stands for {rows}x{cols} tiles"
@@ -514,6 +523,7 @@ def _stats(inputs: Sequence[ValueStats]) -> Table:
 
 
 def _facts(case: CaseResult) -> Iterator[tuple[str, str]]:
+    """Return the settings of a case as rows of a table."""
     facts = [
         ("architecture", case.arch),
         ("observed in precision", case.precision),
@@ -527,6 +537,7 @@ def _facts(case: CaseResult) -> Iterator[tuple[str, str]]:
 
 
 def _settings_rows(run: TestRun) -> Iterator[tuple[str, str]]:
+    """Yield the settings of a run that are not empty."""
     for name, value in run.settings.items():
         if value not in (None, [], {}, ()):
             words = cast("list[object]", value) if isinstance(value, list) else [value]
@@ -540,7 +551,7 @@ MOST_PANELS: Final = 12
 
 
 def write_report(run: TestRun, directory: Path) -> None:
-    """Write the three files; the directory is made where it is missing. Raises HostError when that fails."""
+    """Write the three files into a folder, which is made if it is missing. Raises HostError if that fails."""
     detailed = _select_detailed(run.cases)
     pictures = {case.netlist: _picture(case, f"-{index}") for index, case in enumerate(detailed)}
     texts = {
@@ -557,12 +568,12 @@ def write_report(run: TestRun, directory: Path) -> None:
 
 
 def _select_detailed(cases: Sequence[CaseResult]) -> list[CaseResult]:
-    """The worst first, in the order of the run."""
+    """Return the cases with details, the worst first, otherwise in the order of the run."""
     return sorted(cases, key=lambda case: severity_rank(case.status))[:MOST_DETAILED]
 
 
 def _picture(case: CaseResult, mark: str) -> Picture | None:
-    """The netlist on its grid, ops reddened by their error. None for a netlist that was not run."""
+    """Draw the netlist on its grid, with ops reddened by their error. None for a netlist that was not run."""
     if not case.outputs and not case.ops:
         return None
     try:
@@ -580,7 +591,7 @@ def _picture(case: CaseResult, mark: str) -> Picture | None:
 
 
 def _epochs(netlist: Netlist, case: CaseResult) -> tuple[list[int] | None, str]:
-    """Which epochs to draw (None: all), and what to say of it."""
+    """Return the epochs to draw (None: all of them), and a note on what is left out."""
     temporal = netlist.temporal_graphs
     if len(netlist.graphs) <= MOST_PANELS:
         return None, ""

@@ -20,6 +20,7 @@ def as_json(run: TestRun) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
+    """Return dataclasses, arrays and their contents as plain data; figures that are not finite become None."""
     if is_dataclass(value) and not isinstance(value, type):
         return {element.name: _plain(getattr(value, element.name)) for element in fields(value)}
     if isinstance(value, dict):

@@ -101,10 +101,9 @@ def class_schema(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
 
 
 def _type_schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of values of a type. Classes among them are added to `definitions` and referred to."""
     if isinstance(kind, Row):
-        fields_of_it = {name: _type_schema(inner, definitions) for name, inner in kind.fields.items()}
-        row = {"type": "object", "properties": fields_of_it, "required": [*fields_of_it]}
-        return {"type": "array", "items": row} if isinstance(kind, Rows) else row
+        return _row_schema(kind, definitions)
     if isinstance(kind, tuple):
         return {"anyOf": [_type_schema(alternative, definitions) for alternative in cast("tuple[Any, ...]", kind)]}
     if kind in _PLAIN:
@@ -115,6 +114,20 @@ def _type_schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
             definitions[name] = {}  # so that a class may name itself
             definitions[name] = class_schema(kind, definitions)
         return {"$ref": f"#/$defs/{name}"}
+    return _generic_schema(kind, definitions)
+
+
+def _row_schema(row: Row, definitions: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object with the fields of a row, or of a list of such objects."""
+    properties = {name: _type_schema(kind, definitions) for name, kind in row.fields.items()}
+    form = {"type": "object", "properties": properties, "required": [*properties]}
+    if isinstance(row, Rows):
+        return {"type": "array", "items": form}
+    return form
+
+
+def _generic_schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a literal, a union, a tuple, a list, a mapping, or a numpy array of two dimensions."""
     origin = get_origin(kind)
     args = get_args(kind)
     if origin is Literal:

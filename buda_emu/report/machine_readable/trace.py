@@ -26,6 +26,8 @@ def trace(picture: TimelinePicture) -> dict[str, Any]:
 
 
 class _Writer:
+    """Writes the events of a picture; it numbers the processes and threads of its lanes."""
+
     def __init__(self, picture: TimelinePicture) -> None:
         self._picture = picture
         groups = dict.fromkeys(
@@ -120,14 +122,17 @@ class _Writer:
         return round(time / self._picture.per_microsecond, _DIGITS)
 
     def _duration(self, start: float, end: float) -> float:
-        """What slices that touch share no part of."""
+        """Return the length of a slice as the difference of its rounded ends, so that slices that touch do not
+        overlap."""
         return round(self._at(end) - self._at(start), _DIGITS)
 
 
 def _process_events(process: int, name: str) -> Iterator[Event]:
+    """Yield the name and the position of a process."""
     yield _metadata_event("process_name", process, 0, name)
     yield {**_metadata_event("process_sort_index", process, 0, ""), "args": {"sort_index": process}}
 
 
 def _metadata_event(kind: str, process: int, thread: int, name: str) -> Event:
+    """Return an event that names a process or thread, or gives its position."""
     return {"name": kind, "ph": "M", "pid": process, "tid": thread, "args": {"name": name}}

@@ -1,4 +1,4 @@
-"""What netlists exercise, as a page: each list, and every name with how many netlists have it."""
+"""The coverage of the language as a page: every list, and how many netlists have each of its names."""
 
 from buda_emu.report.pages.engine import Cell, Column, figure, name_cell, render, table
 from buda_emu.support.checker.text import plural
@@ -6,7 +6,7 @@ from buda_emu.testing.coverage.report import Coverage, every_list
 
 
 def coverage_page(coverage: Coverage, path: str) -> str:
-    """The page; names that nothing exercises come first."""
+    """Return the page of a coverage file; names that nothing exercises come first."""
     lists = [
         [subject, Cell(f"{exercised} of {total}", exercised / total, exercised / total), figure(len(missing))]
         for subject, exercised, total, missing in coverage.rows()

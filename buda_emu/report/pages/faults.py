@@ -1,4 +1,4 @@
-"""A campaign of faults as one page: where the netlist is vulnerable, which bits are dangerous, every fault."""
+"""A campaign of faults as one page: the vulnerable parts of the netlist, the dangerous bits, and every fault."""
 
 from collections.abc import Mapping, Sequence
 from math import prod
@@ -31,7 +31,7 @@ _CELL: Final = 24
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A row: so many of each outcome, and what stands behind it."""
+    """A row of a bar chart: the count of each outcome, and the text behind the bar."""
 
     name: str
     counts: Mapping[str, int]
@@ -39,20 +39,20 @@ class Bar:
 
 
 def share_bar(share: Share) -> Bar:
-    """Of a share: how much fails, with the interval in which it lies."""
+    """Return the bar of a share: the part that fails, with its confidence interval."""
     low, high = share.interval
     counts = {outcome: share.counts[column(outcome)] for outcome in OUTCOMES}
     return Bar(share.name, counts, f"{percent(share.share)} fail ({percent(low)} to {percent(high)})")
 
 
 def guarded_bar(guarded: Guarded) -> Bar:
-    """Of a protection: what is left of all faults."""
+    """Return the bar of a protection: the outcomes that all faults have with it."""
     counts = {outcome: guarded.counts.get(column(outcome), 0) for outcome in _COLOURS}
     return Bar(guarded.name, counts, f"{guarded.failures} fail, {guarded.before} without")
 
 
 def outcome_bars(rows: Sequence[Bar], title: str) -> str:
-    """A bar for each row, as long for all, parted by outcome."""
+    """Draw a bar for each row, all of the same length, divided by outcome."""
     right = _NAMES + _WIDTH
     height = 34 + len(rows) * _ROW
     parts = [open_chart(right + 250, height, title, " fixed")]
@@ -79,7 +79,8 @@ def outcome_bars(rows: Sequence[Bar], title: str) -> str:
 
 
 def tile_map(name: str, shape: tuple[int, int, int], hits: Sequence[int]) -> str:
-    """The tiles of an output (t, rows, columns), the redder the more faults change them; `hits`: faults by tile."""
+    """Draw the tiles of an output (t, rows, columns), the redder the more faults change them. `hits` counts the faults
+    by tile."""
     t, rows, cols = shape
     cell = max(2.0, min(float(_CELL), (_NAMES + _WIDTH) / max(1, cols)))
     highest_count = max(*hits, 1)
@@ -106,8 +107,8 @@ _CHARTS = ("kind", "place", "field", "bit")
 
 
 def faults_page(campaign: Campaign, netlist: Netlist) -> str:
-    """The page. The picture of the grid is there for netlists of a few hundred ops; the table of faults ends after
-    5,000, the failing ones first."""
+    """Return the page. The grid is drawn for netlists of up to 400 ops, and the table has up to 5,000 faults, the
+    failing ones first."""
     total = campaign.total()
     low, high = map(percent, total.interval)
     ops = netlist.ops
@@ -148,7 +149,8 @@ def faults_page(campaign: Campaign, netlist: Netlist) -> str:
 
 
 def _sorted_shares(name: str, campaign: Campaign) -> list[Share]:
-    """Bits from the highest to the lowest of each format; others as they are, the worst first."""
+    """Return the shares of a table: bits from the highest to the lowest of each format, others as they are, the worst
+    first."""
     rows = campaign.table(name)
     if name != "bit":
         return rows
@@ -156,7 +158,7 @@ def _sorted_shares(name: str, campaign: Campaign) -> list[Share]:
 
 
 def _maps(campaign: Campaign, netlist: Netlist) -> list[tuple[str, Markup]]:
-    """For the outputs that failing faults change most, how many of them change each tile."""
+    """Return a map for each of the outputs that failing faults change most: how many of them change each tile."""
     hits: dict[str, list[int]] = {}
     for effect in filter(lambda effect: effect.failed, campaign.effects):
         for queue, bits in effect.maps.items():
@@ -169,11 +171,13 @@ def _maps(campaign: Campaign, netlist: Netlist) -> list[tuple[str, Markup]]:
 
 
 def _protection(campaign: Campaign) -> Table | None:
+    """Return the table of protections, or None if none was tried."""
     rows = [[name_cell(cells[0]), *cells[1:]] for cells in map(guarded_row, campaign.protection())]
     return table(PROTECTION, rows) if rows else None
 
 
 def _shares(campaign: Campaign, name: str) -> Table:
+    """Return one of the tables of counts."""
     columns = [
         Column(name, "name"),
         *(Column(title, "number") for title in headers(campaign)[:-1]),
@@ -188,7 +192,7 @@ def _shares(campaign: Campaign, name: str) -> Table:
 
 
 def _faults(campaign: Campaign) -> Table:
-    """Every fault, failing ones first."""
+    """Return the table of faults, the failing ones first."""
     columns = (
         Column("fault", "number"),
         Column("outcome", choose=True),

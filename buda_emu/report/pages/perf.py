@@ -1,4 +1,4 @@
-"""Modelled cycles as one page: checks, epochs, and of each what makes up its cycles, its steady state, its ops."""
+"""Modelled cycles as one page: checks, epochs, and for each epoch its critical path, steady state and ops."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ MOST_LINES: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An op or queue as it is written. `place`: file and line, to be pasted."""
+    """An op or queue as the netlist writes it. `place` is the file and line, to be pasted."""
 
     name: str
     place: str
@@ -53,7 +53,7 @@ class Entry:
 
 
 def read_entries(netlist: Netlist, names: Iterable[str]) -> list[Entry]:
-    """Of these ops and queues, in the order of the file; none where the file is gone or has no such lines any more."""
+    """Return these ops and queues as the file writes them, in its order; none if the file is gone or has changed."""
     try:
         lines = Path(netlist.path).read_text("utf-8").splitlines()
     except (OSError, ValueError):
@@ -72,11 +72,12 @@ def read_entries(netlist: Netlist, names: Iterable[str]) -> list[Entry]:
 
 
 def _name_in_file(element: Op | Queue) -> str:
+    """Return the name of an op or queue as the netlist writes it."""
     return getattr(element, "written_name", "") or element.name
 
 
 def _entry(lines: list[str], line: int, name: str) -> Iterator[str]:
-    """The line of a name, and what is indented below it."""
+    """Yield the line of a name, and the lines indented below it."""
     if not 0 < line <= len(lines) or name not in lines[line - 1]:
         return
     inset = _indent(lines[line - 1])
@@ -88,6 +89,7 @@ def _entry(lines: list[str], line: int, name: str) -> Iterator[str]:
 
 
 def _indent(text: str) -> int:
+    """Return the number of blanks at the beginning of a line."""
     return len(text) - len(text.lstrip())
 
 
@@ -103,10 +105,12 @@ _LABELLED: Final = 4
 def roofline_chart(
     ops: Sequence[OpFigures], cycles: Sequence[float], bytes_of: Mapping[str, float], stream: float
 ) -> str:
-    """Share of the time in which the math unit works over its work for each byte that a core takes in, both axes
-    logarithmic, under the roof of the math unit and of what the NoC brings into a core. The time is that of one input:
-    `cycles` of the op, or that of its bytes where it is longer. The slowest ops bear their names. "" where no op takes
-    bytes in and computes."""
+    """Draw the share of the time in which each op's math unit works over its work for each byte that a core takes in,
+    both axes logarithmic, under the roof of the math unit and of the NoC into a core (`stream` bytes per cycle).
+
+    The time is that of one input: the `cycles` of the op, or those of its bytes if they take longer. The slowest ops
+    are named. Returns "" if no op both takes bytes in and computes.
+    """
     times = [max(time, bytes_of.get(op.op, 0.0) / stream, 1.0) for op, time in zip(ops, cycles, strict=True)]
     points = [
         (op, op.math / bytes_of[op.op], op.math / time, time)
@@ -147,7 +151,7 @@ def roofline_chart(
 
 
 class _Axis:
-    """Whole decades around some values, on pixels."""
+    """A logarithmic axis of whole decades around some values, in pixels."""
 
     def __init__(self, values: Sequence[float], start: float, length: float) -> None:
         self.low = floor(log10(min(values)))
@@ -161,7 +165,7 @@ class _Axis:
 
 
 def _labels(names: Sequence[str], dots: Sequence[tuple[float, float]]) -> list[str]:
-    """Names beside the first of the dots: where they lie on least of what is drawn already."""
+    """Return the names beside the first dots, each where it covers as little as possible of what is drawn already."""
     parts: list[str] = []
     occupied = [(x - 5, x + 5, y) for x, y in dots]
     for name, (x, y) in zip(names, dots, strict=False):
@@ -182,6 +186,7 @@ def _labels(names: Sequence[str], dots: Sequence[tuple[float, float]]) -> list[s
 
 
 def _power(decade: int) -> str:
+    """Return a power of ten as text."""
     return f"{10.0**decade:g}" if -4 < decade < 5 else f"1e{decade}"
 
 
@@ -194,7 +199,7 @@ _MOST_BUSY: Final = 60
 
 
 def perf_page(netlist: Netlist, run: PerfRun, checks: Sequence[BoundResult], command: str) -> str:
-    """The page: checks, epochs, then pictures and ops of each, the slowest first."""
+    """Return the page: checks, epochs, then the pictures and ops of each epoch, the slowest first."""
     order = sorted(run.epochs, key=lambda epoch: -epoch.cycles * epoch.runs)
     detailed = order[:MOST_EPOCHS]
     left_out = len(order) - len(detailed)
@@ -222,10 +227,12 @@ def perf_page(netlist: Netlist, run: PerfRun, checks: Sequence[BoundResult], com
 
 
 def _name(epoch: EpochReport) -> str:
+    """Return the name of an epoch: program and graphs."""
     return f"{epoch.program}: {' + '.join(epoch.graphs)}"
 
 
 def _checks(checks: Sequence[BoundResult]) -> Table | None:
+    """Return the table of performance-check, missed figures first; None if there are none."""
     columns = [
         Column("verdict", choose=True),
         Column("config"),
@@ -253,6 +260,7 @@ def _checks(checks: Sequence[BoundResult]) -> Table | None:
 
 
 def _epochs(run: PerfRun, order: Sequence[EpochReport], places: dict[int, str]) -> Table:
+    """Return the table of all epochs, with links to those that have pictures."""
     total_cycles = max(sum(epoch.cycles * epoch.runs for epoch in order), 1.0)
     columns = [
         Column("graph", "name"),
@@ -295,18 +303,20 @@ def _epochs(run: PerfRun, order: Sequence[EpochReport], places: dict[int, str]) 
 
 
 def _bottleneck_text(epoch: EpochReport) -> str:
-    """In a few words; the sentence stands with the epoch."""
+    """Return the bottleneck of an epoch in a few words; the whole sentence stands with the epoch."""
     bottleneck = epoch.bottleneck
     return f"{bottleneck.name}, {100 * bottleneck.share:.0f} % of an input" if bottleneck.name else bottleneck.sentence
 
 
 def _temporal(netlist: Netlist, epoch: EpochReport) -> int:
+    """Return the number of an epoch in the netlist."""
     return next(temporal.id for temporal in netlist.temporal_graphs if temporal.graphs == epoch.graphs)
 
 
 def _epoch(
     netlist: Netlist, run: PerfRun, epoch: EpochReport, index: int, routed: Mapping[int, RoutedEpoch | str], uses: Uses
 ) -> Markup:
+    """Return the part of the page about one epoch."""
     timing = epoch.timing
     full = extend_until_full(timing, epoch.bottleneck.name)
     steps = critical_steps(timing)
@@ -353,14 +363,14 @@ _ON_PATH: Final = 0.005
 
 
 def _entry_names(netlist: Netlist, epoch: EpochReport) -> list[str]:
-    """Ops of an epoch and the queues around them."""
+    """Return the ops of an epoch and the queues around them."""
     ops = [op.op for op in epoch.timing.ops]
     ends = (name for edge in epoch.edges for name in (edge.source, edge.target) if name in netlist.queues)
     return list(dict.fromkeys([*ops, *ends]))
 
 
 def _bytes_taken_in(epoch: EpochReport) -> dict[str, float]:
-    """What a core of each op takes in for one input."""
+    """Return the bytes that a core of each op takes in for one input."""
     bytes_by_op: dict[str, float] = {}
     for edge in epoch.edges:
         if edge.operand >= 0 and not edge.once:
@@ -369,6 +379,7 @@ def _bytes_taken_in(epoch: EpochReport) -> dict[str, float]:
 
 
 def _steady(epoch: EpochReport, full: EpochTiming) -> str:
+    """Return a sentence on the inputs that the picture of the steady state shows."""
     stretch = steady(full, epoch.bottleneck.name)
     if stretch is None:
         return ""
@@ -383,7 +394,7 @@ def _steady(epoch: EpochReport, full: EpochTiming) -> str:
 
 
 def _load(epoch: EpochReport) -> str:
-    """What is read before anything runs, by chip."""
+    """Return a sentence on what each chip loads before anything runs."""
     chips = "; ".join(
         f"chip {chip.chip}: {chip.bytes:,} bytes by {plural(chip.cores, 'core')}, {chip.kernels} with a kernel, "
         f"in {chip.cycles:,.0f}, then queue headers, {chip.headers:,.0f}"
@@ -393,6 +404,7 @@ def _load(epoch: EpochReport) -> str:
 
 
 def _path(steps: Sequence[CriticalStep]) -> Table:
+    """Return the table of the critical path."""
     columns = [
         Column("share", "number"),
         Column("cycles", "number"),
@@ -413,17 +425,18 @@ def _path(steps: Sequence[CriticalStep]) -> Table:
 
 
 def _list_names(names: Sequence[str]) -> str:
-    """The first of many names, which perf.json lists."""
+    """Return the first of many names, all of which perf.json lists."""
     suffix = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return f"{', '.join(cut(name, _SHORT) for name in names[:_MOST_NAMED])}{suffix}"
 
 
 def _linked_name(unit: str) -> str:
-    """What a click on a unit chooses: an op itself, of a transfer the op or queue that it leads to."""
+    """Return the name that a click on a unit selects: an op itself, or the op or queue to which a transfer leads."""
     return unit.rpartition(": ")[2].rpartition(" > ")[2].removesuffix(", once")
 
 
 def _limits(epoch: EpochReport) -> Table:
+    """Return the table of the busiest units of an epoch."""
     columns = [
         Column("of an input", "number"),
         Column("cycles", "number"),
@@ -440,6 +453,7 @@ def _limits(epoch: EpochReport) -> Table:
 
 
 def _ops(netlist: Netlist, run: PerfRun, epoch: EpochReport, steps: Sequence[CriticalStep], sources: Sources) -> Table:
+    """Return the table of the ops of an epoch, the slowest first."""
     columns = [
         Column("op", "name"),
         Column("type", choose=True),

@@ -1,7 +1,7 @@
 """A run as one page: lanes over time, arrows of waits, memories with their tensors.
 
-The page holds the picture as columns of numbers and `timeline.js`, which draws what is in view on a canvas: wheel or
-buttons zoom, dragging pans, a slice tells of itself and shows whom it waited for, the search finds slices.
+The page holds the picture as columns of numbers, and `timeline.js` draws the visible part on a canvas: wheel or buttons
+zoom, dragging pans, a slice shows its details and the slice that it waited for, and a search finds slices.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ MOST_LANES: Final = 200
 
 
 def timeline_page(picture: TimelinePicture, command: str = "") -> str:
-    """The page. `command` is how to make it again."""
+    """Return the page. `command` is the command line that makes it again."""
     last = max((part.end for part in picture.slices), default=0)
     rest = len(picture.lanes) - MOST_LANES
     return render(
@@ -37,7 +37,7 @@ def timeline_page(picture: TimelinePicture, command: str = "") -> str:
 
 
 def _lanes(picture: TimelinePicture, last: float) -> Table:
-    """What the lanes add up to, for those who want figures."""
+    """Return a table of the slices and the busy time of each lane."""
     busy = [0.0] * len(picture.lanes)
     count = [0] * len(picture.lanes)
     for part in picture.slices:
@@ -58,7 +58,7 @@ def _lanes(picture: TimelinePicture, last: float) -> Table:
 
 
 class _Words:
-    """Texts by number, each once."""
+    """Texts by number; each text is stored once."""
 
     def __init__(self) -> None:
         self.list: list[str] = []
@@ -72,7 +72,7 @@ class _Words:
 
 
 def timeline_data(picture: TimelinePicture) -> Markup:
-    """The picture as `timeline.js` reads it."""
+    """Return the picture in the form that `timeline.js` reads."""
     words = _Words()
     content: dict[str, Any] = {
         "unit": picture.time_unit,
@@ -92,7 +92,7 @@ def timeline_data(picture: TimelinePicture) -> Markup:
 
 
 def _slices(slices: Iterable[Slice], words: _Words) -> list[list[Any]]:
-    """Columns: lane, start, length, name, category, details."""
+    """Return the columns of the slices: lane, start, length, name, category, details."""
     columns: list[list[Any]] = [[] for _ in range(6)]
     for part in slices:
         row = (
@@ -109,13 +109,15 @@ def _slices(slices: Iterable[Slice], words: _Words) -> list[list[Any]]:
 
 
 def _details(details: Mapping[str, Any]) -> str:
+    """Return the details of a slice, one a line."""
     return "\n".join(
         f"{name}: {value:,}" if isinstance(value, int) else f"{name}: {value}" for name, value in details.items()
     )
 
 
 def _tensors(memory: Memory, words: _Words) -> list[list[Any]]:
-    """Rectangles: start, end, first byte, byte after the last, name, bytes of the whole tensor."""
+    """Return the rectangles of a memory's tensors: start, end, first byte, byte after the last, name, bytes of the
+    whole tensor."""
     return [
         [live.start, live.end, low, high, words(live.name), live.size]
         for live in memory.lives

@@ -140,7 +140,7 @@ def panels(
 
 
 class _Planner:
-    """Lays out one panel."""
+    """Computes the layout of one panel."""
 
     def __init__(self, netlist: Netlist, epoch: int, graph: str) -> None:
         self._netlist = netlist
@@ -157,7 +157,7 @@ class _Planner:
         self._others = [name for name in sources if name not in netlist.queues and name not in op_names]
 
     def panel(self) -> Panel:
-        """Return the finished panel."""
+        """Compute the panel with the boxes of all ops and queues, and its edges."""
         ops = self._graph.ops
         placed = [op for op in ops if len(op.grid_loc) == 2]
         used_rows = {row for op in placed for row in range(op.grid_loc[0], op.grid_loc[0] + op.cores[0])}
@@ -190,6 +190,7 @@ class _Planner:
         return replace(panel, size=(width, bottom + GAP))
 
     def _edges(self) -> Iterator[Edge]:
+        """Yield the edges into ops, and those from ops to the queues that they write."""
         for op in self._graph.ops:
             for name in dict.fromkeys(op.inputs):
                 yield Edge(name, op.name)
@@ -253,6 +254,7 @@ def _line(count: int, used: set[int], start: float, axis: int) -> Iterator[tuple
 
 
 def _cover(op: Op, columns: Sequence[tuple[float, float]], rows: Sequence[tuple[float, float]]) -> Box:
+    """Return the box of an op over its cores."""
     row = op.grid_loc[0]
     col = op.grid_loc[1]
     down, across = op.cores
@@ -266,5 +268,6 @@ def _cover(op: Op, columns: Sequence[tuple[float, float]], rows: Sequence[tuple[
 
 
 def _channel_order(group: str) -> tuple[int, int, str]:
+    """Return a sort key of memories: by their first channel, those of several channels last."""
     digits = "".join(c for c in group.partition("-")[0] if c.isdigit())
     return len(group.split()) > 2 and "channels" in group, int(digits) if digits else -1, group

@@ -49,6 +49,7 @@ def _part(
     marked: frozenset[int],
     screen: Screen,
 ) -> str:
+    """Draw the part of a table with these columns, and return its lines."""
     table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, show_edge=False)
     heads = {number: textwrap.wrap(headers[number], max(width, 1)) for number, width in widths.items()}
     tallest = max(map(len, heads.values()))
@@ -89,10 +90,12 @@ def _part(
 
 
 def _width(cell: str) -> int:
+    """Return the width of the widest line of a cell."""
     return max(map(cell_len, cell.split("\n")))
 
 
 def _cut(cell: str, width: int) -> str:
+    """Return a cell of at most `width` columns."""
     if _width(cell) <= width:
         return cell
     return cut(cell, width)

@@ -37,6 +37,7 @@ def worst(ops: tuple[OpNumerics, ...], top: int | None) -> tuple[OpNumerics, ...
 
 
 def _row(op: OpNumerics, causes: Sequence[Cause]) -> tuple[str, ...]:
+    """Return the row of an op."""
     local = op.local
     return (
         str(op.index),
@@ -53,12 +54,14 @@ def _row(op: OpNumerics, causes: Sequence[Cause]) -> tuple[str, ...]:
 
 
 def _error(value: float | None) -> str:
+    """Return an error as text; "-" for None."""
     if value is None:
         return "-"
     return "0" if value == 0 else f"{value:.1e}"
 
 
 def _sentences(op: OpNumerics) -> Iterator[str]:
+    """Yield sentences on values left out, growing errors, meaningless PCCs, and repairs of one op."""
     if op.total.not_finite:
         yield (
             f"op {op.name}: {plural(op.total.not_finite, 'value')} left out: infinite or NaN in one precision, not in "

@@ -37,8 +37,11 @@ SORTS: Final[dict[str, Callable[[Row], Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What is printed: of each epoch the `top` ops `by` a key of SORTS (in the netlist's order without), only `ops` and
-    `epochs` with such names; patterns with `*` are names, too, and so is the number of an epoch."""
+    """The ops and epochs to print: of each epoch the `top` ops `by` a key of SORTS (None: the netlist's order), limited
+    to certain `ops` and `epochs`.
+
+    Names may be patterns with `*`; an epoch may be named by its number from 1 on.
+    """
 
     top: int | None = None
     by: str | None = None
@@ -46,7 +49,7 @@ class Selection:
     epochs: Sequence[str] = ()
 
     def select_epochs(self, epochs: "Sequence[EpochReport]") -> "list[tuple[int, EpochReport]]":
-        """Numbers, from 1, and epochs. Raises HostError for a name that none has."""
+        """Return the selected epochs with their numbers, from 1 on. Raises HostError for a name of no epoch or op."""
         numbered = list(enumerate(epochs, 1))
         for name in self.epochs:
             if not any(_is_epoch(name, *item) for item in numbered):
@@ -66,7 +69,7 @@ class Selection:
         ]
 
     def select_ops(self, rows: "Iterable[Row]") -> "list[Row]":
-        """The ops of an epoch that are printed, in that order."""
+        """Return the selected ops of an epoch, in the order to print them."""
         selected = [row for row in rows if self._selects_op(row[0].op)]
         by = self.by or ("cycles" if self.top is not None else None)
         if by is not None:
@@ -78,6 +81,7 @@ class Selection:
 
 
 def _is_epoch(name: str, index: int, epoch: "EpochReport") -> bool:
+    """Return whether an epoch has this number, or a name that matches the pattern."""
     return name == str(index) or any(fnmatchcase(graph, name) for graph in (*epoch.graphs, " + ".join(epoch.graphs)))
 
 
@@ -87,7 +91,7 @@ def _name_hint(name: str, names: Sequence[str]) -> str:
 
 
 def epochs_table(run: "PerfRun", epochs: "Sequence[tuple[int, EpochReport]]") -> str:
-    """A row for each, the slowest marked."""
+    """Return a table of epochs, with the slowest marked."""
     slowest = max((epoch.pace for _, epoch in epochs), default=0.0)
     figures = ("runs", "inputs", "cycles per input", "inputs per second", "first input", "loading", "load %")
     return table(
@@ -114,23 +118,23 @@ def epochs_table(run: "PerfRun", epochs: "Sequence[tuple[int, EpochReport]]") ->
 
 
 class Sources:
-    """Where cycles of ops come from, a letter for each kind of it: said once, not in every row."""
+    """Letters for the sources of cycles, so that a source is spelled out once and not in every row."""
 
     def __init__(self) -> None:
         self._letters: dict[str, str] = {}
 
     def letter(self, provenance: str) -> str:
-        """a, b, ... z, a1, b1, ..."""
+        """Return the letter of a source: a, b, ... z, a1, b1, ..."""
         count = len(self._letters)
         return self._letters.setdefault(provenance, f"{chr(ord('a') + count % 26)}{count // 26 or ''}")
 
     @property
     def meanings(self) -> list[tuple[str, str]]:
-        """(letter, where the cycles come from) of each that was asked for."""
+        """Return each letter with its source, in the order in which they were asked for."""
         return [(letter, provenance) for provenance, letter in self._letters.items()]
 
     def lines(self) -> Iterator[str]:
-        """What the letters mean."""
+        """Yield the legend of the letters; nothing if none was used."""
         if self._letters:
             yield "cycles are (from):"
             for letter, provenance in self.meanings:
@@ -140,7 +144,7 @@ class Sources:
 def ops_lines(
     netlist: "Netlist", run: "PerfRun", epoch: "EpochReport", selection: Selection, sources: Sources
 ) -> Iterator[str]:
-    """The table of an epoch's ops, the one that holds it back with a star, and how many are left out."""
+    """Yield the table of an epoch's ops, its bottleneck marked by a star, and the number of ops left out."""
     from buda_emu.performance.timing.figures import op_figures
 
     costs = (op.cost.cycles for op in epoch.timing.ops)
@@ -174,7 +178,8 @@ _ALL = Selection()
 
 
 def perf_lines(netlist: Netlist, run: PerfRun, selection: Selection = _ALL) -> Iterator[str]:
-    """A table of epochs, then of the ops of each, as far as they are selected. Raises HostError for unknown names."""
+    """Yield a table of epochs, then the ops of each, as far as they are selected. Raises HostError for unknown
+    names."""
     epochs = selection.select_epochs(run.epochs)
     assumed = f", {hypothetical(run.assumed)}" if run.assumed else ""
     yield f"{run.netlist}: {run.chip.title}, {run.clock:g} MHz, modelled{assumed}"
@@ -203,6 +208,7 @@ def _ms(seconds: float) -> str:
 
 
 def _host(run: PerfRun, program: str, cycles: float) -> str:
+    """Return how long the host link takes for a program, and whether it limits it; "" without a host."""
     host = run.host_seconds()[program]
     if not host:
         return ""
@@ -211,7 +217,7 @@ def _host(run: PerfRun, program: str, cycles: float) -> str:
 
 
 def _memory(run: PerfRun) -> Iterator[str]:
-    """The fullest core and the fullest channel."""
+    """Yield the use of the fullest core and of the fullest channel."""
     if run.l1:
         op = max(run.l1, key=lambda name: run.l1[name])
         yield f"L1: at most {run.l1[op] >> 10:,} of {run.l1_capacity >> 10:,} KiB, by op {op}"
@@ -222,7 +228,8 @@ def _memory(run: PerfRun) -> Iterator[str]:
 
 
 def expectation_lines(sections: Mapping[str, nodes.Node], results: Sequence[BoundResult]) -> Iterator[str]:
-    """The section as it would have to be for the modelled figures to hold; what cannot be modelled is left as it is."""
+    """Yield the section performance-check with the modelled figures as expectations; entries that cannot be modelled
+    stay as they are."""
     section = sections.get("performance-check")
     if section is None:
         return
@@ -242,6 +249,7 @@ def expectation_lines(sections: Mapping[str, nodes.Node], results: Sequence[Boun
 
 
 def _node_text(node: nodes.Node) -> str:
+    """Return a YAML node in flow style."""
     if isinstance(node, nodes.Scalar):
         return node.text
     if isinstance(node, nodes.Sequence):
@@ -250,7 +258,7 @@ def _node_text(node: nodes.Node) -> str:
 
 
 def check_lines(results: Sequence[BoundResult]) -> Iterator[str]:
-    """`performance-check`: expected, modelled, verdict."""
+    """Yield the table of `performance-check`: what was expected, what is modelled, and the verdict."""
     if not results:
         return
     yield "performance-check"
