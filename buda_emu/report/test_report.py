@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import chain, takewhile
 from math import floor, isfinite, log10
 from pathlib import Path
 from typing import Final, cast
@@ -145,7 +145,7 @@ def heat_map(detail: OutputDetail, first_bad: TilePlace | None) -> str:
     all."""
     rows, cols = detail.tile_error.shape
     values: list[list[float]] = detail.tile_error.tolist()
-    largest = max((value for row in values for value in row if isfinite(value)), default=0.0)
+    largest = max(filter(isfinite, chain.from_iterable(values)), default=0.0)
     side = max(4.0, min(28.0, (_WIDTH - 30) / cols, 320 / rows))
     left = 28.0
     top = 18.0
@@ -228,14 +228,15 @@ def histogram(detail: OutputDetail) -> str:
     room = _WIDTH - 112 - 74
     for position, (bound, count) in enumerate(bins):
         y = 4 + position * _ROW
-        label = "equal" if bound == 0 else f"{bound:.0e}..{bound * 10:.0e}".replace("e-0", "e-").replace("e+0", "e")
-        length = room * count / highest_count if highest_count else 0.0
+        label = "equal"
+        if bound != 0:
+            label = f"{bound:.0e}..{bound * 10:.0e}".replace("e-0", "e-").replace("e+0", "e")
+        length = room * count / max(highest_count, 1)
+        width = max(length, 1.0) if count else length  # a line at least, so that a single element is seen
         tip = f"{count} of {total} elements"
         parts.append(text(100, y + 11, label, _SMALL, "soft", "end"))
         parts.append(
-            f'<rect class="bar" x="106" y="{y}" width="{svg_number(max(length, 1.0 if count else 0.0))}" '
-            f'height="{_BAR}">'
-            f"<title>{tip}</title></rect>"
+            f'<rect class="bar" x="106" y="{y}" width="{svg_number(width)}" height="{_BAR}"><title>{tip}</title></rect>'
         )
         parts.append(text(112 + length, y + 11, percent(count / total if total else 0.0), _SMALL))
     return "".join([*parts, "</svg>"])
@@ -289,7 +290,7 @@ def op_heat(ops: Sequence[OpResult]) -> dict[str, float]:
 
 
 MOST_BYTES: Final = 3_500_000
-"""Of packed details in the page: one for a folder of thousands must still open and be sent."""
+"""Limit of the packed details in the page: a page about thousands of netlists must still open and be sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,14 +329,18 @@ def html_page(run: TestRun, pictures: Mapping[str, Picture | None]) -> str:
         parts.append((f"case-{index}", f"{case.netlist}: {case.status}", part, index == 0))
     left_out = len(cases) - len(parts)
     prefix = common_prefix([case.netlist for case in cases])
+    netlists = f"{plural(len(cases), 'netlist')} in {run.seconds:.1f} s"
+    note = ""
+    if left_out:
+        note = f"{plural(left_out, 'netlist')} without details here: report.json has every figure."
     return render(
         "test.html",
         title=f"buda-emu test: {', '.join(f'{counts[word]} {word}' for word in STATUSES if counts[word])}",
-        facts=f"buda-emu {run.version}, {plural(len(cases), 'netlist')} in {run.seconds:.1f} s, {describe_settings(run.settings)}",
+        facts=f"buda-emu {run.version}, {netlists}, {describe_settings(run.settings)}",
         prefix=prefix,
         verdicts=_verdicts(cases, places, len(prefix)),
         cases=parts,
-        note=f"{plural(left_out, 'netlist')} without details here: report.json has every figure." if left_out else "",
+        note=note,
         settings=table(("setting", "value"), _settings_rows(run)),
     )
 
@@ -394,6 +399,16 @@ def _numbers(*titles: str) -> list[Column]:
 def _page_case(case: CaseResult, picture: Picture | None, threshold: float) -> Markup:
     """Return the part of the page about one netlist."""
     bad = case.first_bad
+    first_bad = None
+    bad_op = None
+    stats = None
+    if bad is not None:
+        first_bad = bad.index
+        bad_op = case.ops[bad.index]
+        stats = _stats(bad.inputs)
+    not_compared = None
+    if case.not_compared:
+        not_compared = table(("queue", "why"), case.not_compared.items())
     return render(
         "case.html",
         case=case,
@@ -402,23 +417,23 @@ def _page_case(case: CaseResult, picture: Picture | None, threshold: float) -> M
         charts=[_output(output) for output in case.outputs],
         picture=picture,
         svg=Markup(picture.svg) if picture is not None else "",
-        not_compared=table(("queue", "why"), case.not_compared.items()) if case.not_compared else None,
+        not_compared=not_compared,
         bad=bad,
-        bad_op=case.ops[bad.index] if bad is not None else None,
-        stats=_stats(bad.inputs) if bad is not None else None,
-        chart=Markup(op_chart(case.ops, threshold, bad.index if bad is not None else None)),
+        bad_op=bad_op,
+        stats=stats,
+        chart=Markup(op_chart(case.ops, threshold, first_bad)),
         ops=_ops(case.ops),
         settings=table(("setting", "value"), _facts(case)),
-        inputs=table(
-            ("input", "format", "shape", "source"),
-            (
-                (test_input.queue, test_input.format, shape(test_input.shape), test_input.source)
-                for test_input in case.inputs
-            ),
-        )
-        if case.inputs
-        else None,
+        inputs=_inputs(case) if case.inputs else None,
     )
+
+
+def _inputs(case: CaseResult) -> Table:
+    """Return the table of inputs."""
+    rows = (
+        (test_input.queue, test_input.format, shape(test_input.shape), test_input.source) for test_input in case.inputs
+    )
+    return table(("input", "format", "shape", "source"), rows)
 
 
 def _outputs(case: CaseResult) -> Table:
@@ -455,15 +470,18 @@ def _outputs(case: CaseResult) -> Table:
 
 def _output(output: OutputResult) -> _Output:
     """Return an output with the charts of its errors."""
+    judged = _comparison(output.comparison)
     detail = output.detail
-    rows, cols = detail.cell if detail is not None else (1, 1)
+    if detail is None:
+        return _Output(result=output, judged=judged, cell="", heat=Markup(), histogram=Markup())
+    rows, cols = detail.cell
     cell = "" if (rows, cols) == (1, 1) else f"; a cell stands for {rows}x{cols} tiles"
     return _Output(
-        output,
-        _comparison(output.comparison),
-        cell,
-        Markup(heat_map(detail, output.first_bad_tile)) if detail is not None else Markup(),
-        Markup(histogram(detail)) if detail is not None else Markup(),
+        result=output,
+        judged=judged,
+        cell=cell,
+        heat=Markup(heat_map(detail, output.first_bad_tile)),
+        histogram=Markup(histogram(detail)),
     )
 
 

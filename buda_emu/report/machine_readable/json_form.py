@@ -29,6 +29,6 @@ def _plain(value: Any) -> Any:
         return [_plain(element) for element in value]  # type: ignore[misc]
     if isinstance(value, np.ndarray):
         return _plain(value.tolist())  # type: ignore[misc]
-    if isinstance(value, float):
-        return value if isfinite(value) else None
+    if isinstance(value, float) and not isfinite(value):
+        return None
     return value

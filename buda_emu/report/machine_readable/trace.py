@@ -18,11 +18,10 @@ _DIGITS: Final = 4
 
 def trace(picture: TimelinePicture) -> dict[str, Any]:
     """Return the whole picture as a trace."""
-    return {
-        "traceEvents": list(_Writer(picture).events()),
-        "displayTimeUnit": "ns",
-        "otherData": {**picture.about, **({"notes": list(picture.notes)} if picture.notes else {})},
-    }
+    about = dict(picture.about)
+    if picture.notes:
+        about["notes"] = list(picture.notes)
+    return {"traceEvents": list(_Writer(picture).events()), "displayTimeUnit": "ns", "otherData": about}
 
 
 class _Writer:

@@ -11,11 +11,11 @@ def coverage_page(coverage: Coverage, path: str) -> str:
         [subject, Cell(f"{exercised} of {total}", exercised / total, exercised / total), figure(len(missing))]
         for subject, exercised, total, missing in coverage.rows()
     ]
-    names = [
-        [subject, name_cell(name), figure(coverage.counts[subject].get(name, 0))]
-        for subject, total in every_list().items()
-        for name in sorted(total, key=lambda name: name in coverage.counts[subject])
-    ]
+    names: list[list[Cell | str]] = []
+    for subject, features in every_list().items():
+        counts = coverage.counts[subject]
+        for name in sorted(features, key=counts.__contains__):
+            names.append([subject, name_cell(name), figure(counts.get(name, 0))])
     return str(
         render(
             "coverage.html",

@@ -61,7 +61,9 @@ def chart_style(scope: str) -> str:
 
 def _printable(value: object) -> object:
     """Return text without control characters; any other value as it is."""
-    return _CONTROL.sub("?", value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return _CONTROL.sub("?", value)
+    return value
 
 
 def pack_part(part: Markup) -> Markup:

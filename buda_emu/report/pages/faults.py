@@ -25,7 +25,7 @@ _COLOURS: Final = {
     "masked": "#6aa978", "tolerable": "#bfc86a", "corrupt": "#d9822b", "not finite": "#c2453c", "deadlock": "#3f6fb5",
     "stopped": "#7a4ea3", "late": "#7d8894", "corrected": "#3f8f86", "detected": "#6fb7ae",
 }  # fmt: skip
-"""Of outcomes, and of what a protection leaves."""
+"""Outcome, with or without a protection -> colour."""
 _CELL: Final = 24
 
 
@@ -72,7 +72,8 @@ def outcome_bars(rows: Sequence[Bar], title: str) -> str:
             length = _WIDTH * count / max(1, faults)
             tip = clean(f"{share.name}: {count} of {faults} {outcome}")
             box = f'x="{number(begin)}" y="{y}" width="{number(length)}" height="{_BAR}"'
-            parts.append(f'<rect {box} fill="{_COLOURS[outcome]}"><title>{tip}</title></rect>' if count else "")
+            if count:
+                parts.append(f'<rect {box} fill="{_COLOURS[outcome]}"><title>{tip}</title></rect>')
             begin += length
         parts.append(text(right + 8, y + 11, share.figure, 11, "soft"))
     return "".join([*parts, "</svg>"])
@@ -111,15 +112,6 @@ def faults_page(campaign: Campaign, netlist: Netlist) -> str:
     failing ones first."""
     total = campaign.total()
     low, high = map(percent, total.interval)
-    ops = netlist.ops
-    of_ops = {share.name: share for share in campaign.table("op or queue") if share.name in ops}
-    picture = ""
-    if of_ops and len(ops) <= _MOST_OPS:
-        notes = {name: f"{share.failures} of {share.faults} faults fail" for name, share in of_ops.items()}
-        worst = max(share.share for share in of_ops.values()) or 1.0
-        heat = {name: share.share / worst for name, share in of_ops.items()}
-        red = f"the share of faults in the op that fail, up to {percent(worst)}"
-        picture = grid_svg(netlist, heat=heat, notes=notes, red=red)
     charts = [
         (f"By {name}", Markup(outcome_bars([*map(share_bar, _sorted_shares(name, campaign))], f"outcomes by {name}")))
         for name in _CHARTS
@@ -129,15 +121,19 @@ def faults_page(campaign: Campaign, netlist: Netlist) -> str:
         bars = [share_bar(total), *map(guarded_bar, campaign.protection())]
         charts.append(("With protection", Markup(outcome_bars(bars, "outcomes by protection"))))
     words = {**KIND_TEXTS, **PLACE_TEXTS, **OUTCOME_TEXTS, **PROTECTION_TEXTS}
+    facts = (
+        f"{campaign.arch}, precision {campaign.precision}, seed {campaign.seed}: {plural(total.faults, 'fault')}, of "
+        f"which {total.failures} fail: {percent(total.share)}, with 95 % confidence {low} to {high}"
+    )
+    if campaign.left_out:
+        facts += f"; nothing to hit here: {', '.join(campaign.left_out)}"
     return str(
         render(
             "faults.html",
             title=f"Faults in {netlist.path}",
-            facts=f"{campaign.arch}, precision {campaign.precision}, seed {campaign.seed}: {plural(total.faults, 'fault')}, of "
-            f"which {total.failures} fail: {percent(total.share)}, with 95 % confidence {low} to {high}"
-            + (f"; nothing to hit here: {', '.join(campaign.left_out)}" if campaign.left_out else ""),
+            facts=facts,
             charts=charts,
-            picture=Markup(picture),
+            picture=Markup(_op_picture(campaign, netlist)),
             maps=_maps(campaign, netlist),
             protection=_protection(campaign),
             tables=[(name, _shares(campaign, name)) for name in TABLES if name not in _CHARTS],
@@ -146,6 +142,19 @@ def faults_page(campaign: Campaign, netlist: Netlist) -> str:
             words=table(("word", Column("meaning", "words")), sorted(words.items())),
         )
     )
+
+
+def _op_picture(campaign: Campaign, netlist: Netlist) -> str:
+    """Draw the grid with ops reddened by their share of failing faults; "" if it has too many ops or none was hit."""
+    ops = netlist.ops
+    shares = {share.name: share for share in campaign.table("op or queue") if share.name in ops}
+    if not shares or len(ops) > _MOST_OPS:
+        return ""
+    notes = {name: f"{share.failures} of {share.faults} faults fail" for name, share in shares.items()}
+    worst = max(share.share for share in shares.values()) or 1.0
+    heat = {name: share.share / worst for name, share in shares.items()}
+    red = f"the share of faults in the op that fail, up to {percent(worst)}"
+    return grid_svg(netlist, heat=heat, notes=notes, red=red)
 
 
 def _sorted_shares(name: str, campaign: Campaign) -> list[Share]:
@@ -206,7 +215,7 @@ def _faults(campaign: Campaign) -> Table:
         Column("why", "words"),
     )
     order = {name: -place for place, name in enumerate(OUTCOMES)}
-    effects = sorted(campaign.effects, key=lambda item: (order[item.outcome], item.pcc or 0.0, item.fault.number))
+    effects = sorted(campaign.effects, key=lambda hit: (order[hit.outcome], hit.pcc or 0.0, hit.fault.number))
     rows = [
         [
             figure(float(effect.fault.number)),

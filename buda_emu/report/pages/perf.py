@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import ceil, floor, log10
 from pathlib import Path, PurePath
 from typing import Final
@@ -39,7 +40,7 @@ from buda_emu.report.terminal.text import number, percent
 from buda_emu.support.checker.text import plural
 
 MOST_LINES: Final = 40
-"""Of one entry."""
+"""Lines shown of one entry of the netlist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ _TOP = 14.0
 _WIDTH = 560.0
 _HEIGHT = 300.0
 _LABELLED: Final = 4
-"""Of the slowest ops."""
+"""Number of the slowest ops whose names stand in the chart."""
 
 
 def roofline_chart(
@@ -122,19 +123,8 @@ def roofline_chart(
     across = _Axis([value for _, value, _, _ in points] + [1 / stream], _LEFT, _WIDTH)
     up = _Axis([value for _, _, value, _ in points] + [1.0], _TOP + _HEIGHT, -_HEIGHT)
     parts = [open_chart(_LEFT + _WIDTH + 16, _TOP + _HEIGHT + 44, "roofline")]
-    for decade in across.decades:
-        x = svg_number(across(10.0**decade))
-        parts.append(f'<path class="grid" d="M{x} {_TOP}V{_TOP + _HEIGHT}"/>')
-        parts.append(text(float(x), _TOP + _HEIGHT + 16, _power(decade), _SMALL, "soft", "middle"))
-    for decade in up.decades:
-        y = up(10.0**decade)
-        parts.append(f'<path class="grid" d="M{_LEFT} {svg_number(y)}H{_LEFT + _WIDTH}"/>')
-        parts.append(text(_LEFT - 6, y + 4, f"{100 * 10.0**decade:g} %", _SMALL, "soft", "end"))
-    corner = svg_number(across(1 / stream)), svg_number(up(1.0))
-    start = max(10.0**up.low / stream, 10.0**across.low)
-    path = f"M{svg_number(across(start))} {svg_number(up(start * stream))}L{' '.join(corner)}H{_LEFT + _WIDTH}"
-    tip = f"{stream:g} bytes a cycle into one core, and all of the math unit"
-    parts.append(f'<path class="limit" d="{path}"><title>{tip}</title></path>')
+    parts += _roofline_grid(across, up)
+    parts.append(_roof(across, up, stream))
     points.sort(key=lambda point: point[3])
     for op, value, share, time in points:
         use = f"{number(value)} math cycles a byte, {100 * share:.2g} % math"
@@ -148,6 +138,27 @@ def roofline_chart(
     below = "math cycles a byte taken in; up: share of the time in which the math unit works"
     parts.append(text(_LEFT, _TOP + _HEIGHT + 36, below, _SMALL, "soft"))
     return "".join([*parts, "</svg>"])
+
+
+def _roofline_grid(across: "_Axis", up: "_Axis") -> Iterator[str]:
+    """Yield a line for each decade of both axes, with its label."""
+    for decade in across.decades:
+        x = svg_number(across(10.0**decade))
+        yield f'<path class="grid" d="M{x} {_TOP}V{_TOP + _HEIGHT}"/>'
+        yield text(float(x), _TOP + _HEIGHT + 16, _power(decade), _SMALL, "soft", "middle")
+    for decade in up.decades:
+        y = up(10.0**decade)
+        yield f'<path class="grid" d="M{_LEFT} {svg_number(y)}H{_LEFT + _WIDTH}"/>'
+        yield text(_LEFT - 6, y + 4, f"{100 * 10.0**decade:g} %", _SMALL, "soft", "end")
+
+
+def _roof(across: "_Axis", up: "_Axis", stream: float) -> str:
+    """Draw the roof: rising with the bytes that the NoC brings into a core, level where the math unit is busy."""
+    corner = f"{svg_number(across(1 / stream))} {svg_number(up(1.0))}"
+    start = max(10.0**up.low / stream, 10.0**across.low)
+    path = f"M{svg_number(across(start))} {svg_number(up(start * stream))}L{corner}H{_LEFT + _WIDTH}"
+    tip = f"{stream:g} bytes a cycle into one core, and all of the math unit"
+    return f'<path class="limit" d="{path}"><title>{tip}</title></path>'
 
 
 class _Axis:
@@ -171,15 +182,16 @@ def _labels(names: Sequence[str], dots: Sequence[tuple[float, float]]) -> list[s
     for name, (x, y) in zip(names, dots, strict=False):
         short = fit_text(name, 260, _SMALL)
         wide = width_of(short, _SMALL)
-        places = [(left, y + down) for down in (0, 15, -15, 30, -30, 45, -45) for left in (x + 10, x - 10 - wide)]
+        lines = [y + down for down in (0, 15, -15, 30, -30, 45, -45)]
+        places = product(lines, (x + 10, x - 10 - wide))
 
-        def worth(place: tuple[float, float], wide: float = wide) -> int:
-            left, line = place
+        def cost(place: tuple[float, float], wide: float = wide) -> int:
+            line, left = place
             inside = left >= _LEFT and left + wide <= _LEFT + _WIDTH + 14 and _TOP <= line <= _TOP + _HEIGHT
             hidden = sum(abs(line - y) < 12 and left < end and begin < left + wide for begin, end, y in occupied)
             return hidden + 100 * (not inside)
 
-        left, line = min(places, key=worth)
+        line, left = min(places, key=cost)
         occupied.append((left, left + wide, line))
         parts.append(text(left, line + 4, short, _SMALL))
     return parts
@@ -191,11 +203,11 @@ def _power(decade: int) -> str:
 
 
 MOST_EPOCHS: Final = 40
-"""Epochs with pictures in the page; the tables have all."""
+"""Number of epochs with pictures in the page; the tables have all epochs."""
 _MOST_NAMED: Final = 2  # streams and ops that a link of the critical path names
 _SHORT: Final = 60  # characters of such a name
 _MOST_BUSY: Final = 60
-"""Units in the table of what limits an epoch."""
+"""Rows of the table of units that limit an epoch."""
 
 
 def perf_page(netlist: Netlist, run: PerfRun, checks: Sequence[BoundResult], command: str) -> str:
@@ -211,7 +223,9 @@ def perf_page(netlist: Netlist, run: PerfRun, checks: Sequence[BoundResult], com
         for index, epoch in enumerate(detailed)
     ]
     types = {name: op.type for name, op in netlist.ops.items()}
-    op_index = [(op.op, types[op.op], places[id(epoch)], _name(epoch)) for epoch in detailed for op in epoch.timing.ops]
+    op_index: list[tuple[str, str, str, str]] = []
+    for epoch in detailed:
+        op_index += [(op.op, types[op.op], places[id(epoch)], _name(epoch)) for op in epoch.timing.ops]
     return render(
         "perf.html",
         title=f"buda-emu perf: {PurePath(run.netlist).name}",
@@ -325,7 +339,10 @@ def _epoch(
         op_timing.op: min(op_timing.active / timing.modelled / max(epoch.pace, 1.0), 1.0) for op_timing in timing.ops
     }
     notes = {op.op: f"{100 * busy[op.op]:.0f} % of the time between two inputs; {op.provenance}" for op in ops}
-    path = {name for step in steps if step.share >= _ON_PATH for name in (step.through or (step.name,))}
+    path: set[str] = set()
+    for step in steps:
+        if step.share >= _ON_PATH:
+            path.update(step.through or (step.name,))
     sources = Sources()
     stream = run.what_if.get("noc_bytes", STREAM)
     temporal = _temporal(netlist, epoch)
@@ -364,9 +381,10 @@ _ON_PATH: Final = 0.005
 
 def _entry_names(netlist: Netlist, epoch: EpochReport) -> list[str]:
     """Return the ops of an epoch and the queues around them."""
-    ops = [op.op for op in epoch.timing.ops]
-    ends = (name for edge in epoch.edges for name in (edge.source, edge.target) if name in netlist.queues)
-    return list(dict.fromkeys([*ops, *ends]))
+    names = [op.op for op in epoch.timing.ops]
+    for edge in epoch.edges:
+        names += [name for name in (edge.source, edge.target) if name in netlist.queues]
+    return list(dict.fromkeys(names))
 
 
 def _bytes_taken_in(epoch: EpochReport) -> dict[str, float]:
@@ -384,7 +402,9 @@ def _steady(epoch: EpochReport, full: EpochTiming) -> str:
     if stretch is None:
         return ""
     if stretch.last - stretch.first + 1 == full.modelled:
-        return "Its only input." if epoch.timing.inputs == 1 else f"All of its {epoch.timing.modelled} inputs."
+        if epoch.timing.inputs == 1:
+            return "Its only input."
+        return f"All of its {epoch.timing.modelled} inputs."
     inputs_text = f"Inputs {stretch.first} to {stretch.last} of {stretch.op}"
     if stretch.working < len(full.ops):
         fill_text = f"the pipeline is filled so far: {describe_fill(full, stretch)}"

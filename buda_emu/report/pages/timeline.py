@@ -22,7 +22,7 @@ MOST_LANES: Final = 200
 def timeline_page(picture: TimelinePicture, command: str = "") -> str:
     """Return the page. `command` is the command line that makes it again."""
     last = max((part.end for part in picture.slices), default=0)
-    rest = len(picture.lanes) - MOST_LANES
+    left_out = len(picture.lanes) - MOST_LANES
     return render(
         "timeline.html",
         title=picture.title,
@@ -32,7 +32,7 @@ def timeline_page(picture: TimelinePicture, command: str = "") -> str:
         facts=" · ".join(f"{name} {value}" for name, value in picture.about.items()),
         lanes=_lanes(picture, last),
         heading=f"{plural(len(picture.lanes), 'lane')} in figures, {last:,.10g} {picture.time_unit} in all",
-        rest=plural(rest, "lane") if rest > 0 else "",
+        rest=plural(left_out, "lane") if left_out > 0 else "",
     )
 
 
@@ -81,11 +81,14 @@ def timeline_data(picture: TimelinePicture) -> Markup:
         "slices": _slices(picture.slices, words),
         "flows": [[flow.source, flow.target, words(flow.name)] for flow in picture.flows],
         "counters": [
-            [words(item.name), words(item.unit), list(item.times), list(item.values)] for item in picture.counters
+            [words(counter.name), words(counter.unit), list(counter.times), list(counter.values)]
+            for counter in picture.counters
         ],
-        "memories": [[words(item.name), item.span, _tensors(item, words), item.peak] for item in picture.memories],
+        "memories": [
+            [words(memory.name), memory.span, _tensors(memory, words), memory.peak] for memory in picture.memories
+        ],
         "chain": list(picture.chain),
-        "stretches": [[item.start, item.end, words(item.name)] for item in picture.stretches],
+        "stretches": [[stretch.start, stretch.end, words(stretch.name)] for stretch in picture.stretches],
     }
     content["words"] = words.list
     return as_script(content)
@@ -118,8 +121,8 @@ def _details(details: Mapping[str, Any]) -> str:
 def _tensors(memory: Memory, words: _Words) -> list[list[Any]]:
     """Return the rectangles of a memory's tensors: start, end, first byte, byte after the last, name, bytes of the
     whole tensor."""
-    return [
-        [live.start, live.end, low, high, words(live.name), live.size]
-        for live in memory.lives
-        for low, high in pieces(live.address, live.size, live.ring)
-    ]
+    rectangles: list[list[Any]] = []
+    for live in memory.lives:
+        for low, high in pieces(live.address, live.size, live.ring):
+            rectangles.append([live.start, live.end, low, high, words(live.name), live.size])
+    return rectangles

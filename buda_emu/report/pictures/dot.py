@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Final
 
 from buda_emu.netlist.model import Graph, Netlist, Op, Queue
@@ -28,24 +29,40 @@ def dot(
         '  edge [fontname="monospace", fontsize=8];',
     ]
     ops: list[Op] = []
-    for temporal in netlist.temporal_graphs:
-        for name in temporal.graphs:
-            graph = netlist.graphs[name]
-            if (epochs is None or temporal.id in epochs) and (chips is None or graph.target_device in chips):
-                lines += _cluster(graph, temporal.id, streams or {})
-                ops += graph.ops
-    shown = {op.name for op in ops}
-    queues = [queue for queue in netlist.queues.values() if queue.input in shown or _is_read(queue, ops)]
-    lines += [f"  {_quote(f'queue:{q.name}')} [shape=cylinder, label={_queue_label(q)}];" for q in queues]
-    sources = dict.fromkeys(name for op in ops for name in op.inputs)
-    others = [name for name in sources if name not in shown and name not in netlist.queues]
-    lines += [f"  {_quote(f'op:{name}')} [style=dashed, label={_quote(name)}];" for name in others]
+    for epoch, graph in _select_graphs(netlist, epochs, chips):
+        lines += _cluster(graph, epoch, streams or {})
+        ops += graph.ops
+    names = {op.name for op in ops}
+    queues = [queue for queue in netlist.queues.values() if queue.input in names or _is_read(queue, ops)]
+    lines += [f"  {_quote(f'queue:{queue.name}')} [shape=cylinder, label={_queue_label(queue)}];" for queue in queues]
+    lines += _outside_ops(netlist, ops)
     for op in ops:
         lines += _input_edges(netlist, op)
     for queue in queues:
-        if queue.input in shown:
+        if queue.input in names:
             lines.append(_edge(f"op:{queue.input}", f"queue:{queue.name}", queue.df))
     return "\n".join([*lines, "}"]) + "\n"
+
+
+def _select_graphs(
+    netlist: Netlist, epochs: Sequence[int] | None, chips: Sequence[int] | None
+) -> Iterator[tuple[int, Graph]]:
+    """Yield the graphs of some epochs and chips (None: all) with the numbers of their epochs."""
+    for temporal in netlist.temporal_graphs:
+        if epochs is not None and temporal.id not in epochs:
+            continue
+        for name in temporal.graphs:
+            graph = netlist.graphs[name]
+            if chips is None or graph.target_device in chips:
+                yield temporal.id, graph
+
+
+def _outside_ops(netlist: Netlist, ops: Sequence[Op]) -> Iterator[str]:
+    """Yield a dashed node for each op that feeds the drawn ops but is not drawn itself."""
+    names = {op.name for op in ops}
+    for source in dict.fromkeys(chain.from_iterable(op.inputs for op in ops)):
+        if source not in names and source not in netlist.queues:
+            yield f"  {_quote(f'op:{source}')} [style=dashed, label={_quote(source)}];"
 
 
 def _cluster(graph: Graph, epoch: int, streams: Uses) -> Iterator[str]:
@@ -76,10 +93,7 @@ def _is_read(queue: Queue, ops: Sequence[Op]) -> bool:
 
 def _op_label(op: Op, use: str) -> str:
     dims = "x".join(map(str, op.blocking.element_shape))
-    if use:
-        streams = f"\nextra streams {use}"
-    else:
-        streams = ""
+    streams = f"\nextra streams {use}" if use else ""
     return _quote(f"{op.name}\n{op.type}\n{dims} {op.out_df}{streams}")
 
 

@@ -143,8 +143,16 @@ class _Epoch:
             self._of_task.append((first + len(self.slices), first + len(self.slices) + len(pieces) - 1))
             self._inputs.append(entry)
             for number, (from_, to) in enumerate(pieces):
-                at = self._begin + from_, self._begin + to
-                self.slices.append(Slice(self._lane[unit] + number, *at, name, kinds[number], details))
+                self.slices.append(
+                    Slice(
+                        lane=self._lane[unit] + number,
+                        start=self._begin + from_,
+                        end=self._begin + to,
+                        name=name,
+                        category=kinds[number],
+                        details=details,
+                    )
+                )
 
     def flows(self) -> Iterator[Flow]:
         """Yield arrows along the critical path, and to each input of an op from the task that it waited for longest."""
@@ -170,7 +178,11 @@ class _Epoch:
 
     def chain(self) -> list[int]:
         """Return the slices of the critical path."""
-        return [number for task in self._path for number in range(self._of_task[task][0], self._of_task[task][1] + 1)]
+        numbers: list[int] = []
+        for task in self._path:
+            first, last = self._of_task[task]
+            numbers += range(first, last + 1)
+        return numbers
 
     def stretches(self) -> Iterator[Stretch]:
         """Yield the steady state, if it is not the whole run."""
@@ -268,11 +280,7 @@ def steady_picture(epoch: EpochReport, timing: EpochTiming) -> TimelinePicture:
     if stretch is not None and stretch.last - stretch.first + 1 < timing.modelled:
         begin = stretch.start
         end = stretch.end
-    if timing.last_task >= 0:
-        chain = result.critical_path(timing.last_task)
-    else:
-        chain = []
-    chain = [task for task in chain if result.end[task] > begin and result.start[task] < end]
+    chain = _path_between(timing, begin, end)
     limit = [name for name in result.units if name.partition(": ")[0] == epoch.bottleneck.name]
     if not limit and stretch is not None:  # a NoC link, or nothing: the busiest op
         limit = [stretch.op]
@@ -291,6 +299,15 @@ def steady_picture(epoch: EpochReport, timing: EpochTiming) -> TimelinePicture:
         chain=[number[task] for task in chain],
         stretches=() if is_whole else [Stretch(begin, end, "steady state")],
     )
+
+
+def _path_between(timing: EpochTiming, begin: int, end: int) -> list[int]:
+    """Return the tasks of the critical path that run between two moments."""
+    if timing.last_task < 0:
+        return []
+    result = timing.timing
+    path = result.critical_path(timing.last_task)
+    return [task for task in path if result.end[task] > begin and result.start[task] < end]
 
 
 def _after_loading(

@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from html import escape
+from itertools import product
 from typing import TYPE_CHECKING, Final
 
 from buda_emu.netlist.model import Netlist, Op, Queue
@@ -71,7 +72,7 @@ def open_chart(width: float, height: float, title: str, css: str = "") -> str:
 
 
 Uses = Mapping[tuple[int, int, int, int], "CoreUse"]
-"""By epoch, chip, row and column."""
+"""(epoch, chip, row, column) -> use of the core."""
 
 LEGEND: Final = "on each core: extra streams, and part of the L1 for data buffers; bars: the same two, red from 90 % on"
 STYLE: Final = ".bg .bg-track{fill:var(--bg-line)}.bg .bg-used{fill:var(--bg-soft)}.bg .bg-full{fill:var(--bg-red)}"
@@ -82,12 +83,12 @@ _SIZE: Final = 10.0
 
 def uses_by_core(epochs: "Iterable[RoutedEpoch]") -> Uses:
     """Return the use of worker cores. Ethernet cores stand on no grid and are left out."""
-    return {
-        (epoch.number, core.place.chip, core.place.row, core.place.column): core
-        for epoch in epochs
-        for core in epoch.routed.cores
-        if not core.place.ethernet
-    }
+    uses: dict[tuple[int, int, int, int], CoreUse] = {}
+    for epoch in epochs:
+        for core in epoch.routed.cores:
+            if not core.place.ethernet:
+                uses[epoch.number, core.place.chip, core.place.row, core.place.column] = core
+    return uses
 
 
 def uses_of_op(uses: Uses, epoch: int, op: Op) -> "Sequence[CoreUse]":
@@ -96,8 +97,8 @@ def uses_of_op(uses: Uses, epoch: int, op: Op) -> "Sequence[CoreUse]":
         return ()
     (top, left) = op.grid_loc
     (rows, columns) = op.cores
-    places = ((op.target_device, row, col) for row in range(top, top + rows) for col in range(left, left + columns))
-    return [uses[epoch, *place] for place in places if (epoch, *place) in uses]
+    cores = product((epoch,), (op.target_device,), range(top, top + rows), range(left, left + columns))
+    return [uses[core] for core in cores if core in uses]
 
 
 def sentence(routed: "RoutedEpoch | str | None") -> str:
@@ -278,7 +279,7 @@ def _legend(y: float, heat: str, path: bool) -> str:
 
 
 _USE_LINE: Final = CELL[1] - INSET - 13
-"""How far below the upper end of a core the words of what it takes stand; above them is room for the op's."""
+"""Distance of the words on a core's use from its upper end; above them is room for the op's name."""
 _USE_SIZE: Final = 10
 
 

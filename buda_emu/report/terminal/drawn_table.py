@@ -66,15 +66,21 @@ def _part(
         )
     for index, row in enumerate(rows):
         style = _MARKED if index in marked else ""
-        cells = [
-            Text(row[number] if number in prose else _cut(row[number], width), style or _WORDS.get(row[number], ""))
-            for number, width in widths.items()
-        ]
+        cells: list[Text] = []
+        for number, width in widths.items():
+            cell = row[number]
+            content = cell if number in prose else _cut(cell, width)
+            cells.append(Text(content, style or _WORDS.get(cell, "")))
         table.add_row(*cells)
+    return _render(table, sum(widths.values()) + GAP * len(widths), screen)
+
+
+def _render(table: Table, width: int, screen: Screen) -> str:
+    """Return the lines of a table that rich draws."""
     text = StringIO()
     console = Console(
         file=text,
-        width=sum(widths.values()) + GAP * len(widths),
+        width=width,
         height=1,
         legacy_windows=False,
         force_terminal=screen.colour,

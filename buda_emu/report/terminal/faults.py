@@ -1,6 +1,6 @@
 """Results of a fault campaign as text."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from buda_emu.report.terminal.text import number, percent, table
 from buda_emu.support.checker.text import plural
@@ -31,20 +31,23 @@ def campaign_lines(campaign: Campaign, top: int) -> Iterator[str]:
     for name in SHOWN:
         rows = campaign.table(name)
         if len(rows) > 1 or name == "kind":
-            shown = rows[:top] if top else rows
-            columns = headers(campaign)
-            yield ""
-            yield table(
-                (name, *columns), (row(campaign, share) for share in shown), right=tuple(range(1, len(columns)))
-            )
-            if len(shown) < len(rows):
-                yield f"{len(rows) - len(shown)} more; --top 0 shows all"
+            yield from _count_lines(campaign, name, rows, top)
     if campaign.costs:
         yield ""
         yield table(PROTECTION, map(guarded_row, campaign.protection()), right=tuple(range(1, len(PROTECTION))))
     if campaign.bit_hours:
         yield ""
         yield f"one run holds {campaign.bit_hours:.3g} bit-hours of DRAM and L1 by the timing model"
+
+
+def _count_lines(campaign: Campaign, name: str, rows: Sequence[Share], top: int) -> Iterator[str]:
+    """Yield a table of counts, and how many of its rows are left out."""
+    shown = rows[: top or None]
+    columns = headers(campaign)
+    yield ""
+    yield table((name, *columns), (row(campaign, share) for share in shown), right=tuple(range(1, len(columns))))
+    if len(shown) < len(rows):
+        yield f"{len(rows) - len(shown)} more; --top 0 shows all"
 
 
 def row(campaign: Campaign, share: Share) -> tuple[str, ...]:
@@ -94,21 +97,33 @@ def effect_lines(effect: Effect) -> Iterator[str]:
 
 
 def site_text(fault: Fault) -> str:
-    """Return the part of the value that a fault hits, and how it does."""
-    if fault.kind in ("clock", "link"):
-        since = f" from execute {fault.entry} on" if fault.kind == "clock" else ""
-        return f"{fault.how} of what it is{since}"
+    """Return what a fault hits, such as tile, datum and bit of a value, and how it changes it."""
+    if fault.kind == "clock":
+        return f"{fault.how} of what it is from execute {fault.entry} on"
+    if fault.kind == "link":
+        return f"{fault.how} of what it is"
     if fault.kind == "pointer":
         return f"bit {fault.bits[0]} of its pointer {fault.how} flips after {plural(fault.entry, 'input')} of the run"
     if fault.kind == "entry" and fault.how == "lost":
         return f"entry {fault.tile} of those it holds is lost after {plural(fault.entry, 'input')} of the run"
-    parts = [f"value {fault.entry} of {fault.where}"] if fault.entry >= 0 else []
-    parts += [f"core {fault.core[0]}, {fault.core[1]} of its grid"] if fault.core is not None else []
-    parts += [f"tile {fault.tile}"] if fault.tile >= 0 else []
+    return ", ".join(_datum_parts(fault))
+
+
+def _datum_parts(fault: Fault) -> Iterator[str]:
+    """Yield the place of a fault in a value, from the largest part to the bits, and how it changes them."""
+    if fault.entry >= 0:
+        yield f"value {fault.entry} of {fault.where}"
+    if fault.core is not None:
+        yield f"core {fault.core[0]}, {fault.core[1]} of its grid"
+    if fault.tile >= 0:
+        yield f"tile {fault.tile}"
     if fault.exponent:
-        parts.append(f"shared exponent of group {fault.datum}")
+        yield f"shared exponent of group {fault.datum}"
     elif fault.datum >= 0:
-        parts.append(f"datum {fault.datum} (row {fault.datum // 32}, column {fault.datum % 32})")
-    parts += [f"instruction {fault.step} of the vector unit"] if fault.step >= 0 else []
-    parts += [f"bit {', '.join(map(str, fault.bits))} ({fault.bit_name})"] if fault.bits else []
-    return ", ".join([*parts, fault.how] if fault.how else parts)
+        yield f"datum {fault.datum} (row {fault.datum // 32}, column {fault.datum % 32})"
+    if fault.step >= 0:
+        yield f"instruction {fault.step} of the vector unit"
+    if fault.bits:
+        yield f"bit {', '.join(map(str, fault.bits))} ({fault.bit_name})"
+    if fault.how:
+        yield fault.how

@@ -1,6 +1,7 @@
 """Results of `buda-emu numerics` as lines of text."""
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Final
 
 from buda_emu.emulator.op_errors.numerics_result import CAUSES, WORTH_REPAIRING, Cause, Numerics, OpNumerics, own_error
@@ -16,14 +17,16 @@ _HEADERS = ("#", "op", "type", "format", "run: error", "PCC", "op: error", "max 
 def numerics_lines(run: Numerics, top: int | None = None) -> Iterator[str]:
     """Yield a table of the ops, the `top` worst by their own error or all in order, and sentences on repairs."""
     shown = worst(run.ops, top)
-    left = "" if len(shown) == len(run.ops) else f", the worst {len(shown)} of them by their own error"
-    yield f"{run.netlist} ({run.arch}): {plural(len(run.ops), 'op')}{left}"
+    note = ""
+    if len(shown) < len(run.ops):
+        note = f", the worst {len(shown)} of them by their own error"
+    yield f"{run.netlist} ({run.arch}): {plural(len(run.ops), 'op')}{note}"
     yield ""
     vectors = any(op.without.get("vector") is not None for op in shown)
     causes: list[Cause] = [cause for cause in CAUSES if cause != "vector" or vectors]
     headers = (*_HEADERS, *(f"-{cause}" for cause in causes), "main cause")
     yield table(headers, (_row(op, causes) for op in shown), right=(0, *range(4, len(headers) - 1)), whole=(3,))
-    lines = [line for op in shown for line in _sentences(op)]
+    lines = list(chain.from_iterable(map(_sentences, shown)))
     if lines:
         yield ""
         yield from lines
@@ -62,6 +65,13 @@ def _error(value: float | None) -> str:
 
 def _sentences(op: OpNumerics) -> Iterator[str]:
     """Yield sentences on values left out, growing errors, meaningless PCCs, and repairs of one op."""
+    yield from _value_sentences(op)
+    yield from _error_sentences(op)
+    yield from _repair_sentences(op)
+
+
+def _value_sentences(op: OpNumerics) -> Iterator[str]:
+    """Yield sentences on values that are not finite or too large for the format."""
     if op.total.not_finite:
         yield (
             f"op {op.name}: {plural(op.total.not_finite, 'value')} left out: infinite or NaN in one precision, not in "
@@ -69,6 +79,10 @@ def _sentences(op: OpNumerics) -> Iterator[str]:
         )
     if op.beyond and op.largest is not None:
         yield f"op {op.name}: {plural(op.beyond, 'value')} above {op.largest:g}, the largest that {op.out_df} holds"
+
+
+def _error_sentences(op: OpNumerics) -> Iterator[str]:
+    """Yield sentences on an op that magnifies the error of its operands, and on a PCC that says little."""
     total = op.total.rms or 0.0
     own_rms = own_error(op)
     if op.operands and total >= WORTH_REPAIRING and total >= _GROWS * max(op.operands, own_rms):
@@ -81,6 +95,10 @@ def _sentences(op: OpNumerics) -> Iterator[str]:
     if total and spread is not None and (pcc is None or pcc < _LOW_PCC) and spread < _SMALL_SPREAD:
         values = f"differ by {_error(spread)} of their size" if spread else "are all the same"
         yield f"op {op.name}: its PCC says little: the values {values}, and the error is {_error(total)}"
+
+
+def _repair_sentences(op: OpNumerics) -> Iterator[str]:
+    """Yield a sentence on the change that reduces an op's own error, or on why there is none."""
     if op.local is None:
         yield f"op {op.name}: not taken apart: {op.note}"
     elif op.repair is not None:

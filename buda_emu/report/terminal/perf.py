@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from buda_emu.netlist import nodes
@@ -32,7 +33,7 @@ SORTS: Final[dict[str, Callable[[Row], Any]]] = {
     "name": lambda row: row[0].op,
     "type": lambda row: (row[0].type, -row[1]),
 }
-"""What ops can be sorted by: figures from the greatest on, words from a to z."""
+"""Name of a sort order -> sort key of ops: figures from the greatest on, words from a to z."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,32 +53,39 @@ class Selection:
         """Return the selected epochs with their numbers, from 1 on. Raises HostError for a name of no epoch or op."""
         numbered = list(enumerate(epochs, 1))
         for name in self.epochs:
-            if not any(_is_epoch(name, *item) for item in numbered):
-                names = list(dict.fromkeys(graph for epoch in epochs for graph in epoch.graphs))
-                raise HostError(f"--epoch {name}: no such epoch{_name_hint(name, names)}; they have numbers from 1 on")
-        ops = list(dict.fromkeys(item.op for epoch in epochs for item in epoch.timing.ops))
+            if not any(_is_epoch(name, number, epoch) for number, epoch in numbered):
+                graphs = list(dict.fromkeys(chain.from_iterable(epoch.graphs for epoch in epochs)))
+                hint = _name_hint(name, graphs)
+                raise HostError(f"--epoch {name}: no such epoch{hint}; they have numbers from 1 on")
+        ops = list(dict.fromkeys(chain.from_iterable(map(_op_names, epochs))))
         for name in self.ops:
             if not any(fnmatchcase(op, name) for op in ops):
-                raise HostError(
-                    f"--op {name}: no such op{_name_hint(name, ops)}; patterns such as '*norm*' are names, too"
-                )
-        return [
-            (index, epoch)
-            for index, epoch in numbered
-            if not self.epochs or any(_is_epoch(name, index, epoch) for name in self.epochs)
-            if not self.ops or any(self._selects_op(item.op) for item in epoch.timing.ops)
-        ]
+                hint = _name_hint(name, ops)
+                raise HostError(f"--op {name}: no such op{hint}; patterns such as '*norm*' are names, too")
+        return [(number, epoch) for number, epoch in numbered if self._selects_epoch(number, epoch)]
 
     def select_ops(self, rows: "Iterable[Row]") -> "list[Row]":
         """Return the selected ops of an epoch, in the order to print them."""
         selected = [row for row in rows if self._selects_op(row[0].op)]
-        by = self.by or ("cycles" if self.top is not None else None)
+        by = self.by
+        if by is None and self.top is not None:
+            by = "cycles"
         if by is not None:
             selected.sort(key=SORTS[by])
         return selected[: self.top]
 
+    def _selects_epoch(self, number: int, epoch: "EpochReport") -> bool:
+        if self.epochs and not any(_is_epoch(name, number, epoch) for name in self.epochs):
+            return False
+        return not self.ops or any(map(self._selects_op, _op_names(epoch)))
+
     def _selects_op(self, op: str) -> bool:
         return not self.ops or any(fnmatchcase(op, name) for name in self.ops)
+
+
+def _op_names(epoch: "EpochReport") -> list[str]:
+    """Return the names of the ops of an epoch."""
+    return [op.op for op in epoch.timing.ops]
 
 
 def _is_epoch(name: str, index: int, epoch: "EpochReport") -> bool:
@@ -86,6 +94,7 @@ def _is_epoch(name: str, index: int, epoch: "EpochReport") -> bool:
 
 
 def _name_hint(name: str, names: Sequence[str]) -> str:
+    """Return a similar name in parentheses; "" if there is none."""
     hint = near(name, names)
     return f" ({hint})" if hint else ""
 
@@ -94,6 +103,9 @@ def epochs_table(run: "PerfRun", epochs: "Sequence[tuple[int, EpochReport]]") ->
     """Return a table of epochs, with the slowest marked."""
     slowest = max((epoch.pace for _, epoch in epochs), default=0.0)
     figures = ("runs", "inputs", "cycles per input", "inputs per second", "first input", "loading", "load %")
+    marked: list[int] = []
+    if len(epochs) > 1:
+        marked = [row for row, (_, epoch) in enumerate(epochs) if epoch.pace == slowest]
     return table(
         ("#", "graph", "program", *figures, "bottleneck"),
         (
@@ -113,7 +125,7 @@ def epochs_table(run: "PerfRun", epochs: "Sequence[tuple[int, EpochReport]]") ->
             for index, epoch in epochs
         ),
         right=(0, 3, 4, 5, 6, 7, 8, 9),
-        marked=[row for row, (_, epoch) in enumerate(epochs) if epoch.pace == slowest] if len(epochs) > 1 else (),
+        marked=marked,
     )
 
 
@@ -233,19 +245,29 @@ def expectation_lines(sections: Mapping[str, nodes.Node], results: Sequence[Boun
     section = sections.get("performance-check")
     if section is None:
         return
-    observed = {(item.config, item.bound.metric): item.observed for item in results}
+    observed = {(check.config, check.bound.metric): check.observed for check in results}
     yield "performance-check:"
-    for config, _, value in section.items() if isinstance(section, nodes.Mapping) else ():
+    for config, value in _entries(section):
         yield f"  {config}:"
-        for key, _, node in value.items() if isinstance(value, nodes.Mapping) else ():
-            modelled = observed.get((config, key))
-            if modelled is None or not isinstance(node, nodes.Mapping):
-                yield f"    {key}: {_node_text(node)}"
-                continue
-            fields = {name: _node_text(item) for name, _, item in node.items()}
-            for name in fields.keys() & {"expected", "min_bound"}:
-                fields[name] = f"{modelled:.6g}"
-            yield f"    {key}: {{{', '.join(f'{name}: {text}' for name, text in fields.items())}}}"
+        for key, node in _entries(value):
+            yield f"    {key}: {_expectation_text(node, observed.get((config, key)))}"
+
+
+def _entries(node: nodes.Node) -> Iterator[tuple[str, nodes.Node]]:
+    """Yield keys and values of a mapping; nothing for another node."""
+    if isinstance(node, nodes.Mapping):
+        for key, _, value in node.items():
+            yield key, value
+
+
+def _expectation_text(node: nodes.Node, modelled: float | None) -> str:
+    """Return an entry of performance-check in flow style, with the modelled figure, if any, as its expectation."""
+    if modelled is None or not isinstance(node, nodes.Mapping):
+        return _node_text(node)
+    fields = {name: _node_text(value) for name, value in _entries(node)}
+    for name in fields.keys() & {"expected", "min_bound"}:
+        fields[name] = f"{modelled:.6g}"
+    return f"{{{', '.join(f'{name}: {text}' for name, text in fields.items())}}}"
 
 
 def _node_text(node: nodes.Node) -> str:
@@ -280,4 +302,7 @@ def check_lines(results: Sequence[BoundResult]) -> Iterator[str]:
         whole=(1, 2),
     )
     missed = sum(not check.passed for check in results)
-    yield f"{plural(missed, 'figure')} missed" if missed else "every figure holds"
+    if missed:
+        yield f"{plural(missed, 'figure')} missed"
+    else:
+        yield "every figure holds"

@@ -3,6 +3,7 @@ time of a small run. A test compares both ways of drawing."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final, Literal
 
 from buda_emu.support.screen import Screen, Style
@@ -26,22 +27,24 @@ def plain(
     """Return the lines of a table without blanks at their ends; None for a table that is too wide, or has more than
     words in its cells."""
     columns = list(zip(headers, *rows, strict=True))
-    if not columns or not all(map(_is_plain, (cell for column in columns for cell in column))):
+    if not columns or not all(map(_is_plain, chain.from_iterable(columns))):
         return None
     widths = [max(map(len, column)) for column in columns]
     if screen.columns is not None and sum(widths) + GAP * (len(widths) - 1) > screen.columns:
         return None
 
     def line(cells: Sequence[str], style: tuple[Style, ...], gap: str) -> str:
-        padded = (
-            screen.paint(cell.rjust(width) if number in right else cell.ljust(width), *(style or WORDS.get(cell, ())))
-            for number, (cell, width) in enumerate(zip(cells, widths, strict=True))
-        )
-        return gap.join(padded).rstrip()
+        painted: list[str] = []
+        for number, (cell, width) in enumerate(zip(cells, widths, strict=True)):
+            padded = cell.rjust(width) if number in right else cell.ljust(width)
+            painted.append(screen.paint(padded, *(style or WORDS.get(cell, ()))))
+        return gap.join(painted).rstrip()
 
     blanks = " " * GAP
-    head = line(headers, ("bold",), screen.paint(blanks, "bold"))
-    return "\n".join((head, *(line(row, MARKED if at in marked else (), blanks) for at, row in enumerate(rows))))
+    lines = [line(headers, ("bold",), screen.paint(blanks, "bold"))]
+    for index, row in enumerate(rows):
+        lines.append(line(row, MARKED if index in marked else (), blanks))
+    return "\n".join(lines)
 
 
 def _is_plain(cell: str) -> bool:
