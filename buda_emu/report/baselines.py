@@ -316,7 +316,9 @@ def _same_settings(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
 
 def _word(value: object) -> str:
     """Return a setting's value for a message."""
-    return "not given" if value is None or value == [] or value == {} else json.dumps(value)
+    if value is None or value == [] or value == {}:
+        return "not given"
+    return json.dumps(value)
 
 
 def _items(section: Mapping[str, Any], name: Section) -> dict[str, list[BaselineEntry]]:
@@ -395,10 +397,10 @@ def test_items(case: "CaseResult") -> list[Item]:
     """Return the outputs and figures that do not hold; for a netlist that gave none, its status."""
     if case.status in ("passed", "skipped"):
         return []
-    items = [
-        Item(f"output {failure.queue}", 1 - (failure.pcc if failure.pcc is not None else failure.match))
-        for failure in case.failed_outputs
-    ]
+    items: list[Item] = []
+    for failure in case.failed_outputs:
+        agreement = failure.match if failure.pcc is None else failure.pcc
+        items.append(Item(f"output {failure.queue}", 1 - agreement))
     for failure in case.performance:
         if not failure.passed:
             items.append(Item(_check_name(failure.config, failure.graph, failure.target, failure.metric)))

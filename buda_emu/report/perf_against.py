@@ -231,5 +231,7 @@ def describe_settings(settings: Mapping[str, Any]) -> str:
     """Describe the settings of a test run: `precision device, expected ideal`; with reference tensors `..., expected
     DIR, else ideal`."""
     reference = settings.get("reference")
-    expected = f"{reference}, else {settings['expected']}" if reference else settings["expected"]
+    expected = settings["expected"]
+    if reference:
+        expected = f"{reference}, else {expected}"
     return f"precision {settings['precision']}, expected {expected}"

@@ -22,6 +22,7 @@ from buda_emu.report.pages.engine import (
     name_cell,
     pack_part,
     render,
+    search_box,
     severity_rank,
     status,
     table,
@@ -232,13 +233,15 @@ def histogram(detail: OutputDetail) -> str:
         if bound != 0:
             label = f"{bound:.0e}..{bound * 10:.0e}".replace("e-0", "e-").replace("e+0", "e")
         length = room * count / max(highest_count, 1)
-        width = max(length, 1.0) if count else length  # a line at least, so that a single element is seen
+        width = length
+        if count:
+            width = max(length, 1.0)  # so that a single element is seen
         tip = f"{count} of {total} elements"
         parts.append(text(100, y + 11, label, _SMALL, "soft", "end"))
         parts.append(
             f'<rect class="bar" x="106" y="{y}" width="{svg_number(width)}" height="{_BAR}"><title>{tip}</title></rect>'
         )
-        parts.append(text(112 + length, y + 11, percent(count / total if total else 0.0), _SMALL))
+        parts.append(text(112 + length, y + 11, percent(count / max(total, 1)), _SMALL))
     return "".join([*parts, "</svg>"])
 
 
@@ -465,7 +468,7 @@ def _outputs(case: CaseResult) -> Table:
         "not finite",
         "expected from",
     )
-    return table(columns, rows, "find outputs" if len(case.outputs) > 8 else "")
+    return table(columns, rows, search_box(case.outputs, "find outputs"))
 
 
 def _output(output: OutputResult) -> _Output:
@@ -516,7 +519,9 @@ def _ops(ops: Sequence[OpResult]) -> Table | None:
         )
         for op in ops
     ]
-    return Table(columns, rows, "find ops" if len(rows) > 8 else "", tall=True) if rows else None
+    if not rows:
+        return None
+    return Table(columns, rows, search_box(rows, "find ops"), tall=True)
 
 
 def _stats(inputs: Sequence[ValueStats]) -> Table:
@@ -570,7 +575,7 @@ MOST_PANELS: Final = 12
 
 def write_report(run: TestRun, directory: Path) -> None:
     """Write the three files into a folder, which is made if it is missing. Raises HostError if that fails."""
-    detailed = _select_detailed(run.cases)
+    detailed = _rank_cases(run.cases)
     pictures = {case.netlist: _picture(case, f"-{index}") for index, case in enumerate(detailed)}
     texts = {
         "report.html": html_page(run, pictures),
@@ -585,7 +590,7 @@ def write_report(run: TestRun, directory: Path) -> None:
         raise HostError(f"report: cannot write {error.filename}: {error.strerror}") from None
 
 
-def _select_detailed(cases: Sequence[CaseResult]) -> list[CaseResult]:
+def _rank_cases(cases: Sequence[CaseResult]) -> list[CaseResult]:
     """Return the cases with details, the worst first, otherwise in the order of the run."""
     return sorted(cases, key=lambda case: severity_rank(case.status))[:MOST_DETAILED]
 

@@ -11,7 +11,7 @@ from buda_emu.report.machine_readable.schema import Row, Rows, document
 from buda_emu.report.perf_against import RunComparison
 
 
-def _debug() -> Any:
+def _debug_schema() -> Any:
     stop = Row(
         reason=Literal["start", "step", "breakpoint", "interrupted", "end", "error"],
         position=str,
@@ -32,15 +32,15 @@ def _debug() -> Any:
     )
 
 
-DEBUG_SCHEMAS: Final[Mapping[str, Callable[[], Any]]] = {"debug": _debug}
+DEBUG_SCHEMAS: Final[Mapping[str, Callable[[], Any]]] = {"debug": _debug_schema}
 """Verb -> function that returns the schema of its JSON, for the debugger, which prints a line for each command."""
 
 
-def _numerics() -> Any:
+def _numerics_schema() -> Any:
     return document("Results of buda-emu numerics --json", Numerics)
 
 
-def _advise() -> Any:
+def _advise_schema() -> Any:
     edits = Rows(kind=Literal["op", "queue"], name=str, field=str, value=str)
     change = {
         "move": str,
@@ -70,11 +70,11 @@ def _advise() -> Any:
     )
 
 
-def _perf_against() -> Any:
+def _perf_against_schema() -> Any:
     return document("Results of buda-emu perf --against --json", RunComparison, worst_percent=float)
 
 
-def _perf_sweep() -> Any:
+def _perf_sweep_schema() -> Any:
     from buda_emu.app.api.sweep import Point
 
     sweep_schema = document("Results of buda-emu perf --sweep --json", netlist=str, points=list[Point])
@@ -85,13 +85,13 @@ def _perf_sweep() -> Any:
     return sweep_schema
 
 
-def _info() -> Any:
+def _info_schema() -> Any:
     count = {f"{severity}s": int for severity in ("error", "warning", "note")}
     files = Rows(count, path=str, kind=str, accepted=bool, summary=dict[str, int | str])
     return document("Results of buda-emu info --json", files=files)
 
 
-def _faults() -> Any:
+def _faults_schema() -> Any:
     from buda_emu.testing.injection.result import OUTCOMES, TABLES, column
 
     counts: dict[str, Any] = dict.fromkeys(map(column, OUTCOMES), int)
@@ -165,7 +165,7 @@ def _faults() -> Any:
     )
 
 
-def _reduce() -> Any:
+def _reduce_schema() -> Any:
     size = Row(before=int, after=int)
     sizes = Row(ops=size, queues=size, graphs=size, instructions=size, tiles_of_an_input=size, characters=size)
     return document(
@@ -182,8 +182,9 @@ def _reduce() -> Any:
 
 
 SCHEMAS: Final[Mapping[str, Callable[[], Any]]] = {
-    "info": _info, "numerics": _numerics, "advise": _advise, "perf --against": _perf_against,
-    "perf --sweep": _perf_sweep, "faults": _faults, "reduce": _reduce, "baseline": schema,
+    "info": _info_schema, "numerics": _numerics_schema, "advise": _advise_schema,
+    "perf --against": _perf_against_schema, "perf --sweep": _perf_sweep_schema, "faults": _faults_schema,
+    "reduce": _reduce_schema, "baseline": schema,
     **DEBUG_SCHEMAS,
     **{verb: schema for kind in KINDS for verb, schema in kind.schemas().items()},
 }  # fmt: skip

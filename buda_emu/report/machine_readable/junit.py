@@ -92,7 +92,9 @@ def _case_findings(case: CaseResult) -> Iterator[Diagnostic]:
         yield Diagnostic(case.netlist, rule, "error", reason(case))
     for output in case.failed_outputs:
         message = " ".join(failure_line(output).split())
-        queue = checked.netlist.queues.get(output.queue) if checked.netlist is not None else None
+        queue = None
+        if checked.netlist is not None:
+            queue = checked.netlist.queues.get(output.queue)
         if queue is None:
             yield Diagnostic(case.netlist, rule, "error", message)
         else:

@@ -55,7 +55,9 @@ class Row:
     def __init__(self, *parts: type | Mapping[str, Any], **named_fields: Any) -> None:
         self.fields: dict[str, Any] = {}
         for part in (*parts, named_fields):
-            self.fields |= get_type_hints(part, localns=_array_names()) if isinstance(part, type) else part
+            if isinstance(part, type):
+                part = get_type_hints(part, localns=_array_names())
+            self.fields |= part
 
 
 class Rows(Row):
@@ -95,7 +97,9 @@ def text() -> str:
 def class_schema(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of a dataclass or a named tuple; the classes of its fields are added to `definitions`."""
     hints = get_type_hints(kind, localns=_array_names())
-    names = [entry.name for entry in fields(kind)] if is_dataclass(kind) else [*hints]
+    names = list(hints)
+    if is_dataclass(kind):
+        names = [entry.name for entry in fields(kind)]
     properties = {name: _type_schema(hints[name], definitions) for name in names}
     return {"type": "object", "properties": properties, "required": names}
 

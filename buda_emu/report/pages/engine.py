@@ -78,6 +78,7 @@ def as_script(data: Mapping[str, Any] | Sequence[Any]) -> Markup:
 
 
 Kind = Literal["text", "number", "words", "name"]
+_SHORT_TABLE: Final = 8  # rows of a table without a search box, at most
 _LONGEST: Final = 96  # characters of a name in a table; the page has the whole name as the row's tooltip
 
 
@@ -145,7 +146,9 @@ def name_cell(name: str, href: str = "", *, text: str | None = None) -> Cell:
     very long."""
     shown = name if text is None else text
     short = cut(shown, _LONGEST)
-    return Cell(short, name, href=href, tip=shown if short != shown else "")
+    if short == shown:
+        return Cell(short, name, href=href)
+    return Cell(short, name, href=href, tip=shown)
 
 
 def figure(value: float | None, digits: int = 0, bar: float | None = None) -> Cell:
@@ -153,6 +156,11 @@ def figure(value: float | None, digits: int = 0, bar: float | None = None) -> Ce
     if value is None:
         return Cell("-", -1.0)
     return Cell(f"{value:,.{digits}f}", float(value), bar)
+
+
+def search_box(rows: Sequence[object], text: str) -> str:
+    """Return the text of a table's search box; "" for a table so short that it needs none."""
+    return text if len(rows) > _SHORT_TABLE else ""
 
 
 _WORST_FIRST = ("failed", "error", "crashed", "timeout", "stopped", "rejected", "unsupported", "skipped", "passed")

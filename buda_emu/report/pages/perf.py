@@ -18,7 +18,18 @@ from buda_emu.performance.timing.epoch.result import EpochTiming
 from buda_emu.performance.timing.figures import OpFigures, op_figures
 from buda_emu.performance.timing.result import EpochReport, PerfRun
 from buda_emu.performance.timing.transfers.rates import STREAM
-from buda_emu.report.pages.engine import Cell, Column, Row, Table, as_script, name_cell, pack_part, render, status
+from buda_emu.report.pages.engine import (
+    Cell,
+    Column,
+    Row,
+    Table,
+    as_script,
+    name_cell,
+    pack_part,
+    render,
+    search_box,
+    status,
+)
 from buda_emu.report.pages.engine import figure as cell_figure
 from buda_emu.report.pages.timeline import timeline_data
 from buda_emu.report.pictures.epoch_picture import steady_picture
@@ -222,6 +233,9 @@ def perf_page(netlist: Netlist, run: PerfRun, checks: Sequence[BoundResult], com
         (places[id(epoch)], _name(epoch), pack_part(_epoch(netlist, run, epoch, index, routed, uses)), index == 0)
         for index, epoch in enumerate(detailed)
     ]
+    note = ""
+    if left_out:
+        note = f"{plural(left_out, 'epoch')} without pictures here: perf.json has every figure."
     types = {name: op.type for name, op in netlist.ops.items()}
     op_index: list[tuple[str, str, str, str]] = []
     for epoch in detailed:
@@ -236,7 +250,7 @@ def perf_page(netlist: Netlist, run: PerfRun, checks: Sequence[BoundResult], com
         index=as_script(op_index),
         assumed=run.assumed,
         table=_epochs(run, order, places),
-        note=f"{plural(left_out, 'epoch')} without pictures here: perf.json has every figure." if left_out else "",
+        note=note,
     )
 
 
@@ -313,13 +327,15 @@ def _epochs(run: PerfRun, order: Sequence[EpochReport], places: dict[int, str]) 
                 ]
             )
         )
-    return Table(columns, rows, "find epochs" if len(rows) > 8 else "")
+    return Table(columns, rows, search_box(rows, "find epochs"))
 
 
 def _bottleneck_text(epoch: EpochReport) -> str:
     """Return the bottleneck of an epoch in a few words; the whole sentence stands with the epoch."""
     bottleneck = epoch.bottleneck
-    return f"{bottleneck.name}, {100 * bottleneck.share:.0f} % of an input" if bottleneck.name else bottleneck.sentence
+    if not bottleneck.name:
+        return bottleneck.sentence
+    return f"{bottleneck.name}, {100 * bottleneck.share:.0f} % of an input"
 
 
 def _temporal(netlist: Netlist, epoch: EpochReport) -> int:
@@ -346,6 +362,7 @@ def _epoch(
     sources = Sources()
     stream = run.what_if.get("noc_bytes", STREAM)
     temporal = _temporal(netlist, epoch)
+    is_routed = isinstance(routed.get(temporal), RoutedEpoch)
     return render(
         "epoch.html",
         sentence=epoch.bottleneck.sentence,
@@ -364,7 +381,7 @@ def _epoch(
                 mark=f"-{index}",
                 red="busy",
                 path=path,
-                streams=None if isinstance(routed.get(temporal, ""), str) else uses,
+                streams=uses if is_routed else None,
             )
         ),
         streams=sentence(routed.get(temporal)),
@@ -434,20 +451,26 @@ def _path(steps: Sequence[CriticalStep]) -> Table:
     ]
     rows: list[Row] = []
     for step in steps:
-        through = f": {_list_names(step.through)}" if step.through else ""
-        alike = f"; equally long: {_list_names(step.alike)}" if step.alike else ""
+        link = cut(step.name, _SHORT)
+        unit = step.name
+        if step.through:
+            link += f": {_list_names(step.through)}"
+            unit = step.through[0]
+        if step.alike:
+            link += f"; equally long: {_list_names(step.alike)}"
         share = Cell(percent(step.share), step.cycles, step.share)
         causes = ", ".join(f"{CAUSE_WORDS[cause]} {100 * part / step.cycles:.0f} %" for cause, part in step.waits)
-        link = f"{cut(step.name, _SHORT)}{through}{alike}"
         cells = [share, cell_figure(step.cycles), Cell(step.kind), Cell(link), Cell(causes)]
-        rows.append(Row(cells, _linked_name(step.through[0] if step.through else step.name)))
-    return Table(columns, rows, "find links" if len(rows) > 8 else "", tall=True)
+        rows.append(Row(cells, _linked_name(unit)))
+    return Table(columns, rows, search_box(rows, "find links"), tall=True)
 
 
 def _list_names(names: Sequence[str]) -> str:
     """Return the first of many names, all of which perf.json lists."""
-    suffix = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return f"{', '.join(cut(name, _SHORT) for name in names[:_MOST_NAMED])}{suffix}"
+    text = ", ".join(cut(name, _SHORT) for name in names[:_MOST_NAMED])
+    if len(names) > _MOST_NAMED:
+        return f"{text} and {len(names) - _MOST_NAMED} more"
+    return text
 
 
 def _linked_name(unit: str) -> str:
@@ -468,8 +491,11 @@ def _limits(epoch: EpochReport) -> Table:
     for kind, unit in busiest:
         share = min(unit.cycles / max(epoch.pace, 1.0), 1.0)
         cells = [Cell(percent(share), unit.cycles, share), cell_figure(unit.cycles), Cell(kind), name_cell(unit.name)]
-        rows.append(Row(cells, "" if kind in ("memory", "link") else _linked_name(unit.name)))
-    return Table(columns, rows, "find units" if len(rows) > 8 else "", tall=True)
+        linked = ""
+        if kind not in ("memory", "link"):  # those are in no picture
+            linked = _linked_name(unit.name)
+        rows.append(Row(cells, linked))
+    return Table(columns, rows, search_box(rows, "find units"), tall=True)
 
 
 def _ops(netlist: Netlist, run: PerfRun, epoch: EpochReport, steps: Sequence[CriticalStep], sources: Sources) -> Table:

@@ -42,7 +42,7 @@ def fit_text(text: str, width: float, size: float) -> str:
     length = max(int(width / (size * CHARACTER)) - 1, 0)
     while length > 0:
         tail = length // 2
-        short = f"{text[: length - tail]}…{text[len(text) - tail :] if tail else ''}"
+        short = f"{text[: length - tail]}…{text[len(text) - tail :]}"
         if width_of(short, size) <= width:
             return short
         length -= 1
@@ -53,10 +53,10 @@ def text(x: float, y: float, content: str, size: float, css: str = "", anchor: s
     """Return a line of text with its baseline at y."""
     if not content:
         return ""
-    return (
-        f'<text x="{number(x)}" y="{number(y)}" font-size="{number(size)}" text-anchor="{anchor}"'
-        f"{f' class={chr(34)}{css}{chr(34)}' if css else ''}>{clean(content)}</text>"
-    )
+    attributes = f'x="{number(x)}" y="{number(y)}" font-size="{number(size)}" text-anchor="{anchor}"'
+    if css:
+        attributes += f' class="{css}"'
+    return f"<text {attributes}>{clean(content)}</text>"
 
 
 def number(value: float) -> str:
@@ -110,12 +110,11 @@ def sentence(routed: "RoutedEpoch | str | None") -> str:
         return f"No streams are shown: {routed}"
     first = next(iter(routed.routed.refusals), None)
     if first is not None:
-        others = len(routed.routed.refusals) - 1
-        if others:
-            remainder = f", and {plural(others, 'more refusal')}"
-        else:
-            remainder = ""
-        return f"The router refuses this epoch: {first.message}{remainder}"
+        text = f"The router refuses this epoch: {first.message}"
+        further = len(routed.routed.refusals) - 1
+        if further:
+            text += f", and {plural(further, 'more refusal')}"
+        return text
     cores = [core for core in routed.routed.cores if not core.place.ethernet]
     return f"The core that needs most of each takes, of extra streams and of the L1 for data buffers: {use_text(cores)}"
 
@@ -273,7 +272,9 @@ def _legend(y: float, heat: str, path: bool) -> str:
         )
         x += 34 + len(words) * _NAME * 0.62
     if heat:
-        words = f"red: {heat}{'; red frames and arrows: the critical path' if path else ''}"
+        words = f"red: {heat}"
+        if path:
+            words += "; red frames and arrows: the critical path"
         parts.append(text(x, y, words, _NAME))
     return f"<g>{''.join(parts)}</g>"
 
@@ -402,7 +403,9 @@ class _Painter:
         return self._add_notes(op.name, lines)
 
     def _add_notes(self, name: str, lines: Sequence[str]) -> str:
-        return "\n".join([*lines, *([self._notes[name]] if name in self._notes else [])])
+        if name in self._notes:
+            lines = [*lines, self._notes[name]]
+        return "\n".join(lines)
 
     def _queue(self, queue: Queue, box: Box) -> str:
         dims = "x".join(map(str, queue.blocking.element_shape))

@@ -32,9 +32,12 @@ def draw_table(
     columns: list[Column] = []
     for number, header in enumerate(headers):
         cells = max((_width(row[number]) for row in table), default=0)
-        kind: Kind = "prose" if number in prose else "name"
         if number in right or number in uncut:
-            kind = "whole"
+            kind: Kind = "whole"
+        elif number in prose:
+            kind = "prose"
+        else:
+            kind = "name"
         columns.append(Column(kind, cells, cell_len(header), max(map(cell_len, header.split()), default=0)))
     parts = fit(columns, screen.columns)
     return "\n\n".join(_part(headers, table, widths, right, prose, marked, screen) for widths in parts)

@@ -78,10 +78,13 @@ def guarded_row(guarded: Guarded) -> tuple[str, ...]:
 def effect_lines(effect: Effect) -> Iterator[str]:
     """Yield the description of one fault and of its effect."""
     fault = effect.fault
-    seen = f", seen as operand {fault.operand}" if fault.operand >= 0 else ""
+    properties = [fault.op_type]
+    if fault.df:
+        properties.append(fault.df)
+    if fault.operand >= 0:
+        properties.append(f"seen as operand {fault.operand}")
     place = f" in {fault.place} of" if fault.place else ":"
-    df = f", {fault.df}" if fault.df else ""
-    yield f"fault {fault.number}: {fault.kind}{place} {fault.where} ({fault.op_type}{df}{seen})"
+    yield f"fault {fault.number}: {fault.kind}{place} {fault.where} ({', '.join(properties)})"
     yield f"  {site_text(effect.fault)}"
     yield f"  {effect.outcome}: {effect.error or OUTCOME_TEXTS[effect.outcome]}"
     if effect.tiles:

@@ -11,7 +11,7 @@ from buda_emu.netlist.model import Netlist
 from buda_emu.performance.timing.checks import BoundResult
 from buda_emu.performance.timing.epoch.critical import chain_sentence, critical_steps
 from buda_emu.performance.timing.result import PerfRun, hypothetical
-from buda_emu.report.terminal.text import number, percent, table, whole, wrap
+from buda_emu.report.terminal.text import number, percent, table, verdict, whole, wrap
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
@@ -289,7 +289,7 @@ def check_lines(results: Sequence[BoundResult]) -> Iterator[str]:
         (
             (
                 check.config,
-                "passed" if check.passed else "FAILED",
+                verdict(check.passed),
                 str(check.bound),
                 number(check.observed, 6),
                 check.bound.metric,

@@ -94,7 +94,9 @@ def fit(columns: Sequence[Column], total: int | None) -> list[dict[int, int]]:
     groups: list[list[int]] = [[]]
     for number in range(len(columns)):
         candidate = [*groups[-1], number]
-        needed = [*candidate, key] if key not in candidate and number > key else candidate
+        needed = candidate
+        if key not in candidate and number > key:
+            needed = [*candidate, key]
         if groups[-1] and _least(columns, needed) > total:
             candidate = sorted({key, number})
             groups.append(candidate)

@@ -21,8 +21,8 @@ def main(args: argparse.Namespace) -> int:
     form = _picture_format(args)
     netlist = netlist_of(args.file, args.arch)
     print_findings(netlist.diagnostics, args.file)
-    _require_listed(args.epoch, [temporal.id for temporal in netlist.temporal_graphs], "epoch")
-    _require_listed(args.chip, sorted({graph.target_device for graph in netlist.graphs.values()}), "chip")
+    _require_existing(args.epoch, [temporal.id for temporal in netlist.temporal_graphs], "epoch")
+    _require_existing(args.chip, sorted({graph.target_device for graph in netlist.graphs.values()}), "chip")
     draw = dot if form == "dot" else grid_svg
     streams = _route_streams(netlist, args.epoch, args.cluster) if args.streams else None
     picture = draw(netlist, epochs=args.epoch, chips=args.chip, streams=streams)
@@ -59,7 +59,7 @@ def _route_streams(netlist: Netlist, numbers: list[int] | None, cluster: str | N
     return uses_by_core(epochs)
 
 
-def _require_listed(requested: list[int] | None, available: list[int], kind: str) -> None:
+def _require_existing(requested: list[int] | None, available: list[int], kind: str) -> None:
     """Raise HostError for a requested epoch or chip that the netlist does not have."""
     for number in requested or ():
         if number not in available:

@@ -33,8 +33,8 @@ def _text(difference: Difference) -> list[str]:
         note = "; what their tensors hold was not compared" if images else ""
         return [f"{difference.before} and {difference.after} say the same{note}"]
     parts = [
-        *_one_sided(f"only in {difference.before}", difference.gone),
-        *_one_sided(f"only in {difference.after}", difference.new),
+        *_name_paragraph(f"only in {difference.before}", difference.gone),
+        *_name_paragraph(f"only in {difference.after}", difference.new),
     ]
     for about, title in _ABOUT.items():
         rows = [change for change in difference.changes if change.about == about]
@@ -47,7 +47,7 @@ def _text(difference: Difference) -> list[str]:
     return parts
 
 
-def _one_sided(title: str, names: Iterable[tuple[str, str]]) -> Iterator[str]:
+def _name_paragraph(title: str, names: Iterable[tuple[str, str]]) -> Iterator[str]:
     """Yield a paragraph with the kinds and names that only one of the documents has; nothing if there are none."""
     lines = [f"  {kind} {name}" for kind, name in names]
     if lines:
