@@ -413,6 +413,7 @@ def perf_items(run: "PerfRun", checks: "Sequence[BoundResult]") -> list[Item]:
 
 
 def _perf_items(run: "PerfRun", checks: "Sequence[BoundResult]") -> Iterator[Item]:
+    """Yield the pace of every epoch as a figure, and each missed figure of performance-check as a fault."""
     for epoch in run.epochs:
         yield Item(f"{epoch.program}: {' + '.join(epoch.graphs)}", epoch.pace, fails=False)
     for check in checks:
@@ -421,6 +422,7 @@ def _perf_items(run: "PerfRun", checks: "Sequence[BoundResult]") -> Iterator[Ite
 
 
 def _check_name(config: str, graph: str, target: str, metric: str) -> str:
+    """Return the words of an entry of performance-check."""
     return "performance-check " + " ".join(filter(None, (config, graph, target, metric)))
 
 

@@ -120,6 +120,7 @@ def _mapping_changes(word: str, old: Mapping[str, Any], new: Mapping[str, Any]) 
 
 
 def _or_none(value: object) -> str:
+    """Return a value as text, "none" for None."""
     return "none" if value is None else str(value)
 
 
@@ -188,10 +189,12 @@ def _explain_change(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None
 
 
 def _describe_bottleneck(bottleneck: Mapping[str, Any]) -> str:
+    """Return the words for a bottleneck."""
     return _describe_unit(bottleneck["kind"], bottleneck["name"])
 
 
 def _describe_unit(kind: str, name: str) -> str:
+    """Return the words for a unit."""
     words = {"op": f"op {name}", "transfer": f"the transfer {name}", "latency": f"the way of one input ({name} most)"}
     return words.get(kind, name or kind)
 
@@ -222,6 +225,7 @@ def against_lines(comparison: RunComparison) -> Iterator[str]:
 
 
 def _figures(before: float | None, after: float | None) -> tuple[str, str, str, str]:
+    """Return the cells before, after, difference and per cent of a row."""
     if before is None or after is None:
         return whole(before), whole(after), "-", "-"
     return whole(before), whole(after), f"{after - before:+,.0f}", relative(before, after)

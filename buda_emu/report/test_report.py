@@ -56,6 +56,7 @@ def markdown(run: TestRun, detailed: Sequence[CaseResult]) -> str:
 
 
 def _lines(run: TestRun, detailed: Sequence[CaseResult]) -> Iterator[str]:
+    """Yield the lines of report.md."""
     passed = sum(case.status == "passed" for case in run.cases)
     yield f"# buda-emu test: {passed} of {plural(len(run.cases), 'netlist')} passed"
     yield ""
@@ -176,6 +177,7 @@ def heat_map(detail: OutputDetail, first_bad: TilePlace | None) -> str:
 
 
 def _square(x: float, y: float, side: float) -> str:
+    """Return the attributes of a square."""
     return f'x="{svg_number(x)}" y="{svg_number(y)}" width="{svg_number(side)}" height="{svg_number(side)}"'
 
 
@@ -186,6 +188,7 @@ def _place(index: int, cell: int) -> str:
 
 
 def _error(value: float) -> str:
+    """Return a largest error as text."""
     return number(value) if isfinite(value) else "none is finite"
 
 
@@ -208,6 +211,7 @@ def _shade(value: float, largest: float) -> str:
 
 
 def _shade_legend(y: float, largest: float) -> str:
+    """Draw the shades of a heat map from 0 to the largest error."""
     if largest == 0:
         return text(28, y + 10, "every finite element is equal", _SMALL, "soft")
     parts = [text(28, y + 10, "0", _SMALL, "soft", "middle")]
@@ -388,14 +392,17 @@ def _verdicts(cases: Sequence[CaseResult], places: Mapping[str, str], prefix: in
 
 
 def _pcc(value: float | None) -> Cell:
+    """Return a cell with a PCC; None is sorted above all."""
     return Cell(correlation(value), 2.0 if value is None else value)
 
 
 def _value(value: float | None) -> Cell:
+    """Return a cell with a figure; None is sorted below all errors."""
     return Cell(number(value), -1.0 if value is None else value)
 
 
 def _numbers(*titles: str) -> list[Column]:
+    """Return columns of figures."""
     return [Column(title, "number") for title in titles]
 
 
@@ -489,11 +496,13 @@ def _output(output: OutputResult) -> _Output:
 
 
 def _comparison(comparison: Comparison) -> str:
+    """Return how an output was compared: type, tolerances and method."""
     text = f"{comparison.type}, atol {comparison.atol:g}, rtol {comparison.rtol:g}, check_pct {comparison.check_pct:g}"
     return f"{text}, check_pcc {comparison.check_pcc:g}, {comparison.method}"
 
 
 def _ops(ops: Sequence[OpResult]) -> Table | None:
+    """Return the table of every op, None without ops."""
     columns = [
         Column("op"),
         Column("#", "number"),
@@ -525,6 +534,7 @@ def _ops(ops: Sequence[OpResult]) -> Table | None:
 
 
 def _stats(inputs: Sequence[ValueStats]) -> Table:
+    """Return the table of the inputs of an op."""
     rows = (
         (
             stats.name,

@@ -5,7 +5,7 @@ import shlex
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from buda_emu.app.cli.output import bar_text, say, say_lines, write_live
@@ -56,17 +56,21 @@ class Console:
         shown = [case for case in reported if self._shows(case, len(run.cases))]
         for case in shown:
             self._case(case)
+        self._summary(run, reported)
+        if shown or not self._args.quiet:
+            say()
+        has_failed = any(case.status not in ("passed", "skipped") for case in run.cases)
+        colour: Style = "red" if has_failed else "green"
+        say(current().paint(f"== {testing.closing_line(run)} ==", colour))
+
+    def _summary(self, run: "TestRun", reported: "Sequence[CaseResult]") -> None:
+        """Print a line for each of these cases that did not pass, and the longest durations if they were asked for."""
         summary = list(testing.summary_lines(reported))
         if summary:
             say("\nshort summary")
             say_lines(summary)
         if self._args.durations is not None:
             say(f"\n{testing.durations_table(run.cases, self._args.durations)}")
-        bad = any(case.status not in ("passed", "skipped") for case in run.cases)
-        text = testing.closing_line(run)
-        if shown or not self._args.quiet:
-            say()
-        say(current().paint(f"== {text} ==", "red" if bad else "green"))
 
     def _case(self, case: "CaseResult") -> None:
         """Print the result of one netlist in full."""
@@ -127,8 +131,10 @@ class Console:
         write_live(f"\r\x1b[K{escape_controls(text)}")
 
     def _clear(self) -> None:
+        """Remove the bar from the terminal."""
         if self._live:
             write_live("\r\x1b[K")
 
     def _paint(self, status: str) -> str:
+        """Return a status in its colour."""
         return current().paint(status, _COLOURS.get(status, "red"))

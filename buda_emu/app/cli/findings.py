@@ -47,10 +47,11 @@ def select_findings(findings: "Iterable[Diagnostic]", args: argparse.Namespace) 
 def print_findings(diagnostics: "Sequence[Diagnostic]", file: str) -> None:
     """Print a line to standard error for each finding; for more than three only their number, and how to see them."""
     findings = current_choice().filter_findings(diagnostics, refuses)
-    for finding in findings[: _MOST_LINES if len(findings) <= _MOST_LINES else 0]:
-        complain(f"{finding.path}:{finding.where}: {finding.severity}[{finding.rule}]: {finding.message}")
     if len(findings) > _MOST_LINES:
         complain(f"buda-emu: {plural(len(findings), 'warning')} about {file}: `buda-emu check {file}` shows them")
+        return
+    for finding in findings:
+        complain(f"{finding.path}:{finding.where}: {finding.severity}[{finding.rule}]: {finding.message}")
 
 
 def open_baseline(

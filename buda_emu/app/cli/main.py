@@ -234,8 +234,9 @@ def _unknown_verb(word: str) -> int:
     """Report a word that is no verb with a hint, and return the exit code."""
     from buda_emu.support.checker.suggest import near
 
-    looks_like_file = word.lower().endswith((".yaml", ".yml", ".tti"))
-    hint = f"to run it: buda-emu run {word}" if looks_like_file else near(word, VERBS)
+    hint = near(word, VERBS)
+    if word.lower().endswith((".yaml", ".yml", ".tti")):  # the user left out the verb
+        hint = f"to run it: buda-emu run {word}"
     suffix = f" ({hint})" if hint else ""
     complain(f"buda-emu: no verb {word!r}{suffix}; verbs: {', '.join(VERBS)}")
     return Exit.REFUSED
@@ -253,7 +254,9 @@ def _render_findings(error: DocumentError) -> str:
 def _describe_os_error(error: OSError) -> str:
     """Return `file: reason` of an operating system error, without its number."""
     reason = error.strerror or str(error)
-    return f"{error.filename}: {reason}" if error.filename else reason
+    if error.filename:
+        return f"{error.filename}: {reason}"
+    return reason
 
 
 def _internal_error() -> int:

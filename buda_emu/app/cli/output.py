@@ -126,8 +126,11 @@ def write_json(path: "str | os.PathLike[str]", content: Any, *, compact: bool = 
     ends in .gz is compressed reproducibly."""
     import json
 
-    layout: dict[str, Any] = {"separators": (",", ":")} if compact else {"indent": 1}
-    text = json.dumps(content, allow_nan=False, **layout) + "\n"
+    if compact:
+        text = json.dumps(content, allow_nan=False, separators=(",", ":"))
+    else:
+        text = json.dumps(content, allow_nan=False, indent=1)
+    text += "\n"
     if not str(path).endswith(".gz"):
         write_printable(path, text)
         return
@@ -211,4 +214,6 @@ def duration_text(seconds: float) -> str:
     if total < 60:
         return f"{total} s"
     minutes, remaining = divmod(total, 60)
-    return f"{minutes} min {remaining} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+    if minutes < 60:
+        return f"{minutes} min {remaining} s"
+    return f"{minutes // 60} h {minutes % 60} min"

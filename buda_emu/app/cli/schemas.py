@@ -12,6 +12,7 @@ from buda_emu.report.perf_against import RunComparison
 
 
 def _debug_schema() -> Any:
+    """Return the schema of a line of `debug --json`."""
     stop = Row(
         reason=Literal["start", "step", "breakpoint", "interrupted", "end", "error"],
         position=str,
@@ -37,10 +38,12 @@ DEBUG_SCHEMAS: Final[Mapping[str, Callable[[], Any]]] = {"debug": _debug_schema}
 
 
 def _numerics_schema() -> Any:
+    """Return the schema of `numerics --json`."""
     return document("Results of buda-emu numerics --json", Numerics)
 
 
 def _advise_schema() -> Any:
+    """Return the schema of `advise --json`."""
     edits = Rows(kind=Literal["op", "queue"], name=str, field=str, value=str)
     change = {
         "move": str,
@@ -71,10 +74,12 @@ def _advise_schema() -> Any:
 
 
 def _perf_against_schema() -> Any:
+    """Return the schema of `perf --against --json`."""
     return document("Results of buda-emu perf --against --json", RunComparison, worst_percent=float)
 
 
 def _perf_sweep_schema() -> Any:
+    """Return the schema of `perf --sweep --json`, whose points have a column for each axis."""
     from buda_emu.app.api.sweep import Point
 
     sweep_schema = document("Results of buda-emu perf --sweep --json", netlist=str, points=list[Point])
@@ -86,12 +91,14 @@ def _perf_sweep_schema() -> Any:
 
 
 def _info_schema() -> Any:
+    """Return the schema of `info --json`."""
     count = {f"{severity}s": int for severity in ("error", "warning", "note")}
     files = Rows(count, path=str, kind=str, accepted=bool, summary=dict[str, int | str])
     return document("Results of buda-emu info --json", files=files)
 
 
 def _faults_schema() -> Any:
+    """Return the schema of `faults --json`."""
     from buda_emu.testing.injection.result import OUTCOMES, TABLES, column
 
     counts: dict[str, Any] = dict.fromkeys(map(column, OUTCOMES), int)
@@ -166,6 +173,7 @@ def _faults_schema() -> Any:
 
 
 def _reduce_schema() -> Any:
+    """Return the schema of `reduce --json`."""
     size = Row(before=int, after=int)
     sizes = Row(ops=size, queues=size, graphs=size, instructions=size, tiles_of_an_input=size, characters=size)
     return document(

@@ -299,10 +299,12 @@ def _per_second(run: PerfRun, epoch: EpochReport) -> float | None:
 
 
 def _whole(value: float | None) -> str:
+    """Return a figure without its fraction, "N/A" for None."""
     return _NOTHING if value is None else str(int(value))
 
 
 def _two(value: float | None) -> str:
+    """Return a figure with two decimals, "N/A" for None."""
     return _NOTHING if value is None else f"{value:.2f}"
 
 

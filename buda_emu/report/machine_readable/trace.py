@@ -56,6 +56,7 @@ class _Writer:
             yield from self._memory(len(self._process) + number, memory)
 
     def _slices(self) -> Iterator[Event]:
+        """Yield a complete event for each slice."""
         for part in self._picture.slices:
             process, thread = self._place[part.lane]
             yield {
@@ -70,6 +71,7 @@ class _Writer:
             }
 
     def _stretches(self) -> Iterator[Event]:
+        """Yield the slices of stretches, on thread 0 of their groups."""
         for group in dict.fromkeys(stretch.group for stretch in self._picture.stretches):
             process = self._process.setdefault(group, len(self._process))
             yield _metadata_event("thread_name", process, 0, "stretches")
@@ -104,6 +106,7 @@ class _Writer:
                 }
 
     def _memory(self, process: int, memory: Memory) -> Iterator[Event]:
+        """Yield the events of a memory: a counter of its bytes, and begin and end of each tensor."""
         yield from _process_events(process, memory.name)
         for held in occupancy(live._replace(space=memory.name) for live in memory.lives).values():
             for time, size in zip(held.times.tolist(), held.bytes.tolist(), strict=True):
@@ -115,9 +118,11 @@ class _Writer:
                 yield {**common, "ph": "e", "ts": self._at(live.end)}
 
     def _counter(self, process: int, name: str, time: float, unit: str, value: float) -> Event:
+        """Return an event with the value of a counter from a moment on."""
         return {"name": name, "ph": "C", "pid": process, "ts": self._at(time), "args": {unit: value}}
 
     def _at(self, time: float) -> float:
+        """Return a time in microseconds."""
         return round(time / self._picture.per_microsecond, _DIGITS)
 
     def _duration(self, start: float, end: float) -> float:

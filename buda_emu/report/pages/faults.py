@@ -235,4 +235,5 @@ def _faults(campaign: Campaign) -> Table:
 
 
 def _bit(bits: tuple[int, ...], name: str) -> str:
+    """Return the bits that a fault hits, and their name."""
     return f"{', '.join(map(str, bits))} ({name})" if bits else ""

@@ -77,6 +77,7 @@ def _cluster(graph: Graph, epoch: int, streams: Uses) -> Iterator[str]:
 
 
 def _input_edges(netlist: Netlist, op: Op) -> Iterator[str]:
+    """Yield the edges into an op."""
     for position, name in enumerate(op.inputs):
         source = f"queue:{name}" if name in netlist.queues else f"op:{name}"
         df = op.in_df[position] if position < len(op.in_df) else ""
@@ -84,20 +85,24 @@ def _input_edges(netlist: Netlist, op: Op) -> Iterator[str]:
 
 
 def _edge(source: str, target: str, label: str) -> str:
+    """Return the line of an edge."""
     return f"  {_quote(source)} -> {_quote(target)} [label={_quote(label)}];"
 
 
 def _is_read(queue: Queue, ops: Sequence[Op]) -> bool:
+    """Return whether one of these ops reads a queue."""
     return any(queue.name in op.inputs for op in ops)
 
 
 def _op_label(op: Op, use: str) -> str:
+    """Return the label of an op: name, type, size and format, and its use of streams."""
     dims = "x".join(map(str, op.blocking.element_shape))
     streams = f"\nextra streams {use}" if use else ""
     return _quote(f"{op.name}\n{op.type}\n{dims} {op.out_df}{streams}")
 
 
 def _queue_label(queue: Queue) -> str:
+    """Return the label of a queue: name, type, entries, size, format and memory."""
     dims = "x".join(map(str, queue.blocking.element_shape))
     return _quote(f"{queue.name}\n{queue.type} {queue.entries} x {dims} {queue.df}\n{memory(queue)}")
 

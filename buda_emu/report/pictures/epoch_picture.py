@@ -85,6 +85,8 @@ def loading_slices(loads: Sequence[ChipLoad], begin: int, first_lane: int) -> It
 
 
 class _Epoch:
+    """The lanes, slices, arrows and counters of one epoch in the picture of a run."""
+
     def __init__(self, report: EpochReport, begin: int, first_lane: int, first_slice: int) -> None:
         self._report = report
         self._model: EpochTiming = extend_until_full(report.timing, report.bottleneck.name, _MOST_TASKS)
@@ -116,6 +118,7 @@ class _Epoch:
         self._draw(first_slice)
 
     def _room(self, unit: str) -> int:
+        """Return the group of lanes to which a unit belongs: cores, transfers or memory."""
         if unit in self._ops:
             return _CORES
         if unit.startswith(("DRAM channel", "host link")):
@@ -256,6 +259,7 @@ class _Epoch:
         return changes
 
     def _counter(self, room: int, name: str, unit: str, values: Mapping[int, float]) -> Counter:
+        """Return a counter in a group of lanes; `values` maps cycles of the epoch to values."""
         times = [self._begin + time for time in values]
         return Counter(name=name, unit=unit, times=times, values=list(values.values()), group=self._groups[room])
 

@@ -143,15 +143,18 @@ def draw_use(use: "CoreUse", arch: str, x: float, y: float, width: float) -> str
 
 
 def _l1(use: "CoreUse") -> float:
+    """Return the part of the L1 for data buffers that a core uses."""
     return use.l1_bytes / use.available_bytes
 
 
 def _bar(css: str, x: float, y: float, width: float) -> str:
+    """Draw a bar."""
     place = f'x="{number(x)}" y="{number(y)}" width="{number(width)}" height="{number(_BAR)}"'
     return f'<rect class="{css}" {place}/>'
 
 
 def _tip(use: "CoreUse", arch: str) -> str:
+    """Return the tooltip on the use of a core."""
     lines = [
         f"{use.place}: {plural(len(use.streams), 'stream')}",
         f"extra streams: {use.extra_streams} of {len(EXTRA_STREAMS)}",
@@ -263,6 +266,7 @@ def _arrange(drawn: Sequence[Panel]) -> tuple[list[tuple[float, float]], float, 
 
 
 def _legend(y: float, heat: str, path: bool) -> str:
+    """Draw the colours of the families of ops, with what red means."""
     parts: list[str] = []
     x = float(_MARGIN)
     for words, colour in FAMILIES.values():
@@ -332,6 +336,7 @@ class _Painter:
         return "".join(parts)
 
     def _cores(self, panel: Panel) -> list[str]:
+        """Draw the grid lines of the cores, and the numbers of rows and columns."""
         top = panel.rows[0][0]
         left = panel.columns[0][0]
         bottom, right = (places[-1][0] + places[-1][1] for places in (panel.rows, panel.columns))
@@ -348,6 +353,7 @@ class _Painter:
         return [f'<path class="bg-core" d="{lines}"/>', *numbers]
 
     def _op(self, op: Op, box: Box) -> str:
+        """Draw the box of an op: name, type and size, in its family's colour and reddened by its heat."""
         colour = FAMILIES[OP_TYPES[op.type].drawn_as][1]
         rows, cols = op.cores
         dims = "x".join(map(str, op.blocking.element_shape))
@@ -393,6 +399,7 @@ class _Painter:
         return "".join(parts)
 
     def _op_tip(self, op: Op) -> str:
+        """Return the tooltip of an op."""
         dims = "x".join(map(str, op.blocking.element_shape))
         lines = [
             f"{op.name} ({op.type})",
@@ -403,11 +410,13 @@ class _Painter:
         return self._add_notes(op.name, lines)
 
     def _add_notes(self, name: str, lines: Sequence[str]) -> str:
+        """Return the lines of a tooltip with the note on an op or queue."""
         if name in self._notes:
             lines = [*lines, self._notes[name]]
         return "\n".join(lines)
 
     def _queue(self, queue: Queue, box: Box) -> str:
+        """Draw the box of a queue."""
         dims = "x".join(map(str, queue.blocking.element_shape))
         if queue.host_fed:
             source = "filled by the host"
@@ -420,6 +429,7 @@ class _Painter:
         return _labelled_box(box, tip, queue.name, words)
 
     def _edge(self, panel: Panel, source: str, target: str) -> str:
+        """Draw the arrow from one box to another."""
         if f"{source} > {target}" in self._path:
             css = "bg-edge bg-path"
         else:
@@ -432,11 +442,13 @@ class _Painter:
 
     @staticmethod
     def _elsewhere(op: Op, box: Box) -> str:
+        """Draw the box of an op of another chip."""
         tip = f"{op.name} ({op.type}) on chip {op.target_device}"
         return _labelled_box(box, tip, op.name, f"{op.type} on chip {op.target_device}")
 
 
 def _where(op: Op) -> str:
+    """Return the cores on which an op lies, in words."""
     rows, cols = op.cores
     if len(op.grid_loc) != 2:
         return "on Ethernet cores"
@@ -444,6 +456,7 @@ def _where(op: Op) -> str:
 
 
 def _labelled_box(box: Box, tip: str, name: str, words: str) -> str:
+    """Draw a box with a name and a line of words."""
     inside = box.width - 12
     return (
         f'<g class="bg-queue" data-name="{clean(name)}"><title>{clean(tip)}</title>{_rect(box, "bg-store")}'
@@ -461,6 +474,7 @@ def _line(box: Box, down: float, words: str, inside: float, size: float, css: st
 
 
 def _rect(box: Box, css: str, attributes: str = "") -> str:
+    """Return a rectangle."""
     place = f'x="{number(box.x)}" y="{number(box.y)}" width="{number(box.width)}" height="{number(box.height)}"'
     return f'<rect class="{css}" {place} rx="4"{attributes}/>'
 

@@ -75,11 +75,13 @@ class Selection:
         return selected[: self.top]
 
     def _selects_epoch(self, number: int, epoch: "EpochReport") -> bool:
+        """Return whether an epoch is selected by its name or number, and has a selected op."""
         if self.epochs and not any(_is_epoch(name, number, epoch) for name in self.epochs):
             return False
         return not self.ops or any(map(self._selects_op, _op_names(epoch)))
 
     def _selects_op(self, op: str) -> bool:
+        """Return whether an op is selected by name."""
         return not self.ops or any(fnmatchcase(op, name) for name in self.ops)
 
 
@@ -216,6 +218,7 @@ def perf_lines(netlist: Netlist, run: PerfRun, selection: Selection = _ALL) -> I
 
 
 def _ms(seconds: float) -> str:
+    """Return a time in milliseconds."""
     return f"{number(1e3 * seconds, 3)} ms"
 
 

@@ -48,6 +48,7 @@ def plain(
 
 
 def _is_plain(cell: str) -> bool:
+    """Return whether a cell is printable ASCII without blanks at its ends."""
     return cell.isascii() and cell.isprintable() and cell == cell.strip()
 
 
@@ -106,6 +107,7 @@ def fit(columns: Sequence[Column], total: int | None) -> list[dict[int, int]]:
 
 
 def _least(columns: Sequence[Column], numbers: Sequence[int]) -> int:
+    """Return the least width of a table with these columns."""
     return sum(columns[number].least for number in numbers) + GAP * (len(numbers) - 1)
 
 

@@ -134,6 +134,7 @@ def per_op_table(ops: Sequence[OpResult]) -> str:
 
 
 def _not_finite(op: OpResult) -> str:
+    """Return the share of values that are infinite or NaN in the observed and in the expected run."""
     if not op.not_finite_expected and not op.not_finite_observed:
         return _ALL_FINITE
     return f"{percent(op.not_finite_observed)} ({percent(op.not_finite_expected)} expected)"

@@ -34,8 +34,7 @@ def add_options(parser: argparse.ArgumentParser, only: Kind | None) -> None:
     form.add_argument("--json", action="store_const", const="json", dest="format", help="as --format json")
     add_rule_options(parser)
     if only is None:
-        arch_help = "".join(f"; of {kind.words}s: {', '.join(kind.archs)}" for kind in _kinds_with_archs(KINDS))
-        add_arch(parser, others=_other_archs, help_suffix=arch_help)
+        _add_arch(parser)
     if only is None or only.archs:
         parser.add_argument("--strict", action="store_true", help="rules of the device are errors, not warnings")
     if only is None or only.name == "schedule":
@@ -50,7 +49,14 @@ def add_options(parser: argparse.ArgumentParser, only: Kind | None) -> None:
         add_shared(parser, "--no-cache")
 
 
+def _add_arch(parser: argparse.ArgumentParser) -> None:
+    """Add --arch for documents of every kind."""
+    suffix = "".join(f"; of {kind.words}s: {', '.join(kind.archs)}" for kind in _kinds_with_archs(KINDS))
+    add_arch(parser, others=_other_archs, help_suffix=suffix)
+
+
 def _add_fixes(parser: argparse.ArgumentParser) -> None:
+    """Add the options that fix netlists."""
     group = parser.add_argument_group("netlists: apply fixes that a finding states exactly to the file")
     group.add_argument("--fix", action="store_true", help="make the safe fixes, then check again")
     group.add_argument(

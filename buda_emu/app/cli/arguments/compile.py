@@ -100,6 +100,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_passes(parser: argparse.ArgumentParser) -> None:
+    """Add the options that show, stop or check single passes."""
     group = parser.add_argument_group("passes", f"an example: {PASSES_EXAMPLE}")
     group.add_argument(
         "--print-after",
@@ -120,6 +121,7 @@ def _add_passes(parser: argparse.ArgumentParser) -> None:
 
 
 def _size(text: str) -> tuple[str, int]:
+    """Parse NAME=N, the size of an open dimension (argparse type)."""
     name, _, number = text.rpartition("=")
     if not name or not number.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not a NAME=N, such as batch=8")

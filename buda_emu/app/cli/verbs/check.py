@@ -82,9 +82,13 @@ def print_results(args: argparse.Namespace, results: Results, **fields: Any) -> 
     """Print the findings, in JSON together with further `fields`. Return the exit code: 0 if all files are accepted,
     else 2."""
     text = _WRITERS[args.format](results, fields)
-    if text:
-        (say_data if args.format == "github" else say)(text)
-    return Exit.OK if all(file.result.ok for file in results.values()) else Exit.REFUSED
+    if args.format == "github" and text:
+        say_data(text)
+    elif text:
+        say(text)
+    if not all(file.result.ok for file in results.values()):
+        return Exit.REFUSED
+    return Exit.OK
 
 
 def _select_new(name: str, file: CheckedFile, comparison: "BaselineComparison") -> CheckedFile:
@@ -131,6 +135,7 @@ def _count_fixable(diagnostics: "list[Diagnostic]") -> str:
 
 
 def _json(results: Results, fields: Mapping[str, Any]) -> str:
+    """Return the findings as JSON, with the verdict on each file and further fields."""
     files: list[dict[str, Any]] = []
     for name, (kind, result) in results.items():
         entry = {"path": name, "kind": kind.name, "accepted": result.ok}
@@ -141,10 +146,12 @@ def _json(results: Results, fields: Mapping[str, Any]) -> str:
 
 
 def _github(results: Results, _fields: Mapping[str, Any]) -> str:
+    """Return the findings as annotations of GitHub."""
     return as_github(_all_diagnostics(results))
 
 
 def _sarif(results: Results, _fields: Mapping[str, Any]) -> str:
+    """Return the findings as SARIF with the rules that they break."""
     diagnostics = _all_diagnostics(results)
     rules = {name: rule_kind(name).rules().rules[name] for name in {diagnostic.rule for diagnostic in diagnostics}}
     return json.dumps(as_sarif(diagnostics, rules, __version__), indent=1)

@@ -1,7 +1,7 @@
 """`buda-emu compile`: compile a model to a netlist and an image with its parameters."""
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from inspect import currentframe
 from pathlib import Path
@@ -39,7 +39,9 @@ def main(args: argparse.Namespace) -> int:
         with ctrl_c(partial(_end_search, observer)):
             compiled = _compile(args, observer)
         findings = compiled.check(strict=True)
-        written = compiled.save(args.output) if args.output is not None else ()
+        paths: Iterable[Path] = ()
+        if args.output is not None:
+            paths = compiled.save(args.output)
     finally:
         progress.clear()
         if args.time_passes:
@@ -48,22 +50,27 @@ def main(args: argparse.Namespace) -> int:
     for finding in findings:
         complain(f"buda-emu compile: {finding}")
     if not args.quiet:
-        if isinstance(compiled, CompiledModel):
-            say(summary(compiled))
-        else:
-            say_lines(parts_lines(compiled))
-        for path in written:
-            say(f"wrote {path}")
+        _print_summary(compiled)
+        say_lines(f"wrote {path}" for path in paths)
     return 0
+
+
+def _print_summary(compiled: CompiledModel | PartedModel) -> None:
+    """Print a few lines on what was compiled."""
+    if isinstance(compiled, CompiledModel):
+        say(summary(compiled))
+    else:
+        say_lines(parts_lines(compiled))
 
 
 def _refuse_contradictions(args: argparse.Namespace) -> None:
     """Raise HostError for a command line without a model, or with options that exclude each other."""
     if args.file is None and args.start_from is None:
         raise HostError("compile: no model; an example: " + EXAMPLE)
-    if args.start_from is not None and (args.file is not None or args.on_host or args.stop_after):
+    is_partial = bool(args.on_host or args.stop_after)
+    if args.start_from is not None and (args.file is not None or is_partial):
         raise HostError("compile: --start-from cannot be combined with a model, --on-host or --stop-after")
-    if args.parameters is not None and (args.start_from is not None or args.on_host or args.stop_after):
+    if args.parameters is not None and (args.start_from is not None or is_partial):
         raise HostError("compile: --parameters goes with none of --start-from, --on-host and --stop-after")
 
 
@@ -155,7 +162,11 @@ def parts_lines(parted: PartedModel) -> Iterator[str]:
     """Yield the summary of the netlist, and the steps of device and host in the order in which they run."""
     if parted.compiled is not None:
         yield summary(parted.compiled)
-    yield from (f"program {step.program}" if isinstance(step, DeviceStep) else f"{step}" for step in parted.steps)
+    for step in parted.steps:
+        if isinstance(step, DeviceStep):
+            yield f"program {step.program}"
+        else:
+            yield f"{step}"
 
 
 def pass_times(seconds: Mapping[str, float]) -> str:
@@ -169,7 +180,9 @@ def summary(compiled: CompiledModel) -> str:
     """Return a few lines on a compiled model: placement, constants, inputs and outputs."""
     placement = compiled.placement
     cores = sum(placed.blocks.grid[0] * placed.blocks.grid[1] for placed in placement.ops.values())
-    copies = f", a copy on each of {placement.copies} chips" if placement.copies > 1 else ""
+    copies = ""
+    if placement.copies > 1:
+        copies = f", a copy on each of {placement.copies} chips"
     size = sum(constant.values.size for constant in placement.tiles.constants.values())
     lines = [
         (

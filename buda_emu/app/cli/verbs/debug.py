@@ -129,7 +129,9 @@ def open_session(args: argparse.Namespace) -> Session:
             print_findings(document.netlist.diagnostics, args.file)
         progress.show("inputs")
 
-        limit = DEFAULT_LIMIT if args.history_limit is None else args.history_limit
+        history_limit = args.history_limit
+        if history_limit is None:
+            history_limit = DEFAULT_LIMIT
         return Session(
             document,
             precision=args.precision,
@@ -139,7 +141,7 @@ def open_session(args: argparse.Namespace) -> Session:
             seed=args.seed,
             threads=args.threads or usable_processors(),
             memory_limit=args.memory_limit,
-            history_limit=limit,
+            history_limit=history_limit,
         )
     finally:
         progress.clear()
@@ -229,13 +231,15 @@ def _print_log(console: Console, text: str, args: argparse.Namespace) -> None:
 
 def _print_json(console: Console, line: str, reply: Answer | None, error: BudaError | None) -> None:
     """Print the answer to a command, or its error, as one line of JSON."""
+    if reply is None:
+        reply = answer("error", ())
     content: dict[str, Any] = {
         "schema_version": RESULT_VERSION,
         "command": line,
-        "kind": reply.kind if reply is not None else "error",
-        "text": list(reply.lines) if reply is not None else [],
-        "data": reply.data if reply is not None else {},
-        "error": str(error) if error is not None else None,
+        "kind": reply.kind,
+        "text": list(reply.lines),
+        "data": reply.data,
+        "error": None if error is None else str(error),
         "stop": stop_data(console.run),
         "changed": console.run.changed,
     }

@@ -123,8 +123,10 @@ def _replay(subject: Subject, settings: Settings, args: argparse.Namespace) -> i
     options += [f"--program {name}" for name in args.program]
     if args.arch:
         options.append(f"--arch {args.arch}")
-    inputs = f" --inputs DIR (the arrays of {args.inputs} as .npy files)" if args.inputs else ""
-    say(f"  in the debugger: buda-emu debug {args.file} {' '.join(options)} -x {script}{inputs}")
+    command = f"buda-emu debug {args.file} {' '.join(options)} -x {script}"
+    if args.inputs:
+        command += f" --inputs DIR (the arrays of {args.inputs} as .npy files)"
+    say(f"  in the debugger: {command}")
     return Exit.OK
 
 

@@ -24,7 +24,9 @@ def main(args: argparse.Namespace) -> int:
     _require_existing(args.epoch, [temporal.id for temporal in netlist.temporal_graphs], "epoch")
     _require_existing(args.chip, sorted({graph.target_device for graph in netlist.graphs.values()}), "chip")
     draw = dot if form == "dot" else grid_svg
-    streams = _route_streams(netlist, args.epoch, args.cluster) if args.streams else None
+    streams = None
+    if args.streams:
+        streams = _route_streams(netlist, args.epoch, args.cluster)
     picture = draw(netlist, epochs=args.epoch, chips=args.chip, streams=streams)
     if args.output is None:
         say(picture.rstrip("\n"))

@@ -29,7 +29,9 @@ def main(args: argparse.Namespace) -> int:
         _print_files(files)
     if args.timeline is not None:
         write_picture(args.timeline, kind_of(names[0]).load(names[0]).timeline())
-    return Exit.OK if all(file["accepted"] for file in files) else Exit.REFUSED
+    if not all(file["accepted"] for file in files):
+        return Exit.REFUSED
+    return Exit.OK
 
 
 def _print_files(files: Sequence[dict[str, Any]]) -> None:
@@ -59,7 +61,9 @@ def _lines(file: dict[str, Any]) -> Iterator[str]:
     kind = kind_named(file["kind"])
     finding_counts = [plural(file[f"{word}s"], word) for word in SEVERITIES if file[f"{word}s"]]
     verdict = "accepted" if file["accepted"] else "refused"
-    hint = f"; `buda-emu check {file['path']}` shows them" if finding_counts else ""
+    hint = ""
+    if finding_counts:
+        hint = f"; `buda-emu check {file['path']}` shows them"
     words = kind.words
     if kind is NETLIST and not file["accepted"] and not holds_sections(file["path"]):
         words = f"of no kind that is known here; read as a {kind.words}"

@@ -192,7 +192,9 @@ def _sweep(args: argparse.Namespace) -> int:
         write_printable(args.chart, sweep_chart(rows, names, args.file))
     if args.json is not None:
         write_json(args.json, {"schema_version": RESULT_VERSION, "netlist": args.file, "points": rows})
-    return Exit.DIFFERS if all(point.problem for point in points) else Exit.OK
+    if all(point.problem for point in points):
+        return Exit.DIFFERS
+    return Exit.OK
 
 
 def _write_files(args: argparse.Namespace, modelled: Perf, comparison: BaselineComparison | None) -> None:

@@ -45,6 +45,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _default_output(path: Path) -> Path:
+    """Return the path of the reduced netlist beside the netlist."""
     return path.with_name(f"{path.stem}.reduced.yaml")
 
 
@@ -54,6 +55,7 @@ def _line_count(text: str) -> str:
 
 
 def _print_reduction(reduction: Reduction, output: Path, seconds: float) -> None:
+    """Print the sizes before and after, and how the search ended."""
     rows = [(name, f"{before:,}", f"{after:,}") for name, before, after in reduction.sizes()]
     say(table(("", "before", "after"), rows, right=(1, 2)))
     say()

@@ -60,7 +60,9 @@ def _row(epoch: RoutedEpoch) -> tuple[str, ...]:
     cores = epoch.routed.cores
     extra = max((core.extra_streams for core in cores), default=0)
     fullest = max(cores, key=lambda core: core.l1_bytes / core.available_bytes, default=None)
-    l1 = "-" if fullest is None else f"{fullest.l1_bytes:,} of {fullest.available_bytes:,}"
+    l1 = "-"
+    if fullest is not None:
+        l1 = f"{fullest.l1_bytes:,} of {fullest.available_bytes:,}"
     streams = sum(len(core.streams) for core in cores)
     verdict = "refused" if epoch.routed.refusals else "yes"
     return (

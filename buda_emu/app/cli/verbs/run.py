@@ -2,7 +2,7 @@
 
 import argparse
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import IO, TYPE_CHECKING
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from buda_emu.app.api.report import OutputSummary, RunReport
+    from buda_emu.arithmetic.jit.kernel import Compilation
     from buda_emu.emulator.image.device_image import DeviceImage
     from buda_emu.emulator.image.opened import Opened
     from buda_emu.emulator.runtime.host.exchange import OutputParts
@@ -79,9 +80,13 @@ def _run(args: argparse.Namespace, progress: Progress, opened: "Opened", load_se
     netlist = opened.to_run
     if args.outputs is not None:
         _require_file_names(netlist)
+    workers = read_workers(args)
+    threads = args.threads
+    if not threads:
+        threads = usable_processors() if workers.alone else 1
     # Only a sound netlist is worth the import of numpy and the kernels.
     from buda_emu.app.api.run_netlist import run_netlist
-    from buda_emu.arithmetic.jit.kernel import cache_folder, compilations
+    from buda_emu.arithmetic.jit.kernel import compilations
     from buda_emu.testing.verify.result import rounding_warnings
 
     _require_runnable(netlist, args)
@@ -89,7 +94,6 @@ def _run(args: argparse.Namespace, progress: Progress, opened: "Opened", load_se
         progress.clear()
         print_findings(netlist.diagnostics, args.file)
     start = time.perf_counter()
-    workers = read_workers(args)
 
     def inputs_done(done: int, count: int) -> None:
         progress.bar(done, count, time.perf_counter() - start, "inputs")
@@ -98,7 +102,6 @@ def _run(args: argparse.Namespace, progress: Progress, opened: "Opened", load_se
         progress.clear()
         complain(f"buda-emu run: {text}")
 
-    default_threads = usable_processors() if workers.alone else 1
     with compilations(lambda name: progress.show(f"compiling {name}")) as compiled, rounding_warnings() as warned:
         report = run_netlist(
             netlist,
@@ -107,7 +110,7 @@ def _run(args: argparse.Namespace, progress: Progress, opened: "Opened", load_se
             parameters=dict(args.param),
             precision=args.precision,
             readout=args.readout,
-            threads=args.threads or default_threads,
+            threads=threads,
             workers=workers,
             seed=args.seed,
             progress=progress.show,
@@ -124,9 +127,16 @@ def _run(args: argparse.Namespace, progress: Progress, opened: "Opened", load_se
         print_note(f"warning: {text}")
     if compiled and not args.quiet:
         progress.clear()
-        seconds = sum(compilation.seconds for compilation in compiled)
-        complain(compiled_line([compilation.kernel for compilation in compiled], seconds, cache_folder()))
+        _print_compilations(compiled)
     return report
+
+
+def _print_compilations(compilations: "Sequence[Compilation]") -> None:
+    """Print which kernels were compiled, and where they are kept."""
+    from buda_emu.arithmetic.jit.kernel import cache_folder
+
+    seconds = sum(compilation.seconds for compilation in compilations)
+    complain(compiled_line([compilation.kernel for compilation in compilations], seconds, cache_folder()))
 
 
 def _require_runnable(netlist: "Netlist", args: argparse.Namespace) -> None:
@@ -240,10 +250,12 @@ def _source_name(source: str) -> str:
 def _output_row(output: "OutputSummary") -> tuple[str, ...]:
     """Return the row of an output in the table of outputs."""
     figures = ("-" if value is None else f"{value:.6g}" for value in (output.min, output.max, output.mean))
-    notes = (
-        (output.not_finite > 0, f"{output.not_finite} not finite"),
-        (output.zeros == prod(output.shape), "all zero"),
-    )
-    note = ", ".join(text for holds, text in notes if holds)
-    note += f" (began in {output.began})" if output.began else ""
+    notes: list[str] = []
+    if output.not_finite > 0:
+        notes.append(f"{output.not_finite} not finite")
+    if output.zeros == prod(output.shape):
+        notes.append("all zero")
+    note = ", ".join(notes)
+    if output.began:
+        note += f" (began in {output.began})"
     return output.queue, output.type, output.format, "x".join(map(str, output.shape)), *figures, note

@@ -47,7 +47,7 @@ def main(args: argparse.Namespace) -> int:
         args, "test", {key: value for key, value in _report_settings(args).items() if key not in _NOT_COMPARED}
     )
     if args.report is not None:
-        args.report.mkdir(parents=True, exist_ok=True)  # before the work, so that no work is lost
+        args.report.mkdir(parents=True, exist_ok=True)  # before the run, so that no result is lost
     workers = max(1, min(args.workers or usable_processors(), len(cases)))
     console = _console(args, cases, workers, note)
     start = time.perf_counter()
@@ -55,9 +55,11 @@ def main(args: argparse.Namespace) -> int:
     run = TestRun(tuple(results), __version__, time.perf_counter() - start, _report_settings(args))
     remember(Path.cwd(), results)
     comparison = None
+    known_files: frozenset[str] = frozenset()
     if baseline is not None:
         comparison = baseline.against({case.netlist: test_items(case) for case in results})
-    console.end(run, comparison.known_files if comparison is not None else frozenset())
+        known_files = comparison.known_files
+    console.end(run, known_files)
     _write_files(args, run, comparison)
     is_covered = record_coverage(args, results)
     if args.format != "text":
@@ -69,7 +71,9 @@ def main(args: argparse.Namespace) -> int:
         code = exit_code(results)
     else:
         code = report_comparison(comparison, updated=args.update_baseline)
-    return code if code or is_covered else Exit.DIFFERS
+    if code == Exit.OK and not is_covered:
+        return Exit.DIFFERS
+    return code
 
 
 def _select_netlists(args: argparse.Namespace) -> tuple[list[str], str]:
@@ -223,6 +227,7 @@ class _Suite:
             )
 
     def _add(self, number: int, result: CaseResult) -> None:
+        """Store a result and show it."""
         self._results[number] = result
         self._console.result(number, result)
 

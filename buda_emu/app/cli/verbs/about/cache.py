@@ -62,19 +62,8 @@ def main(args: argparse.Namespace) -> int:
 def _info(_: argparse.Namespace) -> int:
     """Print the folders of the cache with their sizes, and which of them are stale."""
     folders = _list_folders()
-    in_use = {
-        "netlists": f"in use, {size_text(MOST_BYTES)} at most",
-        "verdicts": "in use (buda-emu test)",
-        "last-time": "in use (buda-emu test --lf)",
-    }
     rows = [
-        (
-            folder.kind,
-            folder.version or "-",
-            str(folder.files),
-            size_text(folder.bytes),
-            _STALE if _is_stale(folder) else in_use.get(folder.kind, "in use"),
-        )
+        (folder.kind, folder.version or "-", str(folder.files), size_text(folder.bytes), _state(folder))
         for folder in folders
     ]
     say(f"{_folder()}\n")
@@ -87,6 +76,18 @@ def _info(_: argparse.Namespace) -> int:
     if stale:
         say(f"\n`buda-emu cache clear --stale` frees {size_text(sum(folder.bytes for folder in stale))}")
     return 0
+
+
+def _state(folder: CacheFolder) -> str:
+    """Return whether a folder is in use, in words."""
+    if _is_stale(folder):
+        return _STALE
+    states = {
+        "netlists": f"in use, {size_text(MOST_BYTES)} at most",
+        "verdicts": "in use (buda-emu test)",
+        "last-time": "in use (buda-emu test --lf)",
+    }
+    return states.get(folder.kind, "in use")
 
 
 def _clear(args: argparse.Namespace) -> int:
@@ -156,7 +157,9 @@ def _list_folders() -> list[CacheFolder]:
     """Return the folders of the cache. Links, and folders of other programs or users, are left out."""
     folder = _folder()
     folders: list[CacheFolder] = []
-    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+    if not folder.is_dir():
+        return []
+    for path in sorted(folder.iterdir()):
         name = _FOLDER_NAME.fullmatch(path.name)
         if name is not None and is_private(path):
             sizes = list(_sizes(path))

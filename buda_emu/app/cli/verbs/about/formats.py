@@ -31,11 +31,14 @@ def rows() -> Iterator[tuple[str, ...]]:
 
 
 def _row(spec: FormatSpec) -> tuple[str, ...]:
+    """Return the row of one format."""
     bare, aligned, blackhole = (
         str(tile_bytes(spec.name, 32, 32, alignment, header))
         for alignment, header in ((32, False), (32, True), (64, True))
     )
     bias = "-" if spec.bias is None else str(spec.bias)
-    meaning = spec.doc if spec.netlist_legal else f"{spec.doc} (not a netlist word)"
+    meaning = spec.doc
+    if not spec.netlist_legal:
+        meaning += " (not a netlist word)"
     numbers = (str(spec.bits), str(spec.mantissa_bits), bias, bare, aligned, blackhole)
     return spec.name, str(spec.id), spec.kind, *numbers, meaning

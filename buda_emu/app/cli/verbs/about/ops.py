@@ -67,6 +67,7 @@ def _print_op(op: OpType, *, on_device: bool) -> None:
 
 
 def _print_attributes(rows: Iterable[tuple[str, ...]]) -> None:
+    """Print a table of attributes."""
     say(table(ATTRIBUTE_HEADERS, rows, prose=(3, 5), whole=(0,)))
 
 
@@ -134,6 +135,7 @@ def is_legal_on(spec: AttributeSpec, op_type: str) -> bool:
 
 
 def _default_text(spec: AttributeSpec) -> str:
+    """Return the default of an attribute as a netlist would write it, "-" for none."""
     if isinstance(spec.default, bool):
         return str(spec.default).lower()
     if spec.default in ("", ()):

@@ -29,9 +29,10 @@ def main(args: argparse.Namespace) -> int:
 def _text(difference: Difference) -> list[str]:
     """Return the paragraphs of a comparison: entries of one side, changes by subject, programs, cycles."""
     if difference.same:
-        images = is_image(difference.before) and is_image(difference.after)
-        note = "; what their tensors hold was not compared" if images else ""
-        return [f"{difference.before} and {difference.after} say the same{note}"]
+        text = f"{difference.before} and {difference.after} say the same"
+        if is_image(difference.before) and is_image(difference.after):
+            text += "; what their tensors hold was not compared"
+        return [text]
     parts = [
         *_name_paragraph(f"only in {difference.before}", difference.gone),
         *_name_paragraph(f"only in {difference.after}", difference.new),

@@ -35,15 +35,20 @@ def main(args: argparse.Namespace) -> int:
             refused += 1
     changed = sum(not change.is_unchanged for change in changes)
     if args.file != [_STDIN]:
-        counts = {
-            "would be formatted" if dry_run else "formatted": changed,
-            "left unchanged": len(changes) - changed,
-            "not read": refused,
-        }
-        complain(", ".join(f"{plural(count, 'file')} {words}" for words, count in counts.items() if count))
+        _print_counts(changed, len(changes) - changed, refused, dry_run=dry_run)
     if refused:
         return Exit.REFUSED
     return Exit.DIFFERS if dry_run and changed else Exit.OK
+
+
+def _print_counts(changed: int, unchanged: int, refused: int, *, dry_run: bool) -> None:
+    """Print how many files were formatted, left unchanged and not read, to standard error."""
+    counts = {
+        "would be formatted" if dry_run else "formatted": changed,
+        "left unchanged": unchanged,
+        "not read": refused,
+    }
+    complain(", ".join(f"{plural(count, 'file')} {words}" for words, count in counts.items() if count))
 
 
 def _apply_change(change: TextChange, args: argparse.Namespace) -> None:
@@ -67,7 +72,10 @@ def _format_file(name: str) -> TextChange | Diagnostic:
     if name == _STDIN:
         require_open("fmt -", "stdin")
     try:
-        data = sys.stdin.buffer.read() if name == _STDIN else read_bytes(name)
+        if name == _STDIN:
+            data = sys.stdin.buffer.read()
+        else:
+            data = read_bytes(name)
         text = decode(data)
         return TextChange(name, data, text, format_text(text))
     except UnreadableError as error:
