@@ -124,10 +124,14 @@ def _or_none(value: object) -> str:
     return "none" if value is None else str(value)
 
 
-def _pace(epoch: Mapping[str, Any]) -> float:
-    """Return the cycles per input of an epoch; those of the first input if it has only one."""
+def _pace(epoch: Mapping[str, Any] | None) -> float | None:
+    """Return the cycles per input of an epoch, or those of its only input; None for no epoch."""
+    if epoch is None:
+        return None
     pace = epoch["cycles_per_input"]
-    return float(epoch["first_input_cycles"] if pace is None else pace)
+    if pace is None:
+        pace = epoch["first_input_cycles"]
+    return float(pace)
 
 
 def _epoch_change(key: tuple[str, str], old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> EpochChange:
@@ -139,8 +143,8 @@ def _epoch_change(key: tuple[str, str], old: Mapping[str, Any] | None, new: Mapp
     return EpochChange(
         program=program,
         graphs=graphs,
-        before=None if old is None else _pace(old),
-        after=None if new is None else _pace(new),
+        before=_pace(old),
+        after=_pace(new),
         units=units,
         reason=_explain_change(old, new, units),
     )
@@ -168,8 +172,10 @@ def _changes(old: Mapping[tuple[str, str], float], new: Mapping[tuple[str, str],
 def _explain_change(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None, units: Sequence[FigureChange]) -> str:
     """Return the reason why an epoch's pace changed: its bottleneck before and after, or the unit that changed most; ""
     if nothing did."""
-    if old is None or new is None:
-        return _ADDED if old is None else _GONE
+    if old is None:
+        return _ADDED
+    if new is None:
+        return _GONE
     if not units and _pace(old) == _pace(new):
         return ""
     old_limit = old["bottleneck"]

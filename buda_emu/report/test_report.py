@@ -20,12 +20,14 @@ from buda_emu.report.pages.engine import (
     Row,
     Table,
     name_cell,
+    number_cell,
     pack_part,
     render,
     search_box,
     severity_rank,
     status,
     table,
+    verdict_cell,
 )
 from buda_emu.report.pages.engine import figure as cell_figure
 from buda_emu.report.perf_against import describe_settings
@@ -184,7 +186,9 @@ def _square(x: float, y: float, side: float) -> str:
 def _place(index: int, cell: int) -> str:
     """Return the tile rows or columns that a cell of the map stands for."""
     first = index * cell
-    return str(first) if cell == 1 else f"{first}..{first + cell - 1}"
+    if cell == 1:
+        return str(first)
+    return f"{first}..{first + cell - 1}"
 
 
 def _error(value: float) -> str:
@@ -273,11 +277,12 @@ def op_chart(ops: Sequence[OpResult], threshold: float, first_bad: int | None) -
         css = "bar worst" if op.index == first_bad else "bar"
         tip = f"{op.name} ({op.type}): PCC {correlation(op.pcc)}, max error {number(op.max_error)}"
         parts.append(text(_NAMES, y + 11, fit_text(op.name, _NAMES - 4, _SIZE), _SIZE, "", "end"))
+        label = "no PCC"
         if op.pcc is not None:
+            label = correlation(op.pcc)
             length = max(x_of(op.pcc) - left, 2.0)
             box = f'x="{left}" y="{y}" width="{svg_number(length)}" height="{_BAR}"'
             parts.append(f'<rect class="{css}" {box}><title>{clean(tip)}</title></rect>')
-        label = "no PCC" if op.pcc is None else correlation(op.pcc)
         parts.append(text(right + 8, y + 11, label, _SMALL, "soft"))
     if 0 < threshold < 1:
         x = x_of(threshold)
@@ -393,12 +398,12 @@ def _verdicts(cases: Sequence[CaseResult], places: Mapping[str, str], prefix: in
 
 def _pcc(value: float | None) -> Cell:
     """Return a cell with a PCC; None is sorted above all."""
-    return Cell(correlation(value), 2.0 if value is None else value)
+    return number_cell(correlation(value), value, missing=2.0)
 
 
 def _value(value: float | None) -> Cell:
     """Return a cell with a figure; None is sorted below all errors."""
-    return Cell(number(value), -1.0 if value is None else value)
+    return number_cell(number(value), value)
 
 
 def _numbers(*titles: str) -> list[Column]:
@@ -450,7 +455,7 @@ def _outputs(case: CaseResult) -> Table:
     """Return the table of compared outputs, those that do not hold first."""
     rows = (
         (
-            status("passed" if output.passed else "failed"),
+            verdict_cell(output.passed),
             output.queue,
             output.format,
             shape(output.shape),
@@ -485,7 +490,9 @@ def _output(output: OutputResult) -> _Output:
     if detail is None:
         return _Output(result=output, judged=judged, cell="", heat=Markup(), histogram=Markup())
     rows, cols = detail.cell
-    cell = "" if (rows, cols) == (1, 1) else f"; a cell stands for {rows}x{cols} tiles"
+    cell = ""
+    if (rows, cols) != (1, 1):
+        cell = f"; a cell stands for {rows}x{cols} tiles"
     return _Output(
         result=output,
         judged=judged,

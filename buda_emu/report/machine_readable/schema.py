@@ -136,16 +136,14 @@ def _generic_schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     args = get_args(kind)
     if origin is Literal:
         return {"enum": list(args)}
-    if origin is UnionType or origin is Union:
+    if origin in (UnionType, Union):
         return {"anyOf": [_type_schema(alternative, definitions) for alternative in args]}
-    if origin is tuple and args[-1] is Ellipsis:
+    if origin is list or (origin is tuple and args[-1] is Ellipsis):
         return {"type": "array", "items": _type_schema(args[0], definitions)}
     if origin is tuple:
-        items = [_type_schema(alternative, definitions) for alternative in args]
+        items = [_type_schema(entry, definitions) for entry in args]
         return {"type": "array", "prefixItems": items, "minItems": len(items), "maxItems": len(items)}
-    if origin is list:
-        return {"type": "array", "items": _type_schema(args[0], definitions)}
-    if origin is Mapping or origin is dict:
+    if origin in (Mapping, dict):
         return {"type": "object", "additionalProperties": _type_schema(args[1], definitions)}
     return {"type": "array", "items": {"type": "array", "items": {"type": ["number", "null"]}}}  # a 2-D numpy array
 

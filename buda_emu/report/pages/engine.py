@@ -158,6 +158,11 @@ def figure(value: float | None, digits: int = 0, bar: float | None = None) -> Ce
     return Cell(f"{value:,.{digits}f}", float(value), bar)
 
 
+def number_cell(text: str, value: float | None, missing: float = -1.0) -> Cell:
+    """Return a cell with the text of a number, sorted by its value; None is sorted as `missing`."""
+    return Cell(text, missing if value is None else value)
+
+
 def search_box(rows: Sequence[object], text: str) -> str:
     """Return the text of a table's search box; "" for a table so short that it needs none."""
     return text if len(rows) > _SHORT_TABLE else ""
@@ -169,6 +174,11 @@ _WORST_FIRST = ("failed", "error", "crashed", "timeout", "stopped", "rejected", 
 def severity_rank(status: str) -> int:
     """Return the rank of a verdict, 0 being the worst."""
     return _WORST_FIRST.index(status)
+
+
+def verdict_cell(passed: bool) -> Cell:
+    """Return a cell that says whether an output or a figure holds."""
+    return status("passed" if passed else "failed")
 
 
 def status(word: str) -> Cell:

@@ -182,7 +182,9 @@ def _maps(campaign: Campaign, netlist: Netlist) -> list[tuple[str, Markup]]:
 def _protection(campaign: Campaign) -> Table | None:
     """Return the table of protections, or None if none was tried."""
     rows = [[name_cell(cells[0]), *cells[1:]] for cells in map(guarded_row, campaign.protection())]
-    return table(PROTECTION, rows) if rows else None
+    if not rows:
+        return None
+    return table(PROTECTION, rows)
 
 
 def _shares(campaign: Campaign, name: str) -> Table:

@@ -25,10 +25,11 @@ from buda_emu.report.pages.engine import (
     Table,
     as_script,
     name_cell,
+    number_cell,
     pack_part,
     render,
     search_box,
-    status,
+    verdict_cell,
 )
 from buda_emu.report.pages.engine import figure as cell_figure
 from buda_emu.report.pages.timeline import timeline_data
@@ -210,7 +211,9 @@ def _labels(names: Sequence[str], dots: Sequence[tuple[float, float]]) -> list[s
 
 def _power(decade: int) -> str:
     """Return a power of ten as text."""
-    return f"{10.0**decade:g}" if -4 < decade < 5 else f"1e{decade}"
+    if -4 < decade < 5:
+        return f"{10.0**decade:g}"
+    return f"1e{decade}"
 
 
 MOST_EPOCHS: Final = 40
@@ -273,13 +276,13 @@ def _checks(checks: Sequence[BoundResult]) -> Table | None:
     rows = [
         Row(
             [
-                status("passed" if check.passed else "failed"),
+                verdict_cell(check.passed),
                 Cell(check.config),
                 Cell(check.graph or "-"),
                 Cell(check.target or "-"),
                 Cell(check.bound.metric),
                 Cell(str(check.bound)),
-                Cell(number(check.observed, 6), -1.0 if check.observed is None else check.observed),
+                number_cell(number(check.observed, 6), check.observed),
             ]
         )
         for check in sorted(checks, key=lambda check: check.passed)
@@ -317,7 +320,7 @@ def _epochs(run: PerfRun, order: Sequence[EpochReport], places: dict[int, str]) 
                     cell_figure(epoch.runs),
                     cell_figure(epoch.timing.inputs),
                     cell_figure(epoch.pace),
-                    Cell(number(rate), -1.0 if rate is None else rate),
+                    number_cell(number(rate), rate),
                     cell_figure(epoch.timing.first_input),
                     cell_figure(cycles),
                     Cell(percent(cycles / total_cycles), cycles, cycles / total_cycles),

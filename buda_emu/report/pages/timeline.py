@@ -113,9 +113,11 @@ def _slices(slices: Iterable[Slice], words: _Words) -> list[list[Any]]:
 
 def _details(details: Mapping[str, Any]) -> str:
     """Return the details of a slice, one a line."""
-    return "\n".join(
-        f"{name}: {value:,}" if isinstance(value, int) else f"{name}: {value}" for name, value in details.items()
-    )
+    lines: list[str] = []
+    for name, value in details.items():
+        text = f"{value:,}" if isinstance(value, int) else f"{value}"
+        lines.append(f"{name}: {text}")
+    return "\n".join(lines)
 
 
 def _tensors(memory: Memory, words: _Words) -> list[list[Any]]:

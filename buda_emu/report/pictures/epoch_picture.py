@@ -285,9 +285,9 @@ def steady_picture(epoch: EpochReport, timing: EpochTiming) -> TimelinePicture:
         begin = stretch.start
         end = stretch.end
     chain = _path_between(timing, begin, end)
-    limit = [name for name in result.units if name.partition(": ")[0] == epoch.bottleneck.name]
-    if not limit and stretch is not None:  # a NoC link, or nothing: the busiest op
-        limit = [stretch.op]
+    limit = _limiting_units(epoch, result)
+    if not limit and stretch is not None:
+        limit = [stretch.op]  # the busiest op
     names = list(dict.fromkeys([*limit, *_longest(result, chain), *(op.op for op in timing.ops)]))
     slices = dict(_slices(timing, names, begin, end))
     number = {task: place for place, task in enumerate(slices)}
@@ -303,6 +303,11 @@ def steady_picture(epoch: EpochReport, timing: EpochTiming) -> TimelinePicture:
         chain=[number[task] for task in chain],
         stretches=() if is_whole else [Stretch(begin, end, "steady state")],
     )
+
+
+def _limiting_units(epoch: EpochReport, timing: Timing) -> list[str]:
+    """Return the units that are the bottleneck of an epoch; none if that is a NoC link or there is none."""
+    return [name for name in timing.units if name.partition(": ")[0] == epoch.bottleneck.name]
 
 
 def _path_between(timing: EpochTiming, begin: int, end: int) -> list[int]:

@@ -1,7 +1,7 @@
 """Tables drawn by rich, in columns whose widths `fit` computes."""
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
 from typing import Final
 
@@ -69,13 +69,16 @@ def _part(
         )
     for index, row in enumerate(rows):
         style = _MARKED if index in marked else ""
-        cells: list[Text] = []
-        for number, width in widths.items():
-            cell = row[number]
-            content = cell if number in prose else _cut(cell, width)
-            cells.append(Text(content, style or _WORDS.get(cell, "")))
-        table.add_row(*cells)
+        table.add_row(*_row_cells(row, widths, prose, style))
     return _render(table, sum(widths.values()) + GAP * len(widths), screen)
+
+
+def _row_cells(row: Sequence[str], widths: dict[int, int], prose: frozenset[int], style: str) -> Iterator[Text]:
+    """Yield the cells of a row in a style (""), or else in that of their words; prose is not cut."""
+    for number, width in widths.items():
+        cell = row[number]
+        content = cell if number in prose else _cut(cell, width)
+        yield Text(content, style or _WORDS.get(cell, ""))
 
 
 def _render(table: Table, width: int, screen: Screen) -> str:

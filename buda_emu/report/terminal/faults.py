@@ -21,10 +21,12 @@ def campaign_lines(campaign: Campaign, top: int) -> Iterator[str]:
     total = campaign.total()
     low, high = map(percent, total.interval)
     yield f"{campaign.netlist}: {campaign.arch}, precision {campaign.precision}, seed {campaign.seed}"
-    weighted = ", weighted by the strata" if campaign.strata else ""
+    share = percent(total.share)
+    if campaign.strata:
+        share += ", weighted by the strata"
     yield (
         f"{plural(total.faults, 'fault')}, {plural(total.failures, 'failure')}: "
-        f"{percent(total.share)}{weighted}, with 95 % confidence {low} to {high}"
+        f"{share}, with 95 % confidence {low} to {high}"
     )
     if campaign.left_out:
         yield f"nothing to hit here: {', '.join(campaign.left_out)}"
@@ -63,7 +65,9 @@ PROTECTION = ("protection", "failing", "with it", "corrected", "detected", "bits
 def guarded_row(guarded: Guarded) -> tuple[str, ...]:
     """Return a row of the table of protections."""
     counts = (str(guarded.counts.get(name, 0)) for name in ("corrected", "detected"))
-    time = "not modelled" if guarded.cost.time is None else percent(guarded.cost.time - 1)
+    time = "not modelled"
+    if guarded.cost.time is not None:
+        time = percent(guarded.cost.time - 1)
     return (
         guarded.name,
         str(guarded.before),

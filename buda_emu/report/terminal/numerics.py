@@ -85,15 +85,17 @@ def _error_sentences(op: OpNumerics) -> Iterator[str]:
     """Yield sentences on an op that magnifies the error of its operands, and on a PCC that says little."""
     total = op.total.rms or 0.0
     own_rms = own_error(op)
-    if op.operands and total >= WORTH_REPAIRING and total >= _GROWS * max(op.operands, own_rms):
+    if op.operands and total >= max(WORTH_REPAIRING, _GROWS * op.operands, _GROWS * own_rms):
         yield (
             f"op {op.name}: the error of its operands, {_error(op.operands)}, becomes {_error(total)}: its terms "
             "cancel, or its function is steep"
         )
-    pcc = op.total.pcc
     spread = op.total.spread
-    if total and spread is not None and (pcc is None or pcc < _LOW_PCC) and spread < _SMALL_SPREAD:
-        values = f"differ by {_error(spread)} of their size" if spread else "are all the same"
+    has_low_pcc = op.total.pcc is None or op.total.pcc < _LOW_PCC
+    if total and has_low_pcc and spread is not None and spread < _SMALL_SPREAD:
+        values = "are all the same"
+        if spread:
+            values = f"differ by {_error(spread)} of their size"
         yield f"op {op.name}: its PCC says little: the values {values}, and the error is {_error(total)}"
 
 

@@ -227,8 +227,10 @@ def _host(run: PerfRun, program: str, cycles: float) -> str:
     host = run.host_seconds()[program]
     if not host:
         return ""
-    bounds = "which bounds it" if host > run.seconds(cycles) else "which can go on meanwhile"
-    return f"; the host link takes {_ms(host)} to push and pop, {bounds}"
+    text = f"; the host link takes {_ms(host)} to push and pop"
+    if host > run.seconds(cycles):
+        return f"{text}, which bounds it"
+    return f"{text}, which can go on meanwhile"
 
 
 def _memory(run: PerfRun) -> Iterator[str]:

@@ -30,7 +30,7 @@ def plain(
     if not columns or not all(map(_is_plain, chain.from_iterable(columns))):
         return None
     widths = [max(map(len, column)) for column in columns]
-    if screen.columns is not None and sum(widths) + GAP * (len(widths) - 1) > screen.columns:
+    if not _fits(widths, screen):
         return None
 
     def line(cells: Sequence[str], style: tuple[Style, ...], gap: str) -> str:
@@ -45,6 +45,11 @@ def plain(
     for index, row in enumerate(rows):
         lines.append(line(row, MARKED if index in marked else (), blanks))
     return "\n".join(lines)
+
+
+def _fits(widths: Sequence[int], screen: Screen) -> bool:
+    """Return whether columns of these widths fit side by side."""
+    return screen.columns is None or sum(widths) + GAP * (len(widths) - 1) <= screen.columns
 
 
 def _is_plain(cell: str) -> bool:
