@@ -70,8 +70,8 @@ def test_every_verb_reads_them_alike(verb, option):
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_describes_them_alike(verb):
-    own = {option: action.help for action in _own(verb)._actions for option in action.option_strings}
-    in_run = {option: action.help for action in _own("run")._actions for option in action.option_strings}
+    own = {option: action.help for action in _verb_parser(verb)._actions for option in action.option_strings}
+    in_run = {option: action.help for action in _verb_parser("run")._actions for option in action.option_strings}
     for option in own.keys() & SHARED.keys():
         assert verb in SHARED[option][0], option
         expected = NOT_LISTED[verb] if option == "--arch" and verb in NOT_LISTED else in_run[option]
@@ -80,7 +80,7 @@ def test_every_verb_describes_them_alike(verb):
         assert own[option].replace("to model", "to run").replace("to make faster", "to run") == expected
 
 
-def _own(verb):
+def _verb_parser(verb):
     """The verb's own parser."""
     (verbs,) = (item for item in build_parser(verb)._actions if isinstance(item, argparse._SubParsersAction))
     return verbs.choices[verb]

@@ -74,7 +74,7 @@ def test_files_of_the_project_are_settings(place, capsys, monkeypatch):
     assert (place / "figures.json").exists()
 
 
-def limit(words, verb="run"):
+def parse_memory_limit(words, verb="run"):
     parser = build_parser(verb)
     configure(parser.below[verb], verb, VERBS, words)
     return parser.parse_args([*words]).memory_limit
@@ -82,9 +82,9 @@ def limit(words, verb="run"):
 
 def test_a_limit_of_memory_is_only_lowered(place):
     (place / "buda-emu.toml").write_text("[run]\nmemory-limit = '64M'\n[test]\nmemory-limit = '100T'\n")
-    assert limit(["run", NETLIST]) == 64 << 20
-    assert limit(["run", NETLIST, "--memory-limit", "100T"]) == 100 << 40
-    assert limit(["test", NETLIST], "test") <= default_memory_limit() * 1.1
+    assert parse_memory_limit(["run", NETLIST]) == 64 << 20
+    assert parse_memory_limit(["run", NETLIST, "--memory-limit", "100T"]) == 100 << 40
+    assert parse_memory_limit(["test", NETLIST], "test") <= default_memory_limit() * 1.1
 
 
 def test_settings_of_the_repository_and_no_further(place, capsys):

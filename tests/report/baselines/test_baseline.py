@@ -80,17 +80,17 @@ def path(tmp_path, monkeypatch):
     return tmp_path / "baseline.json"
 
 
-def update(path, found, section="test", settings=SETTINGS):
+def update_file(path, found, section="test", settings=SETTINGS):
     return read_baseline(str(path), section, settings, update=True).against(found)
 
 
-def held(path, found, section="test", settings=SETTINGS):
+def compare_with_file(path, found, section="test", settings=SETTINGS):
     return read_baseline(str(path), section, settings).against(found)
 
 
 def test_what_is_written_is_read_again(path):
     found = {"nets/a.yaml": [Item("output q", 0.123456789012)], "nets/b.yaml": [], "nets/c.yaml": [Item("stopped")]}
-    assert [change.file for change in update(path, found).new] == ["nets/a.yaml", "nets/c.yaml"]
+    assert [change.file for change in update_file(path, found).new] == ["nets/a.yaml", "nets/c.yaml"]
     assert json.loads(path.read_text()) == {
         "schema_version": 1,
         "test": {
@@ -101,28 +101,30 @@ def test_what_is_written_is_read_again(path):
             },
         },
     }
-    assert held(path, found).holds
-    assert len(held(path, found).known) == 2
+    assert compare_with_file(path, found).holds
+    assert len(compare_with_file(path, found).known) == 2
 
 
 def test_names_are_relative_to_the_file(path, tmp_path, monkeypatch):
-    update(path, {"nets/a.yaml": [Item("stopped")]})
+    update_file(path, {"nets/a.yaml": [Item("stopped")]})
     monkeypatch.chdir(tmp_path / "nets")
     for name in ("a.yaml", str(tmp_path / "nets/a.yaml"), "../nets/a.yaml"):
-        assert held("../baseline.json", {name: [Item("stopped")]}).holds
-    assert held("../baseline.json", {"../a.yaml": [Item("stopped")]}).new
+        assert compare_with_file("../baseline.json", {name: [Item("stopped")]}).holds
+    assert compare_with_file("../baseline.json", {"../a.yaml": [Item("stopped")]}).new
 
 
 def test_an_update_keeps_reasons_other_files_and_other_sections(path):
-    update(path, {"nets/a.yaml": [Item("count", 1.0)]}, "check", {"strict": True})
-    update(path, {"nets/a.yaml": [Item("x", 0.1), Item("y", 0.2), Item("z", 0.3)], "nets/b.yaml": [Item("x")]})
+    update_file(path, {"nets/a.yaml": [Item("count", 1.0)]}, "check", {"strict": True})
+    update_file(path, {"nets/a.yaml": [Item("x", 0.1), Item("y", 0.2), Item("z", 0.3)], "nets/b.yaml": [Item("x")]})
     content = json.loads(path.read_text())
     x, _, z = content["test"]["files"]["nets/a.yaml"]
     x["reason"] = z["reason"] = "known"
     del z["error"]
     path.write_text(json.dumps(content))
-    assert [change.what for change in held(path, {"nets/a.yaml": [Item("x", 0.1), Item("z", 9.0)]}).mended] == ["y"]
-    update(path, {"nets/a.yaml": [Item("x", 0.4), Item("z", 0.5)]})
+    assert [
+        change.what for change in compare_with_file(path, {"nets/a.yaml": [Item("x", 0.1), Item("z", 9.0)]}).mended
+    ] == ["y"]
+    update_file(path, {"nets/a.yaml": [Item("x", 0.4), Item("z", 0.5)]})
     after = json.loads(path.read_text())
     assert after["test"]["files"] == {
         "nets/a.yaml": [{"what": "x", "error": 0.4, "reason": "known"}, {"what": "z", "reason": "known"}],
@@ -132,18 +134,18 @@ def test_an_update_keeps_reasons_other_files_and_other_sections(path):
 
 
 def test_an_update_forgets_files_that_are_no_more(path, tmp_path):
-    update(path, {"nets/a.yaml": [Item("x")], "nets/b.yaml": [Item("x")]})
+    update_file(path, {"nets/a.yaml": [Item("x")], "nets/b.yaml": [Item("x")]})
     (tmp_path / "nets" / "a.yaml").unlink()
-    update(path, {"nets/c.yaml": []})
+    update_file(path, {"nets/c.yaml": []})
     assert list(json.loads(path.read_text())["test"]["files"]) == ["nets/b.yaml"]
 
 
 def test_other_settings_are_refused_and_begin_anew(path):
-    update(path, {"nets/a.yaml": [Item("x")], "nets/b.yaml": [Item("x")]})
+    update_file(path, {"nets/a.yaml": [Item("x")], "nets/b.yaml": [Item("x")]})
     other = {**SETTINGS, "precision": "ideal"}
     with pytest.raises(HostError, match=r'other settings \(precision "device", now "ideal"\); --update-baseline'):
-        held(path, {}, settings=other)
-    assert update(path, {"nets/a.yaml": [Item("x")]}, settings=other).new
+        compare_with_file(path, {}, settings=other)
+    assert update_file(path, {"nets/a.yaml": [Item("x")]}, settings=other).new
     assert list(json.loads(path.read_text())["test"]["files"]) == ["nets/a.yaml"]
 
 
@@ -175,11 +177,11 @@ def section(**files):
 def test_what_is_no_baseline_is_refused_with_its_place(content, said, path):
     path.write_text(content if isinstance(content, str) else json.dumps(content))
     with pytest.raises(HostError) as error:
-        held(path, {})
+        compare_with_file(path, {})
     assert str(error.value).startswith(str(path))
     assert said in str(error.value)
 
 
 def test_a_baseline_that_is_not_there(path):
     with pytest.raises(HostError, match=r"there is no such baseline; --update-baseline makes it"):
-        held(path, {})
+        compare_with_file(path, {})

@@ -128,7 +128,7 @@ def test_what_cycles_are_known_from_is_a_letter_with_a_legend(browser, perf_file
         assert all(re.fullmatch(r"[a-z]\d*", text) for text in cells)
 
 
-def shown(page, table):
+def count_visible_rows(page, table):
     return page.locator(f"{table} tbody tr:not([hidden])").count()
 
 
@@ -137,11 +137,11 @@ def test_verdicts_are_filtered_sorted_and_searched(browser, page_file):
         verdicts = page.locator(".verdicts tbody td:first-child").all_inner_texts()
         assert verdicts[-2:] == ["passed", "passed"]
         page.select_option(".verdicts select", "failed")
-        assert shown(page, ".verdicts") == 1
+        assert count_visible_rows(page, ".verdicts") == 1
         assert "lossy.yaml" in page.inner_text(".verdicts tbody tr:not([hidden])")
         page.select_option(".verdicts select", "")
         page.fill(".verdicts input", "two_ch")
-        assert shown(page, ".verdicts") == 1
+        assert count_visible_rows(page, ".verdicts") == 1
         page.fill(".verdicts input", "")
         page.click(".verdicts th >> nth=4")  # seconds, the longest first
         seconds = [float(text) for text in page.locator(".verdicts tbody td:nth-child(5)").all_inner_texts()]
@@ -274,7 +274,7 @@ def test_three_hundred_netlists(browser, tmp_path, root):
         with opened(browser, file) as page:
             times.append(page.evaluate(INTERACTIVE))
             page.fill(".verdicts input", "17/lossy")
-            assert shown(page, ".verdicts") == 1
+            assert count_visible_rows(page, ".verdicts") == 1
     assert min(times) < 1000
     counts = Counter(case.status for case in cases)
     assert len(cases) == 300

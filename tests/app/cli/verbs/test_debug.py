@@ -118,7 +118,7 @@ class Terminal:
             stderr=slave,
             env={**environment, "TERM": "xterm"},
             start_new_session=True,
-            preexec_fn=_own_terminal,
+            preexec_fn=_take_terminal,
         )
         os.close(slave)
         self.text = ""
@@ -145,7 +145,7 @@ class Terminal:
         os.close(self.master)
 
 
-def _own_terminal():
+def _take_terminal():
     import fcntl
     import termios
 
