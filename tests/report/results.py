@@ -12,7 +12,7 @@ PICTURES = Settings("format", per_op=True, detail=True)
 ODD_NAME = 'odd <b>&"name" | `x`.yaml'
 
 
-def nop_netlist(df="Float16_b", *, broken=False, compare="Exact"):
+def nop(df="Float16_b", *, broken=False, compare="Exact"):
     """A netlist whose output loses bits: its inputs are float32, its output is not."""
     config = f"test-config: {{comparison-config: {{type: {compare}}}, stimulus-config: {{type: Uniform, "
     body = text(
@@ -38,9 +38,9 @@ def finished_run() -> TestRun:
     cases = (
         case("netlists/attention.yaml"),
         case("netlists/two_chips.yaml"),
-        case("lossy.yaml", nop_netlist()),
-        case(ODD_NAME, nop_netlist().replace("Float16_b", "Float99")),
-        case("stopped.yaml", nop_netlist(broken=True)),
+        case("lossy.yaml", nop()),
+        case(ODD_NAME, nop().replace("Float16_b", "Float99")),
+        case("stopped.yaml", nop(broken=True)),
         CaseResult("crashed.yaml", "crashed", "its worker process died (signal SIGKILL)", command="buda-emu test it"),
     )
     assert [item.status for item in cases] == ["passed", "passed", "failed", "rejected", "stopped", "crashed"]

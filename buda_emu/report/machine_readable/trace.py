@@ -18,7 +18,7 @@ _DIGITS: Final = 4
 
 def trace(picture: TimelinePicture) -> dict[str, Any]:
     """Return the whole picture as a trace."""
-    about = dict(picture.about)
+    about: dict[str, Any] = dict(picture.about)
     if picture.notes:
         about["notes"] = list(picture.notes)
     return {"traceEvents": list(_Writer(picture).events()), "displayTimeUnit": "ns", "otherData": about}

@@ -98,7 +98,7 @@ def _verb_parser(verb):
         (shared.memory_size, "much", "much"),
     ],
 )
-def test_what_is_no_value_is_refused(kind, text, complaint):
+def test_invalid_values_are_refused(kind, text, complaint):
     with pytest.raises(argparse.ArgumentTypeError, match=complaint):
         kind(text)
 
@@ -125,6 +125,6 @@ def test_a_memory_limit_takes_the_same_words_in_every_verb():
 @pytest.mark.parametrize(
     "text", ["9" * 400, "9" * 400 + "G", "1." + "0" * 400 + "G", "-1", "1e9", "inf", "nan", "", "G", "0"]
 )
-def test_what_is_no_size(text):
+def test_sizes_that_are_not_numbers_are_refused(text):
     with pytest.raises(argparse.ArgumentTypeError, match="is not a size"):
         shared.memory_size(text)

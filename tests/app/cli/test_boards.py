@@ -49,7 +49,7 @@ def test_advice_is_for_the_board(capsys):
     assert said.out.startswith(f"{ATTENTION}: n300 (wormhole_b0),")
 
 
-def test_run_holds_a_netlist_against_the_board(capsys, tmp_path):
+def test_run_refuses_a_netlist_that_does_not_fit_the_board(capsys, tmp_path):
     code, said = run_captured(capsys, "run", ATTENTION, "--board", "n150")
     assert code == 0
     assert ": n150 (wormhole_b0), precision format" in said.out

@@ -130,7 +130,7 @@ def test_ordinary_text_stays_as_it_is(text):
     assert stream.getvalue() == text
 
 
-def test_what_is_escaped_says_what_it_was():
+def test_escapes_name_the_character():
     assert harmless("::error::x") == "\\u003a:error::x"
     assert harmless("a ##[error]") == "a \\u0023#[error]"
     assert harmless(":error", ":") == "\\u003aerror"

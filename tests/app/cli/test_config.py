@@ -109,7 +109,7 @@ def test_the_nearest_file_counts(place, capsys, monkeypatch):
     assert check(capsys)[0] == 0
 
 
-def test_other_verbs_tell_no_more_than_is_wanted(place, capsys):
+def test_other_verbs_report_only_the_chosen_findings(place, capsys):
     assert main(["perf", "net.yaml"]) == 0
     assert "warning[V208]" in capsys.readouterr().err
     (place / "buda-emu.toml").write_text('ignore = ["V208"]')

@@ -46,7 +46,7 @@ def test_a_line_for_each_of_a_few_warnings_else_their_number(verb, tmp_path, cap
     assert "warning" not in capsys.readouterr().err
 
 
-def test_a_test_says_them_too(tmp_path, capsys):
+def test_the_verb_test_prints_the_number_of_warnings(tmp_path, capsys):
     assert main(["test", write_copies(tmp_path, warned=2), "-n", "1", "-v"]) == 0
     assert "the checker has 2 warnings (V151)" in capsys.readouterr().out
 
@@ -107,7 +107,7 @@ def test_a_run_says_that_a_loop_has_no_end(tmp_path, capsys):
     assert main(["check", "--strict", str(path)]) == 0
 
 
-def test_a_misspelt_variable_is_told_before_the_run_stops_at_it(tmp_path, capsys):
+def test_a_misspelt_variable_is_reported_before_the_run(tmp_path, capsys):
     path = tmp_path / "net.yaml"
     settings = fifo_settings("x").replace("$c_zero", "$c_zreo", 1)
     path.write_text(

@@ -40,7 +40,7 @@ def test_unsafe_fixes_alone_are_refused(spoilt, capsys):
     assert "goes with --fix or --diff" in capsys.readouterr().err
 
 
-def test_rules_that_are_not_told_are_not_fixed(tmp_path):
+def test_rules_that_are_not_reported_are_not_fixed(tmp_path):
     path = tmp_path / "net.yaml"
     path.write_text(GOOD.replace("df: Float16_b", "df: Float16", 1))
     before = path.read_text()

@@ -95,7 +95,7 @@ def test_settings_of_the_repository_and_no_further(place, capsys):
     assert "strct" in capsys.readouterr().err
 
 
-def test_how_far_up(tmp_path, monkeypatch):
+def test_settings_are_looked_for_up_to_the_top_folder(tmp_path, monkeypatch):
     deep = tmp_path / "home/user/work/deep"
     deep.mkdir(parents=True)
     monkeypatch.setenv("HOME", str(tmp_path / "home/user"))

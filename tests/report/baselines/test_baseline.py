@@ -19,7 +19,7 @@ def sides(known, found, section="test", **more):
     }
 
 
-def test_what_becomes_of_an_item():
+def test_items_are_new_worse_mended_or_known():
     assert sides([], [Item("x")]) == {"new": ["x"]}
     assert sides([BaselineEntry("x")], []) == {"mended": ["x"]}
     assert sides([BaselineEntry("x")], [Item("x", 5.0)]) == {"known": ["x"]}  # at any level
@@ -88,7 +88,7 @@ def compare_with_file(path, found, section="test", settings=SETTINGS):
     return read_baseline(str(path), section, settings).against(found)
 
 
-def test_what_is_written_is_read_again(path):
+def test_a_written_baseline_is_read_back(path):
     found = {"nets/a.yaml": [Item("output q", 0.123456789012)], "nets/b.yaml": [], "nets/c.yaml": [Item("stopped")]}
     assert [change.file for change in update_file(path, found).new] == ["nets/a.yaml", "nets/c.yaml"]
     assert json.loads(path.read_text()) == {
@@ -174,7 +174,7 @@ def section(**files):
         (section(a=[{"what": "x", "reason": " "}]), "item 1: reason: must be words"),
     ],
 )
-def test_what_is_no_baseline_is_refused_with_its_place(content, said, path):
+def test_a_file_that_is_not_a_baseline_is_refused_with_its_place(content, said, path):
     path.write_text(content if isinstance(content, str) else json.dumps(content))
     with pytest.raises(HostError) as error:
         compare_with_file(path, {})

@@ -113,7 +113,7 @@ def draw_charts() -> str:
     return "\n".join(charts).replace("><", ">\n<") + "\n"
 
 
-def test_charts_are_drawn_as_ever() -> None:
+def test_charts_equal_the_stored_ones() -> None:
     """`python tests/report/pictures/test_charts.py` writes them anew, after a change that is meant."""
     assert draw_charts() == KEPT.read_text(encoding="utf-8")
 

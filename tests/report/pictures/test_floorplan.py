@@ -83,7 +83,7 @@ def test_transposed_ops_take_columns_for_rows():
     assert replace(one, grid_transpose=True).cores == (1, 2)
 
 
-def test_where_a_queue_lies():
+def test_the_memory_of_a_queue_in_words():
     netlist = be.load(DIRECTORY / "matmul.yaml")
     a_buffer = netlist.queues["out"].buffers[0]
 
@@ -146,7 +146,7 @@ def test_ops_of_other_chips_stand_in_the_lanes():
     assert all(netlist.ops[name].target_device != chip for name, chip in elsewhere.items())
 
 
-def test_asked_epochs_and_chips():
+def test_selected_epochs_and_chips():
     netlist = be.load(DIRECTORY / "two_chips.yaml")
     assert {panel.chip for panel in panels(netlist)} == {0, 1}
     assert {panel.chip for panel in panels(netlist, chips=[1])} == {1}

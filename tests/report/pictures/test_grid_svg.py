@@ -86,7 +86,7 @@ def test_texts_fit_their_boxes(name, width):
         assert name.endswith(tail)
 
 
-def test_small_things():
+def test_escaping_and_numbers():
     assert clean('<a href="x">&\x00\x1b\ud800\uffff\n') == "&lt;a href=&quot;x&quot;&gt;&amp;????\n"
     assert [number(value) for value in (1.0, 0.5, 1 / 3, 100.0, 0.0)] == ["1", "0.5", "0.33", "100", "0"]
     assert text(1, 2, "", 10) == ""

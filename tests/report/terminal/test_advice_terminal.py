@@ -7,7 +7,7 @@ from buda_emu.performance.advice.result import Point
 from buda_emu.report.terminal.advice import advice_lines
 from buda_emu.report.terminal.text import relative
 from buda_emu.spec.devices import device
-from report.columns import stands_right, table_with
+from report.columns import is_right_aligned, table_with
 
 GRAPHS = ("encoder",)
 REPORT = SimpleNamespace(pace=9.0, graphs=GRAPHS, bottleneck=SimpleNamespace(sentence="op a sets the pace"))
@@ -49,10 +49,10 @@ def test_figures_stand_right():
         ("with", ("all cycles", "slowest", "PCC lost")),
     ):
         for heading in headings:
-            assert stands_right(table_with(text, table), heading), (table, heading)
+            assert is_right_aligned(table_with(text, table), heading), (table, heading)
 
 
-def test_what_was_taken_is_summed_up():
+def test_moves_taken_are_summed_up():
     text = advice_text()
     assert "slowest epoch: 20,000 cycles for each input, then 98 (-99.5 %)" in text
     assert "all programs: 2,000,000 cycles, then 99 (-100.0 %); PCC lost: 0.5" in text

@@ -44,18 +44,18 @@ def test_what_cannot_be_repaired_and_what_need_not_be():
     assert lines[5].split()[-10:] == ["0.990000", *["-"] * 9]
 
 
-def test_the_worst_come_first_where_a_number_is_given():
+def test_top_lists_the_worst_first():
     lines = numerics_text(op(0, "a", 1e-3), op(1, "b", 5e-3), op(2, "c", 2e-3), top=2)
     assert lines[0].endswith("3 ops, the worst 2 of them by their own error")
     assert [line.split()[1] for line in lines[3:5]] == ["b", "c"]
 
 
-def test_values_that_are_not_finite_are_told():
+def test_values_that_are_not_finite_are_reported():
     found = OpNumerics(0, "x", "nop", "g", (), "Float32", OpError(0.0, 1.0, 0.0, 3), OpError(0.0, 1.0, 0.0, 3))
     assert numerics_text(found)[-1] == "op x: 3 values left out: infinite or NaN in one precision, not in the other"
 
 
-def test_what_a_run_makes_of_an_error():
+def test_sentences_on_errors():
     """Sentences on values out of range, on errors that grow, and on a PCC of values that hardly differ."""
     total = OpError(0.3, 0.5, 1.0, spread=0.02)
     found = OpNumerics(

@@ -30,7 +30,7 @@ def test_the_line_of_an_output_that_does_not_hold():
     assert reason == f"    {output.reason}"
 
 
-def test_lost_values_are_told():
+def test_lost_values_are_reported():
     (output,) = lossy().outputs
     spoilt = replace(output, not_finite_observed=3, first_bad_tile=None, pcc=None, max_error=None)
     line = testing.failure_line(spoilt).splitlines()[0]
@@ -70,7 +70,7 @@ def test_the_table_of_outputs():
     assert by == "compared by Exact"
 
 
-def test_what_compared_outputs_stands_in_each_row_where_it_differs():
+def test_the_kind_of_comparison_stands_in_each_row_if_it_differs():
     (output,) = lossy().outputs
     other = replace(output, queue="p", comparison=replace(output.comparison, type="AllClose"))
     header, *rows = testing.outputs_table(replace(lossy(), outputs=(output, other))).splitlines()

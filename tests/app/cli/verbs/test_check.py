@@ -147,7 +147,7 @@ def test_an_image_is_known_by_its_content(head, tmp_path, capsys):
     assert "error[image-archive]" in capsys.readouterr().out
 
 
-def test_what_is_nothing_known_is_read_as_a_netlist(tmp_path, capsys):
+def test_an_unknown_file_is_read_as_a_netlist(tmp_path, capsys):
     path = tmp_path / "x.gz"
     path.write_bytes(b"\x1f\x8b" + b"junk")
     assert main(["check", str(path)]) == 2

@@ -59,7 +59,7 @@ def test_an_image_gives_the_outputs_of_its_netlist(options, precision, root, inp
         assert got == expected
 
 
-def test_what_pack_says(root, inputs, tmp_path, capsys):
+def test_pack_prints_a_summary(root, inputs, tmp_path, capsys):
     image = tmp_path / "a.tti"
     assert (
         main(["pack", str(root / NETLIST), "--tensors", str(inputs / "held"), "-o", str(image), "--name", "mha"]) == 0

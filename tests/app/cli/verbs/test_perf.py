@@ -11,7 +11,7 @@ import pytest
 import buda_emu as be
 from buda_emu.app.cli.main import main
 from example_netlists import DIRECTORY
-from report.unpacked import whole
+from report.unpacked import unpack_page
 
 EXAMPLES = sorted(DIRECTORY.glob("*.yaml"))
 CHECK = """
@@ -126,7 +126,7 @@ def test_checks_that_hold_and_checks_that_do_not(tmp_path, capsys):
     assert "1 figure missed" in shown
 
 
-def test_every_core_metric_is_held_against_every_target(tmp_path, capsys):
+def test_every_core_metric_is_compared_with_every_target(tmp_path, capsys):
     metrics = [
         "math-utilization",
         "execution-cycles",
@@ -223,7 +223,7 @@ def test_a_report_folder(tmp_path, capsys):
     assert capsys.readouterr().out.strip().endswith("perf.html")
     names = ["op_perf_table.json", "perf.html", "perf.json", "perf_info_all_epochs.csv", "runtime_table.csv"]
     assert sorted(path.name for path in (tmp_path / "r").iterdir()) == names
-    page = whole(tmp_path / "r/perf.html")
+    page = unpack_page(tmp_path / "r/perf.html")
     for outside in ("https://", "src=", "<link"):
         assert outside not in page
     for svg in page.split("<svg")[1:]:
@@ -237,7 +237,7 @@ def test_a_report_folder(tmp_path, capsys):
     assert table["run_fwd"]["scores_epoch"]["epoch-information"]["AICLK"] == 1000
 
 
-def test_the_test_command_holds_it_too(tmp_path, capsys, monkeypatch):
+def test_the_verb_test_uses_the_baseline(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("buda_emu.support.caches.own_caches", lambda: tmp_path / "caches")
     path = write_with_check(tmp_path, "cycles-per-tensor: {expected: 1}")
     assert main(["test", str(path), "-n", "1"]) == 0
@@ -276,7 +276,7 @@ def page_of(tmp_path, capsys):
     def page(file):
         assert run_perf(file, "--report", tmp_path / "r") == 0
         capsys.readouterr()
-        return whole(tmp_path / "r/perf.html")
+        return unpack_page(tmp_path / "r/perf.html")
 
     return page
 

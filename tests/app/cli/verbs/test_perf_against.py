@@ -41,7 +41,7 @@ def test_one_changed_attribute_names_the_op(tmp_path, capsys):
     assert "op product" in capsys.readouterr().out
 
 
-def test_what_is_equal_or_comes_or_goes():
+def test_equal_new_and_gone_units():
     """A unit that costs nothing before and after did not change; one that is new costs all of what it does."""
 
     def run(**costs):
@@ -85,7 +85,7 @@ def test_epochs_that_come_and_go(capsys):
 
 
 @pytest.mark.parametrize("content", ["{}", "{", '{"netlist": 1, "arch": 2, "clock_mhz": 3}', "{\x00"])
-def test_what_is_no_earlier_run(content, tmp_path, capsys):
+def test_a_file_that_is_not_an_earlier_run_is_refused(content, tmp_path, capsys):
     path = tmp_path / "old.json"
     path.write_text(content)
     assert run_perf(MATMUL, "-q", "--against", path) == 2

@@ -273,7 +273,7 @@ def test_a_first_run_says_what_it_compiled(tmp_path):
 
 
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
-def test_only_where_something_was_compiled(root, child_environment, tmp_path):
+def test_the_line_on_compilations_appears_only_after_compiling(root, child_environment, tmp_path):
     environment = {**child_environment, "XDG_CACHE_HOME": str(tmp_path)}
     errors = []
     for _ in range(2):

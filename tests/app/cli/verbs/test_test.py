@@ -20,7 +20,7 @@ from buda_emu.report.machine_readable.schema import schema
 from buda_emu.testing.verify.result import STATUSES, CaseResult
 from buda_emu.testing.verify.runs.run_case import run_case
 from report.results import nop
-from report.unpacked import whole
+from report.unpacked import unpack_page
 from shared_files import ROOT
 from small_netlists import endless, execute, fifo_settings, graph, op, program, queue, text
 
@@ -193,14 +193,14 @@ def test_what_the_device_refuses_names_the_op_and_the_option(results, folder):
     assert results("net.yaml", "--precision", "format")[0] == 1
 
 
-def test_stochastic_rounding_is_told(results, folder):
+def test_stochastic_rounding_is_reported(results, folder):
     asks = "math_fidelity: HiFi4, attributes: {stoch_rnd_mode: all}"
     (folder / "net.yaml").write_text(GOOD.replace("math_fidelity: HiFi4", asks))
     code, run, printed = results("net.yaml", "--report", "report")
     told = "op n asks for stochastic rounding, which is not modelled: it rounds to nearest"
     assert (code, run["cases"][0]["warnings"]) == (0, [told])
     assert f"warning: {told}\n" in printed.out
-    assert told in whole(folder / "report" / "report.html")
+    assert told in unpack_page(folder / "report" / "report.html")
     assert told in (folder / "report" / "report.md").read_text()
     assert printed.err == ""
 
@@ -258,7 +258,7 @@ def test_stop_at_the_first(results):
     assert printed.out.splitlines()[-1].startswith("== 1 failed, 1 passed in ")
 
 
-def test_those_that_failed_last_time(results, folder):
+def test_lf_selects_netlists_that_failed_last_time(results, folder):
     everything = results("nets", "--lf")
     assert list(statuses(everything[1])) == ALL
     assert ": 4 netlists, none of them failed last time, " in everything[2].out

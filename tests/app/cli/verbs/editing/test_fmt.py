@@ -50,7 +50,7 @@ def test_a_byte_order_mark_stays(ugly):
     assert ugly.read_bytes() == b"\xef\xbb\xbf" + NEAT.encode()
 
 
-def test_what_is_no_yaml_is_said_and_left_alone(ugly, tmp_path, capsys):
+def test_text_that_is_not_yaml_is_reported_and_left_alone(ugly, tmp_path, capsys):
     broken = tmp_path / "broken.yaml"
     broken.write_text("a: [")
     assert main(["fmt", str(broken), str(ugly)]) == 2
