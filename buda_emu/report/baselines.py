@@ -109,8 +109,10 @@ class BaselineComparison:
             yield f"{len(self.known)} as in the baseline"
         if self.unlisted:
             yield f"{plural(len(self.unlisted), 'figure')} not in the baseline yet"
-        worse = f", {len(self.worse)} worse" if self.worse else ""
-        yield f"{len(self.mended)} mended, {len(self.new)} new{worse}"
+        counts = [f"{len(self.mended)} mended", f"{len(self.new)} new"]
+        if self.worse:
+            counts.append(f"{len(self.worse)} worse")
+        yield ", ".join(counts)
 
     def _levels(self, change: ItemChange) -> str:
         """Return the level before and now, in parentheses; "" unless both exist."""
@@ -305,7 +307,9 @@ def _updated_entry(present: Item, expected: BaselineEntry | None) -> BaselineEnt
     """Return the new entry of an item. An expected item keeps its reason, and stays expected at any level if it was."""
     if expected is None:
         return BaselineEntry(present.what, present.level)
-    level = present.level if expected.level is not None else None
+    level = present.level
+    if expected.level is None:
+        level = None
     return BaselineEntry(present.what, level, expected.reason)
 
 

@@ -224,7 +224,9 @@ def against_lines(comparison: RunComparison) -> Iterator[str]:
         yield ""
         yield wrap(f"{epoch.program}: {epoch.graphs}: {epoch.reason}")
         rows = [("cycles per input", *_figures(epoch.before, epoch.after))]
-        rows += [(_describe_unit(u.kind, u.name), *_figures(u.before, u.after)) for u in epoch.units[:_MOST]]
+        rows += [
+            (_describe_unit(unit.kind, unit.name), *_figures(unit.before, unit.after)) for unit in epoch.units[:_MOST]
+        ]
         yield table(("", "before", "after", "difference", "%"), rows, right=(1, 2, 3, 4))
         if len(epoch.units) > _MOST:
             yield f"... and {len(epoch.units) - _MOST} more that changed less"

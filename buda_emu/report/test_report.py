@@ -407,7 +407,7 @@ def _value(value: float | None) -> Cell:
 
 
 def _numbers(*titles: str) -> list[Column]:
-    """Return columns of figures."""
+    """Return columns of figures with these titles."""
     return [Column(title, "number") for title in titles]
 
 

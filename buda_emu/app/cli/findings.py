@@ -33,8 +33,8 @@ def current_choice() -> Choice:
 def add_rule_options(parser: argparse.ArgumentParser) -> None:
     """Add --select, --ignore and --error, which verbs that check documents take."""
     for name, meaning in RULE_OPTIONS.items():
-        of_rules = rule_list_type(to_ignore=name == "ignore")
-        parser.add_argument(f"--{name}", type=of_rules, metavar="RULE,...", help=meaning)
+        rule_list = rule_list_type(to_ignore=name == "ignore")
+        parser.add_argument(f"--{name}", type=rule_list, metavar="RULE,...", help=meaning)
 
 
 def select_findings(findings: "Iterable[Diagnostic]", args: argparse.Namespace) -> "list[Diagnostic]":

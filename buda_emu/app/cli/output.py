@@ -29,10 +29,10 @@ def keep_stdout_for_results(options: Iterable[object]) -> None:
     print_words_to_stderr(any(str(option) == _TO_STDOUT and isinstance(option, os.PathLike) for option in options))
 
 
-def print_words_to_stderr(apart: bool = True) -> None:
+def print_words_to_stderr(enabled: bool = True) -> None:
     """Choose whether `say` prints to standard error, because standard output is for results."""
     global _words_to_stderr
-    _words_to_stderr = apart
+    _words_to_stderr = enabled
 
 
 def word_stream() -> IO[str]:

@@ -108,10 +108,10 @@ class _Writer:
     def _memory(self, process: int, memory: Memory) -> Iterator[Event]:
         """Yield the events of a memory: a counter of its bytes, and begin and end of each tensor."""
         yield from _process_events(process, memory.name)
-        for held in occupancy(live._replace(space=memory.name) for live in memory.lives).values():
-            for time, size in zip(held.times.tolist(), held.bytes.tolist(), strict=True):
+        for use in occupancy(live._replace(space=memory.name) for live in memory.lives).values():
+            for time, size in zip(use.times.tolist(), use.bytes.tolist(), strict=True):
                 yield self._counter(process, f"{memory.name} bytes", time, "bytes", size)
-            for number, live in enumerate(held.lives):
+            for number, live in enumerate(use.lives):
                 common = {"name": live.name, "cat": "tensor", "id": f"{process}.{number}", "pid": process, "tid": 0}
                 allocation = {"address": live.address, "bytes": live.size}
                 yield {**common, "ph": "b", "ts": self._at(live.start), "args": allocation}

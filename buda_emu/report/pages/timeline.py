@@ -49,7 +49,7 @@ def _lanes(picture: TimelinePicture, last: float) -> Table:
             lane.name,
             figure(count[i]),
             Cell(f"{busy[i]:,.10g}", busy[i]),
-            Cell(percent(busy[i] / last if last else 0), busy[i]),
+            Cell(percent(busy[i] / (last or 1)), busy[i]),
         )
         for i, lane in enumerate(picture.lanes[:MOST_LANES])
     )

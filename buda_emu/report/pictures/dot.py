@@ -79,9 +79,9 @@ def _cluster(graph: Graph, epoch: int, streams: Uses) -> Iterator[str]:
 def _input_edges(netlist: Netlist, op: Op) -> Iterator[str]:
     """Yield the edges into an op."""
     for position, name in enumerate(op.inputs):
-        source = f"queue:{name}" if name in netlist.queues else f"op:{name}"
+        kind = "queue" if name in netlist.queues else "op"
         df = op.in_df[position] if position < len(op.in_df) else ""
-        yield _edge(source, f"op:{op.name}", df)
+        yield _edge(f"{kind}:{name}", f"op:{op.name}", df)
 
 
 def _edge(source: str, target: str, label: str) -> str:

@@ -293,15 +293,16 @@ def steady_picture(epoch: EpochReport, timing: EpochTiming) -> TimelinePicture:
     number = {task: place for place, task in enumerate(slices)}
     lanes = [Lane(name) for name in names]
     drawn = list(slices.values())
-    is_whole = begin == 0 and end == result.makespan
-    if is_whole:
+    stretches = [Stretch(begin, end, "steady state")]
+    if begin == 0 and end == result.makespan:  # the whole run, which loading belongs to
+        stretches = []
         lanes, drawn = _after_loading(epoch, lanes, drawn, len(limit))
     return TimelinePicture(
         "",
         lanes,
         drawn,
         chain=[number[task] for task in chain],
-        stretches=() if is_whole else [Stretch(begin, end, "steady state")],
+        stretches=stretches,
     )
 
 

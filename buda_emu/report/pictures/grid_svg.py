@@ -148,7 +148,7 @@ def _l1(use: "CoreUse") -> float:
 
 
 def _bar(css: str, x: float, y: float, width: float) -> str:
-    """Draw a bar."""
+    """Draw a bar of the use of a core, with its upper left corner at x, y."""
     place = f'x="{number(x)}" y="{number(y)}" width="{number(width)}" height="{number(_BAR)}"'
     return f'<rect class="{css}" {place}/>'
 
@@ -474,7 +474,7 @@ def _line(box: Box, down: float, words: str, inside: float, size: float, css: st
 
 
 def _rect(box: Box, css: str, attributes: str = "") -> str:
-    """Return a rectangle."""
+    """Draw a rectangle over a box, with rounded corners and further attributes."""
     place = f'x="{number(box.x)}" y="{number(box.y)}" width="{number(box.width)}" height="{number(box.height)}"'
     return f'<rect class="{css}" {place} rx="4"{attributes}/>'
 

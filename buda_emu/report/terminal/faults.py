@@ -92,7 +92,9 @@ def effect_lines(effect: Effect) -> Iterator[str]:
     yield f"  {site_text(effect.fault)}"
     yield f"  {effect.outcome}: {effect.error or OUTCOME_TEXTS[effect.outcome]}"
     if effect.tiles:
-        error = "infinite" if effect.max_error is None else number(effect.max_error)
+        error = "infinite"
+        if effect.max_error is not None:
+            error = number(effect.max_error)
         yield (
             f"  {plural(effect.tiles, 'output tile')} differ, worst in {effect.output}: PCC {effect.pcc:.6f}, largest "
             f"error {error} of the usual size, {percent(effect.top1)} of rows keep their largest element"

@@ -41,7 +41,11 @@ def worst(ops: tuple[OpNumerics, ...], top: int | None) -> tuple[OpNumerics, ...
 
 def _row(op: OpNumerics, causes: Sequence[Cause]) -> tuple[str, ...]:
     """Return the row of an op."""
-    local = op.local
+    local_error = None
+    largest_error = None
+    if op.local is not None:
+        local_error = op.local.rms
+        largest_error = op.local.max_error
     return (
         str(op.index),
         op.name,
@@ -49,8 +53,8 @@ def _row(op: OpNumerics, causes: Sequence[Cause]) -> tuple[str, ...]:
         op.out_df,
         _error(op.total.rms),
         correlation(op.total.pcc),
-        _error(local.rms if local else None),
-        number(local.max_error if local else None, 3),
+        _error(local_error),
+        number(largest_error, 3),
         *(_error(op.without.get(cause)) for cause in causes),
         op.cause or "-",
     )

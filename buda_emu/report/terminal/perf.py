@@ -195,8 +195,10 @@ def perf_lines(netlist: Netlist, run: PerfRun, selection: Selection = _ALL) -> I
     """Yield a table of epochs, then the ops of each, as far as they are selected. Raises HostError for unknown
     names."""
     epochs = selection.select_epochs(run.epochs)
-    assumed = f", {hypothetical(run.assumed)}" if run.assumed else ""
-    yield f"{run.netlist}: {run.chip.title}, {run.clock:g} MHz, modelled{assumed}"
+    title = f"{run.netlist}: {run.chip.title}, {run.clock:g} MHz, modelled"
+    if run.assumed:
+        title += f", {hypothetical(run.assumed)}"
+    yield title
     yield ""
     yield epochs_table(run, epochs)
     yield ""

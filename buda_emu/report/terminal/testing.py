@@ -66,7 +66,7 @@ def case_lines(case: CaseResult) -> Iterator[str]:
 def outputs_table(case: CaseResult) -> str:
     """Return the table of all compared outputs. The kind of comparison stands in each row only where it differs."""
     kinds = {output.comparison.type for output in case.outputs}
-    alike = len(kinds) == 1
+    is_uniform = len(kinds) == 1
     headers = ("output", "verdict", "PCC", "match", "max error", "bad tiles", "format", "shape", "compared by")
     rows = [
         (
@@ -82,9 +82,9 @@ def outputs_table(case: CaseResult) -> str:
         )
         for output in case.outputs
     ]
-    count = len(headers) - alike
+    count = len(headers) - is_uniform
     text = table(headers[:count], (row[:count] for row in rows), right=(2, 3, 4, 5), whole=(1, 6, 7, 8))
-    if alike:
+    if is_uniform:
         return f"{text}\ncompared by {kinds.pop()}"
     return text
 
