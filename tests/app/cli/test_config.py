@@ -220,7 +220,7 @@ def test_completion(shell, capsys):
 
 
 @pytest.fixture(scope="module")
-def others(tmp_path_factory):
+def other_documents(tmp_path_factory):
     """A document of each other kind with one finding that refuses nothing: words of the verb, its rule, the file."""
     folder = tmp_path_factory.mktemp("others")
     late = (ROOT / "examples/vpux/clamp.mlir").read_text().split("// -----")[0].replace("<256>", "<2096896>")
@@ -236,8 +236,8 @@ def others(tmp_path_factory):
 
 
 @pytest.mark.parametrize("room", ["gemini", "vpux", "darwinn"])
-def test_rooms_of_their_own_choose_alike(room, others, tmp_path, monkeypatch, capsys):
-    rule, path = others[room]
+def test_rooms_of_their_own_choose_alike(room, other_documents, tmp_path, monkeypatch, capsys):
+    rule, path = other_documents[room]
     monkeypatch.chdir(tmp_path)
 
     def check(*words):
