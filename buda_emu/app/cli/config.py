@@ -42,7 +42,9 @@ def setting_trust(name: str, action: argparse.Action) -> str:
     metavar = ""
     if isinstance(action.metavar, str) and action.nargs != 0:
         metavar = action.metavar.rpartition("=")[2]
-    return "file" if metavar in FILE_METAVARS or name == _FILE_OR_NUMBER else "free"
+    if metavar in FILE_METAVARS or name == _FILE_OR_NUMBER:
+        return "file"
+    return "free"
 
 
 def explain_refusal(name: str) -> str:
@@ -267,7 +269,9 @@ def _table_schema(parser: ExampleParser, text: str) -> dict[str, Any]:
 
 def _option_schema(action: argparse.Action) -> dict[str, Any]:
     """Return the schema of the values that an option accepts."""
-    description = {"description": action.help} if action.help else {}
+    description: dict[str, Any] = {}
+    if action.help:
+        description["description"] = action.help
     if action.nargs == 0:
         return {"type": "boolean", **description}
     if action.choices is not None:

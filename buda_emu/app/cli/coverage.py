@@ -36,7 +36,9 @@ def record_coverage(args: argparse.Namespace, results: "Sequence[CaseResult]") -
         return True
     from buda_emu.testing.coverage.report import Coverage, read
 
-    coverage = read(args.coverage) if args.coverage.exists() else Coverage()
+    coverage = Coverage()
+    if args.coverage.exists():
+        coverage = read(args.coverage)
     new_features = 0
     for case in results:
         if case.exercised:

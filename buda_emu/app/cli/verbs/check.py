@@ -131,7 +131,9 @@ def _count_fixable(diagnostics: "list[Diagnostic]") -> str:
         parts.append(f"{safe} by --fix")
     if unsafe:
         parts.append(f"{unsafe} by --fix --unsafe-fixes")
-    return f"; fixed: {', '.join(parts)}" if parts else ""
+    if not parts:
+        return ""
+    return f"; fixed: {', '.join(parts)}"
 
 
 def _json(results: Results, fields: Mapping[str, Any]) -> str:

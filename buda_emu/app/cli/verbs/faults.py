@@ -50,7 +50,9 @@ def main(args: argparse.Namespace) -> int:
         )
     if args.json is not None:
         write_json(args.json, campaign.as_json())
-    return Exit.OK if campaign.finished or args.seconds is not None else Exit.INTERRUPTED
+    if not campaign.finished and args.seconds is None:
+        return Exit.INTERRUPTED
+    return Exit.OK
 
 
 def _settings(args: argparse.Namespace) -> Settings:

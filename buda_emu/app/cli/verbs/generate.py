@@ -20,7 +20,9 @@ def main(args: argparse.Namespace) -> int:
         return _generate_mutants(args)
     if args.for_coverage is not None:
         return _generate_for_coverage(args, budget)
-    types = tuple(args.types.split(",")) if args.types else GENERATED
+    types = GENERATED
+    if args.types:
+        types = tuple(args.types.split(","))
     progress = Progress(args.quiet)
     start = time.perf_counter()
     ops = 0
@@ -49,7 +51,9 @@ def _generate_mutants(args: argparse.Namespace) -> int:
 
 def _generate_for_coverage(args: argparse.Namespace, budget: Budget) -> int:
     """Write netlists that each exercise something new, until everything that can be reached is covered."""
-    coverage = read(args.for_coverage) if args.for_coverage.exists() else Coverage()
+    coverage = Coverage()
+    if args.for_coverage.exists():
+        coverage = read(args.for_coverage)
     before = coverage.percent
     start = coverage.netlists
     archs = (args.arch,) if args.arch else EVERY

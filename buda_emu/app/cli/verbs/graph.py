@@ -51,7 +51,9 @@ def _picture_format(args: argparse.Namespace) -> str:
 
 def _route_streams(netlist: Netlist, numbers: list[int] | None, cluster: str | None) -> Uses:
     """Return the use of each core in the epochs to draw. Refusals are printed to standard error."""
-    description = read_cluster(cluster) if cluster is not None else None
+    description = None
+    if cluster is not None:
+        description = read_cluster(cluster)
     epochs = list(route_netlist(netlist, cluster=description))
     if numbers is not None:
         epochs = [epoch for epoch in epochs if epoch.number in numbers]

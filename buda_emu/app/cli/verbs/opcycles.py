@@ -39,7 +39,9 @@ def _read_table(name: str) -> tuple[list[str], list[list[str]]]:
         rows = list(csv.reader(io.StringIO(text, newline="")))
     except (UnicodeDecodeError, csv.Error) as error:
         raise HostError(f"{name}: not a CSV table ({error})") from error
-    header = [column.strip() for column in rows[0]] if rows else []
+    header: list[str] = []
+    if rows:
+        header = [column.strip() for column in rows[0]]
     missing = [column for column in REQUIRED if column not in header]
     if missing:
         raise HostError(f"{name}: row 1: the header lacks {', '.join(missing)}")

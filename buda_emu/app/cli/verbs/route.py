@@ -24,7 +24,9 @@ HEADERS = ("epoch", "graphs", "cores", "streams", "extra streams", "L1 bytes", "
 def main(args: argparse.Namespace) -> int:
     """Route every epoch. Exit code 0, or 2 if the router refuses an epoch or earlier rules refuse the netlist; other
     failures are raised."""
-    cluster = read_cluster(args.cluster) if args.cluster is not None else None
+    cluster = None
+    if args.cluster is not None:
+        cluster = read_cluster(args.cluster)
     netlist = netlist_of(args.file, args.arch)
     print_findings(netlist.diagnostics, args.file)
     with no_collections():

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from buda_emu.emulator.image.opened import Opened
     from buda_emu.emulator.runtime.host.exchange import OutputParts
     from buda_emu.netlist.model import Netlist
+    from buda_emu.support.workers.job import Workers
 
 _TENSOR_SUFFIXES = (".npy", ".npz", ".safetensors", ".bin")
 _LONGEST_NAME = 255  # bytes, of a file
@@ -81,9 +82,6 @@ def _run(args: argparse.Namespace, progress: Progress, opened: "Opened", load_se
     if args.outputs is not None:
         _require_file_names(netlist)
     workers = read_workers(args)
-    threads = args.threads
-    if not threads:
-        threads = usable_processors() if workers.alone else 1
     # Only a sound netlist is worth the import of numpy and the kernels.
     from buda_emu.app.api.run_netlist import run_netlist
     from buda_emu.arithmetic.jit.kernel import compilations
@@ -110,7 +108,7 @@ def _run(args: argparse.Namespace, progress: Progress, opened: "Opened", load_se
             parameters=dict(args.param),
             precision=args.precision,
             readout=args.readout,
-            threads=threads,
+            threads=args.threads or _default_threads(workers),
             workers=workers,
             seed=args.seed,
             progress=progress.show,
@@ -129,6 +127,11 @@ def _run(args: argparse.Namespace, progress: Progress, opened: "Opened", load_se
         progress.clear()
         _print_compilations(compiled)
     return report
+
+
+def _default_threads(workers: "Workers") -> int:
+    """Return the threads of each process: all processors for a single process, else one."""
+    return usable_processors() if workers.alone else 1
 
 
 def _print_compilations(compilations: "Sequence[Compilation]") -> None:

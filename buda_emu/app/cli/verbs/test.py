@@ -52,7 +52,12 @@ def main(args: argparse.Namespace) -> int:
     console = _console(args, cases, workers, note)
     start = time.perf_counter()
     results, interrupted = _run_cases(args, cases, workers, console)
-    run = TestRun(tuple(results), __version__, time.perf_counter() - start, _report_settings(args))
+    run = TestRun(
+        cases=tuple(results),
+        version=__version__,
+        seconds=time.perf_counter() - start,
+        settings=_report_settings(args),
+    )
     remember(Path.cwd(), results)
     comparison = None
     known_files: frozenset[str] = frozenset()
@@ -67,13 +72,17 @@ def main(args: argparse.Namespace) -> int:
     _warn_of_unused_parameters(args, results)
     if interrupted:
         raise KeyboardInterrupt
-    if comparison is None:
-        code = exit_code(results)
-    else:
-        code = report_comparison(comparison, updated=args.update_baseline)
+    code = _verdict(args, results, comparison)
     if code == Exit.OK and not is_covered:
         return Exit.DIFFERS
     return code
+
+
+def _verdict(args: argparse.Namespace, results: list[CaseResult], comparison: BaselineComparison | None) -> int:
+    """Return the exit code of the results, or print their comparison with a baseline and return its exit code."""
+    if comparison is None:
+        return exit_code(results)
+    return report_comparison(comparison, updated=args.update_baseline)
 
 
 def _select_netlists(args: argparse.Namespace) -> tuple[list[str], str]:

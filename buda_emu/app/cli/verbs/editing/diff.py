@@ -67,7 +67,10 @@ def _cycles(rows: tuple[CycleChange, ...]) -> str:
     if rows[0].reason:
         return f"cycles cannot be modelled: {rows[0].reason}"
     headers = ("program", "cycles before", "after", "%")
-    pairs = [(row.before, row.after) for row in rows]
-    changes = [relative(before, after) if before and after is not None else "-" for before, after in pairs]
-    cells = [(row.name, whole(row.before), whole(row.after), change) for row, change in zip(rows, changes, strict=True)]
+    cells: list[tuple[str, ...]] = []
+    for row in rows:
+        change = "-"
+        if row.before is not None and row.after is not None:
+            change = relative(row.before, row.after)
+        cells.append((row.name, whole(row.before), whole(row.after), change))
     return table(headers, cells, (1, 2, 3))
