@@ -104,13 +104,13 @@ def test_conditions_ignore_counts_and_temporary_ones():
         assert once.number not in run.breakpoints.items
         assert (later.hits, never.hits) == (2, 0)
         run.set_condition(never.number, "$p_loop_count == 2")
-        run.breakpoints.of(later.number).enabled = False
+        run.breakpoints.get(later.number).enabled = False
         run.seek(START)
         assert [numbers for _, numbers in hits(run)] == [(never.number,)] * 2
         run.set_condition(never.number, "")
         assert never.condition is None
         with pytest.raises(HostError, match="there are: "):
-            run.breakpoints.of(77)
+            run.breakpoints.get(77)
 
 
 def test_a_condition_that_cannot_be_told_stops_and_says_so():

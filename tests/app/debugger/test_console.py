@@ -5,8 +5,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from buda_emu.app.debugger.console.console import COMMANDS, GROUPS, Console, find
-from buda_emu.app.debugger.console.execute import OFFERS, complete, execute, repeated
+from buda_emu.app.debugger.console.console import COMMANDS, GROUPS, Console, find_command
+from buda_emu.app.debugger.console.execute import OFFERS, complete, execute, line_to_repeat
 from buda_emu.app.debugger.tensors import extremes
 from buda_emu.support.errors import BudaError, HostError
 from debug_sessions import ATTENTION, TRAINING, session
@@ -28,7 +28,7 @@ def test_every_command_has_help_that_begins_with_an_example(console):
     for name, command in COMMANDS.items():
         lines = execute(console, f"help {name}").lines
         assert lines[0] == f"example: {command.example}"
-        assert find(command.example.split()[0]) is command
+        assert find_command(command.example.split()[0]) is command
         assert lines[1].startswith(f"usage: {command.usage}")
         assert lines[2].endswith(".")
         assert command.group in GROUPS
@@ -105,14 +105,14 @@ def test_what_is_not_finite_is_counted_in_the_picture():
 
 
 def test_names_are_told_by_their_beginnings(console):
-    assert find("c").name == find("cont").name == "continue"
-    assert find("n").name == "next"
-    assert find("cond").name == "condition"
-    assert find("l").name == "list"
+    assert find_command("c").name == find_command("cont").name == "continue"
+    assert find_command("n").name == "next"
+    assert find_command("cond").name == "condition"
+    assert find_command("l").name == "list"
     with pytest.raises(HostError, match="beginning of reverse-continue, reverse-step"):
-        find("reverse")
+        find_command("reverse")
     with pytest.raises(HostError, match="did you mean 'break'"):
-        find("braek")
+        find_command("braek")
 
 
 @pytest.mark.parametrize(
@@ -269,10 +269,10 @@ def test_completion(console):
 
 
 def test_what_an_empty_line_repeats():
-    assert repeated("next 3") == "next 3"
-    assert repeated("list 40") == "list"
-    assert repeated("print x") == ""
-    assert repeated("") == ""
+    assert line_to_repeat("next 3") == "next 3"
+    assert line_to_repeat("list 40") == "list"
+    assert line_to_repeat("print x") == ""
+    assert line_to_repeat("") == ""
 
 
 def test_comments_and_empty_lines_do_nothing(console):

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 import buda_emu.app.debugger.dap.serve  # noqa: F401 - fills the table of requests
-from buda_emu.app.debugger.dap.adapter import HANDLERS, MOST_BYTES_OF_STRANGERS, Channel
-from buda_emu.app.debugger.dap.serve import MOST_STRANGERS
+from buda_emu.app.debugger.dap.adapter import HANDLERS, MAX_BYTES_BEFORE_TOKEN, Channel
+from buda_emu.app.debugger.dap.serve import MAX_STRANGERS
 from buda_emu.app.debugger.tensors import summary
 from dap_client import COMMAND, Connection, Here, Process
 from debug_sessions import TRAINING, TWO_CHIPS, session
@@ -693,10 +693,10 @@ def test_strangers_are_few_and_say_little(server):
     _, port, token = server
     talker = Connection(port)
     with suppress(ConnectionError):  # it is closed while it talks
-        talker.raw(b"Content-Length: %d\r\n\r\n" % (MOST_BYTES_OF_STRANGERS + 1))
+        talker.raw(b"Content-Length: %d\r\n\r\n" % (MAX_BYTES_BEFORE_TOKEN + 1))
     talker.ended()
     talker.close()
-    silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(MOST_STRANGERS + 1)]
+    silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(MAX_STRANGERS + 1)]
     silent[0].settimeout(30)
     assert silent[0].recv(1) == b""  # the oldest, for the last
     client = Connection(port, token)  # while the others stay

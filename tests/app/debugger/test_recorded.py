@@ -7,7 +7,7 @@ import pytest
 
 from buda_emu.app.debugger.console.console import Console
 from buda_emu.app.debugger.console.execute import execute
-from buda_emu.app.debugger.inspection import why
+from buda_emu.app.debugger.inspection import trace_provenance
 from buda_emu.app.debugger.machine.stop import Position
 from debug_sessions import session, state
 from shared_files import CORPUS, ROOT, needs_corpus
@@ -81,7 +81,7 @@ def recorded(path, precision):
         ]
         assert outputs
         for queue in outputs:
-            entries = why(run.engine, run.names, queue.name, 0)
+            entries = trace_provenance(run.engine, run.names, queue.name, 0)
             named = {entry.queue for entry in entries} | {op for entry in entries for op in entry.through}
             assert named <= upstream(run.netlist, queue.name)
             assert entries[0].op == queue.input or entries[0].op == ""
