@@ -42,7 +42,9 @@ def awkward_inputs(netlist: Netlist, seed: int) -> Iterator[InputBlock]:
     """
     ready = prepare_run(netlist, RunChoice())
     sparse = [op for op in netlist.ops.values() if op.attributes.identity]
-    readers = {name: (op, position) for op in sparse for position, name in enumerate(op.inputs)}
+    readers: dict[str, tuple[Op, int]] = {}
+    for op in sparse:
+        readers |= {name: (op, position) for position, name in enumerate(op.inputs)}
     for block in default_inputs(netlist, ready.config, ready.bodies, ready.values, seed):
         queue = netlist.queues[block.queue]
         op, position = readers.get(queue.name, (None, -1))
@@ -118,14 +120,18 @@ def _spread(stream: np.random.Generator, shape: tuple[int, ...], small: bool) ->
 
 def _low(stream: np.random.Generator, shape: tuple[int, ...], small: bool) -> Values:
     """Draw numbers around the smallest normal one, with subnormal numbers in half of the cases."""
-    least = -14 if small else -126
+    least = -126
+    if small:
+        least = -14
     below = stream.integers(2)
     return _signs(stream, shape) * 2.0 ** stream.uniform(least - below, least + 1 + below, shape)
 
 
 def _high(stream: np.random.Generator, shape: tuple[int, ...], small: bool) -> Values:
     """Draw numbers up to the largest one, of its exponent or of the last four."""
-    limit = 16 if small else 128
+    limit = 128
+    if small:
+        limit = 16
     return _signs(stream, shape) * 2.0 ** stream.uniform(limit - stream.choice((1, 4)), limit, shape)
 
 

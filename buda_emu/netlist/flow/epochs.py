@@ -1,6 +1,7 @@
 """Queues that each epoch reads and writes (NETLIST 4.2, 4.3), and the programs that fill them."""
 
 from collections.abc import Container, Iterable, Mapping
+from itertools import chain
 from typing import NamedTuple
 
 from buda_emu.netlist.model import Allocate, Execute, Instruction, Netlist, Queue, QueueSettings, TemporalGraph, VarInst
@@ -26,7 +27,7 @@ class Surroundings:
         self.epoch_of: dict[str, EpochQueues] = {}
         for epoch in _epochs(netlist):
             self.epoch_of.update(dict.fromkeys(epoch.temporal.graphs, epoch))
-        self.read_by_ops = frozenset(name for op in netlist.ops.values() for name in op.inputs)
+        self.read_by_ops = frozenset(chain.from_iterable(op.inputs for op in netlist.ops.values()))
         gradients = {op.name for op in netlist.ops.values() if op.gradient_op}
         self.accumulators = frozenset(queue.name for queue in netlist.queues.values() if queue.input in gradients)
         self.never_popped = self._queues_without_pops()

@@ -285,7 +285,9 @@ class GatheredExecutes:
     def __init__(self, netlist: Netlist) -> None:
         self._netlist = netlist
         self._prepared = ALL_SETTINGS.of(netlist)
-        self._temporal = {name: temporal for temporal in netlist.temporal_graphs for name in temporal.graphs}
+        self._temporal: dict[str, TemporalGraph] = {}
+        for temporal in netlist.temporal_graphs:
+            self._temporal |= dict.fromkeys(temporal.graphs, temporal)
         self._executes: dict[int, dict[str, Execute]] = {}  # of each temporal graph, since it ran last
         self._settings: dict[int, dict[str, Evaluated]] = {}
 

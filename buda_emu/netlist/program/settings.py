@@ -4,6 +4,7 @@ instructions for messages."""
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from enum import Enum
+from itertools import chain
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from buda_emu.netlist.for_each import ForEach
@@ -54,7 +55,8 @@ class Variables:
                 f"{kind.value} {text}: the name is already in use ({earlier_kind.value}); "
                 "a var inside a loop is declared again in its second round: move it before the loop"
             )
-        self._values[name], self._kinds[name] = value, kind
+        self._values[name] = value
+        self._kinds[name] = kind
 
     def bind_param(self, text: str) -> None:
         """Declare a `param` with the caller's value, looked up exactly as written. Raises ProgramError if there is
@@ -242,7 +244,7 @@ class ExecuteSettings:
 
     def __init__(self, prepared: tuple[PreparedSettings, ...]) -> None:
         self.prepared = prepared
-        self._names = tuple(dict.fromkeys(name for settings in prepared for name in settings.names))
+        self._names = tuple(dict.fromkeys(chain.from_iterable(settings.names for settings in prepared)))
         self._is_plain = all(settings.is_plain for settings in prepared)
         self._latest: tuple[tuple[int | None, ...], tuple[Evaluated, ...]] | None = None
 

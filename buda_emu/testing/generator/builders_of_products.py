@@ -41,7 +41,9 @@ def _dense(draft: NetlistDraft, op_type: str) -> None:
     draw = draft.draw
     t, rows, cols = any_shape(draft)
     m_k, u_kt = _inner(draft)
-    summed = draw.pick((2, 3)) if t < 3 and draw.sometimes(15, "accumulate", "z") else 1
+    summed = 1
+    if t < 3 and draw.sometimes(15, "accumulate", "z"):
+        summed = draw.pick((2, 3))
     bias = draw.sometimes(35, "bias")
     gradient = summed == 1 and not bias and draw.sometimes(10, "gradient op", "zero")
     formats = draw_formats(draft, sums=m_k > 1 or bias or summed > 1, gradient=gradient)
@@ -75,7 +77,9 @@ def _sums_in_l1(draft: NetlistDraft, formats: Formats, attributes: dict[str, obj
     if not possible or not draft.draw.sometimes(20, "l1_acc"):
         return formats
     attributes["l1_acc"] = True
-    acc = formats.acc if formats.acc == formats.intermed else "Float16_b"
+    acc = "Float16_b"
+    if formats.acc == formats.intermed:
+        acc = formats.acc
     return Formats(formats.out, formats.intermed, acc)
 
 
@@ -241,7 +245,10 @@ class _Chain:
             self.schedules.append([])
         if two:
             inputs.append(self.source())
-        output = "output" if last else self._draw_output(kind)
+        if last:
+            output = "output"
+        else:
+            output = self._draw_output(kind)
         tms: tuple[tuple[Tm, ...], ...] = ((),) * len(inputs)
         if kind in ("add", "subtract", "multiply") and draw.chance(20):
             tms = ((), (Tm("tile_broadcast", (draw.pick("rc"),)),))
@@ -258,7 +265,10 @@ class _Chain:
     def _draw_output(self, kind: str) -> str:
         """Draw where a sub-op before the last writes its result: to dest or to the next intermediate."""
         next_intermediate = f"intermed{self.used}"
-        buffers = (next_intermediate,) if OP_TYPES[kind].has("no gradient") else ("dest", next_intermediate)
+        if OP_TYPES[kind].has("no gradient"):
+            buffers = (next_intermediate,)
+        else:
+            buffers = ("dest", next_intermediate)
         output = self.draft.draw.pick(buffers)
         if output == next_intermediate and self.used == _INTERMEDIATES:
             return "dest"
@@ -312,7 +322,10 @@ class _Chain:
         popped: tuple[str, ...] = ()
         if last != "quantization":
             kind = draft.draw.pick(("add", "maximum", "multiply", "datacopy"))
-            inputs = [first] if OP_TYPES[kind].one_input else [first, source("Int8")]
+            if OP_TYPES[kind].one_input:
+                inputs = [first]
+            else:
+                inputs = [first, source("Int8")]
             self._add(kind, inputs, "intermed0", *blocks, (), ((),) * len(inputs), {})
             first = "intermed0"
             popped = ("intermed0",)

@@ -93,7 +93,9 @@ def add_programs(draft: NetlistDraft, rounds: Rounds) -> None:
     for queue, entries in sizes.items():
         draft.document.queues[queue] = evolve(draft.document.queues[queue], entries=entries)
     for number, graphs in enumerate([[graph] for graph in draft.graphs] if rounds.split else [draft.graphs]):
-        name = f"run_fwd_{number}" if rounds.split else "run_fwd"
+        name = "run_fwd"
+        if rounds.split:
+            name = f"run_fwd_{number}"
         instructions = tuple(_instructions(draft, rounds, graphs))
         draft.document.programs[name] = Program(name=name, instructions=instructions)
         draft.document.program_order.append(name)
@@ -104,7 +106,9 @@ def _entries(draft: NetlistDraft, queue: Queue, rounds: Rounds) -> int:
     program runs, and empties results after it."""
     if queue.name in draft.constants or queue.type == "ram":
         return queue.entries
-    stride = 2 if queue.name in draft.strided else 1
+    stride = 1
+    if queue.name in draft.strided:
+        stride = 2
     is_read = any(queue.name in graph.read for graph in draft.graphs)
     if is_read and not queue.host_fed and not rounds.split:
         return stride * queue.entries
@@ -122,7 +126,10 @@ def _instructions(draft: NetlistDraft, rounds: Rounds, graphs: list[OpenGraph]) 
     executes = [_execute(draft, graph, pointers) for graph in graphs]
     if rounds.parameter:
         yield Param(names=(LOOP,))
-    count = LOOP if rounds.parameter else str(rounds.inner)
+    if rounds.parameter:
+        count = LOOP
+    else:
+        count = str(rounds.inner)
     computed = rounds.looped and not rounds.parameter and draw.chance(40)
     kind = draw.pick(("var", "var", "staticvar"))
     has_constant = computed and kind == "var" and draw.sometimes(30, "c_one")
@@ -224,7 +231,9 @@ def _reading(
         return _constant_settings(draft, queue)
     if queue.name in draft.stepped:
         return QueueSettings(queue=queue.name, rd_ptr_global="0", wr_ptr_global="0", global_rdptr_autoinc="1")
-    stride = 2 if queue.name in draft.strided else 1
+    stride = 1
+    if queue.name in draft.strided:
+        stride = 2
     step = graph.input_count * stride
     pair = _pointer(step, queue.entries)
     pointers[pair] = (step, queue.entries)
@@ -378,8 +387,13 @@ def _open(draft: NetlistDraft, number: int, inputs: int) -> None:
     are two chips. The second of two graphs on two chips also reads the ops of the first: both run as one (NETLIST 1.8).
     """
     rows, cols = draft.arch.grid
-    before = draft.graphs[-1] if draft.graphs else None
-    family = before.family if before is not None else draft.draw.pick("bbba")
+    before = None
+    if draft.graphs:
+        before = draft.graphs[-1]
+    if before is not None:
+        family = before.family
+    else:
+        family = draft.draw.pick("bbba")
     graph = OpenGraph(
         name=f"graph_{number}",
         chip=number % draft.chips,

@@ -343,7 +343,9 @@ def _fewer(count: int, part: int | None) -> int:
     """Return 1 for part 1, half of a count for part 2, the count itself for None."""
     if part is None:
         return count
-    return 1 if part == 1 else max(1, count // part)
+    if part == 1:
+        return 1
+    return max(1, count // part)
 
 
 def fewer_cores(netlist: Netlist) -> Iterator[WrittenNetlist]:
@@ -471,7 +473,9 @@ def plainer_formats(netlist: Netlist) -> Iterator[WrittenNetlist]:
 
 def _in_formats(netlist: Netlist, old: str) -> WrittenNetlist:
     def new(name: str) -> str:
-        return _PLAIN_FORMAT if name and old in (_ALL, name) else name
+        if name and old in (_ALL, name):
+            return _PLAIN_FORMAT
+        return name
 
     document = _ops(
         netlist,
@@ -574,7 +578,9 @@ def _with(queue: Queue, blocking: Blocking) -> Queue:
 def _with_inner(op: Op, shapes: abc.Mapping[str, Blocking]) -> Op:
     """Return the op with an inner dimension that fits its first operand, where it has one and no TMs change it."""
     inner = {"m_k", "u_kt"} <= op.attributes.given
-    source = shapes.get(op.inputs[0]) if op.inputs else None
+    source = None
+    if op.inputs:
+        source = shapes.get(op.inputs[0])
     if not inner or source is None or op.input_tms[0] or op.attributes.identity:
         return op
     along = source.cols

@@ -78,6 +78,7 @@ def test_of_a_line():
         ("run_fwd:99", "instructions 0..8"), ("input 0", "counted from 1"), ("input x", "is a number"),
         ("wrap nothing", "no queue 'nothing'"), ("op", "no line, op"), ("a b", "the first word is"),
         ("instruction run_fdw 2", "did you mean 'run_fwd'"), ("node x", "no op was made of"), ("input 1 g", "no graph"),
+        ("run_fwd:" + 5000 * "9", "at most 9 digits"),
     ],
 )  # fmt: skip
 def test_what_is_not_there(where, said):

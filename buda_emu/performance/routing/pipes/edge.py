@@ -7,6 +7,7 @@ reads.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import product
 from math import gcd
 from typing import Final, Literal
 
@@ -112,7 +113,8 @@ def _pieces(source: SourceMap) -> tuple[list[int], list[int]]:
             factors[second] = outer // left
     else:
         block[first] *= slices
-        factors[first], factors[second] = inner // slices, outer
+        factors[first] = inner // slices
+        factors[second] = outer
     return _merge_pieces(source, factors, first), block
 
 
@@ -443,7 +445,7 @@ def _dests(reading: Reading) -> list[Dest]:
         return [(row, ALL) for row in range(rows)]
     if reading.spread == "columns":
         return [(ALL, column) for column in range(columns)]
-    return [(row, column) for row in range(rows) for column in range(columns)]
+    return list(product(range(rows), range(columns)))
 
 
 def _granularity(table: Tiles, so_far: int) -> int:

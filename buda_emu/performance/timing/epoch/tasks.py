@@ -1,6 +1,7 @@
 """The tasks of an epoch on `timeline`: transfers of each input, parts of each op, and the events that they wait for."""
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from math import ceil
 from typing import Final
 
@@ -307,7 +308,7 @@ class EpochTasks:
             last = int(timing.end.argmax())
         else:
             last = -1
-        rooms = (*self._consumed.values(), *(number for freed in self._freed.values() for number in freed))
+        rooms = (*self._consumed.values(), *chain.from_iterable(self._freed.values()))
         return EpochTiming(
             graphs=temporal.graphs,
             inputs=count,

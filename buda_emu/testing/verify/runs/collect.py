@@ -72,7 +72,9 @@ def _nothing(path: str) -> str:
     if parent.is_dir():
         names = sorted(neighbour.name for neighbour in parent.iterdir())
     hint = near(Path(path).name, names)
-    suffix = f" ({hint})" if hint else ""
+    suffix = ""
+    if hint:
+        suffix = f" ({hint})"
     return f"{path}: there is no such file{suffix}"
 
 

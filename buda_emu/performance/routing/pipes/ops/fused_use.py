@@ -53,6 +53,7 @@ def _growth(fused: FusedOp, name: str) -> int:
 
 
 def _intermediate_tiles(fused: FusedOp) -> tuple[int, ...]:
+    """Return the tiles of each intermediate buffer of a fused op, at least 1."""
     sizes = [0] * max(fused.intermediates, 0)
     for schedule in fused.schedules:
         last = schedule[-1]
