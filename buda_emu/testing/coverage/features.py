@@ -1,5 +1,6 @@
 """Features of the netlist language: all that the tables of `spec` list, and those that one netlist exercises."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from itertools import chain, product
@@ -219,26 +220,31 @@ def _setting(setting: QueueSettings, queue: Queue | None) -> Iterator[str]:
 
 
 def _queues(netlist: Netlist) -> Iterator[str]:
+    """Yield the features of each queue and ram, then those of several together and of the pointers' program."""
     read = set(chain.from_iterable(op.inputs for op in _ops(netlist)))
-    views: dict[tuple[object, ...], int] = {}
+    views: Counter[tuple[object, ...]] = Counter()
     for queue in netlist.queues.values():
-        yield _writer(queue, read)
+        yield from _queue(queue, read)
         if queue.is_ram:
-            key = (queue.target_device, queue.loc, queue.buffers)
-            views[key] = views.get(key, 0) + 1
-        if queue.loc == "host":
-            yield "in host memory"
-        if queue.layout == "flat":
-            yield "flat"
-        if queue.blocking.cells > 1:
-            yield "several buffers"
-        high, wide = queue.blocking.tile_dim
-        yield f"tile {high}x{wide}"
+            views[queue.target_device, queue.loc, queue.buffers] += 1
     if any(count > 1 for count in views.values()):
         yield "several views"
     steps = chain.from_iterable(program.instructions for program in netlist.programs.values())
     if any(isinstance(step, VarInst) and step.opcode == "incwrap" for step in steps):
         yield "wraps"
+
+
+def _queue(queue: Queue, read: set[str]) -> Iterator[str]:
+    """Yield the features of one queue or ram; `read` are the names that ops read."""
+    yield _writer(queue, read)
+    if queue.loc == "host":
+        yield "in host memory"
+    if queue.layout == "flat":
+        yield "flat"
+    if queue.blocking.cells > 1:
+        yield "several buffers"
+    high, wide = queue.blocking.tile_dim
+    yield f"tile {high}x{wide}"
 
 
 def _writer(queue: Queue, read: set[str]) -> str:

@@ -156,10 +156,11 @@ def _function(draft: NetlistDraft, declared: OpType) -> dict[str, object]:
     """Draw the attributes of vector functions, and those that only this function has."""
     draw = draft.draw
     attributes: dict[str, object] = {}
-    if declared.has("vector unit") and draw.sometimes(25, "approximate_mode"):
-        attributes["approximate_mode"] = draw.chance(50)
-    if declared.has("vector unit") and draw.sometimes(15, "vector"):
-        attributes["vector"] = _vector(draft)
+    if declared.has("vector unit"):
+        if draw.sometimes(25, "approximate_mode"):
+            attributes["approximate_mode"] = draw.chance(50)
+        if draw.sometimes(15, "vector"):
+            attributes["vector"] = _vector(draft)
     values = {"p": (0.0, 0.25, 0.5), "seed": (0, 7), "slope": (0.1, 0.01, 1.5), "exp": (2, 3)}
     for name in declared.attributes:
         if name in values and (draw.sometimes(60, name) or name == "exp"):

@@ -126,7 +126,6 @@ def _instructions(draft: NetlistDraft, rounds: Rounds, graphs: list[OpenGraph]) 
     executes = [_execute(draft, graph, pointers) for graph in graphs]
     if rounds.parameter:
         yield Param(names=(LOOP,))
-    if rounds.parameter:
         count = LOOP
     else:
         count = str(rounds.inner)
@@ -135,11 +134,7 @@ def _instructions(draft: NetlistDraft, rounds: Rounds, graphs: list[OpenGraph]) 
     has_constant = computed and kind == "var" and draw.sometimes(30, "c_one")
     yield from _declarations(kind, pointers, computed, has_constant)
     if computed:
-        opcode, before = draw.pick((("add", ("0",)), ("mul", ("1",)), ("inc", ())))
-        if has_constant:
-            opcode = "mul"
-            before = ("$c_one",)
-        yield VarInst(out="$rounds", opcode=opcode, args=(*before, count))
+        yield _count_calculation(draft, count, has_constant)
         count = "$rounds"
     dynamic: tuple[str, ...] = ()
     if not rounds.split and draw.sometimes(25, "allocate_queue"):
@@ -149,6 +144,15 @@ def _instructions(draft: NetlistDraft, rounds: Rounds, graphs: list[OpenGraph]) 
     yield from _rounds(rounds, count, [*executes, *_pointer_steps(pointers)])
     if dynamic:
         yield Deallocate(queues=dynamic)
+
+
+def _count_calculation(draft: NetlistDraft, count: str, has_constant: bool) -> VarInst:
+    """Return an instruction that sets $rounds to the count, by an operation that does not change it."""
+    opcode, before = draft.draw.pick((("add", ("0",)), ("mul", ("1",)), ("inc", ())))
+    if has_constant:
+        opcode = "mul"
+        before = ("$c_one",)
+    return VarInst(out="$rounds", opcode=opcode, args=(*before, count))
 
 
 def _declarations(
@@ -434,27 +438,34 @@ def _add_op(draft: NetlistDraft, op_types: Sequence[str]) -> None:
 
 def _store(draft: NetlistDraft, *, last: bool) -> None:
     """Add queues for results: of every op that no other reads, and of some that another reads."""
+    for number, op in enumerate(draft.graph.ops):
+        if op.gradient_op:
+            if op.name in draft.graph.read:
+                draft.draw.chance(20)  # the draw of other ops that are read: seeds keep their netlists
+            draft.queue("sum", op.blocking, op.out_df, source=op.name, kind="ram", entries=1)
+        elif op.name not in draft.graph.read:
+            if not _store_specially(draft, number, op):
+                _store_tiles(draft, op, last=last)
+        elif draft.draw.chance(20):
+            _store_tiles(draft, op, last=last)
+
+
+def _store_specially(draft: NetlistDraft, number: int, op: Op) -> bool:
+    """Now and then store the result of op `number` in place, untilized, or in a ram with a slot for each input, and
+    return whether it was stored."""
     draw = draft.draw
     graph = draft.graph
-    for number, op in enumerate(graph.ops):
-        read = op.name in graph.read
-        if read and not draw.chance(20) and not op.gradient_op:
-            continue
-        if op.gradient_op:
-            draft.queue("sum", op.blocking, op.out_df, source=op.name, kind="ram", entries=1)
-            continue
-        if not read and draw.sometimes(8, "in place") and _write_in_place(draft, op):
-            continue
-        if not read and _may_untilize(op) and draw.chance(15):
-            graph.ops[number] = evolve(op, untilize_output=True)
-            blocking = _one_buffer(op.blocking)
-            draft.queue("out", blocking, op.out_df, source=op.name, entries=graph.input_count)
-            continue
-        if not read and draw.chance(8):
-            ram = draft.queue("out", op.blocking, op.out_df, source=op.name, kind="ram", entries=graph.input_count)
-            draft.stepped.add(ram.name)
-            continue
-        _store_tiles(draft, op, last=last)
+    if draw.sometimes(8, "in place") and _write_in_place(draft, op):
+        return True
+    if _may_untilize(op) and draw.chance(15):
+        graph.ops[number] = evolve(op, untilize_output=True)
+        draft.queue("out", _one_buffer(op.blocking), op.out_df, source=op.name, entries=graph.input_count)
+        return True
+    if draw.chance(8):
+        ram = draft.queue("out", op.blocking, op.out_df, source=op.name, kind="ram", entries=graph.input_count)
+        draft.stepped.add(ram.name)
+        return True
+    return False
 
 
 def _store_tiles(draft: NetlistDraft, op: Op, *, last: bool) -> None:

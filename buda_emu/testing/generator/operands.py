@@ -119,24 +119,8 @@ def _sources(draft: NetlistDraft, shape: Shape, transposed: bool) -> Iterator[tu
 def _queue_value(draft: NetlistDraft, shape: Shape, df: str, source: Source) -> DraftTensor:
     """Add a queue that the host fills, a stream of inputs or a constant (prologue), and return it as a value."""
     draw = draft.draw
-    t, rows, cols = shape
-    layout = "tilized"
-    if source == "flat":
-        layout = "flat"
-    down = 1
-    across = 1
-    if source != "flat":
-        down = draw.divisor(rows, 2)
-        across = draw.divisor(cols, 2)
-    high = draw.divisor(rows // down)
-    wide = draw.divisor(cols // across)
-    blocking = Blocking(
-        grid_size=(down, across),
-        t=t,
-        mblock=(rows // down // high, cols // across // wide),
-        ublock=(high, wide),
-        ublock_order=draw.pick("rc"),
-    )
+    layout = "flat" if source == "flat" else "tilized"
+    blocking = _draw_queue_blocking(draft, shape, one_core=source == "flat")
     if source in ("any", "own") and draw.chance(50):
         queue = draft.queue("c", blocking, df, kind=draw.pick(("queue", "ram")), entries=1, layout=layout)
         draft.constants.add(queue.name)
@@ -152,6 +136,26 @@ def _queue_value(draft: NetlistDraft, shape: Shape, df: str, source: Source) -> 
     elif source == "any" and draw.chance(5):
         draft.strided.add(queue.name)
     return value_of(queue)
+
+
+def _draw_queue_blocking(draft: NetlistDraft, shape: Shape, *, one_core: bool) -> Blocking:
+    """Draw how a queue cuts a shape (t, tile rows, tile columns), with `one_core` into one buffer."""
+    draw = draft.draw
+    t, rows, cols = shape
+    down = 1
+    across = 1
+    if not one_core:
+        down = draw.divisor(rows, 2)
+        across = draw.divisor(cols, 2)
+    high = draw.divisor(rows // down)
+    wide = draw.divisor(cols // across)
+    return Blocking(
+        grid_size=(down, across),
+        t=t,
+        mblock=(rows // down // high, cols // across // wide),
+        ublock=(high, wide),
+        ublock_order=draw.pick("rc"),
+    )
 
 
 def _view(draft: NetlistDraft, base: Queue) -> Queue:
@@ -218,10 +222,7 @@ def draw_formats(
         legal = [name for name in legal if name in (*A_FORMATS, *B_FORMATS, "Float32")]
     result = draw.pick(legal)
     if gradient:
-        if acc == "Float32" and draw.chance(60):
-            result = "Float32"
-        else:
-            result = draw.pick(_SUMS[family])
+        result = _draw_gradient_format(draft, acc)
         return Formats(result, result, acc)
     between = draw.pick(_SUMS[family] if sums else (result, *_SUMS[family]))
     if not out and not sums and draw.sometimes(8, "other family"):  # only the packer knows of it (DEVICE_NUMERICS 4.1)
@@ -230,6 +231,13 @@ def draw_formats(
     if sums:
         between = _legal_sums(between, result, acc, draft)
     return Formats(result, between, acc)
+
+
+def _draw_gradient_format(draft: NetlistDraft, acc: str) -> str:
+    """Draw the format in which a gradient op adds to its previous result."""
+    if acc == "Float32" and draft.draw.chance(60):
+        return "Float32"
+    return draft.draw.pick(_SUMS[draft.graph.family])
 
 
 def _legal_sums(between: str, result: str, acc: str, draft: NetlistDraft) -> str:

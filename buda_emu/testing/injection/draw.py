@@ -9,7 +9,7 @@ from typing import Final
 from buda_emu.emulator.inputs.feed import seed_of
 from buda_emu.emulator.runtime.graph.steps import Run
 from buda_emu.spec.formats import FORMATS, is_block
-from buda_emu.support.checker.suggest import near
+from buda_emu.support.checker.suggest import hint_in_parentheses
 from buda_emu.support.errors import HostError
 from buda_emu.testing.injection.corrupt import OTHER_FORMAT
 from buda_emu.testing.injection.fault import INSIDE, KINDS, PLACES, Fault, Kind, bit_at, bits_of_tile, exponent_bits
@@ -339,11 +339,7 @@ class Draw:
             return self._check_time_fault(fault)
         numbers = self.sites.numbers.get(fault.where)
         if not numbers:
-            hint = near(fault.where, self.sites.numbers)
-            if hint:
-                hint = f" ({hint})"
-            else:
-                hint = ""
+            hint = hint_in_parentheses(fault.where, self.sites.numbers)
             raise HostError(f"fault {fault.number}: the run has no values of {fault.where!r}{hint}")
         if fault.kind == "pointer" or (fault.kind == "entry" and fault.how in OF_RUN):
             return self._check_of_run(fault)

@@ -43,12 +43,12 @@ def in_memory(protection: Protection, fault: Fault, seed: int) -> After | None:
     else:
         flips = _flips(seed)
     if protection == "parity":
-        if any(count % 2 for count in flips):
-            return "detected"
-        return None
-    if all(count <= 1 for count in flips):
+        detected = any(count % 2 for count in flips)
+    elif max(flips, default=0) <= 1:
         return "corrected"
-    if any(count and count % 2 == 0 for count in flips):
+    else:
+        detected = any(count and count % 2 == 0 for count in flips)
+    if detected:
         return "detected"
     return None
 

@@ -565,12 +565,9 @@ def _compare(case: Case, result: CaseResult, netlist: Netlist, image: "DeviceIma
     compared, skipped = _outputs_to_compare(netlist, config)
     with rounding_warnings() as warned:
         runs = runs_of(netlist, bodies, parameters, feed, case, compared)
-    for name in list(compared):
-        if name not in runs.observed:
-            skipped[name] = "it holds no entries"
-    outputs = tuple(
-        compare_output(netlist.queues[name], config, runs, case) for name in compared if name in runs.observed
-    )
+    observed = [name for name in compared if name in runs.observed]
+    skipped |= {name: "it holds no entries" for name in compared if name not in runs.observed}
+    outputs = tuple(compare_output(netlist.queues[name], config, runs, case) for name in observed)
     outputs = with_float32(outputs, netlist, config, runs, case)
     result = replace(
         result,
@@ -588,9 +585,14 @@ def _compare(case: Case, result: CaseResult, netlist: Netlist, image: "DeviceIma
         result = replace(result, performance=performance(netlist, bodies, parameters))
     if not outputs:
         return replace(result, status="skipped", message="nothing to compare: " + _why_nothing(skipped))
-    good = all(output.passed for output in outputs) and all(figure.passed for figure in result.performance)
-    status: Status = "passed" if good else "failed"
-    return replace(result, status=status)
+    return replace(result, status=_status(result))
+
+
+def _status(result: CaseResult) -> Status:
+    """Return "passed" if all outputs and all performance figures pass, else "failed"."""
+    if all(output.passed for output in result.outputs) and all(figure.passed for figure in result.performance):
+        return "passed"
+    return "failed"
 
 
 def _exercised_features(netlist: Netlist, runs: Runs, settings: Settings) -> Mapping[str, tuple[str, ...]]:
