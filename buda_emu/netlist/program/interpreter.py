@@ -44,7 +44,7 @@ class StepBudget:
     left: int = 0
 
     def begin_run(self) -> None:
-        """Restore the whole budget."""
+        """Restore the whole budget of steps for a new run."""
         self.left = self.limit
 
     def require(self, count: int, message: str) -> None:

@@ -196,7 +196,7 @@ class Evaluator:
         return replace(variant, reports=tuple(reports), missing=())
 
     def close(self) -> None:
-        """End the workers."""
+        """End the worker processes of the pool."""
         self._pool.close()
 
     def each(

@@ -32,7 +32,7 @@ def matmul(draft: NetlistDraft, op_type: str) -> None:
 
 
 def _inner(draft: NetlistDraft) -> tuple[int, int]:
-    """Draw m_k and u_kt."""
+    """Draw m_k and u_kt, whose product is the tiles of the inner dimension."""
     return draft.draw.pick((1, 1, 2, 3)), draft.draw.pick((1, 1, 2, 4))
 
 

@@ -179,7 +179,7 @@ class _Largest:
         self._count = 0
 
     def add(self, values: NDArray[np.float64]) -> None:
-        """Add some more numbers."""
+        """Add an array of numbers to the figures; it must not be empty."""
         largest = float(values.max())
         if self.max is None:
             self.max = largest

@@ -501,9 +501,17 @@ def _serve_in_turn(pipes: list[EdgePipe], reading: Reading, stack_phases: Phases
         pipe.dests = []
         pipe.padding = []
         for turn in range(period):
-            down, across = divmod(turn, c_factor) if row_major else (turn % r_factor, turn // r_factor)
+            down, across = _piece_of_turn(turn, stack_phases.factors, row_major)
             pipe.dests.append(_dest_of_turn(first, reading.grid, stack_phases.factors, (down, across)))
             pipe.padding.append(down >= r_factor - r_padding or across >= c_factor - c_padding)
+
+
+def _piece_of_turn(turn: int, factors: tuple[int, int], row_major: bool) -> tuple[int, int]:
+    """Return row and column of the piece that is served in a turn."""
+    if row_major:
+        return divmod(turn, factors[1])
+    across, down = divmod(turn, factors[0])
+    return down, across
 
 
 def _turn_period(reading: Reading, stack_phases: Phases, row_major: bool) -> int:

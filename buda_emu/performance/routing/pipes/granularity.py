@@ -121,11 +121,11 @@ class Ids:
         self._next = count(_FIRST, ID_STEP)
 
     def new(self) -> int:
-        """Return the next id."""
+        """Return the next id that is not in use."""
         return next(self._next)
 
     def several(self, number: int) -> list[int]:
-        """Return the next ids."""
+        """Return the next `number` ids, in rising order."""
         return [next(self._next) for _ in range(number)]
 
 

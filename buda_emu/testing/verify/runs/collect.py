@@ -95,7 +95,7 @@ class _Parser:
         self._next = 0
 
     def parse(self) -> Selects:
-        """Parse the whole expression."""
+        """Parse the selection to its end. Raises HostError for words that follow it."""
         result = self._either()
         if self._next < len(self._tokens):
             raise self._error(f"{self._tokens[self._next]!r} is not expected")
