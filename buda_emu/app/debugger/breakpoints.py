@@ -94,6 +94,7 @@ def pointers_of(channel: Fifo | Ram) -> Pointers:
 
 
 def _pointer_names(values: Pointers) -> str:
+    """Return pointers with their names as text."""
     names = ("rd_ptr_global", "wr_ptr_global", "rd_ptr_local")
     return ", ".join(f"{name} {value}" for name, value in zip(names, values, strict=False))
 
@@ -130,11 +131,13 @@ class BreakpointSet:
         return [point for point in self.items.values() if point.enabled]
 
     def forget(self) -> None:
+        """Forget what each breakpoint saw at the previous event."""
         for point in self.items.values():
             point.last = None
 
     # --------------------------------------------------------------------------------- how closely to look
     def stops_at_ops(self, graphs: Sequence[str]) -> bool:
+        """Return whether an enabled breakpoint has to be tested at single ops of these graphs."""
         return any(self._may_stop_at_ops(point, graphs) for point in self.enabled)
 
     def _may_stop_at_ops(self, point: Breakpoint, graphs: Sequence[str]) -> bool:
@@ -161,6 +164,7 @@ class BreakpointSet:
         return [reference.name for reference in _tensors_in(node) if self._is_op(reference)]
 
     def _is_op(self, reference: Tensor) -> bool:
+        """Return whether a reference names an op."""
         return reference.kind == "op" or (reference.kind == "" and reference.name in self._names.ops)
 
     def _queues_in(self, node: Node | None) -> list[str]:
@@ -168,6 +172,7 @@ class BreakpointSet:
         return [self._names.queue(reference.name).name for reference in _tensors_in(node) if not self._is_op(reference)]
 
     def stops_at_inputs(self, topo: Topology) -> bool:
+        """Return whether an enabled breakpoint has to be tested after each input of this epoch."""
         touched = {*topo.reads, *topo.writes, *topo.local}
         for point in self.enabled:
             if point.kind in ("pointer", "wrap", "watch") and point.name in touched:
@@ -180,6 +185,8 @@ class BreakpointSet:
 
     # --------------------------------------------------------------------------------------- does one stop
     def hits(self, engine: Steps, moment: Moment) -> tuple[tuple[int, ...], str]:
+        """Return the numbers of the breakpoints that stop at this moment, and what happened; log points print their
+        texts. Raises StoppedShortError where an interrupt ends the evaluation of a condition."""
         before = [(point, point.last) for point in self.enabled]
         try:
             hit_points = [
@@ -444,6 +451,7 @@ def _locate_by_kind(kind: str, words: list[str], names: Names, engine: Engine) -
 
 
 def _locate_graph(name: str, names: Names) -> BreakLocation:
+    """Return the location of a graph's first op. Raises HostError that suggests the nearest name."""
     if name not in names.netlist.graphs:
         raise HostError(f"no graph {name!r}{hint_in_parentheses(name, names.netlist.graphs)}")
     return BreakLocation("graph", f"graph {name}", name)
@@ -474,12 +482,14 @@ def _locate_pointer(kind: str, words: list[str], names: Names) -> BreakLocation:
 
 
 def _parse_number(text: str, meaning: str) -> int:
+    """Parse a number of at most `_MAX_DIGITS` digits; `meaning` names it in the error. Raises HostError."""
     if not text.isdecimal() or len(text) > _MAX_DIGITS:
         raise HostError(f"{meaning} is a number of at most {_MAX_DIGITS} digits, not {text[:40]!r}")
     return int(text)
 
 
 def _locate_op(name: str, names: Names) -> BreakLocation:
+    """Return the location of an op. Raises HostError that suggests the nearest name."""
     op = names.op(name)
     return BreakLocation("op", f"op {op.name} ({op.type}, line {op.at().line})", op.name)
 
@@ -496,6 +506,7 @@ def _locate_node(node: str, names: Names) -> BreakLocation:
 
 
 def _locate_instruction(program: str, index: int, names: Names) -> BreakLocation:
+    """Return the location of an instruction by the number in its program. Raises HostError."""
     body = names.netlist.programs.get(program)
     if body is None:
         raise HostError(f"no program {program!r}{hint_in_parentheses(program, names.netlist.programs)}")

@@ -192,6 +192,7 @@ def evaluate(node: Node, scope: Scope) -> float:
 
 
 def _value(node: Node, scope: Scope) -> float:
+    """Return the value of an expression, by recursion over its tree."""
     match node:
         case Number():
             return node.value
@@ -223,6 +224,7 @@ def _binary_value(node: Binary, scope: Scope) -> float:
 
 
 def _call(call: Call, scope: Scope) -> float:
+    """Return the value of a function of one or two tensors, or of a queue's pointers."""
     first = next(argument for argument in call.arguments if isinstance(argument, Tensor))
     if call.name in POINTER_FUNCTIONS:
         return scope.pointer(first, call.name)
@@ -327,6 +329,7 @@ class _Parser:
         return self._tokens[self._next]
 
     def _fail(self, problem: str, token: _Token | None = None) -> HostError:
+        """Return a HostError about a token, by default the next one."""
         return _error(self._text, (token or self._token).column, problem)
 
     def _take(self, *texts: str) -> str:
@@ -364,6 +367,7 @@ class _Parser:
         return left
 
     def _conjunction(self, depth: int) -> Node:
+        """Parse at the level of `and`."""
         left = self._negation(depth)
         while self._take("and"):
             left = self._binary("and", left, self._negation(depth))
@@ -386,12 +390,14 @@ class _Parser:
             raise self._fail(f"more than {_MAX_DEPTH} parentheses and signs within each other")
 
     def _sum(self, depth: int) -> Node:
+        """Parse at the level of `+` and `-`."""
         left = self._product(depth)
         while operator := self._take("+", "-"):
             left = self._binary(operator, left, self._product(depth))
         return left
 
     def _product(self, depth: int) -> Node:
+        """Parse at the level of `*`, `/` and `%`."""
         left = self._factor(depth)
         while operator := self._take("*", "/", "%"):
             left = self._binary(operator, left, self._factor(depth))
@@ -433,7 +439,7 @@ class _Parser:
                 raise self._fail(f"{token.text!r} means nothing here", token)
 
     def _call(self, name: _Token) -> Call:
-        """Parse the arguments of a function."""
+        """Parse the arguments of a function, whose name has been read."""
         count = _ARGUMENTS.get(name.text)
         if count is None:
             hint = near(name.text, _ARGUMENTS)
@@ -520,6 +526,7 @@ def format_pieces(pieces: Pieces, value: Callable[[Node], float], words: Callabl
 
 
 def _format_piece(piece: Piece, value: Callable[[Node], float], words: Callable[[Tensor], str]) -> str:
+    """Return one piece of a log point's text."""
     if isinstance(piece, str):
         return piece
     try:

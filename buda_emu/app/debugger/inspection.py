@@ -216,6 +216,7 @@ def describe_place(run: Session) -> Answer:
 
 
 def _describe_place(run: Session) -> Answer:
+    """Describe the current place; runs while no program runs."""
     engine = run.engine
     stop = run.stop
     data: dict[str, Any] = {

@@ -101,6 +101,8 @@ class Lookup:
         return self._find(parse_tensor(text), ideal=ideal)
 
     def _find(self, reference: Tensor, *, ideal: bool) -> TensorValue:
+        """Return the tensor that a reference names at the current moment; compute the result of an op again if it is no
+        longer held."""
         engine = self.engine
         if ideal:
             source = self._resolve(reference)

@@ -222,6 +222,7 @@ class Session(ChangeableRun):
         self.engine = self._make_engine(precision)
 
     def _make_engine(self, precision: Precision) -> Engine:
+        """Return a machine that runs the session's programs in this precision, filled with the inputs."""
         emulator = Emulator(self.netlist, precision, self._threads, memory_limit=self._limit)
         try:
             return Engine(
@@ -260,6 +261,7 @@ class Session(ChangeableRun):
         return stop
 
     def _go(self, goal: Goal) -> Stop:
+        """Run forward to one goal, and delete temporary breakpoints that stopped there."""
         self._arm_breakpoints()
         self._repeat_move = lambda: self._go(goal)
         stop = self.engine.go(goal)

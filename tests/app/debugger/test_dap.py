@@ -243,7 +243,7 @@ def test_every_capability_is_answered(client):
     assert set(HANDLERS) == asked | always  # what is answered is declared
 
 
-def test_log_points_tell_and_do_not_stop(client):
+def test_log_points_print_and_do_not_stop(client):
     told = "input {input} of round {$p_loop_count}: {absmax(op:h)}, {h}, {op:product}"
     answers = client.launch(
         TRAINING,
@@ -504,7 +504,7 @@ def test_cancelled_requests(client):
         b'Content-Length: 34\r\n\r\n{"type": "request", "command": 3 } ',
     ],
 )  # fmt: skip
-def test_malformed_messages_are_told_and_passed_over(client, data):
+def test_malformed_messages_are_reported_and_skipped(client, data):
     client.ask("initialize", adapterID="buda")
     client.raw(data)
     assert client.event("output")["category"] == "stderr"
@@ -526,7 +526,7 @@ def test_after_a_header_that_cannot_be_read_it_ends(client, data):
     client.ended()
 
 
-def test_requests_that_do_not_fit(client):
+def test_requests_with_wrong_arguments_are_refused(client):
     assert "did you mean 'setBreakpoints'" in client.refused("setBreakpoint")
     assert "launch comes first" in client.refused("stackTrace", threadId=1)
     assert "`program` names" in client.refused("launch")

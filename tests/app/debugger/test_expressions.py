@@ -85,7 +85,7 @@ def test_sizes_must_agree():
         ("-" * 60 + "1", "more than 50"), ("not " * 60 + "1", "more than 50"),
     ],
 )  # fmt: skip
-def test_what_is_refused(text, said):
+def test_wrong_expressions_are_refused(text, said):
     with pytest.raises(HostError) as error:
         parse(text)
     assert said in str(error.value)
@@ -111,6 +111,6 @@ def test_any_text_parses_or_is_refused(text):
         parse(text)
 
 
-def test_every_function_says_what_it_is():
+def test_every_function_has_a_description():
     assert all(text for text, _ in (*TENSOR_FUNCTIONS.values(), *PAIR_FUNCTIONS.values()))
     assert all(POINTER_FUNCTIONS.values())

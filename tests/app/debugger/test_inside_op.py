@@ -12,7 +12,7 @@ def inside_or_sum(run, op):
 
 
 @pytest.mark.parametrize("path", [ATTENTION, TRAINING, TWO_CHIPS])
-def test_every_tile_of_every_op_is_what_the_run_gave(path):
+def test_the_trace_of_every_tile_ends_in_the_result_of_the_run(path):
     seen = 0
     with session(path, precision="device") as run:
         while run.next().reason != "end":
@@ -38,7 +38,7 @@ def test_every_tile_of_every_op_is_what_the_run_gave(path):
     assert seen > 4
 
 
-def test_phases_spills_and_the_sfpu_are_told():
+def test_phases_spills_and_the_sfpu_are_traced():
     with session(TRAINING, precision="device") as run:
         run.break_at("h")
         run.cont()

@@ -22,7 +22,7 @@ def upstream(netlist, queue_name):
 
 
 @pytest.mark.parametrize("path", [ATTENTION, TRAINING, TWO_CHIPS])
-def test_it_is_the_graphs_chain(path):
+def test_provenance_follows_the_graph(path):
     with session(path) as run:
         run.cont()
         for name, item in run.netlist.queues.items():
@@ -76,7 +76,7 @@ def test_slots_that_are_used_again(tmp_path):
             ]
 
 
-def test_it_says_what_the_numbers_say(tmp_path):
+def test_provenance_agrees_with_changed_numbers(tmp_path):
     """Change one entry of the host's: exactly those outputs change whose chain ends in it."""
     rng = np.random.default_rng(0)
     data = rng.normal(size=(6, 1, 32, 32)).astype(np.float32)
@@ -102,7 +102,7 @@ def test_it_says_what_the_numbers_say(tmp_path):
             assert (plain[slot] != other[slot]) is (("q_in", entry) in chains[slot])
 
 
-def test_in_the_middle_it_is_of_the_past(tmp_path):
+def test_in_the_middle_of_a_run_provenance_is_that_of_the_past(tmp_path):
     with session(ring(tmp_path)) as run:
         run.break_at("op m")
         run.cont()
@@ -111,7 +111,7 @@ def test_in_the_middle_it_is_of_the_past(tmp_path):
         assert [entry.op for entry in trace_provenance(run.engine, run.names, "q_out", 0)] == ["m", "n", ""]
 
 
-def test_what_is_forgotten_is_said(tmp_path, monkeypatch):
+def test_forgotten_writers_are_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(log, "MAX_LOGGED_SLOTS", 30)
     with session(ring(tmp_path)) as run:
         run.cont()

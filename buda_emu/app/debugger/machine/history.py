@@ -12,8 +12,11 @@ from buda_emu.support.records import dataclass
 
 MAX_CHECKPOINTS: Final = 64
 _MIN_SECONDS: Final = 0.1
+"""The least time between two checkpoints, which going back a little has to replay."""
 _COST_FACTOR: Final = 20
+"""The time until the next checkpoint, in times that the last one took: checkpoints cost a twentieth of a run's time."""
 DEFAULT_LIMIT: Final = 512 << 20
+"""Bytes of all checkpoints but the first."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -113,6 +113,8 @@ class Steps(Stepper):
         self._held_bytes = 0
 
     def instruction(self, program: str, index: int, instruction: Instruction, variables: Variables) -> None:
+        """Note the instruction that is about to run, take a checkpoint if one is due, and stop where goal or
+        breakpoints say so."""
         if self.graphs:
             self._leave_epoch()
         self.count += 1
@@ -148,12 +150,14 @@ class Steps(Stepper):
         return len(self.standing.loops) if self.program else 0
 
     def epoch(self, graphs: tuple[str, ...], inputs: int) -> None:
+        """Note the epoch that begins, and choose how closely its first inputs are watched."""
         self.graphs = graphs
         self.input_count = inputs
         self.done = 0
         self._choose()
 
     def inputs(self, reads: Mapping[str, Sequence[int]], writes: Mapping[str, Sequence[int]], inputs: int) -> None:
+        """Log the inputs that are about to run together, with the slots that they read and write."""
         channels = self._channels
         anew = tuple([name for name in writes if channels[name].zero])
         self.log.add(
@@ -174,6 +178,7 @@ class Steps(Stepper):
             self._held_bytes = 0
 
     def inputs_done(self, inputs: int) -> None:
+        """Note that the results of the inputs are in their queues, and stop where goal or breakpoints say so."""
         self.log.mark_stored()
         self.done += inputs
         self.op_now = None
@@ -183,9 +188,11 @@ class Steps(Stepper):
             self._choose()
 
     def read(self, queue: str, tiles: Tiles, inputs: int) -> None:  # noqa: ARG002 - one, or the first of them
+        """Hold the tensor that the epoch has read of a queue."""
         self._hold_value(queue, tiles)
 
     def op(self, op: Op, inputs: int) -> bool:  # noqa: ARG002
+        """Stop before an op where goal or breakpoints say so; return False if the user skips the op."""
         self.op_now = op
         self.put = None
         self._skips = False
@@ -193,6 +200,7 @@ class Steps(Stepper):
         return not self._skips
 
     def result(self, op: Op, tiles: Tiles, put: Callable[[Tiles], None] | None, inputs: int) -> None:  # noqa: ARG002
+        """Hold the result of an op and stop after it where goal or breakpoints say so; `put` replaces the result."""
         self._hold_value(op.name, tiles)
         self.put = None
         if put is not None:
@@ -266,6 +274,7 @@ class Steps(Stepper):
         return self.breaks.stops_at_ops(self._running_topology().graphs)
 
     def _running_topology(self) -> Topology:
+        """Return the topology of the running epoch."""
         return self._topologies[self.graphs[0]]
 
     def _event(self, event: Event, position: Position) -> None:

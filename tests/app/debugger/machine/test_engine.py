@@ -85,7 +85,7 @@ def test_the_newest_entry_of_the_host_is_the_last():
         assert newest_slot(run.engine, "x") == 3
 
 
-def test_entries_of_rams_on_the_same_memory_are_told_with_each_other(tmp_path):
+def test_rams_on_the_same_memory_share_entries(tmp_path):
     """Of another t, whose entries are smaller; not those of the host."""
     whole = queue("whole", "n", kind="ram", entries=2, t=2)
     place = whole[whole.index("loc:") :]

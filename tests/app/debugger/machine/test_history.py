@@ -67,7 +67,7 @@ def test_what_did_not_change_is_shared(tmp_path, monkeypatch):
         assert run.engine.history.bytes == 3 * entry
 
 
-def test_old_ones_are_thinned_and_the_first_stays(tmp_path, monkeypatch):
+def test_old_checkpoints_are_thinned_and_the_first_stays(tmp_path, monkeypatch):
     monkeypatch.setattr(history, "_MIN_SECONDS", 0.0)
     monkeypatch.setattr(history, "_COST_FACTOR", 0)
     monkeypatch.setattr(history, "MAX_CHECKPOINTS", 8)
