@@ -54,7 +54,7 @@ class Breakpoint:
     hits: int = 0
     log: Pieces = ()
     log_text: str = ""
-    last: Any = field(default=None, repr=False)  # what it saw at the event before
+    last: Any = field(default=None, repr=False)  # pointers or truth of the condition at the previous event
 
     def as_json(self) -> dict[str, Any]:
         """Return the breakpoint as plain data."""
@@ -108,7 +108,7 @@ class BreakpointSet:
         self._scope = scope
         self._next = 1
         self.items: dict[int, Breakpoint] = {}
-        self.counting = True  # hits count, and ignore counts are used up
+        self.counting = True  # False while hits do not count and ignore counts stay
         self.on_log: Callable[[str], None] = lambda _: None  # receives the texts of log points, on the run's thread
 
     def add(self, kind: Kind, text: str, **fields: Any) -> Breakpoint:
@@ -135,7 +135,7 @@ class BreakpointSet:
         for point in self.items.values():
             point.last = None
 
-    # --------------------------------------------------------------------------------- how closely to look
+    # -------------------------------------------------------------------------- how closely the run is watched
     def stops_at_ops(self, graphs: Sequence[str]) -> bool:
         """Return whether an enabled breakpoint has to be tested at single ops of these graphs."""
         return any(self._may_stop_at_ops(point, graphs) for point in self.enabled)
@@ -183,7 +183,7 @@ class BreakpointSet:
                 return True
         return False
 
-    # --------------------------------------------------------------------------------------- does one stop
+    # ------------------------------------------------------------------------------------- tests at a moment
     def hits(self, engine: Steps, moment: Moment) -> tuple[tuple[int, ...], str]:
         """Return the numbers of the breakpoints that stop at this moment, and what happened; log points print their
         texts. Raises StoppedShortError where an interrupt ends the evaluation of a condition."""
@@ -192,7 +192,7 @@ class BreakpointSet:
             hit_points = [
                 (point, text) for point, _ in before if (text := self._describe_stop(point, engine, moment)) is not None
             ]
-        except StoppedShortError:  # this moment is going to be asked for again
+        except StoppedShortError:  # the hits of this moment are going to be asked for again
             for point, last in before:
                 point.last = last
             raise

@@ -172,7 +172,7 @@ _OPERATORS: Final[Mapping[str, Callable[[float, float], float]]] = MappingProxyT
         "+": lambda a, b: float(a) + float(b),
         "-": lambda a, b: float(a) - float(b),
         "*": lambda a, b: float(a) * float(b),
-        "/": lambda a, b: float(np.float64(a) / np.float64(b)),  # by zero it is infinite, as everywhere here
+        "/": lambda a, b: float(np.float64(a) / np.float64(b)),  # numpy division: by zero it is infinite, and no error
         "%": lambda a, b: float(np.mod(np.float64(a), np.float64(b))),
         "<": lambda a, b: float(a < b),
         "<=": lambda a, b: float(a <= b),
@@ -501,7 +501,7 @@ def parse_pieces(text: str, expression: Callable[[str], Node]) -> Pieces:
         raise HostError("the text to print is missing")
     pieces: list[Piece] = []
     for number, part in enumerate(_BRACES.split(text)):
-        if number % 2:  # the group of `_BRACES`
+        if number % 2:  # what the group of `_BRACES` matched
             pieces.append(_parse_piece(part, expression))
         elif part:
             pieces.append(part)

@@ -39,7 +39,7 @@ class EntryVersion:
     queue: str
     slot: int
     op: str
-    position: Position | None  # of the input that wrote it; None: it was there before, or longer ago than is remembered
+    position: Position | None  # of the input that wrote it; None for the host, or for a write that was forgotten
     through: tuple[str, ...]
     reads: tuple[int, ...]
     forgotten: bool = False
@@ -147,7 +147,7 @@ class _Provenance:
                 elif source in chunk.reads:
                     slots = chunk.reads[source]
                     reads[source, slots[input_number]] = None
-                else:  # what the epoch has just pushed to a queue of its own
+                else:  # an entry that the same epoch has pushed: its producer is part of the chain
                     ahead.append(self._netlist.queues[source].input)
         order = {op_inside.name: number for number, op_inside in enumerate(topo.ops)}
         return list(reads), tuple(sorted(seen, key=order.__getitem__))
@@ -534,7 +534,7 @@ def _find_tensors(engine: Steps, items: Sequence[Queue | Op]) -> Iterator[tuple[
     for source in items:
         tensor = running_value(engine, source)
         if tensor is None and isinstance(source, Queue):
-            with suppress(HostError):  # it holds nothing yet
+            with suppress(HostError):  # the queue holds nothing yet
                 tensor = queue_entry(engine, source, None)
         if tensor is not None:
             yield source.name, tensor

@@ -137,7 +137,7 @@ class Lookup:
             return None
         return Position(chunk.instruction, chunk.first + chunk.count - 1, after)
 
-    # ------------------------------------------------------------------------------------------- what is asked for
+    # ------------------------------------------------------------------------------------------- parsing of names
     def _parse_condition(self, text: str) -> Any:
         """Parse an expression and resolve every name in it; prepares the machine of precision "ideal" where it is
         named."""

@@ -23,7 +23,7 @@ class LineTarget:
 
     line: int
     kind: Literal["instruction", "op", "queue", "graph"]
-    name: str  # of the op, queue or graph; of an instruction its program
+    name: str  # of the op, queue or graph; for an instruction that of its program
     index: int = -1  # of the instruction
 
 

@@ -101,7 +101,7 @@ class Console:
         self.run = run
         self.quit = False
         self.inner: TileSteps | None = None
-        self.listed: int | None = None  # the line after the last one that `list` showed
+        self.listed: int | None = None  # the line after those that `list` showed last
 
     # ---------------------------------------------------------------------------------------------------- going
     def go(self, kind: Kind, times: int = 1, index: int | None = None) -> Answer:
@@ -213,7 +213,7 @@ class Command:
     group: str
     aliases: tuple[str, ...] = ()
     takes: tuple[str, ...] = ()
-    repeats: bool = False  # an empty line does it again
+    repeats: bool = False  # an empty line repeats the command
 
     def help(self) -> list[str]:
         """Return the lines of its help, the example first."""
@@ -222,7 +222,7 @@ class Command:
 
 
 COMMANDS: Final[dict[str, Command]] = {}
-"""By name, in the order of the help."""
+"""The commands by name, in the order of the help."""
 GROUPS: Final = ("going", "going back", "stopping", "looking", "changing", "other")
 
 

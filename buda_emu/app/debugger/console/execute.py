@@ -13,7 +13,7 @@ from buda_emu.app.debugger.machine.backwards import BACK_STEPS
 from buda_emu.support.errors import HostError
 
 TABLES: Final[tuple[ModuleType, ...]] = (running, inspecting, changing)
-"""Whose commands there are: importing them fills the table."""
+"""The modules that define commands: importing them fills the table."""
 
 
 def execute(console: Console, line: str) -> Answer:
@@ -79,7 +79,7 @@ OFFERS: Final[Mapping[str, Callable[[Console], Iterable[str]]]] = {
     "steps": lambda _: (*BACK_STEPS, "continue"),
     "tile": lambda _: ("tile",),
 }  # fmt: skip
-"""By what a command takes."""
+"""The words that completion offers, by the kind that a command takes."""
 
 
 def complete(console: Console, text: str) -> tuple[int, list[str]]:

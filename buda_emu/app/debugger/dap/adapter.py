@@ -22,15 +22,15 @@ from buda_emu.support.errors import BudaError, Exit, HostError
 from buda_emu.support.version import __version__
 
 MAX_BYTES: Final = 64 << 20
-"""Of one message; a longer one ends the connection."""
+"""The length of one message; a longer one ends the connection."""
 MAX_BYTES_BEFORE_TOKEN: Final = 64 << 10
-"""Of all messages before the sender has shown that it may send any."""
+"""The length of all messages together before the sender has shown the token."""
 _MAX_HEADER: Final = 4 << 10
 _HEADER_FIELDS: Final = (b"content-length", b"content-type")
-"""A header with any other line is not of this protocol: a web page can have a browser send one of HTTP."""
-_MAX_DIGITS: Final = 10  # of a length
+"""The only legal fields of a header. A browser can be made to send HTTP to the port, whose headers have others."""
+_MAX_DIGITS: Final = 10  # of a Content-Length
 CANCELLED: Final = "cancelled"
-"""Why a request that was cancelled fails: the protocol's own word, of which nobody is told."""
+"""The reason for the failure of a cancelled request, in the protocol's word: editors do not show it."""
 _ERRORS_SHOWN_IN_PLACE: Final = (
     "evaluate",
     "setExpression",
@@ -194,7 +194,7 @@ def same_file(a: str, b: str) -> bool:
 
 Handler = Callable[["Adapter", Message], Message | None]
 HANDLERS: Final[dict[str, Handler]] = {}
-"""What does each request, by its name; filled by the modules of this room."""
+"""The function that executes each request, by the request's name; filled by the other modules of this package."""
 _ENDS: Final = ("disconnect", "terminate")
 _BEFORE_LAUNCH: Final = ("initialize", *_ENDS)
 """Requests that a connection without the token may send."""
@@ -225,11 +225,11 @@ class Adapter:
         self._waiting = 0  # requests that were read and not begun
         self._cancelled: set[int] = set()
         self.running = False
-        self._interruptible = False  # it runs forward: requests may hold it
+        self._interruptible = False  # a forward move is under way, which requests may hold
         self.paused = False  # `pause` was served
         self._over = False
         self._session: Session | None = None
-        self.then: Callable[[], None] | None = None  # after the answer: what a request begins
+        self.then: Callable[[], None] | None = None  # what the current request begins after its response
         self.client: Message = {}  # arguments of initialize
         self.launched: Message = {}  # arguments of launch
         self.filters: tuple[str, ...] = (ERROR_FILTER,)

@@ -19,7 +19,7 @@ from buda_emu.support.errors import HostError, ProgramError
 
 T = TypeVar("T")
 _MAX_ROW = 1024
-"""Characters of a row."""
+"""Characters of a row of a tile; longer rows are cut."""
 _READ_ONLY: Message = {"presentationHint": {"attributes": ["readOnly"]}}
 
 

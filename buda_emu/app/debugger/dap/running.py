@@ -22,7 +22,7 @@ from buda_emu.emulator.memory.host import usable_processors
 from buda_emu.spec.precision import PRECISIONS, precision_named
 from buda_emu.support.errors import HostError
 
-_MOST_DIGITS = 9  # of a hit condition
+_MAX_DIGITS = 9  # of a hit condition
 
 
 def _replace_breakpoints(adapter: Adapter, kind: str, items: list[Any], make: Callable[[Any], Breakpoint]) -> Message:
@@ -48,10 +48,8 @@ def _replace_breakpoints(adapter: Adapter, kind: str, items: list[Any], make: Ca
 def _ignore_count(request_item: Message) -> int:
     """Return how many hits a `hitCondition` passes over: with N, the N-th hit stops. Raises HostError."""
     text = str(request_item.get("hitCondition") or "1").strip().removeprefix(">=").strip()
-    if not text.isdecimal() or len(text) > _MOST_DIGITS or not int(text):
-        raise HostError(
-            f"a hit condition is a number of 1 or more, of at most {_MOST_DIGITS} digits, not {text[:20]!r}"
-        )
+    if not text.isdecimal() or len(text) > _MAX_DIGITS or not int(text):
+        raise HostError(f"a hit condition is a number of 1 or more, of at most {_MAX_DIGITS} digits, not {text[:20]!r}")
     return int(text) - 1
 
 
@@ -152,7 +150,7 @@ LAUNCH = (
     "program", "precision", "programs", "parameters", "inputs", "seed", "arch", "threads", "stopOnEntry", "stopAtEnd",
     "noDebug", "token",
 )  # fmt: skip
-"""Arguments of `launch`."""
+"""The arguments that `launch` knows."""
 
 
 @request("initialize")
@@ -266,7 +264,7 @@ def _parameters(arguments: Message) -> dict[str, str]:
         raise HostError('launch: parameters have to be an object, such as {"$p_loop_count": 4}')
     parameters: dict[str, str] = {}
     for name, value in cast("Message", values).items():
-        if not isinstance(value, (str, int)):  # true and false are integers
+        if not isinstance(value, (str, int)):  # bool is a subclass of int: true and false pass
             raise HostError(f"launch: the value of the parameter {name} has to be an integer")
         parameters[name if name.startswith("$") else f"${name}"] = str(value)
     return parameters

@@ -17,7 +17,7 @@ from buda_emu.support.errors import HostError
 
 _TOKEN_BYTES: Final = 16
 MAX_STRANGERS: Final = 32
-"""Connections without the token at the same time; where one more comes, the oldest is hung up on."""
+"""Connections without the token at the same time; when one more comes, the oldest is closed."""
 
 
 class Admission:
@@ -70,10 +70,10 @@ def hang_up(connection: socket.socket) -> None:
 
 
 TABLES: Final[tuple[ModuleType, ...]] = (running, inspecting)
-"""Whose requests there are: importing them fills the table."""
+"""The modules that handle requests: importing them fills the table."""
 _LOOPBACK: Final = "127.0.0.1"
 _PAUSE_SECONDS: Final = 0.05
-_STRANGER_SECONDS: Final = 30.0  # until a connection has to have shown the token
+_STRANGER_SECONDS: Final = 30.0  # in which a connection has to show the token
 
 
 def serve_stdio(source: IO[bytes], sink: IO[bytes]) -> None:
@@ -95,7 +95,7 @@ def serve_port(port: int, announce: Callable[[int, str], None]) -> None:
         while True:
             try:
                 connection, _ = server.accept()
-            except OSError:  # who connected has left already, or there are no descriptors left
+            except OSError:  # the client has left already, or there are no descriptors left
                 time.sleep(_PAUSE_SECONDS)
                 continue
             admission.receive(connection)
@@ -117,7 +117,7 @@ def _serve_connection(connection: socket.socket, admission: Admission) -> None:
             try:
                 Adapter(stream, stream, admit).serve()
             finally:
-                hang_up(connection)  # its reader waits for more, and would keep it open
+                hang_up(connection)  # the reading thread waits for more, and would keep it open
     finally:
         too_late.cancel()
         admission.release(connection)

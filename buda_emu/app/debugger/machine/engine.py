@@ -31,7 +31,7 @@ from buda_emu.support.records import dataclass
 
 T = TypeVar("T")
 _POLL_SECONDS: Final = 0.1
-"""Seconds after which who waits looks up: a signal that came just before it began to wait is handled then."""
+"""Seconds after which a waiting thread wakes up, to handle a signal that came just before it began to wait."""
 _GO: Final = "go"
 _ABANDON: Final = "abandon"
 _CLOSE: Final = "close"
@@ -70,7 +70,7 @@ class Worker:
         self._thread.start()
         self.held = False  # a program is between two of its steps
 
-    # ------------------------------------------------------------------------------------- for who gives commands
+    # --------------------------------------------------------------------------- for the thread that gives commands
     def call(self, work: Callable[[], T]) -> T:
         """Do some work on the thread while no program runs, and return its result. Raises what the work raises."""
         return self._ask(work)
@@ -163,7 +163,7 @@ class Engine(Steps):
         self.programs = tuple(programs)
         self._begin_at: int = 0  # the first program of the next run; the machine may stand within it
         self._resume = False
-        self.pending: Callable[[], bool] = lambda: False  # does somebody wait for the program to be held?
+        self.pending: Callable[[], bool] = lambda: False  # whether a request waits for the program to be held
         self._starts: dict[int, int] = {}  # the first instruction of each program
         self.stop = Stop("start", START)
         self._worker = Worker(self._run_programs)
@@ -183,7 +183,7 @@ class Engine(Steps):
         self._worker.close()
         self.emulator.close()
 
-    # ============================================================================== for who gives commands
+    # ============================================================================== for the thread that gives commands
     @property
     def ended(self) -> bool:
         """True when all programs have run, or one has failed."""
@@ -199,7 +199,7 @@ class Engine(Steps):
         if self.ended:
             raise HostError("all programs have run: `back` goes back, `run` begins again")
         self._set_goal(goal, breaking)
-        if breaking and not self._seeking and self.pending():  # somebody wanted in before
+        if breaking and not self._seeking and self.pending():  # a request came before the program ran
             self.interrupted.wanted = True
         self.history.start_clock()
         try:
@@ -254,7 +254,7 @@ class Engine(Steps):
             hit = self._last_hit
             if self.stop.reason == "interrupted" or saved.position == START or (hit and hit[0] > saved.position):
                 return hit
-            # At the checkpoint itself, what changed since the event before it is seen by who comes from there.
+            # A hit at the checkpoint itself depends on the event before it: it is tested on the way from an earlier one.
             end = saved.position._replace(step=1)
 
     def moment(self, event: Event) -> Moment:

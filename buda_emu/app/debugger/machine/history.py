@@ -37,8 +37,8 @@ class History:
         self._limit = limit
         self._saved: list[SavedState] = []
         self._cost = 0.0
-        self._next = 0.0  # when another one is due
-        self._left = 0.0  # how long after the program goes on
+        self._next = 0.0  # time at which the next checkpoint is due
+        self._left = 0.0  # seconds that remain until then while the program is held
 
     def __len__(self) -> int:
         return len(self._saved)

@@ -26,9 +26,9 @@ from buda_emu.netlist.program.settings import Place, Variables
 from buda_emu.support.records import dataclass
 
 Hit = tuple[Position, tuple[int, ...], str]
-"""Where breakpoints stop, which, and what happened."""
+"""The position at which breakpoints stop, their numbers, and what happened."""
 MAX_HELD_BYTES: Final = 64 << 20
-"""Bytes of op results of the running input that are held; others are computed again when they are asked for."""
+"""Bytes of tensors of the running input that are held; others are computed again on demand."""
 _NEVER: Final = 1 << 62
 
 
@@ -282,7 +282,7 @@ class Steps(Stepper):
         self._make_changes(position)
         moment = Moment(event=event, position=position, program=self.program, index=self.index, loops=self.loops)
         numbers, text = self._hits(moment)
-        if numbers and self._seeking:  # the last of several hits is looked for: none of them stops the run
+        if numbers and self._seeking:  # a search for the last hit: none of them stops the run
             if self._goal is None or self._goal.target is None or position < self._goal.target:
                 self._last_hit = position, numbers, text
             numbers = ()

@@ -12,9 +12,9 @@ from buda_emu.support.interrupt import interrupt
 from buda_emu.support.records import dataclass
 
 BEFORE: Final = -1
-"""As an input: the epoch has not begun."""
+"""The input of a position at which the epoch has not begun."""
 STORED: Final = 1 << 30
-"""As a step: the input is through, and its results are in their queues."""
+"""The step of a position at which the results of the input are in their queues."""
 
 
 class Position(NamedTuple):
@@ -42,13 +42,13 @@ class Position(NamedTuple):
 
 
 START: Final = Position(0)
-"""Before the first program."""
+"""The position before the first program."""
 
 
 Reason = Literal["start", "step", "breakpoint", "interrupted", "end", "error"]
 Event = Literal["instruction", "op", "result", "stored"]
-"""Between which steps a run can be held: before an instruction, before an op, after it, and when an input's results are
-in their queues."""
+"""The events at which a run can be held: before an instruction, before an op, after an op, and when the results of an
+input are in their queues."""
 
 
 @dataclass(frozen=True, slots=True)
