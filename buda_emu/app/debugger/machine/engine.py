@@ -254,7 +254,7 @@ class Engine(Steps):
             hit = self._last_hit
             if self.stop.reason == "interrupted" or saved.position == START or (hit and hit[0] > saved.position):
                 return hit
-            # A hit at the checkpoint itself depends on the event before it: it is tested on the way from an earlier one.
+            # A hit at the checkpoint itself depends on the event before it: it is tested coming from an earlier one.
             end = saved.position._replace(step=1)
 
     def moment(self, event: Event) -> Moment:
