@@ -50,10 +50,8 @@ class Surroundings:
                 elif isinstance(step, Execute):
                     named.update(settings.queue for settings in step.queue_settings)
                     popped.update(settings.queue for settings in step.queue_settings if _pops(settings, changed))
-        queues = (self.netlist.queues[name] for name in named - popped)
-        return frozenset(
-            queue.name for queue in queues if not queue.is_ram and not queue.host_fed and queue.name in self.read_by_ops
-        )
+        read_again = (named - popped) & self.read_by_ops
+        return frozenset(name for name in read_again if _leads_from_op_to_op(self.netlist.queues[name]))
 
     def epochs_in(self, instructions: Iterable[Instruction]) -> Iterable["EpochQueues"]:
         """Return the epochs of which these instructions execute a graph, each once."""
@@ -64,6 +62,11 @@ class Surroundings:
     def begins_empty(self, queue: Queue, program: str) -> bool:
         """Return whether a queue is empty when the program begins its first run: nothing else fills it."""
         return not queue.host_fed and not queue.is_ram and self._writers.get(queue.name, set()) <= {program}
+
+
+def _leads_from_op_to_op(queue: Queue) -> bool:
+    """Return whether a queue that ops read is filled by an op, too, and is no ram."""
+    return not queue.is_ram and not queue.host_fed
 
 
 def _pops(settings: QueueSettings, changed: Container[str]) -> bool:

@@ -649,11 +649,10 @@ def shape_after(source: Blocking, path: Path) -> Shape:
         if tm.name == "transpose":
             rows, columns = columns, rows
         elif tm.name == "broadcast":
-            factor = int(tm.args[1])
-            t, rows, columns = (
-                size * factor if axis == tm.args[0] else size
-                for axis, size in zip("zrc", (t, rows, columns), strict=True)
-            )
+            factors = {"z": 1, "r": 1, "c": 1, str(tm.args[0]): int(tm.args[1])}
+            t = t * factors["z"]
+            rows = rows * factors["r"]
+            columns = columns * factors["c"]
         elif tm.name == "pad":
             rows = rows + int(tm.args[0])
             columns = columns + int(tm.args[1])

@@ -132,6 +132,11 @@ def _make_call(
 ) -> OpCall:
     declared = OP_TYPES[kind]
     plain = [df for df in formats if not is_raw(df)] or formats
+    m_k = 0
+    u_kt = 0
+    if declared.has("inner dimension"):
+        m_k = max(attributes.m_k, 1)
+        u_kt = max(attributes.u_kt, 1)
     call = OpCall(
         op_type=_AS.get(kind, kind),
         arch=_arch(netlist),
@@ -150,8 +155,8 @@ def _make_call(
         tile_rows=blocking.tile_dim[0],
         tile_cols=blocking.tile_dim[1],
         untilize=op.untilize_output,
-        m_k=max(attributes.m_k, 1) if declared.has("inner dimension") else 0,
-        u_kt=max(attributes.u_kt, 1) if declared.has("inner dimension") else 0,
+        m_k=m_k,
+        u_kt=u_kt,
         reduce_dim=_reduce_dim(attributes) if declared.has("reduces") else "",
     )
     if declared.has("reduces"):
