@@ -9,7 +9,7 @@ from typing import Final
 from buda_emu.app.cli.ctrl_c import CtrlC
 from buda_emu.app.cli.output import say
 from buda_emu.app.debugger.console.console import Console
-from buda_emu.app.debugger.console.execute import repeated
+from buda_emu.app.debugger.console.execute import line_to_repeat
 from buda_emu.support.errors import HostError
 
 PROMPT: Final = "(buda) "
@@ -40,7 +40,7 @@ def read_commands(console: Console, ctrl_c: CtrlC, *, interactive: bool, quiet: 
             continue
         yield line
         try:
-            last = repeated(line)
+            last = line_to_repeat(line)
         except HostError:
             last = ""
 
