@@ -1,6 +1,5 @@
-"""Grids, blocks and buffers of one op: the smallest grid that fits, within a measure of work for each core
-(FRONTEND 4.2, 4.3, 4.6).
-"""
+"""Grid, blocks and buffers of one op: the smallest grid that fits within a limit of work for each core (FRONTEND 4.2,
+4.3, 4.6)."""
 
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, replace
@@ -15,21 +14,23 @@ from buda_emu.spec.formats import tile_bytes
 from buda_emu.support.errors import UnsupportedError
 
 TargetOf = Callable[[TileOp], Target]
-"""The target with the formats that an op is going to have."""
+"""A function that returns the target with the formats that an op is going to have."""
 WORK = 192
-"""Tile operations of one core that a larger grid is taken for: above, cores are added while there are any."""
+"""Tile operations of one core up to which low effort takes a smaller grid; beyond this it adds cores while there are
+any."""
 
 SHARED = 2
-"""Operands of a fused op that several cores share, at most (V084)."""
+"""Largest number of operands of a fused op that several cores share (V084)."""
 SINGLE = 1
 DOUBLE = 2
-"""Mblocks of a result in L1: with two an op works on while its readers take the one before."""
+"""Mblocks of a result in L1: with two an op works on while its readers take the previous one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """What a netlist says of one op's division. Sizes as in the netlist language. `most`: of a fused op that sums rows,
-    tiles that an ublock of a step may have."""
+    """The division of one op as the netlist states it; sizes are those of the netlist language.
+
+    `most` is the number of tiles that an ublock of a step may have, for a fused op that sums rows."""
 
     grid: tuple[int, int]
     t: int
@@ -42,8 +43,8 @@ class Blocks:
 
 
 def choose_blocks(target: Target, op: TileOp) -> Blocks:
-    """The division of one op, with a single buffer for its result where no grid has room for two. Raises
-    UnsupportedError when no grid has room for one."""
+    """Return the smallest division of one op that fits, with a single buffer for its result where no grid has room for
+    two. Raises UnsupportedError when no grid has room for one."""
     target = target.of(op.precision)
     found = _smallest(target, op, DOUBLE) or _smallest(target, op, SINGLE)
     if found is None:
@@ -52,13 +53,16 @@ def choose_blocks(target: Target, op: TileOp) -> Blocks:
 
 
 def has_grid(target: Target, op: TileOp, buffers: int = SINGLE) -> bool:
-    """Whether there is a grid with room for so many buffers of its result; the largest are the likeliest."""
+    """Return whether some grid has room for `buffers` buffers of the op's result. The largest grids are tried first, as
+    they are the most likely to fit."""
     target = target.of(op.precision)
     made = (divided(target, op, grid, buffers=buffers) for grid in reversed(list(grids(target, op))))
     return any(blocks is not None and buffer_bytes(target, op, blocks) <= target.buffer_room for blocks in made)
 
 
 def _smallest(target: Target, op: TileOp, buffers: int) -> Blocks | None:
+    """Return the division over the smallest grid that fits and whose cores do no more than `WORK` each, or over the
+    largest one that fits; None where none does."""
     t, rows, columns = op.shape
     work = t * rows * columns * max(1, _depth(op)) / WORK
     best: Blocks | None = None
@@ -74,13 +78,15 @@ def _smallest(target: Target, op: TileOp, buffers: int) -> Blocks | None:
 
 
 def _depth(op: TileOp) -> int:
+    """Return the products that each tile of the result takes; an identity matmul only moves tiles."""
     if op.attrs.get("identity"):
         return 1
     return op.inner
 
 
 def grids(target: Target, op: TileOp) -> Iterator[tuple[int, int]]:
-    """Legal grids by number of cores (FRONTEND 4.2); of an identity matmul those of its encoding."""
+    """Yield the legal grids by number of cores (FRONTEND 4.2); for an identity matmul those that its encoding
+    allows."""
     _, rows, columns = op.shape
     limit_r, limit_c = target.arch.grid
     heights = [n for n in divisors(rows) if n <= limit_r]
@@ -101,8 +107,8 @@ def grids(target: Target, op: TileOp) -> Iterator[tuple[int, int]]:
 def divided(
     target: Target, op: TileOp, grid: tuple[int, int], held: int = 0, *, buffers: int = DOUBLE
 ) -> Blocks | None:
-    """The division over a grid with the largest ublock and the longest inner block that fit; `held` bytes of constants
-    stay in L1, and so many mblocks of the result. None where there is no room."""
+    """Return the division over a grid with the largest ublock and the longest inner block that fit, or None where there
+    is no room. `held` bytes of constants stay in L1 beside `buffers` mblocks of the result."""
     t, rows, columns = op.shape
     block = (rows // grid[0], columns // grid[1])
     dest = target.dest_tiles
@@ -128,7 +134,8 @@ def divided(
 
 
 def _divided_rows(target: Target, op: TileOp, grid: tuple[int, int], buffers: int) -> Blocks | None:
-    """Of a fused op that sums rows: all rows of a core are one ublock, as wide as what is kept while a sum is taken."""
+    """Divide a fused op that sums rows: all rows of a core are one ublock, as wide as dest allows beside the columns
+    that are held while a sum is taken."""
     t, rows, columns = op.shape
     height = rows // grid[0]
     dest = target.dest_tiles
@@ -139,8 +146,8 @@ def _divided_rows(target: Target, op: TileOp, grid: tuple[int, int], buffers: in
 
 
 def _divided_products(target: Target, op: TileOp, grid: tuple[int, int], held: int, buffers: int) -> Blocks | None:
-    """Of a fused op that begins with products: one ublock for each core, which is kept while a sum is taken, and the
-    longest inner blocks for which there is room."""
+    """Divide a fused op that begins with products: each core has one ublock, which is held while a sum is taken, and
+    the longest inner blocks for which there is room."""
     t, rows, columns = op.shape
     block = (rows // grid[0], columns // grid[1])
     products = sum(step.inner > 0 for step in op.steps)
@@ -154,13 +161,14 @@ def _divided_products(target: Target, op: TileOp, grid: tuple[int, int], held: i
 
 
 def cut_columns(columns: int, height: int, dest: int) -> tuple[int, int]:
-    """Ublocks of so many rows of tiles that fit dest, and their columns, as wide as can be."""
+    """Return the number of ublocks, and their columns, that `columns` are cut into when each ublock has `height` rows
+    and as many columns as fit dest."""
     wide = max(size for size in divisors(columns) if size * height <= dest)
     return columns // wide, wide
 
 
 def step_blocks(op: TileOp, blocks: Blocks, step: SubOp) -> Blocks:
-    """The division of one step of a fused op (OPS 8.3)."""
+    """Return the division of one step of a fused op (OPS 8.3)."""
     if not op.has_sums:
         return blocks
     if not op.sums_rows:
@@ -174,7 +182,7 @@ def step_blocks(op: TileOp, blocks: Blocks, step: SubOp) -> Blocks:
 
 
 def divided_as(target: Target, op: TileOp, grid: tuple[int, int], cut: WorkDivision) -> Blocks:
-    """The division of an identity matmul whose strips and ublocks are cut in one way."""
+    """Return the division of an identity matmul whose strips and ublocks are cut as `cut` says."""
     t, rows, columns = op.shape
     height = rows // grid[0]
     width = columns // grid[1]
@@ -191,7 +199,7 @@ def divided_as(target: Target, op: TileOp, grid: tuple[int, int], cut: WorkDivis
 
 
 def _ublock(block: tuple[int, int], dest: int, *, rows_fixed: bool) -> tuple[int, int]:
-    """The largest that divides the block and fits dest, the wider of equal ones (FRONTEND 4.2)."""
+    """Return the largest ublock that divides the block and fits dest, the wider of equal ones (FRONTEND 4.2)."""
     heights = [1] if rows_fixed else divisors(block[0])
     found = [(height, width) for height in heights for width in divisors(block[1]) if height * width <= dest]
     return max(found, key=lambda ublock: (prod(ublock), ublock[1]))
@@ -199,20 +207,19 @@ def _ublock(block: tuple[int, int], dest: int, *, rows_fixed: bool) -> tuple[int
 
 @cache
 def size_of_tile(df: str, alignment: int) -> int:
-    """Bytes with the header."""
+    """Return the bytes of a tile with its header."""
     return tile_bytes(df, 32, 32, alignment, header=True)
 
 
 _READ_BYTES = 72 << 10
-"""Of the buffer of an operand, at most, where the router makes it larger because it is read out of DRAM or a fused op
-reads it."""
+"""Largest operand buffer in bytes for which the router asks when the operand is read out of DRAM or by a fused op."""
 _ROOM_FOR_READS = 160_000
 """Bytes of L1 beside `Target.buffer_room` for such buffers, with headers of four sizes of tile (`routing/streams`)."""
 
 
 def buffer_bytes(target: Target, op: TileOp, blocks: Blocks, *, held: int = 0) -> int:
-    """L1 of one core: operands double, the result's buffer, partial sums, and `held` bytes of constants (FRONTEND 4.3,
-    NETLIST 2.2)."""
+    """Return the bytes of L1 that one core needs: two buffers of each operand, the buffer of the result, partial sums,
+    and `held` bytes of constants (FRONTEND 4.3, NETLIST 2.2)."""
     align = target.arch.alignment
 
     def size(df: str) -> int:
@@ -250,7 +257,7 @@ def buffer_bytes(target: Target, op: TileOp, blocks: Blocks, *, held: int = 0) -
 
 
 def _bytes_of_sums(op: TileOp, blocks: Blocks, reads: list[int], act: int) -> int:
-    """Operands, two blocks of each, and intermediates of a fused op with sums."""
+    """Return the bytes that a fused op with sums needs for its operands, two blocks of each, and its intermediates."""
     total = 0
     tiles = dict[str, int]()
     deepest = max(step_blocks(op, blocks, step).m_k for step in op.steps)  # inner blocks that are read again
@@ -270,7 +277,7 @@ def _bytes_of_sums(op: TileOp, blocks: Blocks, reads: list[int], act: int) -> in
 
 
 def no_grid(target: Target, op: TileOp) -> UnsupportedError:
-    """What is said of an op for whose buffers no grid has room."""
+    """Build the error for an op whose buffers fit no grid."""
     return UnsupportedError(
         f"compile: {op.name}: no grid of {target.title} has room for {op.type} of {list(op.shape)} tiles: divide it "
         "into several, in the model"
@@ -278,13 +285,13 @@ def no_grid(target: Target, op: TileOp) -> UnsupportedError:
 
 
 MOST_PAIRS = 6000
-"""Of one row of cores: its words stay in L1."""
+"""Most pairs of indices that one row of cores may have: their words stay in L1."""
 MOST_INNER = 32
-"""Tiles of the inner dimension in one strip."""
+"""Most tiles of the inner dimension in one strip."""
 
 
 def cuts_of(op: TileOp, grid_rows: int, dest: int) -> Iterator[WorkDivision]:
-    """The ways to divide it over so many rows of cores."""
+    """Yield the ways to cut the strips and ublocks of an identity matmul over `grid_rows` rows of cores."""
     table: PickTable = op.attrs["table"]
     block = op.shape[1] // grid_rows
     if table.counts(WorkDivision(grid_rows)).pairs > MOST_PAIRS and grid_rows != op.attrs["rows"]:
@@ -297,7 +304,7 @@ def cuts_of(op: TileOp, grid_rows: int, dest: int) -> Iterator[WorkDivision]:
 
 
 def as_cut(op: TileOp, cut: WorkDivision) -> TileOp:
-    """The op as the search sees it: counts without the encoding itself."""
+    """Return the op as the search sees it: with the counts of a cut, but without the encoding itself."""
     found = op.attrs["table"].counts(cut)
     attrs = {
         "strips": (found.strips,) * cut.grid_rows,
@@ -310,7 +317,7 @@ def as_cut(op: TileOp, cut: WorkDivision) -> TileOp:
 
 
 def encoded(tiles: TileGraph, op: TileOp, blocks: Blocks) -> TileOp:
-    """The op with the tiles and the encoding of its division; new constants are put into the graph."""
+    """Return the op with the tiles and the encoding of its division. New constants are added to the graph."""
     cut = WorkDivision(blocks.grid[0], blocks.ublock[0], blocks.u_kt)
     if "table" not in op.attrs or cut == WorkDivision(op.attrs["rows"]):
         return op
@@ -318,8 +325,8 @@ def encoded(tiles: TileGraph, op: TileOp, blocks: Blocks) -> TileOp:
 
 
 def repicked(constants: dict[str, Constant], op: TileOp, table: PickTable, cut: WorkDivision) -> TileOp:
-    """The op with another table, divided in that way: its slices and rows, tiles and encoding; new constants are put
-    among the others."""
+    """Return an identity matmul with another table, cut in another way: its slices and rows, its tiles and its
+    encoding. New constants are added to `constants`."""
     picker = table.picker(cut)
     kind = "picker" if picker.plain else "value"
     names = [_unused(constants, f"{op.name}.{what}", cut.grid_rows) for what in ("picker", "encoding")]
@@ -340,7 +347,7 @@ def repicked(constants: dict[str, Constant], op: TileOp, table: PickTable, cut: 
 
 
 def _unused(constants: Container[str], stem: str, number: int) -> str:
-    """A name that no constant has."""
+    """Return a name with this stem that no constant has."""
     name = stem if stem not in constants else f"{stem}.{number}"
     while name in constants:
         name += "_"
@@ -348,33 +355,33 @@ def _unused(constants: Container[str], stem: str, number: int) -> str:
 
 
 class CoreGrid:
-    """Which cores are free, a row of them as the bits of a number."""
+    """The free cores of a chip. Each row is a number whose bits are its free cores."""
 
     def __init__(self, rows: int, columns: int) -> None:
         self._rows = [(1 << columns) - 1] * rows
         self._columns = columns
 
     def take(self, grid: tuple[int, int]) -> tuple[int, int] | None:
-        """The first free rectangle, row by row; None where there is none."""
+        """Take the first free rectangle, row by row, and return its upper left core, or None where there is none."""
         at = next(self._free(grid), None)
         if at is not None:
             self.block(at, grid)
         return at
 
     def block(self, at: tuple[int, int], grid: tuple[int, int]) -> None:
-        """Take a rectangle."""
+        """Mark the cores of a rectangle as used."""
         mask = (1 << grid[1]) - 1
         for row in range(at[0], at[0] + grid[0]):
             self._rows[row] &= ~(mask << at[1])
 
     def release(self, at: tuple[int, int], grid: tuple[int, int]) -> None:
-        """Give a rectangle back."""
+        """Mark the cores of a rectangle as free again."""
         mask = (1 << grid[1]) - 1
         for row in range(at[0], at[0] + grid[0]):
             self._rows[row] |= mask << at[1]
 
     def places(self, grid: tuple[int, int]) -> list[tuple[int, int]]:
-        """All free rectangles."""
+        """List the upper left cores of all free rectangles of a size."""
         return list(self._free(grid))
 
     def _free(self, grid: tuple[int, int]) -> Iterator[tuple[int, int]]:
@@ -390,5 +397,5 @@ class CoreGrid:
 
     @property
     def free(self) -> int:
-        """Cores."""
+        """The number of free cores."""
         return sum(row.bit_count() for row in self._rows)

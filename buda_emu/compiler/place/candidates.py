@@ -1,4 +1,4 @@
-"""The legal divisions of an op that are worth considering: the fastest for each number of cores."""
+"""The legal divisions of an op that are worth considering: the fastest one for each number of cores."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -32,13 +32,15 @@ from buda_emu.compiler.target import Target
 from buda_emu.support.errors import UnsupportedError
 
 DEEP = 8
-"""Halves of an output buffer hold so many inputs at most."""
+"""Most inputs that one half of an output buffer holds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A division, the constants that stay in L1, the estimated cycles of one input, of a core (`math`), and of the
-    slowest of the core and its transfers, and what DRAM moves for it."""
+    """A division of an op with the constants that stay in L1 (`held`) and its estimates.
+
+    `math` is the cycles of one input on one core; `cycles` those of the slowest of the core and its transfers;
+    `streamed` the bytes that DRAM moves for each input."""
 
     blocks: Blocks
     held: frozenset[str]
@@ -48,12 +50,13 @@ class Choice:
 
     @property
     def cores(self) -> int:
-        """How many it takes."""
+        """The number of cores of the grid."""
         return prod(self.blocks.grid)
 
 
 def first_choice(target: Target, tiles: TileGraph, op: TileOp) -> Choice:
-    """What low effort takes: the smallest grid within a measure of work, parameters in DRAM (FRONTEND 4.6)."""
+    """Return the division that low effort takes: the smallest grid within a limit of work, parameters in DRAM (FRONTEND
+    4.6)."""
     try:
         blocks = choose_blocks(target, op)
     except UnsupportedError:
@@ -66,13 +69,13 @@ def first_choice(target: Target, tiles: TileGraph, op: TileOp) -> Choice:
 
 
 def pickers(op: TileOp) -> frozenset[str]:
-    """Operands that have to stay in L1: the tiles and words of an identity matmul."""
+    """Return the operands that have to stay in L1: the tiles and words of an identity matmul."""
     return frozenset(op.uses[number].source for number in (0, 2)) if op.attrs.get("identity") else frozenset()
 
 
 def choices(target: Target, tiles: TileGraph, op: TileOp) -> list[Choice]:
-    """By number of cores; each quicker than all that have fewer cores. Raises UnsupportedError when no grid has room
-    for the buffers."""
+    """Return the quickest choice of each grid, by number of cores, without grids for which a constant's buffers exceed
+    a DRAM channel if there are others. Raises UnsupportedError when no grid has room for the buffers."""
     target = target.of(op.precision)
     best = _of_grids(target, tiles, op, DOUBLE) or _of_grids(target, tiles, op, SINGLE)
     if not best:
@@ -81,7 +84,7 @@ def choices(target: Target, tiles: TileGraph, op: TileOp) -> list[Choice]:
 
 
 def _of_grids(target: Target, tiles: TileGraph, op: TileOp, buffers: int) -> list[Choice]:
-    """The quickest choice of each grid that has room."""
+    """Return the quickest choice of each grid that has room."""
     best: list[Choice] = []
     for grid in grids(target, op if "table" not in op.attrs else replace(op, grid=None)):
         own = [_of_grid(target, tiles, item, grid, buffers, cut) for item, cut in _variants(target, op, grid)]
@@ -92,7 +95,8 @@ def _of_grids(target: Target, tiles: TileGraph, op: TileOp, buffers: int) -> lis
 
 
 def quicker(found: list[Choice]) -> list[Choice]:
-    """Without those that take as many cores as another, and are slower without reading less of DRAM."""
+    """Return the choices without those that are slower than one of as many or fewer cores and read no less out of
+    DRAM."""
     kept: list[Choice] = []
     for choice in sorted(found, key=lambda choice: (choice.cores, choice.cycles, choice.streamed)):
         if all(choice.cycles < other.cycles or choice.streamed < other.streamed for other in kept):
@@ -101,7 +105,7 @@ def quicker(found: list[Choice]) -> list[Choice]:
 
 
 def _variants(target: Target, op: TileOp, grid: tuple[int, int]) -> Iterator[tuple[TileOp, WorkDivision | None]]:
-    """The op; an identity matmul in all ways in which its strips and ublocks may be cut."""
+    """Yield the op itself, or an identity matmul in all ways in which its strips and ublocks may be cut."""
     if "table" not in op.attrs:
         yield op, None
         return
@@ -112,7 +116,8 @@ def _variants(target: Target, op: TileOp, grid: tuple[int, int]) -> Iterator[tup
 def _of_grid(
     target: Target, tiles: TileGraph, op: TileOp, grid: tuple[int, int], buffers: int, cut: WorkDivision | None = None
 ) -> Choice | None:
-    """With as many constants in L1 as there is room for, the smallest first."""
+    """Return the choice for one grid with as many constants in L1 as there is room for, the smallest first; None where
+    the buffers do not fit."""
     must = pickers(op)
     holdable = [
         use.source
@@ -147,14 +152,15 @@ def _of_grid(
 
 
 def _has_streams(tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]) -> bool:
-    """For constants that stay in L1, repeated where that helps."""
+    """Return whether a core has streams for the constants that stay in L1, once numbers are repeated where that
+    helps."""
     repeated = to_repeat(tiles, op, blocks, held)
     return repeated is None or streams_of_operands(tiles, op, blocks, held, repeated) <= EXTRA_STREAMS - FORKS
 
 
 def deepened(target: Target, op: TileOp, blocks: Blocks, held: int) -> Blocks:
-    """With an output buffer of up to `DEEP` inputs, as far as L1 goes: no larger buffer makes anything slower, and
-    branches of different length that meet again need it (FRONTEND 5, fork-join)."""
+    """Return the division with an output buffer of up to `DEEP` inputs, as far as L1 goes. No larger buffer makes
+    anything slower, and branches of different length that meet again need it (FRONTEND 5, fork-join)."""
     if op.attrs.get("untilize"):
         return blocks
     t = blocks.t
@@ -169,6 +175,7 @@ def deepened(target: Target, op: TileOp, blocks: Blocks, held: int) -> Blocks:
 
 
 def _estimated(target: Target, tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]) -> Choice:
+    """Return the choice with the cycles and DRAM bytes that the cost model estimates."""
     math = op_cycles(target, op, blocks)
     cycles = max(math, transfer_cycles(target, tiles, op, blocks, held))
     return Choice(blocks=blocks, held=held, math=math, cycles=cycles, streamed=streamed_bytes(target, tiles, op, held))

@@ -1,6 +1,5 @@
-"""DRAM channels of queues for an epoch of a single input: what DRAM moves, when each transfer is due, and channels
-that suit both.
-"""
+"""DRAM channels of queues for an epoch of a single input: the bytes that DRAM moves, when each transfer is due, and
+channels that suit both."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,15 +18,15 @@ Readers = dict[str, list[Placed]]
 
 
 class Phase(NamedTuple):
-    """When a channel moves bytes: while an epoch loads what stays in L1 (`once`), or with its inputs."""
+    """The time at which a channel moves bytes: while an epoch loads what stays in L1 (`once`), or with its inputs."""
 
     epoch: int
     once: bool = False
 
 
 def traffic(found: Placement, queue: Queue, readers: Readers) -> dict[Phase, float]:
-    """Bytes of one input in each phase, as `buda-emu perf` counts them: a broadcast is made on the way, and what stays
-    in L1 is loaded once for all inputs of a round."""
+    """Return the bytes of one input that a queue moves in each phase, as `buda-emu perf` counts them: a broadcast is
+    made on the way, and what stays in L1 is loaded once for all inputs of a round."""
     if queue.loc != "dram":
         return {}
     moved: dict[Phase, float] = {}
@@ -45,22 +44,24 @@ def traffic(found: Placement, queue: Queue, readers: Readers) -> dict[Phase, flo
 
 
 def bytes_read(found: Placement, placed: Placed, use: TileUse) -> float:
-    """What DRAM moves for an operand of an op that reads it there."""
+    """Return the bytes that DRAM moves for an operand of an op that reads it there."""
     behind = placed.op.shape if placed.op.has("row-wise index") else shape_behind(found.tiles, use)
     return float(min(prod(behind), prod(found.tiles.shape_of(use.source))) * _tile(found))
 
 
 def _tile(found: Placement) -> int:
+    """Return the bytes of a tile in the format of activations."""
     return size_of_tile(found.target.activation_df, found.target.arch.alignment)
 
 
 def _tensor(queue: Queue) -> str:
+    """Return the name of the tensor that a queue holds."""
     return queue.tensor or (queue.input if queue.role in ("between", "fork") else queue.name)
 
 
 def readers_of(found: Placement, queue: Queue, readers: Readers) -> Iterator[Placed]:
-    """The ops that take what a queue holds out of it: not those that have it from another queue, or from the op
-    itself."""
+    """Yield the ops that take a tensor out of this queue, leaving out those that have it from another queue or from the
+    op itself."""
     producer = found.ops.get(queue.input)
     tensor = _tensor(queue)
     for placed in readers.get(tensor, ()):
@@ -76,8 +77,11 @@ HOP = 1_200.0
 
 
 class Due(NamedTuple):
-    """The last cycle of an epoch at which nothing waits yet, counted for what is written from when all of it is made;
-    in how many parts that is, the first of which is made `since` cycles before the last."""
+    """The deadline of a transfer.
+
+    `cycle` is the last cycle of an epoch at which nothing waits for it yet; for data that is written it is counted from
+    the time at which all of it is made. It is made in `parts` parts, the first of them `since` cycles before the
+    last."""
 
     cycle: float
     parts: int = 1
@@ -85,20 +89,20 @@ class Due(NamedTuple):
     written: bool = False
 
     def limit(self, late: float) -> float:
-        """Cycles that its channel may take so that nothing is later than that: a part after it is made, and all of them
-        after the first one is."""
+        """Return the cycles that its channel may take so that nothing is more than `late` cycles late: a part after it
+        is made, and all parts after the first one is."""
         return min(self.parts * (self.cycle + late), self.cycle + self.since + late)
 
     def late(self, cycles: float) -> float:
-        """How late it is where its channel takes so many cycles."""
+        """Return how many cycles late it is where its channel takes so many cycles."""
         return max(cycles / self.parts - self.cycle, cycles - self.since - self.cycle)
 
 
 @dataclass(slots=True)
 class _Op:
-    """Of an op: cycles of one part with what it reads on its way, and of the others, which come while it works; in how
-    many parts; when its first part and when all of it is done; and by when it has to begin its first and its last one.
-    """
+    """The times of an op in cycles: of one part with the operands it reads on its way (`one`), and of the other parts,
+    which come while it works (`others`); its number of parts; when its first part and when all of it is done; and by
+    when it has to begin its first and its last part."""
 
     one: float
     others: float
@@ -110,7 +114,7 @@ class _Op:
 
 
 def _forwards(found: Placement, wanted: Mapping[str, Placed]) -> dict[str, _Op]:
-    """When each op is done, in cycles from the beginning of its epoch."""
+    """Return when each op is done, in cycles from the beginning of its epoch."""
     ops: dict[str, _Op] = {}
     dram = speeds(found.target.chip).dram
     for name, placed in wanted.items():
@@ -135,7 +139,7 @@ def _forwards(found: Placement, wanted: Mapping[str, Placed]) -> dict[str, _Op]:
 def _backwards(
     found: Placement, wanted: Mapping[str, Placed], ops: Mapping[str, _Op], ends: Mapping[int, float]
 ) -> None:
-    """By when each op has to begin, where its epoch is to end when it does."""
+    """Set the cycle by which each op has to begin so that its epoch ends no later than it does."""
     done_by = {name: ends[placed.epoch] for name, placed in wanted.items()}
     first_by = dict(done_by)
     for name, placed in reversed([*wanted.items()]):
@@ -151,20 +155,20 @@ def _backwards(
 
 
 def _makers(found: Placement, ops: Mapping[str, _Op], placed: Placed) -> Iterator[_Op]:
-    """The ops of the same epoch that an op reads."""
+    """Yield the times of the ops of the same epoch that an op reads."""
     for use in placed.op.uses:
         if use.source in ops and found.ops[use.source].epoch == placed.epoch:
             yield ops[use.source]
 
 
 def _behind(own: _Op, other: _Op) -> float:
-    """The share of what another op takes after its first part that has to be done before the first part of an op that
-    reads it can begin."""
+    """Return the share of the producer's time after its first part that has to pass before the reader can begin its
+    first part."""
     return max(1 / own.parts - 1 / other.parts, 0.0) / max(1 - 1 / other.parts, 0.5)
 
 
 def dues(found: Placement, readers: Readers, epoch: int | None = None) -> dict[str, dict[Phase, Due]]:
-    """Of each queue and phase in which DRAM moves it; with `epoch`, in that one."""
+    """Return the deadline of each queue in each phase in which DRAM moves it; with `epoch`, in that epoch alone."""
     wanted = {name: placed for name, placed in found.ops.items() if epoch in (None, placed.epoch)}
     ops = _forwards(found, wanted)
     ends: dict[int, float] = {}
@@ -182,6 +186,7 @@ def dues(found: Placement, readers: Readers, epoch: int | None = None) -> dict[s
 def _of(
     found: Placement, queue: Queue, readers: Readers, ops: Mapping[str, _Op], ends: Mapping[int, float]
 ) -> Iterator[tuple[Phase, Due]]:
+    """Yield each phase in which DRAM moves a queue, with its deadline there."""
     own = ops.get(queue.input)
     if own is not None:
         epoch = found.ops[queue.input].epoch
@@ -202,11 +207,12 @@ LEAST = 50.0
 
 _Key = TypeVar("_Key")
 Channels = tuple[tuple[int, ...], ...]
-"""Of each item, the channel of each of its buffers."""
+"""For each queue, the channel of each of its buffers."""
 
 
 class Moved(NamedTuple):
-    """What a queue moves: when it is due, the cycles that one of its buffers keeps a channel busy, its buffers."""
+    """A queue's transfer: when it is due, the cycles for which one of its buffers keeps a channel busy, and the number
+    of its buffers."""
 
     due: Due
     cycles: float
@@ -214,23 +220,25 @@ class Moved(NamedTuple):
 
 
 class Shared(NamedTuple):
-    """A channel as it is used already: cycles, and when what it moves is due."""
+    """The load of a channel: the cycles that it is busy, and when its transfers are due."""
 
     cycles: float = 0.0
     dues: frozenset[Due] = frozenset()
 
     def limit(self, late: float) -> float:
-        """As `Due.limit` of the first of them."""
+        """Return the cycles that the channel may take so that none of its transfers is more than `late` cycles late
+        (`Due.limit`)."""
         return min((due.limit(late) for due in self.dues), default=float("inf"))
 
     def also(self, due: Due, cycles: float) -> "Shared":
-        """With one more buffer."""
+        """Return the load with one more buffer."""
         return Shared(self.cycles + cycles, self.dues | {due})
 
 
 @lru_cache(4096)
 def channels_in_time(items: tuple[Moved, ...], used: tuple[Shared, ...]) -> Channels:
-    """The channel of each buffer of each item."""
+    """Return the channel of each buffer of each transfer, so that the latest one is as little late as possible and,
+    among such solutions, the busiest channel has as little to do as possible."""
     total = sum(item.cycles * item.buffers for item in items) + sum(channel.cycles for channel in used)
     dues = [item.due.cycle for item in items]
     known: dict[tuple[float, float], Channels] = {}
@@ -247,7 +255,8 @@ def channels_in_time(items: tuple[Moved, ...], used: tuple[Shared, ...]) -> Chan
 
 
 def _least(low: float, high: float, suits: Callable[[float], bool]) -> float:
-    """The least figure that suits, nearly; the highest where no other does."""
+    """Return the least figure that `suits`, found by bisection to within `STEPS` halvings; the highest where no other
+    does."""
     for _ in range(STEPS):
         middle = (low + high) / 2
         low, high = (low, middle) if suits(middle) else (middle, high)
@@ -255,8 +264,8 @@ def _least(low: float, high: float, suits: Callable[[float], bool]) -> float:
 
 
 def _filled(items: Sequence[Moved], used: Sequence[Shared], late: float, most: float) -> Channels | None:
-    """The channels, with nothing later than so many cycles and no channel at work longer than `most`; None where that
-    is not possible."""
+    """Return channels with which nothing is more than `late` cycles late and no channel is at work for more than `most`
+    cycles, the transfers that are due first first; None where that is not possible."""
     cycles = [channel.cycles for channel in used]
     limits = [min(most, channel.limit(late)) for channel in used]
     order = sorted(range(len(used)), key=lambda n: (limits[n], n))
@@ -277,7 +286,8 @@ def _filled(items: Sequence[Moved], used: Sequence[Shared], late: float, most: f
 
 
 class Use(NamedTuple):
-    """Of a queue in a phase, by number: cycles that one of its buffers keeps a channel busy, and when it is due."""
+    """A queue's transfer in a phase, which is a number: the cycles for which one of its buffers keeps a channel busy,
+    and when it is due."""
 
     phase: int
     cycles: float
@@ -285,7 +295,7 @@ class Use(NamedTuple):
 
 
 class Queued(NamedTuple):
-    """What a queue does in each phase, and the channels of its buffers; `fixed` ones stay where they are."""
+    """The transfers of a queue and the channels of its buffers; those of a `fixed` queue stay where they are."""
 
     uses: tuple[Use, ...]
     channels: tuple[int, ...]
@@ -294,8 +304,8 @@ class Queued(NamedTuple):
 
 @lru_cache(1024)
 def evened(queues: tuple[Queued, ...], channels: int) -> Channels:
-    """The channels of the buffers of queues that may be used in several phases, with buffers moved and exchanged as
-    long as all phases together wait less for what they read and write."""
+    """Return the channels of the buffers of queues that may be used in several phases. Buffers are moved and exchanged
+    as long as all phases together wait less for their reads and writes."""
     state = _Evened(queues, channels)
     waiting = [*range(len(state.phases))]
     while waiting:
@@ -306,8 +316,8 @@ def evened(queues: tuple[Queued, ...], channels: int) -> Channels:
 
 
 class _Phase:
-    """Of each channel the cycles that it is busy, what it moves, by when that is due, and for how long the epoch waits
-    for what it reads there, and for what it writes."""
+    """The load of each channel in a phase: the cycles that it is busy, its transfers and when they are due, and how
+    long the epoch waits for its reads and for its writes."""
 
     def __init__(self, channels: int) -> None:
         self.cycles = [0.0] * channels
@@ -317,7 +327,7 @@ class _Phase:
         self.written = [0.0] * channels
 
     def add(self, channel: int, use: Use, count: int) -> None:
-        """Buffers of a queue, or fewer of them."""
+        """Add `count` buffers of a queue to a channel, or remove them if it is negative."""
         due = use.due
         cycles = self.cycles[channel] + count * use.cycles
         whole = self.whole[channel]
@@ -337,23 +347,24 @@ class _Phase:
         self.cycles[channel], self.read[channel], self.written[channel] = cycles, max(read, 0.0), written
 
     def late(self) -> float:
-        """Cycles that the epoch waits for what it reads, and then for what it writes."""
+        """Return the cycles that the epoch waits for its reads and then for its writes."""
         return max(self.read) + max(self.written)
 
     def slowest(self) -> list[int]:
-        """The channels that make it wait."""
+        """Return the channels for which the epoch waits longest."""
         own = (self.read, self.written)
         return sorted({lates.index(max(lates)) for lates in own if max(lates) > 0})
 
 
 def _count(counts: dict[_Key, int], key: _Key, count: int) -> None:
+    """Add to a count, and drop the key when it reaches zero."""
     counts[key] = counts.get(key, 0) + count
     if not counts[key]:
         del counts[key]
 
 
 class _Evened:
-    """Where buffers are while they are moved: `places` of each queue."""
+    """The channels of all buffers while they are moved: `places` of each queue."""
 
     def __init__(self, queues: Sequence[Queued], channels: int) -> None:
         self.channels = channels
@@ -370,7 +381,8 @@ class _Evened:
         self.late = [phase.late() for phase in self.phases]
 
     def improve(self, phase: int) -> set[int]:
-        """Move what makes a phase wait; the phases that wait otherwise afterwards, none where nothing is gained."""
+        """Move a buffer for which a phase waits. Returns the phases whose waiting changed, none where nothing is
+        gained."""
         for channel in self.phases[phase].slowest():
             here = [user for user in self.users[phase] if self._at(user) == channel and self._relieves(phase, user)]
             for user in here:
@@ -388,7 +400,7 @@ class _Evened:
         return set()
 
     def _relieves(self, phase: int, user: tuple[int, int]) -> bool:
-        """Whether the phase would wait less without a buffer."""
+        """Return whether the phase would wait less without a buffer."""
         channel = self._at(user)
         use = self.uses[user[0]][phase]
         self.phases[phase].add(channel, use, -1)
@@ -397,11 +409,12 @@ class _Evened:
         return self.late[phase] - late >= LEAST
 
     def _at(self, user: tuple[int, int]) -> int:
+        """Return the channel of a buffer."""
         return self.places[user[0]][user[1]]
 
     def _moved(self, first: int, change: Sequence[tuple[tuple[int, int], int]]) -> set[int]:
-        """The phases that a change touches, if the `first` and all of them together wait less by it; else nothing is
-        moved."""
+        """Make a change if the phase `first` and all touched phases together wait less by it, and return the phases
+        that it touches; otherwise change nothing and return an empty set."""
         before = [(user, self._at(user)) for user, _ in change]
         touched = {phase for (number, _), _ in change for phase in self.uses[number]}
         done = list[int]()
@@ -428,7 +441,7 @@ class _Evened:
         change: Sequence[tuple[tuple[int, int], int]],
         before: Sequence[tuple[tuple[int, int], int]],
     ) -> None:
-        """What is counted in a phase."""
+        """Move buffers between channels in the counts of a phase."""
         for (user, channel), (_, old) in zip(change, before, strict=True):
             use = self.uses[user[0]].get(phase)
             if use is not None:

@@ -1,4 +1,4 @@
-"""A decision for every op, and the placement that it makes."""
+"""A decision for every op, and the placement that follows from all decisions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -17,8 +17,10 @@ from buda_emu.compiler.target import Objective, Target
 
 @dataclass(frozen=True, slots=True)
 class PlacementDecision:
-    """Where an op is placed, and how it is divided; `grid_transpose`: its rows of cores are columns of the chip; `why`
-    it is divided so, where that is not for its time alone; `begin_by` as `Placed` has it."""
+    """The place and the division of an op.
+
+    `grid_transpose`: its rows of cores are columns of the chip; `why`: the reason for its division, where that is not
+    its time alone; `begin_by`: as in `Placed`."""
 
     choice: Choice
     epoch: int
@@ -30,18 +32,18 @@ class PlacementDecision:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Rows and columns of the chip that it takes."""
+        """Rows and columns of the chip that the op takes."""
         rows, columns = self.choice.blocks.grid
         return (columns, rows) if self.grid_transpose else (rows, columns)
 
     def placed_otherwise(self, other: "PlacementDecision") -> bool:
-        """Whether another one has other blocks or other cores, whatever its epoch and constants are."""
+        """Return whether another decision has other blocks or other cores, regardless of its epoch and constants."""
         own = self.choice.blocks, self.chip, self.at, self.grid_transpose, self.begin_by
         return own != (other.choice.blocks, other.chip, other.at, other.grid_transpose, other.begin_by)
 
 
 class OneEpoch(NamedTuple):
-    """Another placement of the same graph, and the only epoch in which its ops stand or are divided otherwise."""
+    """Another placement of the same graph, and the only epoch whose ops have other places or divisions in it."""
 
     base: Placement
     epoch: int
@@ -55,8 +57,10 @@ def placed(
     rounds: int = 2,
     only: OneEpoch | None = None,
 ) -> Placement:
-    """The placement with its queues, in rounds and copies as the aim has them; with `only` those of one epoch, in
-    channels as the whole placement has them, at addresses that mean nothing. Raises MemoryFullError."""
+    """Build the placement of all decisions with its queues, with the rounds and copies of the objective.
+
+    With `only`, just the queues of that epoch are added, in the channels that they have in the whole placement and at
+    addresses that mean nothing. Raises MemoryFullError."""
     made = replace(tiles, ops=dict(tiles.ops), constants=dict(tiles.constants))
     found = Placement(target, made, microbatch=objective.microbatch, copies=objective.copies, step=objective.step)
     for op in tiles.ops.values():
@@ -101,7 +105,8 @@ def placed(
 
 
 def with_columns(op: TileOp, columns: int) -> TileOp:
-    """An identity matmul whose tiles and words every column of cores has (OPS 6.2); any other op as it is."""
+    """Return an identity matmul with its tiles and words broadcast to every column of cores (OPS 6.2), and any other op
+    as it is."""
     if not op.attrs.get("identity") or columns == 1:
         return op
     uses = [

@@ -1,4 +1,4 @@
-"""Addresses of queues: in the DRAM channels that move least, in the host's memory."""
+"""Addresses of queues: in the DRAM channels that move least, and in the host's memory."""
 
 from bisect import insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,19 +17,20 @@ from buda_emu.support.errors import UnsupportedError
 HOST_WINDOW = 0x20000000
 MIB = 1 << 20
 SHARES = 16
-"""Of a channel's capacity: a channel whose bytes fill more of them is fuller than another."""
+"""Parts of a channel's capacity that are compared: a channel is fuller than another if its bytes fill more of these
+parts."""
 LARGEST = 6
-"""Queues that a refusal names."""
+"""Number of queues that a refusal names."""
 Life = tuple[int, int] | None
-"""The first and the last epoch that use a queue; None: it is there all the time."""
+"""The first and the last epoch that use a queue, or None for a queue that exists all the time."""
 
 
 class MemoryFullError(UnsupportedError):
-    """Queues of so many inputs do not fit."""
+    """The queues of a round of inputs do not fit in memory."""
 
 
 def buffer_bytes(target: Target, queue: Queue) -> int:
-    """Of one of the buffers of a queue, all its entries."""
+    """Return the bytes of one buffer of a queue with all its entries."""
     align = target.arch.alignment
     blocks = queue.blocks
     tiles = blocks.t * prod(blocks.mblock) * prod(blocks.ublock)
@@ -39,7 +40,7 @@ def buffer_bytes(target: Target, queue: Queue) -> int:
 
 
 class Taken(NamedTuple):
-    """Bytes of a channel, and the epochs that use them."""
+    """A range of bytes of a channel, and the epochs that use it."""
 
     start: int
     end: int
@@ -63,13 +64,13 @@ class Channel:
     taken: list[Taken] = field(default_factory=list[Taken])
 
     def used(self, life: Life = None) -> int:
-        """Bytes reserved, at most in any of these epochs."""
+        """Return the reserved bytes, the most in any of these epochs."""
         if life is None:
             return self.static + self.most
         return self.static + max((self.live.get(epoch, 0) for epoch in range(life[0], life[1] + 1)), default=0)
 
     def reserve(self, size: int, life: Life) -> None:
-        """Count bytes that will be given an address."""
+        """Count bytes that will be given an address later."""
         if life is None:
             self.static += size
         else:
@@ -78,7 +79,7 @@ class Channel:
                 self.most = max(self.most, self.live[epoch])
 
     def give(self, size: int, life: Life) -> int | None:
-        """An address, the lowest; None where there is none."""
+        """Allocate bytes at the lowest free address and return it; None where there is no room."""
         if life is None:
             at = max((one.end for one in self.taken), default=self.end)
         else:
@@ -95,7 +96,7 @@ class Channel:
         return at
 
     def keep(self, at: int, size: int, life: Life) -> None:
-        """Bytes that a queue has."""
+        """Mark the bytes at an address as used by a queue."""
         if life is None:
             self.end = max(self.end, at + size)
         else:
@@ -103,8 +104,10 @@ class Channel:
 
 
 class Memory:
-    """A buffer goes to the channel that moves least while its queue moves something; of equal ones, to the first
-    that is no fuller. Outputs of a single chip go to the host."""
+    """The DRAM of all chips, and the host's memory.
+
+    A buffer goes to the channel that moves least in the phases in which its queue moves something, and of equal ones to
+    the first that is no fuller. Outputs of a single chip go to the host."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -114,7 +117,7 @@ class Memory:
 
     @staticmethod
     def of(found: Placement) -> "Memory":
-        """The DRAM as the queues of a placement fill it."""
+        """Return the DRAM as the queues of a placement fill it."""
         memory = Memory(found.target)
         for queue in found.queues.values():
             size = buffer_bytes(found.target, queue)
@@ -131,9 +134,11 @@ class Memory:
         due: Mapping[str, Mapping[Phase, Due]] | None = None,
         channels: Mapping[str, list[int]] | None = None,
     ) -> None:
-        """Give queues of a placement their addresses; the first choose their channels first. `moved`: bytes that each
-        moves for one input in each phase; `due`: when, where epochs take a single input. Queues that have `channels`
-        keep them; what they move when nothing is due is not looked at. Raises MemoryFullError when memory is full."""
+        """Give the queues of a placement their addresses; the first ones choose their channels first.
+
+        `moved` are the bytes that each queue moves for one input in each phase, `due` the deadlines where epochs take a
+        single input. Queues listed in `channels` stay in these; what they move in a phase without a deadline is
+        ignored. Raises MemoryFullError."""
         queues = [found.queues[name] for name in moved]
         chosen = (
             self._in_time(queues, moved, due, channels or {})
@@ -148,20 +153,21 @@ class Memory:
             found.queues[queue.name] = replace(queue, addresses=places)
 
     def _of(self, chip: int) -> list[Channel]:
-        """The channels of a chip."""
+        """Return the channels of a chip."""
         arch = self._target.arch
         if chip not in self._channels:
             self._channels[chip] = [Channel(arch.dram_channel_bytes) for _ in range(arch.dram_channels)]
         return self._channels[chip]
 
     def _busy(self, chip: int, phase: Phase) -> list[float]:
-        """Bytes that each channel of a chip moves for one input."""
+        """Return the bytes that each channel of a chip moves for one input."""
         return self._moved.setdefault((chip, phase), [0.0] * self._target.arch.dram_channels)
 
     def _least_busy(
         self, queues: Sequence[Queue], moved: Mapping[str, Mapping[Phase, float]], known: Mapping[str, list[int]]
     ) -> dict[str, list[int]]:
-        """The channel of each buffer of each queue, those first that are `known`."""
+        """Return the channel of each buffer of each queue. Queues in `known` keep their channels, and are counted
+        first."""
         for queue in queues:
             for number in known.get(queue.name, ()):
                 self._of(queue.chip)[number].reserve(buffer_bytes(self._target, queue), queue.life)
@@ -170,7 +176,8 @@ class Memory:
         return {queue.name: known.get(queue.name) or self._chosen(queue, moved[queue.name], queues) for queue in queues}
 
     def _chosen(self, queue: Queue, moved: Mapping[Phase, float], queues: Iterable[Queue]) -> list[int]:
-        """The channel of each buffer: that which moves least in all phases in which it moves anything."""
+        """Return the channel of each buffer of a queue: the one that moves least, in the busiest of the phases in which
+        the queue moves anything."""
         buffers = prod(queue.blocks.grid)
         if queue.loc == "host":
             return [0] * buffers
@@ -189,8 +196,8 @@ class Memory:
         return chosen
 
     def _reserved(self, queue: Queue, size: int, queues: Iterable[Queue], weights: Sequence[float]) -> int:
-        """The channel of one buffer of so many bytes, of those that have room the one of the least weight, of equal
-        ones the first that is no fuller. Raises MemoryFullError."""
+        """Reserve `size` bytes for one buffer and return its channel: of those that have room the one with the least
+        weight, of equal ones the first that is no fuller. Raises MemoryFullError."""
         channels = self._of(queue.chip)
         life = queue.life
         room = [
@@ -211,8 +218,8 @@ class Memory:
         due: Mapping[str, Mapping[Phase, Due]],
         known: Mapping[str, list[int]],
     ) -> dict[str, list[int]]:
-        """The channel of each buffer of each queue, where it is not `known`, as `channels_in_time` says for the first
-        phase that moves it."""
+        """Return the channel of each buffer of each queue. Queues in `known` keep their channels; the others get those
+        of `channels_in_time` for the first phase that moves them."""
         channels = self._target.arch.dram_channels
         rate = speeds(self._target.chip).dram / channels
         shared: dict[tuple[int, Phase], list[Shared]] = {}
@@ -276,7 +283,8 @@ class Memory:
         return chosen
 
     def _place(self, queue: Queue, number: int, queues: Iterable[Queue]) -> tuple[int, int]:
-        """Of one buffer: in the channel chosen, or where that is too scattered, in another."""
+        """Return the channel and the address of one buffer: in the chosen channel, or in another one where the free
+        memory of that channel is too scattered."""
         size = buffer_bytes(self._target, queue)
         if queue.loc == "host":
             at = self._host
@@ -295,7 +303,7 @@ class Memory:
         raise self._full(queue, queues)
 
     def _full(self, queue: Queue, queues: Iterable[Queue]) -> MemoryFullError:
-        """What takes the room."""
+        """Build the error that lists the queues which take the room."""
         arch = self._target.arch
         mine = [one for one in queues if one.chip == queue.chip and one.loc == "dram"]
         room = (arch.dram_channel_bytes - DRAM_BASE) * arch.dram_channels // MIB
@@ -312,7 +320,7 @@ _ROLES = {
 
 
 def _by_role(target: Target, queues: Sequence[Queue]) -> Iterator[str]:
-    """Bytes of all queues of each role, then the largest queues."""
+    """Yield a line with the bytes of all queues of each role, then one for each of the largest queues."""
     sizes = {queue.name: buffer_bytes(target, queue) * prod(queue.blocks.grid) for queue in queues}
     for role, what in _ROLES.items():
         total = [sizes[queue.name] for queue in queues if queue.role == role]

@@ -1,4 +1,4 @@
-"""Buffer space of operands: also for a short branch parallel to a long one."""
+"""Buffer space of operands, also for a short branch that is parallel to a long one."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -31,37 +31,38 @@ class Edge:
 
 @dataclass(slots=True)
 class Pipeline:
-    """The ops of one epoch in order, how each is divided, and the slices that operands hold beside the usual."""
+    """The ops of one epoch in order, how each is divided, and the slices that operands hold beyond the usual
+    buffers."""
 
     ops: dict[str, TileOp]
     blocks: dict[str, Blocks]
     by_dram: frozenset[tuple[str, str]] = frozenset()
-    """(reader, source) of operands that take the way by DRAM already."""
+    """The (reader, source) pairs of operands that go through DRAM already."""
     extra: dict[Edge, int] = field(default_factory=dict["Edge", int])
 
     def edges(self, reader: str) -> Iterator[Edge]:
-        """From ops of this epoch."""
+        """Yield the operands of an op that other ops of this epoch make."""
         for number, use in enumerate(self.ops[reader].uses):
             if use.source in self.ops and (reader, use.source) not in self.by_dram:
                 yield Edge(use.source, reader, number)
 
     def slices(self, name: str) -> int:
-        """Of its result."""
+        """Return the number of slices of an op's result."""
         return self.ops[name].shape[0]
 
     def wanted(self, edge: Edge, given: Slices) -> Slices:
-        """Slices of the source that the reader has taken when it has given so many."""
+        """Return the slices of the source that the reader has taken when it has produced so many of its own."""
         return wanted(self.ops[edge.reader], edge.operand, self.ops[edge.source].shape, given)
 
     def ahead(self, edge: Edge, given: Slices) -> Slices:
-        """Slices that the source may have given when the reader has given so many: what that has taken, what stands in
-        the source's buffer, and in the reader's operand buffer beyond the usual."""
+        """Return the slices that the source may have produced when the reader has produced so many: those that the
+        reader has taken, those in the source's buffer, and those in the reader's operand buffer beyond the usual."""
         room = self.blocks[edge.source].buf_size_mb + self.extra.get(edge, 0)
         return np.minimum(self.wanted(edge, given) + room, self.slices(edge.source))
 
 
 def wanted(op: TileOp, operand: int, source: Shape, given: Slices) -> Slices:
-    """Slices of an operand's source that go into the first `given` of the op's result."""
+    """Return the slices of an operand's source that go into the first slices of the op's result."""
     if op.attrs.get("identity") or op.has("row-wise index"):
         return np.where(given > 0, source[0], 0)  # a picker takes rows from anywhere
     if op.has("takes turns"):  # a slice of each operand
@@ -71,7 +72,7 @@ def wanted(op: TileOp, operand: int, source: Shape, given: Slices) -> Slices:
 
 
 def before(use: Use, count: Slices) -> Slices:
-    """Slices in front of the TMs for so many after them."""
+    """Return the slices in front of the TMs that make so many slices behind them."""
     for tm in reversed(use.tms):
         if tm[0] in ("hslice", "vslice"):
             count = -(-count // int(tm[-1]))
@@ -82,7 +83,8 @@ def before(use: Use, count: Slices) -> Slices:
 
 @dataclass(frozen=True, slots=True)
 class Lack:
-    """An operand that must hold so many more slices; `hangs`: else nobody moves, not just slowly."""
+    """An operand whose buffer must hold so many more slices. If `hangs` is set the epoch would otherwise deadlock, and
+    not only be slow."""
 
     edge: Edge
     slices: int
@@ -90,8 +92,8 @@ class Lack:
 
 
 def lacks(pipeline: Pipeline) -> Iterator[Lack]:
-    """Operands of joins whose buffers are too small, each once, the first joins first. What is found must have been
-    given room (`pipeline.extra`) before the next is asked for."""
+    """Yield the operands of joins whose buffers are too small, each once, the first joins first. The caller must
+    enlarge each buffer (`pipeline.extra`) before it asks for the next."""
     readers: dict[str, list[Edge]] = {name: [] for name in pipeline.ops}
     for name in pipeline.ops:
         for edge in pipeline.edges(name):
@@ -104,6 +106,7 @@ def lacks(pipeline: Pipeline) -> Iterator[Lack]:
 
 def _of_fork(pipeline: Pipeline, fork: str) -> Iterator[Lack]:
     # Slices of the fork that each op after it needs for its first 1, 2, ... slices, and how many ops lie between.
+    """Yield the operands with too small buffers at the joins of branches that begin at one op."""
     needed: dict[str, Slices] = {fork: np.arange(pipeline.slices(fork) + 1)}
     depth: dict[str, int] = {fork: 0}
     for name in pipeline.ops:
@@ -123,7 +126,8 @@ def _of_fork(pipeline: Pipeline, fork: str) -> Iterator[Lack]:
 def _at_join(
     pipeline: Pipeline, fork: str, join: str, edges: list[Edge], ways: list[Slices], depth: dict[str, int]
 ) -> Lack | None:
-    """The operand by which the fork is held back most, and what it lacks."""
+    """Return the operand of a join that holds the fork back most, and the slices that it lacks; None where all have
+    room."""
     count = np.arange(pipeline.slices(join))
     longest = np.max(ways, axis=0)[1:]
     deepest = max(depth[edge.source] for edge in edges)
@@ -141,7 +145,8 @@ def _at_join(
 
 
 def _allowed(pipeline: Pipeline, fork: str, edge: Edge, given: Slices) -> Slices:
-    """Slices that the fork may have given when the join has given so many, by all ways through one operand."""
+    """Return the slices that the fork may have produced when the join has produced so many, over all paths through one
+    operand."""
     limit: dict[str, Slices] = {edge.source: pipeline.ahead(edge, given)}
     for name in reversed(pipeline.ops):
         if name == fork:
@@ -155,12 +160,12 @@ def _allowed(pipeline: Pipeline, fork: str, edge: Edge, given: Slices) -> Slices
 
 
 _ROUNDS = 4
-"""Room that one join is given may be what another one lacks: looked at again so often."""
+"""Number of passes over all joins, since enlarging one buffer may make another one too small."""
 
 
 def give_room(placement: Placement) -> None:
-    """For every graph: operand buffers as large as short branches need. What would only wait, not hang, has none where
-    L1 is full."""
+    """Enlarge the operand buffers of every graph as far as short branches need it. Where L1 is full, an operand that
+    would hang goes through DRAM, and one that would only wait stays as it is."""
     memory = Memory.of(placement)
     for graph in placement.graphs():
         placed = {name: item for name, item in placement.ops.items() if item.graph == graph}
@@ -182,7 +187,7 @@ def give_room(placement: Placement) -> None:
 
 
 def _in_l1(placement: Placement, pipeline: Pipeline, lack: Lack) -> bool:
-    """A larger operand buffer of the reader, if its cores have the bytes."""
+    """Enlarge an operand buffer of the reader, if its cores have the bytes, and return whether they have."""
     edge = lack.edge
     op = pipeline.ops[edge.reader]
     blocks = pipeline.blocks[edge.reader]
@@ -204,7 +209,7 @@ def _in_l1(placement: Placement, pipeline: Pipeline, lack: Lack) -> bool:
 
 
 def _use(placement: Placement, pipeline: Pipeline, edge: Edge, use: Use) -> None:
-    """Another operand for the reader, whose op may be shared with other placements."""
+    """Replace an operand of the reader, whose op may be shared with other placements."""
     for ops in (placement.tiles.ops, pipeline.ops):
         uses = list(ops[edge.reader].uses)
         uses[edge.operand] = use
@@ -213,7 +218,7 @@ def _use(placement: Placement, pipeline: Pipeline, edge: Edge, use: Use) -> None
 
 
 def _by_queue(placement: Placement, memory: Memory, pipeline: Pipeline, edge: Edge) -> None:
-    """The reader takes the operand from DRAM: all of an input has room there."""
+    """Let the reader take the operand out of a queue in DRAM, which has room for all of an input."""
     reader = pipeline.ops[edge.reader]
     name = f"fork_{edge.source}_{edge.operand}_{edge.reader}"
     placement.queues[name] = fork_queue(placement, name, edge.source, placement.ops[edge.source].chip)
@@ -222,9 +227,11 @@ def _by_queue(placement: Placement, memory: Memory, pipeline: Pipeline, edge: Ed
 
 
 def prefetch(found: Placement, epoch: int | None = None) -> None:
-    """Room for all of what the ops of an epoch, of all with None, read out of DRAM for a single input, the smallest
-    first, as far as L1 goes: it is there when an op begins, and does not come in parts while the op works
-    (`input_buf_min_size_tiles`). Where L1 is full, the output buffer has room for this input alone."""
+    """Enlarge operand buffers so that ops read all of what they need out of DRAM for a single input before they begin,
+    and not in parts while they work (`input_buf_min_size_tiles`).
+
+    The smallest operands of an op come first, as far as L1 goes. Where L1 is full, the output buffer has room for this
+    input alone. With `epoch`, only the ops of that epoch change."""
     if not found.waits_for_one:
         return
     for name, placed in found.ops.items():
@@ -237,6 +244,7 @@ def prefetch(found: Placement, epoch: int | None = None) -> None:
 
 
 def _with_room(found: Placement, placed: Placed) -> Placed:
+    """Return the op with larger buffers for the operands that come out of DRAM, as far as L1 goes."""
     op = placed.op
     target = found.target.of(placed.op.precision)
     tile = size_of_tile(target.activation_df, target.arch.alignment)
@@ -260,6 +268,6 @@ def _with_room(found: Placement, placed: Placed) -> Placed:
 
 
 def _is_read(found: Placement, placed: Placed, source: str) -> bool:
-    """Whether an operand comes out of DRAM."""
+    """Return whether an operand comes out of DRAM."""
     maker = found.ops.get(source)
     return maker is None or maker.epoch != placed.epoch or (placed.op.name, source) in found.detours

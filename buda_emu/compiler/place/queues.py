@@ -13,22 +13,22 @@ from buda_emu.compiler.place.memory import Memory
 from buda_emu.compiler.place.placement import Placed, Placement, Queue, constant_queue, detour_queue
 
 MOST_BUFFERS = 128
-"""Of a constant that DRAM reads with each input."""
+"""Most buffers of a constant that is read out of DRAM with each input."""
 MOST_FOR_A_CORE = 32
-"""Of these: a core's reads of DRAM are limited (`Device.dram_input_queues`)."""
+"""Most of these buffers that one core reads, as its reads of DRAM are limited (`Device.dram_input_queues`)."""
 FORK_ROUNDS = 2
 """Rounds of inputs that a queue on a short branch has room for (FRONTEND 5)."""
 
 
 def input_blocks(shape: Shape, grid: tuple[int, int] = (1, 1), ublock: tuple[int, int] = (1, 1)) -> Blocks:
-    """A queue that the host fills."""
+    """Return the blocks of a queue that the host fills."""
     t, r, c = shape
     return Blocks(grid, t, (r // grid[0] // ublock[0], c // grid[1] // ublock[1]), ublock)
 
 
 def add_queues(found: Placement, rounds: int) -> None:
-    """All queues with their addresses. Queues other than constants hold `rounds` rounds of inputs: with two the host
-    can be a round ahead. Raises MemoryFullError when memory is full."""
+    """Add all queues with their addresses to the placement. Queues other than constants hold `rounds` rounds of inputs;
+    with two the host can be a round ahead. Raises MemoryFullError."""
     readers = _readers(found)
     for queue in _queues(found, readers, rounds * found.microbatch):
         found.queues[queue.name] = queue
@@ -39,10 +39,12 @@ def add_queues(found: Placement, rounds: int) -> None:
 
 
 def add_queues_of(found: Placement, rounds: int, epoch: int, others: Mapping[str, Queue]) -> None:
-    """The queues that one epoch reads or fills, in the channels that they have where all are added, unless what earlier
-    epochs hand on to later ones changes these. `others`: those of a placement that differs from this one in that epoch
-    alone, whose channels queues have that an earlier epoch uses, too; of a single input all that are not loaded once,
-    as where they lie depends on every epoch that uses them. Addresses are not the placement's."""
+    """Add the queues that one epoch reads or fills, in the channels that they have when all queues are added, unless
+    queues between earlier and later epochs change these. Their addresses are not those of a whole placement.
+
+    `others` are the queues of a placement that differs in this epoch alone. A queue that an earlier epoch uses, too,
+    takes its channels from there; for a single input so does every queue that is not loaded once, since its channels
+    depend on every epoch that uses it."""
     readers = _readers(found)
     own = {name for name, placed in found.ops.items() if placed.epoch == epoch}
     read = {use.source for name in own for use in found.ops[name].op.uses}
@@ -68,8 +70,8 @@ def add_queues_of(found: Placement, rounds: int, epoch: int, others: Mapping[str
 
 
 def _in_order(found: Placement, moved: Mapping[str, Mapping[Phase, float]]) -> dict[str, Mapping[Phase, float]]:
-    """What queues move, those first that the first epochs use, of these the busiest: so that an epoch alone has the
-    channels that it has in the whole, and epochs that are alike have nearly the same."""
+    """Return the traffic of queues sorted by the first epoch that uses them, the busiest first, so that an epoch alone
+    gets the channels that it has in the whole placement and similar epochs get nearly the same."""
 
     def key(name: str) -> tuple[int, float]:
         phases = moved[name]
@@ -81,8 +83,8 @@ def _in_order(found: Placement, moved: Mapping[str, Mapping[Phase, float]]) -> d
 
 
 def _moved(found: Placement, readers: Readers, due: dict[str, dict[Phase, Due]]) -> dict[str, dict[Phase, float]]:
-    """What each queue moves in each phase. Two rams on the same bytes count as the one that gives them: for `due`,
-    too."""
+    """Return the bytes that each queue moves in each phase. An alias of a ram counts with the ram whose bytes it
+    shares; `due` is changed accordingly."""
     moved = {name: traffic(found, queue, readers) for name, queue in found.queues.items()}
     for name, queue in found.queues.items():
         for phase, size in moved[name].items() if queue.alias else ():
@@ -93,14 +95,15 @@ def _moved(found: Placement, readers: Readers, due: dict[str, dict[Phase, Due]])
 
 
 def _share_addresses(found: Placement) -> None:
-    """Of two rams on the same bytes."""
+    """Give each alias the addresses of the ram whose bytes it shares."""
     for name, queue in found.queues.items():
         if queue.alias:
             found.queues[name] = replace(queue, addresses=found.queues[queue.alias].addresses)
 
 
 def _queues(found: Placement, readers: Readers, entries: int) -> Iterator[Queue]:
-    """Inputs, constants, states, what lies between epochs, outputs."""
+    """Yield the queues of inputs, constants and states, those between epochs and beside long branches, and the
+    outputs."""
     target = found.target
     tiles = found.tiles
     pipelined = found.stages > 1
@@ -177,8 +180,9 @@ def _queues(found: Placement, readers: Readers, entries: int) -> Iterator[Queue]
 
 
 def _constants(found: Placement, readers: Readers) -> Iterator[Queue]:
-    """Each on every chip that reads it. Who keeps one in L1 has a queue with as many buffers as its cores take apart
-    (`routable.streams_of_constants`): one of its own, where the first reader's is in others."""
+    """Yield the queues of constants, one on every chip that reads it. An op that holds a constant in L1 needs a queue
+    with as many buffers as its cores take apart (`routable.streams_of_constants`), so it gets a queue of its own where
+    the first reader's is cut otherwise."""
     for item in found.tiles.constants.values():
         for chip in sorted({placed.chip for placed in readers.get(item.name, ())}):
             own = [placed for placed in readers[item.name] if placed.chip == chip]
@@ -210,8 +214,8 @@ def _constants(found: Placement, readers: Readers) -> Iterator[Queue]:
 
 
 def _name(found: Placement, wished: str, own: str) -> str:
-    """The name of a queue of the constant or op `own`, which nothing else has. Where each chip has a copy it does not
-    end as names of copies do, `x.1` beside `x`: net2pipe takes the one for the other (NETLIST 1.7)."""
+    """Return a unique queue name for the constant or op `own`. Where each chip has a copy the name must not end like a
+    copy's, `x.1` beside `x`: net2pipe mistakes one for the other (NETLIST 1.7)."""
     if found.copies > 1:
         wished = re.sub(r"\.(\d+)\Z", r"_\1", wished)
     others = (found.queues, found.tiles.constants, found.ops)
@@ -221,7 +225,7 @@ def _name(found: Placement, wished: str, own: str) -> str:
 
 
 def fork_queue(found: Placement, name: str, source: str, chip: int) -> Queue:
-    """A queue by which an op of the same epoch reads another through DRAM, as large as FRONTEND 5 has it."""
+    """Return a queue by which an op reads another one of its epoch through DRAM, as large as FRONTEND 5 requires."""
     producer = found.ops[source]
     df = found.target.of(producer.op.precision).activation_df
     entries = FORK_ROUNDS * found.microbatch
@@ -242,7 +246,7 @@ def fork_queue(found: Placement, name: str, source: str, chip: int) -> Queue:
 
 
 def _state(found: Placement, state: State) -> Queue:
-    """A ram in the blocks of the op that writes it (NETLIST V076); of the host where none does."""
+    """Return a ram in the blocks of the op that writes it (NETLIST V076), or of the host where no op does."""
     store = found.tiles.stores.get(state.queue)
     blocks = found.ops[store.op].blocks if store else input_blocks(state.shape)
     source = store.op if store else "HOST"
@@ -261,7 +265,7 @@ def _state(found: Placement, state: State) -> Queue:
 
 
 def _readers(found: Placement) -> Readers:
-    """The ops that read each tensor, in order."""
+    """Return the ops that read each tensor, in order."""
     readers: Readers = {}
     for placed in found.ops.values():
         for name in dict.fromkeys(use.source for use in placed.op.uses):
@@ -270,12 +274,12 @@ def _readers(found: Placement) -> Readers:
 
 
 def _spreads(readers: Iterable[Placed]) -> bool:
-    """Whether a queue may lie in several buffers: not what an embedding reads."""
+    """Return whether a queue may have several buffers; the table of an embedding may not."""
     return all(not placed.op.has("row-wise index") for placed in readers)
 
 
 def _common_rows(readers: Iterable[Placed], size: int) -> int:
-    """Rows of buffers that suit the grids of all readers."""
+    """Return the rows of buffers that suit the grids of all readers."""
     count = 0
     for placed in readers:
         count = gcd(count, placed.blocks.grid[0])
@@ -283,12 +287,12 @@ def _common_rows(readers: Iterable[Placed], size: int) -> int:
 
 
 _HELD = {"codes": "Int8", "sums": "Int32", "scale": "Float32"}
-"""Formats of constants of products of integers (V102, V103)."""
+"""Formats of constants in products of integers (V102, V103)."""
 
 
 def _constant(found: Placement, name: str, readers: Sequence[Placed]) -> tuple[str, str, Blocks]:
-    """Format, layout and blocks of a constant's queue, as its first reader has it (FRONTEND 5). A table is cut into as
-    many mblock columns as all its readers have columns of cores: the router takes whole ones only."""
+    """Return format, layout and blocks of a constant's queue as its first reader needs it (FRONTEND 5). A table is cut
+    into as many mblock columns as all its readers have columns of cores, since the router takes whole ones only."""
     reader = readers[0]
     target = found.target.of(reader.op.precision)
     item = found.tiles.constants[name]
@@ -309,8 +313,8 @@ def _constant(found: Placement, name: str, readers: Sequence[Placed]) -> tuple[s
 
 
 def spread(columns: int, width: int, channels: int) -> int:
-    """Buffers of a constant that is `width` tiles wide and that DRAM reads with each input, for a reader of so many
-    columns of cores: a multiple of these, of which the fullest channel has the least share."""
+    """Return the number of buffers of a constant that is `width` tiles wide and read out of DRAM with each input: a
+    multiple of the reader's `columns` of cores with which the fullest channel has the least share."""
     most = min(MOST_BUFFERS, MOST_FOR_A_CORE * columns, width)
     counts = [n for n in range(columns, most + 1, columns) if width % n == 0]
     return min(counts, key=lambda n: (-(-n // channels) / n, -n), default=columns)

@@ -20,23 +20,23 @@ from buda_emu.compiler.place.blocks import Blocks, step_blocks
 from buda_emu.compiler.place.cost import divided_like
 
 EXTRA_STREAMS = 24
-"""Of a core beside those that belong to its operands and its result: ids 40 to 63."""
+"""Streams of a core beside those that belong to its operands and its result: ids 40 to 63."""
 FORKS = 4
-"""Extra streams of a core that are left to its readers, at least, where constants could have them."""
+"""Extra streams of a core that constants leave to its readers, at least."""
 GATHERING = 3
 """Streams that a core takes to gather an operand from several buffers."""
 
 GATHERS = 4
-"""Operands that a core gathers in that way, at most; the others take one stream each, and turns."""
+"""Most operands that a core gathers in that way; the others take one stream each, and turns."""
 
 Pipes = NDArray[np.int64]
-"""[rows, columns] of the producer's grid: how many each of its cores feeds."""
+"""The number of pipes that each core of the producer's grid feeds, as [rows, columns]."""
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """How a reader takes an operand: its grid, ublocks in a core's block, tiles in an ublock, and whether ublocks are
-    scanned row by row. Cores that share a pipe count as one."""
+    """The way in which a reader takes an operand: its grid, ublocks in a core's block, tiles in an ublock, and whether
+    ublocks are scanned row by row. Cores that share a pipe count as one."""
 
     grid: tuple[int, int]
     mblock: tuple[int, int]
@@ -45,8 +45,8 @@ class View:
 
 
 def view(op: TileOp, blocks: Blocks, operand: int) -> View:
-    """Of operand number `operand` (OPS 6.1, 6.3; FRONTEND 3.4 for the orders); of a fused op with sums as the step has
-    it that reads it first."""
+    """Return the view of operand number `operand` (OPS 6.1, 6.3; FRONTEND 3.4 for the orders); for a fused op with sums
+    that of the step which reads it first."""
     part = op
     own = blocks
     if op.has_sums:
@@ -71,8 +71,8 @@ def view(op: TileOp, blocks: Blocks, operand: int) -> View:
 # ------------------------------------------------------------------------------------------------------------- stacks
 @dataclass(slots=True)
 class _Stack:
-    """What a chain of TMs stacks: `factors` along rows and columns, slices that were cut before, whether the first
-    stack goes along columns, and whether slices are stacked that were more than one in the producer (`far`)."""
+    """The stacks in a chain of TMs: their factors along rows and columns, the slices that were cut before, whether the
+    first stack goes along columns, and whether the stacked slices were more than one in the producer (`far`)."""
 
     rows: int = 1
     columns: int = 1
@@ -80,11 +80,11 @@ class _Stack:
     along_columns: bool = True
     far: bool = False
     ordered: bool = True
-    """No other TM stands after a stack, and none is there twice."""
+    """True if no other TM stands after a stack, and no stack is there twice."""
 
     @staticmethod
     def of(tms: tuple[Tm, ...]) -> "_Stack":
-        """From the TMs in their order."""
+        """Collect the stacks of a chain of TMs in their order."""
         found = _Stack()
         uncut = 1
         for name, axis, count in map(_parts, tms):
@@ -107,13 +107,13 @@ class _Stack:
 
 
 def slices_held(blocks: Blocks) -> int:
-    """Of t, in one half of a core's output buffer."""
+    """Return the slices of t in one half of a core's output buffer."""
     return max(1, blocks.buf_size_mb // 2)
 
 
 def stack_problem(held: int, t: int, tms: tuple[Tm, ...], after: Shape, reader: View) -> str:
-    """Why slices cannot be stacked on the way, "" where they can. `held` slices of the producer's `t` are in its buffer
-    at a time; `after`: the operand's shape after its TMs."""
+    """Return why slices cannot be stacked on the way, "" where they can. `held` slices of the producer's `t` are in its
+    buffer at a time; `after` is the operand's shape after its TMs."""
     stack = _Stack.of(tms)
     total = stack.rows * stack.columns
     if not stack.far or held % total == 0 or held % t == 0:
@@ -137,8 +137,8 @@ def stack_problem(held: int, t: int, tms: tuple[Tm, ...], after: Shape, reader: 
 
 
 def _pieces(stack: _Stack, held: int) -> tuple[tuple[int, int], tuple[int, int]] | None:
-    """Along rows and columns: how many stacked slices one slice of the producer makes, and how many pieces follow each
-    other in phases. None where counts do not divide each other."""
+    """Return, along rows and along columns, how many stacked slices one slice of the producer makes and how many pieces
+    follow each other in phases; None where counts do not divide each other."""
     first, second = (stack.columns, stack.rows) if stack.along_columns else (stack.rows, stack.columns)
     if not _divide(stack.slices, first):
         return None
@@ -164,8 +164,9 @@ def _pieces(stack: _Stack, held: int) -> tuple[tuple[int, int], tuple[int, int]]
 
 
 def _astray(stack: _Stack, held: int, pieces: tuple[tuple[int, int], tuple[int, int]], reader: View) -> bool:
-    """The router takes a buffer for all pieces of both stacks where it holds those of the first one: the pieces of the
-    second one are then more than it counts, which several cores along it notice."""
+    """Return whether pieces would go to the wrong cores. The router takes a buffer for all pieces of both stacks where
+    it holds those of the first one; the pieces of the second one are then more than it counts, which matters if several
+    cores lie along it."""
     axis = 0 if stack.along_columns else 1
     first = (stack.columns if stack.along_columns else stack.rows) // pieces[1 - axis][0]
     second = (stack.rows if axis == 0 else stack.columns) // pieces[axis][0]
@@ -174,7 +175,8 @@ def _astray(stack: _Stack, held: int, pieces: tuple[tuple[int, int], tuple[int, 
 
 
 def _in_order(stack: _Stack, size: tuple[int, int], far: tuple[int, int], reader: View) -> bool:
-    """Whether pieces of such a size come in the reader's order: ublock by ublock, tiles of each row by row."""
+    """Return whether pieces of such a size come in the reader's order: ublock by ublock, the tiles of each row by
+    row."""
     (rows, columns) = size
     (m, n) = reader.mblock
     (r, c) = reader.ublock
@@ -188,23 +190,26 @@ def _in_order(stack: _Stack, size: tuple[int, int], far: tuple[int, int], reader
 
 
 def _parts(tm: Tm) -> tuple[str, str, int]:
-    """Name, axis of a broadcast, and count."""
+    """Return the name of a TM, the axis of a broadcast, and its count."""
     words = [str(item) for item in tm]
     return words[0], words[1] if len(words) == 3 else "", int(words[-1]) if len(words) > 1 else 1
 
 
 def _divide(a: int, b: int) -> bool:
+    """Return whether one number divides the other."""
     return a % b == 0 or b % a == 0
 
 
 # ------------------------------------------------------------------------------------------------------------ streams
 def pipes(op: TileOp, blocks: Blocks, tms: tuple[Tm, ...], reader: View) -> Pipes:
-    """Of one operand."""
+    """Return the pipes that each core of the producer feeds for one operand."""
     return _pipes(op.shape, blocks.grid, slices_held(blocks), tms, reader.grid)
 
 
 @cache
 def _pipes(shape: Shape, grid: tuple[int, int], held: int, tms: tuple[Tm, ...], readers: tuple[int, int]) -> Pipes:
+    """Count the pipes from each core of a producer's grid by following the tiles of its buffer through the TMs to the
+    cores of the reader."""
     t, rows, columns = shape
     core = np.arange(rows)[:, None] * grid[0] // rows * grid[1] + np.arange(columns)[None, :] * grid[1] // columns
     near = np.arange(t) < max(held, 1)  # what is beyond the buffer comes through the same pipes, in phases
@@ -223,7 +228,7 @@ def _pipes(shape: Shape, grid: tuple[int, int], held: int, tms: tuple[Tm, ...], 
 
 
 def _after(tm: Tm, where: NDArray[np.int64]) -> NDArray[np.int64]:
-    """What a TM makes of [t, rows, columns] (OPS 7)."""
+    """Return an array of [t, rows, columns] as a TM rearranges it (OPS 7)."""
     t, rows, columns = where.shape
     name, axis, count = _parts(tm)
     if name == "transpose":
@@ -242,9 +247,10 @@ def _after(tm: Tm, where: NDArray[np.int64]) -> NDArray[np.int64]:
 def streams_of_constants(
     tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str], alone: Container[int] = ()
 ) -> int:
-    """Extra streams of the fullest core of an op for constants that stay in L1: a buffer lies on one core and goes from
-    there to each core that reads it, each by a stream; two more are the buffer's and its copy's. Operands that are
-    `alone` have a buffer for each core."""
+    """Return the extra streams of an op's fullest core for constants that stay in L1.
+
+    A buffer lies on one core and goes from there to each core that reads it, each by a stream; two more belong to the
+    buffer and its copy. Operands in `alone` have a buffer for each core."""
     total = 0
     for number, use in enumerate(op.uses):
         if use.source in held:
@@ -254,8 +260,8 @@ def streams_of_constants(
 
 
 def _fed(tiles: TileGraph, op: TileOp, blocks: Blocks, number: int) -> int:
-    """Cores to which the fullest buffer of a constant that stays in L1 goes; 1 where they share a pipe. Each row of
-    cores has its own tiles and words of a picker, which are made when the division is known."""
+    """Return the number of cores to which the fullest buffer of a constant in L1 goes; 1 where they share a pipe. Each
+    row of cores has its own tiles and words of a picker, which are made when the division is known."""
     use = op.uses[number]
     reader = view(op, blocks, number)
     if reader.grid != blocks.grid or (op.attrs.get("identity") and number != 1):
@@ -267,15 +273,15 @@ def _fed(tiles: TileGraph, op: TileOp, blocks: Blocks, number: int) -> int:
 def streams_of_operands(
     tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str], alone: Container[int] = ()
 ) -> int:
-    """Extra streams of one core of an op for its operands, at most."""
+    """Return the extra streams that one core of an op needs for its operands, at most."""
     moving = sum(use.source not in held for use in op.uses)
     wide = min(moving, GATHERS)
     return GATHERING * wide + (moving - wide) + streams_of_constants(tiles, op, blocks, held, alone)
 
 
 def to_repeat(tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]) -> frozenset[int] | None:
-    """Operands that are one number, which stays in L1, and for which one core would need more streams to all others
-    than it has: they are to be repeated, so that each core has its own (`repeated`). None where it has enough."""
+    """Return the operands that are one number in L1 and for which one core would need more streams to all others than
+    it has. They are to be repeated so that each core has its own (`repeated`). None where it has enough streams."""
     if streams_of_operands(tiles, op, blocks, held) <= EXTRA_STREAMS - FORKS:
         return None
     return frozenset(
@@ -286,7 +292,7 @@ def to_repeat(tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]
 
 
 def is_number(tiles: TileGraph, use: Use) -> bool:
-    """Whether an operand is a constant of one tile that has the same number everywhere."""
+    """Return whether an operand is a constant of one tile that has the same number everywhere."""
     constant = tiles.constants[use.source]
     if constant.kind != "value" or constant.shape != (1, 1, 1) or any(tm[0] != "broadcast" for tm in use.tms):
         return False
@@ -294,8 +300,8 @@ def is_number(tiles: TileGraph, use: Use) -> bool:
 
 
 def repeated(tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]) -> tuple[TileOp, frozenset[str]]:
-    """The op with the numbers that are to be repeated as constants of its own shape, which are put into the graph, and
-    what then stays in L1."""
+    """Return the op with such numbers as constants of its own shape, which are added to the graph, and the constants
+    that then stay in L1."""
     uses = list(op.uses)
     kept = held
     for number in sorted(to_repeat(tiles, op, blocks, held) or ()):

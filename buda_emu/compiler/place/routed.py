@@ -1,10 +1,9 @@
 """Changes a placement so that the router accepts it: an edge that it could not route (`routable.py`) gets other blocks,
 or goes through DRAM.
 
-A stack of slices whose pieces do not fall on the reader's blocks gets the producer a buffer that holds all that is
-stacked together, or the reader other ublocks; where neither is possible, and where more cores read a result than its
-own core has streams for, readers take it from a queue in DRAM, which each core fills once.
-"""
+Where a stack of slices has pieces that do not fall on the reader's blocks, the producer gets a buffer that holds all
+slices of the stack, or the reader gets other ublocks. Where neither is possible, and where more cores read a result
+than its own core has streams for, readers take it from a queue in DRAM, which each core fills once."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -29,8 +28,8 @@ from buda_emu.compiler.place.routable import (
 
 
 def make_routable(found: Placement, epoch: int | None = None) -> None:
-    """Changes blocks and buffers of ops, and says which operands take the way by DRAM (`Placement.detours`); of one
-    epoch, or of all."""
+    """Change blocks and buffers of ops, and record which operands go through DRAM (`Placement.detours`), for one epoch
+    or for all."""
     names = [name for name, placed in found.ops.items() if epoch in (None, placed.epoch)]
     for name in names:
         placed = found.ops[name]
@@ -46,7 +45,8 @@ def make_routable(found: Placement, epoch: int | None = None) -> None:
 
 
 def _within_round(found: Placement, placed: Placed) -> Blocks:
-    """A buffer that holds more inputs than a round has holds whole rounds: what it gives at a time divides it."""
+    """Return the blocks with a buffer that holds whole rounds if it would hold more than one: the inputs that it gives
+    at a time must divide it."""
     blocks = placed.blocks
     inputs = found.count(placed.op.program)
     held = slices_held(blocks) // blocks.t
@@ -55,7 +55,7 @@ def _within_round(found: Placement, placed: Placed) -> Blocks:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """Operand number `operand` of an op, which another one of the same epoch makes."""
+    """Operand number `operand` of an op, which another op of the same epoch makes."""
 
     source: str
     reader: str
@@ -64,8 +64,10 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """Which ops of a placement read each other in their epoch. `edges` by the op that makes the operand; `fills`:
-    queues that each op fills for other epochs, host or state."""
+    """The ops of a placement that read each other in their epoch.
+
+    `edges` are listed by the op that makes the operand; `fills` counts the queues that each op fills for other epochs,
+    the host or a state."""
 
     found: Placement
     edges: dict[str, list[Edge]]
@@ -73,7 +75,7 @@ class Routing:
 
     @staticmethod
     def of(found: Placement) -> "Routing":
-        """All ops of a placement."""
+        """Collect the edges of all ops of a placement."""
         edges: dict[str, list[Edge]] = {}
         later: set[str] = set()
         for reader in found.ops.values():
@@ -92,7 +94,8 @@ class Routing:
 
     # --------------------------------------------------------------------------------------------------------- stacks
     def problem(self, edge: Edge, *, made: Blocks | None = None, read: Blocks | None = None) -> str:
-        """What is wrong with a stack, with other blocks of the producer or the reader."""
+        """Return why a stack of slices cannot be routed, "" if it can, optionally with other blocks of the producer or
+        the reader."""
         producer = self.found.ops[edge.source]
         reader = self.found.ops[edge.reader]
         use = reader.op.uses[edge.operand]
@@ -104,7 +107,7 @@ class Routing:
         return stack_problem(held, producer.op.shape[0], use.tms, behind, own)
 
     def stack_otherwise(self, edge: Edge) -> None:
-        """Another buffer for the producer, other ublocks for the reader, or the way by DRAM."""
+        """Give the producer another buffer or the reader other ublocks, or else send the operand through DRAM."""
         found = self.found
         beside = self.edges[edge.source]
         producer = found.ops[edge.source]
@@ -125,7 +128,8 @@ class Routing:
 
     # -------------------------------------------------------------------------------------------------------- streams
     def share_streams(self, source: str) -> None:
-        """Readers of an op by DRAM, those with the most pipes first, until its cores have streams for the others."""
+        """Send readers of an op through DRAM, those with the most pipes first, until its cores have streams for the
+        others."""
         found = self.found
         direct = self._pipes(source, {})
         room = self._room(found.ops[source])
@@ -140,21 +144,21 @@ class Routing:
             found.detours[reader, source] = Detour("streams", why)
 
     def would_connect(self, source: str, changed: Mapping[str, Placed]) -> bool:
-        """Whether the cores of an op would have streams for all readers of its epoch but those whose stacks go by DRAM,
-        if some ops were divided in another way."""
+        """Return whether the cores of an op would have streams for all readers of its epoch, except those whose stacks
+        go through DRAM, if the ops in `changed` were divided differently."""
         direct = self._pipes(source, changed, kind="stack")
         by_dram = any(name == source and way.kind == "stack" for (_, name), way in self.found.detours.items())
         most = int(np.sum(list(direct.values()), axis=0).max()) if direct else 0
         return most + self.fills.get(source, 0) + by_dram <= self._room(changed.get(source, self.found.ops[source]))
 
     def _room(self, producer: Placed) -> int:
-        """Streams of a core for who reads it."""
+        """Return the streams of a core that are left for its readers."""
         own = streams_of_operands(self.found.tiles, producer.op, producer.blocks, producer.held)
         return EXTRA_STREAMS + 1 - own
 
     def _pipes(self, source: str, changed: Mapping[str, Placed], kind: str = "") -> dict[str, Pipes]:
-        """Of each reader that takes an op's result from its cores, if some ops were divided in another way; with a
-        `kind`, of all but those that take it by DRAM for that."""
+        """Return the pipes of each reader that takes an op's result from its cores, if the ops in `changed` were
+        divided differently. With a `kind`, readers that go through DRAM for another reason count, too."""
         producer = changed.get(source, self.found.ops[source])
         direct = dict[str, Pipes]()
         for edge in self.edges[source]:
@@ -168,7 +172,7 @@ class Routing:
 
 
 def _other_buffers(found: Placement, placed: Placed) -> Iterator[Blocks]:
-    """Of other numbers of slices (V080), the most first, as far as L1 goes."""
+    """Yield the blocks with buffers of other numbers of slices (V080), the most first, as far as L1 goes."""
     target = found.target.of(placed.op.precision)
     if placed.blocks.buf_size_mb == 1:
         return
@@ -180,8 +184,8 @@ def _other_buffers(found: Placement, placed: Placed) -> Iterator[Blocks]:
 
 
 def _other_ublocks(found: Placement, placed: Placed) -> Iterator[Blocks]:
-    """The same block cut into other ublocks, of a product's inner dimension, too; the largest first. None of an op
-    whose ublocks are said by more than itself."""
+    """Yield the same block cut into other ublocks, and for a product into other inner blocks, the largest first;
+    nothing for an op whose ublocks depend on more than itself."""
     op = placed.op
     blocks = placed.blocks
     target = found.target.of(placed.op.precision)
@@ -201,7 +205,7 @@ def _other_ublocks(found: Placement, placed: Placed) -> Iterator[Blocks]:
 
 
 def held_bytes(found: Placement, placed: Placed) -> int:
-    """Of the constants that one core keeps; a picker's own count with the op."""
+    """Return the bytes of the constants that one core holds; the tiles and words of a picker count with the op."""
     op = placed.op
     target = found.target.of(placed.op.precision)
     kept = placed.held - pickers(op)

@@ -1,4 +1,4 @@
-"""Ops whose buffers fit no grid, or that waste tiles, in slices of their rows."""
+"""Cuts ops into slices of their rows where their buffers fit no grid or where they waste tiles."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -34,15 +34,17 @@ from buda_emu.compiler.target import Target
 
 
 def stacked(tiles: TileGraph, count: int) -> TileGraph:
-    """The graph with `count` slices of each op below each other where that can be; the same object where none can."""
+    """Return the graph with `count` slices of each op below each other where that is possible; the same object where it
+    is nowhere possible."""
     return _with_counts(tiles, lambda op: count if op.shape[0] % count == 0 else 1)
 
 
 def stacked_rows(tiles: TileGraph, target_of: TargetOf) -> TileGraph:
-    """The graph with the slices of ops that sum rows below each other, as many as there are grids for: one core after
-    the other could compute them otherwise."""
+    """Return the graph with slices below each other in ops that sum rows, as many as there are grids for. Without this
+    one core could only compute them one after the other."""
 
     def most(op: TileOp) -> int:
+        """Return the most slices below each other with which some grid fits."""
         counts = reversed(divisors(op.shape[0])) if op.sums_rows else (1,)
         return next(
             count for count in counts if count == 1 or has_grid(target_of(op), replace(op, shape=_shape(op, count)))
@@ -52,6 +54,8 @@ def stacked_rows(tiles: TileGraph, target_of: TargetOf) -> TileGraph:
 
 
 def _with_counts(tiles: TileGraph, count_of: Callable[[TileOp], int]) -> TileGraph:
+    """Return the graph with as many slices of each op below each other as `count_of` says; the same object where that
+    is 1 for all."""
     kept = tiles.shown
     done: dict[str, int] = {}
     found = replace(tiles, ops={})
@@ -68,12 +72,13 @@ def _with_counts(tiles: TileGraph, count_of: Callable[[TileOp], int]) -> TileGra
 
 
 def _shape(op: TileOp, count: int) -> tuple[int, int, int]:
+    """Return the shape of an op's result with `count` slices below each other."""
     t, rows, columns = op.shape
     return (t // count, rows * count, columns)
 
 
 def _may_be_stacked(op: TileOp) -> bool:
-    """Whether it is done row by row, with no operand but a product's second that all rows share."""
+    """Return whether an op works row by row, with no operand that all rows share except the second one of a product."""
     by_row = op.is_tile_by_tile or op.sums_rows or (op.has("reduces") and op.attrs["dim"] == "c")
     if op.has("rows by columns") and len(op.uses) == 2 and "table" not in op.attrs:
         by_row = op.uses[1].tms[-1:] == (("broadcast", "z", op.shape[0]),)
@@ -81,8 +86,8 @@ def _may_be_stacked(op: TileOp) -> bool:
 
 
 def _stacked(use: Use, op: TileOp, place: int, count: int, done: Mapping[str, int]) -> Use:
-    """An operand as the stacked op reads it. Slices of a stacked source stay as they are, if nothing on the way turns
-    or moves rows."""
+    """Return an operand as the stacked op reads it. Slices of a stacked source stay as they are if no TM turns or moves
+    rows."""
     tms = use.tms
     whole = ("broadcast", "z", op.shape[0])
     if op.is_factor(place):
@@ -97,24 +102,27 @@ def _stacked(use: Use, op: TileOp, place: int, count: int, done: Mapping[str, in
 
 
 def _unstacked(use: Use, done: Mapping[str, int]) -> Use:
-    """Its slices along t again."""
+    """Return an operand with the slices of its source along t again."""
     return replace(use, tms=(("vslice", done[use.source]), *use.tms)) if use.source in done else use
 
 
 def _over(slices: int, rows: int) -> tuple[Tm, ...]:
-    """So many slices and rows of what is one of each."""
+    """Return the TMs that broadcast one slice and one row to so many."""
     return tuple(("broadcast", axis, n) for axis, n in (("z", slices), ("r", rows)) if n > 1)
 
 
 def _below(use: Use, count: int) -> Use:
+    """Return an operand with `count` of its slices below each other."""
     return replace(use, tms=(*use.tms, ("vstack", count)))
 
 
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """How an op's result lies in t: each slice cut into `count` by its rows, or by its columns (`wide`), or `gathered`,
-    so many of them below each other in one. With `together` above 1 of so many slices first all first parts, then all
-    second ones."""
+    """The way in which an op's result lies in t.
+
+    Each slice is cut into `count` parts by its rows, or by its columns (`wide`), or `count` slices are `gathered` below
+    each other in one. With `together` above 1, all first parts of that many slices come first, then all second parts,
+    and so on."""
 
     count: int
     together: int = 1
@@ -122,7 +130,7 @@ class Slices:
     wide: bool = False
 
     def seen(self, use: Use) -> Use:
-        """An operand as its reader knows it."""
+        """Return an operand with TMs that give its reader the original arrangement."""
         if self.gathered or self.wide:
             tms = (("hstack" if self.wide else "vslice", self.count), *use.tms)
         elif self.together > 1:  # (group, part, member), the members side by side: the parts are stacked after that
@@ -133,8 +141,8 @@ class Slices:
 
 
 def groups_of(tiles: TileGraph) -> dict[str, int]:
-    """Of each op how many slices of its result all readers put side by side, or take the maximum of; 1 where they
-    differ, or cannot run in slices."""
+    """Return for each op how many slices of its result all readers put side by side or take the maximum of; 1 where
+    they differ or cannot run in slices."""
     stores = {store.op for store in tiles.stores.values()}
     found: dict[str, set[int]] = {name: set() for name in tiles.ops}
     for op in tiles.ops.values():
@@ -145,18 +153,19 @@ def groups_of(tiles: TileGraph) -> dict[str, int]:
 
 
 def is_over_taps(op: TileOp) -> bool:
-    """Whether it takes the maximum over slices of t."""
+    """Return whether an op takes the maximum over slices of t."""
     return op.has("reduces") and op.attrs["dim"] == "z"
 
 
 def _group(reader: TileOp, use: Use) -> int:
+    """Return how many slices of an operand a reader puts side by side or takes the maximum of; 1 for none."""
     if is_over_taps(reader):
         return int(reader.attrs["z"]) if not use.tms and reader.may_be_cut else 1
     return int(use.tms[0][-1]) if use.tms and use.tms[0][0] == "hstack" else 1
 
 
 def has_room(target: Target, op: TileOp) -> bool:
-    """Whether there is a grid, and a way to cut strips and ublocks, for which cores have room for a picker's
+    """Return whether there is a grid, and a way to cut strips and ublocks, with which cores have room for a picker's
     buffers."""
     target = target.of(op.precision)
     room = target.buffer_room
@@ -173,9 +182,10 @@ def has_room(target: Target, op: TileOp) -> bool:
 def resliced(
     constants: dict[str, Constant], target: Target, op: TileOp, together: int, suits: Callable[[int], bool]
 ) -> tuple[TileOp, Slices] | None:
-    """A picker in other slices, for which there is room: of those with the most rows of cores the nearest to what it
-    was. `together`: how many slices its readers put together; `suits`: whether these have room for what they make of so
-    many parts. None where there are none."""
+    """Return a picker in other slices for which there is room, and how its result then lies; None where there are none.
+
+    Of the ways with the most rows of cores it takes the one nearest to the present slices. `together` is how many
+    slices its readers put together; `suits` tells whether the readers have room when these come in so many parts."""
     table: PickTable = op.attrs["table"]
     limit = target.arch.grid[0]
     ways = sorted(_ways(op, together), key=lambda own: (-_cores(op, own, limit), own.wide, own.count))
@@ -190,7 +200,7 @@ def resliced(
 
 
 def _draft(op: TileOp, table: PickTable, slices: Slices, rows: int) -> TileOp:
-    """The op in other slices over so many rows of cores, still with the tiles and words that it had."""
+    """Return the picker in other slices over so many rows of cores, still with its old tiles and words."""
     columns = op.shape[2]
     uses = op.uses
     act_t = op.attrs["act_t"]
@@ -209,7 +219,7 @@ def _draft(op: TileOp, table: PickTable, slices: Slices, rows: int) -> TileOp:
 
 
 def cut_apart(tms: tuple[Tm, ...], stack: str, slice: str, count: int) -> tuple[Tm, ...]:
-    """The TMs and a cut into slices; what was stacked to be cut again stays as it is."""
+    """Return the TMs followed by a cut into slices, without stacks that the cut would undo."""
     if tms and tms[-1][0] == stack:
         stacked = int(tms[-1][-1])
         if stacked % count == 0:
@@ -220,12 +230,13 @@ def cut_apart(tms: tuple[Tm, ...], stack: str, slice: str, count: int) -> tuple[
 
 
 def _some(name: str, count: int) -> tuple[Tm, ...]:
+    """Return a TM with this count, or none for a count of 1."""
     return ((name, count),) if count > 1 else ()
 
 
 def _ways(op: TileOp, together: int) -> Iterator[Slices]:
-    """All other slices; of those that are put together, where there are any, such as hold all that a reader puts side
-    by side."""
+    """Yield all other slices of a picker; gathered ones that hold all slices which a reader puts side by side are
+    preferred, if there are any."""
     t, rows, columns = op.shape
     yield from (Slices(count, wide=True) for count in divisors(columns)[1:])
     yield from (Slices(count, together) for count in divisors(rows)[1:])
@@ -234,7 +245,7 @@ def _ways(op: TileOp, together: int) -> Iterator[Slices]:
 
 
 def _cores(op: TileOp, slices: Slices, limit: int) -> int:
-    """The most rows of cores that share the rows of a slice."""
+    """Return the most rows of cores that share the rows of a slice."""
     rows = op.shape[1]
     if not slices.wide:
         rows = rows * slices.count if slices.gathered else rows // slices.count
@@ -242,8 +253,8 @@ def _cores(op: TileOp, slices: Slices, limit: int) -> int:
 
 
 def streamed(tiles: TileGraph, target: Target, wanted: int = 1) -> TileGraph:
-    """The graph with ops in slices where nothing else has room for them, and those of a single slice in as many as are
-    `wanted`, where their rows are divided by it; the same object where none is."""
+    """Return the graph with ops in slices where no grid has room for them, and ops of a single slice in `wanted` slices
+    where their rows can be divided so; the same object where none is."""
     tiles, large = _with_large_states(tiles, target)
     found = replace(tiles, ops={}, constants=dict(tiles.constants))
     slices = {name: Slices(count) for name, count in large.items()}
@@ -284,20 +295,21 @@ def streamed(tiles: TileGraph, target: Target, wanted: int = 1) -> TileGraph:
 
 
 def _have_room(target: Target, readers: Sequence[TileOp], count: int) -> bool:
-    """Whether all of them fit a grid in so many slices."""
+    """Return whether all readers fit a grid when they run in so many slices."""
     cut = (replace(op, shape=(op.shape[0] * count, op.shape[1] // count, op.shape[2])) for op in readers)
     return all(fits(target, op) for op in cut)
 
 
 def _seen(op: TileOp, use: Use, slices: Mapping[str, Slices]) -> Use:
-    """An operand as its reader knows it. A maximum over taps that follow each other takes them as they come."""
+    """Return an operand with TMs for its source's slices. A maximum over taps that follow each other takes them as they
+    come."""
     own = slices.get(use.source)
     return use if own is None or (own.together > 1 and is_over_taps(op)) else own.seen(use)
 
 
 def _counts(target: Target, op: TileOp, slices: Mapping[str, Slices], wanted: int) -> Sequence[int]:
-    """In how many slices an op might run, the likeliest first: in those of a picker whose taps it puts together; where
-    it fits no grid in those of its operands, or as few as are enough."""
+    """Return the numbers of slices in which an op might run, the likeliest first: that of a picker whose taps it puts
+    together; where the op fits no grid that of its operands, or as few as are enough."""
     before = {use.source: slices[use.source] for use in op.uses if use.source in slices}
     with_picker = [own.count for own in before.values() if own.together > 1]
     if is_over_taps(op):
@@ -308,14 +320,14 @@ def _counts(target: Target, op: TileOp, slices: Mapping[str, Slices], wanted: in
 
 
 def fits(target: Target, op: TileOp) -> bool:
-    """Whether there is a grid whose cores have room for the op's buffers."""
+    """Return whether there is a grid whose cores have room for the op's buffers."""
     if "table" in op.attrs:
         return has_room(target, op)
     return has_grid(target, op, DOUBLE)
 
 
 def _sliced(tiles: TileGraph, op: TileOp, count: int) -> TileOp | None:
-    """The op in so many slices; None where that is not possible."""
+    """Return the op in so many slices; None where that is not possible."""
     t, rows, columns = op.shape
     if is_over_taps(op):  # as its picker gives them
         return replace(op, shape=(t * count, rows // count, columns))
@@ -340,8 +352,9 @@ def _sliced(tiles: TileGraph, op: TileOp, count: int) -> TileOp | None:
 
 
 def _with_large_states(tiles: TileGraph, target: Target) -> tuple[TileGraph, Mapping[str, int]]:
-    """The graph with such states in slices, and in how many by the state's queue; the same object where there is none.
-    States of one shape, as a parameter and what an optimizer keeps of it, lie in as many."""
+    """Return the graph with those states in slices whose writers fit no grid, and the slices of each by the state's
+    queue; the same object where there are none. States of one shape, as a parameter and the values that an optimizer
+    holds for it, get equally many."""
     counts: dict[Shape, int] = {}
     for name, store in tiles.stores.items():
         op = tiles.ops[store.op]
@@ -371,16 +384,17 @@ def _with_large_states(tiles: TileGraph, target: Target) -> tuple[TileGraph, Map
 
 
 def _is_sum(op: TileOp) -> bool:
+    """Return whether an op adds up a gradient."""
     return bool(op.attrs.get("gradient"))
 
 
 def _plain(op: TileOp) -> TileOp:
-    """The copy that a gradient op is, without the sum."""
+    """Return a gradient op without the sum: a copy."""
     return replace(op, attrs=select_attributes(op.attrs, op.attrs.keys() - {"gradient"}))
 
 
 def _count(target: Target, op: TileOp) -> int:
-    """The fewest slices of rows with which a grid has room for the op; 1 where none are enough."""
+    """Return the fewest slices of rows with which a grid has room for the op; 1 where none are enough."""
     t, rows, columns = op.shape
     for count in divisors(rows):
         if has_grid(target, replace(_plain(op), shape=(t * count, rows // count, columns)), DOUBLE):
@@ -389,12 +403,14 @@ def _count(target: Target, op: TileOp) -> int:
 
 
 def _in_slices(state: State, count: int, *, zeros: bool) -> State:
+    """Return a state with its values in so many slices of rows."""
     t, rows, columns = state.held.shape
     return replace(state, held=state.held.reshape(t * count, rows // count, columns), zeros=zeros)
 
 
 def _added(op: TileOp, queue: str) -> Iterator[TileOp]:
-    """Instead of a gradient op: the sum of what it reads and of the ram. What it transposes is copied before."""
+    """Yield the ops that replace a gradient op: the sum of its operand and of the ram, after a copy of an operand that
+    is transposed."""
     uses = op.uses
     name = op.name
     own = op.precision
