@@ -1,4 +1,4 @@
-"""The ops in their order, with all data that the search for epochs needs, as arrays."""
+"""The ops in their order, with the data that the search for epochs needs, as arrays."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from buda_emu.compiler.target import Target
 
 Floats = NDArray[np.float64]
 LEVELS = 64
-"""Paces that are tried, apart by equal factors."""
+"""Number of paces that are tried; each is a constant factor above the previous one."""
 STEP = 0.2
 """Of a pace: how much later each op of a chain begins than the one before it; so many inputs are on the way in each op.
 Choices are ranked, epochs cut and packed with the same number.
@@ -36,13 +36,15 @@ It was 0.25 for the ranks and 0.2 for the cuts. Modelled inputs a second relativ
 FAR = 24
 """Ops of a chain beyond which an epoch is expected to end."""
 NEVER = 1 << 20
-"""More cores than there are."""
+"""A number of cores that no chip has."""
 
 
 @dataclass(frozen=True)
 class CandidateTable:
-    """`ops` in an order in which they can run; `plain[n]` are the choices of op n, `found[n]` the same with estimates
-    of what waits for room, `best[n]` those without slower ones of as many cores."""
+    """The choices of all ops, which stand in an order in which they can run.
+
+    `plain[n]` are the choices of op n; `found[n]` are the same with estimates that include waiting for buffer space;
+    `best[n]` are those of `found[n]` that no other choice beats."""
 
     target: Target
     tiles: TileGraph
@@ -53,8 +55,8 @@ class CandidateTable:
 
     @staticmethod
     def of(tiles: TileGraph, target: Target, known_from: "CandidateTable | None" = None) -> "CandidateTable":
-        """Ops that are alike share their choices, as do those of a graph that has the same ones. Raises
-        UnsupportedError for an op that fits no grid."""
+        """Return the table of a graph. Ops with equal costs share their choices, also with the table `earlier` of a
+        graph that has the same ops. Raises UnsupportedError for an op that fits no grid."""
         ops = list(tiles.ops.values())
         known: dict[object, list[Choice]] = {}
         found: list[list[Choice]] = []
@@ -76,12 +78,15 @@ class CandidateTable:
         ).corrected({})
 
     def narrowed(self, most: int) -> "CandidateTable":
-        """With no more pipes than `most` for an operand from another chip: each takes a stream of every link on its
-        way. An op that has no such choice keeps those with the fewest."""
+        """Return the table without choices that read an operand of another chip through more than `max_pipes` pipes:
+        each pipe takes a stream of every link on its way. An op that has no such choice keeps those with the fewest
+        pipes."""
         plain = [self._with_few_pipes(op, own, most) for op, own in zip(self.ops, self.plain, strict=True)]
         return replace(self, plain=plain, found=list(plain), best=list(plain)).corrected({})
 
     def _with_few_pipes(self, op: TileOp, own: list[Choice], most: int) -> list[Choice]:
+        """Return the choices of an op with no more pipes than `max_pipes` from other chips, or else those with the
+        fewest."""
         far = [n for n, use in enumerate(op.uses) if use.source in self.index and self._chip(use.source) != op.chip]
         if not far:
             return own
@@ -90,13 +95,14 @@ class CandidateTable:
         return [choice for choice, count in zip(own, counts, strict=True) if count <= least]
 
     def _chip(self, name: str) -> int | None:
+        """Return the chip on which an op has to stand, None where it may stand on any."""
         return self.ops[self.index[name]].chip
 
     def corrected(
         self, factors: Mapping[str, float], step: float = STEP, within: range | None = None
     ) -> "CandidateTable":
-        """The same with the estimates of some ops multiplied, and so many inputs on the way in each op of a chain;
-        where only an epoch is asked for, of the ops `within`."""
+        """Return the table with the estimates of some ops multiplied, and with `step` inputs on the way in each op of a
+        chain; `within` limits this to the ops of one epoch."""
         found = list(self.found)
         best = list(self.best)
         for number in within or range(len(self.ops)):
@@ -107,7 +113,8 @@ class CandidateTable:
 
     @cached_property
     def _spans(self) -> dict[str, int]:
-        """How many ops lie between the end of an op and that of its last reader, on the longest way; `FAR` at most."""
+        """For each op, the number of ops between its end and that of its last reader on the longest path, at most
+        `FAR`."""
         level: dict[str, int] = {}
         last: dict[str, int] = {}
         for op in self.ops:
@@ -118,24 +125,24 @@ class CandidateTable:
 
     @cached_property
     def index(self) -> dict[str, int]:
-        """Number of each op."""
+        """The number of each op, by name."""
         return {op.name: number for number, op in enumerate(self.ops)}
 
     @cached_property
     def first_chip(self) -> NDArray[np.bool_]:
-        """Of each op whether it is one that the first chip has room for; all where no op has to stand on a chip."""
+        """For each op, True if it stands on the first chip; all True where no op is assigned to a chip."""
         return np.array([not op.chip for op in self.ops], np.bool_)
 
     @property
     def assigned(self) -> bool:
-        """Whether each op has to stand on a chip. The first one has all that the others have (`tensor_parallel.py`), so
-        an epoch is found for that one alone."""
+        """True if each op is assigned to a chip. The first chip has all that the others have (`tensor_parallel.py`), so
+        an epoch is searched for it alone."""
         return bool(self.ops) and self.ops[0].chip is not None
 
     @cached_property
     def whole(self) -> NDArray[np.int64]:
-        """[i]: the first op from i on before which an epoch may end: one that is not part of what stands on several
-        chips, which run it at once."""
+        """[i]: the first op from i on before which an epoch may end, that is, one which is not part of an op that
+        several chips run at once."""
         count = len(self.ops)
         found = np.append(np.where(self.first_chip, np.arange(count), count), count)
         return np.minimum.accumulate(found[::-1])[::-1]
@@ -152,14 +159,15 @@ class CandidateTable:
 
     @cached_property
     def paces(self) -> Floats:
-        """Cycles for each input, ascending."""
+        """Paces in cycles for each input, ascending."""
         low = min((choice.cycles for own in self.best for choice in own), default=1.0)
         high = max((choice.cycles for own in self.best for choice in own), default=1.0)
         return np.geomspace(max(low, 1.0), max(high, low + 1.0) * 1.001, LEVELS)
 
     @cached_property
     def _least(self) -> tuple[NDArray[np.int64], Floats]:
-        """[pace, op]: cores of the choice that keeps the pace with the least share of a chip, and what DRAM moves."""
+        """[pace, op]: the cores of the choice that keeps the pace with the least share of a chip, and the bytes that
+        DRAM moves for it."""
         need = np.full((LEVELS, len(self.ops)), NEVER, np.int64)
         streamed = np.zeros((LEVELS, len(self.ops)))
         for number, own in enumerate(self.best):
@@ -176,7 +184,8 @@ class CandidateTable:
         return need * self.first_chip, streamed * self.first_chip
 
     def cores_a_byte(self, pace: Floats) -> Floats:
-        """What a byte that DRAM moves for each input is worth, in cores: shares of a chip at a pace."""
+        """Return the value in cores of a byte that DRAM moves for each input, when both are counted as shares of a chip
+        at a pace."""
         return prod(self.target.arch.grid) / (speeds(self.target.chip).dram * pace)
 
     @property
@@ -207,14 +216,14 @@ class CandidateTable:
         return makers, readers, np.array(bytes_)
 
     def moved(self, i: int, ends: NDArray[np.int64], levels: NDArray[np.int64]) -> Floats:
-        """[pace, end]: DRAM bytes of one input for the ops from i up to each end, if they are an epoch: what they read
-        of earlier ones, what later ones read of them, inputs, and parameters that do not stay in L1."""
+        """[pace, end]: return the DRAM bytes of one input for an epoch of the ops from i up to each end: results of
+        earlier epochs that it reads, results that later ones read, inputs, and parameters that do not stay in L1."""
         own = self._streamed
         return self.crossing[i, ends] + own[levels[:, None], ends] - own[levels, i][:, None]
 
     @cached_property
     def _streamed(self) -> Floats:
-        """[pace, j]: what ops before j read and write beside the results of others."""
+        """[pace, j]: the bytes that ops before j read and write in DRAM beside the results of other ops."""
         own = np.cumsum(self._least[1], axis=1)
         return np.concatenate([np.zeros((LEVELS, 1)), own], axis=1)
 
@@ -243,7 +252,7 @@ class CandidateTable:
 
     @cached_property
     def loaded(self) -> Floats:
-        """[i]: bytes that ops before i load into L1 before their first input."""
+        """[i]: the bytes that ops before i load into L1 before their first input."""
         size = size_of_tile(self.target.activation_df, self.target.arch.alignment)
         own = [
             sum(prod(self.tiles.constants[name].shape) for name in best[0].held - pickers(op)) * size
@@ -253,7 +262,7 @@ class CandidateTable:
 
     @cached_property
     def level(self) -> NDArray[np.int64]:
-        """[i]: length of the longest way to any op before i."""
+        """[i]: the length of the longest path to any op before i."""
         place = {op.name: number for number, op in enumerate(self.ops)}
         own = np.zeros(len(self.ops) + 1, np.int64)
         for number, op in enumerate(self.ops):
@@ -263,8 +272,8 @@ class CandidateTable:
 
 
 def _slower(own: Sequence[Choice], factor: float, inputs: float) -> list[Choice]:
-    """With estimates multiplied; and slower where a buffer cannot hold all inputs that are on the way beside a short
-    branch: the others wait."""
+    """Return choices with their estimates multiplied by a factor, and longer where a buffer cannot hold all inputs that
+    are on the way beside a short branch, since the others wait."""
     found: list[Choice] = []
     for choice in own:
         cycles = choice.cycles * factor
@@ -275,14 +284,15 @@ def _slower(own: Sequence[Choice], factor: float, inputs: float) -> list[Choice]
 
 
 def _spread(own: list[Choice], channels: int) -> list[Choice]:
-    """Those with a buffer for half the channels, or with the most: a cache has the blocks of the op that writes it
-    (NETLIST V076), and all of its slots are read each time one is written; keys and values are two."""
+    """Return the choices with a buffer for at least half the channels, or with the most buffers. A cache has the blocks
+    of the op that writes it (NETLIST V076), and all of its slots are read each time one is written; keys and values are
+    two caches."""
     enough = min(max(choice.cores for choice in own), -(-channels // 2))
     return [choice for choice in own if choice.cores >= enough]
 
 
 def likeness(tiles: TileGraph, op: TileOp, *, held: bool = False) -> object:
-    """Equal for ops that cost the same; with `held`, whatever their constants are."""
+    """Return a key that is equal for ops with equal costs; with `held`, whatever their constants are."""
     uses = tuple((tiles.shape_of(use.source), use.tms, use.source in tiles.ops) for use in op.uses)
     if "table" in op.attrs and not held:
         uses = (*uses, id(op.attrs["table"]))
@@ -294,10 +304,12 @@ def likeness(tiles: TileGraph, op: TileOp, *, held: bool = False) -> object:
 
 
 def alike(tiles: TileGraph, ops: Sequence[TileOp]) -> object:
-    """Equal for ops that cost the same and read each other in the same way, whatever their constants are."""
+    """Return a key that is equal for sequences of ops that cost the same and read each other in the same way, whatever
+    their constants are."""
     place = {op.name: number for number, op in enumerate(ops)}
     return tuple((likeness(tiles, op, held=True), tuple(place.get(use.source, -1) for use in op.uses)) for op in ops)
 
 
 def _values(attrs: TileAttributes) -> object:
+    """Return the attributes of an op as a key, without its table."""
     return tuple(sorted((key, repr(value)) for key, value in attrs.items() if key != "table"))

@@ -16,14 +16,14 @@ from buda_emu.compiler.target import Objective, Target
 from buda_emu.performance.timing.transfers.loading import load_cycles
 
 FULL = 0.94
-"""The share of a chip's cores that rectangles are expected to cover."""
+"""The share of a chip's cores that rectangles are expected to cover. Other shares are in `trials.SHARES`."""
 BACK = 12
-"""An epoch may end so many ops before the cores are used up, for a cut through less data."""
+"""Number of ops by which an epoch may end before the cores are used up, for a cut through less data."""
 
 
 def cuts(table: CandidateTable, objective: Objective, full: float, step: float = STEP) -> tuple[list[int], float]:
-    """The first op of each epoch, then the number of ops; the cycles of a round of inputs that this is expected to
-    take. `step` of a pace is how much later each op of a chain begins."""
+    """Return the first op of each epoch followed by the number of ops, and the cycles of a round of inputs that these
+    epochs are expected to take. `step`, as a share of a pace, is how much later each op of a chain begins."""
     count = len(table.ops)
     reach = np.minimum(_reach(table, objective, full), table.stops[None, :])
     levels = np.array([LEVELS - 1] if objective.objective == "cores" else range(LEVELS), np.int64)

@@ -20,8 +20,8 @@ from buda_emu.compiler.target import Objective, Target
 
 
 def fractured(table: CandidateTable, chips: int, share: float) -> TileGraph:
-    """The graph with pickers cut that take longer than a share of the work of all ops, spread over the cores of all
-    chips; the same object when there is none."""
+    """Return the graph with each picker cut into several that takes longer than `share` of the work of all ops, spread
+    over the cores of all chips; the same object when there is none."""
     cores = prod(table.target.arch.grid) * chips
     limit = share * sum(min(choice.cycles * choice.cores for choice in own) for own in table.best) / cores
     tiles = table.tiles
@@ -37,7 +37,8 @@ def fractured(table: CandidateTable, chips: int, share: float) -> TileGraph:
 
 
 def _product(tiles: TileGraph, op: TileOp) -> TileOp | None:
-    """The only reader of a picker of several taps, if it multiplies them side by side by a constant."""
+    """Return the only reader of a picker with several taps, if it multiplies them side by side by a constant; else
+    None."""
     if "table" not in op.attrs or op.shape[0] < 2:
         return None
     readers = [other for other in tiles.ops.values() if any(use.source == op.name for use in other.uses)]
@@ -58,12 +59,12 @@ def _product(tiles: TileGraph, op: TileOp) -> TileOp | None:
 
 
 def _taps(product: TileOp) -> int:
-    """How many slices of the picker stand side by side in one of the product."""
+    """Return the number of picker slices that stand side by side in one slice of the product."""
     return int(product.uses[0].tms[0][-1])
 
 
 def _cut(tiles: TileGraph, op: TileOp, product: TileOp, count: int) -> TileGraph:
-    """The graph with the picker's taps shared out over `count` parts."""
+    """Return the graph with the picker's taps divided over `count` convolutions whose results are added up."""
     every = _taps(product)
     taps = every // count
     table: PickTable = op.attrs["table"]
@@ -116,27 +117,28 @@ def _cut(tiles: TileGraph, op: TileOp, product: TileOp, count: int) -> TileGraph
 
 
 def _stem(taken: set[str], stem: str) -> str:
-    """With a number after it the name of nothing."""
+    """Return a stem that no name begins with when a number follows it."""
     while any(name.startswith(f"{stem}.") for name in taken):
         stem += "_"
     return stem
 
 
 FRACTURES = (1.0, 0.3)
-"""A picker is cut where it takes more than such a share of the work of all ops, spread over all cores."""
+"""A picker is cut where it takes more than this share of the work of all ops, spread over all cores."""
 ROOMY = 1.0
 """Inputs that are on the way in each op of a chain, where epochs are long."""
 NEAR = 1.25
-"""Default effort leaves out what is expected to take so much longer than the best."""
+"""Default effort leaves out forms that are expected to take this many times as long as the best, or longer."""
 SEARCHES = 3
-"""Forms of all graphs of a model that default effort searches at most."""
+"""Most forms, over all graphs of a model, that default effort searches."""
 
 
 @dataclass(frozen=True)
 class Forms:
-    """A graph, and what it becomes with slow pickers cut into fewer and more parts; those that are equal once. All are
-    made when they are first asked for, and kept from effort to effort. `chosen`: the numbers of the forms to search,
-    where they compete with other graphs' forms."""
+    """A graph, and the different forms that it takes when slow pickers are cut into fewer or more parts.
+
+    Forms are built when they are first needed and cached over all efforts. `chosen` are the numbers of the forms to
+    search, where they compete with forms of other graphs."""
 
     tiles: TileGraph
     target: Target
@@ -145,7 +147,7 @@ class Forms:
     _first: list[tuple[Objective, int, Placement]] = field(default_factory=list[tuple[Objective, int, Placement]])
 
     def first(self, objective: Objective, entries: int) -> Placement:
-        """The first legal choice, on as many chips. Raises UnsupportedError where there is none."""
+        """Return the first legal placement on as many chips. Raises UnsupportedError where there is none."""
         objective = replace(objective, effort="low")
         for known, count, placement in self._first:
             if (known, count) == (objective, entries):
@@ -158,14 +160,14 @@ class Forms:
 
     @property
     def plain(self) -> CandidateTable:
-        """The graph as it is. Raises UnsupportedError for an op that fits no grid."""
+        """The table of the graph without cut pickers. Raises UnsupportedError for an op that fits no grid."""
         if 0 not in self._made:
             self._made[0] = (CandidateTable.of(self.tiles, self.target),)
         return self._made[0][0]
 
     def cut(self, chips: int) -> tuple[CandidateTable, ...]:
-        """For so many chips in a pipeline; on several each also with the deeper buffers that longer chains need. Raises
-        UnsupportedError for an op that fits no grid."""
+        """Return the tables of all forms for a pipeline of so many chips; on several chips each form also with the
+        deeper buffers that longer chains need. Raises UnsupportedError for an op that fits no grid."""
         if chips not in self._made:
             plain = self.plain
             found: dict[tuple[str, ...], CandidateTable] = {}
@@ -180,15 +182,15 @@ class Forms:
         return self._made[chips]
 
     def likely(self, objective: Objective) -> Sequence[CandidateTable]:
-        """Those to search."""
+        """Return the tables that are worth a search."""
         tables = self.cut(objective.chips)
         if objective.effort == "high" or objective.chips > 1 or len(tables) == 1:
             return tables
         return [tables[number] for number in self.chosen or near(self.cycles(objective))]
 
     def cycles(self, objective: Objective) -> list[float]:
-        """Of one input with each form, as the dynamic program over epochs estimates it; at least what the host link
-        needs."""
+        """Return the cycles of one input with each form as the dynamic program over epochs estimates them, but no fewer
+        than the host link needs."""
         return [
             max(cuts(table, objective, FULL)[1] / objective.microbatch, self._host)
             for table in self.cut(objective.chips)
@@ -206,14 +208,14 @@ class Forms:
 
 
 def near(times: Sequence[float]) -> list[int]:
-    """The numbers of those that are not much longer than the shortest, from that on; a few of them."""
+    """Return the numbers of up to `SEARCHES` times that are not much longer than the shortest, ascending by time."""
     order = sorted(range(len(times)), key=lambda number: times[number])
     return [number for number in order[:SEARCHES] if times[number] <= NEAR * min(times)]
 
 
 def likely(graphs: Sequence[Forms], objective: Objective) -> list[tuple[int, Forms]]:
-    """The numbers of the graphs of one model that are worth a search, with their forms; on several chips that which is
-    expected to be quickest. Raises UnsupportedError for an op that fits no grid."""
+    """Return the numbers of the graphs of one model that are worth a search, each with its forms; on several chips only
+    the graph that is expected to be quickest. Raises UnsupportedError for an op that fits no grid."""
     if len(graphs) == 1 or objective.effort == "low" or objective.objective == "cores":
         return [(0, graphs[0])]
     each = [(n, k, time) for n, forms in enumerate(graphs) for k, time in enumerate(forms.cycles(objective))]

@@ -1,6 +1,5 @@
-"""Improves each epoch beyond what the estimates can see: the whole timing model is evaluated, and its bottlenecks are
-changed.
-"""
+"""Improves each epoch beyond the reach of the estimates: the whole timing model evaluates it, and its bottlenecks are
+changed."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -39,15 +38,15 @@ from buda_emu.spec.devices import Device
 
 Ints = NDArray[np.int64]
 STEPS = 24
-"""Ops that are divided otherwise, at most."""
+"""Most ops that are divided differently in one pass."""
 LIGHT = 6_000
-"""Cycles in which a core may read an operand of which it reads more than before."""
+"""Cycles within which a core may read an operand of which it reads more than before."""
 GAIN = 100.0
 """Cycles that a change has to save."""
 
 
 class _Tasks:
-    """The schedule of an epoch, and the tasks of each op: its own, and those in which its operands arrive."""
+    """The schedule of an epoch and the tasks of each op: its own, and those in which its operands arrive."""
 
     def __init__(self, table: CandidateTable, report: EpochReport) -> None:
         timing = report.timing
@@ -64,8 +63,8 @@ class _Tasks:
                 self.arriving.setdefault(edge.target, []).append((edge.operand, tasks, ceil(edge.core_bytes / rate)))
 
     def with_choice(self, durations: Ints, name: str, old: Choice, new: Choice) -> Ints | None:
-        """Durations with an op divided otherwise; None where a core would read much more than it did, which others
-        would wait for on links and ports."""
+        """Return the durations with an op divided differently; None where a core would read much more than before, as
+        other transfers would wait for it on links and ports."""
         made = durations.copy()
         own = self.own[name]
         made[own] = np.maximum(np.round(made[own] * (new.math / old.math)).astype(np.int64), 1)
@@ -84,8 +83,8 @@ class _Tasks:
 def resized(
     table: CandidateTable, decisions: Mapping[str, PlacementDecision], report: EpochReport
 ) -> dict[str, PlacementDecision]:
-    """The decisions with other divisions of the ops that gain most by it, one after the other; nothing where none does,
-    or where they find no room."""
+    """Return the decisions with other divisions of the ops that gain most by it, one after the other; empty where no op
+    gains, or where there is no room."""
     tasks = _Tasks(table, report)
     chosen = {name: decision.choice for name, decision in decisions.items()}
     _, each = epoch_load(table.target)
@@ -122,8 +121,10 @@ def resized(
 
 
 def due_as_timed(decisions: Mapping[str, PlacementDecision], report: EpochReport) -> dict[str, PlacementDecision]:
-    """The decisions with the cycle by which each op that keeps something in L1 has to begin. All times are maxima of
-    sums of durations, so that one run in which an op begins last says what follows its beginning."""
+    """Return the decisions with the cycle by which each op that holds something in L1 has to begin.
+
+    All times are maxima of sums of durations. One run in which an op begins last therefore tells how long the tasks
+    take that follow its beginning."""
     schedule = report.timing.schedule
     timing = report.timing.timing
     makespan = schedule.makespans()
@@ -141,7 +142,7 @@ def due_as_timed(decisions: Mapping[str, PlacementDecision], report: EpochReport
 
 
 def _readers(report: EpochReport) -> dict[str, str]:
-    """Of each unit that takes something out of a channel of DRAM before the first input, the op that keeps it."""
+    """Return for each unit that reads a DRAM channel before the first input the op that holds the data."""
     return {
         stream_in_channel(channel_name(number, edge.chip), edge.name): edge.target
         for edge in report.edges
@@ -151,7 +152,8 @@ def _readers(report: EpochReport) -> dict[str, str]:
 
 
 def epoch_of(placement: Placement, epoch: int) -> Placement:
-    """The ops of an epoch; queues that other epochs fill are filled by the host, without its link."""
+    """Return a placement of the ops of one epoch alone. The host fills the queues that other epochs would fill, but its
+    link is not counted."""
     ops = {name: replace(placed, epoch=0) for name, placed in placement.ops.items() if placed.epoch == epoch}
     stores = {name: store for name, store in placement.tiles.stores.items() if store.op in ops}
     found = replace(placement, ops=ops, queues={}, epochs=1, step=1, tiles=replace(placement.tiles, stores=stores))
@@ -170,15 +172,16 @@ def epoch_of(placement: Placement, epoch: int) -> Placement:
 Decisions = dict[str, PlacementDecision]
 Make = Callable[[Mapping[str, PlacementDecision], OneEpoch | None], Placement]
 Improved = tuple[list[PlacementDecision], int]
-"""What became of the ops of an epoch, and the ops that were modelled for it."""
+"""The decisions of the ops of an epoch, and the number of ops that were modelled for them."""
 Known = Callable[[int], Improved | None]
-"""Of an epoch what has been found for it elsewhere (`speculative.py`); None where nothing has."""
+"""A function that returns what has been found for an epoch elsewhere (`speculative.py`), or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """For each epoch: moves of ops that are tried, and how often its estimates are corrected; `timed`: of a single
-    input each move is judged by when the epoch is done, and ops are given other numbers of cores."""
+    """The work for each epoch: the moves of ops that are tried, and the number of corrections of its estimates. With
+    `timed`, each move of an epoch of a single input is judged by the end of the epoch, and ops get other numbers of
+    cores."""
 
     moves: int
     rounds: int
@@ -189,23 +192,25 @@ BUDGETS = {"default": Budget(600, 2), "high": Budget(1500, 3, timed=True), "trai
 QUICKER = 0.95
 """The share of its pace at which an epoch is worth being packed with transposed grids."""
 CONNECTED = 3
-"""How often grids are limited to those that streams are enough for: what was packed again may lack others."""
+"""Number of times that grids are limited to those with enough streams, since an epoch that was packed again may lack
+others."""
 RESIZED = 3
-"""How often the ops of an epoch of a single input are given other numbers of cores."""
+"""Number of passes that give the ops of an epoch of a single input other numbers of cores."""
 IN_TIME = 3
-"""How often what its ops keep in L1 is put into other channels."""
+"""Number of passes that move the data which its ops hold in L1 to other DRAM channels."""
 ANNEALED = 1000
-"""Moves for each op of an epoch of a single input, at last, where it is timed for each move."""
+"""Moves for each op of an epoch of a single input in the last search, which times the epoch for each move."""
 ENOUGH = 0.8
-"""Of what a link carries while the busiest op works: where the fullest one carries no more, no op is moved."""
+"""Share of the bytes that a link can carry while the busiest op works. No op is moved where the fullest link carries no
+more."""
 WAITING = 1.15
-"""An epoch so much slower than all that works in it waits for room in buffers."""
+"""An epoch that takes this many times as long as its busiest part waits for room in buffers."""
 
 
 @dataclass(slots=True)
 class Start:
-    """Where epochs are improved from: the decisions of the ops of a form of a graph, by the budget of that name; `only`
-    some of the epochs, where that is said."""
+    """A starting point for improving epochs: the decisions of the ops of a form of a graph, and the name of the budget.
+    With `only`, just these epochs are improved."""
 
     decisions: Decisions
     objective: Objective
@@ -215,7 +220,7 @@ class Start:
     _first: Placement | None = field(default=None, init=False, repr=False, compare=False)
 
     def is_like(self, other: "Start") -> bool:
-        """Whether the same comes of both, with whatever effort they are asked for."""
+        """Return whether another start leads to the same result, whatever effort either was made for."""
         own = replace(self.objective, effort=other.objective.effort)
         return (own, self.budget, self.entries, self.only, self.decisions) == (
             other.objective,
@@ -226,25 +231,27 @@ class Start:
         )
 
     def improves(self, epoch: int) -> bool:
-        """Whether an epoch is to be improved."""
+        """Return whether an epoch is to be improved."""
         return self.only is None or epoch in self.only
 
     def make(
         self, table: CandidateTable, decisions: Mapping[str, PlacementDecision], only: OneEpoch | None = None
     ) -> Placement:
-        """Of such decisions. Raises MemoryFullError."""
+        """Build the placement of these decisions. Raises MemoryFullError."""
         return placed(table.tiles, table.target, decisions, self.objective, self.entries, only)
 
     def placement(self, table: CandidateTable) -> Placement:
-        """Of its own decisions, made once in each process. Raises MemoryFullError."""
+        """Return the placement of the start's own decisions, built once in each process. Raises MemoryFullError."""
         if self._first is None:
             self._first = self.make(table, self.decisions)
         return self._first
 
 
 def improved(table: CandidateTable, start: Start, known: Known) -> Decisions:
-    """The decisions with each epoch packed and wired again, as far as there is work left to be done; identical epochs
-    are changed in the same way. `known`: what was found elsewhere for this start, as it would be found here."""
+    """Return the decisions with each epoch packed and wired again, as far as the bound of work allows. Identical epochs
+    are changed in the same way.
+
+    `known` returns what workers found for an epoch of this start, which equals what would be found here."""
     work = start.objective.work
     decisions = start.decisions
     better: dict[int, list[PlacementDecision]] = {}
@@ -264,14 +271,14 @@ def improved(table: CandidateTable, start: Start, known: Known) -> Decisions:
 
 
 def nothing_known(_epoch: int) -> Improved | None:
-    """Of a start whose epochs nobody else improves."""
+    """Return None: no worker improves epochs of this start."""
 
 
 def as_like_ops(
     table: CandidateTable, names: Sequence[str], like: Sequence[PlacementDecision], epoch: int
 ) -> Decisions | None:
-    """For ops the decisions of like ones, with their own constants and in an epoch; None where one has no such
-    division, as one that writes a cache, or picks by another table."""
+    """Return for each op the decision of the corresponding op in `like`, with its own constants and epoch. None where
+    an op has no such division, as one that writes a cache or picks by another table."""
     found: Decisions = {}
     for name, decision in zip(names, like, strict=True):
         choices = table.found[table.index[name]]
@@ -283,7 +290,7 @@ def as_like_ops(
 
 
 def epochs_alike(table: CandidateTable, start: Start) -> list[tuple[int, list[str]]]:
-    """Of each epoch the first that is like it, and its own ops. Raises MemoryFullError."""
+    """Return for each epoch the first one that is like it, and the names of its ops. Raises MemoryFullError."""
     placement = start.placement(table)
     decisions = start.decisions
     firsts: dict[object, int] = {}
@@ -295,7 +302,7 @@ def epochs_alike(table: CandidateTable, start: Start) -> list[tuple[int, list[st
 
 
 def of_epoch(table: CandidateTable, start: Start, work: Work, names: list[str]) -> list[PlacementDecision]:
-    """What becomes of the ops of one epoch; `work` counts what is modelled for it."""
+    """Return the improved decisions of the ops of one epoch; `work` counts the ops that are modelled for it."""
     only = OneEpoch(start.placement(table), start.decisions[names[0]].epoch)
     one = _Epoch(table, partial(start.make, table), start.objective.chips, only, BUDGETS[start.budget], work)
     found = one.improved(start.decisions)
@@ -303,7 +310,7 @@ def of_epoch(table: CandidateTable, start: Start, work: Work, names: list[str]) 
 
 
 def _alike(tiles: TileGraph, names: list[str], decisions: Decisions) -> object:
-    """Equal for epochs of the same ops, divided and placed in the same way."""
+    """Return a key that is equal for epochs of equal ops that are divided and placed in the same way."""
     own = [decisions[name] for name in names]
     where = tuple((item.choice.blocks, item.chip, item.at, item.grid_transpose) for item in own)
     return alike(tiles, [tiles.ops[name] for name in names]), where
@@ -311,6 +318,8 @@ def _alike(tiles: TileGraph, names: list[str], decisions: Decisions) -> object:
 
 @dataclass(frozen=True, slots=True)
 class _Epoch:
+    """One epoch that is being improved, with the means to place it and the bounds of its work."""
+
     table: CandidateTable
     make: Make
     chips: int
@@ -320,12 +329,12 @@ class _Epoch:
 
     @property
     def epoch(self) -> int:
-        """Its number."""
+        """The number of the epoch."""
         return self.only.epoch
 
     def improved(self, decisions: Decisions) -> Decisions:
-        """The decisions of its ops. In each round they are wired, and packed again with estimates that the model
-        corrects."""
+        """Return the improved decisions of the ops of the epoch. In each round they are wired, and packed again with
+        estimates that the model corrects."""
         placement = self.only.base
         mine = {name: decision for name, decision in decisions.items() if decision.epoch == self.epoch}
         part = epoch_of(placement, self.epoch)
@@ -373,8 +382,7 @@ class _Epoch:
     def _resized(
         self, decisions: Decisions, table: CandidateTable, best: Decisions, told: Evaluated
     ) -> tuple[Decisions, Evaluated]:
-        """With more cores for what a single input waits for, and fewer for what it does not, as long as that is
-        quicker."""
+        """Give more cores to ops that a single input waits for, and fewer to others, as long as that is quicker."""
         for _ in range(RESIZED):
             wished = {} if self.work.stop_modelling() else resized(table, best, told.run.epochs[0])
             found, now = self._tried(decisions, wished, best, told) if wished else (best, told)
@@ -385,7 +393,8 @@ class _Epoch:
         return best, told
 
     def _in_time(self, decisions: Decisions, best: Decisions, told: Evaluated) -> tuple[Decisions, Evaluated]:
-        """With what is kept in L1 in other channels, so that it is there when the model says that it is needed."""
+        """Move data that is held in L1 to other DRAM channels, so that it arrives by the time at which the model needs
+        it."""
         for _ in range(IN_TIME):
             if self.work.stop_modelling():
                 break
@@ -398,7 +407,8 @@ class _Epoch:
         return best, told
 
     def _connected(self, decisions: Decisions, table: CandidateTable, best: Decisions, told: Evaluated) -> Decisions:
-        """With other grids where operands go through DRAM for lack of streams, if the model says that it is quicker."""
+        """Try grids with which operands go from core to core that now go through DRAM for lack of streams, and return
+        the decisions that the model finds quickest."""
         first = min(self.table.index[name] for name in best)
         before = best
         for way in ways(self.make({**decisions, **best}, self.only), best):
@@ -421,13 +431,14 @@ class _Epoch:
     def _tried(
         self, decisions: Decisions, mine: Decisions, best: Decisions, told: Evaluated
     ) -> tuple[Decisions, Evaluated]:
-        """Other decisions of its ops, if the model says that these are quicker than the best ones."""
+        """Return other decisions of the ops with their evaluation if the model finds them quicker than the best ones,
+        else the best ones."""
         part = self._part(decisions, mine)
         found, now = self._wired(mine, part, self._judged(part))
         return (found, now) if _cycles(now) < _cycles(told) else (best, told)
 
     def _wired(self, decisions: Decisions, part: Placement, before: Evaluated) -> tuple[Decisions, Evaluated]:
-        """With its ops moved, if the model says that it gets quicker by it."""
+        """Move ops so that wires are short, and return the moved decisions if the model finds them quicker."""
         report = before.run.epochs[0]
         chip = part.target.chip
         alone = part.waits_for_one
@@ -447,7 +458,8 @@ class _Epoch:
         return (best, told) if alone else self._transposed(best, part, told)
 
     def _transposed(self, decisions: Decisions, part: Placement, before: Evaluated) -> tuple[Decisions, Evaluated]:
-        """With transposed grids of ops where a link limits the epoch, if the model says that this is faster."""
+        """Transpose grids of ops where a link limits the epoch, and return the changed decisions if the model finds
+        them quicker."""
         report = before.run.epochs[0]
         grid = part.target.arch.grid
         if report.bottleneck.kind != "link":
@@ -458,7 +470,8 @@ class _Epoch:
         return self._if_quicker(decisions, moved, part, before)
 
     def _annealed(self, decisions: Decisions, best: Decisions, told: Evaluated) -> tuple[Decisions, Evaluated]:
-        """The best decisions of an epoch of a single input with their ops moved in the long search."""
+        """Move the ops of an epoch of a single input in a long search, and return the moved decisions if the model
+        finds them quicker."""
         report = told.run.epochs[0]
         part = self._part(decisions, best)
         wires = TimedWires(told.netlist, report, part.target.chip)
@@ -469,7 +482,7 @@ class _Epoch:
     def _if_quicker(
         self, decisions: Decisions, moved: Decisions, part: Placement, before: Evaluated
     ) -> tuple[Decisions, Evaluated]:
-        """The decisions with ops moved, if the model says that it gets quicker by it."""
+        """Return the moved decisions if the model finds them quicker, else the present ones."""
         if all(moved[name] == decision for name, decision in decisions.items()):
             return decisions, before
         ops = {
@@ -480,22 +493,23 @@ class _Epoch:
         return (moved, after) if _cycles(after) < _cycles(before) else (decisions, before)
 
     def _part(self, decisions: Decisions, mine: Decisions) -> Placement:
-        """The epoch alone, with such decisions of its ops among all."""
+        """Return the epoch alone as a placement, with these decisions of its ops."""
         return epoch_of(self.make({**decisions, **mine}, self.only), self.epoch)
 
     def _judged(self, part: Placement) -> Evaluated:
+        """Evaluate a placement of the epoch, and count its ops as modelled."""
         self.work.modelled += len(part.ops)
         return judged(part)
 
 
 def _enough(report: EpochReport, chip: Device) -> float:
-    """Bytes of the fullest link up to which no op is moved."""
+    """Return the bytes over the fullest link below which no op is moved."""
     busiest = max(item.cost.cycles for item in report.timing.ops)
     return busiest * speed(chip, {}).rates().link * ENOUGH
 
 
 def _chip_by_chip(decisions: Decisions, moved: Callable[[Decisions], Decisions]) -> Decisions:
-    """With the ops of each chip moved, one chip after the other."""
+    """Return the decisions with the ops of each chip moved, one chip after the other."""
     found = dict(decisions)
     for number in sorted({decision.chip for decision in decisions.values()}):
         found |= moved({name: decision for name, decision in found.items() if decision.chip == number})
@@ -503,7 +517,7 @@ def _chip_by_chip(decisions: Decisions, moved: Callable[[Decisions], Decisions])
 
 
 def packed_either_way(table: CandidateTable, ops: range, epoch: int, chips: int) -> Decisions:
-    """As many ops as find room; with transposed grids if that is faster or has room for more of them."""
+    """Pack as many ops as find room, with transposed grids if that is faster or has room for more of them."""
     plain, transposed = (
         pack(table, ops.start, ops.stop, epoch, chips, grid_transpose=grid_transpose)[0]
         for grid_transpose in (False, True)
@@ -514,11 +528,11 @@ def packed_either_way(table: CandidateTable, ops: range, epoch: int, chips: int)
 
 
 def _pace(decisions: Decisions) -> float:
-    """The slowest estimate."""
+    """Return the cycles of the slowest op as estimated."""
     return max(decision.choice.cycles for decision in decisions.values())
 
 
 def _cycles(found: Evaluated) -> float:
-    """Of a round of inputs of the only epoch, with loading it."""
+    """Return the cycles of a round of inputs of the only epoch, with loading it."""
     report = found.run.epochs[0]
     return report.timing.total + report.load.cycles

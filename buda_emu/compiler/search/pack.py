@@ -1,4 +1,4 @@
-"""Ops of an epoch onto the cores of its chips."""
+"""Packs the ops of an epoch onto the cores of its chips."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
@@ -13,9 +13,9 @@ from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.support.errors import UnsupportedError
 
 REFUSALS = 12
-"""Larger grids of an epoch's ops that find no room before no more are tried."""
+"""Number of larger grids that may find no room before no more are tried."""
 TRIES = 8
-"""Shapes of an op that are tried, from the fewest cores on."""
+"""Number of shapes of an op that are tried, from the fewest cores on."""
 
 
 def in_epochs(
@@ -23,9 +23,11 @@ def in_epochs(
     ends: Iterable[int],
     packed: Callable[[int, int, int], tuple[dict[str, PlacementDecision], int]],
 ) -> dict[str, PlacementDecision]:
-    """All ops, those between two ends in one epoch, or in several where they find no room together. `packed` takes the
-    first op, the end and the epoch; it returns what found a place, and the first op that did not. Raises
-    UnsupportedError for an op that has no room."""
+    """Return the decisions of all ops, those between two ends in one epoch, or in several where they find no room
+    together.
+
+    `pack_epoch` takes the first op, the end and the number of the epoch; it returns the decisions of the ops that found
+    a place, and the first op that did not. Raises UnsupportedError for an op that has no room."""
     decisions: dict[str, PlacementDecision] = {}
     epoch = 0
     for start, stop in pairwise(ends):
@@ -42,9 +44,10 @@ def in_epochs(
 def pack(
     table: CandidateTable, start: int, stop: int, epoch: int, chips: int, *, grid_transpose: bool = False
 ) -> tuple[dict[str, PlacementDecision], int]:
-    """The ops from `start` on, at the quickest pace that the cores of all chips allow. Also gives the first op that
-    found no place: `stop`, unless even the smallest grids are too many. `grid_transpose`: grids may be
-    transposed."""
+    """Pack the ops from `start` on at the quickest pace that the cores of all chips allow.
+
+    Returns their decisions and the first op that found no place: `stop`, unless even the smallest grids are too many.
+    With `grid_transpose`, grids may be transposed."""
     paces = sorted({choice.cycles for own in table.best[start:stop] for choice in own})
     best, end = _at(table, start, stop, epoch, chips, paces[-1], grid_transpose=grid_transpose)
     if end < stop:
@@ -64,7 +67,8 @@ def pack(
 def _at(
     table: CandidateTable, start: int, stop: int, epoch: int, chips: int, pace: float, *, grid_transpose: bool
 ) -> tuple[dict[str, PlacementDecision], int]:
-    """Chip by chip as many ops as there is room for at a pace; where an op never keeps it, its quickest choice."""
+    """Pack chip by chip as many ops as there is room for at a pace. Returns nothing packed where an op has no choice
+    that reaches the pace."""
     found: dict[str, PlacementDecision] = {}
     fits: list[list[Choice]] = []
     worth = float(table.cores_a_byte(np.array([pace]))[0])
@@ -98,7 +102,7 @@ def _at(
 def _on_their_chips(
     table: CandidateTable, start: int, stop: int, fits: Sequence[Sequence[Choice]], epoch: int, *, grid_transpose: bool
 ) -> tuple[dict[str, PlacementDecision], int]:
-    """As many ops as there is room for, each on the chip that it has to stand on."""
+    """Pack as many ops as there is room for, each on the chip that it is assigned to."""
     for end in range(stop, start, -1):
         if table.whole[end] != end:
             continue
@@ -127,7 +131,8 @@ def on_chip(
     *,
     grid_transpose: bool,
 ) -> dict[str, PlacementDecision] | None:
-    """Each op in the first of its shapes that finds room: in their order, else the tallest first."""
+    """Place each op in the first of its shapes that finds room: in the order of the ops, else the tallest first, else
+    the largest first. None where an op finds none."""
     orders = (
         range(len(numbers)),
         sorted(range(len(numbers)), key=lambda n: (-fits[n][0].blocks.grid[0], -fits[n][0].blocks.grid[1])),
@@ -150,8 +155,8 @@ def on_chip(
 
 
 def widened(table: CandidateTable, decisions: Mapping[str, PlacementDecision]) -> dict[str, PlacementDecision]:
-    """The decisions of an epoch with more cores for the ops that gain most by each, as long as there is room: for a
-    single input every op's own cycles count, not just the slowest one's."""
+    """Return the decisions of an epoch with more cores for the ops that gain most by each core, as long as there is
+    room. For a single input the cycles of every op count, not just those of the slowest."""
     found = dict(decisions)
     for chip in sorted({decision.chip for decision in decisions.values()}):
         mine = {table.index[name]: decision for name, decision in decisions.items() if decision.chip == chip}
@@ -186,7 +191,8 @@ def widened(table: CandidateTable, decisions: Mapping[str, PlacementDecision]) -
 
 
 def _taken(room: CoreGrid, choice: Choice, epoch: int, chip: int, *, grid_transpose: bool) -> PlacementDecision | None:
-    """In its grid, else, where that is asked for, in the transposed one (grid_transpose)."""
+    """Take cores for a choice in its own grid or else, if `grid_transpose` is set, in the transposed one; None where
+    neither has room."""
     rows, columns = choice.blocks.grid
     at = room.take((rows, columns))
     if at is not None:

@@ -1,4 +1,5 @@
-"""From netlist ops to their blocks, cores, epochs, chips, queues and addresses (docs/compile/placing.md)."""
+"""Places a graph: from netlist ops to their blocks, cores, epochs, chips, queues and addresses
+(docs/compile/placing.md)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -42,8 +43,8 @@ _OF_LINKS = ("V362", "V363", "V364")
 
 
 def overfull(placement: Placement, objective: Objective) -> str:
-    """Why links have no room for what a placement sends over them, "" where they have. Chips that no file describes
-    stand in a row."""
+    """Return why links have no room for the pipes between chips of a placement, "" where they have. Chips that no file
+    describes stand in a row."""
     if placement.stages == 1:
         return ""
     own = replace(placement, ids=objective.ids, cluster=objective.cluster)
@@ -61,27 +62,28 @@ def overfull(placement: Placement, objective: Objective) -> str:
 
 
 TRAINING = (0.5, 0.65, 0.8, FULL)
-"""Shares of a chip's cores (`tries.SHARES`) of a training, whose epochs are many and wait for single inputs."""
+"""Shares of a chip's cores (`trials.SHARES`) that are tried for a training, whose epochs are many and wait for single
+inputs."""
 STEPS = (0.05, 0.5)
-"""How much later each op of a chain of a training is taken to begin, beside what an inference takes."""
+"""Steps that are tried for a training beside that of an inference (`candidate_table.STEP`)."""
 PIPES = (4, 2, 1)
-"""For an operand from another chip, at most, where links have no room for more."""
+"""Most pipes of an operand from another chip, tried in turn where links have no room for more."""
 WORTH = (2_000.0, 20_000.0)
-"""Cycles for which a constant has to keep DRAM busy for its product to be shared out over chips: what takes longer is
-gained, what is put together again is lost by it."""
+"""Cycles for which a constant has to keep DRAM busy for its product to be shared by several chips. With less, putting
+the parts together again costs more than the sharing gains."""
 
 
 def place(tiles: TileGraph, target: Target, objective: Objective = ONE_BY_ONE, *, entries: int = 2) -> Placement:
-    """Blocks, cores, epochs, queues and addresses of a graph; queues have room for `entries` rounds of inputs. Raises
-    UnsupportedError for what does not fit."""
+    """Return the blocks, cores, epochs, queues and addresses of a graph. Queues have room for `entries` rounds of
+    inputs. Raises UnsupportedError where the graph does not fit."""
     return place_best([tiles], target, objective, entries=entries)[1]
 
 
 def place_best(
     graphs: Sequence[TileGraph], target: Target, objective: Objective, *, entries: int = 2
 ) -> tuple[int, Placement]:
-    """Of several graphs of one model the quickest: its number and its placement. High effort tries all that the default
-    does, too, so that it is never worse. Raises as `place`."""
+    """Return the number and the placement of the quickest of several graphs of one model. High effort tries all that
+    the default does, too, so that it is never worse. Raises as `place`."""
     objective.work.running = True
     try:
         number, best = _with_effort(graphs, target, objective, entries)
@@ -104,7 +106,7 @@ def place_best(
 def _with_effort(
     graphs: Sequence[TileGraph], target: Target, objective: Objective, entries: int
 ) -> "tuple[int, Found]":
-    """The number of the quickest graph, after all efforts."""
+    """Return the number and the result of the graph that is quickest after all efforts."""
     first = "default" if objective.effort == "high" else objective.effort
     forms = [Forms(tiles, target) for tiles in graphs]
     number, best = _best_of(forms, replace(objective, effort=first), entries)
@@ -117,7 +119,7 @@ def _with_effort(
 
 
 def _best_of(graphs: Sequence[Forms], objective: Objective, entries: int) -> "tuple[int, Found]":
-    """The number of the graph that one effort finds quickest."""
+    """Return the number and the result of the graph that one effort finds quickest."""
     found = [(number, _searched(forms, objective, entries)) for number, forms in likely(graphs, objective)]
     number, best = min(found, key=lambda item: cycles_of(item[1]))
     try:
@@ -127,7 +129,7 @@ def _best_of(graphs: Sequence[Forms], objective: Objective, entries: int) -> "tu
 
 
 def _searched(forms: Forms, objective: Objective, entries: int) -> Found:
-    """A graph by itself."""
+    """Search the placements of one graph."""
     if objective.chips > 1 and forms.target.arch.eth_cores == 0:
         raise HostError(f"compile: chips of {forms.target.title} are not connected: one only")
     if forms.tiles.states:  # what an input leaves in a ram the next one reads
@@ -139,8 +141,8 @@ def _searched(forms: Forms, objective: Objective, entries: int) -> Found:
 
 
 def _copies_have_names(tiles: TileGraph, objective: Objective) -> bool:
-    """Whether no input or output is called as the copy of another queue on some chip would be: net2pipe takes the one
-    for the other (NETLIST 1.7). Names of all other queues are chosen."""
+    """Return whether no input or output is called as the copy of another queue on some chip would be, since net2pipe
+    mistakes one for the other (NETLIST 1.7). The names of all other queues are chosen by the compiler."""
     own = {item.name for queues in (tiles.inputs, tiles.outputs) for item in queues.values()}
     return own.isdisjoint(
         f"{name}.{chip}" for name in own | {*tiles.constants} for chip in objective.ids or range(objective.chips)
@@ -148,9 +150,10 @@ def _copies_have_names(tiles: TileGraph, objective: Objective) -> bool:
 
 
 def _quickest(forms: Forms, objective: Objective, entries: int) -> Found:
-    """Of the ways to use several chips the one that serves the objective best; products are shared out over them where
-    that is what one input takes the shortest time with, or where nothing else has room for the model. Where links have
-    no room for any of them, one chip."""
+    """Return the best result over the ways to use several chips.
+
+    Products are shared out over chips for the shortest time of one input, or where nothing else has room for the model.
+    One chip is used where links have no room for any of these."""
     cut = partial(_place, forms, entries)
     if objective.chips == 1:
         return _in_memory(cut, objective)
@@ -182,8 +185,8 @@ def _quickest(forms: Forms, objective: Objective, entries: int) -> Found:
 
 
 def _step(forms: Forms, objective: Objective, entries: int) -> Found:
-    """A training: its microbatches one after the other, or all of them in one round, if that takes less time and no
-    input reads what the one before it wrote: gradients are only added up, in L1."""
+    """Search the placement of a training. Its microbatches run one after the other, or all in one round if that takes
+    less time and no input reads data that the previous one wrote: gradients are only added up, in L1."""
     if objective.effort == "low" or objective.step == 1:
         return _place(forms, entries, objective)
     tiles = forms.tiles
@@ -199,7 +202,7 @@ def _step(forms: Forms, objective: Objective, entries: int) -> Found:
 
 
 def _in_memory(way: Callable[[Objective], Found], objective: Objective) -> Found:
-    """With rounds of as many inputs as memory has room for. Raises MemoryFullError."""
+    """Search with the largest rounds of inputs that memory has room for. Raises MemoryFullError."""
     while True:
         try:
             return way(objective)
@@ -210,7 +213,7 @@ def _in_memory(way: Callable[[Objective], Found], objective: Objective) -> Found
 
 
 def _place(forms: Forms, entries: int, objective: Objective) -> Found:
-    """On one chip, or cut over all of them."""
+    """Search the placement on one chip, or in a pipeline over all of them."""
     tiles = forms.tiles
     target = forms.target
     first = forms.first(objective, entries)
@@ -242,12 +245,12 @@ def _place(forms: Forms, entries: int, objective: Objective) -> Found:
 
 
 class _LinksFullError(UnsupportedError):
-    """More goes from chip to chip than Ethernet links have room for."""
+    """More data goes from chip to chip than Ethernet links have room for."""
 
 
 def _over_links(found: Sequence[Found]) -> Found:
-    """The first whose pipes between chips find room on the links. Raises _LinksFullError with what is said of the
-    first."""
+    """Return the first result whose pipes between chips find room on the links. Raises _LinksFullError with the reason
+    for the first result."""
     reasons = [""]
     for one in found:
         if one.placement.stages == 1 or not (why := overfull(one.placement, one.objective)):
@@ -257,14 +260,16 @@ def _over_links(found: Sequence[Found]) -> Found:
 
 
 def _trained(tables: Sequence[CandidateTable], objective: Objective, entries: int, first: Figures) -> Figures:
-    """Several expectations as they are packed, one after the other; only the best is wired and corrected. Never worse
-    than `first`."""
+    """Return the best figures for a training, never worse than `first`. Several expectations are packed one after the
+    other, and only the best is wired and corrected."""
     tried: dict[tuple[int, float, float], tuple[Figures, dict[str, PlacementDecision]]] = {}
 
     def make(number: int, decisions: Mapping[str, PlacementDecision]) -> Placement:
+        """Build the placement of decisions on one of the tables."""
         return placed(tables[number].tiles, tables[number].target, decisions, objective, entries)
 
     def packed(number: int, full: float, step: float) -> None:
+        """Pack with one pair of expectations, unless the work is used up."""
         if tried and objective.work.stop_modelling():
             return
         decisions = searched_decisions(tables[number], objective, full, step)
@@ -272,6 +277,7 @@ def _trained(tables: Sequence[CandidateTable], objective: Objective, entries: in
             tried[number, full, step] = told(objective, make(number, decisions)), decisions
 
     def quickest() -> tuple[int, float, float]:
+        """Return the key of the quickest try."""
         return min(tried, key=lambda key: tried[key][0].cycles)
 
     for number in range(len(tables)):
@@ -293,7 +299,7 @@ def _trained(tables: Sequence[CandidateTable], objective: Objective, entries: in
 
 
 def _shared_out(tiles: TileGraph, target: Target, entries: int, objective: Objective) -> Found:
-    """With products shared out over chips: more or fewer of them, whichever is expected to be quicker. Raises
+    """Search with products shared out over chips, more or fewer of them, whichever is expected to be quicker. Raises
     UnsupportedError where there is none to share out."""
     graphs = [across(tiles, target, objective.chips, cycles) for cycles in WORTH]
     tables = [
@@ -323,12 +329,13 @@ def _shared_out(tiles: TileGraph, target: Target, entries: int, objective: Objec
 
 
 def _first(graphs: Sequence[TileGraph], number: int) -> int:
-    """The first graph of the same ops."""
+    """Return the number of the first graph with the same ops."""
     return next(n for n, graph in enumerate(graphs) if graph.ops.keys() == graphs[number].ops.keys())
 
 
 def first_placement(found: Placement) -> Placement | None:
-    """The first legal choice for the same graph, chips and microbatch; None where memory has no room for it."""
+    """Return the first legal placement of the same graph, chips and microbatch; None where memory has no room for
+    it."""
     tiles = found.given or found.tiles
     microbatch = 1 if tiles.states else found.microbatch
     objective = Objective("low", chips=found.stages, microbatch=microbatch, copies=found.copies, step=found.step)
@@ -341,5 +348,5 @@ def first_placement(found: Placement) -> Placement | None:
 
 
 def _cores(placement: Placement) -> int:
-    """Of all ops."""
+    """Return the number of cores of all ops."""
     return sum(prod(placed.blocks.grid) for placed in placement.ops.values())

@@ -23,7 +23,8 @@ LEAST_GAIN_IN_CYCLES = 100.0
 
 
 class _Change(NamedTuple):
-    """Ops `start` to `stop` with other decisions, their epochs counted from 0, and the cycles that this may save."""
+    """Other decisions for the ops `start` to `stop`, with their epochs counted from 0, and the cycles that these may
+    save."""
 
     start: int
     stop: int
@@ -32,8 +33,7 @@ class _Change(NamedTuple):
 
 
 def combined(found: Sequence[Found], entries: int) -> Found:
-    """The best of them, or what is quicker with the best epochs of all: of the others those count that are of the same
-    form."""
+    """Return the best result, or a quicker one that combines the best epochs of all results with the same form."""
     best, *others = sorted(found, key=cycles_of)
     table = best.table
     if table is None or best.decisions is None:
@@ -45,8 +45,8 @@ def combined(found: Sequence[Found], entries: int) -> Found:
 
 
 def by_rank(found: Sequence[Found], entries: int, count: int) -> list[Found]:
-    """The best of them, then the next best of each program together, whose epochs end elsewhere, and so on: of those of
-    the same form as the best, as many as `count`."""
+    """Return up to `count` results of the same form as the best one: the best of each program together, then the next
+    best of each whose epochs end elsewhere, and so on."""
     best = min(found, key=cycles_of)
     table = best.table
     if table is None or best.decisions is None:
@@ -68,7 +68,7 @@ def by_rank(found: Sequence[Found], entries: int, count: int) -> list[Found]:
 
 
 def _programs(table: CandidateTable) -> Iterator[tuple[int, int]]:
-    """The first op of each, and the op after its last one."""
+    """Yield the first op of each program, and the op after its last one."""
     start = 0
     while start < len(table.ops):
         yield start, int(table.stops[start])
@@ -76,7 +76,7 @@ def _programs(table: CandidateTable) -> Iterator[tuple[int, int]]:
 
 
 def _of_other(table: CandidateTable, best: Found, other: Found) -> Iterator[_Change]:
-    """What is quicker in another placement, between ends that both have."""
+    """Yield the quicker parts of another placement, between ends of epochs that both have."""
     mine = _cycles(table, best)
     theirs = _cycles(table, other)
     for start, stop in pairwise(sorted({0, *mine} & {0, *theirs})):
@@ -86,7 +86,7 @@ def _of_other(table: CandidateTable, best: Found, other: Found) -> Iterator[_Cha
 
 
 def _of_alike(table: CandidateTable, best: Found) -> Iterator[_Change]:
-    """Of epochs of like ops the decisions of the quickest for each of the others."""
+    """Yield for epochs of like ops the decisions of the quickest one, where they differ."""
     cycles = _cycles(table, best)
     decisions = best.decisions or {}
     groups: dict[object, list[tuple[int, int]]] = {}
@@ -104,13 +104,15 @@ def _of_alike(table: CandidateTable, best: Found) -> Iterator[_Change]:
 
 
 def _change(table: CandidateTable, decisions: Decisions, start: int, stop: int, gain: float = 0.0) -> _Change:
+    """Return the change that takes over decisions for the ops `start` to `stop`."""
     own = {op.name: decisions[op.name] for op in table.ops[start:stop]}
     order = {epoch: number for number, epoch in enumerate(sorted({item.epoch for item in own.values()}))}
     return _Change(start, stop, {name: replace(item, epoch=order[item.epoch]) for name, item in own.items()}, gain)
 
 
 def _changed(table: CandidateTable, best: Found, changes: Sequence[_Change], entries: int) -> Found:
-    """With the changes that make it quicker: all of them, else one after the other, the greatest gain first."""
+    """Return the result with the changes that make it quicker: all of them, else one after the other, the greatest gain
+    first."""
     order = sorted(changes, key=lambda change: (-change.gain, change.start))
     found = _tried(table, best, order, entries) if order else best
     if found is best and len(order) > 1:
@@ -120,7 +122,7 @@ def _changed(table: CandidateTable, best: Found, changes: Sequence[_Change], ent
 
 
 def _tried(table: CandidateTable, best: Found, changes: Sequence[_Change], entries: int) -> Found:
-    """With all of the changes, if that is quicker and memory has room for it."""
+    """Return the result with all of the changes, if that is quicker and memory has room for it."""
     if best.objective.work.stop_modelling():
         return best
     found = _made(table, best, _with(table, best.decisions or {}, {item.start: item for item in changes}), entries)
@@ -128,7 +130,7 @@ def _tried(table: CandidateTable, best: Found, changes: Sequence[_Change], entri
 
 
 def _made(table: CandidateTable, best: Found, decisions: Decisions, entries: int) -> Found | None:
-    """What other decisions come to; None where memory has no room for it."""
+    """Evaluate other decisions; None where memory has no room for them."""
     try:
         placement = placed(table.tiles, table.target, decisions, best.objective, entries)
     except UnsupportedError:
@@ -137,7 +139,7 @@ def _made(table: CandidateTable, best: Found, decisions: Decisions, entries: int
 
 
 def _with(table: CandidateTable, decisions: Decisions, changes: Mapping[int, _Change]) -> dict[str, PlacementDecision]:
-    """The decisions with changes, by the op that each begins with; epochs are counted anew."""
+    """Return the decisions with changes, which are listed by their first op; epochs are numbered anew."""
     found: dict[str, PlacementDecision] = {}
     before: tuple[int, int] | None = None
     epoch = -1
@@ -154,7 +156,7 @@ def _with(table: CandidateTable, decisions: Decisions, changes: Mapping[int, _Ch
 
 
 def quicker_epochs(before: Found, after: Found) -> frozenset[int]:
-    """Those of `after` that take less time than they did, or began or ended elsewhere."""
+    """Return the epochs of `after` that take less time than before, or begin or end elsewhere."""
     if after.table is None or after.table is not before.table:
         return frozenset(range(len(after.epochs)))
     old, new = (
@@ -165,33 +167,34 @@ def quicker_epochs(before: Found, after: Found) -> frozenset[int]:
 
 
 def _cycles(table: CandidateTable, found: Found) -> dict[int, float]:
-    """Of each epoch, by the op after it, in their order: its cycles, and those of loading it."""
+    """Return the cycles of each epoch with loading it, by the op after the epoch, in order."""
     decisions = found.decisions or {}
     stops = {decisions[op.name].epoch: number + 1 for number, op in enumerate(table.ops)}
     return {stops[epoch]: cycles for epoch, cycles in enumerate(found.epochs)}
 
 
 def _within(cycles: Mapping[int, float], start: int, stop: int) -> float:
-    """Of all epochs between two ends."""
+    """Return the cycles of all epochs between two ends."""
     return sum(each for end, each in cycles.items() if start < end <= stop)
 
 
 REFINED = 2
-"""Of the epochs that are found for a single input those that are refined: of each program as many."""
+"""Number of the epochs found for a single input that are refined, for each program."""
 ROUNDS = 6
-"""Of more moves and corrections, at most."""
+"""Most rounds of moves and corrections."""
 LEAST_SHARE_GAINED = 0.0005
-"""The share of an input's cycles that a round has to gain so that another one is tried."""
+"""Share of an input's cycles that a round has to gain for another one to be tried."""
 SLICES = (2, 4)
-"""Of the rows of a single input; more are tried where fewer are of use."""
+"""Numbers of slices of the rows of a single input; the larger number is tried where the smaller one helps."""
 ROWS = 2
-"""Slices of a single input that are put below each other: with more, ops wait longer for each other."""
+"""Slices of a single input that are put below each other; with more, ops wait longer for each other."""
 
 
 def refined(best: Found, entries: int) -> Found:
-    """With what is tried with the best form of the best graph only, where it is of use: of a single input slices along
-    t, the other shares of a chip that rectangles may be taken to cover, and more moves and corrections from there, and
-    from epochs that were found for a single input, which may gain more by them."""
+    """Return the result after the refinements that are tried with the best form of the best graph only.
+
+    For a single input these are slices along t, and epochs that are found for a single input; for all, the other shares
+    of a chip that rectangles may cover, and more moves and corrections from there."""
     objective = best.objective
     searched = best.table
     if searched is None:
@@ -227,8 +230,8 @@ def refined(best: Found, entries: int) -> Found:
 
 
 def _to_the_end(found: Found, entries: int, rounds: int = ROUNDS) -> Found:
-    """With more moves and corrections from there, of each epoch the best; and again for those that gain by it, as far
-    as there is work left to be done."""
+    """Apply more moves and corrections to each epoch and combine the best ones; repeat this for the epochs that gain,
+    within the bound of work."""
     only: frozenset[int] | None = None
     for _ in range(rounds):
         table = found.table
@@ -248,14 +251,16 @@ def _to_the_end(found: Found, entries: int, rounds: int = ROUNDS) -> Found:
 
 
 def _is_enough(best: Found) -> bool:
-    """Whether there are no epochs to cut otherwise, or nothing more can be gained, or may be tried."""
+    """Return whether there are no other cuts of epochs, nothing more can be gained, or the work is used up."""
     return best.placement.epochs == 1 or best.cycles <= best.host or best.objective.work.stop_modelling()
 
 
 def decisions_of_one(table: CandidateTable, objective: Objective, entries: int) -> list[dict[str, PlacementDecision]]:
-    """Of all ops, in epochs for a single input, by the longest way through their ops; those of layers alike first."""
+    """Return decisions of all ops in epochs for a single input, by the longest path through their ops; epochs of like
+    layers come first."""
 
     def cycles(decisions: Mapping[str, PlacementDecision]) -> float:
+        """Return the modelled cycles of decisions, infinity where they do not fit."""
         try:
             return told(objective, placed(table.tiles, table.target, decisions, objective, entries)).cycles
         except UnsupportedError:
@@ -266,14 +271,14 @@ def decisions_of_one(table: CandidateTable, objective: Objective, entries: int) 
 
 
 def _one_by_one(table: CandidateTable, objective: Objective, entries: int) -> list[Found]:
-    """With epochs for a single input."""
+    """Try epochs for a single input."""
     made = decisions_of_one(table, objective, entries)
     return [try_start(table, Start(item, objective, "default", entries)) for item in made]
 
 
 def _with_rows(table: CandidateTable) -> CandidateTable | None:
-    """The form with slices of ops of many slices below each other, so that more cores share what is done row by row;
-    None where there are none."""
+    """Return the form with slices of ops below each other, so that more cores share row-by-row work; None where there
+    are none."""
     cut = stacked(table.tiles, ROWS)
     try:
         return None if cut is table.tiles else CandidateTable.of(cut, table.target, table)
@@ -282,7 +287,7 @@ def _with_rows(table: CandidateTable) -> CandidateTable | None:
 
 
 def _quicker(best: Found, table: CandidateTable | None, full: float, entries: int) -> Found:
-    """The best, or what another form or share comes to, where memory has room for it and it is quicker."""
+    """Return the best result, or that of another form if memory has room for it and it is quicker."""
     if table is None:
         return best
     try:
@@ -292,8 +297,8 @@ def _quicker(best: Found, table: CandidateTable | None, full: float, entries: in
 
 
 def _in_slices(table: CandidateTable, count: int) -> CandidateTable | None:
-    """The form with its ops in slices of their rows along t, which follow each other through the ops of an epoch; None
-    where nothing can be cut."""
+    """Return the form with its ops in slices of their rows along t, which follow each other through the ops of an
+    epoch; None where nothing can be cut."""
     cut = streamed(table.tiles, table.target, count)
     try:
         return None if cut is table.tiles else CandidateTable.of(cut, table.target)

@@ -27,7 +27,8 @@ class Limits:
 
 
 def limits(found: Evaluated) -> Limits:
-    """Of a placement on all its chips; of DRAM as much as this placement moves, what stays in L1 once for a round."""
+    """Return the limits of a placement on all its chips. DRAM moves as much as in this placement, with the data that
+    stays in L1 loaded once for a round."""
     placement = found.placement
     run = found.run
     chips = placement.chips
@@ -48,8 +49,8 @@ def limits(found: Evaluated) -> Limits:
 
 
 def epoch_rows(found: Evaluated) -> list[list[str]]:
-    """Graph, ops, cores, cycles of one input and how many of them load the epoch, share of all, what sets the pace, why
-    no move helps."""
+    """Return a row for each epoch: graph, ops, cores, cycles of one input and how many of them load the epoch, share of
+    all, what sets the pace, and why no move helps."""
     total = sum(epoch.runs * epoch.cycles for epoch in found.run.epochs)
     inputs = found.placement.microbatch * found.placement.rounds
     rows: list[list[str]] = []
@@ -66,13 +67,13 @@ def epoch_rows(found: Evaluated) -> list[list[str]]:
 
 
 DETOURS = 12
-"""Operands through DRAM that are listed."""
+"""Most operands through DRAM that are listed."""
 BESIDE_LONG = "it waits there for a longer branch, for which the reader's L1 has no room"
 HEADERS = ["epoch", "ops", "cores", "cycles an input", "of them loading", "share", "limited by", "because"]
 
 
 def _why(placement: Placement, epoch: EpochReport) -> str:
-    """Why nothing that the search changes makes the epoch quicker."""
+    """Return why nothing that the search changes makes the epoch quicker."""
     limit = epoch.bottleneck
     if limit.kind == "op":
         return _why_op(placement, placement.ops[limit.name])
@@ -85,6 +86,7 @@ def _why(placement: Placement, epoch: EpochReport) -> str:
 
 
 def _why_op(placement: Placement, placed: Placed) -> str:
+    """Return why the op that limits an epoch has no more cores."""
     own = choices(placement.target, placement.tiles, _as_searched(placement, placed.op))
     used = prod(placed.blocks.grid)
     more = sorted({choice.cores for choice in own if choice.cores > used})
@@ -94,7 +96,8 @@ def _why_op(placement: Placement, placed: Placed) -> str:
 
 
 def _as_searched(placement: Placement, op: TileOp) -> TileOp:
-    """With what it reads itself, where `fork_room` put a queue in DRAM between: of that the graph knows nothing."""
+    """Return the op with the sources that the graph knows, without the queues in DRAM that `operand_room` put
+    between."""
     queues = placement.queues
     return replace(
         op,
@@ -108,11 +111,12 @@ def _as_searched(placement: Placement, op: TileOp) -> TileOp:
 
 
 def report(found: Evaluated, first: Placement | None) -> str:
-    """The text. `first`: the first legal choice, where there is one."""
+    """Return the text of the report. `first` is the first legal choice, where there is one."""
     run = found.run
     limit = limits(found)
 
     def line(what: str, cycles: float) -> list[str]:
+        """Return the table row of one figure."""
         least = max(cycles, 1e-9)
         return [what, f"{cycles:.0f}", f"{run.clock * 1e6 / least:.1f}", f"{least / found.cycles:.2f}"]
 
@@ -139,8 +143,8 @@ def report(found: Evaluated, first: Placement | None) -> str:
 
 
 def grids_text(placement: Placement) -> list[str]:
-    """Ops that stand on another grid than their pace asks for, so that the router finds streams for who reads a
-    result; nothing where there are none."""
+    """Return the paragraph on ops whose grid was chosen so that the router finds streams for all readers of a result;
+    empty where there are none."""
     known = [(name, placed) for name, placed in placement.ops.items() if placed.why]
     if not known:
         return []
@@ -155,8 +159,8 @@ def grids_text(placement: Placement) -> list[str]:
 
 
 def detours_text(placement: Placement) -> list[str]:
-    """Operands that an op of the same epoch makes and that go through DRAM all the same, and why; nothing where there
-    are none."""
+    """Return the paragraph on operands that go through DRAM although an op of the same epoch makes them; empty where
+    there are none."""
     routed = [(reader, source, detour.why) for (reader, source), detour in placement.detours.items()]
     known = routed + [
         (name, placement.queues[use.source].input, BESIDE_LONG)
@@ -173,7 +177,7 @@ def detours_text(placement: Placement) -> list[str]:
 
 
 def formats_text(placement: Placement) -> list[str]:
-    """Ops that do not have the block format which they were to have, and why; nothing where there are none."""
+    """Return the paragraph on ops that do not have the block format which was asked for; empty where there are none."""
     known = [
         f"{name}: {placement.target.of(placed.op.precision).activation_df} instead of {placed.op.avoids}"
         for name, placed in placement.ops.items()
@@ -189,7 +193,7 @@ def formats_text(placement: Placement) -> list[str]:
 
 
 def placement_words(placement: Placement) -> str:
-    """`388 ops in 24 epochs on 1 chip`."""
+    """Return the size of a placement in words, such as `388 ops in 24 epochs on 1 chip`."""
     chips = plural(placement.chips, "chip")
     each = ", each with all of them and its share of the inputs" if placement.copies > 1 else ""
     return f"{plural(len(placement.ops), 'op')} in {plural(placement.epochs, 'epoch')} on {chips}{each}"

@@ -1,11 +1,10 @@
 """Epochs for rounds of one input: only the ops of this input overlap, so an epoch takes the longest path through its
 ops, and loading (PERF 5.1) is a large part of it.
 
-Each op takes the division that is best at a price of a core, in cycles: at a high one few cores, and many ops in an
-epoch; at a low one many. A dynamic program over the ops in their order finds where epochs end and at which price: the
-ops from i on are followed along their edges, when the first and the last part of each is done, as the timing model
-would follow them, until the cores are used up.
-"""
+Each op takes the division that is best at a price of a core, in cycles: at a high price few cores, and many ops in an
+epoch; at a low price many cores. A dynamic program over the ops in their order finds where epochs end, and at which
+price. From each op on it follows the ops along their edges, with the times at which the first and the last part of each
+is done, as the timing model does, until the cores are used up."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,11 +27,11 @@ from buda_emu.compiler.search.pack import TRIES, in_epochs, on_chip
 from buda_emu.performance.timing.epoch.tasks import parts_of_blocks
 
 SHORTEST: Final = 8
-"""Ops of a layer, at least: shorter repetitions are within one."""
+"""Fewest ops of a layer; shorter repetitions are within one."""
 
 
 class Repeated(NamedTuple):
-    """Items from `start` on that come in `times` equal groups of `period` items, one after the other."""
+    """Items from `start` on that form `times` equal groups of `period` items, one after the other."""
 
     start: int
     period: int
@@ -40,17 +39,19 @@ class Repeated(NamedTuple):
 
     @property
     def stop(self) -> int:
-        """The item after the last group."""
+        """The number of the item after the last group."""
         return self.start + self.period * self.times
 
 
 def repeated(items: Sequence[Hashable]) -> list[Repeated]:
-    """The longest repetitions, in their order, none in another: of equally long ones the shortest groups."""
+    """Return the longest repetitions in their order, none inside another; of equally long ones those with the shortest
+    groups."""
     numbers: dict[Hashable, int] = {}
     return _within(np.array([numbers.setdefault(item, len(numbers)) for item in items], np.int64), 0)
 
 
 def _within(keys: NDArray[np.int64], start: int) -> list[Repeated]:
+    """Return the repetitions in a range of keys that begins with item `start`."""
     best = Repeated(0, 0, 0)
     for period in range(SHORTEST, len(keys) // 2 + 1):
         same = np.concatenate([[0], keys[:-period] == keys[period:], [0]])
@@ -67,23 +68,23 @@ def _within(keys: NDArray[np.int64], start: int) -> list[Repeated]:
 
 
 PRICES = np.geomspace(1.0, 200_000.0, 36)
-"""Cycles that a core is worth."""
+"""Prices of a core, in cycles."""
 CROSSING = 3_000.0
-"""Cycles in which what one epoch writes is there for the next one, beside the bytes."""
+"""Cycles after which data that one epoch writes is there for the next one, beside the bytes."""
 SHARED = 0.1
-"""Of the time for which an epoch's queues stream, what each step of its longest way waits for the links."""
+"""Share of the time for which an epoch's queues stream that each step of its longest path waits for the links."""
 ALIKE = 1.03
-"""Of the cycles that epochs are expected to take, what they may take if those of layers are alike."""
+"""Factor by which the expected cycles of epochs may grow if those of layers are alike."""
 LIKELY = 8
-"""Places of a layer for the end of an epoch that are modelled."""
+"""Number of places of a layer that are modelled as the end of an epoch."""
 Ints = NDArray[np.int64]
 Judge = Callable[[Mapping[str, PlacementDecision]], float]
 
 
 @dataclass(frozen=True)
 class _Own:
-    """What each choice of an op comes to: cycles of one part with its operands, and of all parts, where those come
-    while it works; parts, cores; what it is judged by."""
+    """The costs of each choice of an op, as arrays: cycles of one part with its operands, and of all parts when they
+    come while it works; parts; cores; and the cycles by which it is judged."""
 
     choices: Sequence[Choice]
     one: Floats
@@ -94,24 +95,25 @@ class _Own:
 
     @cached_property
     def at(self) -> Ints:
-        """[price]: the best choice."""
+        """[price]: the number of the best choice."""
         return (self.judged[None, :] + PRICES[:, None] * self.cores[None, :]).argmin(1)
 
     def dearest(self, price: float) -> list[Choice]:
-        """Some choices, the best at a price first."""
+        """Return some choices, the best at a price first."""
         order = np.argsort(self.judged + price * self.cores, kind="stable")[:TRIES]
         return [self.choices[n] for n in order.tolist()]
 
 
 @dataclass(frozen=True)
 class EpochBounds:
-    """Where epochs may end: no epoch goes on over an op of `kept`, and none ends before one of `within`."""
+    """Bounds for the ends of epochs: an epoch must end before each op of `kept`, and none may end before an op of
+    `within`."""
 
     kept: frozenset[int] = frozenset()
     within: frozenset[int] = frozenset()
 
     def also(self, kept: Iterable[int]) -> "EpochBounds":
-        """With more ends."""
+        """Return the bounds with more ends."""
         return EpochBounds(self.kept.union(kept), self.within)
 
 
@@ -120,8 +122,10 @@ EVERYWHERE: Final = EpochBounds()
 
 @dataclass(frozen=True)
 class SingleInput:
-    """Epochs of a single input on one chip. `own`: what each op's choices come to. `epochs`: of each op those that may
-    begin with it, by the op after each and its cycles."""
+    """Epochs of a single input on one chip.
+
+    `own` are the costs of each op's choices; `epochs` lists for each op the epochs that may begin with it, by the op
+    after each and its cycles."""
 
     table: CandidateTable
     own: Sequence[_Own]
@@ -129,23 +133,25 @@ class SingleInput:
 
     @staticmethod
     def of(table: CandidateTable, full: float) -> "SingleInput":
-        """Rectangles are expected to cover a share `full` of the chip's cores."""
+        """Find the possible epochs when rectangles are expected to cover a share `full` of the chip's cores."""
         own = _costs(table)
         prices = _Prices.of(table, own)
         return SingleInput(table, own, [[*_epochs_from(table, prices, i, full)] for i in range(len(table.ops))])
 
     def decisions(self, cut: EpochBounds = EVERYWHERE) -> dict[str, PlacementDecision]:
-        """Of all ops, in the epochs that are expected to take the fewest cycles. Raises UnsupportedError for an op that
-        has no room."""
+        """Return the decisions of all ops, in the epochs that are expected to take the fewest cycles. Raises
+        UnsupportedError for an op that has no room."""
         ends, _ = self._fewest_cycles(cut)
         return in_epochs(self.table, ends, lambda start, stop, epoch: _packed(self.table, self.own, start, stop, epoch))
 
     def decisions_by_layers(self, cycles_of: Judge) -> list[dict[str, PlacementDecision]]:
-        """The same, with an epoch's end at one place of every layer, where that is expected to take little more: such
-        epochs are alike, and what the search finds for one serves all. Of the places that are expected to be nearly the
-        best: everywhere that for which `cycles_of` finds the least, that with the next least, and that with the fewest
-        epochs; each of these also with all before the end in the second layer in one epoch, where that is expected to
-        take little more. Nothing where there are no layers."""
+        """Return decisions with the end of an epoch at one place of every layer, where that is expected to take little
+        more; empty where there are no layers.
+
+        Such epochs are alike, and a single search serves all. Of the places that are expected to be nearly the best,
+        three are used everywhere: the one for which `cycles_of` is least, the one for which it is next least, and the
+        one with the fewest epochs. Each is also tried with all ops before the end in the second layer in one epoch,
+        where that is expected to take little more."""
         best = self._fewest_cycles(EVERYWHERE)[1]
         chosen: list[EpochBounds] = [EVERYWHERE] * 3
         together: list[EpochBounds] = [EVERYWHERE] * 3
@@ -165,8 +171,8 @@ class SingleInput:
         return [self.decisions(cut) for cut in dict.fromkeys((*chosen, *together)) if cut.kept]
 
     def _together(self, cut: EpochBounds, ends: Sequence[int], best: float) -> EpochBounds:
-        """With more ends, and all before the second of them in one epoch, if that is expected to take little more than
-        the best."""
+        """Return the bounds with more ends, and with all ops before the second end in one epoch if that is expected to
+        take little more than the best."""
         ops = self.table.ops
         begin = next(number for number, op in enumerate(ops) if op.program == ops[ends[0]].program)
         if len(ends) > 1:
@@ -177,10 +183,11 @@ class SingleInput:
 
     @cached_property
     def _layers(self) -> list[Repeated]:
+        """The repetitions of like ops."""
         return repeated([likeness(self.table.tiles, op, held=True) for op in self.table.ops])
 
     def _fewest_cycles(self, cut: EpochBounds) -> tuple[list[int], float]:
-        """The first op of each epoch, then the number of ops; their cycles."""
+        """Return the first op of each epoch followed by the number of ops, and the cycles of these epochs."""
         count = len(self.epochs)
         best = [np.inf] * (count + 1)
         before = [0] * (count + 1)
@@ -201,7 +208,8 @@ class SingleInput:
 def _packed(
     table: CandidateTable, own: Sequence[_Own], start: int, stop: int, epoch: int
 ) -> tuple[dict[str, PlacementDecision], int]:
-    """The ops from `start` on at the lowest price at which all find room; where there is none, fewer ops."""
+    """Pack the ops from `start` on at the lowest price at which all find room; where there is no such price, fewer
+    ops."""
     for end in range(stop, start, -1):
         low = 0
         high = len(PRICES)
@@ -225,8 +233,8 @@ def _packed(
 
 
 def _costs(table: CandidateTable) -> list[_Own]:
-    """Of all ops. Ops that hand on slices of t to each other are as fast as the slowest of them: to be faster than that
-    one can be gains no more than the time of a slice."""
+    """Return the costs of all ops. Ops that hand on slices of t to each other are as fast as the slowest of them, so
+    that a faster one gains no more than the time of a slice."""
     raw: list[tuple[Floats, Floats, Floats, Floats]] = []
     for op, found in zip(table.ops, table.found, strict=True):
         target = table.target.of(op.precision)
@@ -248,7 +256,7 @@ def _costs(table: CandidateTable) -> list[_Own]:
 
 
 def _chains(ops: Sequence[TileOp]) -> list[int]:
-    """Of each op a number that it shares with those with which it exchanges slices of the same t."""
+    """Return for each op a number that it shares with the ops with which it exchanges slices of the same t."""
     place: dict[str, int] = {}
     chain = list(range(len(ops)))
     for number, op in enumerate(ops):
@@ -265,8 +273,8 @@ def _chains(ops: Sequence[TileOp]) -> list[int]:
 
 @dataclass(frozen=True)
 class _Prices:
-    """[op][price]: what the choice of each op at each price takes, in cycles: its work, reading inputs and constants of
-    DRAM; its parts and cores. `written`: of each op, cycles of the host's link or a channel."""
+    """[op][price]: the cycles, parts and cores of each op's best choice at each price, and the cycles for which it
+    reads inputs and constants in DRAM. `written` are the cycles of the host link or a channel for each op's output."""
 
     one: list[Floats]
     cycles: list[Floats]
@@ -277,7 +285,7 @@ class _Prices:
 
     @staticmethod
     def of(table: CandidateTable, own: Sequence[_Own]) -> "_Prices":
-        """Of all ops."""
+        """Return the costs of all ops at all prices."""
         speed = speeds(table.target.chip)
         read = [np.array([choice.streamed for choice in item.choices])[item.at] / speed.dram for item in own]
         return _Prices(
@@ -291,7 +299,7 @@ class _Prices:
 
 
 def _epochs_from(table: CandidateTable, prices: _Prices, i: int, full: float) -> Iterator[tuple[int, float]]:
-    """The epochs that begin with op i: the op after each, and the cycles that it takes at the best price."""
+    """Yield the epochs that begin with op i: the op after each, and its cycles at the best price."""
     dram = speeds(table.target.chip).dram
     every = prod(table.target.arch.grid)
     begin, each = epoch_load(table.target)
@@ -322,7 +330,8 @@ def _epochs_from(table: CandidateTable, prices: _Prices, i: int, full: float) ->
 
 
 def _written(table: CandidateTable, rate: float) -> list[float]:
-    """Cycles in which the host's link, or one channel of DRAM, takes the output of each op that makes one."""
+    """Return for each op the cycles in which the host link, or one DRAM channel, takes its output; 0 for an op without
+    one."""
     size = size_of_tile(table.target.output_df, table.target.arch.alignment)
     outputs = {item.op for item in table.tiles.outputs.values()}
     return [prod(op.shape) * size / rate if op.name in outputs else 0.0 for op in table.ops]

@@ -1,8 +1,8 @@
-"""Epochs of the starts that a search tries, improved by this process and by workers side by side: this process in the
-order in which the search asks for them, workers from the last on, so that they meet. Where the search knows what it is
-going to try later, workers do that meanwhile. What they found is taken as if it had been found here, within the
-search's own bound of work, so its result is the same for any number of workers.
-"""
+"""Epochs of the starts that a search tries, improved by this process and by workers side by side.
+
+This process works in the order in which the search asks for them, workers from the last one on, so that they meet.
+Where it is clear what the search will try later, workers do that meanwhile. Their results are used as if they had been
+found here, within the search's own bound of work, so the result of the search is the same for any number of workers."""
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -23,16 +23,16 @@ from buda_emu.support.workers.spread import JobPool, short_turns
 
 JOB: Final = Job("buda_emu.compiler.search.speculative:worker")
 SPLIT: Final = 4
-"""Each worker is given such a part of what waits."""
+"""Each worker gets its share of the waiting epochs divided by this number."""
 STARTS: Final = 3
-"""That are there for workers, or one more than these are: each holds a placement."""
+"""Fewest starts that are available to workers, or one more than there are workers: each holds a placement."""
 Later = Iterator[tuple[CandidateTable, Start]]
-"""Starts that are going to be tried, made when they are asked for."""
+"""Starts that are going to be tried, made when they are needed."""
 
 
 def ahead(table: CandidateTable, starts: Iterable[Start | None], objective: Objective) -> Generator[Known, None, None]:
-    """For each start, in their order, what is asked for its epochs; nothing is known without workers, or of None.
-    Raises InternalError where workers are lost."""
+    """Yield for each start, in order, a function that returns the results of workers for its epochs. It returns nothing
+    without workers, or for a start of None. Raises InternalError where workers are lost."""
     side = side_by_side(objective.work)
     if side is None:
         for _ in starts:
@@ -57,7 +57,8 @@ def ahead(table: CandidateTable, starts: Iterable[Start | None], objective: Obje
 
 
 def side_by_side(work: Work) -> "SideBySide | None":
-    """What shares a search with its workers; None where there are none. Close it when the search is over."""
+    """Return the object that shares a search with its workers; None where there are none. Close it when the search is
+    over."""
     if work.pool is not None and work.side_by_side is None:
         work.side_by_side = SideBySide(work.pool)
     return work.side_by_side
@@ -65,7 +66,8 @@ def side_by_side(work: Work) -> "SideBySide | None":
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """An epoch of a start of a form of a graph: as workers have both, and the names of the epoch's ops."""
+    """An epoch of a start: the table and the start, both also as workers have them, and the names of the epoch's
+    ops."""
 
     table: CandidateTable
     start: Start
@@ -75,7 +77,8 @@ class _Item:
 
 
 class SideBySide:
-    """All that this process and workers do of one search. `later`: what it is going to try, as far as is known."""
+    """The work of this process and its workers on one search. `later` are the starts that it is going to try, as far as
+    they are known."""
 
     def __init__(self, pool: JobPool) -> None:
         self.most = max(STARTS, pool.workers.count + 1)
@@ -93,7 +96,7 @@ class SideBySide:
         self._thread: Thread | None = None
 
     def add(self, table: CandidateTable, start: Start) -> None:
-        """A start that is tried soon; one that was added before once."""
+        """Add a start that is tried soon, unless it was added before."""
         if self._number(start) is not None:
             return
         try:
@@ -115,7 +118,7 @@ class SideBySide:
             self._thread.start()
 
     def look_further(self) -> None:
-        """Let there be enough to do: of what is tried later where there is nothing else."""
+        """Add starts that are tried later, until there is enough to do."""
         while len({number for number, _ in self._waiting}) < self.most:
             table, start = next(self.later, (None, None))
             if table is None or start is None:
@@ -123,8 +126,8 @@ class SideBySide:
             self.add(table, start)
 
     def of(self, start: Start, epoch: int) -> Improved | None:
-        """What workers found; None for what this process has to do itself. While a worker is at it, this process does
-        what is asked for next. Raises InternalError where workers are lost."""
+        """Return the result of workers for an epoch; None if this process has to improve it itself. While a worker is
+        busy with it, this process improves other epochs. Raises InternalError where workers are lost."""
         number = self._number(start)
         while number is not None:
             place = number, epoch
@@ -147,7 +150,7 @@ class SideBySide:
         return None
 
     def leave(self, start: Start | None) -> None:
-        """A start is done, or not tried after all; it holds a placement."""
+        """Remove a start that is done, or not tried after all, as it holds a placement."""
         number = None if start is None else self._number(start)
         if number is None:
             return
@@ -157,11 +160,11 @@ class SideBySide:
                 del self._waiting[place]
 
     def _number(self, start: Start) -> int | None:
-        """Of a start that was added and is not done."""
+        """Return the number of a start that was added and is not done, else None."""
         return next((number for number, known in self._starts.items() if known is start), None)
 
     def close(self) -> None:
-        """Nothing more is asked for; what workers have begun ends first."""
+        """Wait for the epochs that workers have begun, and drop all others."""
         with self._changed:
             self._closed = True
             self._waiting.clear()
@@ -170,7 +173,7 @@ class SideBySide:
             self._thread.join()
 
     def _serve(self) -> None:
-        """On a thread of its own: workers are given what waits."""
+        """Give workers the waiting epochs, on a thread of its own."""
         try:
             with short_turns():
                 while self._has_some():
@@ -181,6 +184,7 @@ class SideBySide:
                 self._changed.notify_all()
 
     def _spread(self) -> None:
+        """Send waiting epochs to workers and store their results."""
         given: list[list[tuple[int, int]]] = []
         with closing(self._pool.spread(self._from_the_last(given))) as results:
             for number, result in results:
@@ -190,14 +194,15 @@ class SideBySide:
                     self._changed.notify_all()
 
     def _has_some(self) -> bool:
-        """Whether there is something to do, once there is, or nothing more will come."""
+        """Wait until there is something to do or nothing more will come, and return whether there is."""
         with self._changed:
             while not (self._waiting or self._closed):
                 self._changed.wait()
             return bool(self._waiting)
 
     def _from_the_last(self, given: list[list[tuple[int, int]]]) -> Iterator[Any]:
-        """Epochs of one start at a time, the fewer the less there is to do."""
+        """Yield the waiting epochs from the last start on, of one start at a time, fewer of them when there is less to
+        do."""
         while True:
             with self._changed:
                 if not self._waiting:
@@ -211,7 +216,7 @@ class SideBySide:
             yield items[0].form, items[0].token, [item.names for item in items]
 
     def _form(self, table: CandidateTable) -> Shared:
-        """What stands for a form of a graph in items: workers are sent it once."""
+        """Return the object that stands for a form of a graph in items; workers are sent it once."""
         for known, form in self._forms:
             if known is table:
                 return form
@@ -220,7 +225,7 @@ class SideBySide:
 
 
 class _Shape:
-    """In place of the values of a constant, which the search of epochs does not look at."""
+    """A stand-in for the values of a constant, which the search of epochs does not read."""
 
     __slots__ = ("shape",)
 
@@ -229,7 +234,8 @@ class _Shape:
 
 
 def _without_values(table: CandidateTable) -> CandidateTable:
-    """Without those of more than one tile: whether one tile is a single number is looked at (`to_repeat`)."""
+    """Return the table without the values of constants of more than one tile. Those of a single tile stay, as the
+    search checks whether they are a single number (`to_repeat`)."""
     bare: Any = {
         name: item if item.shape == (1, 1, 1) else replace(item, values=_Shape(item.values.shape))  # type: ignore[arg-type]
         for name, item in table.tiles.constants.items()
@@ -238,10 +244,11 @@ def _without_values(table: CandidateTable) -> CandidateTable:
 
 
 def worker(_about: None) -> Callable[[tuple[CandidateTable, Start, list[list[str]]]], list[Improved | None]]:
-    """The work of `JOB`: what becomes of the ops of each epoch, and the ops that were modelled for it; None where that
-    fails, as it will where it is asked for."""
+    """Return the work of `JOB`: a function that improves epochs and returns for each its decisions and the ops that
+    were modelled, or None where that fails, as it then will in the main process."""
 
     def improve(item: tuple[CandidateTable, Start, list[list[str]]]) -> list[Improved | None]:
+        """Improve the epochs of one item."""
         table, start, epochs = item
         return [_improved(table, start, names) for names in epochs]
 
@@ -249,6 +256,7 @@ def worker(_about: None) -> Callable[[tuple[CandidateTable, Start, list[list[str
 
 
 def _improved(table: CandidateTable, start: Start, names: list[str]) -> Improved | None:
+    """Improve an epoch; None where it fails."""
     work = Work()
     try:
         return of_epoch(table, start, work, names), work.modelled

@@ -14,13 +14,14 @@ from buda_emu.support.errors import UnsupportedError
 def searched_decisions(
     table: CandidateTable, objective: Objective, full: float, step: float = STEP
 ) -> dict[str, PlacementDecision]:
-    """Epochs by the dynamic program, each packed at its best pace."""
+    """Return the decisions of the dynamic program's epochs, each packed at its best pace."""
     ends, _ = cuts(table, objective, full, step)
     return in_epochs(table, ends, lambda start, stop, epoch: pack(table, start, stop, epoch, objective.chips))
 
 
 def first_decisions(tiles: TileGraph, target: Target, chips: int) -> dict[str, PlacementDecision]:
-    """First fit in order: the next chip, then the next epoch, where an op finds no room (FRONTEND 5)."""
+    """Return the decisions of a first fit in order: where an op finds no room it goes to the next chip, then to the
+    next epoch (FRONTEND 5). Raises UnsupportedError for an op that does not fit an empty chip."""
     rows, columns = target.arch.grid
     room = CoreGrid(rows, columns)
     epoch = 0

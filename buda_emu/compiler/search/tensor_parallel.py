@@ -1,12 +1,11 @@
 """Products whose columns are distributed over chips, each with its share of the constant: N chips have N times the DRAM
 and its bandwidth.
 
-`y = f(x W + b)` becomes `y_k = f(x W_k + b_k)` on chip k, for `W = [W_0 W_1 ...]` and an element-wise f. Who needs all
-of y reads a `splice` on its own chip that puts the parts one after another along t, and puts them side by side
-(`hstack`). A product in slices along t (`lower/matmul.py`) is shared out by slices. No sum changes its order. What is
-not shared out stands on the first chip, which so has all that the others have: an epoch that it has room for is one
-that all have room for.
-"""
+`y = f(x W + b)` becomes `y_k = f(x W_k + b_k)` on chip k, for `W = [W_0 W_1 ...]` and an element-wise f. An op that
+needs all of y reads a `splice` on its own chip that puts the parts one after another along t, and then puts them side
+by side (`hstack`). A product in slices along t (`lower/matmul.py`) is shared out by slices. No sum changes its order.
+Ops that are not shared out stand on the first chip, which therefore has all that the others have: an epoch that it has
+room for is one that all have room for."""
 
 from dataclasses import dataclass, field, replace
 from math import prod
@@ -21,8 +20,8 @@ MOST_PARTS = 8
 
 
 def across(tiles: TileGraph, target: Target, chips: int, cycles: float) -> TileGraph:
-    """The graph with the columns of all products shared out whose constants take DRAM at least so many cycles; the same
-    object when there is none. Every op of it has its chip."""
+    """Return the graph with the columns of those products shared out whose constants take DRAM at least so many cycles;
+    the same object when there is none. Every op of the new graph is assigned to a chip."""
     sharing = _Sharing(tiles, target, min(chips, MOST_PARTS), cycles)
     for op in tiles.ops.values():
         sharing.add(op)
@@ -34,32 +33,36 @@ def across(tiles: TileGraph, target: Target, chips: int, cycles: float) -> TileG
 
 @dataclass(frozen=True, slots=True)
 class _Axis:
-    """What is shared out, `count` parts of it: columns of each slice, or the slices along t."""
+    """The axis along which an op is shared out in `count` parts: columns of each slice, or the slices along t."""
 
     name: str
     count: int
 
     @property
     def place(self) -> int:
-        """In a shape."""
+        """The index of the axis in a shape."""
         return "zrc".index(self.name)
 
     def part(self, size: tuple[int, int, int]) -> tuple[int, int, int]:
-        """Of a shape."""
+        """Return the shape of one part of a shape."""
         t, rows, columns = size
         return (t // self.count, rows, columns) if self.name == "z" else (t, rows, columns // self.count)
 
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
+    """The names of the parts of an op, and the axis along which it is divided."""
+
     axis: _Axis
     names: tuple[str, ...]
 
 
 @dataclass(slots=True)
 class _Sharing:
-    """`parts`: of each op that is shared out, those on the chips in turn; `gathered`: of an op and a chip, who puts its
-    parts together there."""
+    """The graph that is being shared out.
+
+    `parts` lists for each op that is shared out its parts on the chips in turn; `gathered` is the op that puts the
+    parts of an op together on a chip."""
 
     tiles: TileGraph
     target: Target
@@ -71,7 +74,7 @@ class _Sharing:
     constants: dict[str, Constant] = field(default_factory=dict[str, Constant])
 
     def add(self, op: TileOp) -> None:
-        """An op, after all that it reads: in parts, or as it is on the first chip."""
+        """Add an op, after all ops that it reads: in parts, or whole on the first chip."""
         axis = self._axis(op)
         if axis is not None and all(self._divides(op, place, axis) for place in range(len(op.uses))):
             made = [self._part(op, number, axis) for number in range(axis.count)]
@@ -80,7 +83,7 @@ class _Sharing:
             self.ops[op.name] = replace(op, uses=[self._whole(use, 0) for use in op.uses], chip=0)
 
     def _axis(self, op: TileOp) -> _Axis | None:
-        """Along which it may be shared out; None where it stays whole."""
+        """Return the axis along which an op may be shared out; None where it stays whole."""
         if not op.may_be_cut:
             return None
         if op.has("rows by columns"):
@@ -96,7 +99,8 @@ class _Sharing:
         return found.pop() if len(found) == 1 else None
 
     def _read_along(self, use: Use) -> _Axis | None:
-        """The axis along which who reads a tensor in parts may be in parts, too; slices side by side are columns."""
+        """Return the axis along which a reader of a tensor in parts may be in parts, too; slices side by side are
+        columns."""
         axis = self.parts[use.source].axis
         if not use.tms:
             return axis
@@ -104,7 +108,7 @@ class _Sharing:
         return _Axis("c", axis.count) if stacked and axis.name == "z" else None
 
     def _is_heavy(self, op: TileOp) -> bool:
-        """A product by a constant that keeps DRAM busy."""
+        """Return whether an op is a product by a constant that keeps DRAM busy for long enough."""
         right = op.uses[1]
         constant = self.tiles.constants.get(right.source)
         if constant is None or constant.kind != "value" or any(tm[:2] != ("broadcast", "z") for tm in right.tms):
@@ -113,7 +117,7 @@ class _Sharing:
         return prod(constant.shape) * size / speeds(self.target.chip).dram >= self.cycles
 
     def _divides(self, op: TileOp, place: int, axis: _Axis) -> bool:
-        """Whether a part reads all of an operand, or just a part of it."""
+        """Return whether a part can read its operand, either all of it or a part of its own."""
         use = op.uses[place]
         if op.has("rows by columns") and place == 0:
             return axis.name == "c" or self._is_repeated(use, op.shape, axis)
@@ -128,17 +132,18 @@ class _Sharing:
 
     @staticmethod
     def _is_repeated(use: Use, shape: tuple[int, int, int], axis: _Axis) -> bool:
-        """Whether an operand is the same for all parts: made as wide by a broadcast at its end."""
+        """Return whether an operand is the same for all parts: widened by a broadcast at its end."""
         return bool(use.tms) and use.tms[-1] == ("broadcast", axis.name, shape[axis.place])
 
     def _part(self, op: TileOp, number: int, axis: _Axis) -> TileOp:
+        """Add one part of an op and return it."""
         uses = [self._operand(op, place, number, axis) for place in range(len(op.uses))]
         name = self._unused(f"{op.name}.part.{number}")
         self.ops[name] = replace(op, name=name, uses=uses, shape=axis.part(op.shape), chip=number)
         return self.ops[name]
 
     def _operand(self, op: TileOp, place: int, number: int, axis: _Axis) -> Use:
-        """What a part reads."""
+        """Return an operand as a part reads it."""
         use = op.uses[place]
         if self._is_repeated(use, op.shape, axis):
             whole = self._whole(Use(use.source, use.tms[:-1]), number)
@@ -159,7 +164,8 @@ class _Sharing:
         return Use(name, use.tms)
 
     def _whole(self, use: Use, chip: int) -> Use:
-        """All of an operand, for an op of a chip."""
+        """Return all of an operand, for an op of a chip. Adds the splice that puts its parts together where there is
+        none yet."""
         parts = self.parts.get(use.source)
         if parts is None:
             if use.source in self.tiles.constants:
@@ -189,7 +195,7 @@ class _Sharing:
         return Use(self.gathered[use.source, chip], (*stack, *use.tms))
 
     def _unused(self, name: str) -> str:
-        """The name, or with underscores after it that of nothing."""
+        """Return the name, with underscores after it until nothing else has it."""
         while name in self.tiles.ops or name in self.ops or name in self.tiles.inputs or name in self.tiles.constants:
             name += "_"
         return name

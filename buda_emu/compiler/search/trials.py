@@ -19,18 +19,19 @@ from buda_emu.compiler.target import Objective
 from buda_emu.support.errors import UnsupportedError
 
 SHARES = (0.8, 0.88, 1.0)
-"""Other shares of a chip's cores that rectangles are taken to cover: high effort tries them with every form of a graph,
-default effort with the best form of the best graph, on one chip, where there are epochs to cut."""
+"""Other shares of a chip's cores that rectangles are expected to cover. High effort tries them with every form of a
+graph; default effort with the best form of the best graph, on one chip, where there are epochs to cut."""
 MORE_SHARES = (0.65, 0.7, 0.75, 0.84, 0.91)
-"""Those that high effort tries with every form beside these."""
+"""Shares that high effort tries with every form beside these. On BERT-base (wormhole_b0, Float16_b, HiFi3) the five
+save 4.3 % of the cycles (docs/compile/placing.md)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a graph came to: a placement, the cycles of one input, those of the host link, those of the chips alone, and
-    those that no placement undercuts (the math of all cores, the host link); those of a round of each of its `epochs`;
-    the best `table` that was searched, the `decisions` of the placement on it; `objective` in rounds that memory has
-    room for."""
+    """The result of a search: a placement with its modelled cycles.
+
+    `cycles`, `host`, `chips`, `bound` and `epochs` are those of `Figures`; `table` is the best table that was searched,
+    and `decisions` are those of the placement on it; `objective` has rounds that memory has room for."""
 
     objective: Objective
     placement: Placement
@@ -49,18 +50,19 @@ class Found:
         table: CandidateTable | None = None,
         decisions: Mapping[str, PlacementDecision] | None = None,
     ) -> "Found":
-        """With what the timing model says."""
+        """Return a result with the figures of the timing model."""
         figures = best.placement, best.cycles, best.host, best.chips, best.bound, best.epochs
         return Found(objective, *figures, table, decisions)
 
 
 def cycles_of(found: Found) -> tuple[float, float]:
-    """Of one input; where the host link takes longer, of the chips."""
+    """Return the cycles of one input and those of the chips alone, to compare results: where the host link limits both,
+    the chips decide."""
     return found.cycles, found.chips
 
 
 def told(objective: Objective, placement: Placement) -> Figures:
-    """What the timing model says of a whole placement, as part of the work."""
+    """Return the modelled figures of a whole placement, and count them as work."""
     objective.work.modelled += len(placement.ops)
     found = figures(placement, objective.work.epochs)
     objective.work.trials.append(Trial(objective.effort, found.cycles))
@@ -68,13 +70,13 @@ def told(objective: Objective, placement: Placement) -> Figures:
 
 
 def try_form(table: CandidateTable, objective: Objective, full: float, entries: int) -> Found:
-    """A form of a graph, where rectangles are expected to cover such a share of a chip."""
+    """Try a form of a graph, with rectangles expected to cover a share `full` of a chip."""
     return try_start(table, Start(searched_decisions(table, objective, full), objective, "default", entries))
 
 
 def try_start(table: CandidateTable, start: Start, known: Known | None = None) -> Found:
-    """What a start comes to; `known`: what workers do of it. One that was tried before, with any effort, came to the
-    same."""
+    """Return the result of a start; `known` returns what workers found for its epochs. A start that was tried before,
+    with any effort, has the same result as then."""
     work = start.objective.work
     before = tried(table, start)
     if before is not None:
@@ -90,19 +92,19 @@ def try_start(table: CandidateTable, start: Start, known: Known | None = None) -
 
 
 def improved_with_workers(table: CandidateTable, start: Start) -> Decisions:
-    """As `improved`, of one start by itself."""
+    """Improve the epochs of one start by itself, as `improved` does, with workers."""
     with closing(ahead(table, [start], start.objective)) as known:
         return improved(table, start, next(known))
 
 
 def tried(table: CandidateTable, start: Start) -> Found | None:
-    """What a start came to that was tried before."""
+    """Return the earlier result of a start that was tried before, else None."""
     earlier: list[tuple[Start, Found]] = start.objective.work.tried
     return next((found for other, found in earlier if found.table is table and other.is_like(start)), None)
 
 
 def try_later(table: CandidateTable, objective: Objective, shares: Sequence[float], entries: int) -> Later:
-    """Starts of a form of a graph that are going to be tried, for workers that have nothing else to do."""
+    """Yield starts of a form of a graph that are going to be tried, for workers that have nothing else to do."""
     for full in shares:
         with suppress(UnsupportedError):
             start = Start(searched_decisions(table, objective, full), objective, "default", entries)
@@ -112,7 +114,7 @@ def try_later(table: CandidateTable, objective: Objective, shares: Sequence[floa
 
 
 def _begun(table: CandidateTable, objective: Objective, full: float, entries: int) -> Start:
-    """A start, made now or before."""
+    """Return a start that workers have already begun, or a new one."""
     for number, (known, share, start) in enumerate(objective.work.begun):
         if (
             known is table
@@ -128,7 +130,8 @@ def _begun(table: CandidateTable, objective: Objective, full: float, entries: in
 def starts_of(
     table: CandidateTable, objective: Objective, shares: Sequence[float], entries: int
 ) -> Generator[tuple[Start, Known], None, None]:
-    """A form of a graph, where rectangles are expected to cover such shares of a chip, and what workers do of it."""
+    """Yield a start of a form of a graph for each share of a chip that rectangles may cover, with the function that
+    returns the results of workers for it."""
     made: deque[Start] = deque()
 
     def each() -> Iterator[Start | None]:

@@ -1,4 +1,4 @@
-"""Places of the ops of an epoch: exchanged and moved so that wires are short and results can go from core to core."""
+"""Moves and exchanges the ops of an epoch so that wires are short and results can go from core to core."""
 
 import random
 from collections.abc import Callable, Container, Mapping, Sequence
@@ -24,20 +24,20 @@ from buda_emu.performance.timing.transfers.rates import speed
 from buda_emu.spec.devices import Device
 
 SINGLE = 4
-"""Producers that are tried alone: all together may need more cores than there are."""
+"""Number of producers that are tried alone, as all together may need more cores than there are."""
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """Whose grids are changed first, the producers' or the `readers`'; those of the others where none of these is of
-    use. `only` of what one op gives, "" of all."""
+    """The ops whose grids are changed first: the producers or the `readers`, and the others where none of these helps.
+    With `only`, just the results of one op are considered."""
 
     readers: bool = False
     only: str = ""
 
 
 def ways(found: Placement, names: Container[str]) -> list[Way]:
-    """What to try where some of these ops read through DRAM for lack of streams."""
+    """Return the attempts that are worth making where some of these ops read through DRAM for lack of streams."""
     sources = list(dict.fromkeys(source for _, source in _crowded(found, names)))
     if not sources:
         return []
@@ -46,16 +46,15 @@ def ways(found: Placement, names: Container[str]) -> list[Way]:
 
 
 def _crowded(found: Placement, names: Container[str]) -> list[tuple[str, str]]:
-    """Reader and source of what goes through DRAM for lack of streams."""
+    """Return reader and source of each operand that goes through DRAM for lack of streams."""
     return [edge for edge, detour in found.detours.items() if edge[0] in names and detour.kind == "streams"]
 
 
 def connected(
     table: CandidateTable, found: Placement, names: Container[str], way: Way
 ) -> tuple[CandidateTable, dict[str, str]] | None:
-    """The line with only such divisions of some ops as their cores have streams for, and why, for each of these;
-    `names` of the ops that are asked about. None where nothing goes through DRAM for lack of streams, or nothing else
-    is possible."""
+    """Return the table with only those divisions of some ops for which their cores have streams, and the reason for
+    each of these ops. None where nothing goes through DRAM for lack of streams, or nothing else is possible."""
     routing = Routing.of(found)
     tables = list(table.found)
     bests = list(table.best)
@@ -75,7 +74,7 @@ def connected(
 
 
 def _connects(routing: Routing, source: str, name: str, choice: Choice) -> bool:
-    """Whether all readers of a source had their pipes, if one op were divided so."""
+    """Return whether all readers of a source had their pipes if one op were divided so."""
     placed: Placed = routing.found.ops[name]
     held = placed.held if "table" in placed.op.attrs else choice.held
     return routing.would_connect(source, {name: replace(placed, blocks=choice.blocks, held=held)})
@@ -83,17 +82,16 @@ def _connects(routing: Routing, source: str, name: str, choice: Choice) -> bool:
 
 Floats = NDArray[np.float64]
 LEAST = 0.5
-"""Differences of cycles that do not count: sums of shares."""
+"""Differences of cycles that do not count, as they are sums of shares."""
 SHARE = 1 / 64
-"""What a cycle of a transfer counts where the time of the epoch is known."""
+"""Weight of a cycle of a transfer where the time of the epoch is known."""
 
 
 class WiresOfOne:
-    """The ops of an epoch of a single input, as `wiring.Wires` has those of others.
+    """The wires of an epoch of a single input.
 
-    `fullest`: the cycles of all transfers together, each by itself or as the fullest of its `paths` has it: there is no
-    limit below which they are short enough.
-    """
+    `fullest` is the sum of the cycles of all transfers, each taking as long as by itself or as the fullest link of its
+    path, whichever is longer; it has no limit below which wires are short enough."""
 
     def __init__(self, netlist: Netlist, edges: Sequence[Flow], chip: Device) -> None:
         """Of an epoch that is the whole netlist."""
@@ -104,7 +102,7 @@ class WiresOfOne:
         self.fullest = fsum(self.paths.takes.tolist())
 
     def _alone(self) -> Floats:
-        """Cycles of each edge by itself: into a core, and out of the fullest of its channels of DRAM."""
+        """Return the cycles of each edge by itself: into a core, and out of the fullest of its DRAM channels."""
         moved: dict[tuple[int, bool], list[float]] = {}
         for edge in self.edges:
             for channel, size in edge.memory_bytes.items() if edge.memory == "dram" else ():
@@ -117,11 +115,11 @@ class WiresOfOne:
         return found
 
     def _gains(self, change: float) -> bool:
-        """Whether to keep a move after which all transfers take `change` cycles more."""
+        """Return whether to keep a move after which all transfers take `change` cycles more."""
         return change < -LEAST
 
     def moved(self, places: Mapping[str, tuple[int, int]]) -> bool:
-        """Move ops if all transfers together take less time by it."""
+        """Move ops if all transfers together take less time by it, and return whether they do."""
         move = self.paths.weigh(places, LEAST)
         if move is None:
             return False
@@ -135,9 +133,10 @@ class WiresOfOne:
 
 
 class TimedWires(WiresOfOne):
-    """The same, where what counts is when the epoch is done: it is timed again for each move, but for what channels of
-    DRAM have to do. What all transfers take together counts a little, so that moves which gain nothing yet lead
-    somewhere. `now`: the cycles of both; a move is kept that costs less than `slack` cycles."""
+    """The wires of an epoch of a single input that is timed again for each move, except for the work of DRAM channels.
+
+    The sum of all transfers counts a little, so that moves which gain nothing yet lead somewhere. `now` is the cycles
+    of both; a move is made that costs less than `slack` cycles."""
 
     def __init__(self, netlist: Netlist, report: EpochReport, chip: Device) -> None:
         """Of an epoch that is the whole netlist, as it is timed."""
@@ -156,6 +155,7 @@ class TimedWires(WiresOfOne):
         self.slack = 0.0
 
     def _done(self, transfers: float) -> float:
+        """Return the cycles of the epoch, with the weighted cycles of its transfers."""
         return self.makespan(self.durations) + SHARE * transfers
 
     def _gains(self, change: float) -> bool:
@@ -174,16 +174,15 @@ Ints = NDArray[np.int64]
 PATIENCE = 120
 """Moves without a gain after which no more are tried."""
 HEAT = 0.01
-"""The share of an epoch's cycles that a move may cost at first, on the average, where such moves are kept."""
+"""Share of an epoch's cycles that a move may cost at first, on average, in annealing."""
 
 
 @dataclass(slots=True)
 class Wires:
     """The ops of one epoch, their edges, and the bytes that each link carries for one input, by the link's number.
 
-    A path is known as numbers of its links, with the bytes over each: `known`, by the identity of the path, which is
-    kept beside them.
-    """
+    A path is stored as the numbers of its links with the bytes over each. `known` holds these by the identity of the
+    path, which stays alive beside them."""
 
     chip: Device
     ops: dict[str, Op]
@@ -197,7 +196,7 @@ class Wires:
 
     @staticmethod
     def of(netlist: Netlist, edges: Sequence[Flow], paths: Sequence[Path], chip: Device) -> "Wires":
-        """Of an epoch that is the whole netlist."""
+        """Return the wires of an epoch that is the whole netlist."""
         kept = [(edge, way) for edge, way in zip(edges, paths, strict=True) if not edge.once]
         wires = Wires(chip, dict(netlist.ops), netlist.queues, [edge for edge, _ in kept], found=[w for _, w in kept])
         for number, edge in enumerate(wires.edges):
@@ -210,11 +209,11 @@ class Wires:
 
     @property
     def fullest(self) -> float:
-        """Bytes over the fullest link."""
+        """The bytes over the fullest link."""
         return float(self.loads.max(initial=0.0))
 
     def _over(self, way: Path) -> tuple[Ints, Floats]:
-        """The links of a path and the bytes over them; all have a load from now on."""
+        """Return the links of a path and the bytes over them, after making sure that all have a load."""
         if id(way) not in self.known:
             at = [self.numbers.setdefault(link, len(self.numbers)) for link in way.links]
             self.known[id(way)] = way, np.array(at, np.int64), np.array(list(way.links.values()), np.float64)
@@ -223,11 +222,12 @@ class Wires:
         return links, sizes
 
     def _path(self, number: int) -> Path:
+        """Return the path of an edge at the present places."""
         edge = self.edges[number]
         return path(edge, *ends_of(edge, self.ops, self.queues), self.chip)
 
     def moved(self, places: Mapping[str, tuple[int, int]], transposed: Container[str] = ()) -> bool:
-        """Move ops, and turn some by a quarter, if the links' loads get better by it."""
+        """Move ops, and transpose some, if the links' loads get better by it, and return whether they do."""
         numbers = sorted({number for name in places for number in self.near.get(name, ())})
         if not numbers:
             return False
@@ -260,7 +260,7 @@ class Wires:
 
 
 def _weight(loads: Floats) -> Floats:
-    """Fourth powers, by products: they are the same on every machine."""
+    """Return the fourth powers of loads, by products, which are the same on every machine."""
     square = loads * loads
     return square * square
 
@@ -275,8 +275,8 @@ def rewired(
     *,
     regions: bool = False,
 ) -> dict[str, PlacementDecision]:
-    """The decisions of one chip's ops with places that load the links less; ends when the fullest link carries no more
-    than `enough` bytes. `regions`: all that stands in two of them may be exchanged, too."""
+    """Return the decisions of one chip's ops with places that load the links less. Ends when the fullest link carries
+    no more than `enough` bytes. With `regions`, all ops inside two of them may be exchanged, too."""
     positions = _Positions(decisions, grid)
 
     def tried(_number: int, draw: random.Random) -> bool:
@@ -293,8 +293,8 @@ def rewired(
 def rewired_turning(
     decisions: Mapping[str, PlacementDecision], wires: Wires, grid: tuple[int, int], enough: float, tries: int
 ) -> dict[str, PlacementDecision]:
-    """As `rewired`, where grids may be transposed, too: all that a column of cores takes in comes down one link,
-    what a row takes in comes down one for each core."""
+    """Return the decisions as `rewired` does, with grids that may be transposed, too: all that a column of cores takes
+    in comes down one link, while a row takes it in over one link for each core."""
     positions = _Positions(decisions, grid)
 
     def tried(number: int, draw: random.Random) -> bool:
@@ -324,8 +324,8 @@ def _tried_moves(
     tries: int,
     patience: int,
 ) -> None:
-    """Draw moves by number until the fullest link carries no more than `enough` bytes, or `patience` of them in a row
-    have gained nothing. `tried`: whether one was made."""
+    """Draw moves by number until the fullest link carries no more than `enough` bytes, or `patience` moves in a row
+    have gained nothing. `try_random_move` returns whether a move was made."""
     stale = 0
     for number in range(tries):
         if wires.fullest <= enough or stale > patience:
@@ -336,9 +336,9 @@ def _tried_moves(
 def annealed(
     decisions: Mapping[str, PlacementDecision], wires: TimedWires, grid: tuple[int, int], tries: int
 ) -> dict[str, PlacementDecision]:
-    """The decisions of an epoch of a single input with the best places that were come by: at first a move is kept that
-    takes a little longer, too, and less and less so, so that the ops find a way out of places that no one move makes
-    better."""
+    """Return the decisions of an epoch of a single input with the best places that were seen. At first a move that
+    takes a little longer is made, too, later less and less so, so that ops leave places that no single move
+    improves."""
     draw = random.Random(len(decisions))
     positions = _Positions(decisions, grid)
     best = wires.now
@@ -356,7 +356,7 @@ def annealed(
 
 
 class _Positions:
-    """Where the ops of one chip stand while they are moved."""
+    """The places of the ops of one chip while they are moved."""
 
     def __init__(self, decisions: Mapping[str, PlacementDecision], grid: tuple[int, int]) -> None:
         self._names = sorted(decisions)
@@ -370,8 +370,8 @@ class _Positions:
             self._cores.block(self.places[name], self._sizes[name])
 
     def drawn(self, draw: random.Random, *, regions: bool = False) -> dict[str, tuple[int, int]]:
-        """Ops with other places: one on free cores, two of equal grids exchanged, or all of two `regions`; none where
-        what was drawn is not a move."""
+        """Draw a move: one op to free cores, two ops of equal grids exchanged, or with `regions` all ops of two regions
+        exchanged; empty where the draw is not a move."""
         name = draw.choice(self._names)
         grid = self._grid
         shape = self._sizes[name]
@@ -389,17 +389,17 @@ class _Positions:
         return {name: at} if at != self.places[name] else {}
 
     def size(self, name: str) -> tuple[int, int]:
-        """Rows and columns of the chip that an op takes."""
+        """Return the rows and columns of the chip that an op takes."""
         return self._sizes[name]
 
     def drawn_to_transpose(self, draw: random.Random) -> str:
-        """An op, "" where it takes as many rows as columns."""
+        """Draw an op to transpose, "" where it takes as many rows as columns."""
         name = draw.choice(self._names)
         rows, columns = self._sizes[name]
         return name if rows != columns else ""
 
     def transposed(self, draw: random.Random, name: str) -> dict[str, tuple[int, int]]:
-        """A place with room for an op with a transposed grid; none if there is none."""
+        """Draw a place with room for an op with a transposed grid; empty if there is none."""
         rows, columns = shape = self._sizes[name]
         self._cores.release(self.places[name], shape)
         free = self._cores.places((columns, rows))
@@ -407,7 +407,7 @@ class _Positions:
         return {name: draw.choice(free)} if free else {}
 
     def take(self, change: Mapping[str, tuple[int, int]], transposed: str = "") -> None:
-        """Put ops where they were moved."""
+        """Move ops to the places of a change."""
         for name in change:
             self._cores.release(self.places[name], self._sizes[name])
         if transposed:
@@ -423,8 +423,8 @@ class _Positions:
 def exchanged(
     name: str, at: tuple[int, int], places: Mapping[str, tuple[int, int]], sizes: Mapping[str, tuple[int, int]]
 ) -> dict[str, tuple[int, int]]:
-    """Where ops stand when one of them changes places with all that stands in another rectangle of its size; nothing
-    where that overlaps its own or cuts through an op."""
+    """Return the places after one op changes places with all ops in another rectangle of its size; empty where that
+    overlaps its own or cuts through an op."""
     (row, column) = places[name]
     (height, width) = sizes[name]
     down = at[0] - row
