@@ -17,7 +17,7 @@ from buda_emu.compiler.fuse.columns import (
 )
 from buda_emu.compiler.lower.schedule import MAX_INPUTS, MAX_INTERMEDIATES, Part, schedule_parts, schedules
 from buda_emu.compiler.lower.tiles import SubOp, TileAttributes, TileGraph, TileOp, Use
-from buda_emu.compiler.place.blocks import SHARED, TargetOf, has_grid
+from buda_emu.compiler.place.blocks import MOST_SHARED_OPERANDS, TargetOf, has_grid
 
 _TIMES: Final = 2
 """Largest number of fused ops that each compute the same value: the parts of a softmax over two tensors."""
@@ -189,7 +189,7 @@ class _Rows:
         steps, uses = schedule
         fused_op = replace(root_op, type="fused_op", uses=uses, attrs={}, steps=steps, made_of=sources)
         turns = any(("transpose",) in use.tms for use in uses)  # V038
-        if turns or sum(fused_op.is_factor(number) for number in range(len(uses))) > SHARED:
+        if turns or sum(fused_op.is_factor(number) for number in range(len(uses))) > MOST_SHARED_OPERANDS:
             return None
         fits = _is_in_step(steps, root_op.shape[2], target.dest_tiles) and has_grid(target, fused_op)
         if fits:

@@ -19,7 +19,7 @@ WORK = 192
 """Tile operations of one core up to which low effort takes a smaller grid; beyond this it adds cores while there are
 any."""
 
-SHARED = 2
+MOST_SHARED_OPERANDS = 2
 """Largest number of operands of a fused op that several cores share (V084)."""
 SINGLE = 1
 DOUBLE = 2
@@ -46,28 +46,28 @@ def choose_blocks(target: Target, op: TileOp) -> Blocks:
     """Return the smallest division of one op that fits, with a single buffer for its result where no grid has room for
     two. Raises UnsupportedError when no grid has room for one."""
     target = target.of(op.precision)
-    found = _smallest(target, op, DOUBLE) or _smallest(target, op, SINGLE)
-    if found is None:
-        raise no_grid(target, op)
-    return found
+    blocks = _smallest_division(target, op, DOUBLE) or _smallest_division(target, op, SINGLE)
+    if blocks is None:
+        raise no_grid_error(target, op)
+    return blocks
 
 
 def has_grid(target: Target, op: TileOp, buffers: int = SINGLE) -> bool:
     """Return whether some grid has room for `buffers` buffers of the op's result. The largest grids are tried first, as
     they are the most likely to fit."""
     target = target.of(op.precision)
-    made = (divided(target, op, grid, buffers=buffers) for grid in reversed(list(grids(target, op))))
-    return any(blocks is not None and buffer_bytes(target, op, blocks) <= target.buffer_room for blocks in made)
+    divisions = (divide_op(target, op, grid, buffers=buffers) for grid in reversed(list(grids(target, op))))
+    return any(blocks is not None and buffer_bytes(target, op, blocks) <= target.buffer_room for blocks in divisions)
 
 
-def _smallest(target: Target, op: TileOp, buffers: int) -> Blocks | None:
+def _smallest_division(target: Target, op: TileOp, buffers: int) -> Blocks | None:
     """Return the division over the smallest grid that fits and whose cores do no more than `WORK` each, or over the
     largest one that fits; None where none does."""
     t, rows, columns = op.shape
-    work = t * rows * columns * max(1, _depth(op)) / WORK
+    work = t * rows * columns * max(1, _products_per_tile(op)) / WORK
     best: Blocks | None = None
     for grid in grids(target, op):
-        blocks = divided(target, op, grid, buffers=buffers)
+        blocks = divide_op(target, op, grid, buffers=buffers)
         if blocks is None or buffer_bytes(target, op, blocks) > target.buffer_room:
             continue
         if best is None or prod(best.grid) < work:
@@ -77,7 +77,7 @@ def _smallest(target: Target, op: TileOp, buffers: int) -> Blocks | None:
     return best
 
 
-def _depth(op: TileOp) -> int:
+def _products_per_tile(op: TileOp) -> int:
     """Return the products that each tile of the result takes; an identity matmul only moves tiles."""
     if op.attrs.get("identity"):
         return 1
@@ -100,11 +100,11 @@ def grids(target: Target, op: TileOp) -> Iterator[tuple[int, int]]:
     if op.grid is not None:
         heights = [op.grid[0]] if op.grid[0] else heights
         widths = [op.grid[1]] if op.grid[1] else widths
-    found = [(height, width) for height in heights for width in widths]
-    yield from sorted(found, key=lambda grid: (prod(grid), abs(grid[0] - grid[1]), grid))
+    shapes = [(height, width) for height in heights for width in widths]
+    yield from sorted(shapes, key=lambda grid: (prod(grid), abs(grid[0] - grid[1]), grid))
 
 
-def divided(
+def divide_op(
     target: Target, op: TileOp, grid: tuple[int, int], held: int = 0, *, buffers: int = DOUBLE
 ) -> Blocks | None:
     """Return the division over a grid with the largest ublock and the longest inner block that fit, or None where there
@@ -113,10 +113,10 @@ def divided(
     block = (rows // grid[0], columns // grid[1])
     dest = target.dest_tiles
     if op.sums_rows:
-        return _divided_rows(target, op, grid, buffers)
+        return _divide_row_sums(target, op, grid, buffers)
     if op.has_sums:
-        return _divided_products(target, op, grid, held, buffers)
-    ublock = _ublock(block, dest, rows_fixed=op.ublock is not None or op.has("row-wise index"))
+        return _divide_products(target, op, grid, held, buffers)
+    ublock = _largest_ublock(block, dest, rows_fixed=op.ublock is not None or op.has("row-wise index"))
     mblock = (block[0] // ublock[0], block[1] // ublock[1])
     single = op.attrs.get("gradient") or (op.attrs.get("untilize") and prod(block) > 256)
     buffers = SINGLE if single else buffers
@@ -124,16 +124,16 @@ def divided(
         return Blocks(grid=grid, t=t, mblock=mblock, ublock=ublock, buf_size_mb=buffers, m_k=op.inner, u_kt=1)
     if op.inner:
         for inner in reversed(divisors(op.inner)):
-            found = Blocks(
+            blocks = Blocks(
                 grid=grid, t=t, mblock=mblock, ublock=ublock, buf_size_mb=buffers, m_k=op.inner // inner, u_kt=inner
             )
-            if buffer_bytes(target, op, found, held=held) <= target.buffer_room:
-                return found
+            if buffer_bytes(target, op, blocks, held=held) <= target.buffer_room:
+                return blocks
         return None
     return Blocks(grid=grid, t=t, mblock=mblock, ublock=ublock, buf_size_mb=buffers)
 
 
-def _divided_rows(target: Target, op: TileOp, grid: tuple[int, int], buffers: int) -> Blocks | None:
+def _divide_row_sums(target: Target, op: TileOp, grid: tuple[int, int], buffers: int) -> Blocks | None:
     """Divide a fused op that sums rows: all rows of a core are one ublock, as wide as dest allows beside the columns
     that are held while a sum is taken."""
     t, rows, columns = op.shape
@@ -145,18 +145,18 @@ def _divided_rows(target: Target, op: TileOp, grid: tuple[int, int], buffers: in
     return Blocks(grid=grid, t=t, mblock=(1, count), ublock=(height, wide), buf_size_mb=buffers, most=dest)
 
 
-def _divided_products(target: Target, op: TileOp, grid: tuple[int, int], held: int, buffers: int) -> Blocks | None:
+def _divide_products(target: Target, op: TileOp, grid: tuple[int, int], held: int, buffers: int) -> Blocks | None:
     """Divide a fused op that begins with products: each core has one ublock, which is held while a sum is taken, and
     the longest inner blocks for which there is room."""
     t, rows, columns = op.shape
     block = (rows // grid[0], columns // grid[1])
     products = sum(step.inner > 0 for step in op.steps)
-    if prod(block) > target.dest_tiles or products * ((grid[0] > 1) + (grid[1] > 1)) > SHARED:
+    if prod(block) > target.dest_tiles or products * ((grid[0] > 1) + (grid[1] > 1)) > MOST_SHARED_OPERANDS:
         return None
     for inner in reversed(divisors(max(step.inner for step in op.steps))):
-        found = Blocks(grid=grid, t=t, mblock=(1, 1), ublock=block, buf_size_mb=buffers, u_kt=inner)
-        if buffer_bytes(target, op, found, held=held) <= target.buffer_room:
-            return found
+        blocks = Blocks(grid=grid, t=t, mblock=(1, 1), ublock=block, buf_size_mb=buffers, u_kt=inner)
+        if buffer_bytes(target, op, blocks, held=held) <= target.buffer_room:
+            return blocks
     return None
 
 
@@ -175,13 +175,13 @@ def step_blocks(op: TileOp, blocks: Blocks, step: SubOp) -> Blocks:
         u_kt = max((size for size in divisors(step.inner) if size <= blocks.u_kt), default=0) if step.inner else 0
         return replace(blocks, m_k=step.inner // u_kt if u_kt else 0, u_kt=u_kt)
     height = blocks.ublock[0]
-    most = blocks.most
-    count, wide = cut_columns(step.columns or op.shape[2], height, most)
-    m_k, u_kt = cut_columns(step.inner, height, most) if step.inner else (0, 0)
+    max_tiles = blocks.most
+    count, wide = cut_columns(step.columns or op.shape[2], height, max_tiles)
+    m_k, u_kt = cut_columns(step.inner, height, max_tiles) if step.inner else (0, 0)
     return replace(blocks, mblock=(blocks.mblock[0], count), ublock=(height, wide), m_k=m_k, u_kt=u_kt)
 
 
-def divided_as(target: Target, op: TileOp, grid: tuple[int, int], cut: WorkDivision) -> Blocks:
+def divide_picker(target: Target, op: TileOp, grid: tuple[int, int], cut: WorkDivision) -> Blocks:
     """Return the division of an identity matmul whose strips and ublocks are cut as `cut` says."""
     t, rows, columns = op.shape
     height = rows // grid[0]
@@ -198,11 +198,11 @@ def divided_as(target: Target, op: TileOp, grid: tuple[int, int], cut: WorkDivis
     )
 
 
-def _ublock(block: tuple[int, int], dest: int, *, rows_fixed: bool) -> tuple[int, int]:
+def _largest_ublock(block: tuple[int, int], dest: int, *, rows_fixed: bool) -> tuple[int, int]:
     """Return the largest ublock that divides the block and fits dest, the wider of equal ones (FRONTEND 4.2)."""
     heights = [1] if rows_fixed else divisors(block[0])
-    found = [(height, width) for height in heights for width in divisors(block[1]) if height * width <= dest]
-    return max(found, key=lambda ublock: (prod(ublock), ublock[1]))
+    ublocks = [(height, width) for height in heights for width in divisors(block[1]) if height * width <= dest]
+    return max(ublocks, key=lambda ublock: (prod(ublock), ublock[1]))
 
 
 @cache
@@ -276,7 +276,7 @@ def _bytes_of_sums(op: TileOp, blocks: Blocks, reads: list[int], act: int) -> in
     return total + act * sum(tiles.values()) + max(0, _READ_BYTES * len(reads) - _ROOM_FOR_READS)
 
 
-def no_grid(target: Target, op: TileOp) -> UnsupportedError:
+def no_grid_error(target: Target, op: TileOp) -> UnsupportedError:
     """Build the error for an op whose buffers fit no grid."""
     return UnsupportedError(
         f"compile: {op.name}: no grid of {target.title} has room for {op.type} of {list(op.shape)} tiles: divide it "
@@ -290,7 +290,7 @@ MOST_INNER = 32
 """Most tiles of the inner dimension in one strip."""
 
 
-def cuts_of(op: TileOp, grid_rows: int, dest: int) -> Iterator[WorkDivision]:
+def picker_cuts(op: TileOp, grid_rows: int, dest: int) -> Iterator[WorkDivision]:
     """Yield the ways to cut the strips and ublocks of an identity matmul over `grid_rows` rows of cores."""
     table: PickTable = op.attrs["table"]
     block = op.shape[1] // grid_rows
@@ -303,33 +303,33 @@ def cuts_of(op: TileOp, grid_rows: int, dest: int) -> Iterator[WorkDivision]:
                 yield cut
 
 
-def as_cut(op: TileOp, cut: WorkDivision) -> TileOp:
+def with_cut_counts(op: TileOp, cut: WorkDivision) -> TileOp:
     """Return the op as the search sees it: with the counts of a cut, but without the encoding itself."""
-    found = op.attrs["table"].counts(cut)
+    counts = op.attrs["table"].counts(cut)
     attrs = {
-        "strips": (found.strips,) * cut.grid_rows,
-        "indices_len": found.pairs,
-        "num_index_tiles": found.word_tiles,
-        "num_sparse_tiles": found.tiles,
-        "ublocks": found.ublocks,
+        "strips": (counts.strips,) * cut.grid_rows,
+        "indices_len": counts.pairs,
+        "num_index_tiles": counts.word_tiles,
+        "num_sparse_tiles": counts.tiles,
+        "ublocks": counts.ublocks,
     }
     return replace(op, grid=(cut.grid_rows, op.grid[1] if op.grid else 0), attrs={**op.attrs, **attrs})
 
 
-def encoded(tiles: TileGraph, op: TileOp, blocks: Blocks) -> TileOp:
+def encode_picker(tiles: TileGraph, op: TileOp, blocks: Blocks) -> TileOp:
     """Return the op with the tiles and the encoding of its division. New constants are added to the graph."""
     cut = WorkDivision(blocks.grid[0], blocks.ublock[0], blocks.u_kt)
     if "table" not in op.attrs or cut == WorkDivision(op.attrs["rows"]):
         return op
-    return repicked(tiles.constants, op, op.attrs["table"], cut)
+    return replace_table(tiles.constants, op, op.attrs["table"], cut)
 
 
-def repicked(constants: dict[str, Constant], op: TileOp, table: PickTable, cut: WorkDivision) -> TileOp:
+def replace_table(constants: dict[str, Constant], op: TileOp, table: PickTable, cut: WorkDivision) -> TileOp:
     """Return an identity matmul with another table, cut in another way: its slices and rows, its tiles and its
     encoding. New constants are added to `constants`."""
     picker = table.picker(cut)
     kind = "picker" if picker.plain else "value"
-    names = [_unused(constants, f"{op.name}.{what}", cut.grid_rows) for what in ("picker", "encoding")]
+    names = [_unused_name(constants, f"{op.name}.{part}", cut.grid_rows) for part in ("picker", "encoding")]
     constants[names[0]] = Constant(names[0], picker.tiles, kind)
     constants[names[1]] = Constant(names[1], picker.words, "words")
     attrs = {
@@ -346,7 +346,7 @@ def repicked(constants: dict[str, Constant], op: TileOp, table: PickTable, cut: 
     return replace(op, uses=uses, shape=(table.t, table.rows, op.shape[2]), attrs=attrs)
 
 
-def _unused(constants: Container[str], stem: str, number: int) -> str:
+def _unused_name(constants: Container[str], stem: str, number: int) -> str:
     """Return a name with this stem that no constant has."""
     name = stem if stem not in constants else f"{stem}.{number}"
     while name in constants:

@@ -10,10 +10,10 @@ from typing import NamedTuple, TypeVar
 from buda_emu.compiler.lower.tiles import Use as TileUse
 from buda_emu.compiler.place.blocks import size_of_tile
 from buda_emu.compiler.place.cost import op_cycles, shape_behind, speeds, transfer_cycles
-from buda_emu.compiler.place.placement import Placed, Placement, Queue
+from buda_emu.compiler.place.placement import PlacedOp, Placement, Queue
 from buda_emu.performance.timing.epoch.tasks import parts_of_blocks
 
-Readers = dict[str, list[Placed]]
+Readers = dict[str, list[PlacedOp]]
 """The ops that read each tensor, in order."""
 
 
@@ -24,50 +24,50 @@ class Phase(NamedTuple):
     once: bool = False
 
 
-def traffic(found: Placement, queue: Queue, readers: Readers) -> dict[Phase, float]:
+def traffic(placement: Placement, queue: Queue, readers: Readers) -> dict[Phase, float]:
     """Return the bytes of one input that a queue moves in each phase, as `buda-emu perf` counts them: a broadcast is
     made on the way, and what stays in L1 is loaded once for all inputs of a round."""
     if queue.loc != "dram":
         return {}
     moved: dict[Phase, float] = {}
-    producer = found.ops.get(queue.input)
+    producer = placement.ops.get(queue.input)
     if producer is not None:
-        moved[Phase(producer.epoch)] = float(prod(producer.op.shape) * _tile(found))
-    tensor = _tensor(queue)
-    for placed in readers_of(found, queue, readers):
+        moved[Phase(producer.epoch)] = float(prod(producer.op.shape) * _bytes_per_tile(placement))
+    tensor = _tensor_name(queue)
+    for placed in readers_of(placement, queue, readers):
         phase = Phase(placed.epoch, tensor in placed.held)
-        inputs = found.count(placed.op.program) if phase.once else 1
+        inputs = placement.count(placed.op.program) if phase.once else 1
         for use in placed.op.uses:
             if use.source == tensor:
-                moved[phase] = moved.get(phase, 0.0) + bytes_read(found, placed, use) / inputs
+                moved[phase] = moved.get(phase, 0.0) + bytes_read(placement, placed, use) / inputs
     return moved
 
 
-def bytes_read(found: Placement, placed: Placed, use: TileUse) -> float:
+def bytes_read(placement: Placement, placed: PlacedOp, use: TileUse) -> float:
     """Return the bytes that DRAM moves for an operand of an op that reads it there."""
-    behind = placed.op.shape if placed.op.has("row-wise index") else shape_behind(found.tiles, use)
-    return float(min(prod(behind), prod(found.tiles.shape_of(use.source))) * _tile(found))
+    behind = placed.op.shape if placed.op.has("row-wise index") else shape_behind(placement.tiles, use)
+    return float(min(prod(behind), prod(placement.tiles.shape_of(use.source))) * _bytes_per_tile(placement))
 
 
-def _tile(found: Placement) -> int:
+def _bytes_per_tile(placement: Placement) -> int:
     """Return the bytes of a tile in the format of activations."""
-    return size_of_tile(found.target.activation_df, found.target.arch.alignment)
+    return size_of_tile(placement.target.activation_df, placement.target.arch.alignment)
 
 
-def _tensor(queue: Queue) -> str:
+def _tensor_name(queue: Queue) -> str:
     """Return the name of the tensor that a queue holds."""
     return queue.tensor or (queue.input if queue.role in ("between", "fork") else queue.name)
 
 
-def readers_of(found: Placement, queue: Queue, readers: Readers) -> Iterator[Placed]:
+def readers_of(placement: Placement, queue: Queue, readers: Readers) -> Iterator[PlacedOp]:
     """Yield the ops that take a tensor out of this queue, leaving out those that have it from another queue or from the
     op itself."""
-    producer = found.ops.get(queue.input)
-    tensor = _tensor(queue)
+    producer = placement.ops.get(queue.input)
+    tensor = _tensor_name(queue)
     for placed in readers.get(tensor, ()):
-        elsewhere = queue.role == "constant" and found.source(tensor, placed) != queue.name
+        elsewhere = queue.role == "constant" and placement.source(tensor, placed) != queue.name
         same_epoch = producer is not None and placed.epoch == producer.epoch
-        by_dram = (placed.op.name, tensor) in found.detours
+        by_dram = (placed.op.name, tensor) in placement.detours
         if not (elsewhere or (same_epoch and not by_dram) or (queue.role == "fork" and not same_epoch)):
             yield placed
 
@@ -99,7 +99,7 @@ class Due(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Op:
+class _OpTimes:
     """The times of an op in cycles: of one part with the operands it reads on its way (`one`), and of the other parts,
     which come while it works (`others`); its number of parts; when its first part and when all of it is done; and by
     when it has to begin its first and its last part."""
@@ -113,96 +113,96 @@ class _Op:
     last_by: float = float("inf")
 
 
-def _forwards(found: Placement, wanted: Mapping[str, Placed]) -> dict[str, _Op]:
+def _schedule_forwards(placement: Placement, placed_ops: Mapping[str, PlacedOp]) -> dict[str, _OpTimes]:
     """Return when each op is done, in cycles from the beginning of its epoch."""
-    ops: dict[str, _Op] = {}
-    dram = speeds(found.target.chip).dram
-    for name, placed in wanted.items():
+    ops: dict[str, _OpTimes] = {}
+    dram = speeds(placement.target.chip).dram
+    for name, placed in placed_ops.items():
         op = placed.op
         blocks = placed.blocks
-        target = found.target.of(placed.op.precision)
-        held = placed.held | frozenset(use.source for use in op.uses if use.source not in found.tiles.ops)
-        moved = transfer_cycles(target, found.tiles, op, blocks, held)
+        target = placement.target.of(placed.op.precision)
+        held = placed.held | frozenset(use.source for use in op.uses if use.source not in placement.tiles.ops)
+        moved = transfer_cycles(target, placement.tiles, op, blocks, held)
         parts = parts_of_blocks(blocks.t, blocks.mblock)
         math = op_cycles(target, op, blocks)
-        streamed = sum(bytes_read(found, placed, use) for use in op.uses if use.source in held - placed.held) / dram
-        own = ops[name] = _Op((math + moved) / parts, max(math, moved, streamed) * (1 - 1 / parts), parts)
+        streamed = sum(bytes_read(placement, placed, use) for use in op.uses if use.source in held - placed.held) / dram
+        times = ops[name] = _OpTimes((math + moved) / parts, max(math, moved, streamed) * (1 - 1 / parts), parts)
         begin = ready = 0.0
-        for other in _makers(found, ops, placed):
-            begin = max(begin, other.first + (other.done - other.first) * _behind(own, other) + HOP)
-            ready = max(ready, other.done + HOP)
-        own.first = begin + own.one
-        own.done = max(own.first + own.others, ready + own.one)
+        for producer in _producers(placement, ops, placed):
+            begin = max(begin, producer.first + (producer.done - producer.first) * _wait_share(times, producer) + HOP)
+            ready = max(ready, producer.done + HOP)
+        times.first = begin + times.one
+        times.done = max(times.first + times.others, ready + times.one)
     return ops
 
 
-def _backwards(
-    found: Placement, wanted: Mapping[str, Placed], ops: Mapping[str, _Op], ends: Mapping[int, float]
+def _set_deadlines(
+    placement: Placement, placed_ops: Mapping[str, PlacedOp], ops: Mapping[str, _OpTimes], ends: Mapping[int, float]
 ) -> None:
     """Set the cycle by which each op has to begin so that its epoch ends no later than it does."""
-    done_by = {name: ends[placed.epoch] for name, placed in wanted.items()}
+    done_by = {name: ends[placed.epoch] for name, placed in placed_ops.items()}
     first_by = dict(done_by)
-    for name, placed in reversed([*wanted.items()]):
-        own = ops[name]
-        own.last_by = done_by[name] - own.one
-        own.begin_by = min(first_by[name], done_by[name] - own.others) - own.one
+    for name, placed in reversed([*placed_ops.items()]):
+        times = ops[name]
+        times.last_by = done_by[name] - times.one
+        times.begin_by = min(first_by[name], done_by[name] - times.others) - times.one
         for use in placed.op.uses:
-            other = ops.get(use.source)
-            if other is not None and found.ops[use.source].epoch == placed.epoch:
-                done_by[use.source] = min(done_by[use.source], own.last_by - HOP)
-                wait = (other.done - other.first) * _behind(own, other)
-                first_by[use.source] = min(first_by[use.source], own.begin_by - HOP - wait)
+            producer = ops.get(use.source)
+            if producer is not None and placement.ops[use.source].epoch == placed.epoch:
+                done_by[use.source] = min(done_by[use.source], times.last_by - HOP)
+                wait = (producer.done - producer.first) * _wait_share(times, producer)
+                first_by[use.source] = min(first_by[use.source], times.begin_by - HOP - wait)
 
 
-def _makers(found: Placement, ops: Mapping[str, _Op], placed: Placed) -> Iterator[_Op]:
+def _producers(placement: Placement, ops: Mapping[str, _OpTimes], placed: PlacedOp) -> Iterator[_OpTimes]:
     """Yield the times of the ops of the same epoch that an op reads."""
     for use in placed.op.uses:
-        if use.source in ops and found.ops[use.source].epoch == placed.epoch:
+        if use.source in ops and placement.ops[use.source].epoch == placed.epoch:
             yield ops[use.source]
 
 
-def _behind(own: _Op, other: _Op) -> float:
+def _wait_share(reader: _OpTimes, producer: _OpTimes) -> float:
     """Return the share of the producer's time after its first part that has to pass before the reader can begin its
     first part."""
-    return max(1 / own.parts - 1 / other.parts, 0.0) / max(1 - 1 / other.parts, 0.5)
+    return max(1 / reader.parts - 1 / producer.parts, 0.0) / max(1 - 1 / producer.parts, 0.5)
 
 
-def dues(found: Placement, readers: Readers, epoch: int | None = None) -> dict[str, dict[Phase, Due]]:
+def dues(placement: Placement, readers: Readers, epoch: int | None = None) -> dict[str, dict[Phase, Due]]:
     """Return the deadline of each queue in each phase in which DRAM moves it; with `epoch`, in that epoch alone."""
-    wanted = {name: placed for name, placed in found.ops.items() if epoch in (None, placed.epoch)}
-    ops = _forwards(found, wanted)
+    placed_ops = {name: placed for name, placed in placement.ops.items() if epoch in (None, placed.epoch)}
+    ops = _schedule_forwards(placement, placed_ops)
     ends: dict[int, float] = {}
-    for name, placed in wanted.items():
+    for name, placed in placed_ops.items():
         ends[placed.epoch] = max(ends.get(placed.epoch, 0.0), ops[name].done)
-    _backwards(found, wanted, ops, ends)
-    made: dict[str, dict[Phase, Due]] = {}
-    for name, queue in found.queues.items():
-        own = made[name] = {}
-        for phase, due in _of(found, queue, readers, ops, ends):
-            own[phase] = min(own.get(phase, due), due)
-    return made
+    _set_deadlines(placement, placed_ops, ops, ends)
+    deadlines: dict[str, dict[Phase, Due]] = {}
+    for name, queue in placement.queues.items():
+        phase_dues = deadlines[name] = {}
+        for phase, due in _queue_dues(placement, queue, readers, ops, ends):
+            phase_dues[phase] = min(phase_dues.get(phase, due), due)
+    return deadlines
 
 
-def _of(
-    found: Placement, queue: Queue, readers: Readers, ops: Mapping[str, _Op], ends: Mapping[int, float]
+def _queue_dues(
+    placement: Placement, queue: Queue, readers: Readers, ops: Mapping[str, _OpTimes], ends: Mapping[int, float]
 ) -> Iterator[tuple[Phase, Due]]:
     """Yield each phase in which DRAM moves a queue, with its deadline there."""
-    own = ops.get(queue.input)
-    if own is not None:
-        epoch = found.ops[queue.input].epoch
-        yield Phase(epoch), Due(ends[epoch] - own.done, own.parts, own.done - own.first, True)
-    for placed in readers_of(found, queue, readers):
+    times = ops.get(queue.input)
+    if times is not None:
+        epoch = placement.ops[queue.input].epoch
+        yield Phase(epoch), Due(ends[epoch] - times.done, times.parts, times.done - times.first, True)
+    for placed in readers_of(placement, queue, readers):
         once = (queue.tensor or queue.name) in placed.held
-        own = ops.get(placed.op.name)
-        if own is not None:
-            begin_by = own.begin_by if placed.begin_by is None else placed.begin_by
-            yield Phase(placed.epoch, once), Due(begin_by if once else own.last_by)
+        times = ops.get(placed.op.name)
+        if times is not None:
+            begin_by = times.begin_by if placed.begin_by is None else placed.begin_by
+            yield Phase(placed.epoch, once), Due(begin_by if once else times.last_by)
 
 
-STEPS = 20
+BISECTIONS = 20
 """Halvings of the cycles that an epoch waits for its memory."""
 
-LEAST = 50.0
+LEAST_GAIN = 50.0
 """Cycles that moving a buffer has to save."""
 
 _Key = TypeVar("_Key")
@@ -210,7 +210,7 @@ Channels = tuple[tuple[int, ...], ...]
 """For each queue, the channel of each of its buffers."""
 
 
-class Moved(NamedTuple):
+class Transfer(NamedTuple):
     """A queue's transfer: when it is due, the cycles for which one of its buffers keeps a channel busy, and the number
     of its buffers."""
 
@@ -219,7 +219,7 @@ class Moved(NamedTuple):
     buffers: int
 
 
-class Shared(NamedTuple):
+class ChannelLoad(NamedTuple):
     """The load of a channel: the cycles that it is busy, and when its transfers are due."""
 
     cycles: float = 0.0
@@ -230,62 +230,66 @@ class Shared(NamedTuple):
         (`Due.limit`)."""
         return min((due.limit(late) for due in self.dues), default=float("inf"))
 
-    def also(self, due: Due, cycles: float) -> "Shared":
+    def also(self, due: Due, cycles: float) -> "ChannelLoad":
         """Return the load with one more buffer."""
-        return Shared(self.cycles + cycles, self.dues | {due})
+        return ChannelLoad(self.cycles + cycles, self.dues | {due})
 
 
 @lru_cache(4096)
-def channels_in_time(items: tuple[Moved, ...], used: tuple[Shared, ...]) -> Channels:
+def channels_in_time(transfers: tuple[Transfer, ...], used: tuple[ChannelLoad, ...]) -> Channels:
     """Return the channel of each buffer of each transfer, so that the latest one is as little late as possible and,
     among such solutions, the busiest channel has as little to do as possible."""
-    total = sum(item.cycles * item.buffers for item in items) + sum(channel.cycles for channel in used)
-    dues = [item.due.cycle for item in items]
-    known: dict[tuple[float, float], Channels] = {}
+    total = sum(transfer.cycles * transfer.buffers for transfer in transfers) + sum(channel.cycles for channel in used)
+    dues = [transfer.due.cycle for transfer in transfers]
+    solutions: dict[tuple[float, float], Channels] = {}
 
-    def fits(late: float, most: float) -> bool:
-        found = _filled(items, used, late, most)
-        if found is not None:
-            known[late, most] = found
-        return found is not None
+    def fits(late: float, busiest: float) -> bool:
+        channels = _fill_channels(transfers, used, late, busiest)
+        if channels is not None:
+            solutions[late, busiest] = channels
+        return channels is not None
 
-    late = _least(-max(dues) - 1.0, total - min(dues) + 1.0, lambda cycles: fits(cycles, total))
-    most = _least(0.0, total, lambda cycles: fits(late, cycles))
-    return known[late, most] if fits(late, most) else _filled(items, used, float("inf"), total) or ()
+    late = _bisect_least(-max(dues) - 1.0, total - min(dues) + 1.0, lambda cycles: fits(cycles, total))
+    busiest = _bisect_least(0.0, total, lambda cycles: fits(late, cycles))
+    return (
+        solutions[late, busiest] if fits(late, busiest) else _fill_channels(transfers, used, float("inf"), total) or ()
+    )
 
 
-def _least(low: float, high: float, suits: Callable[[float], bool]) -> float:
-    """Return the least figure that `suits`, found by bisection to within `STEPS` halvings; the highest where no other
-    does."""
-    for _ in range(STEPS):
+def _bisect_least(low: float, high: float, suits: Callable[[float], bool]) -> float:
+    """Return the least figure that `suits`, found by bisection to within `BISECTIONS` halvings; the highest where no
+    other does."""
+    for _ in range(BISECTIONS):
         middle = (low + high) / 2
         low, high = (low, middle) if suits(middle) else (middle, high)
     return high
 
 
-def _filled(items: Sequence[Moved], used: Sequence[Shared], late: float, most: float) -> Channels | None:
-    """Return channels with which nothing is more than `late` cycles late and no channel is at work for more than `most`
-    cycles, the transfers that are due first first; None where that is not possible."""
+def _fill_channels(
+    transfers: Sequence[Transfer], used: Sequence[ChannelLoad], late: float, busiest: float
+) -> Channels | None:
+    """Return channels with which nothing is more than `late` cycles late and no channel is at work for more than
+    `busiest` cycles, the transfers that are due first first; None where that is not possible."""
     cycles = [channel.cycles for channel in used]
-    limits = [min(most, channel.limit(late)) for channel in used]
+    limits = [min(busiest, channel.limit(late)) for channel in used]
     order = sorted(range(len(used)), key=lambda n: (limits[n], n))
-    found: list[tuple[int, ...]] = [()] * len(items)
-    for number in sorted(range(len(items)), key=lambda n: (items[n].due.limit(late), n)):
-        item = items[number]
-        limit = item.due.limit(late)
+    chosen_channels: list[tuple[int, ...]] = [()] * len(transfers)
+    for number in sorted(range(len(transfers)), key=lambda n: (transfers[n].due.limit(late), n)):
+        transfer = transfers[number]
+        limit = transfer.due.limit(late)
         chosen = list[int]()
-        for _ in range(item.buffers):
-            channel = next((n for n in order if cycles[n] + item.cycles <= min(limits[n], limit)), None)
+        for _ in range(transfer.buffers):
+            channel = next((n for n in order if cycles[n] + transfer.cycles <= min(limits[n], limit)), None)
             if channel is None:
                 return None
-            cycles[channel] += item.cycles
+            cycles[channel] += transfer.cycles
             limits[channel] = min(limits[channel], limit)
             chosen.append(channel)
-        found[number] = tuple(chosen)
-    return tuple(found)
+        chosen_channels[number] = tuple(chosen)
+    return tuple(chosen_channels)
 
 
-class Use(NamedTuple):
+class PhaseUse(NamedTuple):
     """A queue's transfer in a phase, which is a number: the cycles for which one of its buffers keeps a channel busy,
     and when it is due."""
 
@@ -294,25 +298,25 @@ class Use(NamedTuple):
     due: Due
 
 
-class Queued(NamedTuple):
+class QueueUses(NamedTuple):
     """The transfers of a queue and the channels of its buffers; those of a `fixed` queue stay where they are."""
 
-    uses: tuple[Use, ...]
+    uses: tuple[PhaseUse, ...]
     channels: tuple[int, ...]
     fixed: bool = False
 
 
 @lru_cache(1024)
-def evened(queues: tuple[Queued, ...], channels: int) -> Channels:
+def balance_channels(queues: tuple[QueueUses, ...], channels: int) -> Channels:
     """Return the channels of the buffers of queues that may be used in several phases. Buffers are moved and exchanged
     as long as all phases together wait less for their reads and writes."""
-    state = _Evened(queues, channels)
+    state = _Balancer(queues, channels)
     waiting = [*range(len(state.phases))]
     while waiting:
         phase = waiting.pop(0)
         touched = state.improve(phase)
         waiting += [number for number in sorted(touched) if number not in waiting]
-    return tuple(tuple(own) for own in state.places)
+    return tuple(tuple(places) for places in state.places)
 
 
 class _Phase:
@@ -326,17 +330,17 @@ class _Phase:
         self.read = [0.0] * channels
         self.written = [0.0] * channels
 
-    def add(self, channel: int, use: Use, count: int) -> None:
+    def add(self, channel: int, use: PhaseUse, count: int) -> None:
         """Add `count` buffers of a queue to a channel, or remove them if it is negative."""
         due = use.due
         cycles = self.cycles[channel] + count * use.cycles
-        whole = self.whole[channel]
+        read_whole = self.whole[channel]
         parts = self.parts[channel]
         if due.parts == 1 and not due.written:
-            _count(whole, due.cycle, count)
+            _count(read_whole, due.cycle, count)
         else:
             _count(parts, due, count)
-        read = cycles - min(whole) if whole else 0.0
+        read = cycles - min(read_whole) if read_whole else 0.0
         written = 0.0
         for other in parts:
             late = other.late(cycles)
@@ -352,8 +356,8 @@ class _Phase:
 
     def slowest(self) -> list[int]:
         """Return the channels for which the epoch waits longest."""
-        own = (self.read, self.written)
-        return sorted({lates.index(max(lates)) for lates in own if max(lates) > 0})
+        waits = (self.read, self.written)
+        return sorted({lates.index(max(lates)) for lates in waits if max(lates) > 0})
 
 
 def _count(counts: dict[_Key, int], key: _Key, count: int) -> None:
@@ -363,10 +367,10 @@ def _count(counts: dict[_Key, int], key: _Key, count: int) -> None:
         del counts[key]
 
 
-class _Evened:
+class _Balancer:
     """The channels of all buffers while they are moved: `places` of each queue."""
 
-    def __init__(self, queues: Sequence[Queued], channels: int) -> None:
+    def __init__(self, queues: Sequence[QueueUses], channels: int) -> None:
         self.channels = channels
         self.places = [list(queue.channels) for queue in queues]
         self.phases = [_Phase(channels) for _ in range(1 + max((u.phase for q in queues for u in q.uses), default=-1))]
@@ -384,18 +388,20 @@ class _Evened:
         """Move a buffer for which a phase waits. Returns the phases whose waiting changed, none where nothing is
         gained."""
         for channel in self.phases[phase].slowest():
-            here = [user for user in self.users[phase] if self._at(user) == channel and self._relieves(phase, user)]
-            for user in here:
+            users_there = [
+                user for user in self.users[phase] if self._at(user) == channel and self._relieves(phase, user)
+            ]
+            for user in users_there:
                 for to in range(self.channels):
-                    if to != channel and (touched := self._moved(phase, [(user, to)])):
+                    if to != channel and (touched := self._try_change(phase, [(user, to)])):
                         return touched
-            for user in here:
-                most = self.uses[user[0]][phase].cycles
+            for user in users_there:
+                cycles = self.uses[user[0]][phase].cycles
                 for other in self.users[phase]:
                     at = self._at(other)
-                    if at == channel or self.uses[other[0]][phase].cycles >= most:
+                    if at == channel or self.uses[other[0]][phase].cycles >= cycles:
                         continue
-                    if touched := self._moved(phase, [(user, at), (other, channel)]):
+                    if touched := self._try_change(phase, [(user, at), (other, channel)]):
                         return touched
         return set()
 
@@ -406,13 +412,13 @@ class _Evened:
         self.phases[phase].add(channel, use, -1)
         late = self.phases[phase].late()
         self.phases[phase].add(channel, use, 1)
-        return self.late[phase] - late >= LEAST
+        return self.late[phase] - late >= LEAST_GAIN
 
     def _at(self, user: tuple[int, int]) -> int:
         """Return the channel of a buffer."""
         return self.places[user[0]][user[1]]
 
-    def _moved(self, first: int, change: Sequence[tuple[tuple[int, int], int]]) -> set[int]:
+    def _try_change(self, first: int, change: Sequence[tuple[tuple[int, int], int]]) -> set[int]:
         """Make a change if the phase `first` and all touched phases together wait less by it, and return the phases
         that it touches; otherwise change nothing and return an empty set."""
         before = [(user, self._at(user)) for user, _ in change]
@@ -423,9 +429,9 @@ class _Evened:
             done.append(phase)
             self._put(phase, change, before)
             gain += self.late[phase] - self.phases[phase].late()
-            if phase == first and gain < LEAST:
+            if phase == first and gain < LEAST_GAIN:
                 break
-        if gain < LEAST:
+        if gain < LEAST_GAIN:
             for phase in done:
                 self._put(phase, before, change)
             return set()

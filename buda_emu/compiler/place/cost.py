@@ -195,12 +195,12 @@ def fits_channels(target: Target, tiles: TileGraph, op: TileOp, grid: tuple[int,
 def transfer_cycles(target: Target, tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]) -> float:
     """Return the cycles of the slowest transfer of an op: of an operand into a core, or of the result out of it."""
     size = size_of_tile(target.activation_df, target.arch.alignment)
-    most = prod(op.shape) // prod(blocks.grid) * size / STREAM
+    slowest = prod(op.shape) // prod(blocks.grid) * size / STREAM
     for number, use in enumerate(op.uses):
         if use.source not in held:
             rate = GATHER if use.source in tiles.ops else STREAM
-            most = max(most, tiles_read(tiles, op, blocks, number) * size / rate)
-    return most
+            slowest = max(slowest, tiles_read(tiles, op, blocks, number) * size / rate)
+    return slowest
 
 
 def streamed_bytes(target: Target, tiles: TileGraph, op: TileOp, held: frozenset[str]) -> float:

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from buda_emu.compiler.lower.tiles import TileGraph, TileOp, Use
-from buda_emu.compiler.place.blocks import encoded
-from buda_emu.compiler.place.candidates import Choice, pickers
-from buda_emu.compiler.place.operand_room import prefetch
-from buda_emu.compiler.place.placement import Placed, Placement
-from buda_emu.compiler.place.queues import add_queues, add_queues_of
-from buda_emu.compiler.place.routable import repeated
+from buda_emu.compiler.place.blocks import encode_picker
+from buda_emu.compiler.place.candidates import Choice, picker_operands
+from buda_emu.compiler.place.operand_room import add_prefetch_buffers
+from buda_emu.compiler.place.placement import PlacedOp, Placement
+from buda_emu.compiler.place.queues import add_epoch_queues, add_queues
+from buda_emu.compiler.place.routable import repeat_numbers
 from buda_emu.compiler.place.routed import make_routable
 from buda_emu.compiler.target import Objective, Target
 
@@ -20,7 +20,7 @@ class PlacementDecision:
     """The place and the division of an op.
 
     `grid_transpose`: its rows of cores are columns of the chip; `why`: the reason for its division, where that is not
-    its time alone; `begin_by`: as in `Placed`."""
+    its time alone; `begin_by`: as in `PlacedOp`."""
 
     choice: Choice
     epoch: int
@@ -36,10 +36,10 @@ class PlacementDecision:
         rows, columns = self.choice.blocks.grid
         return (columns, rows) if self.grid_transpose else (rows, columns)
 
-    def placed_otherwise(self, other: "PlacementDecision") -> bool:
+    def differs_in_place(self, other: "PlacementDecision") -> bool:
         """Return whether another decision has other blocks or other cores, regardless of its epoch and constants."""
-        own = self.choice.blocks, self.chip, self.at, self.grid_transpose, self.begin_by
-        return own != (other.choice.blocks, other.chip, other.at, other.grid_transpose, other.begin_by)
+        position = self.choice.blocks, self.chip, self.at, self.grid_transpose, self.begin_by
+        return position != (other.choice.blocks, other.chip, other.at, other.grid_transpose, other.begin_by)
 
 
 class OneEpoch(NamedTuple):
@@ -49,7 +49,7 @@ class OneEpoch(NamedTuple):
     epoch: int
 
 
-def placed(
+def build_placement(
     tiles: TileGraph,
     target: Target,
     decisions: Mapping[str, PlacementDecision],
@@ -61,24 +61,28 @@ def placed(
 
     With `only`, just the queues of that epoch are added, in the channels that they have in the whole placement and at
     addresses that mean nothing. Raises MemoryFullError."""
-    made = replace(tiles, ops=dict(tiles.ops), constants=dict(tiles.constants))
-    found = Placement(target, made, microbatch=objective.microbatch, copies=objective.copies, step=objective.step)
+    graph = replace(tiles, ops=dict(tiles.ops), constants=dict(tiles.constants))
+    placement = Placement(target, graph, microbatch=objective.microbatch, copies=objective.copies, step=objective.step)
     for op in tiles.ops.values():
         decision = decisions[op.name]
         held = decisions[op.name].choice.held
         if only is not None and decision.epoch != only.epoch:
-            found.ops[op.name] = only.base.ops[op.name]
-            made.ops[op.name] = own = only.base.tiles.ops[op.name]
-            kept = only.base.tiles.constants
-            made.constants |= {use.source: kept[use.source] for use in own.uses if own is not op and use.source in kept}
+            placement.ops[op.name] = only.base.ops[op.name]
+            graph.ops[op.name] = encoded_op = only.base.tiles.ops[op.name]
+            base_constants = only.base.tiles.constants
+            graph.constants |= {
+                use.source: base_constants[use.source]
+                for use in encoded_op.uses
+                if encoded_op is not op and use.source in base_constants
+            }
             continue
-        own = encoded(made, op, decision.choice.blocks)
-        if own is not op:
-            held = held - pickers(op) | pickers(own)
-        own, held = repeated(made, own, decision.choice.blocks, held)
-        made.ops[op.name] = own
-        found.ops[op.name] = Placed(
-            op=with_columns(own, decision.choice.blocks.grid[1]),
+        encoded_op = encode_picker(graph, op, decision.choice.blocks)
+        if encoded_op is not op:
+            held = held - picker_operands(op) | picker_operands(encoded_op)
+        encoded_op, held = repeat_numbers(graph, encoded_op, decision.choice.blocks, held)
+        graph.ops[op.name] = encoded_op
+        placement.ops[op.name] = PlacedOp(
+            op=broadcast_picker(encoded_op, decision.choice.blocks.grid[1]),
             blocks=decision.choice.blocks,
             epoch=decision.epoch,
             at=decision.at,
@@ -88,23 +92,23 @@ def placed(
             why=decision.why,
             begin_by=decision.begin_by,
         )
-    read = {use.source for op in made.ops.values() for use in op.uses}
-    made.constants = {name: item for name, item in made.constants.items() if name in read}
-    found.epochs = max((decision.epoch for decision in decisions.values()), default=-1) + 1
+    read = {use.source for op in graph.ops.values() for use in op.uses}
+    graph.constants = {name: constant for name, constant in graph.constants.items() if name in read}
+    placement.epochs = max((decision.epoch for decision in decisions.values()), default=-1) + 1
     if only is None:
-        make_routable(found)
-        prefetch(found)
-        add_queues(found, rounds)
+        make_routable(placement)
+        add_prefetch_buffers(placement)
+        add_queues(placement, rounds)
     else:
         detours = only.base.detours.items()
-        found.detours = {edge: way for edge, way in detours if found.ops[edge[0]].epoch != only.epoch}
-        make_routable(found, only.epoch)
-        prefetch(found, only.epoch)
-        add_queues_of(found, rounds, only.epoch, only.base.queues)
-    return found
+        placement.detours = {edge: detour for edge, detour in detours if placement.ops[edge[0]].epoch != only.epoch}
+        make_routable(placement, only.epoch)
+        add_prefetch_buffers(placement, only.epoch)
+        add_epoch_queues(placement, rounds, only.epoch, only.base.queues)
+    return placement
 
 
-def with_columns(op: TileOp, columns: int) -> TileOp:
+def broadcast_picker(op: TileOp, columns: int) -> TileOp:
     """Return an identity matmul with its tiles and words broadcast to every column of cores (OPS 6.2), and any other op
     as it is."""
     if not op.attrs.get("identity") or columns == 1:

@@ -6,7 +6,16 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import NamedTuple
 
-from buda_emu.compiler.place.channels import Due, Moved, Phase, Queued, Shared, Use, channels_in_time, evened
+from buda_emu.compiler.place.channels import (
+    ChannelLoad,
+    Due,
+    Phase,
+    PhaseUse,
+    QueueUses,
+    Transfer,
+    balance_channels,
+    channels_in_time,
+)
 from buda_emu.compiler.place.cost import DRAM_BASE, speeds
 from buda_emu.compiler.place.placement import Placement, Queue
 from buda_emu.compiler.target import Target
@@ -39,7 +48,7 @@ def buffer_bytes(target: Target, queue: Queue) -> int:
     return -(-size // align) * align
 
 
-class Taken(NamedTuple):
+class Allocation(NamedTuple):
     """A range of bytes of a channel, and the epochs that use it."""
 
     start: int
@@ -61,9 +70,9 @@ class Channel:
     live: dict[int, int] = field(default_factory=dict[int, int])
     most: int = 0
     end: int = DRAM_BASE
-    taken: list[Taken] = field(default_factory=list[Taken])
+    taken: list[Allocation] = field(default_factory=list[Allocation])
 
-    def used(self, life: Life = None) -> int:
+    def reserved_bytes(self, life: Life = None) -> int:
         """Return the reserved bytes, the most in any of these epochs."""
         if life is None:
             return self.static + self.most
@@ -78,10 +87,10 @@ class Channel:
                 self.live[epoch] = self.live.get(epoch, 0) + size
                 self.most = max(self.most, self.live[epoch])
 
-    def give(self, size: int, life: Life) -> int | None:
+    def allocate(self, size: int, life: Life) -> int | None:
         """Allocate bytes at the lowest free address and return it; None where there is no room."""
         if life is None:
-            at = max((one.end for one in self.taken), default=self.end)
+            at = max((allocation.end for allocation in self.taken), default=self.end)
         else:
             at = self.end
             (first, last) = life
@@ -100,7 +109,7 @@ class Channel:
         if life is None:
             self.end = max(self.end, at + size)
         else:
-            insort(self.taken, Taken(at, at + size, life))
+            insort(self.taken, Allocation(at, at + size, life))
 
 
 class Memory:
@@ -116,20 +125,20 @@ class Memory:
         self._host = 0
 
     @staticmethod
-    def of(found: Placement) -> "Memory":
+    def of(placement: Placement) -> "Memory":
         """Return the DRAM as the queues of a placement fill it."""
-        memory = Memory(found.target)
-        for queue in found.queues.values():
-            size = buffer_bytes(found.target, queue)
+        memory = Memory(placement.target)
+        for queue in placement.queues.values():
+            size = buffer_bytes(placement.target, queue)
             for number, address in queue.addresses if queue.loc == "dram" and not queue.alias else ():
-                channel = memory._of(queue.chip)[number]
+                channel = memory._chip_channels(queue.chip)[number]
                 channel.reserve(size, queue.life)
                 channel.keep(address, size, queue.life)
         return memory
 
     def add(
         self,
-        found: Placement,
+        placement: Placement,
         moved: Mapping[str, Mapping[Phase, float]],
         due: Mapping[str, Mapping[Phase, Due]] | None = None,
         channels: Mapping[str, list[int]] | None = None,
@@ -139,9 +148,9 @@ class Memory:
         `moved` are the bytes that each queue moves for one input in each phase, `due` the deadlines where epochs take a
         single input. Queues listed in `channels` stay in these; what they move in a phase without a deadline is
         ignored. Raises MemoryFullError."""
-        queues = [found.queues[name] for name in moved]
+        queues = [placement.queues[name] for name in moved]
         chosen = (
-            self._in_time(queues, moved, due, channels or {})
+            self._channels_in_time(queues, moved, due, channels or {})
             if due
             else self._least_busy(queues, moved, channels or {})
         )
@@ -150,9 +159,9 @@ class Memory:
         allocated.sort(key=lambda queue: -buffer_bytes(self._target, queue))  # what is large finds no gap later
         for queue in (*static, *allocated):
             places = tuple(self._place(queue, number, queues) for number in chosen[queue.name])
-            found.queues[queue.name] = replace(queue, addresses=places)
+            placement.queues[queue.name] = replace(queue, addresses=places)
 
-    def _of(self, chip: int) -> list[Channel]:
+    def _chip_channels(self, chip: int) -> list[Channel]:
         """Return the channels of a chip."""
         arch = self._target.arch
         if chip not in self._channels:
@@ -164,90 +173,93 @@ class Memory:
         return self._moved.setdefault((chip, phase), [0.0] * self._target.arch.dram_channels)
 
     def _least_busy(
-        self, queues: Sequence[Queue], moved: Mapping[str, Mapping[Phase, float]], known: Mapping[str, list[int]]
+        self, queues: Sequence[Queue], moved: Mapping[str, Mapping[Phase, float]], fixed: Mapping[str, list[int]]
     ) -> dict[str, list[int]]:
-        """Return the channel of each buffer of each queue. Queues in `known` keep their channels, and are counted
+        """Return the channel of each buffer of each queue. Queues in `fixed` keep their channels, and are counted
         first."""
         for queue in queues:
-            for number in known.get(queue.name, ()):
-                self._of(queue.chip)[number].reserve(buffer_bytes(self._target, queue), queue.life)
+            for number in fixed.get(queue.name, ()):
+                self._chip_channels(queue.chip)[number].reserve(buffer_bytes(self._target, queue), queue.life)
                 for phase, total in moved[queue.name].items():
-                    self._busy(queue.chip, phase)[number] += total / len(known[queue.name])
-        return {queue.name: known.get(queue.name) or self._chosen(queue, moved[queue.name], queues) for queue in queues}
+                    self._busy(queue.chip, phase)[number] += total / len(fixed[queue.name])
+        return {
+            queue.name: fixed.get(queue.name) or self._choose_channels(queue, moved[queue.name], queues)
+            for queue in queues
+        }
 
-    def _chosen(self, queue: Queue, moved: Mapping[Phase, float], queues: Iterable[Queue]) -> list[int]:
+    def _choose_channels(self, queue: Queue, moved: Mapping[Phase, float], queues: Iterable[Queue]) -> list[int]:
         """Return the channel of each buffer of a queue: the one that moves least, in the busiest of the phases in which
         the queue moves anything."""
         buffers = prod(queue.blocks.grid)
         if queue.loc == "host":
             return [0] * buffers
         busy = [(self._busy(queue.chip, phase), total / buffers) for phase, total in moved.items()]
-        weights = [max(own) for own in zip(*(own for own, _ in busy), strict=True)] or [
+        weights = [max(phase_bytes) for phase_bytes in zip(*(phase_bytes for phase_bytes, _ in busy), strict=True)] or [
             0.0
         ] * self._target.arch.dram_channels
         size = buffer_bytes(self._target, queue)
         chosen: list[int] = []
         for _ in range(buffers):
-            number = self._reserved(queue, size, queues, weights)
-            for own, share in busy:
-                own[number] += share
-                weights[number] = max(weights[number], own[number])
+            number = self._reserve_channel(queue, size, queues, weights)
+            for phase_bytes, share in busy:
+                phase_bytes[number] += share
+                weights[number] = max(weights[number], phase_bytes[number])
             chosen.append(number)
         return chosen
 
-    def _reserved(self, queue: Queue, size: int, queues: Iterable[Queue], weights: Sequence[float]) -> int:
+    def _reserve_channel(self, queue: Queue, size: int, queues: Iterable[Queue], weights: Sequence[float]) -> int:
         """Reserve `size` bytes for one buffer and return its channel: of those that have room the one with the least
         weight, of equal ones the first that is no fuller. Raises MemoryFullError."""
-        channels = self._of(queue.chip)
+        channels = self._chip_channels(queue.chip)
         life = queue.life
         room = [
-            (weights[number], one.used() * SHARES // one.capacity, number)
-            for number, one in enumerate(channels)
-            if one.used(life) + size <= one.capacity
+            (weights[number], channel.reserved_bytes() * SHARES // channel.capacity, number)
+            for number, channel in enumerate(channels)
+            if channel.reserved_bytes(life) + size <= channel.capacity
         ]
         if not room:
-            raise self._full(queue, queues)
+            raise self._memory_full_error(queue, queues)
         *_, number = min(room)
         channels[number].reserve(size, life)
         return number
 
-    def _in_time(
+    def _channels_in_time(
         self,
         queues: Sequence[Queue],
         moved: Mapping[str, Mapping[Phase, float]],
         due: Mapping[str, Mapping[Phase, Due]],
-        known: Mapping[str, list[int]],
+        fixed: Mapping[str, list[int]],
     ) -> dict[str, list[int]]:
-        """Return the channel of each buffer of each queue. Queues in `known` keep their channels; the others get those
+        """Return the channel of each buffer of each queue. Queues in `fixed` keep their channels; the others get those
         of `channels_in_time` for the first phase that moves them."""
         channels = self._target.arch.dram_channels
         rate = speeds(self._target.chip).dram / channels
-        shared: dict[tuple[int, Phase], list[Shared]] = {}
+        shared: dict[tuple[int, Phase], list[ChannelLoad]] = {}
         chosen: dict[str, list[int]] = {}
         groups: dict[tuple[Phase, int], list[Queue]] = {}
         for queue in queues:
             if queue.loc == "host" or not moved[queue.name]:
-                chosen[queue.name] = self._chosen(queue, {}, queues)
+                chosen[queue.name] = self._choose_channels(queue, {}, queues)
             else:
                 first = min(moved[queue.name], key=lambda phase: (phase.epoch, not phase.once))
                 groups.setdefault((first, queue.chip), []).append(queue)
         for phase, chip in sorted(groups, key=lambda key: (key[0].epoch, not key[0].once, key[1])):
-            own = groups[phase, chip]
-            given = [queue for queue in own if queue.name not in known]
+            queues_due = groups[phase, chip]
+            free_queues = [queue for queue in queues_due if queue.name not in fixed]
             items = [
-                Moved(
+                Transfer(
                     due[queue.name][phase],
                     moved[queue.name][phase] / rate / prod(queue.blocks.grid),
                     prod(queue.blocks.grid),
                 )
-                for queue in given
+                for queue in free_queues
             ]
-            used = shared.setdefault((chip, phase), [Shared()] * channels)
-            wished = iter(channels_in_time(tuple(items), tuple(used)) if given else ())
-            for queue in own:
-                chosen[queue.name] = known.get(queue.name) or [*next(wished)]
+            used = shared.setdefault((chip, phase), [ChannelLoad()] * channels)
+            wished = iter(channels_in_time(tuple(items), tuple(used)) if free_queues else ())
+            for queue in queues_due:
+                chosen[queue.name] = fixed.get(queue.name) or [*next(wished)]
                 for other, when in due[queue.name].items():
-                    row = shared.setdefault((chip, other), [Shared()] * channels)
+                    row = shared.setdefault((chip, other), [ChannelLoad()] * channels)
                     for number in chosen[queue.name]:
                         cycles = moved[queue.name][other] / rate / len(chosen[queue.name])
                         row[number] = row[number].also(when, cycles)
@@ -256,9 +268,9 @@ class Memory:
         ]
         numbers: dict[tuple[int, Phase], int] = {}
         queued = [
-            Queued(
+            QueueUses(
                 tuple(
-                    Use(
+                    PhaseUse(
                         numbers.setdefault((queue.chip, phase), len(numbers)),
                         moved[queue.name][phase] / rate / len(chosen[queue.name]),
                         when,
@@ -266,19 +278,21 @@ class Memory:
                     for phase, when in due[queue.name].items()
                 ),
                 tuple(chosen[queue.name]),
-                queue.name in known,
+                queue.name in fixed,
             )
             for queue in later
         ]
-        moved_to = evened(tuple(queued), channels)
-        chosen |= {queue.name: [*own] for queue, own in zip(later, moved_to, strict=True)}
+        moved_to = balance_channels(tuple(queued), channels)
+        chosen |= {queue.name: [*queues_due] for queue, queues_due in zip(later, moved_to, strict=True)}
         for group in groups.values():
             for queue in group:
-                if queue.name not in known:
+                if queue.name not in fixed:
                     size = buffer_bytes(self._target, queue)
                     chosen[queue.name] = [
-                        self._reserved(queue, size, queues, [float(n != one) for n in range(channels)])
-                        for one in chosen[queue.name]
+                        self._reserve_channel(
+                            queue, size, queues, [float(n != chosen_channel) for n in range(channels)]
+                        )
+                        for chosen_channel in chosen[queue.name]
                     ]
         return chosen
 
@@ -292,23 +306,25 @@ class Memory:
             if self._host > HOST_WINDOW:
                 raise MemoryFullError(f"compile: outputs of more than {HOST_WINDOW // MIB} MiB")
             return 0, at
-        channels = self._of(queue.chip)
-        at = channels[number].give(size, queue.life)
+        channels = self._chip_channels(queue.chip)
+        at = channels[number].allocate(size, queue.life)
         if at is not None:
             return number, at
-        for other in sorted(range(len(channels)), key=lambda n: channels[n].used(queue.life)):
-            at = channels[other].give(size, queue.life)
+        for other in sorted(range(len(channels)), key=lambda n: channels[n].reserved_bytes(queue.life)):
+            at = channels[other].allocate(size, queue.life)
             if at is not None:
                 return other, at
-        raise self._full(queue, queues)
+        raise self._memory_full_error(queue, queues)
 
-    def _full(self, queue: Queue, queues: Iterable[Queue]) -> MemoryFullError:
+    def _memory_full_error(self, queue: Queue, queues: Iterable[Queue]) -> MemoryFullError:
         """Build the error that lists the queues which take the room."""
         arch = self._target.arch
-        mine = [one for one in queues if one.chip == queue.chip and one.loc == "dram"]
+        chip_queues = [
+            other_queue for other_queue in queues if other_queue.chip == queue.chip and other_queue.loc == "dram"
+        ]
         room = (arch.dram_channel_bytes - DRAM_BASE) * arch.dram_channels // MIB
         lines = [f"compile: {queue.name}: the DRAM of one {arch.name} is full ({room} MiB for queues). They take:"]
-        lines += _by_role(self._target, mine)
+        lines += _by_role(self._target, chip_queues)
         lines.append("a smaller microbatch, a narrower format or more chips take less of one chip's DRAM")
         return MemoryFullError("\n  ".join(lines))
 
@@ -322,11 +338,15 @@ _ROLES = {
 def _by_role(target: Target, queues: Sequence[Queue]) -> Iterator[str]:
     """Yield a line with the bytes of all queues of each role, then one for each of the largest queues."""
     sizes = {queue.name: buffer_bytes(target, queue) * prod(queue.blocks.grid) for queue in queues}
-    for role, what in _ROLES.items():
+    for role, label in _ROLES.items():
         total = [sizes[queue.name] for queue in queues if queue.role == role]
         if total:
-            shared = ", not all at one time" if any(one.life for one in queues if one.role == role) else ""
-            yield f"{what}: {sum(total) / MIB:.1f} MiB in {plural(len(total), 'queue')}{shared}"
+            shared = (
+                ", not all at one time"
+                if any(other_queue.life for other_queue in queues if other_queue.role == role)
+                else ""
+            )
+            yield f"{label}: {sum(total) / MIB:.1f} MiB in {plural(len(total), 'queue')}{shared}"
     for queue in sorted(queues, key=lambda queue: -sizes[queue.name])[:LARGEST]:
         epochs = f", epochs {queue.life[0]} to {queue.life[1]}" if queue.life else ""
         yield f"{queue.name}: {sizes[queue.name] / MIB:.1f} MiB, {plural(queue.entries, 'entry')}{epochs}"

@@ -21,7 +21,7 @@ class GraphPlace(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedOp:
     """An op with its division and its place.
 
     `held`: constants among its operands that stay in L1 (prologue); `grid_transpose`: its rows of cores are columns of
@@ -84,7 +84,7 @@ class Placement:
 
     target: Target
     tiles: TileGraph
-    ops: dict[str, Placed] = field(default_factory=dict[str, Placed])
+    ops: dict[str, PlacedOp] = field(default_factory=dict[str, PlacedOp])
     queues: dict[str, Queue] = field(default_factory=dict[str, Queue])
     between: dict[str, str] = field(default_factory=dict[str, str])
     held_as: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
@@ -126,7 +126,7 @@ class Placement:
         """The chips of all copies; empty where there is one."""
         return tuple(map(self.device, range(self.copies))) if self.copies > 1 else ()
 
-    def copied(self, name: str) -> tuple[str, ...]:
+    def copy_names(self, name: str) -> tuple[str, ...]:
         """Return the names of a queue on the chips of all copies (NETLIST 1.7)."""
         return tuple(f"{name}.{chip}" for chip in self.instances) or (name,)
 
@@ -145,7 +145,7 @@ class Placement:
         alone = self.microbatch == 1 or (self.tiles.states and not self.tiles.flows(program))
         return 1 if alone else self.microbatch
 
-    def source(self, name: str, reader: Placed) -> str:
+    def source(self, name: str, reader: PlacedOp) -> str:
         """Return the name that an op reads for a tensor: an op of its own epoch, the queue between epochs for an op of
         another, or the queue of a constant on its own chip."""
         placed = self.ops.get(name)
@@ -163,21 +163,21 @@ class Placement:
     def programs(self) -> dict[str, list[GraphPlace]]:
         """The graphs of each program, in order."""
         of = {placed.graph: placed.op.program for placed in self.ops.values()}
-        found: dict[str, list[GraphPlace]] = {}
+        graphs_by_program: dict[str, list[GraphPlace]] = {}
         for graph in self.graphs():
-            found.setdefault(of[graph], []).append(graph)
-        return found
+            graphs_by_program.setdefault(of[graph], []).append(graph)
+        return graphs_by_program
 
-    def read_by(self, graph: GraphPlace) -> dict[str, bool]:
+    def held_by_queue(self, graph: GraphPlace) -> dict[str, bool]:
         """Return the queues that the ops of a graph read, each with whether all these ops hold it in L1."""
-        found: dict[str, bool] = {}
+        held_by_queue: dict[str, bool] = {}
         for placed in self.ops.values():
             if placed.graph == graph:
                 for use in placed.op.uses:
                     name = self.source(use.source, placed)
                     if name in self.queues:
-                        found[name] = found.get(name, True) and use.source in placed.held
-        return found
+                        held_by_queue[name] = held_by_queue.get(name, True) and use.source in placed.held
+        return held_by_queue
 
     @property
     def stages(self) -> int:

@@ -48,24 +48,24 @@ def view(op: TileOp, blocks: Blocks, operand: int) -> View:
     """Return the view of operand number `operand` (OPS 6.1, 6.3; FRONTEND 3.4 for the orders); for a fused op with sums
     that of the step which reads it first."""
     part = op
-    own = blocks
+    division = blocks
     if op.has_sums:
         part = op.reader(operand)
-        own = step_blocks(op, blocks, part)
-    (rows, columns) = own.grid
-    (m, n) = own.mblock
-    (r, c) = own.ublock
+        division = step_blocks(op, blocks, part)
+    (rows, columns) = division.grid
+    (m, n) = division.mblock
+    (r, c) = division.ublock
     if op.type == "depthwise" and operand == 0:
-        return View((rows, 1), (m, own.m_k * n), (r, c), by_rows=False)
+        return View((rows, 1), (m, division.m_k * n), (r, c), by_rows=False)
     if part.has("reduces") and part.attrs["dim"] == "r":
-        return View(own.grid, (own.m_k, n), (own.u_kt, c), by_rows=False)
+        return View(division.grid, (division.m_k, n), (division.u_kt, c), by_rows=False)
     if part.has("reduces") and part.attrs["dim"] == "c":
-        return View(own.grid, (m, own.m_k), (r, own.u_kt))
+        return View(division.grid, (m, division.m_k), (r, division.u_kt))
     if op.is_left_factor(operand) or (operand == 2 and op.attrs.get("identity")):  # a picker's words as its tiles
-        return View((rows, 1), (m, own.m_k), (r, own.u_kt), by_rows=False)
+        return View((rows, 1), (m, division.m_k), (r, division.u_kt), by_rows=False)
     if op.is_factor(operand):
-        return View((1, columns), (own.m_k, n), (own.u_kt, c))
-    return View(own.grid, own.mblock, own.ublock)
+        return View((1, columns), (division.m_k, n), (division.u_kt, c))
+    return View(division.grid, division.mblock, division.ublock)
 
 
 # ------------------------------------------------------------------------------------------------------------- stacks
@@ -85,28 +85,28 @@ class _Stack:
     @staticmethod
     def of(tms: tuple[Tm, ...]) -> "_Stack":
         """Collect the stacks of a chain of TMs in their order."""
-        found = _Stack()
+        stack = _Stack()
         uncut = 1
-        for name, axis, count in map(_parts, tms):
+        for name, axis, count in map(_tm_parts, tms):
             if name in ("hslice", "vslice") or axis == "z":
-                found.slices = found.slices * count
+                stack.slices = stack.slices * count
                 uncut = uncut * count
             if name not in ("hstack", "vstack"):
-                found.ordered = found.ordered and found.rows == found.columns == 1
+                stack.ordered = stack.ordered and stack.rows == stack.columns == 1
                 continue
-            uncut, found.far = (uncut // count, found.far) if uncut % count == 0 else (1, True)
+            uncut, stack.far = (uncut // count, stack.far) if uncut % count == 0 else (1, True)
             if name == "hstack":
-                found.ordered = found.ordered and found.columns == 1
-                found.columns *= count
-                found.along_columns = found.rows == 1
+                stack.ordered = stack.ordered and stack.columns == 1
+                stack.columns *= count
+                stack.along_columns = stack.rows == 1
             else:
-                found.ordered = found.ordered and found.rows == 1
-                found.along_columns = found.columns > 1
-                found.rows *= count
-        return found
+                stack.ordered = stack.ordered and stack.rows == 1
+                stack.along_columns = stack.columns > 1
+                stack.rows *= count
+        return stack
 
 
-def slices_held(blocks: Blocks) -> int:
+def buffered_slices(blocks: Blocks) -> int:
     """Return the slices of t in one half of a core's output buffer."""
     return max(1, blocks.buf_size_mb // 2)
 
@@ -123,7 +123,7 @@ def stack_problem(held: int, t: int, tms: tuple[Tm, ...], after: Shape, reader: 
     pieces = _pieces(stack, held)
     if pieces is None:
         return "its stacked slices, those cut before and those in the producer's buffer do not divide each other"
-    if _astray(stack, held, pieces, reader):
+    if _pieces_go_astray(stack, held, pieces, reader):
         return "pieces would go to the wrong cores of the reader"
     (block_rows, far_rows), (block_columns, far_columns) = pieces
     size = after[1] // stack.rows * block_rows, after[2] // stack.columns * block_columns
@@ -146,24 +146,24 @@ def _pieces(stack: _Stack, held: int) -> tuple[tuple[int, int], tuple[int, int]]
         left = stack.slices // first
         if not _divide(left, second):
             return None
-        one = (first, 1)
-        other = (min(left, second), max(1, second // left))
+        along_first = (first, 1)
+        along_second = (min(left, second), max(1, second // left))
     else:
-        one = (stack.slices, first // stack.slices)
-        other = (1, second)
-    if not _divide(one[1], held):
+        along_first = (stack.slices, first // stack.slices)
+        along_second = (1, second)
+    if not _divide(along_first[1], held):
         return None
-    if one[1] > held:
-        one = one[0], one[1] // held
+    if along_first[1] > held:
+        along_first = along_first[0], along_first[1] // held
     else:
-        if not _divide(other[1], held):
+        if not _divide(along_second[1], held):
             return None
-        one = (one[0], 1)
-        other = (other[0], max(1, other[1] // held))
-    return (other, one) if stack.along_columns else (one, other)
+        along_first = (along_first[0], 1)
+        along_second = (along_second[0], max(1, along_second[1] // held))
+    return (along_second, along_first) if stack.along_columns else (along_first, along_second)
 
 
-def _astray(stack: _Stack, held: int, pieces: tuple[tuple[int, int], tuple[int, int]], reader: View) -> bool:
+def _pieces_go_astray(stack: _Stack, held: int, pieces: tuple[tuple[int, int], tuple[int, int]], reader: View) -> bool:
     """Return whether pieces would go to the wrong cores. The router takes a buffer for all pieces of both stacks where
     it holds those of the first one; the pieces of the second one are then more than it counts, which matters if several
     cores lie along it."""
@@ -189,9 +189,9 @@ def _in_order(stack: _Stack, size: tuple[int, int], far: tuple[int, int], reader
     return rows >= m * r or ((not stack.along_columns or far[1] == 1) and columns == c)
 
 
-def _parts(tm: Tm) -> tuple[str, str, int]:
+def _tm_parts(tm: Tm) -> tuple[str, str, int]:
     """Return the name of a TM, the axis of a broadcast, and its count."""
-    words = [str(item) for item in tm]
+    words = [str(word) for word in tm]
     return words[0], words[1] if len(words) == 3 else "", int(words[-1]) if len(words) > 1 else 1
 
 
@@ -203,7 +203,7 @@ def _divide(a: int, b: int) -> bool:
 # ------------------------------------------------------------------------------------------------------------ streams
 def pipes(op: TileOp, blocks: Blocks, tms: tuple[Tm, ...], reader: View) -> Pipes:
     """Return the pipes that each core of the producer feeds for one operand."""
-    return _pipes(op.shape, blocks.grid, slices_held(blocks), tms, reader.grid)
+    return _pipes(op.shape, blocks.grid, buffered_slices(blocks), tms, reader.grid)
 
 
 @cache
@@ -213,35 +213,35 @@ def _pipes(shape: Shape, grid: tuple[int, int], held: int, tms: tuple[Tm, ...], 
     t, rows, columns = shape
     core = np.arange(rows)[:, None] * grid[0] // rows * grid[1] + np.arange(columns)[None, :] * grid[1] // columns
     near = np.arange(t) < max(held, 1)  # what is beyond the buffer comes through the same pipes, in phases
-    where = np.where(near[:, None, None], core[None], -1)
+    cores = np.where(near[:, None, None], core[None], -1)
     for tm in tms:
-        where = _after(tm, where)
-    height = where.shape[1] // readers[0]
-    width = where.shape[2] // readers[1]
-    own = where.reshape(where.shape[0], readers[0], height, readers[1], width).transpose(1, 3, 0, 2, 4)
-    own = own.reshape(prod(readers), -1)
-    found = np.zeros(prod(grid) + 1, np.int64)
-    for tiles in own:
+        cores = _apply_tm(tm, cores)
+    height = cores.shape[1] // readers[0]
+    width = cores.shape[2] // readers[1]
+    core_tiles = cores.reshape(cores.shape[0], readers[0], height, readers[1], width).transpose(1, 3, 0, 2, 4)
+    core_tiles = core_tiles.reshape(prod(readers), -1)
+    counts = np.zeros(prod(grid) + 1, np.int64)
+    for tiles in core_tiles:
         if tiles[0] >= 0:  # a reader that begins beyond the buffer shares the pipe of another one
-            found[np.unique(tiles)] += 1
-    return found[:-1].reshape(grid)
+            counts[np.unique(tiles)] += 1
+    return counts[:-1].reshape(grid)
 
 
-def _after(tm: Tm, where: NDArray[np.int64]) -> NDArray[np.int64]:
+def _apply_tm(tm: Tm, cores: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return an array of [t, rows, columns] as a TM rearranges it (OPS 7)."""
-    t, rows, columns = where.shape
-    name, axis, count = _parts(tm)
+    t, rows, columns = cores.shape
+    name, axis, count = _tm_parts(tm)
     if name == "transpose":
-        return where.transpose(0, 2, 1)
+        return cores.transpose(0, 2, 1)
     if name == "broadcast":
-        return np.tile(where, {"z": (count, 1, 1), "r": (1, count, 1), "c": (1, 1, count)}[axis])
+        return np.tile(cores, {"z": (count, 1, 1), "r": (1, count, 1), "c": (1, 1, count)}[axis])
     if name == "vslice":
-        return where.reshape(t * count, rows // count, columns)
+        return cores.reshape(t * count, rows // count, columns)
     if name == "hslice":
-        return where.reshape(t, rows, count, -1).transpose(0, 2, 1, 3).reshape(t * count, rows, -1)
+        return cores.reshape(t, rows, count, -1).transpose(0, 2, 1, 3).reshape(t * count, rows, -1)
     if name == "vstack":
-        return where.reshape(t // count, rows * count, columns)
-    return where.reshape(t // count, count, rows, columns).transpose(0, 2, 1, 3).reshape(t // count, rows, -1)
+        return cores.reshape(t // count, rows * count, columns)
+    return cores.reshape(t // count, count, rows, columns).transpose(0, 2, 1, 3).reshape(t // count, rows, -1)
 
 
 def streams_of_constants(
@@ -254,12 +254,12 @@ def streams_of_constants(
     total = 0
     for number, use in enumerate(op.uses):
         if use.source in held:
-            fed = 1 if number in alone else _fed(tiles, op, blocks, number)
+            fed = 1 if number in alone else _fanout(tiles, op, blocks, number)
             total += 2 + (fed if fed > 1 else 0)
     return total
 
 
-def _fed(tiles: TileGraph, op: TileOp, blocks: Blocks, number: int) -> int:
+def _fanout(tiles: TileGraph, op: TileOp, blocks: Blocks, number: int) -> int:
     """Return the number of cores to which the fullest buffer of a constant in L1 goes; 1 where they share a pipe. Each
     row of cores has its own tiles and words of a picker, which are made when the division is known."""
     use = op.uses[number]
@@ -281,13 +281,14 @@ def streams_of_operands(
 
 def to_repeat(tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]) -> frozenset[int] | None:
     """Return the operands that are one number in L1 and for which one core would need more streams to all others than
-    it has. They are to be repeated so that each core has its own (`repeated`). None where it has enough streams."""
+    it has. They are to be repeated so that each core has its own (`repeat_numbers`). None where it has enough
+    streams."""
     if streams_of_operands(tiles, op, blocks, held) <= EXTRA_STREAMS - FORKS:
         return None
     return frozenset(
         number
         for number, use in enumerate(op.uses)
-        if use.source in held and is_number(tiles, use) and _fed(tiles, op, blocks, number) > 1
+        if use.source in held and is_number(tiles, use) and _fanout(tiles, op, blocks, number) > 1
     )
 
 
@@ -299,11 +300,11 @@ def is_number(tiles: TileGraph, use: Use) -> bool:
     return bool((constant.values == constant.values.flat[0]).all())
 
 
-def repeated(tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]) -> tuple[TileOp, frozenset[str]]:
+def repeat_numbers(tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]) -> tuple[TileOp, frozenset[str]]:
     """Return the op with such numbers as constants of its own shape, which are added to the graph, and the constants
     that then stay in L1."""
     uses = list(op.uses)
-    kept = held
+    held_after = held
     for number in sorted(to_repeat(tiles, op, blocks, held) or ()):
         source = op.uses[number].source
         (t, rows, columns) = op.operand_shape(number)
@@ -311,5 +312,5 @@ def repeated(tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str])
         value = tiles.constants[source].values.flat[:1]
         tiles.constants[name] = Constant(name, np.broadcast_to(value, (t, rows * 32, columns * 32)))
         uses[number] = replace(op.uses[number], source=name, tms=())
-        kept = kept - {source} | {name}
-    return (op, held) if kept is held else (replace(op, uses=uses), kept)
+        held_after = held_after - {source} | {name}
+    return (op, held) if held_after is held else (replace(op, uses=uses), held_after)

@@ -21,25 +21,25 @@ from buda_emu.compiler.lower.tiles import (
 from buda_emu.compiler.place.blocks import (
     DOUBLE,
     TargetOf,
-    as_cut,
     buffer_bytes,
-    cuts_of,
-    divided_as,
+    divide_picker,
     grids,
     has_grid,
-    repicked,
+    picker_cuts,
+    replace_table,
+    with_cut_counts,
 )
 from buda_emu.compiler.place.cost import shape_behind
 from buda_emu.compiler.target import Target
 
 
-def stacked(tiles: TileGraph, count: int) -> TileGraph:
+def stack_slices(tiles: TileGraph, count: int) -> TileGraph:
     """Return the graph with `count` slices of each op below each other where that is possible; the same object where it
     is nowhere possible."""
-    return _with_counts(tiles, lambda op: count if op.shape[0] % count == 0 else 1)
+    return _stack_by_count(tiles, lambda op: count if op.shape[0] % count == 0 else 1)
 
 
-def stacked_rows(tiles: TileGraph, target_of: TargetOf) -> TileGraph:
+def stack_row_sums(tiles: TileGraph, target_of: TargetOf) -> TileGraph:
     """Return the graph with slices below each other in ops that sum rows, as many as there are grids for. Without this
     one core could only compute them one after the other."""
 
@@ -50,25 +50,25 @@ def stacked_rows(tiles: TileGraph, target_of: TargetOf) -> TileGraph:
             count for count in counts if count == 1 or has_grid(target_of(op), replace(op, shape=_shape(op, count)))
         )
 
-    return _with_counts(tiles, most)
+    return _stack_by_count(tiles, most)
 
 
-def _with_counts(tiles: TileGraph, count_of: Callable[[TileOp], int]) -> TileGraph:
+def _stack_by_count(tiles: TileGraph, count_of: Callable[[TileOp], int]) -> TileGraph:
     """Return the graph with as many slices of each op below each other as `count_of` says; the same object where that
     is 1 for all."""
-    kept = tiles.shown
-    done: dict[str, int] = {}
-    found = replace(tiles, ops={})
+    shown = tiles.shown
+    counts: dict[str, int] = {}
+    graph = replace(tiles, ops={})
     for op in tiles.ops.values():
-        count = count_of(op) if op.name not in kept and _may_be_stacked(op) else 1
+        count = count_of(op) if op.name not in shown and _can_stack(op) else 1
         if count > 1:
-            uses = [_stacked(use, op, place, count, done) for place, use in enumerate(op.uses)]
-            found.ops[op.name] = replace(op, uses=uses, shape=_shape(op, count))
-            done[op.name] = count
+            uses = [_stack_use(use, op, place, count, counts) for place, use in enumerate(op.uses)]
+            graph.ops[op.name] = replace(op, uses=uses, shape=_shape(op, count))
+            counts[op.name] = count
         else:
-            uses = [_unstacked(use, done) for use in op.uses]
-            found.ops[op.name] = replace(op, uses=uses)
-    return found if done else tiles
+            uses = [_unstack_use(use, counts) for use in op.uses]
+            graph.ops[op.name] = replace(op, uses=uses)
+    return graph if counts else tiles
 
 
 def _shape(op: TileOp, count: int) -> tuple[int, int, int]:
@@ -77,7 +77,7 @@ def _shape(op: TileOp, count: int) -> tuple[int, int, int]:
     return (t // count, rows * count, columns)
 
 
-def _may_be_stacked(op: TileOp) -> bool:
+def _can_stack(op: TileOp) -> bool:
     """Return whether an op works row by row, with no operand that all rows share except the second one of a product."""
     by_row = op.is_tile_by_tile or op.sums_rows or (op.has("reduces") and op.attrs["dim"] == "c")
     if op.has("rows by columns") and len(op.uses) == 2 and "table" not in op.attrs:
@@ -85,33 +85,33 @@ def _may_be_stacked(op: TileOp) -> bool:
     return by_row and op.may_be_cut
 
 
-def _stacked(use: Use, op: TileOp, place: int, count: int, done: Mapping[str, int]) -> Use:
+def _stack_use(use: Use, op: TileOp, place: int, count: int, done: Mapping[str, int]) -> Use:
     """Return an operand as the stacked op reads it. Slices of a stacked source stay as they are if no TM turns or moves
     rows."""
     tms = use.tms
-    whole = ("broadcast", "z", op.shape[0])
+    all_slices = ("broadcast", "z", op.shape[0])
     if op.is_factor(place):
-        return replace(use, tms=(*tms[:-1], *_over(op.shape[0] // count, 1)))
+        return replace(use, tms=(*tms[:-1], *_broadcasts(op.shape[0] // count, 1)))
     if use.source in done:
         as_it_is = done[use.source] == count and all(tm[:2] == ("broadcast", "c") for tm in tms)
-        return use if as_it_is else _below(_unstacked(use, done), count)
-    if whole in tms and all(tm[0] == "broadcast" for tm in tms[tms.index(whole) :]):
-        at = tms.index(whole)
-        return replace(use, tms=(*tms[:at], *_over(op.shape[0] // count, count), *tms[at + 1 :]))
-    return _below(use, count)
+        return use if as_it_is else _stack_use_rows(_unstack_use(use, done), count)
+    if all_slices in tms and all(tm[0] == "broadcast" for tm in tms[tms.index(all_slices) :]):
+        at = tms.index(all_slices)
+        return replace(use, tms=(*tms[:at], *_broadcasts(op.shape[0] // count, count), *tms[at + 1 :]))
+    return _stack_use_rows(use, count)
 
 
-def _unstacked(use: Use, done: Mapping[str, int]) -> Use:
+def _unstack_use(use: Use, done: Mapping[str, int]) -> Use:
     """Return an operand with the slices of its source along t again."""
     return replace(use, tms=(("vslice", done[use.source]), *use.tms)) if use.source in done else use
 
 
-def _over(slices: int, rows: int) -> tuple[Tm, ...]:
+def _broadcasts(slices: int, rows: int) -> tuple[Tm, ...]:
     """Return the TMs that broadcast one slice and one row to so many."""
     return tuple(("broadcast", axis, n) for axis, n in (("z", slices), ("r", rows)) if n > 1)
 
 
-def _below(use: Use, count: int) -> Use:
+def _stack_use_rows(use: Use, count: int) -> Use:
     """Return an operand with `count` of its slices below each other."""
     return replace(use, tms=(*use.tms, ("vstack", count)))
 
@@ -129,7 +129,7 @@ class Slices:
     gathered: bool = False
     wide: bool = False
 
-    def seen(self, use: Use) -> Use:
+    def reader_use(self, use: Use) -> Use:
         """Return an operand with TMs that give its reader the original arrangement."""
         if self.gathered or self.wide:
             tms = (("hstack" if self.wide else "vslice", self.count), *use.tms)
@@ -144,12 +144,12 @@ def groups_of(tiles: TileGraph) -> dict[str, int]:
     """Return for each op how many slices of its result all readers put side by side or take the maximum of; 1 where
     they differ or cannot run in slices."""
     stores = {store.op for store in tiles.stores.values()}
-    found: dict[str, set[int]] = {name: set() for name in tiles.ops}
+    group_sizes: dict[str, set[int]] = {name: set() for name in tiles.ops}
     for op in tiles.ops.values():
         for use in op.uses:
-            if use.source in found:
-                found[use.source].add(1 if op.name in stores else _group(op, use))
-    return {name: own.pop() if len(own) == 1 else 1 for name, own in found.items()}
+            if use.source in group_sizes:
+                group_sizes[use.source].add(1 if op.name in stores else _group(op, use))
+    return {name: sizes.pop() if len(sizes) == 1 else 1 for name, sizes in group_sizes.items()}
 
 
 def is_over_taps(op: TileOp) -> bool:
@@ -171,15 +171,15 @@ def has_room(target: Target, op: TileOp) -> bool:
     room = target.buffer_room
     least = replace(op, attrs={**op.attrs, "num_sparse_tiles": 1, "num_index_tiles": 1})
     for grid in reversed(list(grids(target, replace(op, grid=None)))):
-        if buffer_bytes(target, least, divided_as(target, op, grid, WorkDivision(grid[0]))) > room:
+        if buffer_bytes(target, least, divide_picker(target, op, grid, WorkDivision(grid[0]))) > room:
             continue
-        for cut in cuts_of(op, grid[0], target.dest_tiles):
-            if buffer_bytes(target, as_cut(op, cut), divided_as(target, op, grid, cut)) <= room:
+        for cut in picker_cuts(op, grid[0], target.dest_tiles):
+            if buffer_bytes(target, with_cut_counts(op, cut), divide_picker(target, op, grid, cut)) <= room:
                 return True
     return False
 
 
-def resliced(
+def reslice_picker(
     constants: dict[str, Constant], target: Target, op: TileOp, together: int, suits: Callable[[int], bool]
 ) -> tuple[TileOp, Slices] | None:
     """Return a picker in other slices for which there is room, and how its result then lies; None where there are none.
@@ -188,18 +188,20 @@ def resliced(
     slices its readers put together; `suits` tells whether the readers have room when these come in so many parts."""
     table: PickTable = op.attrs["table"]
     limit = target.arch.grid[0]
-    ways = sorted(_ways(op, together), key=lambda own: (-_cores(op, own, limit), own.wide, own.count))
-    alike = [own.together == 1 or suits(own.count) for own in ways]
-    for slices in (*compress(ways, alike), *compress(ways, map(not_, alike))):
+    options = sorted(
+        _possible_slices(op, together), key=lambda option: (-_cores(op, option, limit), option.wide, option.count)
+    )
+    alike = [option.together == 1 or suits(option.count) for option in options]
+    for slices in (*compress(options, alike), *compress(options, map(not_, alike))):
         rows = _cores(op, slices, limit)
-        draft = _draft(op, table, slices, rows)
+        draft = _draft_picker(op, table, slices, rows)
         other: PickTable = draft.attrs["table"]
         if other.fits(WorkDivision(rows)) and has_room(target, draft):
-            return repicked(constants, draft, other, WorkDivision(rows)), slices
+            return replace_table(constants, draft, other, WorkDivision(rows)), slices
     return None
 
 
-def _draft(op: TileOp, table: PickTable, slices: Slices, rows: int) -> TileOp:
+def _draft_picker(op: TileOp, table: PickTable, slices: Slices, rows: int) -> TileOp:
     """Return the picker in other slices over so many rows of cores, still with its old tiles and words."""
     columns = op.shape[2]
     uses = op.uses
@@ -223,25 +225,25 @@ def cut_apart(tms: tuple[Tm, ...], stack: str, slice: str, count: int) -> tuple[
     if tms and tms[-1][0] == stack:
         stacked = int(tms[-1][-1])
         if stacked % count == 0:
-            return (*tms[:-1], *_some(stack, stacked // count))
+            return (*tms[:-1], *_tm_unless_one(stack, stacked // count))
         if count % stacked == 0:
-            return (*tms[:-1], *_some(slice, count // stacked))
+            return (*tms[:-1], *_tm_unless_one(slice, count // stacked))
     return (*tms, (slice, count))
 
 
-def _some(name: str, count: int) -> tuple[Tm, ...]:
+def _tm_unless_one(name: str, count: int) -> tuple[Tm, ...]:
     """Return a TM with this count, or none for a count of 1."""
     return ((name, count),) if count > 1 else ()
 
 
-def _ways(op: TileOp, together: int) -> Iterator[Slices]:
+def _possible_slices(op: TileOp, together: int) -> Iterator[Slices]:
     """Yield all other slices of a picker; gathered ones that hold all slices which a reader puts side by side are
     preferred, if there are any."""
     t, rows, columns = op.shape
     yield from (Slices(count, wide=True) for count in divisors(columns)[1:])
     yield from (Slices(count, together) for count in divisors(rows)[1:])
-    whole = [count for count in divisors(t)[1:] if count % together == 0]
-    yield from (Slices(count, gathered=True) for count in whole or divisors(t)[1:])
+    gatherable = [count for count in divisors(t)[1:] if count % together == 0]
+    yield from (Slices(count, gathered=True) for count in gatherable or divisors(t)[1:])
 
 
 def _cores(op: TileOp, slices: Slices, limit: int) -> int:
@@ -252,11 +254,11 @@ def _cores(op: TileOp, slices: Slices, limit: int) -> int:
     return max(count for count in divisors(rows) if count <= limit)
 
 
-def streamed(tiles: TileGraph, target: Target, wanted: int = 1) -> TileGraph:
-    """Return the graph with ops in slices where no grid has room for them, and ops of a single slice in `wanted` slices
-    where their rows can be divided so; the same object where none is."""
+def stream_rows(tiles: TileGraph, target: Target, slice_count: int = 1) -> TileGraph:
+    """Return the graph with ops in slices where no grid has room for them, and ops of a single slice in `slice_count`
+    slices where their rows can be divided so; the same object where none is."""
     tiles, large = _with_large_states(tiles, target)
-    found = replace(tiles, ops={}, constants=dict(tiles.constants))
+    graph = replace(tiles, ops={}, constants=dict(tiles.constants))
     slices = {name: Slices(count) for name, count in large.items()}
     stores = {store.op: large.get(name, 1) for name, store in tiles.stores.items()}
     groups = groups_of(tiles)
@@ -265,33 +267,33 @@ def streamed(tiles: TileGraph, target: Target, wanted: int = 1) -> TileGraph:
         for name in {use.source for use in op.uses} & readers.keys():
             readers[name].append(op)
     for op in tiles.ops.values():
-        own = replace(op, uses=[_seen(op, use, slices) for use in op.uses])
-        found.ops[op.name] = own
+        reader_op = replace(op, uses=[_reader_use(op, use, slices) for use in op.uses])
+        graph.ops[op.name] = reader_op
         if op.name in stores:  # a ram has the slices of what writes it
-            cut = _sliced(found, own, stores[op.name]) if stores[op.name] > 1 else None
-            found.ops[op.name] = cut or own
+            cut = _slice_op(graph, reader_op, stores[op.name]) if stores[op.name] > 1 else None
+            graph.ops[op.name] = cut or reader_op
             continue
         if "table" in op.attrs:
             made = None
             maxima = (reader for reader in readers[op.name] if is_over_taps(reader))
-            if not (has_room(target, own) and all(fits(target, reader) for reader in maxima)):
+            if not (has_room(target, reader_op) and all(fits(target, reader) for reader in maxima)):
                 suits = partial(_have_room, target, readers[op.name])
-                made = resliced(found.constants, target, own, groups[op.name], suits)
+                made = reslice_picker(graph.constants, target, reader_op, groups[op.name], suits)
             if made is not None:
-                found.ops[op.name], slices[op.name] = made
+                graph.ops[op.name], slices[op.name] = made
             continue
-        for count in _counts(target, own, slices, wanted):
-            cut = _sliced(found, own, count)
+        for count in _slice_counts(target, reader_op, slices, slice_count):
+            cut = _slice_op(graph, reader_op, count)
             if cut is not None and (is_over_taps(op) or fits(target, cut)):
-                found.ops[op.name] = cut
+                graph.ops[op.name] = cut
                 slices[op.name] = Slices(count)
                 break
     if not slices:
         return tiles
-    read = {use.source for op in found.ops.values() for use in op.uses}
-    found.constants = {name: item for name, item in found.constants.items() if name in read}
-    found.places = {name: place for name, place in tiles.places.items() if place[0] not in slices}
-    return found
+    read = {use.source for op in graph.ops.values() for use in op.uses}
+    graph.constants = {name: constant for name, constant in graph.constants.items() if name in read}
+    graph.places = {name: place for name, place in tiles.places.items() if place[0] not in slices}
+    return graph
 
 
 def _have_room(target: Target, readers: Sequence[TileOp], count: int) -> bool:
@@ -300,23 +302,29 @@ def _have_room(target: Target, readers: Sequence[TileOp], count: int) -> bool:
     return all(fits(target, op) for op in cut)
 
 
-def _seen(op: TileOp, use: Use, slices: Mapping[str, Slices]) -> Use:
+def _reader_use(op: TileOp, use: Use, slices: Mapping[str, Slices]) -> Use:
     """Return an operand with TMs for its source's slices. A maximum over taps that follow each other takes them as they
     come."""
-    own = slices.get(use.source)
-    return use if own is None or (own.together > 1 and is_over_taps(op)) else own.seen(use)
+    arrangement = slices.get(use.source)
+    return (
+        use if arrangement is None or (arrangement.together > 1 and is_over_taps(op)) else arrangement.reader_use(use)
+    )
 
 
-def _counts(target: Target, op: TileOp, slices: Mapping[str, Slices], wanted: int) -> Sequence[int]:
+def _slice_counts(target: Target, op: TileOp, slices: Mapping[str, Slices], slice_count: int) -> Sequence[int]:
     """Return the numbers of slices in which an op might run, the likeliest first: that of a picker whose taps it puts
     together; where the op fits no grid that of its operands, or as few as are enough."""
     before = {use.source: slices[use.source] for use in op.uses if use.source in slices}
-    with_picker = [own.count for own in before.values() if own.together > 1]
+    with_picker = [arrangement.count for arrangement in before.values() if arrangement.together > 1]
     if is_over_taps(op):
         return with_picker
     if not fits(target, op):
-        return (*with_picker, *sorted({own.count for own in before.values()}), *divisors(op.shape[1])[1:])
-    return with_picker or ((wanted,) if wanted > 1 and op.shape[0] == 1 else ())
+        return (
+            *with_picker,
+            *sorted({arrangement.count for arrangement in before.values()}),
+            *divisors(op.shape[1])[1:],
+        )
+    return with_picker or ((slice_count,) if slice_count > 1 and op.shape[0] == 1 else ())
 
 
 def fits(target: Target, op: TileOp) -> bool:
@@ -326,7 +334,7 @@ def fits(target: Target, op: TileOp) -> bool:
     return has_grid(target, op, DOUBLE)
 
 
-def _sliced(tiles: TileGraph, op: TileOp, count: int) -> TileOp | None:
+def _slice_op(tiles: TileGraph, op: TileOp, count: int) -> TileOp | None:
     """Return the op in so many slices; None where that is not possible."""
     t, rows, columns = op.shape
     if is_over_taps(op):  # as its picker gives them
@@ -342,8 +350,8 @@ def _sliced(tiles: TileGraph, op: TileOp, count: int) -> TileOp | None:
                 repeated = ("broadcast", "r", count), ("vslice", count)  # each slice of t has an operand of its own
                 uses.append(Use(use.source, (*use.tms, *repeated)))
                 continue
-            kept = use.tms[:-1] if t > 1 else use.tms
-            uses.append(Use(use.source, (*kept, ("broadcast", "z", t * count))))
+            leading = use.tms[:-1] if t > 1 else use.tms
+            uses.append(Use(use.source, (*leading, ("broadcast", "z", t * count))))
             continue
         if shape_behind(tiles, use)[1] % count:
             return None
@@ -360,7 +368,7 @@ def _with_large_states(tiles: TileGraph, target: Target) -> tuple[TileGraph, Map
         op = tiles.ops[store.op]
         state = tiles.states[name]
         if state.slots == 1 and not has_grid(target, op):
-            counts[state.shape] = max(counts.get(state.shape, 1), _count(target, op))
+            counts[state.shape] = max(counts.get(state.shape, 1), _fewest_slices(target, op))
     slices = {
         name: counts[state.shape]
         for name, state in tiles.states.items()
@@ -369,18 +377,18 @@ def _with_large_states(tiles: TileGraph, target: Target) -> tuple[TileGraph, Map
     if not slices:
         return tiles, {}
     sums = {store.op: name for name, store in tiles.stores.items() if name in slices and _is_sum(tiles.ops[store.op])}
-    found = replace(tiles, ops={}, states=dict(tiles.states), stores=dict(tiles.stores))
+    graph = replace(tiles, ops={}, states=dict(tiles.states), stores=dict(tiles.stores))
     for name, count in slices.items():
-        found.states[name] = _in_slices(tiles.states[name], count, zeros=name in sums.values())
+        graph.states[name] = _in_slices(tiles.states[name], count, zeros=name in sums.values())
     for op in tiles.ops.values():
         queue = sums.get(op.name)
         if queue is None:
-            found.ops[op.name] = op
+            graph.ops[op.name] = op
             continue
-        made = {one.name: one for one in _added(op, queue)}
-        found.ops |= made
-        found.stores[queue] = replace(tiles.stores[queue], op=[*made][-1])
-    return found, slices
+        replacements = {new_op.name: new_op for new_op in _split_gradient(op, queue)}
+        graph.ops |= replacements
+        graph.stores[queue] = replace(tiles.stores[queue], op=[*replacements][-1])
+    return graph, slices
 
 
 def _is_sum(op: TileOp) -> bool:
@@ -388,16 +396,16 @@ def _is_sum(op: TileOp) -> bool:
     return bool(op.attrs.get("gradient"))
 
 
-def _plain(op: TileOp) -> TileOp:
+def _without_sum(op: TileOp) -> TileOp:
     """Return a gradient op without the sum: a copy."""
     return replace(op, attrs=select_attributes(op.attrs, op.attrs.keys() - {"gradient"}))
 
 
-def _count(target: Target, op: TileOp) -> int:
+def _fewest_slices(target: Target, op: TileOp) -> int:
     """Return the fewest slices of rows with which a grid has room for the op; 1 where none are enough."""
     t, rows, columns = op.shape
     for count in divisors(rows):
-        if has_grid(target, replace(_plain(op), shape=(t * count, rows // count, columns)), DOUBLE):
+        if has_grid(target, replace(_without_sum(op), shape=(t * count, rows // count, columns)), DOUBLE):
             return count
     return 1
 
@@ -408,16 +416,18 @@ def _in_slices(state: State, count: int, *, zeros: bool) -> State:
     return replace(state, held=state.held.reshape(t * count, rows // count, columns), zeros=zeros)
 
 
-def _added(op: TileOp, queue: str) -> Iterator[TileOp]:
+def _split_gradient(op: TileOp, queue: str) -> Iterator[TileOp]:
     """Yield the ops that replace a gradient op: the sum of its operand and of the ram, after a copy of an operand that
     is transposed."""
     uses = op.uses
     name = op.name
-    own = op.precision
+    precision = op.precision
     if any(("transpose",) in use.tms for use in uses):
-        yield _plain(op)
+        yield _without_sum(op)
         uses = [Use(op.name)]
         name = f"{op.name}.sum"
-        own = replace(own, reads=())
-    reads = (*own.reads, own.df) if own.reads else ()
-    yield replace(_plain(op), name=name, type="add", uses=[*uses, Use(queue)], precision=replace(own, reads=reads))
+        precision = replace(precision, reads=())
+    reads = (*precision.reads, precision.df) if precision.reads else ()
+    yield replace(
+        _without_sum(op), name=name, type="add", uses=[*uses, Use(queue)], precision=replace(precision, reads=reads)
+    )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Evaluated:
+class Evaluation:
     """A placement with its modelled time, in cycles for each input: `cycles` in all, `host` on the host link. The
     netlist and the run are those of one copy; copies share nothing but the host."""
 
@@ -44,21 +44,21 @@ class Figures:
     epochs: tuple[float, ...]
 
 
-def judged(placement: Placement) -> Evaluated:
+def evaluate(placement: Placement) -> Evaluation:
     """Evaluate a placement with the model of `buda-emu perf`; the host link is a limit, too."""
     netlist, programs, rounds = _netlist(placement)
     run = model_netlist(netlist, programs, rounds, chip=placement.target.chip)
     inputs = placement.microbatch * placement.rounds
     host = sum(run.host_seconds().values()) * run.clock * 1e6 / inputs
     cycles = sum(run.programs().values()) / (inputs * placement.copies)
-    return Evaluated(placement=placement, netlist=netlist, run=run, cycles=max(cycles, host), host=host)
+    return Evaluation(placement=placement, netlist=netlist, run=run, cycles=max(cycles, host), host=host)
 
 
-def figures(placement: Placement, known: ModelledEpochs) -> Figures:
+def evaluate_figures(placement: Placement, earlier: ModelledEpochs) -> Figures:
     """Return the modelled figures of a placement without its netlist and run. Epochs that equal one of the `earlier`
     epochs are not modelled again."""
     chip = placement.target.chip
-    total = model_totals(*_netlist(placement), chip, known)
+    total = model_totals(*_netlist(placement), chip, earlier)
     inputs = placement.microbatch * placement.rounds
     host = total.host * chip.clock * 1e6 / inputs
     cycles = total.cycles / inputs

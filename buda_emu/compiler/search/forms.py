@@ -7,36 +7,36 @@ from math import prod
 from buda_emu.compiler.lower.picker import PickTable, WorkDivision
 from buda_emu.compiler.lower.tiles import RELU, TileGraph, TileOp, Use, over, select_attributes
 from buda_emu.compiler.passes.folding import rounds
-from buda_emu.compiler.place.blocks import repicked, size_of_tile
+from buda_emu.compiler.place.blocks import replace_table, size_of_tile
 from buda_emu.compiler.place.cost import speeds
-from buda_emu.compiler.place.decision import placed
+from buda_emu.compiler.place.decision import build_placement
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.search.candidate_table import CandidateTable
-from buda_emu.compiler.search.cuts import FULL, cuts
+from buda_emu.compiler.search.cuts import FULL, cut_epochs
 from buda_emu.compiler.search.starts import first_decisions
 from buda_emu.compiler.target import Objective, Target
 
 """Attributes of the product that the last addition takes over."""
 
 
-def fractured(table: CandidateTable, chips: int, share: float) -> TileGraph:
+def fracture_pickers(table: CandidateTable, chips: int, share: float) -> TileGraph:
     """Return the graph with each picker cut into several that takes longer than `share` of the work of all ops, spread
     over the cores of all chips; the same object when there is none."""
     cores = prod(table.target.arch.grid) * chips
-    limit = share * sum(min(choice.cycles * choice.cores for choice in own) for own in table.best) / cores
+    limit = share * sum(min(choice.cycles * choice.cores for choice in op_choices) for op_choices in table.best) / cores
     tiles = table.tiles
-    for op, own in zip(table.ops, table.best, strict=True):
-        quickest = min(choice.cycles for choice in own)
-        product = _product(tiles, op) if quickest > limit else None
+    for op, op_choices in zip(table.ops, table.best, strict=True):
+        quickest = min(choice.cycles for choice in op_choices)
+        product = _product_of_taps(tiles, op) if quickest > limit else None
         if product is None:
             continue
         taps = _taps(product)
         count = next((n for n in range(2, taps + 1) if taps % n == 0 and quickest / n <= limit), taps)
-        tiles = _cut(tiles, op, product, count)
+        tiles = _fracture(tiles, op, product, count)
     return tiles
 
 
-def _product(tiles: TileGraph, op: TileOp) -> TileOp | None:
+def _product_of_taps(tiles: TileGraph, op: TileOp) -> TileOp | None:
     """Return the only reader of a picker with several taps, if it multiplies them side by side by a constant; else
     None."""
     if "table" not in op.attrs or op.shape[0] < 2:
@@ -63,7 +63,7 @@ def _taps(product: TileOp) -> int:
     return int(product.uses[0].tms[0][-1])
 
 
-def _cut(tiles: TileGraph, op: TileOp, product: TileOp, count: int) -> TileGraph:
+def _fracture(tiles: TileGraph, op: TileOp, product: TileOp, count: int) -> TileGraph:
     """Return the graph with the picker's taps divided over `count` convolutions whose results are added up."""
     every = _taps(product)
     taps = every // count
@@ -71,10 +71,10 @@ def _cut(tiles: TileGraph, op: TileOp, product: TileOp, count: int) -> TileGraph
     weights = tiles.constants[product.uses[1].source]
     constants = dict(tiles.constants)
     height = taps * (1 if product.type == "depthwise" else op.shape[2]) * 32  # of a tap: a row of diagonals (OPS 6.3)
-    made: list[TileOp] = []
-    taken = {*tiles.ops, *constants, *tiles.inputs, *tiles.states}
+    new_ops: list[TileOp] = []
+    used_names = {*tiles.ops, *constants, *tiles.inputs, *tiles.states}
     stems = (f"{op.name}.taps", f"{product.name}.part", f"{product.name}.sum")
-    pick, part, total = (_stem(taken, stem) for stem in stems)
+    pick, part, total = (_unused_stem(used_names, stem) for stem in stems)
     before_end = select_attributes(product.attrs, product.attrs.keys() - {*RELU})
     terms = product.uses[2:]
     added_last = terms if any(rounds(constants[use.source].values) for use in terms) else []
@@ -95,30 +95,32 @@ def _cut(tiles: TileGraph, op: TileOp, product: TileOp, count: int) -> TileGraph
         )
 
     for number in range(count):
-        own = table.part(number * taps, taps, every)
-        made.append(repicked(constants, replace(op, name=f"{pick}.{number}"), own, WorkDivision(op.attrs["rows"])))
+        part_table = table.part(number * taps, taps, every)
+        new_ops.append(
+            replace_table(constants, replace(op, name=f"{pick}.{number}"), part_table, WorkDivision(op.attrs["rows"]))
+        )
         name = f"{part}.{number}.weights"
         constants[name] = replace(weights, name=name, values=weights.values[:, number * height : (number + 1) * height])
-        more = terms if number == 0 and not added_last else []
+        extra_uses = terms if number == 0 and not added_last else []
         attrs = before_end if number == 0 else select_attributes(before_end, before_end.keys() - {"bias"})
         tms = (("hstack", taps),) if taps > 1 else ()
-        uses = [Use(f"{pick}.{number}", tms), Use(name, product.uses[1].tms), *more]
-        made.append(replace(product, name=f"{part}.{number}", uses=uses, attrs=attrs, inner=product.inner // count))
+        uses = [Use(f"{pick}.{number}", tms), Use(name, product.uses[1].tms), *extra_uses]
+        new_ops.append(replace(product, name=f"{part}.{number}", uses=uses, attrs=attrs, inner=product.inner // count))
         if number:
-            made.append(add(number, Use(f"{part}.{number}")))
-    made += [add(sums, term) for term in added_last]
+            new_ops.append(add(number, Use(f"{part}.{number}")))
+    new_ops += [add(sums, term) for term in added_last]
     ops: dict[str, TileOp] = {}
     for other in tiles.ops.values():
         if other.name == product.name:
-            ops |= {item.name: item for item in made}
+            ops |= {part_op.name: part_op for part_op in new_ops}
         elif other.name != op.name:
             ops[other.name] = other
     return replace(tiles, ops=ops, constants=constants)
 
 
-def _stem(taken: set[str], stem: str) -> str:
+def _unused_stem(used_names: set[str], stem: str) -> str:
     """Return a stem that no name begins with when a number follows it."""
-    while any(name.startswith(f"{stem}.") for name in taken):
+    while any(name.startswith(f"{stem}.") for name in used_names):
         stem += "_"
     return stem
 
@@ -146,17 +148,17 @@ class Forms:
     _made: dict[int, tuple[CandidateTable, ...]] = field(default_factory=dict[int, tuple[CandidateTable, ...]])
     _first: list[tuple[Objective, int, Placement]] = field(default_factory=list[tuple[Objective, int, Placement]])
 
-    def first(self, objective: Objective, entries: int) -> Placement:
+    def first_placement(self, objective: Objective, entries: int) -> Placement:
         """Return the first legal placement on as many chips. Raises UnsupportedError where there is none."""
         objective = replace(objective, effort="low")
-        for known, count, placement in self._first:
-            if (known, count) == (objective, entries):
+        for earlier_objective, count, placement in self._first:
+            if (earlier_objective, count) == (objective, entries):
                 return placement
-        made = placed(
+        first_placement = build_placement(
             self.tiles, self.target, first_decisions(self.tiles, self.target, objective.chips), objective, entries
         )
-        self._first.append((objective, entries, made))
-        return made
+        self._first.append((objective, entries, first_placement))
+        return first_placement
 
     @property
     def plain(self) -> CandidateTable:
@@ -165,35 +167,35 @@ class Forms:
             self._made[0] = (CandidateTable.of(self.tiles, self.target),)
         return self._made[0][0]
 
-    def cut(self, chips: int) -> tuple[CandidateTable, ...]:
+    def tables(self, chips: int) -> tuple[CandidateTable, ...]:
         """Return the tables of all forms for a pipeline of so many chips; on several chips each form also with the
         deeper buffers that longer chains need. Raises UnsupportedError for an op that fits no grid."""
         if chips not in self._made:
             plain = self.plain
-            found: dict[tuple[str, ...], CandidateTable] = {}
+            forms_by_ops: dict[tuple[str, ...], CandidateTable] = {}
             for share in FRACTURES:
-                made = fractured(plain, chips, share)
-                key = tuple(made.ops)
-                if key not in found:
-                    found[key] = plain if made is plain.tiles else CandidateTable.of(made, self.target, plain)
-            tables = found.values()
-            deeper = ((table, table.corrected({}, ROOMY)) if chips > 1 else (table,) for table in tables)
+                graph = fracture_pickers(plain, chips, share)
+                key = tuple(graph.ops)
+                if key not in forms_by_ops:
+                    forms_by_ops[key] = plain if graph is plain.tiles else CandidateTable.of(graph, self.target, plain)
+            tables = forms_by_ops.values()
+            deeper = ((table, table.correct_estimates({}, ROOMY)) if chips > 1 else (table,) for table in tables)
             self._made[chips] = tuple(table for pair in deeper for table in pair)
         return self._made[chips]
 
-    def likely(self, objective: Objective) -> Sequence[CandidateTable]:
+    def likely_tables(self, objective: Objective) -> Sequence[CandidateTable]:
         """Return the tables that are worth a search."""
-        tables = self.cut(objective.chips)
+        tables = self.tables(objective.chips)
         if objective.effort == "high" or objective.chips > 1 or len(tables) == 1:
             return tables
-        return [tables[number] for number in self.chosen or near(self.cycles(objective))]
+        return [tables[number] for number in self.chosen or nearly_best(self.cycles(objective))]
 
     def cycles(self, objective: Objective) -> list[float]:
         """Return the cycles of one input with each form as the dynamic program over epochs estimates them, but no fewer
         than the host link needs."""
         return [
-            max(cuts(table, objective, FULL)[1] / objective.microbatch, self._host)
-            for table in self.cut(objective.chips)
+            max(cut_epochs(table, objective, FULL)[1] / objective.microbatch, self._host)
+            for table in self.tables(objective.chips)
         ]
 
     @property
@@ -207,22 +209,22 @@ class Forms:
         return sum(map(prod, shapes)) * size / speeds(target.chip).host
 
 
-def near(times: Sequence[float]) -> list[int]:
+def nearly_best(times: Sequence[float]) -> list[int]:
     """Return the numbers of up to `SEARCHES` times that are not much longer than the shortest, ascending by time."""
     order = sorted(range(len(times)), key=lambda number: times[number])
     return [number for number in order[:SEARCHES] if times[number] <= NEAR * min(times)]
 
 
-def likely(graphs: Sequence[Forms], objective: Objective) -> list[tuple[int, Forms]]:
+def likely_graphs(graphs: Sequence[Forms], objective: Objective) -> list[tuple[int, Forms]]:
     """Return the numbers of the graphs of one model that are worth a search, each with its forms; on several chips only
     the graph that is expected to be quickest. Raises UnsupportedError for an op that fits no grid."""
     if len(graphs) == 1 or objective.effort == "low" or objective.objective == "cores":
         return [(0, graphs[0])]
-    each = [(n, k, time) for n, forms in enumerate(graphs) for k, time in enumerate(forms.cycles(objective))]
+    expectations = [(n, k, time) for n, forms in enumerate(graphs) for k, time in enumerate(forms.cycles(objective))]
     if objective.chips > 1:
-        best = min(each, key=lambda item: item[2])[0]
+        best = min(expectations, key=lambda expectation: expectation[2])[0]
         return [(best, graphs[best])]
     chosen: dict[int, list[int]] = {}
-    for number in near([time for _, _, time in each]):
-        chosen.setdefault(each[number][0], []).append(each[number][1])
+    for number in nearly_best([time for _, _, time in expectations]):
+        chosen.setdefault(expectations[number][0], []).append(expectations[number][1])
     return [(n, replace(graphs[n], chosen=tuple(numbers))) for n, numbers in chosen.items()]

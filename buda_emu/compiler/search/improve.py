@@ -13,22 +13,22 @@ from buda_emu.compiler.lower.tiles import TileGraph
 from buda_emu.compiler.memory_watch import Work
 from buda_emu.compiler.place.candidates import Choice
 from buda_emu.compiler.place.cost import tiles_read
-from buda_emu.compiler.place.decision import OneEpoch, PlacementDecision, placed
+from buda_emu.compiler.place.decision import OneEpoch, PlacementDecision, build_placement
 from buda_emu.compiler.place.placement import Placement, Queue
-from buda_emu.compiler.search.candidate_table import STEP, CandidateTable, alike
+from buda_emu.compiler.search.candidate_table import STEP, CandidateTable, sequence_key
 from buda_emu.compiler.search.cuts import epoch_load
-from buda_emu.compiler.search.evaluate import Evaluated, judged
-from buda_emu.compiler.search.pack import on_chip, pack, widened
+from buda_emu.compiler.search.evaluate import Evaluation, evaluate
+from buda_emu.compiler.search.pack import pack, pack_on_chip, widen_ops
 from buda_emu.compiler.search.wiring import (
     PATIENCE,
     TimedWires,
     Wires,
     WiresOfOne,
-    annealed,
-    connected,
-    rewired,
-    rewired_turning,
-    ways,
+    anneal,
+    grid_orders,
+    limit_to_streams,
+    rewire,
+    rewire_and_transpose,
 )
 from buda_emu.compiler.target import Objective
 from buda_emu.performance.timing.result import EpochReport
@@ -54,7 +54,9 @@ class _Tasks:
         self.makespan = timing.schedule.makespans()
         self.durations: Ints = timing.schedule.durations
         numbers = {name: number for number, name in enumerate(timing.timing.units)}
-        self.own = {item.op: np.flatnonzero(timing.timing.unit == numbers[item.op]) for item in timing.ops}
+        self.own = {
+            op_timing.op: np.flatnonzero(timing.timing.unit == numbers[op_timing.op]) for op_timing in timing.ops
+        }
         self.arriving: dict[str, list[tuple[int, range, int]]] = {}
         rates = speed(table.target.chip, {}).rates()
         for edge, path, tasks in zip(report.edges, report.paths, timing.ways, strict=True):
@@ -65,50 +67,50 @@ class _Tasks:
     def with_choice(self, durations: Ints, name: str, old: Choice, new: Choice) -> Ints | None:
         """Return the durations with an op divided differently; None where a core would read much more than before, as
         other transfers would wait for it on links and ports."""
-        made = durations.copy()
-        own = self.own[name]
-        made[own] = np.maximum(np.round(made[own] * (new.math / old.math)).astype(np.int64), 1)
+        changed = durations.copy()
+        op_tasks = self.own[name]
+        changed[op_tasks] = np.maximum(np.round(changed[op_tasks] * (new.math / old.math)).astype(np.int64), 1)
         op = self.table.tiles.ops[name]
         tiles = self.table.tiles
         for operand, tasks, cycles in self.arriving.get(name, ()):
             if operand < len(op.uses):
-                more = tiles_read(tiles, op, new.blocks, operand) / tiles_read(tiles, op, old.blocks, operand)
-                if more > 1 and cycles * more > LIGHT:
+                growth = tiles_read(tiles, op, new.blocks, operand) / tiles_read(tiles, op, old.blocks, operand)
+                if growth > 1 and cycles * growth > LIGHT:
                     return None
-                least = ceil(cycles * more / len(tasks))
-                made[tasks.start : tasks.stop] = np.maximum(made[tasks.start : tasks.stop], least)
-        return made
+                least = ceil(cycles * growth / len(tasks))
+                changed[tasks.start : tasks.stop] = np.maximum(changed[tasks.start : tasks.stop], least)
+        return changed
 
 
-def resized(
+def resize_ops(
     table: CandidateTable, decisions: Mapping[str, PlacementDecision], report: EpochReport
 ) -> dict[str, PlacementDecision]:
     """Return the decisions with other divisions of the ops that gain most by it, one after the other; empty where no op
     gains, or where there is no room."""
     tasks = _Tasks(table, report)
     chosen = {name: decision.choice for name, decision in decisions.items()}
-    _, each = epoch_load(table.target)
+    _, load_per_kernel = epoch_load(table.target)
     room = prod(table.target.arch.grid)
     durations = tasks.durations
     best = float(report.timing.timing.makespan)
     for _ in range(STEPS):
         free = room - sum(choice.cores for choice in chosen.values())
-        found: tuple[float, str, Choice, Ints, float] | None = None
+        best_step: tuple[float, str, Choice, Ints, float] | None = None
         for name, old in chosen.items():
             for new in table.best[table.index[name]]:
-                more = new.cores - old.cores
-                if not 0 != more <= free or new.held != old.held:
+                added_cores = new.cores - old.cores
+                if not 0 != added_cores <= free or new.held != old.held:
                     continue
-                made = tasks.with_choice(durations, name, old, new)
-                if made is None:
+                changed = tasks.with_choice(durations, name, old, new)
+                if changed is None:
                     continue
-                done = float(tasks.makespan(made))
-                gain = best - done - each * more
-                if gain > GAIN and (found is None or gain > found[0]):
-                    found = gain, name, new, made, done
-        if found is None:
+                done = float(tasks.makespan(changed))
+                gain = best - done - load_per_kernel * added_cores
+                if gain > GAIN and (best_step is None or gain > best_step[0]):
+                    best_step = gain, name, new, changed, done
+        if best_step is None:
             break
-        _, name, new, durations, best = found
+        _, name, new, durations, best = best_step
         chosen[name] = new
     if all(decisions[name].choice is choice for name, choice in chosen.items()):
         return {}
@@ -117,10 +119,10 @@ def resized(
     names = sorted(chosen, key=table.index.__getitem__)
     numbers = [table.index[name] for name in names]
     shapes = [[chosen[name]] for name in names]
-    return on_chip(table, numbers, shapes, first.epoch, first.chip, grid_transpose=grid_transpose) or {}
+    return pack_on_chip(table, numbers, shapes, first.epoch, first.chip, grid_transpose=grid_transpose) or {}
 
 
-def due_as_timed(decisions: Mapping[str, PlacementDecision], report: EpochReport) -> dict[str, PlacementDecision]:
+def set_deadlines(decisions: Mapping[str, PlacementDecision], report: EpochReport) -> dict[str, PlacementDecision]:
     """Return the decisions with the cycle by which each op that holds something in L1 has to begin.
 
     All times are maxima of sums of durations. One run in which an op begins last therefore tells how long the tasks
@@ -133,12 +135,12 @@ def due_as_timed(decisions: Mapping[str, PlacementDecision], report: EpochReport
     at_once = schedule.durations
     at_once[reader != ""] = 0
     shortest = makespan(at_once)
-    found = dict(decisions)
+    timed = dict(decisions)
     for name in dict.fromkeys(readers.values()):
         late = at_once.copy()
         late[reader == name] = shortest
-        found[name] = replace(decisions[name], begin_by=float(2 * shortest - makespan(late)))
-    return found
+        timed[name] = replace(decisions[name], begin_by=float(2 * shortest - makespan(late)))
+    return timed
 
 
 def _readers(report: EpochReport) -> dict[str, str]:
@@ -151,13 +153,13 @@ def _readers(report: EpochReport) -> dict[str, str]:
     }
 
 
-def epoch_of(placement: Placement, epoch: int) -> Placement:
+def isolate_epoch(placement: Placement, epoch: int) -> Placement:
     """Return a placement of the ops of one epoch alone. The host fills the queues that other epochs would fill, but its
     link is not counted."""
     ops = {name: replace(placed, epoch=0) for name, placed in placement.ops.items() if placed.epoch == epoch}
     stores = {name: store for name, store in placement.tiles.stores.items() if store.op in ops}
-    found = replace(placement, ops=ops, queues={}, epochs=1, step=1, tiles=replace(placement.tiles, stores=stores))
-    read = {found.source(use.source, placed) for placed in ops.values() for use in placed.op.uses}
+    part = replace(placement, ops=ops, queues={}, epochs=1, step=1, tiles=replace(placement.tiles, stores=stores))
+    read = {part.source(use.source, placed) for placed in ops.values() for use in placed.op.uses}
     read |= {queue.alias for name, queue in placement.queues.items() if name in read and queue.alias}
 
     def own(queue: Queue) -> Queue:
@@ -165,15 +167,15 @@ def epoch_of(placement: Placement, epoch: int) -> Placement:
             return queue
         return replace(queue, input="HOST", role="input" if queue.role == "between" else queue.role, life=None)
 
-    found.queues = {name: own(queue) for name, queue in placement.queues.items() if name in read or queue.input in ops}
-    return found
+    part.queues = {name: own(queue) for name, queue in placement.queues.items() if name in read or queue.input in ops}
+    return part
 
 
 Decisions = dict[str, PlacementDecision]
 Make = Callable[[Mapping[str, PlacementDecision], OneEpoch | None], Placement]
-Improved = tuple[list[PlacementDecision], int]
+ImprovedEpoch = tuple[list[PlacementDecision], int]
 """The decisions of the ops of an epoch, and the number of ops that were modelled for them."""
-Known = Callable[[int], Improved | None]
+KnownResult = Callable[[int], ImprovedEpoch | None]
 """A function that returns what has been found for an epoch elsewhere (`speculative.py`), or None."""
 
 
@@ -221,8 +223,8 @@ class Start:
 
     def is_like(self, other: "Start") -> bool:
         """Return whether another start leads to the same result, whatever effort either was made for."""
-        own = replace(self.objective, effort=other.objective.effort)
-        return (own, self.budget, self.entries, self.only, self.decisions) == (
+        own_objective = replace(self.objective, effort=other.objective.effort)
+        return (own_objective, self.budget, self.entries, self.only, self.decisions) == (
             other.objective,
             other.budget,
             other.entries,
@@ -238,7 +240,7 @@ class Start:
         self, table: CandidateTable, decisions: Mapping[str, PlacementDecision], only: OneEpoch | None = None
     ) -> Placement:
         """Build the placement of these decisions. Raises MemoryFullError."""
-        return placed(table.tiles, table.target, decisions, self.objective, self.entries, only)
+        return build_placement(table.tiles, table.target, decisions, self.objective, self.entries, only)
 
     def placement(self, table: CandidateTable) -> Placement:
         """Return the placement of the start's own decisions, built once in each process. Raises MemoryFullError."""
@@ -247,73 +249,75 @@ class Start:
         return self._first
 
 
-def improved(table: CandidateTable, start: Start, known: Known) -> Decisions:
+def improve_epochs(table: CandidateTable, start: Start, known_result: KnownResult) -> Decisions:
     """Return the decisions with each epoch packed and wired again, as far as the bound of work allows. Identical epochs
     are changed in the same way.
 
-    `known` returns what workers found for an epoch of this start, which equals what would be found here."""
+    `known_result` returns what workers found for an epoch of this start, which equals what would be found here."""
     work = start.objective.work
     decisions = start.decisions
     better: dict[int, list[PlacementDecision]] = {}
-    found: Decisions = {}
-    for epoch, (first, names) in enumerate(epochs_alike(table, start)):
+    result: Decisions = {}
+    for epoch, (first, names) in enumerate(match_epochs(table, start)):
         if first == epoch:
             work.at(epoch, start.placement(table).epochs)
             if work.stop_modelling() or not start.improves(epoch):
                 better[epoch] = [decisions[name] for name in names]
-            elif (elsewhere := known(epoch)) is not None and work.has_room(elsewhere[1]):
+            elif (elsewhere := known_result(epoch)) is not None and work.has_room(elsewhere[1]):
                 better[epoch] = elsewhere[0]
                 work.modelled += elsewhere[1]
             else:
-                better[epoch] = of_epoch(table, start, work, names)
-        found |= as_like_ops(table, names, better[first], epoch) or {name: decisions[name] for name in names}
-    return found
+                better[epoch] = improve_epoch(table, start, work, names)
+        result |= copy_decisions(table, names, better[first], epoch) or {name: decisions[name] for name in names}
+    return result
 
 
-def nothing_known(_epoch: int) -> Improved | None:
+def no_result(_epoch: int) -> ImprovedEpoch | None:
     """Return None: no worker improves epochs of this start."""
 
 
-def as_like_ops(
+def copy_decisions(
     table: CandidateTable, names: Sequence[str], like: Sequence[PlacementDecision], epoch: int
 ) -> Decisions | None:
     """Return for each op the decision of the corresponding op in `like`, with its own constants and epoch. None where
     an op has no such division, as one that writes a cache or picks by another table."""
-    found: Decisions = {}
+    copies: Decisions = {}
     for name, decision in zip(names, like, strict=True):
         choices = table.found[table.index[name]]
-        own = next((item for item in choices if item.blocks == decision.choice.blocks), None)
-        if own is None:
+        counterpart = next((choice for choice in choices if choice.blocks == decision.choice.blocks), None)
+        if counterpart is None:
             return None
-        found[name] = replace(decision, epoch=epoch, choice=own)
-    return found
+        copies[name] = replace(decision, epoch=epoch, choice=counterpart)
+    return copies
 
 
-def epochs_alike(table: CandidateTable, start: Start) -> list[tuple[int, list[str]]]:
+def match_epochs(table: CandidateTable, start: Start) -> list[tuple[int, list[str]]]:
     """Return for each epoch the first one that is like it, and the names of its ops. Raises MemoryFullError."""
     placement = start.placement(table)
     decisions = start.decisions
     firsts: dict[object, int] = {}
-    found: list[tuple[int, list[str]]] = []
+    groups: list[tuple[int, list[str]]] = []
     for epoch in range(placement.epochs):
         names = [op.name for op in table.ops if decisions[op.name].epoch == epoch]
-        found.append((firsts.setdefault(_alike(placement.tiles, names, decisions), epoch), names))
-    return found
+        groups.append((firsts.setdefault(_epoch_key(placement.tiles, names, decisions), epoch), names))
+    return groups
 
 
-def of_epoch(table: CandidateTable, start: Start, work: Work, names: list[str]) -> list[PlacementDecision]:
+def improve_epoch(table: CandidateTable, start: Start, work: Work, names: list[str]) -> list[PlacementDecision]:
     """Return the improved decisions of the ops of one epoch; `work` counts the ops that are modelled for it."""
     only = OneEpoch(start.placement(table), start.decisions[names[0]].epoch)
-    one = _Epoch(table, partial(start.make, table), start.objective.chips, only, BUDGETS[start.budget], work)
-    found = one.improved(start.decisions)
-    return [found[name] for name in names]
+    epoch = _Epoch(table, partial(start.make, table), start.objective.chips, only, BUDGETS[start.budget], work)
+    epoch_decisions = epoch.improve(start.decisions)
+    return [epoch_decisions[name] for name in names]
 
 
-def _alike(tiles: TileGraph, names: list[str], decisions: Decisions) -> object:
+def _epoch_key(tiles: TileGraph, names: list[str], decisions: Decisions) -> object:
     """Return a key that is equal for epochs of equal ops that are divided and placed in the same way."""
-    own = [decisions[name] for name in names]
-    where = tuple((item.choice.blocks, item.chip, item.at, item.grid_transpose) for item in own)
-    return alike(tiles, [tiles.ops[name] for name in names]), where
+    epoch_decisions = [decisions[name] for name in names]
+    places = tuple(
+        (decision.choice.blocks, decision.chip, decision.at, decision.grid_transpose) for decision in epoch_decisions
+    )
+    return sequence_key(tiles, [tiles.ops[name] for name in names]), places
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,112 +336,128 @@ class _Epoch:
         """The number of the epoch."""
         return self.only.epoch
 
-    def improved(self, decisions: Decisions) -> Decisions:
+    def improve(self, decisions: Decisions) -> Decisions:
         """Return the improved decisions of the ops of the epoch. In each round they are wired, and packed again with
         estimates that the model corrects."""
         placement = self.only.base
-        mine = {name: decision for name, decision in decisions.items() if decision.epoch == self.epoch}
-        part = epoch_of(placement, self.epoch)
-        best, told = self._wired(mine, part, self._judged(part))
-        first = min(self.table.index[name] for name in mine)
-        transposed, _ = pack(self.table, first, first + len(mine), self.epoch, self.chips, grid_transpose=True)
-        if len(transposed) == len(mine) and _pace(transposed) < QUICKER * _pace(mine):
-            best, told = self._tried(decisions, transposed, best, told)
+        epoch_decisions = {name: decision for name, decision in decisions.items() if decision.epoch == self.epoch}
+        part = isolate_epoch(placement, self.epoch)
+        best, best_evaluation = self._wire(epoch_decisions, part, self._evaluate(part))
+        first = min(self.table.index[name] for name in epoch_decisions)
+        transposed, _ = pack(
+            self.table, first, first + len(epoch_decisions), self.epoch, self.chips, grid_transpose=True
+        )
+        if len(transposed) == len(epoch_decisions) and _pace(transposed) < QUICKER * _pace(epoch_decisions):
+            best, best_evaluation = self._try_decisions(decisions, transposed, best, best_evaluation)
         turns = any(decision.grid_transpose for decision in best.values())
         if placement.microbatch == 1:
-            best, told = self._tried(decisions, widened(self.table, best), best, told)
+            best, best_evaluation = self._try_decisions(decisions, widen_ops(self.table, best), best, best_evaluation)
         table = self.table
         factors = dict[str, float]()
         step = STEP
         for _ in range(1 if self.budget.timed and placement.microbatch == 1 else self.budget.rounds):
             if self.work.stop_modelling():
                 break
-            timing = told.run.epochs[0].timing
+            timing = best_evaluation.run.epochs[0].timing
             if timing.pace > WAITING * max(busy.cycles for _, busy in timing.busy()):
                 step *= 2
-            for item in timing.ops:
-                said = item.cost.cycles / max(best[item.op].choice.math, 1.0)
-                factors[item.op] = max(factors.get(item.op, 1.0), said)
-            table = self.table.corrected(factors, step, range(first, first + len(mine)))
-            packed, end = pack(table, first, first + len(mine), self.epoch, self.chips, grid_transpose=turns)
-            if end < first + len(mine):
+            for op_timing in timing.ops:
+                factor = op_timing.cost.cycles / max(best[op_timing.op].choice.math, 1.0)
+                factors[op_timing.op] = max(factors.get(op_timing.op, 1.0), factor)
+            table = self.table.correct_estimates(factors, step, range(first, first + len(epoch_decisions)))
+            packed, end = pack(table, first, first + len(epoch_decisions), self.epoch, self.chips, grid_transpose=turns)
+            if end < first + len(epoch_decisions):
                 break
             if placement.microbatch == 1:
-                packed = widened(table, packed)
+                packed = widen_ops(table, packed)
             part = self._part(decisions, packed)
-            found, now = self._wired(packed, part, self._judged(part))
-            if _cycles(now) < _cycles(told):
-                best = found
-                told = now
+            wired, evaluation = self._wire(packed, part, self._evaluate(part))
+            if _round_cycles(evaluation) < _round_cycles(best_evaluation):
+                best = wired
+                best_evaluation = evaluation
             elif step == STEP:
                 break
         if placement.microbatch == 1 and self.budget.timed:
-            best, told = self._resized(decisions, table, best, told)
-            best, told = self._in_time(decisions, best, told)
+            best, best_evaluation = self._resize(decisions, table, best, best_evaluation)
+            best, best_evaluation = self._retime(decisions, best, best_evaluation)
             if not self.work.stop_modelling():
-                best, told = self._annealed(decisions, best, told)
-                best, told = self._in_time(decisions, best, told)
-        return self._connected(decisions, table, best, told)
+                best, best_evaluation = self._anneal(decisions, best, best_evaluation)
+                best, best_evaluation = self._retime(decisions, best, best_evaluation)
+        return self._connect(decisions, table, best, best_evaluation)
 
-    def _resized(
-        self, decisions: Decisions, table: CandidateTable, best: Decisions, told: Evaluated
-    ) -> tuple[Decisions, Evaluated]:
+    def _resize(
+        self, decisions: Decisions, table: CandidateTable, best: Decisions, best_evaluation: Evaluation
+    ) -> tuple[Decisions, Evaluation]:
         """Give more cores to ops that a single input waits for, and fewer to others, as long as that is quicker."""
         for _ in range(RESIZED):
-            wished = {} if self.work.stop_modelling() else resized(table, best, told.run.epochs[0])
-            found, now = self._tried(decisions, wished, best, told) if wished else (best, told)
-            if now is told:
+            wished = {} if self.work.stop_modelling() else resize_ops(table, best, best_evaluation.run.epochs[0])
+            attempt, evaluation = (
+                self._try_decisions(decisions, wished, best, best_evaluation) if wished else (best, best_evaluation)
+            )
+            if evaluation is best_evaluation:
                 break
-            best = found
-            told = now
-        return best, told
+            best = attempt
+            best_evaluation = evaluation
+        return best, best_evaluation
 
-    def _in_time(self, decisions: Decisions, best: Decisions, told: Evaluated) -> tuple[Decisions, Evaluated]:
+    def _retime(
+        self, decisions: Decisions, best: Decisions, best_evaluation: Evaluation
+    ) -> tuple[Decisions, Evaluation]:
         """Move data that is held in L1 to other DRAM channels, so that it arrives by the time at which the model needs
         it."""
         for _ in range(IN_TIME):
             if self.work.stop_modelling():
                 break
-            mine = due_as_timed(best, told.run.epochs[0])
-            now = self._judged(self._part(decisions, mine))
-            if _cycles(now) >= _cycles(told):
+            retimed = set_deadlines(best, best_evaluation.run.epochs[0])
+            evaluation = self._evaluate(self._part(decisions, retimed))
+            if _round_cycles(evaluation) >= _round_cycles(best_evaluation):
                 break
-            best = mine
-            told = now
-        return best, told
+            best = retimed
+            best_evaluation = evaluation
+        return best, best_evaluation
 
-    def _connected(self, decisions: Decisions, table: CandidateTable, best: Decisions, told: Evaluated) -> Decisions:
+    def _connect(
+        self, decisions: Decisions, table: CandidateTable, best: Decisions, best_evaluation: Evaluation
+    ) -> Decisions:
         """Try grids with which operands go from core to core that now go through DRAM for lack of streams, and return
         the decisions that the model finds quickest."""
         first = min(self.table.index[name] for name in best)
         before = best
-        for way in ways(self.make({**decisions, **best}, self.only), best):
-            own = table
-            mine = before
+        for order in grid_orders(self.make({**decisions, **best}, self.only), best):
+            limited_table = table
+            attempt = before
             for _ in range(CONNECTED):
                 if self.work.stop_modelling():
                     return best
-                limited = connected(own, self.make({**decisions, **mine}, self.only), mine, way)
+                limited = limit_to_streams(
+                    limited_table, self.make({**decisions, **attempt}, self.only), attempt, order
+                )
                 if limited is None:
                     break
-                own, why = limited
-                packed = packed_either_way(own, range(first, first + len(mine)), self.epoch, self.chips)
-                if len(packed) < len(mine):
+                limited_table, why = limited
+                packed = pack_either_way(limited_table, range(first, first + len(attempt)), self.epoch, self.chips)
+                if len(packed) < len(attempt):
                     break
-                mine = {name: replace(decision, why=why.get(name, mine[name].why)) for name, decision in packed.items()}
-                best, told = self._tried(decisions, mine, best, told)
+                attempt = {
+                    name: replace(decision, why=why.get(name, attempt[name].why)) for name, decision in packed.items()
+                }
+                best, best_evaluation = self._try_decisions(decisions, attempt, best, best_evaluation)
         return best
 
-    def _tried(
-        self, decisions: Decisions, mine: Decisions, best: Decisions, told: Evaluated
-    ) -> tuple[Decisions, Evaluated]:
+    def _try_decisions(
+        self, decisions: Decisions, candidate: Decisions, best: Decisions, best_evaluation: Evaluation
+    ) -> tuple[Decisions, Evaluation]:
         """Return other decisions of the ops with their evaluation if the model finds them quicker than the best ones,
         else the best ones."""
-        part = self._part(decisions, mine)
-        found, now = self._wired(mine, part, self._judged(part))
-        return (found, now) if _cycles(now) < _cycles(told) else (best, told)
+        part = self._part(decisions, candidate)
+        wired, evaluation = self._wire(candidate, part, self._evaluate(part))
+        return (
+            (wired, evaluation)
+            if _round_cycles(evaluation) < _round_cycles(best_evaluation)
+            else (best, best_evaluation)
+        )
 
-    def _wired(self, decisions: Decisions, part: Placement, before: Evaluated) -> tuple[Decisions, Evaluated]:
+    def _wire(self, decisions: Decisions, part: Placement, before: Evaluation) -> tuple[Decisions, Evaluation]:
         """Move ops so that wires are short, and return the moved decisions if the model finds them quicker."""
         report = before.run.epochs[0]
         chip = part.target.chip
@@ -450,14 +470,16 @@ class _Epoch:
         else:
             wires = WiresOfOne(before.netlist, report.edges, chip)
         tries = (2 * self.budget.moves, 3 * PATIENCE) if alone else (self.budget.moves, PATIENCE)
-        enough = 0.0 if alone else _enough(report, chip)
+        enough = 0.0 if alone else _link_limit(report, chip)
         regions = isinstance(wires, TimedWires)
         grid = part.target.arch.grid
-        moved = _chip_by_chip(decisions, lambda own: rewired(own, wires, grid, enough, *tries, regions=regions))
-        best, told = self._if_quicker(decisions, moved, part, before)
-        return (best, told) if alone else self._transposed(best, part, told)
+        moved = _chip_by_chip(
+            decisions, lambda chip_decisions: rewire(chip_decisions, wires, grid, enough, *tries, regions=regions)
+        )
+        best, evaluation = self._keep_if_quicker(decisions, moved, part, before)
+        return (best, evaluation) if alone else self._transpose(best, part, evaluation)
 
-    def _transposed(self, decisions: Decisions, part: Placement, before: Evaluated) -> tuple[Decisions, Evaluated]:
+    def _transpose(self, decisions: Decisions, part: Placement, before: Evaluation) -> tuple[Decisions, Evaluation]:
         """Transpose grids of ops where a link limits the epoch, and return the changed decisions if the model finds
         them quicker."""
         report = before.run.epochs[0]
@@ -465,23 +487,30 @@ class _Epoch:
         if report.bottleneck.kind != "link":
             return decisions, before
         wires = Wires.of(before.netlist, report.edges, report.paths, part.target.chip)
-        enough = _enough(report, part.target.chip)
-        moved = _chip_by_chip(decisions, lambda own: rewired_turning(own, wires, grid, enough, self.budget.moves))
-        return self._if_quicker(decisions, moved, part, before)
+        enough = _link_limit(report, part.target.chip)
+        moved = _chip_by_chip(
+            decisions,
+            lambda chip_decisions: rewire_and_transpose(chip_decisions, wires, grid, enough, self.budget.moves),
+        )
+        return self._keep_if_quicker(decisions, moved, part, before)
 
-    def _annealed(self, decisions: Decisions, best: Decisions, told: Evaluated) -> tuple[Decisions, Evaluated]:
+    def _anneal(
+        self, decisions: Decisions, best: Decisions, best_evaluation: Evaluation
+    ) -> tuple[Decisions, Evaluation]:
         """Move the ops of an epoch of a single input in a long search, and return the moved decisions if the model
         finds them quicker."""
-        report = told.run.epochs[0]
+        report = best_evaluation.run.epochs[0]
         part = self._part(decisions, best)
-        wires = TimedWires(told.netlist, report, part.target.chip)
+        wires = TimedWires(best_evaluation.netlist, report, part.target.chip)
         grid = part.target.arch.grid
-        moved = _chip_by_chip(best, lambda own: annealed(own, wires, grid, ANNEALED * len(own)))
-        return self._if_quicker(best, moved, part, told)
+        moved = _chip_by_chip(
+            best, lambda chip_decisions: anneal(chip_decisions, wires, grid, ANNEALED * len(chip_decisions))
+        )
+        return self._keep_if_quicker(best, moved, part, best_evaluation)
 
-    def _if_quicker(
-        self, decisions: Decisions, moved: Decisions, part: Placement, before: Evaluated
-    ) -> tuple[Decisions, Evaluated]:
+    def _keep_if_quicker(
+        self, decisions: Decisions, moved: Decisions, part: Placement, before: Evaluation
+    ) -> tuple[Decisions, Evaluation]:
         """Return the moved decisions if the model finds them quicker, else the present ones."""
         if all(moved[name] == decision for name, decision in decisions.items()):
             return decisions, before
@@ -489,34 +518,34 @@ class _Epoch:
             name: replace(placed, at=moved[name].at, grid_transpose=moved[name].grid_transpose)
             for name, placed in part.ops.items()
         }
-        after = self._judged(replace(part, ops=ops))
-        return (moved, after) if _cycles(after) < _cycles(before) else (decisions, before)
+        after = self._evaluate(replace(part, ops=ops))
+        return (moved, after) if _round_cycles(after) < _round_cycles(before) else (decisions, before)
 
-    def _part(self, decisions: Decisions, mine: Decisions) -> Placement:
+    def _part(self, decisions: Decisions, epoch_decisions: Decisions) -> Placement:
         """Return the epoch alone as a placement, with these decisions of its ops."""
-        return epoch_of(self.make({**decisions, **mine}, self.only), self.epoch)
+        return isolate_epoch(self.make({**decisions, **epoch_decisions}, self.only), self.epoch)
 
-    def _judged(self, part: Placement) -> Evaluated:
+    def _evaluate(self, part: Placement) -> Evaluation:
         """Evaluate a placement of the epoch, and count its ops as modelled."""
         self.work.modelled += len(part.ops)
-        return judged(part)
+        return evaluate(part)
 
 
-def _enough(report: EpochReport, chip: Device) -> float:
+def _link_limit(report: EpochReport, chip: Device) -> float:
     """Return the bytes over the fullest link below which no op is moved."""
-    busiest = max(item.cost.cycles for item in report.timing.ops)
+    busiest = max(op_timing.cost.cycles for op_timing in report.timing.ops)
     return busiest * speed(chip, {}).rates().link * ENOUGH
 
 
 def _chip_by_chip(decisions: Decisions, moved: Callable[[Decisions], Decisions]) -> Decisions:
     """Return the decisions with the ops of each chip moved, one chip after the other."""
-    found = dict(decisions)
+    result = dict(decisions)
     for number in sorted({decision.chip for decision in decisions.values()}):
-        found |= moved({name: decision for name, decision in found.items() if decision.chip == number})
-    return found
+        result |= moved({name: decision for name, decision in result.items() if decision.chip == number})
+    return result
 
 
-def packed_either_way(table: CandidateTable, ops: range, epoch: int, chips: int) -> Decisions:
+def pack_either_way(table: CandidateTable, ops: range, epoch: int, chips: int) -> Decisions:
     """Pack as many ops as find room, with transposed grids if that is faster or has room for more of them."""
     plain, transposed = (
         pack(table, ops.start, ops.stop, epoch, chips, grid_transpose=grid_transpose)[0]
@@ -532,7 +561,7 @@ def _pace(decisions: Decisions) -> float:
     return max(decision.choice.cycles for decision in decisions.values())
 
 
-def _cycles(found: Evaluated) -> float:
+def _round_cycles(evaluation: Evaluation) -> float:
     """Return the cycles of a round of inputs of the only epoch, with loading it."""
-    report = found.run.epochs[0]
+    report = evaluation.run.epochs[0]
     return report.timing.total + report.load.cycles

@@ -18,10 +18,10 @@ TRIES = 8
 """Number of shapes of an op that are tried, from the fewest cores on."""
 
 
-def in_epochs(
+def pack_epochs(
     table: CandidateTable,
     ends: Iterable[int],
-    packed: Callable[[int, int, int], tuple[dict[str, PlacementDecision], int]],
+    pack_epoch: Callable[[int, int, int], tuple[dict[str, PlacementDecision], int]],
 ) -> dict[str, PlacementDecision]:
     """Return the decisions of all ops, those between two ends in one epoch, or in several where they find no room
     together.
@@ -32,10 +32,10 @@ def in_epochs(
     epoch = 0
     for start, stop in pairwise(ends):
         while start < stop:
-            found, end = packed(start, stop, epoch)
+            epoch_decisions, end = pack_epoch(start, stop, epoch)
             if end == start:
                 raise UnsupportedError(f"{table.ops[start].name}: no room for it on {table.target.title}")
-            decisions |= found
+            decisions |= epoch_decisions
             start = end
             epoch = epoch + 1
     return decisions
@@ -48,37 +48,37 @@ def pack(
 
     Returns their decisions and the first op that found no place: `stop`, unless even the smallest grids are too many.
     With `grid_transpose`, grids may be transposed."""
-    paces = sorted({choice.cycles for own in table.best[start:stop] for choice in own})
-    best, end = _at(table, start, stop, epoch, chips, paces[-1], grid_transpose=grid_transpose)
+    paces = sorted({choice.cycles for op_choices in table.best[start:stop] for choice in op_choices})
+    best, end = _pack_at_pace(table, start, stop, epoch, chips, paces[-1], grid_transpose=grid_transpose)
     if end < stop:
         return best, end
     low, high = 0, len(paces) - 1  # paces[high] is kept
     while low < high:
         middle = (low + high) // 2
-        found, end = _at(table, start, stop, epoch, chips, paces[middle], grid_transpose=grid_transpose)
+        attempt, end = _pack_at_pace(table, start, stop, epoch, chips, paces[middle], grid_transpose=grid_transpose)
         if end == stop:
-            best = found
+            best = attempt
             high = middle
         else:
             low = middle + 1
     return best, stop
 
 
-def _at(
+def _pack_at_pace(
     table: CandidateTable, start: int, stop: int, epoch: int, chips: int, pace: float, *, grid_transpose: bool
 ) -> tuple[dict[str, PlacementDecision], int]:
     """Pack chip by chip as many ops as there is room for at a pace. Returns nothing packed where an op has no choice
     that reaches the pace."""
-    found: dict[str, PlacementDecision] = {}
+    placed_ops: dict[str, PlacementDecision] = {}
     fits: list[list[Choice]] = []
     worth = float(table.cores_a_byte(np.array([pace]))[0])
-    for own in table.found[start:stop]:
-        quick = [choice for choice in own if choice.cycles <= pace]
+    for op_choices in table.found[start:stop]:
+        quick = [choice for choice in op_choices if choice.cycles <= pace]
         if not quick:
-            return found, start
+            return placed_ops, start
         fits.append(sorted(quick, key=lambda choice: (choice.cores + choice.streamed * worth, choice.cycles))[:TRIES])
     if table.assigned:
-        return _on_their_chips(table, start, stop, fits, epoch, grid_transpose=grid_transpose)
+        return _pack_on_assigned_chips(table, start, stop, fits, epoch, grid_transpose=grid_transpose)
     for chip in range(chips):
         if start == stop:
             break
@@ -90,39 +90,41 @@ def _at(
             end += 1
         while end > start:
             shapes = [fits[n - offset] for n in range(start, end)]
-            decisions = on_chip(table, list(range(start, end)), shapes, epoch, chip, grid_transpose=grid_transpose)
+            decisions = pack_on_chip(table, list(range(start, end)), shapes, epoch, chip, grid_transpose=grid_transpose)
             if decisions is not None:
-                found |= decisions
+                placed_ops |= decisions
                 break
             end -= 1
         start = end
-    return found, start
+    return placed_ops, start
 
 
-def _on_their_chips(
+def _pack_on_assigned_chips(
     table: CandidateTable, start: int, stop: int, fits: Sequence[Sequence[Choice]], epoch: int, *, grid_transpose: bool
 ) -> tuple[dict[str, PlacementDecision], int]:
     """Pack as many ops as there is room for, each on the chip that it is assigned to."""
     for end in range(stop, start, -1):
         if table.whole[end] != end:
             continue
-        own: dict[int, list[int]] = {}
+        numbers_by_chip: dict[int, list[int]] = {}
         for number in range(start, end):
-            own.setdefault(table.ops[number].chip or 0, []).append(number)
-        found: dict[str, PlacementDecision] = {}
-        for chip, numbers in own.items():
+            numbers_by_chip.setdefault(table.ops[number].chip or 0, []).append(number)
+        placed_ops: dict[str, PlacementDecision] = {}
+        for chip, numbers in numbers_by_chip.items():
             shapes = [fits[number - start] for number in numbers]
             room = sum(shape[0].cores for shape in shapes) <= prod(table.target.arch.grid)
-            decisions = on_chip(table, numbers, shapes, epoch, chip, grid_transpose=grid_transpose) if room else None
+            decisions = (
+                pack_on_chip(table, numbers, shapes, epoch, chip, grid_transpose=grid_transpose) if room else None
+            )
             if decisions is None:
                 break
-            found |= decisions
+            placed_ops |= decisions
         else:
-            return found, end
+            return placed_ops, end
     return {}, start
 
 
-def on_chip(
+def pack_on_chip(
     table: CandidateTable,
     numbers: Sequence[int],
     fits: Sequence[Sequence[Choice]],
@@ -140,57 +142,59 @@ def on_chip(
     )
     for order in orders:
         room = CoreGrid(*table.target.arch.grid)
-        found: dict[str, PlacementDecision] = {}
+        placed_ops: dict[str, PlacementDecision] = {}
         for number in order:
             for choice in fits[number]:
-                decision = _taken(room, choice, epoch, chip, grid_transpose=grid_transpose)
+                decision = _take_cores(room, choice, epoch, chip, grid_transpose=grid_transpose)
                 if decision is not None:
-                    found[table.ops[numbers[number]].name] = decision
+                    placed_ops[table.ops[numbers[number]].name] = decision
                     break
             else:
                 break
-        if len(found) == len(numbers):
-            return found
+        if len(placed_ops) == len(numbers):
+            return placed_ops
     return None
 
 
-def widened(table: CandidateTable, decisions: Mapping[str, PlacementDecision]) -> dict[str, PlacementDecision]:
+def widen_ops(table: CandidateTable, decisions: Mapping[str, PlacementDecision]) -> dict[str, PlacementDecision]:
     """Return the decisions of an epoch with more cores for the ops that gain most by each core, as long as there is
     room. For a single input the cycles of every op count, not just those of the slowest."""
-    found = dict(decisions)
+    result = dict(decisions)
     for chip in sorted({decision.chip for decision in decisions.values()}):
-        mine = {table.index[name]: decision for name, decision in decisions.items() if decision.chip == chip}
-        grid_transpose = any(decision.grid_transpose for decision in mine.values())
-        epoch = next(iter(mine.values())).epoch
-        chosen = {number: decision.choice for number, decision in sorted(mine.items())}
+        chip_decisions = {table.index[name]: decision for name, decision in decisions.items() if decision.chip == chip}
+        grid_transpose = any(decision.grid_transpose for decision in chip_decisions.values())
+        epoch = next(iter(chip_decisions.values())).epoch
+        chosen = {number: decision.choice for number, decision in sorted(chip_decisions.items())}
         free = prod(table.target.arch.grid) - sum(choice.cores for choice in chosen.values())
         refused: set[tuple[int, int]] = set()
         while len(refused) < REFUSALS:
             steps = [
-                ((choice.cycles - more.cycles) / (more.cores - choice.cores), number, more)
+                ((choice.cycles - larger.cycles) / (larger.cores - choice.cores), number, larger)
                 for number, choice in chosen.items()
-                for more in table.best[number]
-                if choice.cores < more.cores <= choice.cores + free
-                and more.cycles < choice.cycles
-                and (number, more.cores) not in refused
+                for larger in table.best[number]
+                if choice.cores < larger.cores <= choice.cores + free
+                and larger.cycles < choice.cycles
+                and (number, larger.cores) not in refused
             ]
             if not steps:
                 break
-            _, number, more = max(steps, key=lambda step: (step[0], -step[1]))
-            wished = {**chosen, number: more}
-            placed = on_chip(
-                table, list(wished), [[item] for item in wished.values()], epoch, chip, grid_transpose=grid_transpose
+            _, number, larger = max(steps, key=lambda step: (step[0], -step[1]))
+            wished = {**chosen, number: larger}
+            placed = pack_on_chip(
+                table, list(wished), [[shape] for shape in wished.values()], epoch, chip, grid_transpose=grid_transpose
             )
             if placed is None:
-                refused.add((number, more.cores))
+                refused.add((number, larger.cores))
                 continue
-            free -= more.cores - chosen[number].cores
+            free -= larger.cores - chosen[number].cores
             chosen = wished
-            found |= placed
-    return found
+            result |= placed
+    return result
 
 
-def _taken(room: CoreGrid, choice: Choice, epoch: int, chip: int, *, grid_transpose: bool) -> PlacementDecision | None:
+def _take_cores(
+    room: CoreGrid, choice: Choice, epoch: int, chip: int, *, grid_transpose: bool
+) -> PlacementDecision | None:
     """Take cores for a choice in its own grid or else, if `grid_transpose` is set, in the transposed one; None where
     neither has room."""
     rows, columns = choice.blocks.grid

@@ -10,28 +10,28 @@ from math import prod
 
 from buda_emu.compiler.emit.netlist import netlist_of
 from buda_emu.compiler.lower.tiles import TileGraph
-from buda_emu.compiler.place.decision import PlacementDecision, placed
+from buda_emu.compiler.place.decision import PlacementDecision, build_placement
 from buda_emu.compiler.place.memory import MemoryFullError
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.search.candidate_table import STEP, CandidateTable
-from buda_emu.compiler.search.cuts import FULL, cuts
-from buda_emu.compiler.search.evaluate import Figures, figures
-from buda_emu.compiler.search.forms import Forms, likely
+from buda_emu.compiler.search.cuts import FULL, cut_epochs
+from buda_emu.compiler.search.evaluate import Figures, evaluate_figures
+from buda_emu.compiler.search.forms import Forms, likely_graphs
 from buda_emu.compiler.search.improve import Start
-from buda_emu.compiler.search.refine import refined
+from buda_emu.compiler.search.refine import refine_result
 from buda_emu.compiler.search.speculative import side_by_side
 from buda_emu.compiler.search.starts import first_decisions, searched_decisions
-from buda_emu.compiler.search.tensor_parallel import across
+from buda_emu.compiler.search.tensor_parallel import share_products
 from buda_emu.compiler.search.trials import (
     MORE_SHARES,
     SHARES,
-    Found,
-    cycles_of,
-    improved_with_workers,
-    starts_of,
-    told,
+    SearchResult,
+    comparable_cycles,
+    improve_with_workers,
+    model_placement,
+    starts_for_later,
+    starts_with_results,
     try_form,
-    try_later,
     try_start,
 )
 from buda_emu.compiler.target import ONE_BY_ONE, Objective, Target
@@ -42,13 +42,13 @@ from buda_emu.support.errors import HostError, UnsupportedError
 _OF_LINKS = ("V362", "V363", "V364")
 
 
-def overfull(placement: Placement, objective: Objective) -> str:
+def link_refusal(placement: Placement, objective: Objective) -> str:
     """Return why links have no room for the pipes between chips of a placement, "" where they have. Chips that no file
     describes stand in a row."""
     if placement.stages == 1:
         return ""
-    own = replace(placement, ids=objective.ids, cluster=objective.cluster)
-    for epoch in epochs(netlist_of(own, "placement"), own.links):
+    with_ids = replace(placement, ids=objective.ids, cluster=objective.cluster)
+    for epoch in epochs(netlist_of(with_ids, "placement"), with_ids.links):
         if len({op.target_device for op in epoch.ops.values()}) == 1:
             continue
         try:
@@ -105,7 +105,7 @@ def place_best(
 
 def _with_effort(
     graphs: Sequence[TileGraph], target: Target, objective: Objective, entries: int
-) -> "tuple[int, Found]":
+) -> tuple[int, SearchResult]:
     """Return the number and the result of the graph that is quickest after all efforts."""
     first = "default" if objective.effort == "high" else objective.effort
     forms = [Forms(tiles, target) for tiles in graphs]
@@ -113,22 +113,22 @@ def _with_effort(
     if objective.effort == "high":
         objective.work.at_bound = best.chips > 0 and best.cycles <= best.bound
         if not (objective.work.at_bound or objective.work.stop_modelling()):
-            more = _best_of(forms, objective, entries)
-            number, best = min((number, best), more, key=lambda item: cycles_of(item[1]))
+            second_result = _best_of(forms, objective, entries)
+            number, best = min((number, best), second_result, key=lambda numbered: comparable_cycles(numbered[1]))
     return number, best
 
 
-def _best_of(graphs: Sequence[Forms], objective: Objective, entries: int) -> "tuple[int, Found]":
+def _best_of(graphs: Sequence[Forms], objective: Objective, entries: int) -> tuple[int, SearchResult]:
     """Return the number and the result of the graph that one effort finds quickest."""
-    found = [(number, _searched(forms, objective, entries)) for number, forms in likely(graphs, objective)]
-    number, best = min(found, key=lambda item: cycles_of(item[1]))
+    results = [(number, _search_graph(forms, objective, entries)) for number, forms in likely_graphs(graphs, objective)]
+    number, best = min(results, key=lambda numbered: comparable_cycles(numbered[1]))
     try:
-        return number, _over_links([refined(best, entries)])
+        return number, _first_within_links([refine_result(best, entries)])
     except _LinksFullError:
         return number, best
 
 
-def _searched(forms: Forms, objective: Objective, entries: int) -> Found:
+def _search_graph(forms: Forms, objective: Objective, entries: int) -> SearchResult:
     """Search the placements of one graph."""
     if objective.chips > 1 and forms.target.arch.eth_cores == 0:
         raise HostError(f"compile: chips of {forms.target.title} are not connected: one only")
@@ -136,145 +136,154 @@ def _searched(forms: Forms, objective: Objective, entries: int) -> Found:
         if objective.chips > 1:
             raise HostError("compile: what keeps states from input to input (training, caches) takes one chip")
         objective = replace(objective, microbatch=1)
-        return _step(forms, objective, entries) if forms.tiles.trains else _place(forms, entries, objective)
+        return _search_training(forms, objective, entries) if forms.tiles.trains else _place(forms, entries, objective)
     return _quickest(forms, objective, entries)
 
 
 def _copies_have_names(tiles: TileGraph, objective: Objective) -> bool:
     """Return whether no input or output is called as the copy of another queue on some chip would be, since net2pipe
     mistakes one for the other (NETLIST 1.7). The names of all other queues are chosen by the compiler."""
-    own = {item.name for queues in (tiles.inputs, tiles.outputs) for item in queues.values()}
-    return own.isdisjoint(
-        f"{name}.{chip}" for name in own | {*tiles.constants} for chip in objective.ids or range(objective.chips)
+    names = {queue.name for queues in (tiles.inputs, tiles.outputs) for queue in queues.values()}
+    return names.isdisjoint(
+        f"{name}.{chip}" for name in names | {*tiles.constants} for chip in objective.ids or range(objective.chips)
     )
 
 
-def _quickest(forms: Forms, objective: Objective, entries: int) -> Found:
+def _quickest(forms: Forms, objective: Objective, entries: int) -> SearchResult:
     """Return the best result over the ways to use several chips.
 
     Products are shared out over chips for the shortest time of one input, or where nothing else has room for the model.
     One chip is used where links have no room for any of these."""
     cut = partial(_place, forms, entries)
     if objective.chips == 1:
-        return _in_memory(cut, objective)
+        return _halve_until_fits(cut, objective)
     tiles = forms.tiles
-    shared = partial(_shared_out, tiles, forms.target, entries)
-    ways = [(cut, objective)]
+    shared = partial(_share_products, tiles, forms.target, entries)
+    searches = [(cut, objective)]
     if objective.effort != "low" and objective.objective == "throughput" and _copies_have_names(tiles, objective):
-        ways.insert(0, (cut, replace(objective, chips=1, copies=objective.chips)))
+        searches.insert(0, (cut, replace(objective, chips=1, copies=objective.chips)))
     if objective.effort != "low" and objective.objective == "latency":
-        ways.append((shared, objective))
-    found: list[Found] = []
+        searches.append((shared, objective))
+    results: list[SearchResult] = []
     refused: list[UnsupportedError] = []
-    for way, own in ways:
+    for search, way_objective in searches:
         try:
-            found.append(_in_memory(way, own))
+            results.append(_halve_until_fits(search, way_objective))
         except UnsupportedError as error:
             refused.append(error)
             continue
         if (
-            objective.objective == "throughput" and found[-1].cycles <= found[-1].host
+            objective.objective == "throughput" and results[-1].cycles <= results[-1].host
         ):  # as quick as the host link, or first
             break
-    if found:
-        return min(found, key=cycles_of)
-    for way, own in ((shared, objective), (cut, replace(objective, chips=1))):
+    if results:
+        return min(results, key=comparable_cycles)
+    for search, way_objective in ((shared, objective), (cut, replace(objective, chips=1))):
         with suppress(UnsupportedError):
-            return _in_memory(way, own)
+            return _halve_until_fits(search, way_objective)
     raise refused[-1]
 
 
-def _step(forms: Forms, objective: Objective, entries: int) -> Found:
+def _search_training(forms: Forms, objective: Objective, entries: int) -> SearchResult:
     """Search the placement of a training. Its microbatches run one after the other, or all in one round if that takes
     less time and no input reads data that the previous one wrote: gradients are only added up, in L1."""
     if objective.effort == "low" or objective.step == 1:
         return _place(forms, entries, objective)
     tiles = forms.tiles
     first = _place(forms, entries, replace(objective, effort="low"))
-    first = Found.of(objective, figures(first.placement, objective.work.epochs))
+    first = SearchResult.of(objective, evaluate_figures(first.placement, objective.work.epochs))
     in_rams = [store.op for name, store in tiles.stores.items() if not store.accumulate or tiles.states[name].zeros]
     writers = {tiles.ops[name].program for name in in_rams}
     if not any(map(tiles.flows, writers)):
         with suppress(MemoryFullError):
             together = replace(objective, microbatch=objective.step)
-            return min(first, _place(forms, 1, together), key=cycles_of)
-    return min(first, _place(forms, entries, objective), key=cycles_of)
+            return min(first, _place(forms, 1, together), key=comparable_cycles)
+    return min(first, _place(forms, entries, objective), key=comparable_cycles)
 
 
-def _in_memory(way: Callable[[Objective], Found], objective: Objective) -> Found:
+def _halve_until_fits(search: Callable[[Objective], SearchResult], objective: Objective) -> SearchResult:
     """Search with the largest rounds of inputs that memory has room for. Raises MemoryFullError."""
     while True:
         try:
-            return way(objective)
+            return search(objective)
         except MemoryFullError:
             if objective.microbatch == 1 or objective.firm:
                 raise
             objective = replace(objective, microbatch=objective.microbatch // 2)
 
 
-def _place(forms: Forms, entries: int, objective: Objective) -> Found:
+def _place(forms: Forms, entries: int, objective: Objective) -> SearchResult:
     """Search the placement on one chip, or in a pipeline over all of them."""
     tiles = forms.tiles
     target = forms.target
-    first = forms.first(objective, entries)
+    first = forms.first_placement(objective, entries)
     if objective.effort == "low":
-        return _over_links([Found(objective, first)])
+        return _first_within_links([SearchResult(objective, first)])
     if objective.objective == "cores":
-        searched = placed(tiles, target, searched_decisions(forms.plain, objective, FULL), objective, entries)
-        return _over_links([Found(objective, one) for one in sorted((searched, first), key=_cores)])
+        searched = build_placement(tiles, target, searched_decisions(forms.plain, objective, FULL), objective, entries)
+        return _first_within_links(
+            [SearchResult(objective, candidate) for candidate in sorted((searched, first), key=_core_count)]
+        )
     if tiles.trains:
-        return Found.of(
-            objective, _trained(forms.likely(objective), objective, entries, figures(first, objective.work.epochs))
+        return SearchResult.of(
+            objective,
+            _training_figures(
+                forms.likely_tables(objective), objective, entries, evaluate_figures(first, objective.work.epochs)
+            ),
         )
     shares = (FULL, *SHARES, *MORE_SHARES) if objective.effort == "high" else (FULL,)
-    tried: list[Found] = []
+    tried: list[SearchResult] = []
     if (
         objective.effort == "default"
         and objective.work.effort == "high"
         and (side := side_by_side(objective.work)) is not None
     ):
-        tables = forms.likely(replace(objective, effort="high"))
-        side.later = chain(*(try_later(table, objective, (*SHARES, *MORE_SHARES), entries) for table in tables))
-    for table in forms.likely(objective):
-        for start, known in starts_of(table, objective, shares, entries):
+        tables = forms.likely_tables(replace(objective, effort="high"))
+        side.later = chain(*(starts_for_later(table, objective, (*SHARES, *MORE_SHARES), entries) for table in tables))
+    for table in forms.likely_tables(objective):
+        for start, known_result in starts_with_results(table, objective, shares, entries):
             if not tried or not objective.work.stop_modelling():
-                tried.append(try_start(table, start, known))
-    kept = min(tried, key=cycles_of)
-    best = _over_links(sorted([*tried, Found.of(objective, figures(first, objective.work.epochs))], key=cycles_of))
-    return replace(best, table=kept.table)
+                tried.append(try_start(table, start, known_result))
+    best_tried = min(tried, key=comparable_cycles)
+    best = _first_within_links(
+        sorted(
+            [*tried, SearchResult.of(objective, evaluate_figures(first, objective.work.epochs))], key=comparable_cycles
+        )
+    )
+    return replace(best, table=best_tried.table)
 
 
 class _LinksFullError(UnsupportedError):
     """More data goes from chip to chip than Ethernet links have room for."""
 
 
-def _over_links(found: Sequence[Found]) -> Found:
+def _first_within_links(results: Sequence[SearchResult]) -> SearchResult:
     """Return the first result whose pipes between chips find room on the links. Raises _LinksFullError with the reason
     for the first result."""
     reasons = [""]
-    for one in found:
-        if one.placement.stages == 1 or not (why := overfull(one.placement, one.objective)):
-            return one
+    for result in results:
+        if result.placement.stages == 1 or not (why := link_refusal(result.placement, result.objective)):
+            return result
         reasons.append(why)
     raise _LinksFullError(f"compile: {reasons[1]}")
 
 
-def _trained(tables: Sequence[CandidateTable], objective: Objective, entries: int, first: Figures) -> Figures:
+def _training_figures(tables: Sequence[CandidateTable], objective: Objective, entries: int, first: Figures) -> Figures:
     """Return the best figures for a training, never worse than `first`. Several expectations are packed one after the
     other, and only the best is wired and corrected."""
     tried: dict[tuple[int, float, float], tuple[Figures, dict[str, PlacementDecision]]] = {}
 
     def make(number: int, decisions: Mapping[str, PlacementDecision]) -> Placement:
         """Build the placement of decisions on one of the tables."""
-        return placed(tables[number].tiles, tables[number].target, decisions, objective, entries)
+        return build_placement(tables[number].tiles, tables[number].target, decisions, objective, entries)
 
-    def packed(number: int, full: float, step: float) -> None:
+    def try_packing(number: int, full: float, step: float) -> None:
         """Pack with one pair of expectations, unless the work is used up."""
         if tried and objective.work.stop_modelling():
             return
         decisions = searched_decisions(tables[number], objective, full, step)
         with suppress(MemoryFullError):  # more epochs have more between them
-            tried[number, full, step] = told(objective, make(number, decisions)), decisions
+            tried[number, full, step] = model_placement(objective, make(number, decisions)), decisions
 
     def quickest() -> tuple[int, float, float]:
         """Return the key of the quickest try."""
@@ -282,71 +291,85 @@ def _trained(tables: Sequence[CandidateTable], objective: Objective, entries: in
 
     for number in range(len(tables)):
         for full in TRAINING:
-            packed(number, full, STEP)
+            try_packing(number, full, STEP)
     if not tried:
         return first
     number, full, _ = quickest()
     for step in STEPS:
-        packed(number, full, step)
+        try_packing(number, full, step)
     number, *_ = key = quickest()
-    best = min(tried[key], (first, {}), key=lambda item: item[0].cycles)[0]
+    best = min(tried[key], (first, {}), key=lambda attempt: attempt[0].cycles)[0]
     decisions = tried[key][1]
     for effort in ("training", "high") if objective.effort == "high" else ("training",):
         start = Start(decisions, objective, effort, entries)
-        decisions = improved_with_workers(tables[number], start)
-        best = min(told(objective, make(number, decisions)), best, key=lambda item: item.cycles)
+        decisions = improve_with_workers(tables[number], start)
+        best = min(model_placement(objective, make(number, decisions)), best, key=lambda attempt: attempt.cycles)
     return best
 
 
-def _shared_out(tiles: TileGraph, target: Target, entries: int, objective: Objective) -> Found:
+def _share_products(tiles: TileGraph, target: Target, entries: int, objective: Objective) -> SearchResult:
     """Search with products shared out over chips, more or fewer of them, whichever is expected to be quicker. Raises
     UnsupportedError where there is none to share out."""
-    graphs = [across(tiles, target, objective.chips, cycles) for cycles in WORTH]
+    graphs = [share_products(tiles, target, objective.chips, cycles) for cycles in WORTH]
     tables = [
         CandidateTable.of(graph, target)
         for n, graph in enumerate(graphs)
-        if graph is not tiles and n == _first(graphs, n)
+        if graph is not tiles and n == _first_like(graphs, n)
     ]
     if not tables:
         raise UnsupportedError("compile: no product by a constant whose columns chips could share")
     if objective.effort == "high":
         with suppress(_LinksFullError):
-            return _over_links(sorted((try_form(table, objective, FULL, entries) for table in tables), key=cycles_of))
-    tables.sort(key=lambda item: cuts(item, objective, FULL)[1])
-    for most in (0, *PIPES):
-        own = tables[0].narrowed(most) if most else tables[0]
+            return _first_within_links(
+                sorted((try_form(table, objective, FULL, entries) for table in tables), key=comparable_cycles)
+            )
+    tables.sort(key=lambda form: cut_epochs(form, objective, FULL)[1])
+    for max_pipes in (0, *PIPES):
+        limited = tables[0].limit_pipes(max_pipes) if max_pipes else tables[0]
         with suppress(_LinksFullError):
-            first = _over_links(
+            first = _first_within_links(
                 [
-                    Found(
+                    SearchResult(
                         objective,
-                        placed(own.tiles, target, searched_decisions(own, objective, FULL), objective, entries),
+                        build_placement(
+                            limited.tiles, target, searched_decisions(limited, objective, FULL), objective, entries
+                        ),
                     )
                 ]
             )
-            return first if objective.effort == "low" else _over_links([try_form(own, objective, FULL, entries)])
+            return (
+                first
+                if objective.effort == "low"
+                else _first_within_links([try_form(limited, objective, FULL, entries)])
+            )
     raise UnsupportedError("compile: links have no room for what chips that share a product send to each other")
 
 
-def _first(graphs: Sequence[TileGraph], number: int) -> int:
+def _first_like(graphs: Sequence[TileGraph], number: int) -> int:
     """Return the number of the first graph with the same ops."""
     return next(n for n, graph in enumerate(graphs) if graph.ops.keys() == graphs[number].ops.keys())
 
 
-def first_placement(found: Placement) -> Placement | None:
+def first_placement(placement: Placement) -> Placement | None:
     """Return the first legal placement of the same graph, chips and microbatch; None where memory has no room for
     it."""
-    tiles = found.given or found.tiles
-    microbatch = 1 if tiles.states else found.microbatch
-    objective = Objective("low", chips=found.stages, microbatch=microbatch, copies=found.copies, step=found.step)
+    tiles = placement.given or placement.tiles
+    microbatch = 1 if tiles.states else placement.microbatch
+    objective = Objective(
+        "low", chips=placement.stages, microbatch=microbatch, copies=placement.copies, step=placement.step
+    )
     try:
-        return placed(
-            tiles, found.target, first_decisions(tiles, found.target, found.stages), objective, max(2, found.step)
+        return build_placement(
+            tiles,
+            placement.target,
+            first_decisions(tiles, placement.target, placement.stages),
+            objective,
+            max(2, placement.step),
         )
     except UnsupportedError:
         return None
 
 
-def _cores(placement: Placement) -> int:
+def _core_count(placement: Placement) -> int:
     """Return the number of cores of all ops."""
     return sum(prod(placed.blocks.grid) for placed in placement.ops.values())

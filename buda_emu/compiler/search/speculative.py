@@ -15,7 +15,7 @@ from typing import Any, Final
 from buda_emu.compiler.memory_watch import Work
 from buda_emu.compiler.place.memory import MemoryFullError
 from buda_emu.compiler.search.candidate_table import CandidateTable
-from buda_emu.compiler.search.improve import Improved, Known, Start, epochs_alike, nothing_known, of_epoch
+from buda_emu.compiler.search.improve import ImprovedEpoch, KnownResult, Start, improve_epoch, match_epochs, no_result
 from buda_emu.compiler.target import Objective
 from buda_emu.support.errors import BudaError
 from buda_emu.support.workers.job import Job, Shared
@@ -30,13 +30,15 @@ Later = Iterator[tuple[CandidateTable, Start]]
 """Starts that are going to be tried, made when they are needed."""
 
 
-def ahead(table: CandidateTable, starts: Iterable[Start | None], objective: Objective) -> Generator[Known, None, None]:
+def improve_ahead(
+    table: CandidateTable, starts: Iterable[Start | None], objective: Objective
+) -> Generator[KnownResult, None, None]:
     """Yield for each start, in order, a function that returns the results of workers for its epochs. It returns nothing
     without workers, or for a start of None. Raises InternalError where workers are lost."""
     side = side_by_side(objective.work)
     if side is None:
         for _ in starts:
-            yield nothing_known
+            yield no_result
         return
     left = iter(starts)
     next_ones = deque[Start | None]()
@@ -49,7 +51,7 @@ def ahead(table: CandidateTable, starts: Iterable[Start | None], objective: Obje
             side.look_further()
             if not next_ones:
                 return
-            yield nothing_known if next_ones[0] is None else partial(side.of, next_ones[0])
+            yield no_result if next_ones[0] is None else partial(side.of, next_ones[0])
             side.leave(next_ones.popleft())
     finally:
         for start in next_ones:
@@ -65,7 +67,7 @@ def side_by_side(work: Work) -> "SideBySide | None":
 
 
 @dataclass(frozen=True, slots=True)
-class _Item:
+class _EpochTask:
     """An epoch of a start: the table and the start, both also as workers have them, and the names of the epoch's
     ops."""
 
@@ -88,9 +90,11 @@ class SideBySide:
         self._starts: dict[int, Start] = {}  # by number, those that are not done
         self._count = 0  # of all so far
         self._changed = Condition()
-        self._waiting: dict[tuple[int, int], _Item] = {}  # by the numbers of start and epoch: nobody has begun them
+        self._waiting: dict[
+            tuple[int, int], _EpochTask
+        ] = {}  # by the numbers of start and epoch: nobody has begun them
         self._begun: set[tuple[int, int]] = set()  # by workers
-        self._found: dict[tuple[int, int], Improved | None] = {}
+        self._found: dict[tuple[int, int], ImprovedEpoch | None] = {}
         self._closed = False
         self._lost: BaseException | None = None
         self._thread: Thread | None = None
@@ -100,7 +104,7 @@ class SideBySide:
         if self._number(start) is not None:
             return
         try:
-            alike = epochs_alike(table, start)
+            alike = match_epochs(table, start)
         except MemoryFullError:  # the search will find it, too
             return
         number = self._count
@@ -111,7 +115,7 @@ class SideBySide:
         with self._changed:
             for epoch, (first, names) in enumerate(alike):
                 if first == epoch and start.improves(epoch):
-                    self._waiting[number, epoch] = _Item(table, start, form, token, names)
+                    self._waiting[number, epoch] = _EpochTask(table, start, form, token, names)
             self._changed.notify_all()
         if self._thread is None:
             self._thread = Thread(target=self._serve, daemon=True)
@@ -125,7 +129,7 @@ class SideBySide:
                 return
             self.add(table, start)
 
-    def of(self, start: Start, epoch: int) -> Improved | None:
+    def of(self, start: Start, epoch: int) -> ImprovedEpoch | None:
         """Return the result of workers for an epoch; None if this process has to improve it itself. While a worker is
         busy with it, this process improves other epochs. Raises InternalError where workers are lost."""
         number = self._number(start)
@@ -143,10 +147,10 @@ class SideBySide:
                     self._changed.wait()
                     continue
                 other = next(iter(self._waiting))
-                item = self._waiting.pop(other)
-            found = _improved(item.table, item.start, item.names)
+                task = self._waiting.pop(other)
+            result = _improve_or_none(task.table, task.start, task.names)
             with self._changed:
-                self._found[other] = found
+                self._found[other] = result
         return None
 
     def leave(self, start: Start | None) -> None:
@@ -161,7 +165,7 @@ class SideBySide:
 
     def _number(self, start: Start) -> int | None:
         """Return the number of a start that was added and is not done, else None."""
-        return next((number for number, known in self._starts.items() if known is start), None)
+        return next((number for number, other in self._starts.items() if other is start), None)
 
     def close(self) -> None:
         """Wait for the epochs that workers have begun, and drop all others."""
@@ -185,12 +189,12 @@ class SideBySide:
 
     def _spread(self) -> None:
         """Send waiting epochs to workers and store their results."""
-        given: list[list[tuple[int, int]]] = []
-        with closing(self._pool.spread(self._from_the_last(given))) as results:
+        handed_out: list[list[tuple[int, int]]] = []
+        with closing(self._pool.spread(self._from_the_last(handed_out))) as results:
             for number, result in results:
                 with self._changed:
-                    self._found.update(zip(given[number], result, strict=True))
-                    self._begun.difference_update(given[number])
+                    self._found.update(zip(handed_out[number], result, strict=True))
+                    self._begun.difference_update(handed_out[number])
                     self._changed.notify_all()
 
     def _has_some(self) -> bool:
@@ -200,7 +204,7 @@ class SideBySide:
                 self._changed.wait()
             return bool(self._waiting)
 
-    def _from_the_last(self, given: list[list[tuple[int, int]]]) -> Iterator[Any]:
+    def _from_the_last(self, handed_out: list[list[tuple[int, int]]]) -> Iterator[Any]:
         """Yield the waiting epochs from the last start on, of one start at a time, fewer of them when there is less to
         do."""
         while True:
@@ -212,13 +216,13 @@ class SideBySide:
                 places = [place for place in self._waiting if place[0] == places[0][0]][-many:]
                 items = [self._waiting.pop(place) for place in places]
                 self._begun.update(places)
-                given.append(places)
-            yield items[0].form, items[0].token, [item.names for item in items]
+                handed_out.append(places)
+            yield items[0].form, items[0].token, [task.names for task in items]
 
     def _form(self, table: CandidateTable) -> Shared:
         """Return the object that stands for a form of a graph in items; workers are sent it once."""
-        for known, form in self._forms:
-            if known is table:
+        for shared_table, form in self._forms:
+            if shared_table is table:
                 return form
         self._forms.append((table, self._pool.share(_without_values(table))))
         return self._forms[-1][1]
@@ -237,28 +241,28 @@ def _without_values(table: CandidateTable) -> CandidateTable:
     """Return the table without the values of constants of more than one tile. Those of a single tile stay, as the
     search checks whether they are a single number (`to_repeat`)."""
     bare: Any = {
-        name: item if item.shape == (1, 1, 1) else replace(item, values=_Shape(item.values.shape))  # type: ignore[arg-type]
-        for name, item in table.tiles.constants.items()
+        name: constant if constant.shape == (1, 1, 1) else replace(constant, values=_Shape(constant.values.shape))  # type: ignore[arg-type]
+        for name, constant in table.tiles.constants.items()
     }
     return replace(table, tiles=replace(table.tiles, constants=bare))
 
 
-def worker(_about: None) -> Callable[[tuple[CandidateTable, Start, list[list[str]]]], list[Improved | None]]:
+def worker(_about: None) -> Callable[[tuple[CandidateTable, Start, list[list[str]]]], list[ImprovedEpoch | None]]:
     """Return the work of `JOB`: a function that improves epochs and returns for each its decisions and the ops that
     were modelled, or None where that fails, as it then will in the main process."""
 
-    def improve(item: tuple[CandidateTable, Start, list[list[str]]]) -> list[Improved | None]:
+    def improve(task: tuple[CandidateTable, Start, list[list[str]]]) -> list[ImprovedEpoch | None]:
         """Improve the epochs of one item."""
-        table, start, epochs = item
-        return [_improved(table, start, names) for names in epochs]
+        table, start, epochs = task
+        return [_improve_or_none(table, start, names) for names in epochs]
 
     return improve
 
 
-def _improved(table: CandidateTable, start: Start, names: list[str]) -> Improved | None:
+def _improve_or_none(table: CandidateTable, start: Start, names: list[str]) -> ImprovedEpoch | None:
     """Improve an epoch; None where it fails."""
     work = Work()
     try:
-        return of_epoch(table, start, work, names), work.modelled
+        return improve_epoch(table, start, work, names), work.modelled
     except BudaError:
         return None

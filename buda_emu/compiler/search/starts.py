@@ -5,8 +5,8 @@ from buda_emu.compiler.place.blocks import CoreGrid
 from buda_emu.compiler.place.candidates import first_choice
 from buda_emu.compiler.place.decision import PlacementDecision
 from buda_emu.compiler.search.candidate_table import STEP, CandidateTable
-from buda_emu.compiler.search.cuts import cuts
-from buda_emu.compiler.search.pack import in_epochs, pack
+from buda_emu.compiler.search.cuts import cut_epochs
+from buda_emu.compiler.search.pack import pack, pack_epochs
 from buda_emu.compiler.target import Objective, Target
 from buda_emu.support.errors import UnsupportedError
 
@@ -15,8 +15,8 @@ def searched_decisions(
     table: CandidateTable, objective: Objective, full: float, step: float = STEP
 ) -> dict[str, PlacementDecision]:
     """Return the decisions of the dynamic program's epochs, each packed at its best pace."""
-    ends, _ = cuts(table, objective, full, step)
-    return in_epochs(table, ends, lambda start, stop, epoch: pack(table, start, stop, epoch, objective.chips))
+    ends, _ = cut_epochs(table, objective, full, step)
+    return pack_epochs(table, ends, lambda start, stop, epoch: pack(table, start, stop, epoch, objective.chips))
 
 
 def first_decisions(tiles: TileGraph, target: Target, chips: int) -> dict[str, PlacementDecision]:

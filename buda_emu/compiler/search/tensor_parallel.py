@@ -19,7 +19,7 @@ MOST_PARTS = 8
 """Inputs of a splice (OPS 6.8), and readers of an op (FRONTEND 4.4)."""
 
 
-def across(tiles: TileGraph, target: Target, chips: int, cycles: float) -> TileGraph:
+def share_products(tiles: TileGraph, target: Target, chips: int, cycles: float) -> TileGraph:
     """Return the graph with the columns of those products shared out whose constants take DRAM at least so many cycles;
     the same object when there is none. Every op of the new graph is assigned to a chip."""
     sharing = _Sharing(tiles, target, min(chips, MOST_PARTS), cycles)
@@ -77,10 +77,10 @@ class _Sharing:
         """Add an op, after all ops that it reads: in parts, or whole on the first chip."""
         axis = self._axis(op)
         if axis is not None and all(self._divides(op, place, axis) for place in range(len(op.uses))):
-            made = [self._part(op, number, axis) for number in range(axis.count)]
-            self.parts[op.name] = _Parts(axis, tuple(part.name for part in made))
+            parts = [self._part(op, number, axis) for number in range(axis.count)]
+            self.parts[op.name] = _Parts(axis, tuple(part.name for part in parts))
         else:
-            self.ops[op.name] = replace(op, uses=[self._whole(use, 0) for use in op.uses], chip=0)
+            self.ops[op.name] = replace(op, uses=[self._gathered_use(use, 0) for use in op.uses], chip=0)
 
     def _axis(self, op: TileOp) -> _Axis | None:
         """Return the axis along which an op may be shared out; None where it stays whole."""
@@ -89,14 +89,14 @@ class _Sharing:
         if op.has("rows by columns"):
             if not self._is_heavy(op):
                 return None
-            own = "z" if op.shape[0] > 1 and self.tiles.shape_of(op.uses[1].source)[0] > 1 else "c"
-            size = op.shape["zrc".index(own)]
-            counts = (_Axis(own, count) for count in range(min(self.chips, size), 1, -1) if size % count == 0)
+            name = "z" if op.shape[0] > 1 and self.tiles.shape_of(op.uses[1].source)[0] > 1 else "c"
+            size = op.shape["zrc".index(name)]
+            counts = (_Axis(name, count) for count in range(min(self.chips, size), 1, -1) if size % count == 0)
             return next(counts, None)
         if not op.is_tile_by_tile or any(step.has("keeps sums") for step in op.steps):
             return None
-        found = {self._read_along(use) for use in op.uses if use.source in self.parts}
-        return found.pop() if len(found) == 1 else None
+        axes = {self._read_along(use) for use in op.uses if use.source in self.parts}
+        return axes.pop() if len(axes) == 1 else None
 
     def _read_along(self, use: Use) -> _Axis | None:
         """Return the axis along which a reader of a tensor in parts may be in parts, too; slices side by side are
@@ -120,10 +120,10 @@ class _Sharing:
         """Return whether a part can read its operand, either all of it or a part of its own."""
         use = op.uses[place]
         if op.has("rows by columns") and place == 0:
-            return axis.name == "c" or self._is_repeated(use, op.shape, axis)
+            return axis.name == "c" or self._is_broadcast(use, op.shape, axis)
         if use.source in self.parts:
             return self._read_along(use) == axis
-        if self._is_repeated(use, op.shape, axis):
+        if self._is_broadcast(use, op.shape, axis):
             return True
         constant = self.tiles.constants.get(use.source)
         if constant is None or any(tm[0] != "broadcast" for tm in use.tms):
@@ -131,39 +131,39 @@ class _Sharing:
         return constant.shape[axis.place] == op.shape[axis.place]
 
     @staticmethod
-    def _is_repeated(use: Use, shape: tuple[int, int, int], axis: _Axis) -> bool:
+    def _is_broadcast(use: Use, shape: tuple[int, int, int], axis: _Axis) -> bool:
         """Return whether an operand is the same for all parts: widened by a broadcast at its end."""
         return bool(use.tms) and use.tms[-1] == ("broadcast", axis.name, shape[axis.place])
 
     def _part(self, op: TileOp, number: int, axis: _Axis) -> TileOp:
         """Add one part of an op and return it."""
         uses = [self._operand(op, place, number, axis) for place in range(len(op.uses))]
-        name = self._unused(f"{op.name}.part.{number}")
+        name = self._unused_name(f"{op.name}.part.{number}")
         self.ops[name] = replace(op, name=name, uses=uses, shape=axis.part(op.shape), chip=number)
         return self.ops[name]
 
     def _operand(self, op: TileOp, place: int, number: int, axis: _Axis) -> Use:
         """Return an operand as a part reads it."""
         use = op.uses[place]
-        if self._is_repeated(use, op.shape, axis):
-            whole = self._whole(Use(use.source, use.tms[:-1]), number)
+        if self._is_broadcast(use, op.shape, axis):
+            source = self._gathered_use(Use(use.source, use.tms[:-1]), number)
             times = op.shape[axis.place] // axis.count
-            more: tuple[Tm, ...] = (("broadcast", axis.name, times),) if times > 1 else ()
-            return Use(whole.source, (*whole.tms, *more))
+            repeats: tuple[Tm, ...] = (("broadcast", axis.name, times),) if times > 1 else ()
+            return Use(source.source, (*source.tms, *repeats))
         if op.has("rows by columns") and place == 0:
-            return self._whole(use, number)
+            return self._gathered_use(use, number)
         if use.source in self.parts:
             stacked = self.tiles.shape_of(use.source)[0] // axis.count if use.tms else 1
             return Use(self.parts[use.source].names[number], (("hstack", stacked),) if stacked > 1 else ())
         constant = self.tiles.constants[use.source]
         size = constant.values.shape[axis.place] // axis.count
-        mine = slice(number * size, (number + 1) * size)
-        values = constant.values[mine] if axis.name == "z" else constant.values[:, :, mine]
+        share = slice(number * size, (number + 1) * size)
+        values = constant.values[share] if axis.name == "z" else constant.values[:, :, share]
         name = f"{constant.name}.part.{number}.{axis.count}"
         self.constants[name] = replace(constant, name=name, values=values)
         return Use(name, use.tms)
 
-    def _whole(self, use: Use, chip: int) -> Use:
+    def _gathered_use(self, use: Use, chip: int) -> Use:
         """Return all of an operand, for an op of a chip. Adds the splice that puts its parts together where there is
         none yet."""
         parts = self.parts.get(use.source)
@@ -174,12 +174,12 @@ class _Sharing:
         axis = parts.axis
         count = parts.axis.count
         first = self.ops[parts.names[0]]
-        each = first.shape[0] if axis.name == "z" else 1
+        turn = first.shape[0] if axis.name == "z" else 1
         if (use.source, chip) not in self.gathered:
             t, rows, columns = first.shape
-            name = self.gathered[use.source, chip] = self._unused(f"{use.source}.whole.{chip}")
+            name = self.gathered[use.source, chip] = self._unused_name(f"{use.source}.whole.{chip}")
             # In turns some slices of each (OPS 6.8): of columns one, so that hstack puts their shares side by side.
-            turns = {f"input{number}": (0, each, each) for number in range(count)}
+            turns = {f"input{number}": (0, turn, turn) for number in range(count)}
             self.ops[name] = replace(
                 first,
                 name=name,
@@ -194,7 +194,7 @@ class _Sharing:
         stack: tuple[Tm, ...] = (("hstack", count),) if axis.name == "c" else ()
         return Use(self.gathered[use.source, chip], (*stack, *use.tms))
 
-    def _unused(self, name: str) -> str:
+    def _unused_name(self, name: str) -> str:
         """Return the name, with underscores after it until nothing else has it."""
         while name in self.tiles.ops or name in self.ops or name in self.tiles.inputs or name in self.tiles.constants:
             name += "_"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from buda_emu.compiler.place.blocks import CoreGrid
 from buda_emu.compiler.place.candidates import Choice
 from buda_emu.compiler.place.decision import PlacementDecision
-from buda_emu.compiler.place.placement import Placed, Placement
+from buda_emu.compiler.place.placement import PlacedOp, Placement
 from buda_emu.compiler.place.routed import Routing
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.netlist.model import Netlist, Op, Queue
@@ -28,7 +28,7 @@ SINGLE = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class GridOrder:
     """The ops whose grids are changed first: the producers or the `readers`, and the others where none of these helps.
     With `only`, just the results of one op are considered."""
 
@@ -36,46 +36,48 @@ class Way:
     only: str = ""
 
 
-def ways(found: Placement, names: Container[str]) -> list[Way]:
+def grid_orders(placement: Placement, names: Container[str]) -> list[GridOrder]:
     """Return the attempts that are worth making where some of these ops read through DRAM for lack of streams."""
-    sources = list(dict.fromkeys(source for _, source in _crowded(found, names)))
+    sources = list(dict.fromkeys(source for _, source in _stream_detours(placement, names)))
     if not sources:
         return []
-    alone = [Way(only=source) for source in sources[:SINGLE]] if len(sources) > 1 else []
-    return [Way(), Way(readers=True), *alone]
+    alone = [GridOrder(only=source) for source in sources[:SINGLE]] if len(sources) > 1 else []
+    return [GridOrder(), GridOrder(readers=True), *alone]
 
 
-def _crowded(found: Placement, names: Container[str]) -> list[tuple[str, str]]:
+def _stream_detours(placement: Placement, names: Container[str]) -> list[tuple[str, str]]:
     """Return reader and source of each operand that goes through DRAM for lack of streams."""
-    return [edge for edge, detour in found.detours.items() if edge[0] in names and detour.kind == "streams"]
+    return [edge for edge, detour in placement.detours.items() if edge[0] in names and detour.kind == "streams"]
 
 
-def connected(
-    table: CandidateTable, found: Placement, names: Container[str], way: Way
+def limit_to_streams(
+    table: CandidateTable, placement: Placement, names: Container[str], order: GridOrder
 ) -> tuple[CandidateTable, dict[str, str]] | None:
     """Return the table with only those divisions of some ops for which their cores have streams, and the reason for
     each of these ops. None where nothing goes through DRAM for lack of streams, or nothing else is possible."""
-    routing = Routing.of(found)
+    routing = Routing.of(placement)
     tables = list(table.found)
     bests = list(table.best)
     why = dict[str, str]()
-    for reader, source in _crowded(found, names):
-        if way.only not in ("", source):
+    for reader, source in _stream_detours(placement, names):
+        if order.only not in ("", source):
             continue
-        for name in (reader, source) if way.readers else (source, reader):
-            own = [choice for choice in table.found[table.index[name]] if _connects(routing, source, name, choice)]
-            if own:
+        for name in (reader, source) if order.readers else (source, reader):
+            connecting = [
+                choice for choice in table.found[table.index[name]] if _connects(routing, source, name, choice)
+            ]
+            if connecting:
                 number = table.index[name]
-                tables[number] = own
-                bests[number] = [choice for choice in table.best[number] if choice in own] or own
-                why[name] = found.detours[reader, source].why
+                tables[number] = connecting
+                bests[number] = [choice for choice in table.best[number] if choice in connecting] or connecting
+                why[name] = placement.detours[reader, source].why
                 break
     return (replace(table, found=tables, best=bests), why) if why else None
 
 
 def _connects(routing: Routing, source: str, name: str, choice: Choice) -> bool:
     """Return whether all readers of a source had their pipes if one op were divided so."""
-    placed: Placed = routing.found.ops[name]
+    placed: PlacedOp = routing.found.ops[name]
     held = placed.held if "table" in placed.op.attrs else choice.held
     return routing.would_connect(source, {name: replace(placed, blocks=choice.blocks, held=held)})
 
@@ -108,17 +110,21 @@ class WiresOfOne:
             for channel, size in edge.memory_bytes.items() if edge.memory == "dram" else ():
                 moved.setdefault((channel, edge.once), []).append(size)
         total = {channel: fsum(sizes) / self.rates.dram for channel, sizes in moved.items()}
-        found = np.zeros(len(self.edges))
+        cycles = np.zeros(len(self.edges))
         for number, (edge, gathers) in enumerate(zip(self.edges, self.paths.gathers, strict=True)):
-            own = [total[channel, edge.once] for channel in edge.memory_bytes] if edge.memory == "dram" else []
-            found[number] = max(edge.core_bytes / (self.rates.gather if gathers else self.rates.stream), 0.0, *own)
-        return found
+            channel_cycles = (
+                [total[channel, edge.once] for channel in edge.memory_bytes] if edge.memory == "dram" else []
+            )
+            cycles[number] = max(
+                edge.core_bytes / (self.rates.gather if gathers else self.rates.stream), 0.0, *channel_cycles
+            )
+        return cycles
 
     def _gains(self, change: float) -> bool:
         """Return whether to keep a move after which all transfers take `change` cycles more."""
         return change < -LEAST
 
-    def moved(self, places: Mapping[str, tuple[int, int]]) -> bool:
+    def try_move(self, places: Mapping[str, tuple[int, int]]) -> bool:
         """Move ops if all transfers together take less time by it, and return whether they do."""
         move = self.paths.weigh(places, LEAST)
         if move is None:
@@ -197,8 +203,10 @@ class Wires:
     @staticmethod
     def of(netlist: Netlist, edges: Sequence[Flow], paths: Sequence[Path], chip: Device) -> "Wires":
         """Return the wires of an epoch that is the whole netlist."""
-        kept = [(edge, way) for edge, way in zip(edges, paths, strict=True) if not edge.once]
-        wires = Wires(chip, dict(netlist.ops), netlist.queues, [edge for edge, _ in kept], found=[w for _, w in kept])
+        moving = [(edge, edge_path) for edge, edge_path in zip(edges, paths, strict=True) if not edge.once]
+        wires = Wires(
+            chip, dict(netlist.ops), netlist.queues, [edge for edge, _ in moving], found=[w for _, w in moving]
+        )
         for number, edge in enumerate(wires.edges):
             for name in (edge.source, edge.target):
                 if name in wires.ops:
@@ -212,13 +220,13 @@ class Wires:
         """The bytes over the fullest link."""
         return float(self.loads.max(initial=0.0))
 
-    def _over(self, way: Path) -> tuple[Ints, Floats]:
+    def _over(self, route: Path) -> tuple[Ints, Floats]:
         """Return the links of a path and the bytes over them, after making sure that all have a load."""
-        if id(way) not in self.known:
-            at = [self.numbers.setdefault(link, len(self.numbers)) for link in way.links]
-            self.known[id(way)] = way, np.array(at, np.int64), np.array(list(way.links.values()), np.float64)
+        if id(route) not in self.known:
+            at = [self.numbers.setdefault(link, len(self.numbers)) for link in route.links]
+            self.known[id(route)] = route, np.array(at, np.int64), np.array(list(route.links.values()), np.float64)
             self.loads = np.concatenate([self.loads, np.zeros(len(self.numbers) - len(self.loads))])
-        _, links, sizes = self.known[id(way)]
+        _, links, sizes = self.known[id(route)]
         return links, sizes
 
     def _path(self, number: int) -> Path:
@@ -226,7 +234,7 @@ class Wires:
         edge = self.edges[number]
         return path(edge, *ends_of(edge, self.ops, self.queues), self.chip)
 
-    def moved(self, places: Mapping[str, tuple[int, int]], transposed: Container[str] = ()) -> bool:
+    def try_move(self, places: Mapping[str, tuple[int, int]], transposed: Container[str] = ()) -> bool:
         """Move ops, and transpose some, if the links' loads get better by it, and return whether they do."""
         numbers = sorted({number for name in places for number in self.near.get(name, ())})
         if not numbers:
@@ -236,14 +244,14 @@ class Wires:
             name: evolve(op, grid_loc=places[name], grid_transpose=op.grid_transpose != (name in transposed))
             for name, op in before.items()
         }
-        ways = {number: self._path(number) for number in numbers}
+        routes = {number: self._path(number) for number in numbers}
         links: list[Ints] = []
         sizes: list[Floats] = []
-        for number, way in ways.items():
-            (old, less) = self._over(self.found[number])
-            (new, more) = self._over(way)
+        for number, route in routes.items():
+            (old, old_bytes) = self._over(self.found[number])
+            (new, new_bytes) = self._over(route)
             links += (old, new)
-            sizes += (-less, more)
+            sizes += (-old_bytes, new_bytes)
         at = np.concatenate(links)
         size = np.concatenate(sizes)
         change = np.bincount(at, size, len(self.loads))
@@ -254,8 +262,8 @@ class Wires:
             self.ops |= before
             return False
         np.add.at(self.loads, at, size)
-        for number, way in ways.items():
-            self.found[number] = way
+        for number, route in routes.items():
+            self.found[number] = route
         return True
 
 
@@ -265,7 +273,7 @@ def _weight(loads: Floats) -> Floats:
     return square * square
 
 
-def rewired(
+def rewire(
     decisions: Mapping[str, PlacementDecision],
     wires: Wires | WiresOfOne,
     grid: tuple[int, int],
@@ -279,33 +287,33 @@ def rewired(
     no more than `enough` bytes. With `regions`, all ops inside two of them may be exchanged, too."""
     positions = _Positions(decisions, grid)
 
-    def tried(_number: int, draw: random.Random) -> bool:
-        change = positions.drawn(draw, regions=regions)
-        if not change or not wires.moved(change):
+    def try_random_move(_number: int, draw: random.Random) -> bool:
+        change = positions.draw_move(draw, regions=regions)
+        if not change or not wires.try_move(change):
             return False
         positions.take(change)
         return True
 
-    _tried_moves(tried, wires, random.Random(len(decisions)), enough, tries, patience)
+    _run_moves(try_random_move, wires, random.Random(len(decisions)), enough, tries, patience)
     return {name: replace(decision, at=positions.places[name]) for name, decision in decisions.items()}
 
 
-def rewired_turning(
+def rewire_and_transpose(
     decisions: Mapping[str, PlacementDecision], wires: Wires, grid: tuple[int, int], enough: float, tries: int
 ) -> dict[str, PlacementDecision]:
-    """Return the decisions as `rewired` does, with grids that may be transposed, too: all that a column of cores takes
+    """Return the decisions as `rewire` does, with grids that may be transposed, too: all that a column of cores takes
     in comes down one link, while a row takes it in over one link for each core."""
     positions = _Positions(decisions, grid)
 
-    def tried(number: int, draw: random.Random) -> bool:
-        name = positions.drawn_to_transpose(draw) if number % 2 else ""
-        change = positions.transposed(draw, name) if name else positions.drawn(draw)
-        if not change or not wires.moved(change, {name}):
+    def try_random_move(number: int, draw: random.Random) -> bool:
+        name = positions.draw_op_to_turn(draw) if number % 2 else ""
+        change = positions.draw_turn(draw, name) if name else positions.draw_move(draw)
+        if not change or not wires.try_move(change, {name}):
             return False
         positions.take(change, name)
         return True
 
-    _tried_moves(tried, wires, random.Random(len(decisions)), enough, tries, PATIENCE)
+    _run_moves(try_random_move, wires, random.Random(len(decisions)), enough, tries, PATIENCE)
     return {
         name: replace(
             decision,
@@ -316,8 +324,8 @@ def rewired_turning(
     }
 
 
-def _tried_moves(
-    tried: Callable[[int, random.Random], bool],
+def _run_moves(
+    try_random_move: Callable[[int, random.Random], bool],
     wires: Wires | WiresOfOne,
     draw: random.Random,
     enough: float,
@@ -330,10 +338,10 @@ def _tried_moves(
     for number in range(tries):
         if wires.fullest <= enough or stale > patience:
             return
-        stale = 0 if tried(number, draw) else stale + 1
+        stale = 0 if try_random_move(number, draw) else stale + 1
 
 
-def annealed(
+def anneal(
     decisions: Mapping[str, PlacementDecision], wires: TimedWires, grid: tuple[int, int], tries: int
 ) -> dict[str, PlacementDecision]:
     """Return the decisions of an epoch of a single input with the best places that were seen. At first a move that
@@ -342,17 +350,17 @@ def annealed(
     draw = random.Random(len(decisions))
     positions = _Positions(decisions, grid)
     best = wires.now
-    found = dict(positions.places)
+    best_places = dict(positions.places)
     heat = HEAT * best
     for number in range(tries):
         wires.slack = heat * (1 - number / tries) ** 2 * 2 * draw.random()
-        change = positions.drawn(draw, regions=True)
-        if change and wires.moved(change):
+        change = positions.draw_move(draw, regions=True)
+        if change and wires.try_move(change):
             positions.take(change)
             if wires.now < best:
                 best = wires.now
-                found = dict(positions.places)
-    return {name: replace(decision, at=found[name]) for name, decision in decisions.items()}
+                best_places = dict(positions.places)
+    return {name: replace(decision, at=best_places[name]) for name, decision in decisions.items()}
 
 
 class _Positions:
@@ -369,7 +377,7 @@ class _Positions:
             self._alike.setdefault(self._sizes[name], []).append(name)
             self._cores.block(self.places[name], self._sizes[name])
 
-    def drawn(self, draw: random.Random, *, regions: bool = False) -> dict[str, tuple[int, int]]:
+    def draw_move(self, draw: random.Random, *, regions: bool = False) -> dict[str, tuple[int, int]]:
         """Draw a move: one op to free cores, two ops of equal grids exchanged, or with `regions` all ops of two regions
         exchanged; empty where the draw is not a move."""
         name = draw.choice(self._names)
@@ -378,7 +386,7 @@ class _Positions:
         same = [other for other in self._alike[shape] if other != name]
         if regions and draw.random() < 0.5:
             at = draw.randrange(grid[0] - shape[0] + 1), draw.randrange(grid[1] - shape[1] + 1)
-            return exchanged(name, at, self.places, self._sizes)
+            return exchange_regions(name, at, self.places, self._sizes)
         if same and draw.random() < 0.5:
             other = draw.choice(same)
             return {name: self.places[other], other: self.places[name]}
@@ -392,13 +400,13 @@ class _Positions:
         """Return the rows and columns of the chip that an op takes."""
         return self._sizes[name]
 
-    def drawn_to_transpose(self, draw: random.Random) -> str:
+    def draw_op_to_turn(self, draw: random.Random) -> str:
         """Draw an op to transpose, "" where it takes as many rows as columns."""
         name = draw.choice(self._names)
         rows, columns = self._sizes[name]
         return name if rows != columns else ""
 
-    def transposed(self, draw: random.Random, name: str) -> dict[str, tuple[int, int]]:
+    def draw_turn(self, draw: random.Random, name: str) -> dict[str, tuple[int, int]]:
         """Draw a place with room for an op with a transposed grid; empty if there is none."""
         rows, columns = shape = self._sizes[name]
         self._cores.release(self.places[name], shape)
@@ -420,7 +428,7 @@ class _Positions:
         self.places |= change
 
 
-def exchanged(
+def exchange_regions(
     name: str, at: tuple[int, int], places: Mapping[str, tuple[int, int]], sizes: Mapping[str, tuple[int, int]]
 ) -> dict[str, tuple[int, int]]:
     """Return the places after one op changes places with all ops in another rectangle of its size; empty where that
