@@ -4,6 +4,7 @@
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import product
 from math import prod
 
 from buda_emu.compiler.lower.picker import PickTable, WorkDivision
@@ -91,17 +92,26 @@ def grids(target: Target, op: TileOp) -> Iterator[tuple[int, int]]:
     limit_r, limit_c = target.arch.grid
     heights = [n for n in divisors(rows) if n <= limit_r]
     widths = [n for n in divisors(columns) if n <= limit_c]
-    if op.has("reduces") and op.attrs["dim"] in "rc":
-        heights, widths = ([1], widths) if op.attrs["dim"] == "r" else (heights, [1])
-    if op.type == "depthwise" or op.sums_rows:
-        widths = [1]
-    if op.has("row-wise index"):
+    if _has_one_row(op):
         heights = [1]
+    if _has_one_column(op):
+        widths = [1]
     if op.grid is not None:
-        heights = [op.grid[0]] if op.grid[0] else heights
-        widths = [op.grid[1]] if op.grid[1] else widths
-    shapes = [(height, width) for height in heights for width in widths]
-    yield from sorted(shapes, key=lambda grid: (prod(grid), abs(grid[0] - grid[1]), grid))
+        if op.grid[0]:
+            heights = [op.grid[0]]
+        if op.grid[1]:
+            widths = [op.grid[1]]
+    yield from sorted(product(heights, widths), key=lambda grid: (prod(grid), abs(grid[0] - grid[1]), grid))
+
+
+def _has_one_row(op: TileOp) -> bool:
+    """Return whether one row of cores computes the op: each core needs all rows of its columns."""
+    return op.has("row-wise index") or (op.has("reduces") and op.attrs["dim"] == "r")
+
+
+def _has_one_column(op: TileOp) -> bool:
+    """Return whether one column of cores computes the op: each core needs all columns of its rows."""
+    return op.type == "depthwise" or op.sums_rows or (op.has("reduces") and op.attrs["dim"] == "c")
 
 
 def divide_op(
@@ -118,19 +128,18 @@ def divide_op(
         return _divide_products(target, op, grid, held, buffers)
     ublock = _largest_ublock(block, dest, rows_fixed=op.ublock is not None or op.has("row-wise index"))
     mblock = (block[0] // ublock[0], block[1] // ublock[1])
-    single = op.attrs.get("gradient") or (op.attrs.get("untilize") and prod(block) > 256)
-    buffers = SINGLE if single else buffers
+    if op.attrs.get("gradient") or (op.attrs.get("untilize") and prod(block) > 256):
+        buffers = SINGLE
     if op.attrs.get("identity") or op.type == "depthwise":
         return Blocks(grid=grid, t=t, mblock=mblock, ublock=ublock, buf_size_mb=buffers, m_k=op.inner, u_kt=1)
-    if op.inner:
-        for inner in reversed(divisors(op.inner)):
-            blocks = Blocks(
-                grid=grid, t=t, mblock=mblock, ublock=ublock, buf_size_mb=buffers, m_k=op.inner // inner, u_kt=inner
-            )
-            if buffer_bytes(target, op, blocks, held=held) <= target.buffer_room:
-                return blocks
-        return None
-    return Blocks(grid=grid, t=t, mblock=mblock, ublock=ublock, buf_size_mb=buffers)
+    blocks = Blocks(grid=grid, t=t, mblock=mblock, ublock=ublock, buf_size_mb=buffers)
+    if not op.inner:
+        return blocks
+    for inner in reversed(divisors(op.inner)):
+        blocks = replace(blocks, m_k=op.inner // inner, u_kt=inner)
+        if buffer_bytes(target, op, blocks, held=held) <= target.buffer_room:
+            return blocks
+    return None
 
 
 def _divide_row_sums(target: Target, op: TileOp, grid: tuple[int, int], buffers: int) -> Blocks | None:
@@ -172,12 +181,16 @@ def step_blocks(op: TileOp, blocks: Blocks, step: SubOp) -> Blocks:
     if not op.has_sums:
         return blocks
     if not op.sums_rows:
-        u_kt = max((size for size in divisors(step.inner) if size <= blocks.u_kt), default=0) if step.inner else 0
+        u_kt = 0
+        if step.inner:
+            u_kt = max((size for size in divisors(step.inner) if size <= blocks.u_kt), default=0)
         return replace(blocks, m_k=step.inner // u_kt if u_kt else 0, u_kt=u_kt)
     height = blocks.ublock[0]
     max_tiles = blocks.most
     count, wide = cut_columns(step.columns or op.shape[2], height, max_tiles)
-    m_k, u_kt = cut_columns(step.inner, height, max_tiles) if step.inner else (0, 0)
+    m_k = u_kt = 0
+    if step.inner:
+        m_k, u_kt = cut_columns(step.inner, height, max_tiles)
     return replace(blocks, mblock=(blocks.mblock[0], count), ublock=(height, wide), m_k=m_k, u_kt=u_kt)
 
 
@@ -201,7 +214,7 @@ def divide_picker(target: Target, op: TileOp, grid: tuple[int, int], cut: WorkDi
 def _largest_ublock(block: tuple[int, int], dest: int, *, rows_fixed: bool) -> tuple[int, int]:
     """Return the largest ublock that divides the block and fits dest, the wider of equal ones (FRONTEND 4.2)."""
     heights = [1] if rows_fixed else divisors(block[0])
-    ublocks = [(height, width) for height in heights for width in divisors(block[1]) if height * width <= dest]
+    ublocks = (ublock for ublock in product(heights, divisors(block[1])) if prod(ublock) <= dest)
     return max(ublocks, key=lambda ublock: (prod(ublock), ublock[1]))
 
 
@@ -229,21 +242,19 @@ def buffer_bytes(target: Target, op: TileOp, blocks: Blocks, *, held: int = 0) -
     reads = [max(act, size(target.read_df(number))) for number in range(len(op.uses))]
     ublock = prod(blocks.ublock)
     mblock = prod(blocks.mblock)
-    result = size(target.output_df if op.attrs.get("untilize") else target.activation_df)
     if op.attrs.get("gradient"):  # all of its block stays, as the ram's sum (FRONTEND 4.3)
         mblock *= blocks.t
-    rows = blocks.mblock[1] if op.attrs.get("untilize") else mblock
-    total = held + blocks.buf_size_mb * rows * ublock * result
+    if op.attrs.get("untilize"):
+        result = blocks.mblock[1] * ublock * size(target.output_df)
+    else:
+        result = mblock * ublock * size(target.activation_df)
+    total = held + blocks.buf_size_mb * result
     if op.attrs.get("identity"):
         picked = size(target.picker_df if op.attrs["table"].plain else target.activation_df)
         tiles = op.attrs["num_sparse_tiles"] * picked + op.attrs["num_index_tiles"] * size("RawUInt32")
         total += tiles + 2 * blocks.u_kt * blocks.mblock[1] * blocks.ublock[1] * reads[1]
     elif op.has("inner dimension"):
-        left = blocks.mblock[0] * blocks.ublock[0]
-        right = blocks.mblock[1] * blocks.ublock[1]
-        total += 2 * blocks.u_kt * (left * reads[0] + right * reads[1])
-        total += 2 * ublock * act if op.attrs.get("bias") else 0
-        total += 4 * ublock * size("Float32") if op.attrs.get("dequant") else 0
+        total += _bytes_of_product(op, blocks, reads, act, size("Float32"))
     elif op.has("reduces"):
         total += 2 * ublock * max(1, blocks.u_kt) * reads[0]
     elif op.has_sums:
@@ -256,20 +267,36 @@ def buffer_bytes(target: Target, op: TileOp, blocks: Blocks, *, held: int = 0) -
     return total
 
 
+def _bytes_of_product(op: TileOp, blocks: Blocks, reads: list[int], act: int, float32: int) -> int:
+    """Return the bytes that a product needs for its factors, two blocks of each, and for a bias or the scales of
+    integers. `act` and `float32` are the bytes of a tile of activations and of Float32."""
+    ublock = prod(blocks.ublock)
+    left = blocks.mblock[0] * blocks.ublock[0]
+    right = blocks.mblock[1] * blocks.ublock[1]
+    total = 2 * blocks.u_kt * (left * reads[0] + right * reads[1])
+    if op.attrs.get("bias"):
+        total += 2 * ublock * act
+    if op.attrs.get("dequant"):
+        total += 4 * ublock * float32
+    return total
+
+
 def _bytes_of_sums(op: TileOp, blocks: Blocks, reads: list[int], act: int) -> int:
     """Return the bytes that a fused op with sums needs for its operands, two blocks of each, and its intermediates."""
     total = 0
     tiles = dict[str, int]()
     deepest = max(step_blocks(op, blocks, step).m_k for step in op.steps)  # inner blocks that are read again
     for number, size in enumerate(reads):
-        own = step_blocks(op, blocks, op.reader(number))
-        height, width = own.ublock
+        division = step_blocks(op, blocks, op.reader(number))
+        height, width = division.ublock
         if op.is_factor(number):
-            height = own.u_kt * own.m_k  # all of it, as the router has it (`least_bytes`)
+            height = division.u_kt * division.m_k  # all of it, as the router has it (`least_bytes`)
         elif op.is_left_factor(number):
-            width = own.u_kt
-        times = sum(f"input{number}" in step.inputs for step in op.steps)
-        total += 2 * size * height * width * (deepest if times > 1 else 1)
+            width = division.u_kt
+        operand = 2 * size * height * width
+        if sum(f"input{number}" in step.inputs for step in op.steps) > 1:
+            operand *= deepest
+        total += operand
     for step in op.steps:
         if step.output.startswith("intermed"):
             tiles[step.output] = max(tiles.get(step.output, 0), prod(step_blocks(op, blocks, step).ublock))
@@ -348,7 +375,9 @@ def replace_table(constants: dict[str, Constant], op: TileOp, table: PickTable, 
 
 def _unused_name(constants: Container[str], stem: str, number: int) -> str:
     """Return a name with this stem that no constant has."""
-    name = stem if stem not in constants else f"{stem}.{number}"
+    name = stem
+    if stem in constants:
+        name = f"{stem}.{number}"
     while name in constants:
         name += "_"
     return name

@@ -70,7 +70,9 @@ def first_choice(target: Target, tiles: TileGraph, op: TileOp) -> Choice:
 
 def picker_operands(op: TileOp) -> frozenset[str]:
     """Return the operands that have to stay in L1: the tiles and words of an identity matmul."""
-    return frozenset(op.uses[number].source for number in (0, 2)) if op.attrs.get("identity") else frozenset()
+    if not op.attrs.get("identity"):
+        return frozenset()
+    return frozenset(op.uses[number].source for number in (0, 2))
 
 
 def choices(target: Target, tiles: TileGraph, op: TileOp) -> list[Choice]:
@@ -121,21 +123,7 @@ def _choice_for_grid(
 ) -> Choice | None:
     """Return the choice for one grid with as many constants in L1 as there is room for, the smallest first; None where
     the buffers do not fit."""
-    must = picker_operands(op)
-    holdable = [
-        use.source
-        for use in op.uses
-        if use.source in tiles.constants
-        and use.source not in must
-        and tiles.constants[use.source].kind != "table"
-        and not op.has("reads flat data")
-    ]
-    probe = Blocks(grid, op.shape[0], (1, 1), (1, 1))
-    act = size_of_tile(target.activation_df, target.arch.alignment)
-    need: dict[str, int] = {}
-    for number, use in enumerate(op.uses):
-        if use.source in holdable:
-            need[use.source] = need.get(use.source, 0) + act * tiles_read(tiles, op, probe, number)
+    need = _holdable_bytes(target, tiles, op, grid)
     order = sorted(need, key=lambda name: (need[name], name))
     for count in range(len(order), -1, -1):
         size = sum(need[name] for name in order[:count])
@@ -145,13 +133,29 @@ def _choice_for_grid(
             blocks = divide_op(target, op, grid, size, buffers=buffers)
         else:
             blocks = divide_picker(target, op, grid, cut)
-        held = must | frozenset(order[:count])
+        held = picker_operands(op) | frozenset(order[:count])
         if blocks is None or (count and not _has_streams(tiles, op, blocks, held)):
             continue
         if buffer_bytes(target, op, blocks, held=size) <= target.buffer_room:
             choice = _estimate_choice(target, tiles, op, blocks, held)
             return replace(choice, blocks=deepen_buffer(target, op, blocks, size))
     return None
+
+
+def _holdable_bytes(target: Target, tiles: TileGraph, op: TileOp, grid: tuple[int, int]) -> dict[str, int]:
+    """Return the bytes of each constant that one core could hold in L1; tables and flat data are read where they
+    lie."""
+    if op.has("reads flat data"):
+        return {}
+    must = picker_operands(op)
+    probe = Blocks(grid, op.shape[0], (1, 1), (1, 1))
+    act = size_of_tile(target.activation_df, target.arch.alignment)
+    need: dict[str, int] = {}
+    for number, use in enumerate(op.uses):
+        constant = tiles.constants.get(use.source)
+        if constant is not None and constant.kind != "table" and use.source not in must:
+            need[use.source] = need.get(use.source, 0) + act * tiles_read(tiles, op, probe, number)
+    return need
 
 
 def _has_streams(tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]) -> bool:

@@ -4,6 +4,7 @@ channels that suit both."""
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from math import prod
 from typing import NamedTuple, TypeVar
 
@@ -45,7 +46,10 @@ def traffic(placement: Placement, queue: Queue, readers: Readers) -> dict[Phase,
 
 def bytes_read(placement: Placement, placed: PlacedOp, use: TileUse) -> float:
     """Return the bytes that DRAM moves for an operand of an op that reads it there."""
-    behind = placed.op.shape if placed.op.has("row-wise index") else shape_behind(placement.tiles, use)
+    if placed.op.has("row-wise index"):
+        behind = placed.op.shape
+    else:
+        behind = shape_behind(placement.tiles, use)
     return float(min(prod(behind), prod(placement.tiles.shape_of(use.source))) * _bytes_per_tile(placement))
 
 
@@ -56,7 +60,9 @@ def _bytes_per_tile(placement: Placement) -> int:
 
 def _tensor_name(queue: Queue) -> str:
     """Return the name of the tensor that a queue holds."""
-    return queue.tensor or (queue.input if queue.role in ("between", "fork") else queue.name)
+    if queue.tensor:
+        return queue.tensor
+    return queue.input if queue.role in ("between", "fork") else queue.name
 
 
 def readers_of(placement: Placement, queue: Queue, readers: Readers) -> Iterator[PlacedOp]:
@@ -100,12 +106,12 @@ class Due(NamedTuple):
 
 @dataclass(slots=True)
 class _OpTimes:
-    """The times of an op in cycles: of one part with the operands it reads on its way (`one`), and of the other parts,
-    which come while it works (`others`); its number of parts; when its first part and when all of it is done; and by
-    when it has to begin its first and its last part."""
+    """The times of an op in cycles: of one part with the operands it reads on its way (`part_cycles`), and of the other
+    parts, which come while it works (`later_cycles`); its number of parts; when its first part and when all of it is
+    done; and by when it has to begin its first and its last part."""
 
-    one: float
-    others: float
+    part_cycles: float
+    later_cycles: float
     parts: int
     first: float = 0.0
     done: float = 0.0
@@ -131,8 +137,8 @@ def _schedule_forwards(placement: Placement, placed_ops: Mapping[str, PlacedOp])
         for producer in _producers(placement, ops, placed):
             begin = max(begin, producer.first + (producer.done - producer.first) * _wait_share(times, producer) + HOP)
             ready = max(ready, producer.done + HOP)
-        times.first = begin + times.one
-        times.done = max(times.first + times.others, ready + times.one)
+        times.first = begin + times.part_cycles
+        times.done = max(times.first + times.later_cycles, ready + times.part_cycles)
     return ops
 
 
@@ -144,8 +150,8 @@ def _set_deadlines(
     first_by = dict(done_by)
     for name, placed in reversed([*placed_ops.items()]):
         times = ops[name]
-        times.last_by = done_by[name] - times.one
-        times.begin_by = min(first_by[name], done_by[name] - times.others) - times.one
+        times.last_by = done_by[name] - times.part_cycles
+        times.begin_by = min(first_by[name], done_by[name] - times.later_cycles) - times.part_cycles
         for use in placed.op.uses:
             producer = ops.get(use.source)
             if producer is not None and placement.ops[use.source].epoch == placed.epoch:
@@ -195,8 +201,10 @@ def _queue_dues(
         once = (queue.tensor or queue.name) in placed.held
         times = ops.get(placed.op.name)
         if times is not None:
-            begin_by = times.begin_by if placed.begin_by is None else placed.begin_by
-            yield Phase(placed.epoch, once), Due(begin_by if once else times.last_by)
+            cycle = times.last_by
+            if once:
+                cycle = times.begin_by if placed.begin_by is None else placed.begin_by
+            yield Phase(placed.epoch, once), Due(cycle)
 
 
 BISECTIONS = 20
@@ -251,9 +259,9 @@ def channels_in_time(transfers: tuple[Transfer, ...], used: tuple[ChannelLoad, .
 
     late = _bisect_least(-max(dues) - 1.0, total - min(dues) + 1.0, lambda cycles: fits(cycles, total))
     busiest = _bisect_least(0.0, total, lambda cycles: fits(late, cycles))
-    return (
-        solutions[late, busiest] if fits(late, busiest) else _fill_channels(transfers, used, float("inf"), total) or ()
-    )
+    if fits(late, busiest):
+        return solutions[late, busiest]
+    return _fill_channels(transfers, used, float("inf"), total) or ()
 
 
 def _bisect_least(low: float, high: float, suits: Callable[[float], bool]) -> float:
@@ -261,7 +269,10 @@ def _bisect_least(low: float, high: float, suits: Callable[[float], bool]) -> fl
     other does."""
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
-        low, high = (low, middle) if suits(middle) else (middle, high)
+        if suits(middle):
+            high = middle
+        else:
+            low = middle
     return high
 
 
@@ -367,15 +378,22 @@ def _count(counts: dict[_Key, int], key: _Key, count: int) -> None:
         del counts[key]
 
 
+User = tuple[int, int]
+"""A buffer, by the number of its queue and its own number."""
+Change = Sequence[tuple[User, int]]
+"""Buffers with the channels that they move to."""
+
+
 class _Balancer:
     """The channels of all buffers while they are moved: `places` of each queue."""
 
     def __init__(self, queues: Sequence[QueueUses], channels: int) -> None:
         self.channels = channels
         self.places = [list(queue.channels) for queue in queues]
-        self.phases = [_Phase(channels) for _ in range(1 + max((u.phase for q in queues for u in q.uses), default=-1))]
         self.uses = [{use.phase: use for use in queue.uses} for queue in queues]
-        self.users: list[list[tuple[int, int]]] = [[] for _ in self.phases]
+        phases = set[int]().union(*self.uses)
+        self.phases = [_Phase(channels) for _ in range(1 + max(phases, default=-1))]
+        self.users: list[list[User]] = [[] for _ in self.phases]
         for number, queue in enumerate(queues):
             for use in queue.uses:
                 for place, channel in enumerate(queue.channels):
@@ -391,21 +409,30 @@ class _Balancer:
             users_there = [
                 user for user in self.users[phase] if self._at(user) == channel and self._relieves(phase, user)
             ]
-            for user in users_there:
-                for to in range(self.channels):
-                    if to != channel and (touched := self._try_change(phase, [(user, to)])):
-                        return touched
-            for user in users_there:
-                cycles = self.uses[user[0]][phase].cycles
-                for other in self.users[phase]:
-                    at = self._at(other)
-                    if at == channel or self.uses[other[0]][phase].cycles >= cycles:
-                        continue
-                    if touched := self._try_change(phase, [(user, at), (other, channel)]):
-                        return touched
+            for change in chain(self._moves(channel, users_there), self._exchanges(phase, channel, users_there)):
+                touched = self._try_change(phase, change)
+                if touched:
+                    return touched
         return set()
 
-    def _relieves(self, phase: int, user: tuple[int, int]) -> bool:
+    def _moves(self, channel: int, users: Sequence[User]) -> Iterator[Change]:
+        """Yield all moves of one buffer from a channel to another."""
+        for user in users:
+            for to in range(self.channels):
+                if to != channel:
+                    yield [(user, to)]
+
+    def _exchanges(self, phase: int, channel: int, users: Sequence[User]) -> Iterator[Change]:
+        """Yield all exchanges of a buffer of a channel for a buffer elsewhere that keeps its channel busy for fewer
+        cycles."""
+        for user in users:
+            cycles = self.uses[user[0]][phase].cycles
+            for other in self.users[phase]:
+                at = self._at(other)
+                if at != channel and self.uses[other[0]][phase].cycles < cycles:
+                    yield [(user, at), (other, channel)]
+
+    def _relieves(self, phase: int, user: User) -> bool:
         """Return whether the phase would wait less without a buffer."""
         channel = self._at(user)
         use = self.uses[user[0]][phase]
@@ -414,15 +441,15 @@ class _Balancer:
         self.phases[phase].add(channel, use, 1)
         return self.late[phase] - late >= LEAST_GAIN
 
-    def _at(self, user: tuple[int, int]) -> int:
+    def _at(self, user: User) -> int:
         """Return the channel of a buffer."""
         return self.places[user[0]][user[1]]
 
-    def _try_change(self, first: int, change: Sequence[tuple[tuple[int, int], int]]) -> set[int]:
+    def _try_change(self, first: int, change: Change) -> set[int]:
         """Make a change if the phase `first` and all touched phases together wait less by it, and return the phases
         that it touches; otherwise change nothing and return an empty set."""
         before = [(user, self._at(user)) for user, _ in change]
-        touched = {phase for (number, _), _ in change for phase in self.uses[number]}
+        touched = set[int]().union(*(self.uses[number] for (number, _), _ in change))
         done = list[int]()
         gain = 0.0
         for phase in (first, *sorted(touched - {first})):
@@ -444,8 +471,8 @@ class _Balancer:
     def _put(
         self,
         phase: int,
-        change: Sequence[tuple[tuple[int, int], int]],
-        before: Sequence[tuple[tuple[int, int], int]],
+        change: Change,
+        before: Change,
     ) -> None:
         """Move buffers between channels in the counts of a phase."""
         for (user, channel), (_, old) in zip(change, before, strict=True):

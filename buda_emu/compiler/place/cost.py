@@ -48,7 +48,10 @@ def op_call(target: Target, op: TileOp, blocks: Blocks, type: str, attrs: TileAt
     m, n = blocks.mblock
     r, c = blocks.ublock
     kind = "nop" if type == "datacopy" else type
-    product = kind in ("matmul", "depthwise")
+    m_k = u_kt = 0
+    if kind in ("matmul", "depthwise"):
+        m_k = max(blocks.m_k, 1)
+        u_kt = max(blocks.u_kt, 1)
     call: dict[str, Any] = {
         "op_type": kind,
         "arch": target.arch.name,
@@ -63,31 +66,44 @@ def op_call(target: Target, op: TileOp, blocks: Blocks, type: str, attrs: TileAt
         "fidelity": target.fidelity,
         "vector_mode": attrs.get("vector") or "rc",
         "untilize": bool(attrs.get("untilize")),
-        "m_k": max(blocks.m_k, 1) if product else 0,
-        "u_kt": max(blocks.u_kt, 1) if product else 0,
+        "m_k": m_k,
+        "u_kt": u_kt,
     }
     if attrs.get("untilize"):
         call["out_df"] = target.output_df
     if kind == "reduce":
-        call["reduce_dim"] = attrs["dim"]
-        if attrs["dim"] == "z":
-            call["z"] = max(int(attrs.get("z", 1)), 1)
-        elif attrs["dim"] == "r":
-            call |= {"mblock_m": m * max(blocks.m_k, 1), "ublock_rt": r * max(blocks.u_kt, 1)}
-        else:
-            call |= {"mblock_n": n * max(blocks.m_k, 1), "ublock_ct": c * max(blocks.u_kt, 1)}
+        call |= _reduce_fields(blocks, attrs)
     if attrs.get("identity"):
         strips = max(attrs["strips"])
         tiles = attrs["indices_len"]
         call |= {
             "sparse": True,
             "in0_df": target.picker_df if op.attrs["table"].plain else target.activation_df,
-            "fidelity": "LoFi" if target.fidelity == "LoFi" else "HiFi2",
+            "fidelity": _picker_fidelity(target),
             "nz_strips": strips,
             "nz_ublocks": max(attrs.get("ublocks", tiles), strips),
             "nz_tiles": max(tiles, strips),
         }
     return OpCall(**call)
+
+
+def _reduce_fields(blocks: Blocks, attrs: TileAttributes) -> dict[str, Any]:
+    """Return the fields of a reduction's call; its blocks are those of its operand."""
+    m, n = blocks.mblock
+    r, c = blocks.ublock
+    deep = max(blocks.m_k, 1)
+    inner = max(blocks.u_kt, 1)
+    fields: dict[str, Any] = {"reduce_dim": attrs["dim"]}
+    if attrs["dim"] == "z":
+        return fields | {"z": max(int(attrs.get("z", 1)), 1)}
+    if attrs["dim"] == "r":
+        return fields | {"mblock_m": m * deep, "ublock_rt": r * inner}
+    return fields | {"mblock_n": n * deep, "ublock_ct": c * inner}
+
+
+def _picker_fidelity(target: Target) -> str:
+    """Return the fidelity of an identity matmul, which needs no more than HiFi2 to move numbers."""
+    return "LoFi" if target.fidelity == "LoFi" else "HiFi2"
 
 
 def product_cycles(target: Target, rows: int, inner: int, columns: int) -> float:
@@ -133,7 +149,7 @@ def picker_cycles(target: Target, rows: int, columns: int) -> float:
             in0_df=target.picker_df,
             in1_df=target.activation_df,
             out_df=target.activation_df,
-            fidelity="LoFi" if target.fidelity == "LoFi" else "HiFi2",
+            fidelity=_picker_fidelity(target),
             sparse=True,
             nz_strips=rows,
             nz_ublocks=2 * rows,
@@ -146,7 +162,8 @@ def op_cycles(target: Target, op: TileOp, blocks: Blocks) -> float:
     """Return the cycles of one core for one input, when other ops feed it."""
     calls = [op_call(target, op, step_blocks(op, blocks, step), step.type, step.attrs) for step in op.steps]
     calls = calls or [op_call(target, op, blocks, op.type, op.attrs)]
-    calls += [op_call(target, op, blocks, op.attrs["sfpu_op"], {})] if "sfpu_op" in op.attrs else []
+    if "sfpu_op" in op.attrs:
+        calls.append(op_call(target, op, blocks, op.attrs["sfpu_op"], {}))
     return sum(_cost(call).core_cycles * in_graph(call) for call in calls)
 
 
@@ -211,4 +228,6 @@ def streamed_bytes(target: Target, tiles: TileGraph, op: TileOp, held: frozenset
     if op.has("row-wise index"):  # of the table the rows that are picked
         read[0] = op.name
     total = sum(prod(tiles.shape_of(name)) for name in read)
-    return float(size * (total + (prod(op.shape) if op.attrs.get("untilize") else 0)))
+    if op.attrs.get("untilize"):
+        total += prod(op.shape)
+    return float(size * total)

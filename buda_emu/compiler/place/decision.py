@@ -65,34 +65,13 @@ def build_placement(
     placement = Placement(target, graph, microbatch=objective.microbatch, copies=objective.copies, step=objective.step)
     for op in tiles.ops.values():
         decision = decisions[op.name]
-        held = decisions[op.name].choice.held
         if only is not None and decision.epoch != only.epoch:
-            placement.ops[op.name] = only.base.ops[op.name]
-            graph.ops[op.name] = encoded_op = only.base.tiles.ops[op.name]
-            base_constants = only.base.tiles.constants
-            graph.constants |= {
-                use.source: base_constants[use.source]
-                for use in encoded_op.uses
-                if encoded_op is not op and use.source in base_constants
-            }
-            continue
-        encoded_op = encode_picker(graph, op, decision.choice.blocks)
-        if encoded_op is not op:
-            held = held - picker_operands(op) | picker_operands(encoded_op)
-        encoded_op, held = repeat_numbers(graph, encoded_op, decision.choice.blocks, held)
-        graph.ops[op.name] = encoded_op
-        placement.ops[op.name] = PlacedOp(
-            op=broadcast_picker(encoded_op, decision.choice.blocks.grid[1]),
-            blocks=decision.choice.blocks,
-            epoch=decision.epoch,
-            at=decision.at,
-            chip=decision.chip,
-            held=held,
-            grid_transpose=decision.grid_transpose,
-            why=decision.why,
-            begin_by=decision.begin_by,
-        )
-    read = {use.source for op in graph.ops.values() for use in op.uses}
+            _copy_op(placement, op, only.base)
+        else:
+            _add_op(placement, op, decision)
+    read = set[str]()
+    for op in graph.ops.values():
+        read.update(use.source for use in op.uses)
     graph.constants = {name: constant for name, constant in graph.constants.items() if name in read}
     placement.epochs = max((decision.epoch for decision in decisions.values()), default=-1) + 1
     if only is None:
@@ -108,13 +87,45 @@ def build_placement(
     return placement
 
 
+def _copy_op(placement: Placement, op: TileOp, base: Placement) -> None:
+    """Add an op as another placement of the same graph has it, with the constants that were made for it there."""
+    placement.ops[op.name] = base.ops[op.name]
+    placement.tiles.ops[op.name] = base_op = base.tiles.ops[op.name]
+    if base_op is op:
+        return
+    constants = base.tiles.constants
+    placement.tiles.constants |= {use.source: constants[use.source] for use in base_op.uses if use.source in constants}
+
+
+def _add_op(placement: Placement, op: TileOp, decision: PlacementDecision) -> None:
+    """Add an op as it is decided, with its encoding and the numbers that are repeated for its cores."""
+    graph = placement.tiles
+    blocks = decision.choice.blocks
+    held = decision.choice.held
+    encoded_op = encode_picker(graph, op, blocks)
+    if encoded_op is not op:
+        held = held - picker_operands(op) | picker_operands(encoded_op)
+    encoded_op, held = repeat_numbers(graph, encoded_op, blocks, held)
+    graph.ops[op.name] = encoded_op
+    placement.ops[op.name] = PlacedOp(
+        op=broadcast_picker(encoded_op, blocks.grid[1]),
+        blocks=blocks,
+        epoch=decision.epoch,
+        at=decision.at,
+        chip=decision.chip,
+        held=held,
+        grid_transpose=decision.grid_transpose,
+        why=decision.why,
+        begin_by=decision.begin_by,
+    )
+
+
 def broadcast_picker(op: TileOp, columns: int) -> TileOp:
     """Return an identity matmul with its tiles and words broadcast to every column of cores (OPS 6.2), and any other op
     as it is."""
     if not op.attrs.get("identity") or columns == 1:
         return op
-    uses = [
-        Use(use.source, (("broadcast", "c", columns),)) if number in (0, 2) else use
-        for number, use in enumerate(op.uses)
-    ]
+    uses = list(op.uses)
+    for number in (0, 2):
+        uses[number] = Use(uses[number].source, (("broadcast", "c", columns),))
     return replace(op, uses=uses)

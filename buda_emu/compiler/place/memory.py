@@ -3,6 +3,7 @@
 from bisect import insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from math import prod
 from typing import NamedTuple
 
@@ -130,7 +131,9 @@ class Memory:
         memory = Memory(placement.target)
         for queue in placement.queues.values():
             size = buffer_bytes(placement.target, queue)
-            for number, address in queue.addresses if queue.loc == "dram" and not queue.alias else ():
+            if queue.loc != "dram" or queue.alias:
+                continue
+            for number, address in queue.addresses:
                 channel = memory._chip_channels(queue.chip)[number]
                 channel.reserve(size, queue.life)
                 channel.keep(address, size, queue.life)
@@ -149,11 +152,10 @@ class Memory:
         single input. Queues listed in `channels` stay in these; what they move in a phase without a deadline is
         ignored. Raises MemoryFullError."""
         queues = [placement.queues[name] for name in moved]
-        chosen = (
-            self._channels_in_time(queues, moved, due, channels or {})
-            if due
-            else self._least_busy(queues, moved, channels or {})
-        )
+        if due:
+            chosen = self._channels_in_time(queues, moved, due, channels or {})
+        else:
+            chosen = self._least_busy(queues, moved, channels or {})
         static = [queue for queue in queues if queue.life is None]
         allocated = [queue for queue in queues if queue.life is not None]
         allocated.sort(key=lambda queue: -buffer_bytes(self._target, queue))  # what is large finds no gap later
@@ -232,9 +234,6 @@ class Memory:
     ) -> dict[str, list[int]]:
         """Return the channel of each buffer of each queue. Queues in `fixed` keep their channels; the others get those
         of `channels_in_time` for the first phase that moves them."""
-        channels = self._target.arch.dram_channels
-        rate = speeds(self._target.chip).dram / channels
-        shared: dict[tuple[int, Phase], list[ChannelLoad]] = {}
         chosen: dict[str, list[int]] = {}
         groups: dict[tuple[Phase, int], list[Queue]] = {}
         for queue in queues:
@@ -243,58 +242,22 @@ class Memory:
             else:
                 first = min(moved[queue.name], key=lambda phase: (phase.epoch, not phase.once))
                 groups.setdefault((first, queue.chip), []).append(queue)
+        timed = _TimedChannels(self._target, moved, due, fixed, chosen)
         for phase, chip in sorted(groups, key=lambda key: (key[0].epoch, not key[0].once, key[1])):
-            queues_due = groups[phase, chip]
-            free_queues = [queue for queue in queues_due if queue.name not in fixed]
-            items = [
-                Transfer(
-                    due[queue.name][phase],
-                    moved[queue.name][phase] / rate / prod(queue.blocks.grid),
-                    prod(queue.blocks.grid),
-                )
-                for queue in free_queues
-            ]
-            used = shared.setdefault((chip, phase), [ChannelLoad()] * channels)
-            wished = iter(channels_in_time(tuple(items), tuple(used)) if free_queues else ())
-            for queue in queues_due:
-                chosen[queue.name] = fixed.get(queue.name) or [*next(wished)]
-                for other, when in due[queue.name].items():
-                    row = shared.setdefault((chip, other), [ChannelLoad()] * channels)
-                    for number in chosen[queue.name]:
-                        cycles = moved[queue.name][other] / rate / len(chosen[queue.name])
-                        row[number] = row[number].also(when, cycles)
-        later = [
-            queue for group in groups.values() for queue in group if not any(phase.once for phase in due[queue.name])
-        ]
-        numbers: dict[tuple[int, Phase], int] = {}
-        queued = [
-            QueueUses(
-                tuple(
-                    PhaseUse(
-                        numbers.setdefault((queue.chip, phase), len(numbers)),
-                        moved[queue.name][phase] / rate / len(chosen[queue.name]),
-                        when,
-                    )
-                    for phase, when in due[queue.name].items()
-                ),
-                tuple(chosen[queue.name]),
-                queue.name in fixed,
-            )
-            for queue in later
-        ]
-        moved_to = balance_channels(tuple(queued), channels)
-        chosen |= {queue.name: [*queues_due] for queue, queues_due in zip(later, moved_to, strict=True)}
-        for group in groups.values():
-            for queue in group:
-                if queue.name not in fixed:
-                    size = buffer_bytes(self._target, queue)
-                    chosen[queue.name] = [
-                        self._reserve_channel(
-                            queue, size, queues, [float(n != chosen_channel) for n in range(channels)]
-                        )
-                        for chosen_channel in chosen[queue.name]
-                    ]
+            timed.choose(groups[phase, chip], phase, chip)
+        timed_queues = [*chain.from_iterable(groups.values())]
+        timed.balance([queue for queue in timed_queues if not any(phase.once for phase in due[queue.name])])
+        for queue in timed_queues:
+            if queue.name not in fixed:
+                chosen[queue.name] = [
+                    self._reserve_channel_first(queue, number, queues) for number in chosen[queue.name]
+                ]
         return chosen
+
+    def _reserve_channel_first(self, queue: Queue, first: int, queues: Iterable[Queue]) -> int:
+        """Reserve one buffer in the channel `first`, or in another one if it has no room. Raises MemoryFullError."""
+        weights = [float(number != first) for number in range(self._target.arch.dram_channels)]
+        return self._reserve_channel(queue, buffer_bytes(self._target, queue), queues, weights)
 
     def _place(self, queue: Queue, number: int, queues: Iterable[Queue]) -> tuple[int, int]:
         """Return the channel and the address of one buffer: in the chosen channel, or in another one where the free
@@ -329,6 +292,71 @@ class Memory:
         return MemoryFullError("\n  ".join(lines))
 
 
+@dataclass(slots=True)
+class _TimedChannels:
+    """The channels that the queues of epochs of a single input get by the time at which their data is due.
+
+    `moved`, `due` and `fixed` are those of `Memory.add`; `chosen` receives the channels of each queue; `loads` are
+    those of the channels of each chip in each phase."""
+
+    target: Target
+    moved: Mapping[str, Mapping[Phase, float]]
+    due: Mapping[str, Mapping[Phase, Due]]
+    fixed: Mapping[str, list[int]]
+    chosen: dict[str, list[int]]
+    loads: dict[tuple[int, Phase], list[ChannelLoad]] = field(
+        default_factory=dict[tuple[int, Phase], list[ChannelLoad]]
+    )
+
+    def _cycles(self, queue: Queue, phase: Phase, buffers: int) -> float:
+        """Return the cycles for which one of so many buffers keeps its channel busy in a phase."""
+        rate = speeds(self.target.chip).dram / self.target.arch.dram_channels
+        return self.moved[queue.name][phase] / rate / buffers
+
+    def _loads(self, chip: int, phase: Phase) -> list[ChannelLoad]:
+        """Return the loads of the channels of a chip in a phase."""
+        return self.loads.setdefault((chip, phase), [ChannelLoad()] * self.target.arch.dram_channels)
+
+    def choose(self, queues: Sequence[Queue], phase: Phase, chip: int) -> None:
+        """Choose the channels of the queues of a chip that a phase is the first to use."""
+        transfers: list[Transfer] = []
+        for queue in queues:
+            if queue.name not in self.fixed:
+                buffers = prod(queue.blocks.grid)
+                due = self.due[queue.name][phase]
+                transfers.append(Transfer(due, self._cycles(queue, phase, buffers), buffers))
+        free_channels: Iterator[tuple[int, ...]] = iter(())
+        if transfers:
+            free_channels = iter(channels_in_time(tuple(transfers), tuple(self._loads(chip, phase))))
+        for queue in queues:
+            numbers = self.fixed.get(queue.name) or [*next(free_channels)]
+            self.chosen[queue.name] = numbers
+            for other, due in self.due[queue.name].items():
+                loads = self._loads(chip, other)
+                cycles = self._cycles(queue, other, len(numbers))
+                for number in numbers:
+                    loads[number] = loads[number].also(due, cycles)
+
+    def balance(self, queues: Sequence[Queue]) -> None:
+        """Move and exchange the buffers of queues so that all phases together wait less."""
+        numbers: dict[tuple[int, Phase], int] = {}
+        uses: list[QueueUses] = []
+        for queue in queues:
+            channels = self.chosen[queue.name]
+            phase_uses = tuple(
+                PhaseUse(
+                    phase=numbers.setdefault((queue.chip, phase), len(numbers)),
+                    cycles=self._cycles(queue, phase, len(channels)),
+                    due=due,
+                )
+                for phase, due in self.due[queue.name].items()
+            )
+            uses.append(QueueUses(phase_uses, tuple(channels), queue.name in self.fixed))
+        balanced = balance_channels(tuple(uses), self.target.arch.dram_channels)
+        for queue, channels in zip(queues, balanced, strict=True):
+            self.chosen[queue.name] = [*channels]
+
+
 _ROLES = {
     "input": "inputs", "output": "outputs", "constant": "constants", "state": "states",
     "between": "between epochs", "fork": "beside long branches",
@@ -341,11 +369,9 @@ def _by_role(target: Target, queues: Sequence[Queue]) -> Iterator[str]:
     for role, label in _ROLES.items():
         total = [sizes[queue.name] for queue in queues if queue.role == role]
         if total:
-            shared = (
-                ", not all at one time"
-                if any(other_queue.life for other_queue in queues if other_queue.role == role)
-                else ""
-            )
+            shared = ""
+            if any(other_queue.life for other_queue in queues if other_queue.role == role):
+                shared = ", not all at one time"
             yield f"{label}: {sum(total) / MIB:.1f} MiB in {plural(len(total), 'queue')}{shared}"
     for queue in sorted(queues, key=lambda queue: -sizes[queue.name])[:LARGEST]:
         epochs = f", epochs {queue.life[0]} to {queue.life[1]}" if queue.life else ""

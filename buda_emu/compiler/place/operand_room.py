@@ -67,7 +67,9 @@ def source_slices(op: TileOp, operand: int, source: Shape, produced: Slices) -> 
         return np.where(produced > 0, source[0], 0)  # a picker takes rows from anywhere
     if op.has("takes turns"):  # a slice of each operand
         return np.minimum(-(-produced // len(op.uses)), source[0])
-    count = produced * op.attrs["z"] if op.has("reduces") and op.attrs["dim"] == "z" else produced
+    count = produced
+    if op.has("reduces") and op.attrs["dim"] == "z":
+        count = produced * op.attrs["z"]
     return np.minimum(slices_before_tms(op.uses[operand], count), source[0])
 
 
@@ -174,16 +176,21 @@ def enlarge_operand_buffers(placement: Placement) -> None:
             {name: placed_op.blocks for name, placed_op in placed.items()},
             frozenset(placement.detours),
         )
-        refused: set[Edge] = set()
-        for _ in range(_ROUNDS):
-            shortages = [lack for lack in find_shortages(pipeline) if lack.edge not in refused]
-            for lack in shortages:
-                if not _enlarge_in_l1(placement, pipeline, lack):
-                    refused.add(lack.edge)
-                    if lack.hangs:
-                        _detour_by_queue(placement, memory, pipeline, lack.edge)
-            if not shortages:
-                break
+        _enlarge_pipeline(placement, memory, pipeline)
+
+
+def _enlarge_pipeline(placement: Placement, memory: Memory, pipeline: Pipeline) -> None:
+    """Enlarge the operand buffers of the ops of one graph."""
+    refused: set[Edge] = set()
+    for _ in range(_ROUNDS):
+        shortages = [lack for lack in find_shortages(pipeline) if lack.edge not in refused]
+        for lack in shortages:
+            if not _enlarge_in_l1(placement, pipeline, lack):
+                refused.add(lack.edge)
+                if lack.hangs:
+                    _detour_by_queue(placement, memory, pipeline, lack.edge)
+        if not shortages:
+            break
 
 
 def _enlarge_in_l1(placement: Placement, pipeline: Pipeline, lack: Shortage) -> bool:
@@ -264,7 +271,9 @@ def _with_prefetch_buffers(placement: Placement, placed: PlacedOp) -> PlacedOp:
         if tiles * tile <= free:
             free -= tiles * tile
             uses[number] = replace(uses[number], buffer=max(uses[number].buffer, tiles))
-    return placed if uses == op.uses else replace(placed, op=replace(op, uses=uses), blocks=blocks)
+    if uses == op.uses:
+        return placed
+    return replace(placed, op=replace(op, uses=uses), blocks=blocks)
 
 
 def _comes_from_dram(placement: Placement, placed: PlacedOp, source: str) -> bool:

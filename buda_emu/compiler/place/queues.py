@@ -5,12 +5,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import gcd, lcm, prod
 
-from buda_emu.compiler.lower.tiles import Shape, State
+from buda_emu.compiler.lower.tiles import Constant, Shape, State
 from buda_emu.compiler.place.blocks import Blocks
 from buda_emu.compiler.place.channels import Due, Phase, Readers, dues, traffic
 from buda_emu.compiler.place.cost import divided_like
 from buda_emu.compiler.place.memory import Memory
 from buda_emu.compiler.place.placement import PlacedOp, Placement, Queue, constant_queue, detour_queue
+from buda_emu.compiler.target import Target
 
 MOST_BUFFERS = 128
 """Most buffers of a constant that is read out of DRAM with each input."""
@@ -32,7 +33,9 @@ def add_queues(placement: Placement, rounds: int) -> None:
     readers = _readers(placement)
     for queue in _build_queues(placement, readers, rounds * placement.microbatch):
         placement.queues[queue.name] = queue
-    due = dues(placement, readers) if placement.waits_for_one else {}
+    due: dict[str, dict[Phase, Due]] = {}
+    if placement.waits_for_one:
+        due = dues(placement, readers)
     moved = _queue_traffic(placement, readers, due)
     Memory(placement.target).add(placement, _sort_traffic(placement, moved), due)
     _share_addresses(placement)
@@ -47,17 +50,31 @@ def add_epoch_queues(placement: Placement, rounds: int, epoch: int, others: Mapp
     depend on every epoch that uses it."""
     readers = _readers(placement)
     ops_of_epoch = {name for name, placed in placement.ops.items() if placed.epoch == epoch}
-    read = {use.source for name in ops_of_epoch for use in placement.ops[name].op.uses}
-    readers = {name: placed for name, placed in readers.items() if name in read or name in ops_of_epoch}
+    tensors = set(ops_of_epoch)
+    for name in ops_of_epoch:
+        tensors.update(use.source for use in placement.ops[name].op.uses)
+    readers = {name: placed for name, placed in readers.items() if name in tensors}
     for queue in _build_queues(placement, readers, rounds * placement.microbatch):
         placement.queues[queue.name] = queue
-    due = dues(placement, readers, epoch) if placement.waits_for_one else {}
+    due: dict[str, dict[Phase, Due]] = {}
+    if placement.waits_for_one:
+        due = dues(placement, readers, epoch)
     moved = _queue_traffic(placement, readers, due)
     used = {name for name, phases in moved.items() if any(phase.epoch == epoch for phase in phases)}
     shown = {
         queue.alias or name for name, queue in placement.queues.items() if name in used or queue.input in ops_of_epoch
     }
     placement.queues = {name: queue for name, queue in placement.queues.items() if (queue.alias or name) in shown}
+    channels = _channels_elsewhere(placement, moved, epoch, others)
+    Memory(placement.target).add(placement, _sort_traffic(placement, moved), due, channels)
+    _share_addresses(placement)
+
+
+def _channels_elsewhere(
+    placement: Placement, moved: dict[str, dict[Phase, float]], epoch: int, others: Mapping[str, Queue]
+) -> dict[str, list[int]]:
+    """Return the channels of the queues that have them from another placement, `others`. A queue of an earlier epoch
+    that is not there moves just what it moves in this epoch; `moved` is changed accordingly."""
     channels: dict[str, list[int]] = {}
     for name, queue in placement.queues.items():
         earlier = min(moved[name], default=Phase(epoch)).epoch < epoch
@@ -67,8 +84,7 @@ def add_epoch_queues(placement: Placement, rounds: int, epoch: int, others: Mapp
             channels[name] = [number for number, _ in before.addresses]
         elif earlier:
             moved[name] = {phase: size for phase, size in moved[name].items() if phase.epoch == epoch}
-    Memory(placement.target).add(placement, _sort_traffic(placement, moved), due, channels)
-    _share_addresses(placement)
+    return channels
 
 
 def _sort_traffic(placement: Placement, moved: Mapping[str, Mapping[Phase, float]]) -> dict[str, Mapping[Phase, float]]:
@@ -77,7 +93,9 @@ def _sort_traffic(placement: Placement, moved: Mapping[str, Mapping[Phase, float
 
     def key(name: str) -> tuple[int, float]:
         phases = moved[name]
-        first = 0 if placement.waits_for_one else min((phase.epoch for phase in phases), default=-1)
+        first = 0
+        if not placement.waits_for_one:
+            first = min((phase.epoch for phase in phases), default=-1)
         return first, -max(phases.values(), default=0.0)
 
     names = [name for name, queue in placement.queues.items() if not queue.alias]
@@ -91,7 +109,9 @@ def _queue_traffic(
     shares; `due` is changed accordingly."""
     moved = {name: traffic(placement, queue, readers) for name, queue in placement.queues.items()}
     for name, queue in placement.queues.items():
-        for phase, size in moved[name].items() if queue.alias else ():
+        if not queue.alias:
+            continue
+        for phase, size in moved[name].items():
             moved[queue.alias][phase] = moved[queue.alias].get(phase, 0.0) + size
             if due and phase in due[name]:
                 due[queue.alias][phase] = min(due[queue.alias].get(phase, due[name][phase]), due[name][phase])
@@ -108,48 +128,56 @@ def _share_addresses(placement: Placement) -> None:
 def _build_queues(placement: Placement, readers: Readers, entries: int) -> Iterator[Queue]:
     """Yield the queues of inputs, constants and states, those between epochs and beside long branches, and the
     outputs."""
-    target = placement.target
-    tiles = placement.tiles
-    pipelined = placement.stages > 1
-    for queue in tiles.inputs.values():
-        df = "RawUInt32" if queue.indices else target.activation_df
-        tensor_readers = readers.get(queue.name, [])
-        grid = (
-            (1, 1)
-            if queue.indices or not _may_spread(tensor_readers)
-            else (_common_rows(tensor_readers, queue.shape[1]), 1)
-        )
-        blocks = input_blocks(queue.shape, grid)
-        yield Queue(
-            name=queue.name,
-            input="HOST",
-            role="input",
-            blocks=blocks,
-            df=df,
-            type="queue",
-            entries=entries,
-            loc="dram",
-            addresses=(),
-        )
+    yield from _input_queues(placement, readers, entries)
     yield from _constants(placement, readers)
-    for state in tiles.states.values():
+    for state in placement.tiles.states.values():
         written = _state_queue(placement, state)
         yield written
         if state.slots > 1:  # all slots as one entry (NETLIST 1.10)
             blocks = replace(written.blocks, t=written.blocks.t * state.slots)
             yield replace(written, name=state.queue, input="HOST", blocks=blocks, entries=1, alias=written.name)
+    yield from _queues_between(placement, readers, entries)
+    for source, chip in dict.fromkeys((source, placement.ops[reader].chip) for reader, source in placement.detours):
+        yield fork_queue(placement, detour_queue(source, chip), source, chip)
+    yield from _output_queues(placement, entries)
+
+
+def _input_queues(placement: Placement, readers: Readers, entries: int) -> Iterator[Queue]:
+    """Yield the queues of the model's inputs."""
+    for queue in placement.tiles.inputs.values():
+        tensor_readers = readers.get(queue.name, [])
+        grid = (1, 1)
+        if not queue.indices and _may_spread(tensor_readers):
+            grid = (_common_rows(tensor_readers, queue.shape[1]), 1)
+        yield Queue(
+            name=queue.name,
+            input="HOST",
+            role="input",
+            blocks=input_blocks(queue.shape, grid),
+            df="RawUInt32" if queue.indices else placement.target.activation_df,
+            type="queue",
+            entries=entries,
+            loc="dram",
+            addresses=(),
+        )
+
+
+def _queues_between(placement: Placement, readers: Readers, entries: int) -> Iterator[Queue]:
+    """Yield the queues by which later epochs read what ops make, and record their names."""
     for name, tensor_readers in readers.items():
         producer = placement.ops.get(name)
         later = [placed for placed in tensor_readers if producer is not None and placed.epoch != producer.epoch]
         if producer is None or not later:
             continue
         placement.between[name] = label = _unique_name(placement, f"e2e_{name}", name)
-        df = target.of(producer.op.precision).activation_df
+        df = placement.target.of(producer.op.precision).activation_df
         # All rounds of a program are done before the next program begins; within one each round is read before the
         # next is written (FRONTEND 5), so that its memory is free before and afterwards.
         held = any(placed.op.program != producer.op.program for placed in later)
         count = entries if held else placement.microbatch
-        life = None if held or pipelined else (producer.epoch, max(placed.epoch for placed in later))
+        life = None
+        if not held and placement.stages == 1:
+            life = (producer.epoch, max(placed.epoch for placed in later))
         yield Queue(
             name=label,
             input=name,
@@ -163,15 +191,18 @@ def _build_queues(placement: Placement, readers: Readers, entries: int) -> Itera
             chip=later[0].chip,
             life=life,
         )
-    for source, chip in dict.fromkeys((source, placement.ops[reader].chip) for reader, source in placement.detours):
-        yield fork_queue(placement, detour_queue(source, chip), source, chip)
+
+
+def _output_queues(placement: Placement, entries: int) -> Iterator[Queue]:
+    """Yield the queues of the model's outputs."""
+    tiles = placement.tiles
     for output in tiles.outputs.values():
         placed = placement.ops[output.op]
         output_blocks = input_blocks(tiles.ops[output.op].shape, ublock=placed.blocks.ublock)
         # V157, NETLIST 1.7: only the first chip reaches the host's memory. Of a window that is run again and again the
         # host wants one row: it reads that out of DRAM, and the program does not send it all of them.
         loc = "host" if placement.chips == 1 and not tiles.windows else "dram"
-        df = target.of(placed.op.precision).output_df
+        df = placement.target.of(placed.op.precision).output_df
         chip = 0 if loc == "host" else placed.chip
         yield Queue(
             name=output.name,
@@ -193,36 +224,41 @@ def _constants(placement: Placement, readers: Readers) -> Iterator[Queue]:
     the first reader's is cut otherwise."""
     for constant in placement.tiles.constants.values():
         for chip in sorted({placed.chip for placed in readers.get(constant.name, ())}):
-            chip_readers = [placed for placed in readers[constant.name] if placed.chip == chip]
-            kind = "queue" if constant.kind in ("words", "table") else "ram"
-            cut: dict[Blocks, str] = {}
-            for placed in chip_readers:
-                df, layout, blocks = _constant_layout(
-                    placement, constant.name, chip_readers if constant.kind == "table" else [placed]
-                )
-                if blocks not in cut and cut and constant.name not in placed.held:
-                    blocks = next(iter(cut))
-                if blocks not in cut:
-                    wished = constant_queue(constant.name, chip)
-                    cut[blocks] = name = _unique_name(
-                        placement, f"{wished}.cut{len(cut)}" if cut else wished, constant.name
-                    )
-                    yield Queue(
-                        name=name,
-                        input="HOST",
-                        role="constant",
-                        blocks=blocks,
-                        df=df,
-                        type=kind,
-                        entries=1,
-                        loc="dram",
-                        addresses=(),
-                        layout=layout,
-                        alias="",
-                        chip=chip,
-                        tensor=constant.name,
-                    )
-                placement.held_as[placed.op.name, constant.name] = cut[blocks]
+            yield from _constant_on_chip(placement, constant, readers[constant.name], chip)
+
+
+def _constant_on_chip(
+    placement: Placement, constant: Constant, readers: Sequence[PlacedOp], chip: int
+) -> Iterator[Queue]:
+    """Yield the queues of a constant on one chip, and record which of its readers takes which."""
+    chip_readers = [placed for placed in readers if placed.chip == chip]
+    names: dict[Blocks, str] = {}
+    for placed in chip_readers:
+        layout_readers = chip_readers if constant.kind == "table" else [placed]
+        df, layout, blocks = _constant_layout(placement, constant.name, layout_readers)
+        if blocks not in names and names and constant.name not in placed.held:
+            blocks = next(iter(names))
+        if blocks not in names:
+            name = constant_queue(constant.name, chip)
+            if names:
+                name = f"{name}.cut{len(names)}"
+            names[blocks] = _unique_name(placement, name, constant.name)
+            yield Queue(
+                name=names[blocks],
+                input="HOST",
+                role="constant",
+                blocks=blocks,
+                df=df,
+                type="queue" if constant.kind in ("words", "table") else "ram",
+                entries=1,
+                loc="dram",
+                addresses=(),
+                layout=layout,
+                alias="",
+                chip=chip,
+                tensor=constant.name,
+            )
+        placement.held_as[placed.op.name, constant.name] = names[blocks]
 
 
 def _unique_name(placement: Placement, wished: str, owner: str) -> str:
@@ -260,8 +296,11 @@ def fork_queue(placement: Placement, name: str, source: str, chip: int) -> Queue
 def _state_queue(placement: Placement, state: State) -> Queue:
     """Return a ram in the blocks of the op that writes it (NETLIST V076), or of the host where no op does."""
     store = placement.tiles.stores.get(state.queue)
-    blocks = placement.ops[store.op].blocks if store else input_blocks(state.shape)
-    source = store.op if store else "HOST"
+    source = "HOST"
+    blocks = input_blocks(state.shape)
+    if store:
+        source = store.op
+        blocks = placement.ops[store.op].blocks
     df = state.df or placement.target.activation_df
     return Queue(
         name=state.written,
@@ -315,13 +354,20 @@ def _constant_layout(placement: Placement, name: str, readers: Sequence[PlacedOp
         columns = lcm(*(placed.blocks.grid[1] for placed in readers))
         return target.table_df, "flat", Blocks((1, 1), t, (1, columns), (r, c // columns))
     number = next(number for number, use in enumerate(reader.op.uses) if use.source == name)
-    df = _HELD.get(constant.kind) or (target.picker_df if constant.kind == "picker" else target.activation_df)
+    df = _constant_format(target, constant)
     if reader.op.attrs.get("identity") and number == 0:
         return df, "tilized", input_blocks(constant.shape, (reader.blocks.grid[0], 1))
     grid = divided_like(reader.op, number, constant.shape, reader.blocks.grid)
     if reader.op.is_factor(number) and name not in reader.held and placement.waits_for_one:
         grid = grid[0], buffer_count(grid[1], c, target.arch.dram_channels)
     return df, "tilized", input_blocks(constant.shape, grid)
+
+
+def _constant_format(target: Target, constant: Constant) -> str:
+    """Return the data format of a constant."""
+    if constant.kind == "picker":
+        return target.picker_df
+    return _HELD.get(constant.kind) or target.activation_df
 
 
 def buffer_count(columns: int, width: int, channels: int) -> int:

@@ -57,11 +57,13 @@ def view(op: TileOp, blocks: Blocks, operand: int) -> View:
     (r, c) = division.ublock
     if op.type == "depthwise" and operand == 0:
         return View((rows, 1), (m, division.m_k * n), (r, c), by_rows=False)
-    if part.has("reduces") and part.attrs["dim"] == "r":
+    reduced_axis = part.attrs["dim"] if part.has("reduces") else ""
+    if reduced_axis == "r":
         return View(division.grid, (division.m_k, n), (division.u_kt, c), by_rows=False)
-    if part.has("reduces") and part.attrs["dim"] == "c":
+    if reduced_axis == "c":
         return View(division.grid, (m, division.m_k), (r, division.u_kt))
-    if op.is_left_factor(operand) or (operand == 2 and op.attrs.get("identity")):  # a picker's words as its tiles
+    words_of_picker = operand == 2 and op.attrs.get("identity")
+    if op.is_left_factor(operand) or words_of_picker:  # words are read as the tiles are
         return View((rows, 1), (m, division.m_k), (r, division.u_kt), by_rows=False)
     if op.is_factor(operand):
         return View((1, columns), (division.m_k, n), (division.u_kt, c))
@@ -94,7 +96,11 @@ class _Stack:
             if name not in ("hstack", "vstack"):
                 stack.ordered = stack.ordered and stack.rows == stack.columns == 1
                 continue
-            uncut, stack.far = (uncut // count, stack.far) if uncut % count == 0 else (1, True)
+            if uncut % count == 0:
+                uncut = uncut // count
+            else:
+                uncut = 1
+                stack.far = True
             if name == "hstack":
                 stack.ordered = stack.ordered and stack.columns == 1
                 stack.columns *= count
@@ -128,12 +134,21 @@ def stack_problem(held: int, t: int, tms: tuple[Tm, ...], after: Shape, reader: 
     (block_rows, far_rows), (block_columns, far_columns) = pieces
     size = after[1] // stack.rows * block_rows, after[2] // stack.columns * block_columns
     far = far_rows, far_columns
+    if not _fall_on_blocks(size, far, reader):
+        return f"pieces of {size[0]} x {size[1]} tiles do not fall on the reader's blocks"
+    if not _in_order(stack, size, far, reader):
+        return "pieces do not follow the order of the reader's tiles"
+    return ""
+
+
+def _fall_on_blocks(size: tuple[int, int], far: tuple[int, int], reader: View) -> bool:
+    """Return whether pieces of such a size divide the reader's grid, blocks and ublocks, or are divided by them."""
     for axis in (0, 1):
         block = reader.mblock[axis] * reader.ublock[axis]
-        for ours, theirs in ((far[axis], reader.grid[axis]), (size[axis], block), (size[axis], reader.ublock[axis])):
-            if not _divide(ours, theirs):
-                return f"pieces of {size[0]} x {size[1]} tiles do not fall on the reader's blocks"
-    return "" if _in_order(stack, size, far, reader) else "pieces do not follow the order of the reader's tiles"
+        pairs = ((far[axis], reader.grid[axis]), (size[axis], block), (size[axis], reader.ublock[axis]))
+        if not all(_divide(ours, theirs) for ours, theirs in pairs):
+            return False
+    return True
 
 
 def _pieces(stack: _Stack, held: int) -> tuple[tuple[int, int], tuple[int, int]] | None:
@@ -167,9 +182,10 @@ def _pieces_go_astray(stack: _Stack, held: int, pieces: tuple[tuple[int, int], t
     """Return whether pieces would go to the wrong cores. The router takes a buffer for all pieces of both stacks where
     it holds those of the first one; the pieces of the second one are then more than it counts, which matters if several
     cores lie along it."""
+    factors = stack.rows, stack.columns
     axis = 0 if stack.along_columns else 1
-    first = (stack.columns if stack.along_columns else stack.rows) // pieces[1 - axis][0]
-    second = (stack.rows if axis == 0 else stack.columns) // pieces[axis][0]
+    first = factors[1 - axis] // pieces[1 - axis][0]
+    second = factors[axis] // pieces[axis][0]
     counted = pieces[0][1] * pieces[1][1]
     return reader.grid[axis] > 1 and counted != max(1, first * second // held)
 
@@ -180,19 +196,30 @@ def _in_order(stack: _Stack, size: tuple[int, int], far: tuple[int, int], reader
     (rows, columns) = size
     (m, n) = reader.mblock
     (r, c) = reader.ublock
-    if columns < c:
-        return stack.along_columns and rows == 1 and (n == 1 or (r == 1 and (reader.by_rows or m == 1)))
-    if rows < r:
-        return columns == c and not stack.along_columns and (n == 1 or not reader.by_rows)
+    if columns < c or rows < r:
+        return _in_order_within_ublock(stack, size, reader)
     if reader.by_rows:
         return columns >= n * c or ((stack.along_columns or far[0] == 1) and rows == r)
     return rows >= m * r or ((not stack.along_columns or far[1] == 1) and columns == c)
 
 
+def _in_order_within_ublock(stack: _Stack, size: tuple[int, int], reader: View) -> bool:
+    """Return whether pieces that are smaller than the reader's ublocks come in its order."""
+    (rows, columns) = size
+    (m, n) = reader.mblock
+    (r, c) = reader.ublock
+    if columns < c:
+        one_column_of_ublocks = n == 1 or (r == 1 and (reader.by_rows or m == 1))
+        return stack.along_columns and rows == 1 and one_column_of_ublocks
+    return columns == c and not stack.along_columns and (n == 1 or not reader.by_rows)
+
+
 def _tm_parts(tm: Tm) -> tuple[str, str, int]:
     """Return the name of a TM, the axis of a broadcast, and its count."""
     words = [str(word) for word in tm]
-    return words[0], words[1] if len(words) == 3 else "", int(words[-1]) if len(words) > 1 else 1
+    if len(words) == 1:
+        return words[0], "", 1
+    return words[0], words[1] if len(words) == 3 else "", int(words[-1])
 
 
 def _divide(a: int, b: int) -> bool:
@@ -254,8 +281,10 @@ def streams_of_constants(
     total = 0
     for number, use in enumerate(op.uses):
         if use.source in held:
+            total += 2
             fed = 1 if number in alone else _fanout(tiles, op, blocks, number)
-            total += 2 + (fed if fed > 1 else 0)
+            if fed > 1:
+                total += fed
     return total
 
 
@@ -313,4 +342,6 @@ def repeat_numbers(tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset
         tiles.constants[name] = Constant(name, np.broadcast_to(value, (t, rows * 32, columns * 32)))
         uses[number] = replace(op.uses[number], source=name, tms=())
         held_after = held_after - {source} | {name}
-    return (op, held) if held_after is held else (replace(op, uses=uses), held_after)
+    if held_after is held:
+        return op, held
+    return replace(op, uses=uses), held_after

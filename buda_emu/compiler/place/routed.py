@@ -7,6 +7,7 @@ than its own core has streams for, readers take it from a queue in DRAM, which e
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import product
 from math import prod
 
 import numpy as np
@@ -50,7 +51,9 @@ def _hold_whole_rounds(placement: Placement, placed: PlacedOp) -> Blocks:
     blocks = placed.blocks
     inputs = placement.count(placed.op.program)
     held = buffered_slices(blocks) // blocks.t
-    return replace(blocks, buf_size_mb=2 * blocks.t * (held - held % inputs)) if held > inputs else blocks
+    if held <= inputs:
+        return blocks
+    return replace(blocks, buf_size_mb=2 * blocks.t * (held - held % inputs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,7 @@ class Routing:
     `edges` are listed by the op that makes the operand; `fills` counts the queues that each op fills for other epochs,
     the host or a state."""
 
-    found: Placement
+    placement: Placement
     edges: dict[str, list[Edge]]
     fills: dict[str, int]
 
@@ -99,19 +102,19 @@ class Routing:
     def problem(self, edge: Edge, *, producer_blocks: Blocks | None = None, reader_blocks: Blocks | None = None) -> str:
         """Return why a stack of slices cannot be routed, "" if it can, optionally with other blocks of the producer or
         the reader."""
-        producer = self.found.ops[edge.source]
-        reader = self.found.ops[edge.reader]
+        producer = self.placement.ops[edge.source]
+        reader = self.placement.ops[edge.reader]
         use = reader.op.uses[edge.operand]
         if not any(tm[0] in ("hstack", "vstack") for tm in use.tms):
             return ""
-        behind = shape_behind(self.found.tiles, use)
+        behind = shape_behind(self.placement.tiles, use)
         held = buffered_slices(producer_blocks or producer.blocks)
         reader_view = view(reader.op, reader_blocks or reader.blocks, edge.operand)
         return stack_problem(held, producer.op.shape[0], use.tms, behind, reader_view)
 
     def stack_otherwise(self, edge: Edge) -> None:
         """Give the producer another buffer or the reader other ublocks, or else send the operand through DRAM."""
-        placement = self.found
+        placement = self.placement
         beside = self.edges[edge.source]
         producer = placement.ops[edge.source]
         reader = placement.ops[edge.reader]
@@ -123,12 +126,9 @@ class Routing:
             if not worse and not self.problem(edge, producer_blocks=blocks):
                 placement.ops[edge.source] = replace(producer, blocks=blocks)
                 return
-        operands = [
-            other_edge
-            for use in reader.op.uses
-            for other_edge in self.edges.get(use.source, ())
-            if other_edge.reader == edge.reader
-        ]
+        operands: list[Edge] = []
+        for use in reader.op.uses:
+            operands += [operand for operand in self.edges.get(use.source, ()) if operand.reader == edge.reader]
         for blocks in _other_ublocks(placement, reader):
             if not any(self.problem(other_edge, reader_blocks=blocks) for other_edge in operands):
                 placement.ops[edge.reader] = replace(reader, blocks=blocks)
@@ -139,7 +139,7 @@ class Routing:
     def share_streams(self, source: str) -> None:
         """Send readers of an op through DRAM, those with the most pipes first, until its cores have streams for the
         others."""
-        placement = self.found
+        placement = self.placement
         direct = self._pipes(source, {})
         room = self._room(placement.ops[source])
         while direct:
@@ -156,25 +156,27 @@ class Routing:
         """Return whether the cores of an op would have streams for all readers of its epoch, except those whose stacks
         go through DRAM, if the ops in `changed` were divided differently."""
         direct = self._pipes(source, changed, kind="stack")
-        by_dram = any(name == source and detour.kind == "stack" for (_, name), detour in self.found.detours.items())
-        pipe_count = int(np.sum(list(direct.values()), axis=0).max()) if direct else 0
+        by_dram = any(name == source and detour.kind == "stack" for (_, name), detour in self.placement.detours.items())
+        pipe_count = 0
+        if direct:
+            pipe_count = int(np.sum(list(direct.values()), axis=0).max())
         return pipe_count + self.fills.get(source, 0) + by_dram <= self._room(
-            changed.get(source, self.found.ops[source])
+            changed.get(source, self.placement.ops[source])
         )
 
     def _room(self, producer: PlacedOp) -> int:
         """Return the streams of a core that are left for its readers."""
-        operand_streams = streams_of_operands(self.found.tiles, producer.op, producer.blocks, producer.held)
+        operand_streams = streams_of_operands(self.placement.tiles, producer.op, producer.blocks, producer.held)
         return EXTRA_STREAMS + 1 - operand_streams
 
     def _pipes(self, source: str, changed: Mapping[str, PlacedOp], kind: str = "") -> dict[str, Pipes]:
         """Return the pipes of each reader that takes an op's result from its cores, if the ops in `changed` were
         divided differently. With a `kind`, readers that go through DRAM for another reason count, too."""
-        producer = changed.get(source, self.found.ops[source])
+        producer = changed.get(source, self.placement.ops[source])
         direct = dict[str, Pipes]()
         for edge in self.edges[source]:
-            reader = changed.get(edge.reader, self.found.ops[edge.reader])
-            detour = self.found.detours.get((edge.reader, source))
+            reader = changed.get(edge.reader, self.placement.ops[edge.reader])
+            detour = self.placement.detours.get((edge.reader, source))
             if detour is None or (kind and detour.kind != kind):
                 reader_view = view(reader.op, reader.blocks, edge.operand)
                 edge_pipes = pipes(producer.op, producer.blocks, reader.op.uses[edge.operand].tms, reader_view)
@@ -204,13 +206,13 @@ def _other_ublocks(placement: Placement, placed: PlacedOp) -> Iterator[Blocks]:
         return
     height = blocks.mblock[0] * blocks.ublock[0]
     width = blocks.mblock[1] * blocks.ublock[1]
-    ublocks = [(r, c) for r in divisors(height) for c in divisors(width) if r * c <= target.dest_tiles]
-    inner = divisors(op.inner) if blocks.u_kt else [0]
-    cuts = [(ublock, u_kt) for ublock in ublocks for u_kt in inner]
-    for (r, c), u_kt in sorted(cuts, key=lambda cut: (-prod(cut[0]), -cut[1], -cut[0][1])):
-        recut = replace(
-            blocks, mblock=(height // r, width // c), ublock=(r, c), u_kt=u_kt, m_k=op.inner // u_kt if u_kt else 0
-        )
+    ublocks = [ublock for ublock in product(divisors(height), divisors(width)) if prod(ublock) <= target.dest_tiles]
+    inner = [(0, 0)]
+    if blocks.u_kt:
+        inner = [(u_kt, op.inner // u_kt) for u_kt in divisors(op.inner)]
+    cuts = product(ublocks, inner)
+    for (r, c), (u_kt, m_k) in sorted(cuts, key=lambda cut: (-prod(cut[0]), -cut[1][0], -cut[0][1])):
+        recut = replace(blocks, mblock=(height // r, width // c), ublock=(r, c), u_kt=u_kt, m_k=m_k)
         if buffer_bytes(target, op, recut, held=held_bytes(placement, placed)) <= target.buffer_room:
             yield recut
 

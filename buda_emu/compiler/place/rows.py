@@ -103,7 +103,9 @@ def _stack_use(use: Use, op: TileOp, place: int, count: int, done: Mapping[str, 
 
 def _unstack_use(use: Use, done: Mapping[str, int]) -> Use:
     """Return an operand with the slices of its source along t again."""
-    return replace(use, tms=(("vslice", done[use.source]), *use.tms)) if use.source in done else use
+    if use.source not in done:
+        return use
+    return replace(use, tms=(("vslice", done[use.source]), *use.tms))
 
 
 def _broadcasts(slices: int, rows: int) -> tuple[Tm, ...]:
@@ -131,8 +133,10 @@ class Slices:
 
     def reader_use(self, use: Use) -> Use:
         """Return an operand with TMs that give its reader the original arrangement."""
-        if self.gathered or self.wide:
-            tms = (("hstack" if self.wide else "vslice", self.count), *use.tms)
+        if self.wide:
+            tms = (("hstack", self.count), *use.tms)
+        elif self.gathered:
+            tms = (("vslice", self.count), *use.tms)
         elif self.together > 1:  # (group, part, member), the members side by side: the parts are stacked after that
             tms = (*use.tms[:1], ("vstack", self.count), *use.tms[1:])
         else:
@@ -161,7 +165,9 @@ def _group(reader: TileOp, use: Use) -> int:
     """Return how many slices of an operand a reader puts side by side or takes the maximum of; 1 for none."""
     if is_over_taps(reader):
         return int(reader.attrs["z"]) if not use.tms and reader.may_be_cut else 1
-    return int(use.tms[0][-1]) if use.tms and use.tms[0][0] == "hstack" else 1
+    if use.tms and use.tms[0][0] == "hstack":
+        return int(use.tms[0][-1])
+    return 1
 
 
 def has_room(target: Target, op: TileOp) -> bool:
@@ -249,8 +255,10 @@ def _possible_slices(op: TileOp, together: int) -> Iterator[Slices]:
 def _cores(op: TileOp, slices: Slices, limit: int) -> int:
     """Return the most rows of cores that share the rows of a slice."""
     rows = op.shape[1]
-    if not slices.wide:
-        rows = rows * slices.count if slices.gathered else rows // slices.count
+    if slices.gathered:
+        rows = rows * slices.count
+    elif not slices.wide:
+        rows = rows // slices.count
     return max(count for count in divisors(rows) if count <= limit)
 
 
@@ -270,30 +278,46 @@ def stream_rows(tiles: TileGraph, target: Target, slice_count: int = 1) -> TileG
         reader_op = replace(op, uses=[_reader_use(op, use, slices) for use in op.uses])
         graph.ops[op.name] = reader_op
         if op.name in stores:  # a ram has the slices of what writes it
-            cut = _slice_op(graph, reader_op, stores[op.name]) if stores[op.name] > 1 else None
-            graph.ops[op.name] = cut or reader_op
-            continue
-        if "table" in op.attrs:
-            made = None
-            maxima = (reader for reader in readers[op.name] if is_over_taps(reader))
-            if not (has_room(target, reader_op) and all(fits(target, reader) for reader in maxima)):
-                suits = partial(_have_room, target, readers[op.name])
-                made = reslice_picker(graph.constants, target, reader_op, groups[op.name], suits)
-            if made is not None:
-                graph.ops[op.name], slices[op.name] = made
-            continue
-        for count in _slice_counts(target, reader_op, slices, slice_count):
-            cut = _slice_op(graph, reader_op, count)
-            if cut is not None and (is_over_taps(op) or fits(target, cut)):
-                graph.ops[op.name] = cut
+            if stores[op.name] > 1:
+                graph.ops[op.name] = _slice_op(graph, reader_op, stores[op.name]) or reader_op
+        elif "table" in op.attrs:
+            resliced = _reslice_if_full(graph.constants, target, reader_op, readers[op.name], groups[op.name])
+            if resliced is not None:
+                graph.ops[op.name], slices[op.name] = resliced
+        else:
+            counts = _slice_counts(target, reader_op, slices, slice_count)
+            count, graph.ops[op.name] = _first_fitting_cut(graph, target, reader_op, counts)
+            if count:
                 slices[op.name] = Slices(count)
-                break
     if not slices:
         return tiles
-    read = {use.source for op in graph.ops.values() for use in op.uses}
+    read = set[str]()
+    for op in graph.ops.values():
+        read.update(use.source for use in op.uses)
     graph.constants = {name: constant for name, constant in graph.constants.items() if name in read}
     graph.places = {name: place for name, place in tiles.places.items() if place[0] not in slices}
     return graph
+
+
+def _reslice_if_full(
+    constants: dict[str, Constant], target: Target, op: TileOp, readers: Sequence[TileOp], together: int
+) -> tuple[TileOp, Slices] | None:
+    """Return a picker in other slices where it, or a maximum that reads it, fits no grid; None where all fit or no
+    other slices do."""
+    maxima = (reader for reader in readers if is_over_taps(reader))
+    if has_room(target, op) and all(fits(target, reader) for reader in maxima):
+        return None
+    return reslice_picker(constants, target, op, together, partial(_have_room, target, readers))
+
+
+def _first_fitting_cut(tiles: TileGraph, target: Target, op: TileOp, counts: Sequence[int]) -> tuple[int, TileOp]:
+    """Return the first of `counts` slices with which the op fits a grid, and the op in these slices; 0 and the op as it
+    is where none does. A maximum over taps takes the slices of its picker."""
+    for count in counts:
+        cut = _slice_op(tiles, op, count)
+        if cut is not None and (is_over_taps(op) or fits(target, cut)):
+            return count, cut
+    return 0, op
 
 
 def _have_room(target: Target, readers: Sequence[TileOp], count: int) -> bool:
@@ -306,9 +330,9 @@ def _reader_use(op: TileOp, use: Use, slices: Mapping[str, Slices]) -> Use:
     """Return an operand with TMs for its source's slices. A maximum over taps that follow each other takes them as they
     come."""
     arrangement = slices.get(use.source)
-    return (
-        use if arrangement is None or (arrangement.together > 1 and is_over_taps(op)) else arrangement.reader_use(use)
-    )
+    if arrangement is None or (arrangement.together > 1 and is_over_taps(op)):
+        return use
+    return arrangement.reader_use(use)
 
 
 def _slice_counts(target: Target, op: TileOp, slices: Mapping[str, Slices], slice_count: int) -> Sequence[int]:
@@ -324,7 +348,9 @@ def _slice_counts(target: Target, op: TileOp, slices: Mapping[str, Slices], slic
             *sorted({arrangement.count for arrangement in before.values()}),
             *divisors(op.shape[1])[1:],
         )
-    return with_picker or ((slice_count,) if slice_count > 1 and op.shape[0] == 1 else ())
+    if not with_picker and slice_count > 1 and op.shape[0] == 1:
+        return (slice_count,)
+    return with_picker
 
 
 def fits(target: Target, op: TileOp) -> bool:
@@ -339,41 +365,36 @@ def _slice_op(tiles: TileGraph, op: TileOp, count: int) -> TileOp | None:
     t, rows, columns = op.shape
     if is_over_taps(op):  # as its picker gives them
         return replace(op, shape=(t * count, rows // count, columns))
-    product = op.has("inner dimension")
-    by_row = product or op.is_tile_by_tile or (op.has("reduces") and op.attrs["dim"] == "c")
+    is_product = op.has("inner dimension")
+    by_row = is_product or op.is_tile_by_tile or (op.has("reduces") and op.attrs["dim"] == "c")
     if not by_row or rows % count or not op.may_be_cut:
         return None
     uses: list[Use] = []
     for place, use in enumerate(op.uses):
-        if product and place == 1:
-            if t > 1 and (not use.tms or use.tms[-1] != ("broadcast", "z", t)):
-                repeated = ("broadcast", "r", count), ("vslice", count)  # each slice of t has an operand of its own
-                uses.append(Use(use.source, (*use.tms, *repeated)))
-                continue
-            leading = use.tms[:-1] if t > 1 else use.tms
-            uses.append(Use(use.source, (*leading, ("broadcast", "z", t * count))))
-            continue
-        if shape_behind(tiles, use)[1] % count:
+        if is_product and place == 1:
+            uses.append(_repeat_factor(use, t, count))
+        elif shape_behind(tiles, use)[1] % count:
             return None
-        uses.append(Use(use.source, cut_apart(use.tms, "vstack", "vslice", count)))
+        else:
+            uses.append(Use(use.source, cut_apart(use.tms, "vstack", "vslice", count)))
     return replace(op, uses=uses, shape=(t * count, rows // count, columns))
+
+
+def _repeat_factor(use: Use, t: int, count: int) -> Use:
+    """Return the second factor of a product of `t` slices for all parts, when each slice is cut into `count`."""
+    if t == 1:
+        return Use(use.source, (*use.tms, ("broadcast", "z", count)))
+    if use.tms[-1:] == (("broadcast", "z", t),):
+        return Use(use.source, (*use.tms[:-1], ("broadcast", "z", t * count)))
+    # Each slice of t has a factor of its own.
+    return Use(use.source, (*use.tms, ("broadcast", "r", count), ("vslice", count)))
 
 
 def _with_large_states(tiles: TileGraph, target: Target) -> tuple[TileGraph, Mapping[str, int]]:
     """Return the graph with those states in slices whose writers fit no grid, and the slices of each by the state's
     queue; the same object where there are none. States of one shape, as a parameter and the values that an optimizer
     holds for it, get equally many."""
-    counts: dict[Shape, int] = {}
-    for name, store in tiles.stores.items():
-        op = tiles.ops[store.op]
-        state = tiles.states[name]
-        if state.slots == 1 and not has_grid(target, op):
-            counts[state.shape] = max(counts.get(state.shape, 1), _fewest_slices(target, op))
-    slices = {
-        name: counts[state.shape]
-        for name, state in tiles.states.items()
-        if state.slots == 1 and counts.get(state.shape, 1) > 1
-    }
+    slices = _state_slices(tiles, target)
     if not slices:
         return tiles, {}
     sums = {store.op: name for name, store in tiles.stores.items() if name in slices and _is_sum(tiles.ops[store.op])}
@@ -389,6 +410,21 @@ def _with_large_states(tiles: TileGraph, target: Target) -> tuple[TileGraph, Map
         graph.ops |= replacements
         graph.stores[queue] = replace(tiles.stores[queue], op=[*replacements][-1])
     return graph, slices
+
+
+def _state_slices(tiles: TileGraph, target: Target) -> dict[str, int]:
+    """Return the number of slices of each state that needs more than one, by its queue."""
+    counts: dict[Shape, int] = {}
+    for name, store in tiles.stores.items():
+        op = tiles.ops[store.op]
+        state = tiles.states[name]
+        if state.slots == 1 and not has_grid(target, op):
+            counts[state.shape] = max(counts.get(state.shape, 1), _fewest_slices(target, op))
+    return {
+        name: counts[state.shape]
+        for name, state in tiles.states.items()
+        if state.slots == 1 and counts.get(state.shape, 1) > 1
+    }
 
 
 def _is_sum(op: TileOp) -> bool:

@@ -77,7 +77,7 @@ def limit_to_streams(
 
 def _connects(routing: Routing, source: str, name: str, choice: Choice) -> bool:
     """Return whether all readers of a source had their pipes if one op were divided so."""
-    placed: PlacedOp = routing.found.ops[name]
+    placed: PlacedOp = routing.placement.ops[name]
     held = placed.held if "table" in placed.op.attrs else choice.held
     return routing.would_connect(source, {name: replace(placed, blocks=choice.blocks, held=held)})
 
