@@ -1,6 +1,6 @@
 """The forms that a graph may be searched in, and which of several graphs of one model are worth a search."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
@@ -16,8 +16,6 @@ from buda_emu.compiler.search.cuts import FULL, cut_epochs
 from buda_emu.compiler.search.starts import first_decisions
 from buda_emu.compiler.target import Objective, Target
 
-"""Attributes of the product that the last addition takes over."""
-
 
 def fracture_pickers(table: CandidateTable, chips: int, share: float) -> TileGraph:
     """Return the graph with each picker cut into several that takes longer than `share` of the work of all ops, spread
@@ -27,7 +25,9 @@ def fracture_pickers(table: CandidateTable, chips: int, share: float) -> TileGra
     tiles = table.tiles
     for op, op_choices in zip(table.ops, table.best, strict=True):
         quickest = min(choice.cycles for choice in op_choices)
-        product = _product_of_taps(tiles, op) if quickest > limit else None
+        if quickest <= limit:
+            continue
+        product = _product_of_taps(tiles, op)
         if product is None:
             continue
         taps = _taps(product)
@@ -46,16 +46,19 @@ def _product_of_taps(tiles: TileGraph, op: TileOp) -> TileOp | None:
         return None
     product = readers[0]
     left = product.uses[0]
-    right = product.uses[1]
-    slices = product.shape[0]
-    if left.source != op.name or left.tms != (("hstack", op.shape[0] // slices),) or _taps(product) < 2:
+    if left.source != op.name or left.tms != (("hstack", op.shape[0] // product.shape[0]),) or _taps(product) < 2:
         return None
-    constant = tiles.constants.get(right.source)
-    if constant is None or constant.values.shape[0] != 1 or right.tms != over((slices, 1, 1)):
-        return None
-    if product.attrs.get("sfpu_op") or product.attrs.get("dequant"):  # of the whole sum
-        return None
-    return product
+    return product if _may_be_summed(tiles, product) else None
+
+
+def _may_be_summed(tiles: TileGraph, product: TileOp) -> bool:
+    """Return whether a product may become a sum of several: its second factor is one slice of a constant, and nothing
+    but a bias and a ReLU follows."""
+    factor = product.uses[1]
+    constant = tiles.constants.get(factor.source)
+    if constant is None or constant.values.shape[0] != 1 or factor.tms != over((product.shape[0], 1, 1)):
+        return False
+    return not (product.attrs.get("sfpu_op") or product.attrs.get("dequant"))  # these are of the whole sum
 
 
 def _taps(product: TileOp) -> int:
@@ -70,30 +73,32 @@ def _fracture(tiles: TileGraph, op: TileOp, product: TileOp, count: int) -> Tile
     table: PickTable = op.attrs["table"]
     weights = tiles.constants[product.uses[1].source]
     constants = dict(tiles.constants)
-    height = taps * (1 if product.type == "depthwise" else op.shape[2]) * 32  # of a tap: a row of diagonals (OPS 6.3)
+    height = taps * 32
+    if product.type != "depthwise":  # which has a row of diagonals for each tap (OPS 6.3)
+        height *= op.shape[2]
     new_ops: list[TileOp] = []
     used_names = {*tiles.ops, *constants, *tiles.inputs, *tiles.states}
     stems = (f"{op.name}.taps", f"{product.name}.part", f"{product.name}.sum")
     pick, part, total = (_unused_stem(used_names, stem) for stem in stems)
     before_end = select_attributes(product.attrs, product.attrs.keys() - {*RELU})
     terms = product.uses[2:]
-    added_last = terms if any(rounds(constants[use.source].values) for use in terms) else []
-    if added_last:
-        del before_end["bias"]
-    sums = count - 1 + len(added_last)
+    without_bias = select_attributes(before_end, before_end.keys() - {"bias"})
+    first_terms = terms
+    last_terms: list[Use] = []
+    if any(rounds(constants[use.source].values) for use in terms):
+        first_terms = []
+        last_terms = terms
+        before_end = without_bias
+    sums = count - 1 + len(last_terms)
 
     def add(number: int, term: Use) -> TileOp:
-        last = number == sums
         before = f"{total}.{number - 1}" if number > 1 else f"{part}.0"
-        return replace(
-            product,
-            name=product.name if last else f"{total}.{number}",
-            type="add",
-            uses=[Use(before), term],
-            inner=0,
-            attrs=select_attributes(product.attrs, RELU) if last else {},
-        )
+        addition = replace(product, type="add", uses=[Use(before), term], inner=0)
+        if number < sums:
+            return replace(addition, name=f"{total}.{number}", attrs={})
+        return replace(addition, attrs=select_attributes(product.attrs, RELU))
 
+    side_by_side = (("hstack", taps),) if taps > 1 else ()
     for number in range(count):
         part_table = table.part(number * taps, taps, every)
         new_ops.append(
@@ -101,21 +106,27 @@ def _fracture(tiles: TileGraph, op: TileOp, product: TileOp, count: int) -> Tile
         )
         name = f"{part}.{number}.weights"
         constants[name] = replace(weights, name=name, values=weights.values[:, number * height : (number + 1) * height])
-        extra_uses = terms if number == 0 and not added_last else []
-        attrs = before_end if number == 0 else select_attributes(before_end, before_end.keys() - {"bias"})
-        tms = (("hstack", taps),) if taps > 1 else ()
-        uses = [Use(f"{pick}.{number}", tms), Use(name, product.uses[1].tms), *extra_uses]
-        new_ops.append(replace(product, name=f"{part}.{number}", uses=uses, attrs=attrs, inner=product.inner // count))
-        if number:
-            new_ops.append(add(number, Use(f"{part}.{number}")))
-    new_ops += [add(sums, term) for term in added_last]
-    ops: dict[str, TileOp] = {}
-    for other in tiles.ops.values():
-        if other.name == product.name:
-            ops |= {part_op.name: part_op for part_op in new_ops}
-        elif other.name != op.name:
-            ops[other.name] = other
-    return replace(tiles, ops=ops, constants=constants)
+        uses = [Use(f"{pick}.{number}", side_by_side), Use(name, product.uses[1].tms)]
+        part_op = replace(product, name=f"{part}.{number}", uses=uses, attrs=without_bias, inner=product.inner // count)
+        if number == 0:
+            new_ops.append(replace(part_op, uses=[*uses, *first_terms], attrs=before_end))
+        else:
+            new_ops += (part_op, add(number, Use(part_op.name)))
+    new_ops += [add(sums, term) for term in last_terms]
+    return replace(tiles, ops=_with_replacement(tiles.ops, op, product, new_ops), constants=constants)
+
+
+def _with_replacement(
+    ops: Mapping[str, TileOp], picker: TileOp, product: TileOp, new_ops: Sequence[TileOp]
+) -> dict[str, TileOp]:
+    """Return the ops of a graph with others in the place of a picker and its product."""
+    replaced: dict[str, TileOp] = {}
+    for op in ops.values():
+        if op.name == product.name:
+            replaced |= {new_op.name: new_op for new_op in new_ops}
+        elif op.name != picker.name:
+            replaced[op.name] = op
+    return replaced
 
 
 def _unused_stem(used_names: set[str], stem: str) -> str:
@@ -176,11 +187,16 @@ class Forms:
             for share in FRACTURES:
                 graph = fracture_pickers(plain, chips, share)
                 key = tuple(graph.ops)
-                if key not in forms_by_ops:
-                    forms_by_ops[key] = plain if graph is plain.tiles else CandidateTable.of(graph, self.target, plain)
-            tables = forms_by_ops.values()
-            deeper = ((table, table.correct_estimates({}, ROOMY)) if chips > 1 else (table,) for table in tables)
-            self._made[chips] = tuple(table for pair in deeper for table in pair)
+                if graph is plain.tiles:
+                    forms_by_ops.setdefault(key, plain)
+                elif key not in forms_by_ops:
+                    forms_by_ops[key] = CandidateTable.of(graph, self.target, plain)
+            tables: list[CandidateTable] = []
+            for table in forms_by_ops.values():
+                tables.append(table)
+                if chips > 1:
+                    tables.append(table.correct_estimates({}, ROOMY))
+            self._made[chips] = tuple(tables)
         return self._made[chips]
 
     def likely_tables(self, objective: Objective) -> Sequence[CandidateTable]:
@@ -220,7 +236,9 @@ def likely_graphs(graphs: Sequence[Forms], objective: Objective) -> list[tuple[i
     the graph that is expected to be quickest. Raises UnsupportedError for an op that fits no grid."""
     if len(graphs) == 1 or objective.effort == "low" or objective.objective == "cores":
         return [(0, graphs[0])]
-    expectations = [(n, k, time) for n, forms in enumerate(graphs) for k, time in enumerate(forms.cycles(objective))]
+    expectations: list[tuple[int, int, float]] = []
+    for n, forms in enumerate(graphs):
+        expectations += [(n, k, time) for k, time in enumerate(forms.cycles(objective))]
     if objective.chips > 1:
         best = min(expectations, key=lambda expectation: expectation[2])[0]
         return [(best, graphs[best])]

@@ -1,10 +1,11 @@
 """Improves each epoch beyond the reach of the estimates: the whole timing model evaluates it, and its bottlenecks are
 changed."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import ceil, prod
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,23 +96,20 @@ def resize_ops(
     best = float(report.timing.timing.makespan)
     for _ in range(STEPS):
         free = room - sum(choice.cores for choice in chosen.values())
-        best_step: tuple[float, str, Choice, Ints, float] | None = None
-        for name, old in chosen.items():
-            for new in table.best[table.index[name]]:
-                added_cores = new.cores - old.cores
-                if not 0 != added_cores <= free or new.held != old.held:
-                    continue
-                changed = tasks.with_choice(durations, name, old, new)
-                if changed is None:
-                    continue
-                done = float(tasks.makespan(changed))
-                gain = best - done - load_per_kernel * added_cores
-                if gain > GAIN and (best_step is None or gain > best_step[0]):
-                    best_step = gain, name, new, changed, done
+        best_step: _Resizing | None = None
+        for name, new in _other_sizes(table, chosen, free):
+            changed = tasks.with_choice(durations, name, chosen[name], new)
+            if changed is None:
+                continue
+            done = float(tasks.makespan(changed))
+            gain = best - done - load_per_kernel * (new.cores - chosen[name].cores)
+            if gain > (GAIN if best_step is None else best_step.gain):
+                best_step = _Resizing(gain, name, new, changed, done)
         if best_step is None:
             break
-        _, name, new, durations, best = best_step
-        chosen[name] = new
+        durations = best_step.durations
+        best = best_step.makespan
+        chosen[best_step.name] = best_step.choice
     if all(decisions[name].choice is choice for name, choice in chosen.items()):
         return {}
     first = next(iter(decisions.values()))
@@ -120,6 +118,25 @@ def resize_ops(
     numbers = [table.index[name] for name in names]
     shapes = [[chosen[name]] for name in names]
     return pack_on_chip(table, numbers, shapes, first.epoch, first.chip, grid_transpose=grid_transpose) or {}
+
+
+class _Resizing(NamedTuple):
+    """Another division of an op: the cycles that it gains, and the durations and the makespan that it leads to."""
+
+    gain: float
+    name: str
+    choice: Choice
+    durations: Ints
+    makespan: float
+
+
+def _other_sizes(table: CandidateTable, chosen: Mapping[str, Choice], free: int) -> Iterator[tuple[str, Choice]]:
+    """Yield the choices of ops with other numbers of cores for which there is room, and the same constants in L1."""
+    for name, old in chosen.items():
+        for new in table.best[table.index[name]]:
+            added_cores = new.cores - old.cores
+            if 0 != added_cores <= free and new.held == old.held:
+                yield name, new
 
 
 def set_deadlines(decisions: Mapping[str, PlacementDecision], report: EpochReport) -> dict[str, PlacementDecision]:
@@ -145,12 +162,12 @@ def set_deadlines(decisions: Mapping[str, PlacementDecision], report: EpochRepor
 
 def _readers(report: EpochReport) -> dict[str, str]:
     """Return for each unit that reads a DRAM channel before the first input the op that holds the data."""
-    return {
-        stream_in_channel(channel_name(number, edge.chip), edge.name): edge.target
-        for edge in report.edges
-        if edge.once and edge.memory == "dram"
-        for number in edge.memory_bytes
-    }
+    readers: dict[str, str] = {}
+    for edge in report.edges:
+        if edge.once and edge.memory == "dram":
+            for number in edge.memory_bytes:
+                readers[stream_in_channel(channel_name(number, edge.chip), edge.name)] = edge.target
+    return readers
 
 
 def isolate_epoch(placement: Placement, epoch: int) -> Placement:
@@ -159,16 +176,25 @@ def isolate_epoch(placement: Placement, epoch: int) -> Placement:
     ops = {name: replace(placed, epoch=0) for name, placed in placement.ops.items() if placed.epoch == epoch}
     stores = {name: store for name, store in placement.tiles.stores.items() if store.op in ops}
     part = replace(placement, ops=ops, queues={}, epochs=1, step=1, tiles=replace(placement.tiles, stores=stores))
-    read = {part.source(use.source, placed) for placed in ops.values() for use in placed.op.uses}
+    read = set[str]()
+    for placed in ops.values():
+        read.update(part.source(use.source, placed) for use in placed.op.uses)
     read |= {queue.alias for name, queue in placement.queues.items() if name in read and queue.alias}
-
-    def own(queue: Queue) -> Queue:
-        if queue.input in ops or queue.role not in ("between", "state"):
-            return queue
-        return replace(queue, input="HOST", role="input" if queue.role == "between" else queue.role, life=None)
-
-    part.queues = {name: own(queue) for name, queue in placement.queues.items() if name in read or queue.input in ops}
+    for name, queue in placement.queues.items():
+        if queue.input in ops:
+            part.queues[name] = queue
+        elif name in read:
+            part.queues[name] = _fill_by_host(queue)
     return part
+
+
+def _fill_by_host(queue: Queue) -> Queue:
+    """Return a queue between epochs, or of a state, as one that the host fills; any other as it is."""
+    if queue.role == "between":
+        return replace(queue, input="HOST", role="input", life=None)
+    if queue.role == "state":
+        return replace(queue, input="HOST", life=None)
+    return queue
 
 
 Decisions = dict[str, PlacementDecision]
@@ -344,39 +370,16 @@ class _Epoch:
         part = isolate_epoch(placement, self.epoch)
         best, best_evaluation = self._wire(epoch_decisions, part, self._evaluate(part))
         first = min(self.table.index[name] for name in epoch_decisions)
-        transposed, _ = pack(
-            self.table, first, first + len(epoch_decisions), self.epoch, self.chips, grid_transpose=True
-        )
-        if len(transposed) == len(epoch_decisions) and _pace(transposed) < QUICKER * _pace(epoch_decisions):
+        ops = range(first, first + len(epoch_decisions))
+        transposed, _ = pack(self.table, ops.start, ops.stop, self.epoch, self.chips, grid_transpose=True)
+        if len(transposed) == len(ops) and _pace(transposed) < QUICKER * _pace(epoch_decisions):
             best, best_evaluation = self._try_decisions(decisions, transposed, best, best_evaluation)
-        turns = any(decision.grid_transpose for decision in best.values())
+        grid_transpose = any(decision.grid_transpose for decision in best.values())
         if placement.microbatch == 1:
             best, best_evaluation = self._try_decisions(decisions, widen_ops(self.table, best), best, best_evaluation)
-        table = self.table
-        factors = dict[str, float]()
-        step = STEP
-        for _ in range(1 if self.budget.timed and placement.microbatch == 1 else self.budget.rounds):
-            if self.work.stop_modelling():
-                break
-            timing = best_evaluation.run.epochs[0].timing
-            if timing.pace > WAITING * max(busy.cycles for _, busy in timing.busy()):
-                step *= 2
-            for op_timing in timing.ops:
-                factor = op_timing.cost.cycles / max(best[op_timing.op].choice.math, 1.0)
-                factors[op_timing.op] = max(factors.get(op_timing.op, 1.0), factor)
-            table = self.table.correct_estimates(factors, step, range(first, first + len(epoch_decisions)))
-            packed, end = pack(table, first, first + len(epoch_decisions), self.epoch, self.chips, grid_transpose=turns)
-            if end < first + len(epoch_decisions):
-                break
-            if placement.microbatch == 1:
-                packed = widen_ops(table, packed)
-            part = self._part(decisions, packed)
-            wired, evaluation = self._wire(packed, part, self._evaluate(part))
-            if _round_cycles(evaluation) < _round_cycles(best_evaluation):
-                best = wired
-                best_evaluation = evaluation
-            elif step == STEP:
-                break
+        table, best, best_evaluation = self._correct(
+            decisions, ops, best, best_evaluation, grid_transpose=grid_transpose
+        )
         if placement.microbatch == 1 and self.budget.timed:
             best, best_evaluation = self._resize(decisions, table, best, best_evaluation)
             best, best_evaluation = self._retime(decisions, best, best_evaluation)
@@ -385,15 +388,50 @@ class _Epoch:
                 best, best_evaluation = self._retime(decisions, best, best_evaluation)
         return self._connect(decisions, table, best, best_evaluation)
 
+    def _correct(
+        self, decisions: Decisions, ops: range, best: Decisions, best_evaluation: Evaluation, *, grid_transpose: bool
+    ) -> tuple[CandidateTable, Decisions, Evaluation]:
+        """Pack and wire the epoch again with estimates that the model corrects, as long as it gets quicker. Returns the
+        table with the last estimates, too."""
+        single = self.only.base.microbatch == 1
+        table = self.table
+        factors = dict[str, float]()
+        step = STEP
+        for _ in range(1 if self.budget.timed and single else self.budget.rounds):
+            if self.work.stop_modelling():
+                break
+            timing = best_evaluation.run.epochs[0].timing
+            if timing.pace > WAITING * max(busy.cycles for _, busy in timing.busy()):
+                step *= 2
+            for op_timing in timing.ops:
+                factor = op_timing.cost.cycles / max(best[op_timing.op].choice.math, 1.0)
+                factors[op_timing.op] = max(factors.get(op_timing.op, 1.0), factor)
+            table = self.table.correct_estimates(factors, step, ops)
+            packed, end = pack(table, ops.start, ops.stop, self.epoch, self.chips, grid_transpose=grid_transpose)
+            if end < ops.stop:
+                break
+            if single:
+                packed = widen_ops(table, packed)
+            part = self._part(decisions, packed)
+            wired, evaluation = self._wire(packed, part, self._evaluate(part))
+            if _round_cycles(evaluation) < _round_cycles(best_evaluation):
+                best = wired
+                best_evaluation = evaluation
+            elif step == STEP:
+                break
+        return table, best, best_evaluation
+
     def _resize(
         self, decisions: Decisions, table: CandidateTable, best: Decisions, best_evaluation: Evaluation
     ) -> tuple[Decisions, Evaluation]:
         """Give more cores to ops that a single input waits for, and fewer to others, as long as that is quicker."""
         for _ in range(RESIZED):
-            wished = {} if self.work.stop_modelling() else resize_ops(table, best, best_evaluation.run.epochs[0])
-            attempt, evaluation = (
-                self._try_decisions(decisions, wished, best, best_evaluation) if wished else (best, best_evaluation)
-            )
+            if self.work.stop_modelling():
+                break
+            wished = resize_ops(table, best, best_evaluation.run.epochs[0])
+            if not wished:
+                break
+            attempt, evaluation = self._try_decisions(decisions, wished, best, best_evaluation)
             if evaluation is best_evaluation:
                 break
             best = attempt
@@ -451,11 +489,9 @@ class _Epoch:
         else the best ones."""
         part = self._part(decisions, candidate)
         wired, evaluation = self._wire(candidate, part, self._evaluate(part))
-        return (
-            (wired, evaluation)
-            if _round_cycles(evaluation) < _round_cycles(best_evaluation)
-            else (best, best_evaluation)
-        )
+        if _round_cycles(evaluation) < _round_cycles(best_evaluation):
+            return wired, evaluation
+        return best, best_evaluation
 
     def _wire(self, decisions: Decisions, part: Placement, before: Evaluation) -> tuple[Decisions, Evaluation]:
         """Move ops so that wires are short, and return the moved decisions if the model finds them quicker."""
@@ -463,21 +499,25 @@ class _Epoch:
         chip = part.target.chip
         alone = part.waits_for_one
         wires: Wires | WiresOfOne
+        tries = 2 * self.budget.moves, 3 * PATIENCE
+        enough = 0.0
         if not alone:
             wires = Wires.of(before.netlist, report.edges, report.paths, chip)
+            tries = self.budget.moves, PATIENCE
+            enough = _link_limit(report, chip)
         elif self.budget.timed:
             wires = TimedWires(before.netlist, report, chip)
         else:
             wires = WiresOfOne(before.netlist, report.edges, chip)
-        tries = (2 * self.budget.moves, 3 * PATIENCE) if alone else (self.budget.moves, PATIENCE)
-        enough = 0.0 if alone else _link_limit(report, chip)
         regions = isinstance(wires, TimedWires)
         grid = part.target.arch.grid
         moved = _chip_by_chip(
             decisions, lambda chip_decisions: rewire(chip_decisions, wires, grid, enough, *tries, regions=regions)
         )
         best, evaluation = self._keep_if_quicker(decisions, moved, part, before)
-        return (best, evaluation) if alone else self._transpose(best, part, evaluation)
+        if alone:
+            return best, evaluation
+        return self._transpose(best, part, evaluation)
 
     def _transpose(self, decisions: Decisions, part: Placement, before: Evaluation) -> tuple[Decisions, Evaluation]:
         """Transpose grids of ops where a link limits the epoch, and return the changed decisions if the model finds
@@ -519,7 +559,9 @@ class _Epoch:
             for name, placed in part.ops.items()
         }
         after = self._evaluate(replace(part, ops=ops))
-        return (moved, after) if _round_cycles(after) < _round_cycles(before) else (decisions, before)
+        if _round_cycles(after) < _round_cycles(before):
+            return moved, after
+        return decisions, before
 
     def _part(self, decisions: Decisions, epoch_decisions: Decisions) -> Placement:
         """Return the epoch alone as a placement, with these decisions of its ops."""

@@ -1,7 +1,7 @@
 """Packs the ops of an epoch onto the cores of its chips."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, pairwise
 from math import prod
 
 import numpy as np
@@ -48,7 +48,7 @@ def pack(
 
     Returns their decisions and the first op that found no place: `stop`, unless even the smallest grids are too many.
     With `grid_transpose`, grids may be transposed."""
-    paces = sorted({choice.cycles for op_choices in table.best[start:stop] for choice in op_choices})
+    paces = sorted({choice.cycles for choice in chain.from_iterable(table.best[start:stop])})
     best, end = _pack_at_pace(table, start, stop, epoch, chips, paces[-1], grid_transpose=grid_transpose)
     if end < stop:
         return best, end
@@ -79,18 +79,18 @@ def _pack_at_pace(
         fits.append(sorted(quick, key=lambda choice: (choice.cores + choice.streamed * worth, choice.cycles))[:TRIES])
     if table.assigned:
         return _pack_on_assigned_chips(table, start, stop, fits, epoch, grid_transpose=grid_transpose)
+    first = start
     for chip in range(chips):
         if start == stop:
             break
-        offset = stop - len(fits)
         room = prod(table.target.arch.grid)
         end = start
-        while end < stop and room >= fits[end - offset][0].cores:
-            room -= fits[end - offset][0].cores
+        while end < stop and room >= fits[end - first][0].cores:
+            room -= fits[end - first][0].cores
             end += 1
         while end > start:
-            shapes = [fits[n - offset] for n in range(start, end)]
-            decisions = pack_on_chip(table, list(range(start, end)), shapes, epoch, chip, grid_transpose=grid_transpose)
+            shapes = fits[start - first : end - first]
+            decisions = pack_on_chip(table, range(start, end), shapes, epoch, chip, grid_transpose=grid_transpose)
             if decisions is not None:
                 placed_ops |= decisions
                 break
@@ -112,10 +112,9 @@ def _pack_on_assigned_chips(
         placed_ops: dict[str, PlacementDecision] = {}
         for chip, numbers in numbers_by_chip.items():
             shapes = [fits[number - start] for number in numbers]
-            room = sum(shape[0].cores for shape in shapes) <= prod(table.target.arch.grid)
-            decisions = (
-                pack_on_chip(table, numbers, shapes, epoch, chip, grid_transpose=grid_transpose) if room else None
-            )
+            if sum(shape[0].cores for shape in shapes) > prod(table.target.arch.grid):
+                break
+            decisions = pack_on_chip(table, numbers, shapes, epoch, chip, grid_transpose=grid_transpose)
             if decisions is None:
                 break
             placed_ops |= decisions
@@ -162,34 +161,45 @@ def widen_ops(table: CandidateTable, decisions: Mapping[str, PlacementDecision])
     result = dict(decisions)
     for chip in sorted({decision.chip for decision in decisions.values()}):
         chip_decisions = {table.index[name]: decision for name, decision in decisions.items() if decision.chip == chip}
-        grid_transpose = any(decision.grid_transpose for decision in chip_decisions.values())
-        epoch = next(iter(chip_decisions.values())).epoch
-        chosen = {number: decision.choice for number, decision in sorted(chip_decisions.items())}
-        free = prod(table.target.arch.grid) - sum(choice.cores for choice in chosen.values())
-        refused: set[tuple[int, int]] = set()
-        while len(refused) < REFUSALS:
-            steps = [
-                ((choice.cycles - larger.cycles) / (larger.cores - choice.cores), number, larger)
-                for number, choice in chosen.items()
-                for larger in table.best[number]
-                if choice.cores < larger.cores <= choice.cores + free
-                and larger.cycles < choice.cycles
-                and (number, larger.cores) not in refused
-            ]
-            if not steps:
-                break
-            _, number, larger = max(steps, key=lambda step: (step[0], -step[1]))
-            wished = {**chosen, number: larger}
-            placed = pack_on_chip(
-                table, list(wished), [[shape] for shape in wished.values()], epoch, chip, grid_transpose=grid_transpose
-            )
-            if placed is None:
-                refused.add((number, larger.cores))
-                continue
-            free -= larger.cores - chosen[number].cores
-            chosen = wished
-            result |= placed
+        result |= _widen_on_chip(table, chip_decisions)
     return result
+
+
+def _widen_on_chip(table: CandidateTable, decisions: Mapping[int, PlacementDecision]) -> dict[str, PlacementDecision]:
+    """Return the new decisions of the ops of one chip with more cores for some of them; empty where none gets more."""
+    grid_transpose = any(decision.grid_transpose for decision in decisions.values())
+    first = next(iter(decisions.values()))
+    chosen = {number: decision.choice for number, decision in sorted(decisions.items())}
+    free = prod(table.target.arch.grid) - sum(choice.cores for choice in chosen.values())
+    refused: set[tuple[int, int]] = set()
+    result: dict[str, PlacementDecision] = {}
+    while len(refused) < REFUSALS:
+        steps = [*_larger_choices(table, chosen, free, refused)]
+        if not steps:
+            break
+        _, number, larger = max(steps, key=lambda step: (step[0], -step[1]))
+        wished = {**chosen, number: larger}
+        shapes = [[shape] for shape in wished.values()]
+        placed = pack_on_chip(table, list(wished), shapes, first.epoch, first.chip, grid_transpose=grid_transpose)
+        if placed is None:
+            refused.add((number, larger.cores))
+            continue
+        free -= larger.cores - chosen[number].cores
+        chosen = wished
+        result |= placed
+    return result
+
+
+def _larger_choices(
+    table: CandidateTable, chosen: Mapping[int, Choice], free: int, refused: Container[tuple[int, int]]
+) -> Iterator[tuple[float, int, Choice]]:
+    """Yield the quicker choices of ops with up to `free` more cores, each after the cycles that each core gains and the
+    number of the op; not those that were refused."""
+    for number, choice in chosen.items():
+        for larger in table.best[number]:
+            fits = choice.cores < larger.cores <= choice.cores + free
+            if fits and larger.cycles < choice.cycles and (number, larger.cores) not in refused:
+                yield (choice.cycles - larger.cycles) / (larger.cores - choice.cores), number, larger
 
 
 def _take_cores(
@@ -201,5 +211,9 @@ def _take_cores(
     at = room.take((rows, columns))
     if at is not None:
         return PlacementDecision(choice, epoch, chip, at)
-    at = room.take((columns, rows)) if grid_transpose and rows != columns else None
-    return None if at is None else PlacementDecision(choice, epoch, chip, at, grid_transpose=True)
+    if not grid_transpose or rows == columns:
+        return None
+    at = room.take((columns, rows))
+    if at is None:
+        return None
+    return PlacementDecision(choice, epoch, chip, at, grid_transpose=True)
