@@ -50,7 +50,7 @@ class Pipeline:
         """Return the number of slices of an op's result."""
         return self.ops[name].shape[0]
 
-    def source_slices(self, edge: Edge, produced: Slices) -> Slices:
+    def slices_read(self, edge: Edge, produced: Slices) -> Slices:
         """Return the slices of the source that the reader has taken when it has produced so many of its own."""
         return source_slices(self.ops[edge.reader], edge.operand, self.ops[edge.source].shape, produced)
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from math import prod
 
 import numpy as np
@@ -19,8 +20,8 @@ Floats = NDArray[np.float64]
 LEVELS = 64
 """Number of paces that are tried; each is a constant factor above the previous one."""
 STEP = 0.2
-"""Of a pace: how much later each op of a chain begins than the one before it; so many inputs are on the way in each op.
-Choices are ranked, epochs cut and packed with the same number.
+"""How much later each op of a chain begins than the previous one, as a share of a pace; so many inputs are on the way
+in each op. Choices are ranked, epochs cut and packed with the same number.
 
 It was 0.25 for the ranks and 0.2 for the cuts. Modelled inputs a second relative to that, and processor seconds:
 
@@ -65,16 +66,16 @@ class CandidateTable:
             if earlier is not None and earlier.tiles.ops.get(op.name) is op:
                 choice_lists.append(earlier.plain[earlier.index[op.name]])
                 continue
-            key = None if any(use.source in tiles.constants for use in op.uses) else cost_key(tiles, op)
-            if key is None or key not in choices_by_key:
+            if any(use.source in tiles.constants for use in op.uses):
                 op_choices = choices(target, tiles, op)
-                if key is not None:
-                    choices_by_key[key] = op_choices
             else:
+                key = cost_key(tiles, op)
+                if key not in choices_by_key:
+                    choices_by_key[key] = choices(target, tiles, op)
                 op_choices = choices_by_key[key]
-            choice_lists.append(
-                _with_enough_buffers(op_choices, target.arch.dram_channels) if op.name in cached else op_choices
-            )
+            if op.name in cached:
+                op_choices = _with_enough_buffers(op_choices, target.arch.dram_channels)
+            choice_lists.append(op_choices)
         return CandidateTable(
             target=target, tiles=tiles, ops=ops, plain=choice_lists, found=list(choice_lists), best=list(choice_lists)
         ).correct_estimates({})
@@ -164,8 +165,9 @@ class CandidateTable:
     @cached_property
     def paces(self) -> Floats:
         """Paces in cycles for each input, ascending."""
-        low = min((choice.cycles for op_choices in self.best for choice in op_choices), default=1.0)
-        high = max((choice.cycles for op_choices in self.best for choice in op_choices), default=1.0)
+        cycles = [choice.cycles for choice in chain.from_iterable(self.best)]
+        low = min(cycles, default=1.0)
+        high = max(cycles, default=1.0)
         return np.geomspace(max(low, 1.0), max(high, low + 1.0) * 1.001, LEVELS)
 
     @cached_property

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from itertools import chain
+from itertools import chain, product
 from math import prod
 
 from buda_emu.compiler.emit.netlist import netlist_of
@@ -136,17 +136,18 @@ def _search_graph(forms: Forms, objective: Objective, entries: int) -> SearchRes
         if objective.chips > 1:
             raise HostError("compile: what keeps states from input to input (training, caches) takes one chip")
         objective = replace(objective, microbatch=1)
-        return _search_training(forms, objective, entries) if forms.tiles.trains else _place(forms, entries, objective)
+        if forms.tiles.trains:
+            return _search_training(forms, objective, entries)
+        return _place(forms, entries, objective)
     return _quickest(forms, objective, entries)
 
 
 def _copies_have_names(tiles: TileGraph, objective: Objective) -> bool:
     """Return whether no input or output is called as the copy of another queue on some chip would be, since net2pipe
     mistakes one for the other (NETLIST 1.7). The names of all other queues are chosen by the compiler."""
-    names = {queue.name for queues in (tiles.inputs, tiles.outputs) for queue in queues.values()}
-    return names.isdisjoint(
-        f"{name}.{chip}" for name in names | {*tiles.constants} for chip in objective.ids or range(objective.chips)
-    )
+    names = {queue.name for queue in chain(tiles.inputs.values(), tiles.outputs.values())}
+    chips = objective.ids or range(objective.chips)
+    return names.isdisjoint(f"{name}.{chip}" for name, chip in product(names | {*tiles.constants}, chips))
 
 
 def _quickest(forms: Forms, objective: Objective, entries: int) -> SearchResult:
@@ -166,21 +167,20 @@ def _quickest(forms: Forms, objective: Objective, entries: int) -> SearchResult:
         searches.append((shared, objective))
     results: list[SearchResult] = []
     refused: list[UnsupportedError] = []
-    for search, way_objective in searches:
+    for search, search_objective in searches:
         try:
-            results.append(_halve_until_fits(search, way_objective))
+            result = _halve_until_fits(search, search_objective)
         except UnsupportedError as error:
             refused.append(error)
             continue
-        if (
-            objective.objective == "throughput" and results[-1].cycles <= results[-1].host
-        ):  # as quick as the host link, or first
+        results.append(result)
+        if objective.objective == "throughput" and result.cycles <= result.host:  # as quick as the host link, or first
             break
     if results:
         return min(results, key=comparable_cycles)
-    for search, way_objective in ((shared, objective), (cut, replace(objective, chips=1))):
+    for search, search_objective in ((shared, objective), (cut, replace(objective, chips=1))):
         with suppress(UnsupportedError):
-            return _halve_until_fits(search, way_objective)
+            return _halve_until_fits(search, search_objective)
     raise refused[-1]
 
 
@@ -221,36 +221,41 @@ def _place(forms: Forms, entries: int, objective: Objective) -> SearchResult:
         return _first_within_links([SearchResult(objective, first)])
     if objective.objective == "cores":
         searched = build_placement(tiles, target, searched_decisions(forms.plain, objective, FULL), objective, entries)
-        return _first_within_links(
-            [SearchResult(objective, candidate) for candidate in sorted((searched, first), key=_core_count)]
-        )
+        candidates = sorted((searched, first), key=_core_count)
+        return _first_within_links([SearchResult(objective, candidate) for candidate in candidates])
     if tiles.trains:
-        return SearchResult.of(
-            objective,
-            _training_figures(
-                forms.likely_tables(objective), objective, entries, evaluate_figures(first, objective.work.epochs)
-            ),
-        )
-    shares = (FULL, *SHARES, *MORE_SHARES) if objective.effort == "high" else (FULL,)
-    tried: list[SearchResult] = []
-    if (
-        objective.effort == "default"
-        and objective.work.effort == "high"
-        and (side := side_by_side(objective.work)) is not None
-    ):
+        tables = forms.likely_tables(objective)
+        first_figures = evaluate_figures(first, objective.work.epochs)
+        return SearchResult.of(objective, _training_figures(tables, objective, entries, first_figures))
+    if objective.effort == "default" and objective.work.effort == "high":
+        _announce_high_effort(forms, objective, entries)
+    tried = _try_forms(forms, objective, entries)
+    best_tried = min(tried, key=comparable_cycles)
+    tried.append(SearchResult.of(objective, evaluate_figures(first, objective.work.epochs)))
+    best = _first_within_links(sorted(tried, key=comparable_cycles))
+    return replace(best, table=best_tried.table)
+
+
+def _announce_high_effort(forms: Forms, objective: Objective, entries: int) -> None:
+    """Let workers begin what high effort is going to try after default effort."""
+    side = side_by_side(objective.work)
+    if side is not None:
         tables = forms.likely_tables(replace(objective, effort="high"))
         side.later = chain(*(starts_for_later(table, objective, (*SHARES, *MORE_SHARES), entries) for table in tables))
+
+
+def _try_forms(forms: Forms, objective: Objective, entries: int) -> list[SearchResult]:
+    """Return the results of all likely forms of a graph with the shares of a chip that the effort tries, within the
+    bound of work."""
+    shares = [FULL]
+    if objective.effort == "high":
+        shares += [*SHARES, *MORE_SHARES]
+    tried: list[SearchResult] = []
     for table in forms.likely_tables(objective):
         for start, known_result in starts_with_results(table, objective, shares, entries):
             if not tried or not objective.work.stop_modelling():
                 tried.append(try_start(table, start, known_result))
-    best_tried = min(tried, key=comparable_cycles)
-    best = _first_within_links(
-        sorted(
-            [*tried, SearchResult.of(objective, evaluate_figures(first, objective.work.epochs))], key=comparable_cycles
-        )
-    )
-    return replace(best, table=best_tried.table)
+    return tried
 
 
 class _LinksFullError(UnsupportedError):
@@ -320,28 +325,18 @@ def _share_products(tiles: TileGraph, target: Target, entries: int, objective: O
         raise UnsupportedError("compile: no product by a constant whose columns chips could share")
     if objective.effort == "high":
         with suppress(_LinksFullError):
-            return _first_within_links(
-                sorted((try_form(table, objective, FULL, entries) for table in tables), key=comparable_cycles)
-            )
+            results = [try_form(table, objective, FULL, entries) for table in tables]
+            return _first_within_links(sorted(results, key=comparable_cycles))
     tables.sort(key=lambda form: cut_epochs(form, objective, FULL)[1])
     for max_pipes in (0, *PIPES):
         limited = tables[0].limit_pipes(max_pipes) if max_pipes else tables[0]
         with suppress(_LinksFullError):
-            first = _first_within_links(
-                [
-                    SearchResult(
-                        objective,
-                        build_placement(
-                            limited.tiles, target, searched_decisions(limited, objective, FULL), objective, entries
-                        ),
-                    )
-                ]
-            )
-            return (
-                first
-                if objective.effort == "low"
-                else _first_within_links([try_form(limited, objective, FULL, entries)])
-            )
+            decisions = searched_decisions(limited, objective, FULL)
+            placement = build_placement(limited.tiles, target, decisions, objective, entries)
+            first = _first_within_links([SearchResult(objective, placement)])
+            if objective.effort == "low":
+                return first
+            return _first_within_links([try_form(limited, objective, FULL, entries)])
     raise UnsupportedError("compile: links have no room for what chips that share a product send to each other")
 
 

@@ -62,11 +62,7 @@ def rank_epochs(results: Sequence[SearchResult], entries: int, count: int) -> li
     same_form = [result for result in results if result.table is table and result.decisions is not None]
     ranks: list[dict[int, _Change]] = []
     for start, stop in _programs(table):
-        elsewhere: dict[frozenset[int], _Change] = {}
-        for result in sorted(same_form, key=lambda result: _sum_between(_epoch_cycles(table, result), start, stop)):
-            ends = frozenset(end for end in _epoch_cycles(table, result) if start < end <= stop)
-            elsewhere.setdefault(ends, _change(table, result.decisions or {}, start, stop))
-        ranked = [*elsewhere.values()][:count]
+        ranked = _rank_program(table, same_form, start, stop)[:count]
         ranks += [{} for _ in ranked[len(ranks) :]]
         for rank, change in zip(ranks, ranked, strict=False):
             rank[start] = change
@@ -75,6 +71,16 @@ def rank_epochs(results: Sequence[SearchResult], entries: int, count: int) -> li
         _evaluate_decisions(table, best, _merge_changes(table, {}, {**first, **rank}), entries) for rank in ranks
     ]
     return [result for result in evaluated if result is not None] or [best]
+
+
+def _rank_program(table: CandidateTable, results: Sequence[SearchResult], start: int, stop: int) -> list[_Change]:
+    """Return the decisions of the results for one program, the quickest first; of those whose epochs end at the same
+    places only the first."""
+    by_ends: dict[frozenset[int], _Change] = {}
+    for result in sorted(results, key=lambda result: _sum_between(_epoch_cycles(table, result), start, stop)):
+        ends = frozenset(end for end in _epoch_cycles(table, result) if start < end <= stop)
+        by_ends.setdefault(ends, _change(table, result.decisions or {}, start, stop))
+    return [*by_ends.values()]
 
 
 def _programs(table: CandidateTable) -> Iterator[tuple[int, int]]:
@@ -107,31 +113,29 @@ def _changes_from_alike(table: CandidateTable, best: SearchResult) -> Iterator[_
         quickest = [decisions[op.name] for op in table.ops[first:last]]
         for start, stop in group:
             gain = cycles[stop] - cycles[last]
-            if gain > LEAST_GAIN_IN_CYCLES:
-                copies = copy_decisions(table, [op.name for op in table.ops[start:stop]], quickest, 0) or {}
-                if any(decisions[name].differs_in_place(decision) for name, decision in copies.items()):
-                    yield _change(table, copies, start, stop, gain)
+            if gain <= LEAST_GAIN_IN_CYCLES:
+                continue
+            copies = copy_decisions(table, [op.name for op in table.ops[start:stop]], quickest, 0) or {}
+            if any(decisions[name].differs_in_place(decision) for name, decision in copies.items()):
+                yield _change(table, copies, start, stop, gain)
 
 
 def _change(table: CandidateTable, decisions: Decisions, start: int, stop: int, gain: float = 0.0) -> _Change:
     """Return the change that takes over decisions for the ops `start` to `stop`."""
-    decisions_there = {op.name: decisions[op.name] for op in table.ops[start:stop]}
-    order = {
-        epoch: number for number, epoch in enumerate(sorted({decision.epoch for decision in decisions_there.values()}))
-    }
-    return _Change(
-        start,
-        stop,
-        {name: replace(decision, epoch=order[decision.epoch]) for name, decision in decisions_there.items()},
-        gain,
-    )
+    changed = {op.name: decisions[op.name] for op in table.ops[start:stop]}
+    epochs = sorted({decision.epoch for decision in changed.values()})
+    for name, decision in changed.items():
+        changed[name] = replace(decision, epoch=epochs.index(decision.epoch))
+    return _Change(start, stop, changed, gain)
 
 
 def _apply_changes(table: CandidateTable, best: SearchResult, changes: Sequence[_Change], entries: int) -> SearchResult:
     """Return the result with the changes that make it quicker: all of them, else one after the other, the greatest gain
     first."""
     order = sorted(changes, key=lambda change: (-change.gain, change.start))
-    result = _try_changes(table, best, order, entries) if order else best
+    if not order:
+        return best
+    result = _try_changes(table, best, order, entries)
     if result is best and len(order) > 1:
         for change in order:
             result = _try_changes(table, result, [change], entries)
@@ -142,10 +146,11 @@ def _try_changes(table: CandidateTable, best: SearchResult, changes: Sequence[_C
     """Return the result with all of the changes, if that is quicker and memory has room for it."""
     if best.objective.work.stop_modelling():
         return best
-    result = _evaluate_decisions(
-        table, best, _merge_changes(table, best.decisions or {}, {change.start: change for change in changes}), entries
-    )
-    return best if result is None else min(best, result, key=comparable_cycles)
+    merged = _merge_changes(table, best.decisions or {}, {change.start: change for change in changes})
+    result = _evaluate_decisions(table, best, merged, entries)
+    if result is None:
+        return best
+    return min(best, result, key=comparable_cycles)
 
 
 def _evaluate_decisions(
@@ -170,8 +175,12 @@ def _merge_changes(
     for number, op in enumerate(table.ops):
         if change is None or number >= change.stop:
             change = changes.get(number)
-        decision = (change.decisions if change is not None else decisions)[op.name]
-        place = -1 if change is None else change.start, decision.epoch
+        if change is None:
+            decision = decisions[op.name]
+            place = -1, decision.epoch
+        else:
+            decision = change.decisions[op.name]
+            place = change.start, decision.epoch
         epoch = epoch + (place != before)
         before = place
         merged[op.name] = replace(decision, epoch=epoch)
@@ -223,34 +232,53 @@ def refine_result(best: SearchResult, entries: int) -> SearchResult:
     if searched is None:
         return best
     refined_one: SearchResult | None = None
-    if (
-        objective.microbatch == 1
-        and objective.chips == 1
-        and not (searched.assigned or searched.tiles.trains or objective.work.stop_modelling())
-    ):
-        forms = searched, _stack_form(searched)
-        single = [
-            candidate for form in forms if form is not None for candidate in _try_single_input(form, objective, entries)
-        ]
-        ended = [_refine_repeatedly(candidate, entries, 1) for candidate in rank_epochs(single, entries, REFINED)]
-        refined_one = _refine_repeatedly(combine_epochs([*single, *ended], entries), entries)
-        best = min(best, refined_one, key=comparable_cycles)
-    for count in SLICES if objective.microbatch == 1 and not objective.work.stop_modelling() else ():
-        candidate = _keep_quicker(best, _slice_form(searched, count), FULL, entries)
+    if objective.microbatch == 1:
+        if not (objective.chips > 1 or searched.assigned or searched.tiles.trains or objective.work.stop_modelling()):
+            refined_one = _refine_single_input(searched, objective, entries)
+            best = min(best, refined_one, key=comparable_cycles)
+        best = _try_slices(searched, best, entries)
+    if objective.chips == 1 and (objective.effort == "default" or best.table is not searched):
+        best = _try_shares(best, entries)
+    if best.cycles > best.host and best is not refined_one:
+        best = _refine_repeatedly(best, entries)
+    return best
+
+
+def _refine_single_input(table: CandidateTable, objective: Objective, entries: int) -> SearchResult:
+    """Return the best result that begins with epochs for a single input, of the form itself and with slices below each
+    other."""
+    results = _try_single_input(table, objective, entries)
+    stack_form = _stack_form(table)
+    if stack_form is not None:
+        results += _try_single_input(stack_form, objective, entries)
+    ended = [_refine_repeatedly(candidate, entries, 1) for candidate in rank_epochs(results, entries, REFINED)]
+    return _refine_repeatedly(combine_epochs([*results, *ended], entries), entries)
+
+
+def _try_slices(table: CandidateTable, best: SearchResult, entries: int) -> SearchResult:
+    """Return the best result, or that of the form with the ops of a single input in slices if it is quicker."""
+    if best.objective.work.stop_modelling():
+        return best
+    for count in SLICES:
+        candidate = _keep_quicker(best, _slice_form(table, count), FULL, entries)
         if candidate is best:
             break
         best = candidate
-    again = objective.effort == "default" or best.table is not searched
+    return best
+
+
+def _try_shares(best: SearchResult, entries: int) -> SearchResult:
+    """Return the best result, or a quicker one of the same form with another share of a chip that rectangles are
+    expected to cover."""
     table = best.table
-    if table is not None and objective.chips == 1 and again and not _is_enough(best):
-        with closing(starts_with_results(table, objective, SHARES, entries)) as starts:
-            for start, known_result in starts:
-                with suppress(UnsupportedError):
-                    best = min(best, try_start(table, start, known_result), key=comparable_cycles)
-                if _is_enough(best):
-                    break
-    if best.cycles > best.host and best is not refined_one:
-        best = _refine_repeatedly(best, entries)
+    if table is None or _is_enough(best):
+        return best
+    with closing(starts_with_results(table, best.objective, SHARES, entries)) as starts:
+        for start, known_result in starts:
+            with suppress(UnsupportedError):
+                best = min(best, try_start(table, start, known_result), key=comparable_cycles)
+            if _is_enough(best):
+                break
     return best
 
 
@@ -309,8 +337,10 @@ def _stack_form(table: CandidateTable) -> CandidateTable | None:
     """Return the form with slices of ops below each other, so that more cores share row-by-row work; None where there
     are none."""
     cut = stack_slices(table.tiles, ROWS)
+    if cut is table.tiles:
+        return None
     try:
-        return None if cut is table.tiles else CandidateTable.of(cut, table.target, table)
+        return CandidateTable.of(cut, table.target, table)
     except UnsupportedError:
         return None
 
@@ -329,7 +359,9 @@ def _slice_form(table: CandidateTable, count: int) -> CandidateTable | None:
     """Return the form with its ops in slices of their rows along t, which follow each other through the ops of an
     epoch; None where nothing can be cut."""
     cut = stream_rows(table.tiles, table.target, count)
+    if cut is table.tiles:
+        return None
     try:
-        return None if cut is table.tiles else CandidateTable.of(cut, table.target)
+        return CandidateTable.of(cut, table.target)
     except UnsupportedError:
         return None

@@ -2,6 +2,7 @@
 what sets the pace and why no further move helps.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -99,15 +100,11 @@ def _without_fork_queues(placement: Placement, op: TileOp) -> TileOp:
     """Return the op with the sources that the graph knows, without the queues in DRAM that `operand_room` put
     between."""
     queues = placement.queues
-    return replace(
-        op,
-        uses=[
-            replace(use, source=queues[use.source].input)
-            if use.source in queues and queues[use.source].role == "fork"
-            else use
-            for use in op.uses
-        ],
-    )
+    uses = list(op.uses)
+    for number, use in enumerate(uses):
+        if use.source in queues and queues[use.source].role == "fork":
+            uses[number] = replace(use, source=queues[use.source].input)
+    return replace(op, uses=uses)
 
 
 def report(evaluation: Evaluation, first: Placement | None) -> str:
@@ -120,9 +117,10 @@ def report(evaluation: Evaluation, first: Placement | None) -> str:
         least = max(cycles, 1e-9)
         return [label, f"{cycles:.0f}", f"{run.clock * 1e6 / least:.1f}", f"{least / evaluation.cycles:.2f}"]
 
-    rows = [
-        line("this placement", evaluation.cycles),
-        *([line("first legal choice", evaluate(first).cycles)] if first is not None else []),
+    rows = [line("this placement", evaluation.cycles)]
+    if first is not None:
+        rows.append(line("first legal choice", evaluate(first).cycles))
+    rows += [
         line("limit: work of all cores", limit.cores),
         line("limit: math alone", limit.math),
         line("limit: DRAM bytes", limit.dram),
@@ -135,61 +133,64 @@ def report(evaluation: Evaluation, first: Placement | None) -> str:
         f"{sum(run.programs().values()):.0f} cycles"
     )
     figures = table(["", "cycles an input", "inputs a second", "of this placement's cycles"], rows)
-    searched = [f"Searched: {placement.work.words()}."] if placement.work.words() else []
-    epochs = table(HEADERS, epoch_rows(evaluation))
-    return "\n\n".join(
-        [head, figures, *searched, epochs, *grids_text(placement), *detours_text(placement), *formats_text(placement)]
-    )
+    paragraphs = [head, figures]
+    if placement.work.words():
+        paragraphs.append(f"Searched: {placement.work.words()}.")
+    paragraphs.append(table(HEADERS, epoch_rows(evaluation)))
+    paragraphs += [*grids_text(placement), *detours_text(placement), *formats_text(placement)]
+    return "\n\n".join(paragraphs)
+
+
+def _list_first(lines: Sequence[str]) -> list[str]:
+    """Return the first lines, indented, and the number of those that are left out."""
+    listed = [f"  {line}" for line in lines[:DETOURS]]
+    if len(lines) > DETOURS:
+        listed.append(f"  ... and {len(lines) - DETOURS} more")
+    return listed
 
 
 def grids_text(placement: Placement) -> list[str]:
     """Return the paragraph on ops whose grid was chosen so that the router finds streams for all readers of a result;
     empty where there are none."""
-    listed = [(name, placed) for name, placed in placement.ops.items() if placed.why]
-    if not listed:
-        return []
     lines = [
-        f"  {name}: {placed.blocks.grid[0]} x {placed.blocks.grid[1]} cores; by the pace alone {placed.why}"
-        for name, placed in listed[:DETOURS]
+        f"{name}: {placed.blocks.grid[0]} x {placed.blocks.grid[1]} cores; by the pace alone {placed.why}"
+        for name, placed in placement.ops.items()
+        if placed.why
     ]
-    remainder = [f"  ... and {len(listed) - DETOURS} more"] if len(listed) > DETOURS else []
-    count = plural(len(listed), "op has", "ops have")
+    if not lines:
+        return []
+    count = plural(len(lines), "op has", "ops have")
     why = "grid chosen by streams, so that no operand has to go through DRAM, which is quicker according to the model:"
-    return ["\n".join([f"{count} a {why}", *lines, *remainder])]
+    return ["\n".join([f"{count} a {why}", *_list_first(lines)])]
 
 
 def detours_text(placement: Placement) -> list[str]:
     """Return the paragraph on operands that go through DRAM although an op of the same epoch makes them; empty where
     there are none."""
-    routed = [(reader, source, detour.why) for (reader, source), detour in placement.detours.items()]
-    listed = routed + [
-        (name, placement.queues[use.source].input, BESIDE_LONG)
-        for name, placed in placement.ops.items()
-        for use in placed.op.uses
-        if use.source in placement.queues and placement.queues[use.source].role == "fork"
-    ]
-    if not listed:
+    lines = [f"{reader} reads {source}: {detour.why}" for (reader, source), detour in placement.detours.items()]
+    for name, placed in placement.ops.items():
+        for use in placed.op.uses:
+            queue = placement.queues.get(use.source)
+            if queue is not None and queue.role == "fork":
+                lines.append(f"{name} reads {queue.input}: {BESIDE_LONG}")
+    if not lines:
         return []
-    lines = [f"  {reader} reads {source}: {why}" for reader, source, why in listed[:DETOURS]]
-    remainder = [f"  ... and {len(listed) - DETOURS} more"] if len(listed) > DETOURS else []
-    count = plural(len(listed), "operand goes", "operands go")
-    return ["\n".join([f"{count} through DRAM within an epoch instead of from core to core:", *lines, *remainder])]
+    count = plural(len(lines), "operand goes", "operands go")
+    return ["\n".join([f"{count} through DRAM within an epoch instead of from core to core:", *_list_first(lines)])]
 
 
 def formats_text(placement: Placement) -> list[str]:
     """Return the paragraph on ops that do not have the block format which was asked for; empty where there are none."""
-    listed = [
+    lines = [
         f"{name}: {placement.target.of(placed.op.precision).activation_df} instead of {placed.op.avoids}"
         for name, placed in placement.ops.items()
         if placed.op.avoids
     ]
-    if not listed:
+    if not lines:
         return []
-    lines = [f"  {line}" for line in listed[:DETOURS]]
-    remainder = [f"  ... and {len(listed) - DETOURS} more"] if len(listed) > DETOURS else []
-    count = plural(len(listed), "op has", "ops have")
+    count = plural(len(lines), "op has", "ops have")
     why = "16 bits for each number, as the padding of its tiles may take the exponent that sixteen numbers share:"
-    return ["\n".join([f"{count} {why}", *lines, *remainder])]
+    return ["\n".join([f"{count} {why}", *_list_first(lines)])]
 
 
 def placement_words(placement: Placement) -> str:

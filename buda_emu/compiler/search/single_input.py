@@ -225,12 +225,13 @@ def _pack_at_lowest_price(
         while low < high:
             middle = (low + high) // 2
             shapes = [costs.dearest(PRICES[middle]) for costs in op_costs[start:end]]
-            room = sum(shape[0].cores for shape in shapes) <= prod(table.target.arch.grid)
-            attempts = (
-                pack_on_chip(table, range(start, end), shapes, epoch, 0, grid_transpose=turned)
-                for turned in (False, True)
-            )
-            attempt = next(filter(None, attempts), None) if room else None
+            attempt = None
+            if sum(shape[0].cores for shape in shapes) <= prod(table.target.arch.grid):
+                attempts = (
+                    pack_on_chip(table, range(start, end), shapes, epoch, 0, grid_transpose=grid_transpose)
+                    for grid_transpose in (False, True)
+                )
+                attempt = next(filter(None, attempts), None)
             if attempt is not None:
                 best = attempt
                 high = middle

@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from threading import Condition, Thread
 from typing import Any, Final
 
@@ -40,21 +41,21 @@ def improve_ahead(
         for _ in starts:
             yield no_result
         return
-    left = iter(starts)
-    next_ones = deque[Start | None]()
+    starts = iter(starts)
+    next_starts = deque[Start | None]()
     try:
         while True:
-            while len(next_ones) < side.most and (start := next(left, left)) is not left:
-                next_ones.append(start if isinstance(start, Start) else None)
-                if next_ones[-1] is not None:
-                    side.add(table, next_ones[-1])
+            for start in islice(starts, side.most - len(next_starts)):
+                next_starts.append(start)
+                if start is not None:
+                    side.add(table, start)
             side.look_further()
-            if not next_ones:
+            if not next_starts:
                 return
-            yield no_result if next_ones[0] is None else partial(side.of, next_ones[0])
-            side.leave(next_ones.popleft())
+            yield no_result if next_starts[0] is None else partial(side.of, next_starts[0])
+            side.leave(next_starts.popleft())
     finally:
-        for start in next_ones:
+        for start in next_starts:
             side.leave(start)
 
 

@@ -87,16 +87,22 @@ class _Sharing:
         if not op.may_be_cut:
             return None
         if op.has("rows by columns"):
-            if not self._is_heavy(op):
-                return None
-            name = "z" if op.shape[0] > 1 and self.tiles.shape_of(op.uses[1].source)[0] > 1 else "c"
-            size = op.shape["zrc".index(name)]
-            counts = (_Axis(name, count) for count in range(min(self.chips, size), 1, -1) if size % count == 0)
-            return next(counts, None)
+            return self._product_axis(op)
         if not op.is_tile_by_tile or any(step.has("keeps sums") for step in op.steps):
             return None
         axes = {self._read_along(use) for use in op.uses if use.source in self.parts}
         return axes.pop() if len(axes) == 1 else None
+
+    def _product_axis(self, op: TileOp) -> _Axis | None:
+        """Return the axis along which a product may be shared out: its slices if its factor has several, else its
+        columns, in the most parts that divide them. None where its constant is too small."""
+        if not self._is_heavy(op):
+            return None
+        in_slices = op.shape[0] > 1 and self.tiles.shape_of(op.uses[1].source)[0] > 1
+        name = "z" if in_slices else "c"
+        size = op.shape["zrc".index(name)]
+        axes = (_Axis(name, count) for count in range(min(self.chips, size), 1, -1) if size % count == 0)
+        return next(axes, None)
 
     def _read_along(self, use: Use) -> _Axis | None:
         """Return the axis along which a reader of a tensor in parts may be in parts, too; slices side by side are

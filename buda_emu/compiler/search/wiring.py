@@ -41,8 +41,10 @@ def grid_orders(placement: Placement, names: Container[str]) -> list[GridOrder]:
     sources = list(dict.fromkeys(source for _, source in _stream_detours(placement, names)))
     if not sources:
         return []
-    alone = [GridOrder(only=source) for source in sources[:SINGLE]] if len(sources) > 1 else []
-    return [GridOrder(), GridOrder(readers=True), *alone]
+    orders = [GridOrder(), GridOrder(readers=True)]
+    if len(sources) > 1:
+        orders += [GridOrder(only=source) for source in sources[:SINGLE]]
+    return orders
 
 
 def _stream_detours(placement: Placement, names: Container[str]) -> list[tuple[str, str]]:
@@ -72,7 +74,9 @@ def limit_to_streams(
                 bests[number] = [choice for choice in table.best[number] if choice in connecting] or connecting
                 why[name] = placement.detours[reader, source].why
                 break
-    return (replace(table, found=tables, best=bests), why) if why else None
+    if not why:
+        return None
+    return replace(table, found=tables, best=bests), why
 
 
 def _connects(routing: Routing, source: str, name: str, choice: Choice) -> bool:
@@ -107,17 +111,17 @@ class WiresOfOne:
         """Return the cycles of each edge by itself: into a core, and out of the fullest of its DRAM channels."""
         moved: dict[tuple[int, bool], list[float]] = {}
         for edge in self.edges:
-            for channel, size in edge.memory_bytes.items() if edge.memory == "dram" else ():
-                moved.setdefault((channel, edge.once), []).append(size)
+            if edge.memory == "dram":
+                for channel, size in edge.memory_bytes.items():
+                    moved.setdefault((channel, edge.once), []).append(size)
         total = {channel: fsum(sizes) / self.rates.dram for channel, sizes in moved.items()}
         cycles = np.zeros(len(self.edges))
         for number, (edge, gathers) in enumerate(zip(self.edges, self.paths.gathers, strict=True)):
-            channel_cycles = (
-                [total[channel, edge.once] for channel in edge.memory_bytes] if edge.memory == "dram" else []
-            )
-            cycles[number] = max(
-                edge.core_bytes / (self.rates.gather if gathers else self.rates.stream), 0.0, *channel_cycles
-            )
+            rate = self.rates.gather if gathers else self.rates.stream
+            edge_cycles = [0.0, edge.core_bytes / rate]
+            if edge.memory == "dram":
+                edge_cycles += [total[channel, edge.once] for channel in edge.memory_bytes]
+            cycles[number] = max(edge_cycles)
         return cycles
 
     def _gains(self, change: float) -> bool:
@@ -236,7 +240,7 @@ class Wires:
 
     def try_move(self, places: Mapping[str, tuple[int, int]], transposed: Container[str] = ()) -> bool:
         """Move ops, and transpose some, if the links' loads get better by it, and return whether they do."""
-        numbers = sorted({number for name in places for number in self.near.get(name, ())})
+        numbers = sorted(set[int]().union(*(self.near.get(name, ()) for name in places)))
         if not numbers:
             return False
         before = {name: self.ops[name] for name in places}
