@@ -130,15 +130,20 @@ def divide_op(
     mblock = (block[0] // ublock[0], block[1] // ublock[1])
     if op.attrs.get("gradient") or (op.attrs.get("untilize") and prod(block) > 256):
         buffers = SINGLE
-    if op.attrs.get("identity") or op.type == "depthwise":
-        return Blocks(grid=grid, t=t, mblock=mblock, ublock=ublock, buf_size_mb=buffers, m_k=op.inner, u_kt=1)
     blocks = Blocks(grid=grid, t=t, mblock=mblock, ublock=ublock, buf_size_mb=buffers)
-    if not op.inner:
-        return blocks
+    if op.attrs.get("identity") or op.type == "depthwise":
+        return replace(blocks, m_k=op.inner, u_kt=1)
+    if op.inner:
+        return _with_longest_inner(target, op, blocks, held)
+    return blocks
+
+
+def _with_longest_inner(target: Target, op: TileOp, blocks: Blocks, held: int) -> Blocks | None:
+    """Return the division with the longest inner blocks that fit L1; None where none do."""
     for inner in reversed(divisors(op.inner)):
-        blocks = replace(blocks, m_k=op.inner // inner, u_kt=inner)
-        if buffer_bytes(target, op, blocks, held=held) <= target.buffer_room:
-            return blocks
+        divided = replace(blocks, m_k=op.inner // inner, u_kt=inner)
+        if buffer_bytes(target, op, divided, held=held) <= target.buffer_room:
+            return divided
     return None
 
 

@@ -4,7 +4,7 @@ channels that suit both."""
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, product
 from math import prod
 from typing import NamedTuple, TypeVar
 
@@ -395,11 +395,10 @@ class _Balancer:
         self.phases = [_Phase(channels) for _ in range(1 + max(phases, default=-1))]
         self.users: list[list[User]] = [[] for _ in self.phases]
         for number, queue in enumerate(queues):
-            for use in queue.uses:
-                for place, channel in enumerate(queue.channels):
-                    self.phases[use.phase].add(channel, use, 1)
-                    if not queue.fixed:
-                        self.users[use.phase].append((number, place))
+            for use, (place, channel) in product(queue.uses, enumerate(queue.channels)):
+                self.phases[use.phase].add(channel, use, 1)
+                if not queue.fixed:
+                    self.users[use.phase].append((number, place))
         self.late = [phase.late() for phase in self.phases]
 
     def improve(self, phase: int) -> set[int]:

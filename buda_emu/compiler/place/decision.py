@@ -12,6 +12,7 @@ from buda_emu.compiler.place.placement import PlacedOp, Placement
 from buda_emu.compiler.place.queues import add_epoch_queues, add_queues
 from buda_emu.compiler.place.routable import repeat_numbers
 from buda_emu.compiler.place.routed import make_routable
+from buda_emu.compiler.place.rows import drop_unread_constants
 from buda_emu.compiler.target import Objective, Target
 
 
@@ -69,10 +70,7 @@ def build_placement(
             _copy_op(placement, op, only.base)
         else:
             _add_op(placement, op, decision)
-    read = set[str]()
-    for op in graph.ops.values():
-        read.update(use.source for use in op.uses)
-    graph.constants = {name: constant for name, constant in graph.constants.items() if name in read}
+    drop_unread_constants(graph)
     placement.epochs = max((decision.epoch for decision in decisions.values()), default=-1) + 1
     if only is None:
         make_routable(placement)

@@ -124,7 +124,9 @@ class Placement:
     @property
     def instances(self) -> tuple[int, ...]:
         """The chips of all copies; empty where there is one."""
-        return tuple(map(self.device, range(self.copies))) if self.copies > 1 else ()
+        if self.copies == 1:
+            return ()
+        return tuple(map(self.device, range(self.copies)))
 
     def copy_names(self, name: str) -> tuple[str, ...]:
         """Return the names of a queue on the chips of all copies (NETLIST 1.7)."""
@@ -150,10 +152,14 @@ class Placement:
         another, or the queue of a constant on its own chip."""
         placed = self.ops.get(name)
         if placed is not None and placed.epoch == reader.epoch:
-            return detour_queue(name, reader.chip) if (reader.op.name, name) in self.detours else name
+            if (reader.op.name, name) in self.detours:
+                return detour_queue(name, reader.chip)
+            return name
         if name in self.between:
             return self.between[name]
-        return self.held_as[reader.op.name, name] if name in self.tiles.constants else name
+        if name in self.tiles.constants:
+            return self.held_as[reader.op.name, name]
+        return name
 
     def graphs(self) -> list[GraphPlace]:
         """Return all graphs in the order in which they run."""

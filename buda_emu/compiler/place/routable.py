@@ -154,7 +154,11 @@ def _fall_on_blocks(size: tuple[int, int], far: tuple[int, int], reader: View) -
 def _pieces(stack: _Stack, held: int) -> tuple[tuple[int, int], tuple[int, int]] | None:
     """Return, along rows and along columns, how many stacked slices one slice of the producer makes and how many pieces
     follow each other in phases; None where counts do not divide each other."""
-    first, second = (stack.columns, stack.rows) if stack.along_columns else (stack.rows, stack.columns)
+    first = stack.rows
+    second = stack.columns
+    if stack.along_columns:
+        first = stack.columns
+        second = stack.rows
     if not _divide(stack.slices, first):
         return None
     if stack.slices % first == 0:
@@ -175,7 +179,9 @@ def _pieces(stack: _Stack, held: int) -> tuple[tuple[int, int], tuple[int, int]]
             return None
         along_first = (along_first[0], 1)
         along_second = (along_second[0], max(1, along_second[1] // held))
-    return (along_second, along_first) if stack.along_columns else (along_first, along_second)
+    if stack.along_columns:
+        return along_second, along_first
+    return along_first, along_second
 
 
 def _pieces_go_astray(stack: _Stack, held: int, pieces: tuple[tuple[int, int], tuple[int, int]], reader: View) -> bool:

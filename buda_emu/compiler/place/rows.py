@@ -45,10 +45,11 @@ def stack_row_sums(tiles: TileGraph, target_of: TargetOf) -> TileGraph:
 
     def most(op: TileOp) -> int:
         """Return the most slices below each other with which some grid fits."""
-        counts = reversed(divisors(op.shape[0])) if op.sums_rows else (1,)
-        return next(
-            count for count in counts if count == 1 or has_grid(target_of(op), replace(op, shape=_shape(op, count)))
-        )
+        if op.sums_rows:
+            for count in reversed(divisors(op.shape[0])):
+                if has_grid(target_of(op), replace(op, shape=_shape(op, count))):
+                    return count
+        return 1
 
     return _stack_by_count(tiles, most)
 
@@ -60,7 +61,9 @@ def _stack_by_count(tiles: TileGraph, count_of: Callable[[TileOp], int]) -> Tile
     counts: dict[str, int] = {}
     graph = replace(tiles, ops={})
     for op in tiles.ops.values():
-        count = count_of(op) if op.name not in shown and _can_stack(op) else 1
+        count = 1
+        if op.name not in shown and _can_stack(op):
+            count = count_of(op)
         if count > 1:
             uses = [_stack_use(use, op, place, count, counts) for place, use in enumerate(op.uses)]
             graph.ops[op.name] = replace(op, uses=uses, shape=_shape(op, count))
@@ -93,8 +96,9 @@ def _stack_use(use: Use, op: TileOp, place: int, count: int, done: Mapping[str, 
     if op.is_factor(place):
         return replace(use, tms=(*tms[:-1], *_broadcasts(op.shape[0] // count, 1)))
     if use.source in done:
-        as_it_is = done[use.source] == count and all(tm[:2] == ("broadcast", "c") for tm in tms)
-        return use if as_it_is else _stack_use_rows(_unstack_use(use, done), count)
+        if done[use.source] == count and all(tm[:2] == ("broadcast", "c") for tm in tms):
+            return use
+        return _stack_use_rows(_unstack_use(use, done), count)
     if all_slices in tms and all(tm[0] == "broadcast" for tm in tms[tms.index(all_slices) :]):
         at = tms.index(all_slices)
         return replace(use, tms=(*tms[:at], *_broadcasts(op.shape[0] // count, count), *tms[at + 1 :]))
@@ -270,10 +274,7 @@ def stream_rows(tiles: TileGraph, target: Target, slice_count: int = 1) -> TileG
     slices = {name: Slices(count) for name, count in large.items()}
     stores = {store.op: large.get(name, 1) for name, store in tiles.stores.items()}
     groups = groups_of(tiles)
-    readers: dict[str, list[TileOp]] = {name: [] for name, op in tiles.ops.items() if "table" in op.attrs}
-    for op in tiles.ops.values():
-        for name in {use.source for use in op.uses} & readers.keys():
-            readers[name].append(op)
+    readers = _picker_readers(tiles)
     for op in tiles.ops.values():
         reader_op = replace(op, uses=[_reader_use(op, use, slices) for use in op.uses])
         graph.ops[op.name] = reader_op
@@ -291,12 +292,26 @@ def stream_rows(tiles: TileGraph, target: Target, slice_count: int = 1) -> TileG
                 slices[op.name] = Slices(count)
     if not slices:
         return tiles
+    drop_unread_constants(graph)
+    graph.places = {name: place for name, place in tiles.places.items() if place[0] not in slices}
+    return graph
+
+
+def drop_unread_constants(graph: TileGraph) -> None:
+    """Remove the constants that no op of the graph reads."""
     read = set[str]()
     for op in graph.ops.values():
         read.update(use.source for use in op.uses)
     graph.constants = {name: constant for name, constant in graph.constants.items() if name in read}
-    graph.places = {name: place for name, place in tiles.places.items() if place[0] not in slices}
-    return graph
+
+
+def _picker_readers(tiles: TileGraph) -> dict[str, list[TileOp]]:
+    """Return the ops that read each identity matmul."""
+    readers: dict[str, list[TileOp]] = {name: [] for name, op in tiles.ops.items() if "table" in op.attrs}
+    for op in tiles.ops.values():
+        for name in {use.source for use in op.uses} & readers.keys():
+            readers[name].append(op)
+    return readers
 
 
 def _reslice_if_full(

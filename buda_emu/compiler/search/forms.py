@@ -46,12 +46,13 @@ def _product_of_taps(tiles: TileGraph, op: TileOp) -> TileOp | None:
         return None
     product = readers[0]
     left = product.uses[0]
-    if left.source != op.name or left.tms != (("hstack", op.shape[0] // product.shape[0]),) or _taps(product) < 2:
+    side_by_side = (("hstack", op.shape[0] // product.shape[0]),)
+    if (left.source, left.tms) != (op.name, side_by_side) or _taps(product) < 2:
         return None
-    return product if _may_be_summed(tiles, product) else None
+    return product if _can_become_sum(tiles, product) else None
 
 
-def _may_be_summed(tiles: TileGraph, product: TileOp) -> bool:
+def _can_become_sum(tiles: TileGraph, product: TileOp) -> bool:
     """Return whether a product may become a sum of several: its second factor is one slice of a constant, and nothing
     but a bias and a ReLU follows."""
     factor = product.uses[1]

@@ -593,9 +593,11 @@ def pack_either_way(table: CandidateTable, ops: range, epoch: int, chips: int) -
         pack(table, ops.start, ops.stop, epoch, chips, grid_transpose=grid_transpose)[0]
         for grid_transpose in (False, True)
     )
-    if len(transposed) == len(plain) == len(ops):
-        return transposed if _pace(transposed) < QUICKER * _pace(plain) else plain
-    return transposed if len(transposed) > len(plain) else plain
+    if len(transposed) > len(plain):
+        return transposed
+    if len(transposed) == len(plain) == len(ops) and _pace(transposed) < QUICKER * _pace(plain):
+        return transposed
+    return plain
 
 
 def _pace(decisions: Decisions) -> float:

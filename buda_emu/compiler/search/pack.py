@@ -79,24 +79,31 @@ def _pack_at_pace(
         fits.append(sorted(quick, key=lambda choice: (choice.cores + choice.streamed * worth, choice.cycles))[:TRIES])
     if table.assigned:
         return _pack_on_assigned_chips(table, start, stop, fits, epoch, grid_transpose=grid_transpose)
-    first = start
     for chip in range(chips):
-        if start == stop:
+        if not fits:
             break
-        room = prod(table.target.arch.grid)
-        end = start
-        while end < stop and room >= fits[end - first][0].cores:
-            room -= fits[end - first][0].cores
-            end += 1
-        while end > start:
-            shapes = fits[start - first : end - first]
-            decisions = pack_on_chip(table, range(start, end), shapes, epoch, chip, grid_transpose=grid_transpose)
-            if decisions is not None:
-                placed_ops |= decisions
-                break
-            end -= 1
-        start = end
+        decisions = _pack_first(table, start, fits, epoch, chip, grid_transpose=grid_transpose)
+        placed_ops |= decisions
+        start += len(decisions)
+        fits = fits[len(decisions) :]
     return placed_ops, start
+
+
+def _pack_first(
+    table: CandidateTable, start: int, fits: Sequence[Sequence[Choice]], epoch: int, chip: int, *, grid_transpose: bool
+) -> dict[str, PlacementDecision]:
+    """Pack as many ops from `start` on as one chip has room for; `fits` are the shapes of each."""
+    room = prod(table.target.arch.grid)
+    count = 0
+    while count < len(fits) and room >= fits[count][0].cores:
+        room -= fits[count][0].cores
+        count += 1
+    for number in range(count, 0, -1):
+        ops = range(start, start + number)
+        decisions = pack_on_chip(table, ops, fits[:number], epoch, chip, grid_transpose=grid_transpose)
+        if decisions is not None:
+            return decisions
+    return {}
 
 
 def _pack_on_assigned_chips(

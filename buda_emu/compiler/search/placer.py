@@ -107,9 +107,11 @@ def _with_effort(
     graphs: Sequence[TileGraph], target: Target, objective: Objective, entries: int
 ) -> tuple[int, SearchResult]:
     """Return the number and the result of the graph that is quickest after all efforts."""
-    first = "default" if objective.effort == "high" else objective.effort
     forms = [Forms(tiles, target) for tiles in graphs]
-    number, best = _best_of(forms, replace(objective, effort=first), entries)
+    first = objective
+    if objective.effort == "high":
+        first = replace(objective, effort="default")
+    number, best = _best_of(forms, first, entries)
     if objective.effort == "high":
         objective.work.at_bound = best.chips > 0 and best.cycles <= best.bound
         if not (objective.work.at_bound or objective.work.stop_modelling()):

@@ -38,7 +38,10 @@ def first_decisions(tiles: TileGraph, target: Target, chips: int) -> dict[str, P
         at = room.take(choice.blocks.grid)
         if at is None:
             room = CoreGrid(rows, columns)
-            epoch, chip = (epoch, chip + 1) if chip + 1 < chips else (epoch + 1, 0)
+            chip = chip + 1
+            if chip == chips:
+                chip = 0
+                epoch = epoch + 1
             at = room.take(choice.blocks.grid)
             if at is None:
                 raise UnsupportedError(f"{op.name}: {choice.blocks.grid} cores, {target.title} has {rows}x{columns}")

@@ -100,7 +100,7 @@ class WiresOfOne:
     path, whichever is longer; it has no limit below which wires are short enough."""
 
     def __init__(self, netlist: Netlist, edges: Sequence[Flow], chip: Device) -> None:
-        """Of an epoch that is the whole netlist."""
+        """Prepare the wires of an epoch that is the whole netlist."""
         self.edges = edges
         self.rates = speed(chip, {}).rates()
         self.paths = MovingPaths(ops=netlist.ops, queues=netlist.queues, edges=edges, chip=chip, rates=self.rates)
@@ -149,7 +149,7 @@ class TimedWires(WiresOfOne):
     of both; a move is made that costs less than `slack` cycles."""
 
     def __init__(self, netlist: Netlist, report: EpochReport, chip: Device) -> None:
-        """Of an epoch that is the whole netlist, as it is timed."""
+        """Prepare the wires of an epoch that is the whole netlist, with its schedule as it is timed now."""
         super().__init__(netlist, report.edges, chip)
         schedule = report.timing.schedule
         rates = self.rates
@@ -310,8 +310,13 @@ def rewire_and_transpose(
     positions = _Positions(decisions, grid)
 
     def try_random_move(number: int, draw: random.Random) -> bool:
-        name = positions.draw_op_to_turn(draw) if number % 2 else ""
-        change = positions.draw_turn(draw, name) if name else positions.draw_move(draw)
+        name = ""
+        if number % 2:
+            name = positions.draw_op_to_turn(draw)
+        if name:
+            change = positions.draw_turn(draw, name)
+        else:
+            change = positions.draw_move(draw)
         if not change or not wires.try_move(change, {name}):
             return False
         positions.take(change, name)
