@@ -32,7 +32,7 @@ from buda_emu.compiler.target import Target
 from buda_emu.support.errors import UnsupportedError
 
 MOST_BUFFERED_INPUTS = 8
-"""Most inputs that one half of an output buffer holds."""
+"""Most inputs that one half of an output buffer holds (docs/compile/placing.md, "The search", step 1)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ HOST_WINDOW = 0x20000000
 MIB = 1 << 20
 SHARES = 16
 """Parts of a channel's capacity that are compared: a channel is fuller than another if its bytes fill more of these
-parts."""
+parts (docs/compile/placing.md, "Where queues lie")."""
 LARGEST = 6
 """Number of queues that a refusal names."""
 Life = tuple[int, int] | None

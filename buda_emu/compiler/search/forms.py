@@ -138,11 +138,13 @@ def _unused_stem(used_names: set[str], stem: str) -> str:
 
 
 FRACTURES = (1.0, 0.3)
-"""A picker is cut where it takes more than this share of the work of all ops, spread over all cores."""
+"""A picker is cut where it takes more than this share of the work of all ops, spread over all cores; a second form has
+the lower share (docs/compile/placing.md, "The search", step 3)."""
 ROOMY = 1.0
 """Inputs that are on the way in each op of a chain, where epochs are long."""
 NEAR = 1.25
-"""Default effort leaves out forms that are expected to take this many times as long as the best, or longer."""
+"""Default effort leaves out forms that are expected to take this many times as long as the best, or longer
+(docs/compile/placing.md, "The search", step 3)."""
 SEARCHES = 3
 """Most forms, over all graphs of a model, that default effort searches."""
 

@@ -67,10 +67,12 @@ inputs."""
 STEPS = (0.05, 0.5)
 """Steps that are tried for a training beside that of an inference (`candidate_table.STEP`)."""
 PIPES = (4, 2, 1)
-"""Most pipes of an operand from another chip, tried in turn where links have no room for more."""
+"""Most pipes of an operand from another chip, tried in turn where links have no room for more (docs/compile/placing.md,
+"Links between chips")."""
 WORTH = (2_000.0, 20_000.0)
-"""Cycles for which a constant has to keep DRAM busy for its product to be shared by several chips. With less, putting
-the parts together again costs more than the sharing gains."""
+"""Cycles for which a constant has to keep DRAM busy for its product to be shared by several chips; the dynamic program
+chooses between the two (docs/compile/placing.md, "Products shared out"). With less, putting the parts together again
+costs more than the sharing gains."""
 
 
 def place(tiles: TileGraph, target: Target, objective: Objective = ONE_BY_ONE, *, entries: int = 2) -> Placement:

@@ -211,15 +211,19 @@ def _sum_between(cycles: Mapping[int, float], start: int, stop: int) -> float:
 
 
 REFINED = 2
-"""Number of the epochs found for a single input that are refined, for each program."""
+"""Number of starts found for a single input that are refined, for each program: the two best whose epochs end elsewhere
+(docs/compile/placing.md, "The search", step 9)."""
 ROUNDS = 6
 """Most rounds of moves and corrections."""
 LEAST_SHARE_GAINED = 0.0005
 """Share of an input's cycles that a round has to gain for another one to be tried."""
 SLICES = (2, 4)
-"""Numbers of slices of the rows of a single input; the larger number is tried where the smaller one helps."""
+"""Numbers of slices of the rows of a single input; the larger number is tried where the smaller one helps. The encoder
+of width 128 took 1.16 times as many inputs a second with slices, under the model of 23 November 2026; in rounds of 64
+they gain nothing (docs/compile/placing.md, "The search", step 9)."""
 ROWS = 2
-"""Slices of a single input that are put below each other; with more, ops wait longer for each other."""
+"""Slices of a single input that are put below each other. With more, ops wait longer for each other, and a layer of
+GPT-2 gets slower again (docs/compile/placing.md, "What is not there")."""
 
 
 def refine_result(best: SearchResult, entries: int) -> SearchResult:

@@ -78,9 +78,11 @@ CROSSING = 3_000.0
 SHARED = 0.1
 """Share of the time for which an epoch's queues stream that each step of its longest path waits for the links."""
 ALIKE = 1.03
-"""Factor by which the expected cycles of epochs may grow if those of layers are alike."""
+"""Factor by which the expected cycles of epochs may grow if those of layers are alike (docs/compile/placing.md, "The
+search", step 9)."""
 LIKELY = 8
-"""Number of places of a layer that are modelled as the end of an epoch."""
+"""Number of places of a layer that are modelled as the end of an epoch (docs/compile/placing.md, "The search", step
+9)."""
 Ints = NDArray[np.int64]
 Judge = Callable[[Mapping[str, PlacementDecision]], float]
 

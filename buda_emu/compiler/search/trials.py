@@ -20,7 +20,8 @@ from buda_emu.support.errors import UnsupportedError
 
 SHARES = (0.8, 0.88, 1.0)
 """Other shares of a chip's cores that rectangles are expected to cover. High effort tries them with every form of a
-graph; default effort with the best form of the best graph, on one chip, where there are epochs to cut."""
+graph; default effort with the best form of the best graph, on one chip, where there are epochs to cut
+(docs/compile/placing.md, "The search", step 4)."""
 MORE_SHARES = (0.65, 0.7, 0.75, 0.84, 0.91)
 """Shares that high effort tries with every form beside these. On BERT-base (wormhole_b0, Float16_b, HiFi3) the five
 save 4.3 % of the cycles (docs/compile/placing.md)."""

@@ -182,7 +182,8 @@ class TimedWires(WiresOfOne):
 
 Ints = NDArray[np.int64]
 PATIENCE = 120
-"""Moves without a gain after which no more are tried."""
+"""Moves without a gain after which no more are tried (docs/compile/placing.md, "The search", step 6; three times as
+many for a single input)."""
 HEAT = 0.01
 """Share of an epoch's cycles that a move may cost at first, on average, in annealing."""
 
