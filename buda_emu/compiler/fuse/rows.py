@@ -4,6 +4,7 @@ read them.
 
 from collections.abc import Container, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Final
 
 from buda_emu.compiler.fuse.chains import MOST, Readers, depths_of, is_elementwise
@@ -63,9 +64,11 @@ class _Rows:
             if not new_ends:
                 break
             ends |= new_ends
-        return [
-            group for group in _join_cones(cones) if any(self._sums(name) for cone in group.values() for name in cone)
-        ]
+        return [group for group in _join_cones(cones) if self._sums_any(group)]
+
+    def _sums_any(self, group: Mapping[str, Sequence[str]]) -> bool:
+        """Return whether an op of a group computes a maximum or a sum of rows."""
+        return any(self._sums(name) for name in chain.from_iterable(group.values()))
 
     def _values_to_pass_on(self, cones: Mapping[str, list[str]]) -> set[str]:
         """Return the values that a separate op should pass on instead of being computed again: those that more than two
@@ -124,15 +127,15 @@ class _Rows:
             return op.attrs == {"dim": "c", "type": "max"}
         if op.type != "matmul" or op.shape[2] != 1 or set(op.attrs) - {"bias"} or spreads_column(self.tiles, op):
             return False
-        return (
-            all(
-                use.source in self.tiles.constants
-                and all(tm[:2] in (("broadcast", "z"), ("broadcast", "r")) for tm in use.tms)
-                and equal_columns(self.tiles.constants[use.source])
-                for use in op.uses[1:]
-            )
-            and self.tiles.shape_of(op.uses[1].source)[0] == 1
-        )
+        factors_are_equal = all(self._has_equal_columns(use) for use in op.uses[1:])
+        return factors_are_equal and self.tiles.shape_of(op.uses[1].source)[0] == 1
+
+    def _has_equal_columns(self, use: Use) -> bool:
+        """Return whether an operand is a constant of equal columns that is only repeated for slices or rows."""
+        constant = self.tiles.constants.get(use.source)
+        if constant is None or any(tm[:2] not in (("broadcast", "z"), ("broadcast", "r")) for tm in use.tms):
+            return False
+        return equal_columns(constant)
 
     def _stays_inside(self, name: str, by_row: set[str]) -> bool:
         """Return whether all readers of an op are computations by rows on the same rows."""

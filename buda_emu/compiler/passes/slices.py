@@ -384,6 +384,13 @@ def _rebuild(graph: Graph, plan: _Plan) -> Graph:
     return rebuilt
 
 
+def _with_size(shape: Sequence[int], dim: int, size: int) -> tuple[int, ...]:
+    """Return a shape with another size of one dimension."""
+    sizes = list(shape)
+    sizes[dim] = size
+    return tuple(sizes)
+
+
 def _in_parts(build: Builder, graph: Graph, plan: _Plan, parts: dict[str, list[Node]], node: Node) -> list[Node]:
     """Emit an op on each part of its operands."""
     cut = next(plan.values[name].cut for name in node.inputs if name in parts)
@@ -392,9 +399,7 @@ def _in_parts(build: Builder, graph: Graph, plan: _Plan, parts: dict[str, list[N
         begin = sum(cut.sizes[:number])
         attrs = dict(node.attrs)
         if node.op == "reshape":
-            shape = list(node.shape)
-            shape[plan.values[node.name].cut.dim] = size
-            attrs["shape"] = tuple(shape)
+            attrs["shape"] = _with_size(node.shape, plan.values[node.name].cut.dim, size)
         if node.op == "linear" and node.attrs["dim"] == cut.dim:
             attrs["matrix"] = matrix = _columns_of_parts(node.attrs["matrix"], begin, size)
             if not matrix.row.size and (results or number < len(cut.sizes) - 1):

@@ -79,6 +79,15 @@ def _inline_functions(model: Any) -> Any:
     return inliner.inline_local_functions(model)
 
 
+def _set_open_sizes(value: Any, sizes: OpenSizes) -> None:
+    """Give the symbolic dimensions of an input the sizes that were requested."""
+    for place, dim in enumerate(value.type.tensor_type.shape.dim):
+        if not dim.HasField("dim_value"):
+            size = sizes.of(value.name, place, dim.dim_param)
+            if size is not None:
+                dim.dim_value = size
+
+
 def _bind_open_sizes(model: Any, inputs: Sequence[Any] | None, sizes: OpenSizes) -> Any:
     """Replace symbolic sizes by those of example inputs or those that were requested."""
     if inputs is None and not sizes.given:
@@ -88,13 +97,7 @@ def _bind_open_sizes(model: Any, inputs: Sequence[Any] | None, sizes: OpenSizes)
     initializer_names = {entry.name for entry in copy.graph.initializer}
     values = [entry for entry in copy.graph.input if entry.name not in initializer_names]
     for value in values:
-        for place, dim in enumerate(value.type.tensor_type.shape.dim):
-            if dim.HasField("dim_value"):
-                size = None
-            else:
-                size = sizes.of(value.name, place, dim.dim_param)
-            if size is not None:
-                dim.dim_value = size
+        _set_open_sizes(value, sizes)
     for value, array in zip(values, inputs or (), strict=False):
         shape = value.type.tensor_type.shape
         del shape.dim[:]
