@@ -51,7 +51,9 @@ def _document(placement: Placement, path: str) -> WrittenNetlist:
                 document.queues[queue.name] = _queue(placement, queue)
     for name in document.queues if placement.instances else ():
         document.queue_devices[name] = placement.instances
-    inputs = {graph: placement.count(program) for program, graphs in placement.programs.items() for graph in graphs}
+    inputs: dict[GraphPlace, int] = {}
+    for program, graphs in placement.programs.items():
+        inputs |= dict.fromkeys(graphs, placement.count(program))
     for graph, name in graph_names(placement).items():
         document.graphs[name] = _graph(placement, graph, name, inputs[graph])
         if placement.instances:

@@ -54,7 +54,9 @@ def program_name(program: str) -> str:
 def graph_names(placement: Placement) -> dict[GraphPlace, str]:
     """Return the names of graphs (FRONTEND 5). Graphs of one epoch stand behind each other with different chips, so
     they run at the same time (NETLIST 1.8)."""
-    program_of = {graph: program for program, graphs in placement.programs.items() for graph in graphs}
+    program_of: dict[GraphPlace, str] = {}
+    for program, graphs in placement.programs.items():
+        program_of |= dict.fromkeys(graphs, program)
     return {
         graph: f"{program_of[graph]}_{number}_temporal_epoch_{graph.epoch}"
         for number, graph in enumerate(placement.graphs())
@@ -63,12 +65,10 @@ def graph_names(placement: Placement) -> dict[GraphPlace, str]:
 
 def programs(placement: Placement) -> Iterator[Program]:
     """Yield all programs in the order in which they run."""
-    last = {
-        name: program
-        for program, graphs in placement.programs.items()
-        for graph in graphs
-        for name in placement.held_by_queue(graph)
-    }
+    last: dict[str, str] = {}
+    for program, graphs in placement.programs.items():
+        for graph in graphs:
+            last |= dict.fromkeys(placement.held_by_queue(graph), program)
     for program in placement.programs:
         yield Program(name=program_name(program), instructions=tuple(_program(placement, program, last)))
 

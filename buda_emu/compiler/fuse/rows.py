@@ -184,7 +184,7 @@ class _Rows:
         parts = _Parts.of(self, members)
         if parts is None or not is_elementwise(root_op) or not parts.may_end(root):
             return None
-        sources = tuple(source for name in self.tiles.ops if name in members for source in self.tiles.ops[name].sources)
+        sources = tuple(chain.from_iterable(op.sources for name, op in self.tiles.ops.items() if name in members))
         target = self.target_of(replace(root_op, made_of=sources))
         schedule = schedule_parts(again(parts.halve(root), target.dest_tiles), root, target.arch.name)
         if schedule is None:
@@ -203,7 +203,7 @@ class _Rows:
         """Put fused ops in the places of the last ops of a group, and remove the others."""
         for op in fused_ops:
             self.readers.put([self.tiles.ops[op.name]], op)
-        absorbed = {name for members in group.values() for name in members} - set(group)
+        absorbed = set(chain.from_iterable(group.values())) - set(group)
         for name in [name for name in reversed(self.tiles.ops) if name in absorbed]:
             self.readers.drop(self.tiles.ops[name])
 
@@ -462,7 +462,7 @@ def _join_products(op: TileOp, products: list[TileOp]) -> TileOp | None:
         return None
     renamed = [replace(step, inputs=tuple(words.get(name, name) for name in step.inputs)) for step in steps_of(op)]
     after = _pop_after_last_use(renamed, {step.output for step in first})
-    sources = tuple(source for part in (*products, op) for source in part.sources)
+    sources = tuple(chain.from_iterable(part.sources for part in (*products, op)))
     return replace(op, type="fused_op", uses=uses, attrs={}, steps=(*first, *biases, *after), made_of=sources)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import prod
 
 import numpy as np
@@ -208,7 +209,7 @@ def _joins_cache(graph: Graph, concat: Node) -> bool:
 
 
 def _origins(plan: _Plan, node: Node) -> frozenset[str]:
-    return frozenset(origin for name in node.inputs if name in plan.values for origin in plan.values[name].origins)
+    return frozenset(chain.from_iterable(plan.values[name].origins for name in node.inputs if name in plan.values))
 
 
 def _merge_groups(groups: list[set[str]], origins: frozenset[str]) -> list[set[str]]:

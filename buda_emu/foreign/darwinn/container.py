@@ -147,7 +147,9 @@ def _options(
 
 
 def _integer(values: dict[bytes, flexbuffer.FlexValue], key: bytes) -> int | None:
-    return values[key].integer() if key in values else None
+    if key in values:
+        return values[key].integer()
+    return None
 
 
 def _chips(values: dict[bytes, flexbuffer.FlexValue]) -> tuple[tuple[int, ...] | None, int]:
@@ -165,7 +167,10 @@ def _chips(values: dict[bytes, flexbuffer.FlexValue]) -> tuple[tuple[int, ...] |
     packages = 1 + sum(1 for _ in (packages_value.items() if packages_value is not None else None) or ())
     chips: list[int] = []
     for element in elements:
-        chip = element.integer() if element.type == flexbuffer.INT else None
+        if element.type == flexbuffer.INT:
+            chip = element.integer()
+        else:
+            chip = None
         if chip is None:
             raise ValueError(f"chip {len(chips)} is not a signed integer")
         chips.append(chip)

@@ -134,7 +134,10 @@ def _layout_index(layer: Layer, element: ElementType) -> NDArray[np.int64]:
     """Return the index of a 3-D output by the six maps of its layout (DARWINN 7)."""
     if layer.execution_count_per_inference != 1:
         raise UnsupportedError(f"layer {layer.name!r}: several executions of a layer with a layout")
-    layout = layer.output.layout if layer.output is not None else None
+    if layer.output is not None:
+        layout = layer.output.layout
+    else:
+        layout = None
     maps = "it has no layout"
     if layout is not None:
         maps = maps_of(layer, layout)

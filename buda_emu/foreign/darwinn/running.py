@@ -41,7 +41,10 @@ def run(
             "run needs a reference: the uncompiled .tflite of this package. The Edge TPU's instructions are not "
             "public, so the package alone gives no outputs, and none are invented"
         )
-    twin = reference if isinstance(reference, Twin) else Twin(reference)
+    if isinstance(reference, Twin):
+        twin = reference
+    else:
+        twin = Twin(reference)
     main = package.main
     if main.batch_size != 1:
         raise UnsupportedError(f"run of a package with batch size {main.batch_size}")

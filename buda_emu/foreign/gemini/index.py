@@ -186,7 +186,10 @@ class Index:
         output = self.outputs_by_id.get(number)
         if output is None:
             return False
-        extent = output.work.box if self.ir.form.in_bits else output.work.box.within(output.work.box)
+        if self.ir.form.in_bits:
+            extent = output.work.box
+        else:
+            extent = output.work.box.within(output.work.box)
         return output.piece.box.inside(extent) and self._has_size_of_box(number, output.piece)
 
     def _has_size_of_box(self, number: int, record: DramOut | Ofmap) -> bool:

@@ -224,7 +224,10 @@ def make_source_reader(key: str, *, named: bool, channel: bool) -> Callable[[Val
     has_box = channel or named or key == "core_id"  # else it is a weight of dialect B, with a range of channels
 
     def read(values: Values, entry: Object, place: str) -> Source:
-        bounds = values.integers(entry, "channel", place) if channel else ()
+        if channel:
+            bounds = values.integers(entry, "channel", place)
+        else:
+            bounds = ()
         if channel and len(bounds) != 2 and "channel" in entry:
             values.note_type(place, "channel", "two integers", list(bounds))
         return Source(

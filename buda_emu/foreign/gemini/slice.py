@@ -225,7 +225,10 @@ class _Cut:
 
     def _make_dram_in(self, work: Workload, piece: Ofmap) -> Json:
         """Return the `in` entry of a result that is stored because of the cut."""
-        box = piece.box if self.in_bits else piece.box.shift(work.box.lower)
+        if self.in_bits:
+            box = piece.box
+        else:
+            box = piece.box.shift(work.box.lower)
         entry: Json = {
             "core_id": work.core,
             "workload_id": work.workload_id,

@@ -281,7 +281,10 @@ class Program:
         source = op.clause("outputs") or op.clause("inputs") or op.clause("")
         base = self.buffer(source[0]) if source else None
         if base is not None and op.results:
-            offset = _view_offset(op, base) if op.name == "VPUIP.SubView" else 0
+            if op.name == "VPUIP.SubView":
+                offset = _view_offset(op, base)
+            else:
+                offset = 0
             self._place(op.results[0], base.spaces, base.address + offset)
 
     def _place_result(self, op: Op, spaces: tuple[str, ...], address: int) -> None:

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -109,7 +110,9 @@ def _bind_open_sizes(model: Any, inputs: Sequence[Any] | None, sizes: OpenSizes)
 def _infer_shapes(model: Any) -> Any:
     if model.ByteSize() > 1 << 30:
         return model  # beyond what protobuf can hand over; exporters state the shapes
-    sizes = (dim.dim_value for value in model.graph.input for dim in value.type.tensor_type.shape.dim)
+    sizes = (
+        dim.dim_value for dim in chain.from_iterable(value.type.tensor_type.shape.dim for value in model.graph.input)
+    )
     if max(sizes, default=0) > MOST_ELEMENTS:
         return model  # no tensor is as large, which is said below: onnx would take memory for it
     return onnx.shape_inference.infer_shapes(model, data_prop=True)
@@ -229,7 +232,7 @@ class _Reader:
         self._types: dict[str, str] = {}
         self._refused = Refusals()
         self._line = ""
-        read = (name for node in model.graph.node for name in (*node.input, *captured_names(node)) if name)
+        read = filter(None, chain.from_iterable((*node.input, *captured_names(node)) for node in model.graph.node))
         self._needed = {*read, *(value.name for value in model.graph.output)}
 
     def read(self) -> Graph:
@@ -271,7 +274,7 @@ class _Reader:
 
     def _check_names(self, graph: Any) -> None:
         """Raise HostError if two values have one name, since a reference to it would be ambiguous."""
-        defined = (name for node in graph.node for name in node.output if name)
+        defined = filter(None, chain.from_iterable(node.output for node in graph.node))
         initializer_names = {entry.name for entry in graph.initializer}
         input_names = [entry.name for entry in graph.input]
         names = Counter([*input_names, *(initializer_names - {*input_names}), *defined])

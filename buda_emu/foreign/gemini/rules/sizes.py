@@ -108,7 +108,10 @@ def _sizes_in_dialect(index: Index, box: Box, bitwidth: int | None) -> tuple[int
 def _sizes_of_workload(index: Index, work: Workload) -> Iterator[tuple[str, str, int, tuple[int, ...], object]]:
     """Yield what `_fmap_sizes` yields, for a workload's results and operands."""
     in_bits = index.ir.form.in_bits
-    extent = work.box if in_bits else work.box.within(work.box)
+    if in_bits:
+        extent = work.box
+    else:
+        extent = work.box.within(work.box)
     for piece in work.ofmap:
         if piece.box.inside(extent):  # else G038 tells
             sizes = _sizes_in_dialect(index, piece.box, index.bitwidths.get(piece.transfer_id))
