@@ -555,7 +555,10 @@ def _check_graphs(name: str, forms: Sequence[Ir]) -> None:
 def between(after: str, stop: str = "") -> Iterable[Pass]:
     """Return the passes behind `after`, up to and including `stop`. Raises HostError if `stop` is before `after`."""
     first = NAMES.index(after)
-    last = NAMES.index(stop) if stop else len(PASSES)
+    if stop:
+        last = NAMES.index(stop)
+    else:
+        last = len(PASSES)
     if last < first:
         raise HostError(f"pass {stop} is done already: the IR is that after {after}")
     return PASSES[first:last]

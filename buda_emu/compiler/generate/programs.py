@@ -62,7 +62,10 @@ def programs_graph(programs: Mapping[str, Program]) -> tuple[Graph, dict[str, Pa
     joint_graph = Graph("_".join(programs) if len(programs) > 1 else next(iter(graphs.values())).name)
     parts: dict[str, Part] = {}
     for number, (name, graph) in enumerate(graphs.items()):
-        prefix = f"{name}." if len(programs) > 1 else ""
+        if len(programs) > 1:
+            prefix = f"{name}."
+        else:
+            prefix = ""
         parts[name] = _add_model(joint_graph, graph, f"fwd_{number}", prefix, programs[name].keeps, caches)
     return joint_graph, parts
 

@@ -221,7 +221,10 @@ def problems(form: Ir, arch: str = "") -> list[str]:
 
 
 def _problems(form: Ir, arch: str) -> Iterator[str]:
-    stage = FRONT if form.level == FRONT else CORE
+    if form.level == FRONT:
+        stage = FRONT
+    else:
+        stage = CORE
     broken = False
     for problem in graph_problems(form.graph, stage):
         broken = True

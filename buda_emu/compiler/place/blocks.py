@@ -218,7 +218,10 @@ def divide_picker(target: Target, op: TileOp, grid: tuple[int, int], cut: WorkDi
 
 def _largest_ublock(block: tuple[int, int], dest: int, *, rows_fixed: bool) -> tuple[int, int]:
     """Return the largest ublock that divides the block and fits dest, the wider of equal ones (FRONTEND 4.2)."""
-    heights = [1] if rows_fixed else divisors(block[0])
+    if rows_fixed:
+        heights = [1]
+    else:
+        heights = divisors(block[0])
     ublocks = (ublock for ublock in product(heights, divisors(block[1])) if prod(ublock) <= dest)
     return max(ublocks, key=lambda ublock: (prod(ublock), ublock[1]))
 

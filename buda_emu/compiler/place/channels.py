@@ -37,7 +37,10 @@ def traffic(placement: Placement, queue: Queue, readers: Readers) -> dict[Phase,
     tensor = _tensor_name(queue)
     for placed in readers_of(placement, queue, readers):
         phase = Phase(placed.epoch, tensor in placed.held)
-        inputs = placement.count(placed.op.program) if phase.once else 1
+        if phase.once:
+            inputs = placement.count(placed.op.program)
+        else:
+            inputs = 1
         for use in placed.op.uses:
             if use.source == tensor:
                 moved[phase] = moved.get(phase, 0.0) + bytes_read(placement, placed, use) / inputs
@@ -62,7 +65,9 @@ def _tensor_name(queue: Queue) -> str:
     """Return the name of the tensor that a queue holds."""
     if queue.tensor:
         return queue.tensor
-    return queue.input if queue.role in ("between", "fork") else queue.name
+    if queue.role in ("between", "fork"):
+        return queue.input
+    return queue.name
 
 
 def readers_of(placement: Placement, queue: Queue, readers: Readers) -> Iterator[PlacedOp]:
@@ -203,7 +208,10 @@ def _queue_dues(
         if times is not None:
             cycle = times.last_by
             if once:
-                cycle = times.begin_by if placed.begin_by is None else placed.begin_by
+                if placed.begin_by is None:
+                    cycle = times.begin_by
+                else:
+                    cycle = placed.begin_by
             yield Phase(placed.epoch, once), Due(cycle)
 
 
@@ -351,7 +359,10 @@ class _Phase:
             _count(read_whole, due.cycle, count)
         else:
             _count(parts, due, count)
-        read = cycles - min(read_whole) if read_whole else 0.0
+        if read_whole:
+            read = cycles - min(read_whole)
+        else:
+            read = 0.0
         written = 0.0
         for other in parts:
             late = other.late(cycles)

@@ -103,7 +103,9 @@ def _reduce_fields(blocks: Blocks, attrs: TileAttributes) -> dict[str, Any]:
 
 def _picker_fidelity(target: Target) -> str:
     """Return the fidelity of an identity matmul, which needs no more than HiFi2 to move numbers."""
-    return "LoFi" if target.fidelity == "LoFi" else "HiFi2"
+    if target.fidelity == "LoFi":
+        return "LoFi"
+    return "HiFi2"
 
 
 def product_cycles(target: Target, rows: int, inner: int, columns: int) -> float:
@@ -192,8 +194,14 @@ def tiles_read(tiles: TileGraph, op: TileOp, blocks: Blocks, number: int) -> int
 def divided_like(op: TileOp, number: int, shape: Shape, grid: tuple[int, int]) -> tuple[int, int]:
     """Return the rows and columns of buffers of a constant as its reader needs it: the second operand of a product is
     divided by columns of cores, the first by rows, others by both (OPS 6.1)."""
-    height = 1 if op.is_factor(number) else gcd(grid[0], shape[1])
-    width = 1 if op.is_left_factor(number) else gcd(grid[1], shape[2])
+    if op.is_factor(number):
+        height = 1
+    else:
+        height = gcd(grid[0], shape[1])
+    if op.is_left_factor(number):
+        width = 1
+    else:
+        width = gcd(grid[1], shape[2])
     return height, width
 
 
@@ -215,7 +223,10 @@ def transfer_cycles(target: Target, tiles: TileGraph, op: TileOp, blocks: Blocks
     slowest = prod(op.shape) // prod(blocks.grid) * size / STREAM
     for number, use in enumerate(op.uses):
         if use.source not in held:
-            rate = GATHER if use.source in tiles.ops else STREAM
+            if use.source in tiles.ops:
+                rate = GATHER
+            else:
+                rate = STREAM
             slowest = max(slowest, tiles_read(tiles, op, blocks, number) * size / rate)
     return slowest
 

@@ -35,7 +35,9 @@ class PlacementDecision:
     def size(self) -> tuple[int, int]:
         """Rows and columns of the chip that the op takes."""
         rows, columns = self.choice.blocks.grid
-        return (columns, rows) if self.grid_transpose else (rows, columns)
+        if self.grid_transpose:
+            return (columns, rows)
+        return (rows, columns)
 
     def differs_in_place(self, other: "PlacementDecision") -> bool:
         """Return whether another decision has other blocks or other cores, regardless of its epoch and constants."""

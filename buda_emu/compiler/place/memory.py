@@ -374,5 +374,8 @@ def _by_role(target: Target, queues: Sequence[Queue]) -> Iterator[str]:
                 shared = ", not all at one time"
             yield f"{label}: {sum(total) / MIB:.1f} MiB in {plural(len(total), 'queue')}{shared}"
     for queue in sorted(queues, key=lambda queue: -sizes[queue.name])[:LARGEST]:
-        epochs = f", epochs {queue.life[0]} to {queue.life[1]}" if queue.life else ""
+        if queue.life:
+            epochs = f", epochs {queue.life[0]} to {queue.life[1]}"
+        else:
+            epochs = ""
         yield f"{queue.name}: {sizes[queue.name] / MIB:.1f} MiB, {plural(queue.entries, 'entry')}{epochs}"

@@ -204,4 +204,6 @@ def detour_queue(name: str, chip: int) -> str:
 
 def constant_queue(name: str, chip: int) -> str:
     """Return the queue name of a constant on a chip: each chip has its own copy (NETLIST V161)."""
-    return name if chip == 0 else f"{name}_chip{chip}"
+    if chip == 0:
+        return name
+    return f"{name}_chip{chip}"

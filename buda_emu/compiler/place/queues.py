@@ -174,7 +174,10 @@ def _queues_between(placement: Placement, readers: Readers, entries: int) -> Ite
         # All rounds of a program are done before the next program begins; within one each round is read before the
         # next is written (FRONTEND 5), so that its memory is free before and afterwards.
         held = any(placed.op.program != producer.op.program for placed in later)
-        count = entries if held else placement.microbatch
+        if held:
+            count = entries
+        else:
+            count = placement.microbatch
         life = None
         if not held and placement.stages == 1:
             life = (producer.epoch, max(placed.epoch for placed in later))
@@ -201,7 +204,10 @@ def _output_queues(placement: Placement, entries: int) -> Iterator[Queue]:
         output_blocks = input_blocks(tiles.ops[output.op].shape, ublock=placed.blocks.ublock)
         # V157, NETLIST 1.7: only the first chip reaches the host's memory. Of a window that is run again and again the
         # host wants one row: it reads that out of DRAM, and the program does not send it all of them.
-        loc = "host" if placement.chips == 1 and not tiles.windows else "dram"
+        if placement.chips == 1 and not tiles.windows:
+            loc = "host"
+        else:
+            loc = "dram"
         df = placement.target.of(placed.op.precision).output_df
         chip = 0 if loc == "host" else placed.chip
         yield Queue(
@@ -234,7 +240,10 @@ def _constant_on_chip(
     chip_readers = [placed for placed in readers if placed.chip == chip]
     names: dict[Blocks, str] = {}
     for placed in chip_readers:
-        layout_readers = chip_readers if constant.kind == "table" else [placed]
+        if constant.kind == "table":
+            layout_readers = chip_readers
+        else:
+            layout_readers = [placed]
         df, layout, blocks = _constant_layout(placement, constant.name, layout_readers)
         if blocks not in names and names and constant.name not in placed.held:
             blocks = next(iter(names))
@@ -334,7 +343,9 @@ def _common_rows(readers: Iterable[PlacedOp], size: int) -> int:
     count = 0
     for placed in readers:
         count = gcd(count, placed.blocks.grid[0])
-    return count if count and size % count == 0 else 1
+    if count and size % count == 0:
+        return count
+    return 1
 
 
 _HELD = {"codes": "Int8", "sums": "Int32", "scale": "Float32"}

@@ -57,7 +57,10 @@ def view(op: TileOp, blocks: Blocks, operand: int) -> View:
     (r, c) = division.ublock
     if op.type == "depthwise" and operand == 0:
         return View((rows, 1), (m, division.m_k * n), (r, c), by_rows=False)
-    reduced_axis = part.attrs["dim"] if part.has("reduces") else ""
+    if part.has("reduces"):
+        reduced_axis = part.attrs["dim"]
+    else:
+        reduced_axis = ""
     if reduced_axis == "r":
         return View(division.grid, (division.m_k, n), (division.u_kt, c), by_rows=False)
     if reduced_axis == "c":
@@ -288,7 +291,10 @@ def streams_of_constants(
     for number, use in enumerate(op.uses):
         if use.source in held:
             total += 2
-            fed = 1 if number in alone else _fanout(tiles, op, blocks, number)
+            if number in alone:
+                fed = 1
+            else:
+                fed = _fanout(tiles, op, blocks, number)
             if fed > 1:
                 total += fed
     return total

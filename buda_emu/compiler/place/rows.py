@@ -168,7 +168,9 @@ def is_over_taps(op: TileOp) -> bool:
 def _group(reader: TileOp, use: Use) -> int:
     """Return how many slices of an operand a reader puts side by side or takes the maximum of; 1 for none."""
     if is_over_taps(reader):
-        return int(reader.attrs["z"]) if not use.tms and reader.may_be_cut else 1
+        if not use.tms and reader.may_be_cut:
+            return int(reader.attrs["z"])
+        return 1
     if use.tms and use.tms[0][0] == "hstack":
         return int(use.tms[0][-1])
     return 1
@@ -478,7 +480,10 @@ def _split_gradient(op: TileOp, queue: str) -> Iterator[TileOp]:
         uses = [Use(op.name)]
         name = f"{op.name}.sum"
         precision = replace(precision, reads=())
-    reads = (*precision.reads, precision.df) if precision.reads else ()
+    if precision.reads:
+        reads = (*precision.reads, precision.df)
+    else:
+        reads = ()
     yield replace(
         _without_sum(op), name=name, type="add", uses=[*uses, Use(queue)], precision=replace(precision, reads=reads)
     )

@@ -32,7 +32,10 @@ def cut_epochs(table: CandidateTable, objective: Objective, full: float, step: f
     best[0] = 0.0
     before = np.zeros(count + 1, np.int64)
     back = np.arange(BACK + 1)[None, :]
-    chips = 1 if table.assigned else objective.chips
+    if table.assigned:
+        chips = 1
+    else:
+        chips = objective.chips
     dram = speeds(table.target.chip).dram * chips
     used = table.used[levels]
     begin, per_kernel = epoch_load(table.target)

@@ -49,7 +49,9 @@ def _product_of_taps(tiles: TileGraph, op: TileOp) -> TileOp | None:
     side_by_side = (("hstack", op.shape[0] // product.shape[0]),)
     if (left.source, left.tms) != (op.name, side_by_side) or _taps(product) < 2:
         return None
-    return product if _can_become_sum(tiles, product) else None
+    if _can_become_sum(tiles, product):
+        return product
+    return None
 
 
 def _can_become_sum(tiles: TileGraph, product: TileOp) -> bool:
@@ -93,13 +95,19 @@ def _fracture(tiles: TileGraph, op: TileOp, product: TileOp, count: int) -> Tile
     sums = count - 1 + len(last_terms)
 
     def add(number: int, term: Use) -> TileOp:
-        before = f"{total}.{number - 1}" if number > 1 else f"{part}.0"
+        if number > 1:
+            before = f"{total}.{number - 1}"
+        else:
+            before = f"{part}.0"
         addition = replace(product, type="add", uses=[Use(before), term], inner=0)
         if number < sums:
             return replace(addition, name=f"{total}.{number}", attrs={})
         return replace(addition, attrs=select_attributes(product.attrs, RELU))
 
-    side_by_side = (("hstack", taps),) if taps > 1 else ()
+    if taps > 1:
+        side_by_side = (("hstack", taps),)
+    else:
+        side_by_side = ()
     for number in range(count):
         part_table = table.part(number * taps, taps, every)
         new_ops.append(

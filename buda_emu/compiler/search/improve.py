@@ -62,7 +62,10 @@ class _Tasks:
         rates = speed(table.target.chip, {}).rates()
         for edge, path, tasks in zip(report.edges, report.paths, timing.ways, strict=True):
             if edge.operand >= 0 and not edge.once:
-                rate = rates.gather if path.gathers else rates.stream
+                if path.gathers:
+                    rate = rates.gather
+                else:
+                    rate = rates.stream
                 self.arriving.setdefault(edge.target, []).append((edge.operand, tasks, ceil(edge.core_bytes / rate)))
 
     def with_choice(self, durations: Ints, name: str, old: Choice, new: Choice) -> Ints | None:

@@ -333,7 +333,10 @@ def _share_products(tiles: TileGraph, target: Target, entries: int, objective: O
             return _first_within_links(sorted(results, key=comparable_cycles))
     tables.sort(key=lambda form: cut_epochs(form, objective, FULL)[1])
     for max_pipes in (0, *PIPES):
-        limited = tables[0].limit_pipes(max_pipes) if max_pipes else tables[0]
+        if max_pipes:
+            limited = tables[0].limit_pipes(max_pipes)
+        else:
+            limited = tables[0]
         with suppress(_LinksFullError):
             decisions = searched_decisions(limited, objective, FULL)
             placement = build_placement(limited.tiles, target, decisions, objective, entries)
@@ -353,7 +356,10 @@ def first_placement(placement: Placement) -> Placement | None:
     """Return the first legal placement of the same graph, chips and microbatch; None where memory has no room for
     it."""
     tiles = placement.given or placement.tiles
-    microbatch = 1 if tiles.states else placement.microbatch
+    if tiles.states:
+        microbatch = 1
+    else:
+        microbatch = placement.microbatch
     objective = Objective(
         "low", chips=placement.stages, microbatch=microbatch, copies=placement.copies, step=placement.step
     )

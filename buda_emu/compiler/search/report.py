@@ -127,7 +127,10 @@ def report(evaluation: Evaluation, first: Placement | None) -> str:
         line("limit: host link", limit.host),
     ]
     placement = evaluation.placement
-    of = "step" if placement.step > 1 else "round"
+    if placement.step > 1:
+        of = "step"
+    else:
+        of = "round"
     head = (
         f"{placement_words(placement)}; a {of} of {placement.inputs * placement.rounds} inputs takes "
         f"{sum(run.programs().values()):.0f} cycles"
@@ -196,5 +199,8 @@ def formats_text(placement: Placement) -> list[str]:
 def placement_words(placement: Placement) -> str:
     """Return the size of a placement in words, such as `388 ops in 24 epochs on 1 chip`."""
     chips = plural(placement.chips, "chip")
-    shares = ", each with all of them and its share of the inputs" if placement.copies > 1 else ""
+    if placement.copies > 1:
+        shares = ", each with all of them and its share of the inputs"
+    else:
+        shares = ""
     return f"{plural(len(placement.ops), 'op')} in {plural(placement.epochs, 'epoch')} on {chips}{shares}"

@@ -156,7 +156,10 @@ class SideBySide:
 
     def leave(self, start: Start | None) -> None:
         """Remove a start that is done, or not tried after all, as it holds a placement."""
-        number = None if start is None else self._number(start)
+        if start is None:
+            number = None
+        else:
+            number = self._number(start)
         if number is None:
             return
         del self._starts[number]

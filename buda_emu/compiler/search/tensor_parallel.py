@@ -46,7 +46,9 @@ class _Axis:
     def part(self, size: tuple[int, int, int]) -> tuple[int, int, int]:
         """Return the shape of one part of a shape."""
         t, rows, columns = size
-        return (t // self.count, rows, columns) if self.name == "z" else (t, rows, columns // self.count)
+        if self.name == "z":
+            return (t // self.count, rows, columns)
+        return (t, rows, columns // self.count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,9 @@ class _Sharing:
         if not op.is_tile_by_tile or any(step.has("keeps sums") for step in op.steps):
             return None
         axes = {self._read_along(use) for use in op.uses if use.source in self.parts}
-        return axes.pop() if len(axes) == 1 else None
+        if len(axes) == 1:
+            return axes.pop()
+        return None
 
     def _product_axis(self, op: TileOp) -> _Axis | None:
         """Return the axis along which a product may be shared out: its slices if its factor has several, else its
@@ -111,7 +115,9 @@ class _Sharing:
         if not use.tms:
             return axis
         stacked = use.tms == (("hstack", self.tiles.shape_of(use.source)[0]),)
-        return _Axis("c", axis.count) if stacked and axis.name == "z" else None
+        if stacked and axis.name == "z":
+            return _Axis("c", axis.count)
+        return None
 
     def _is_heavy(self, op: TileOp) -> bool:
         """Return whether an op is a product by a constant that keeps DRAM busy for long enough."""
@@ -159,12 +165,18 @@ class _Sharing:
         if op.has("rows by columns") and place == 0:
             return self._gathered_use(use, number)
         if use.source in self.parts:
-            stacked = self.tiles.shape_of(use.source)[0] // axis.count if use.tms else 1
+            if use.tms:
+                stacked = self.tiles.shape_of(use.source)[0] // axis.count
+            else:
+                stacked = 1
             return Use(self.parts[use.source].names[number], (("hstack", stacked),) if stacked > 1 else ())
         constant = self.tiles.constants[use.source]
         size = constant.values.shape[axis.place] // axis.count
         share = slice(number * size, (number + 1) * size)
-        values = constant.values[share] if axis.name == "z" else constant.values[:, :, share]
+        if axis.name == "z":
+            values = constant.values[share]
+        else:
+            values = constant.values[:, :, share]
         name = f"{constant.name}.part.{number}.{axis.count}"
         self.constants[name] = replace(constant, name=name, values=values)
         return Use(name, use.tms)
@@ -180,7 +192,10 @@ class _Sharing:
         axis = parts.axis
         count = parts.axis.count
         first = self.ops[parts.names[0]]
-        turn = first.shape[0] if axis.name == "z" else 1
+        if axis.name == "z":
+            turn = first.shape[0]
+        else:
+            turn = 1
         if (use.source, chip) not in self.gathered:
             t, rows, columns = first.shape
             name = self.gathered[use.source, chip] = self._unused_name(f"{use.source}.whole.{chip}")

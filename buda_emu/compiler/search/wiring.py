@@ -82,7 +82,10 @@ def limit_to_streams(
 def _connects(routing: Routing, source: str, name: str, choice: Choice) -> bool:
     """Return whether all readers of a source had their pipes if one op were divided so."""
     placed: PlacedOp = routing.placement.ops[name]
-    held = placed.held if "table" in placed.op.attrs else choice.held
+    if "table" in placed.op.attrs:
+        held = placed.held
+    else:
+        held = choice.held
     return routing.would_connect(source, {name: replace(placed, blocks=choice.blocks, held=held)})
 
 
@@ -117,7 +120,10 @@ class WiresOfOne:
         total = {channel: fsum(sizes) / self.rates.dram for channel, sizes in moved.items()}
         cycles = np.zeros(len(self.edges))
         for number, (edge, gathers) in enumerate(zip(self.edges, self.paths.gathers, strict=True)):
-            rate = self.rates.gather if gathers else self.rates.stream
+            if gathers:
+                rate = self.rates.gather
+            else:
+                rate = self.rates.stream
             edge_cycles = [0.0, edge.core_bytes / rate]
             if edge.memory == "dram":
                 edge_cycles += [total[channel, edge.once] for channel in edge.memory_bytes]
@@ -348,7 +354,10 @@ def _run_moves(
     for number in range(tries):
         if wires.fullest <= enough or stale > patience:
             return
-        stale = 0 if try_random_move(number, draw) else stale + 1
+        if try_random_move(number, draw):
+            stale = 0
+        else:
+            stale = stale + 1
 
 
 def anneal(
@@ -404,7 +413,9 @@ class _Positions:
         free = self._cores.places(shape)
         self._cores.block(self.places[name], shape)
         at = draw.choice(free)  # its own place is one of them
-        return {name: at} if at != self.places[name] else {}
+        if at != self.places[name]:
+            return {name: at}
+        return {}
 
     def size(self, name: str) -> tuple[int, int]:
         """Return the rows and columns of the chip that an op takes."""
@@ -422,7 +433,9 @@ class _Positions:
         self._cores.release(self.places[name], shape)
         free = self._cores.places((columns, rows))
         self._cores.block(self.places[name], shape)
-        return {name: draw.choice(free)} if free else {}
+        if free:
+            return {name: draw.choice(free)}
+        return {}
 
     def take(self, change: Mapping[str, tuple[int, int]], transposed: str = "") -> None:
         """Move ops to the places of a change."""
