@@ -85,13 +85,18 @@ def _custom_operators(model: tflite.Model) -> Iterator[tuple[tflite.Operator, tf
     codes = model.operator_codes or ()
     graphs = model.subgraphs or ()
     for graph in graphs:
-        for number, operator in enumerate(graph.operators or ()):
-            if operator.opcode_index >= len(codes):
-                raise IndexError(f"operator {number} has code {operator.opcode_index} of {len(codes)}")
+        _check_operator_codes(graph, len(codes))
     for graph in graphs:
         for operator in graph.operators or ():
             if codes[operator.opcode_index].custom_code == CUSTOM_CODE:
                 yield operator, graph
+
+
+def _check_operator_codes(graph: tflite.SubGraph, count: int) -> None:
+    """Raise IndexError if an operator of a subgraph has a code beyond the `count` codes of the model."""
+    for number, operator in enumerate(graph.operators or ()):
+        if operator.opcode_index >= count:
+            raise IndexError(f"operator {number} has code {operator.opcode_index} of {count}")
 
 
 def _names(graph: tflite.SubGraph, indices: Sequence[int] | None) -> tuple[str, ...]:

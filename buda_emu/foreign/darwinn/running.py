@@ -2,7 +2,7 @@
 uncompiled model computes the values in between on the CPU (DARWINN 10). The device's instructions are never executed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -56,6 +56,16 @@ def run(
     return _run_device(main, _device_inputs(inputs, twin, pairing), twin, pairing)
 
 
+def _compute_missing(arrays: Mapping[str, Array], missing: Sequence[str], twin: Twin) -> dict[str, Array]:
+    """Return the missing inputs as the operators in front of the package compute them. Raises HostError for one that is
+    not computed."""
+    computed = twin.compute(arrays, twin.between(arrays, missing))
+    absent = [name for name in missing if name not in computed]
+    if absent:
+        raise HostError(f"input {absent[0]!r} is neither given nor computed from {', '.join(arrays) or 'nothing'}")
+    return {name: computed[name] for name in missing}
+
+
 def _device_inputs(inputs: Mapping[str, Any], twin: Twin, pairing: Pairing) -> dict[str, Array]:
     """Return the arrays of the package's inputs: passed by the caller, from the reference's variables, or computed from
     inputs of the model by the operators in front of them."""
@@ -72,11 +82,7 @@ def _device_inputs(inputs: Mapping[str, Any], twin: Twin, pairing: Pairing) -> d
             states[name] = twin.variables[number]
     missing = [name for name in pairing.inputs if name not in arrays and name not in states]
     if missing:
-        computed = twin.compute(arrays, twin.between(arrays, missing))
-        absent = [name for name in missing if name not in computed]
-        if absent:
-            raise HostError(f"input {absent[0]!r} is neither given nor computed from {', '.join(arrays) or 'nothing'}")
-        arrays |= {name: computed[name] for name in missing}
+        arrays |= _compute_missing(arrays, missing, twin)
     return states | {name: arrays[name] for name in pairing.inputs if name in arrays}
 
 

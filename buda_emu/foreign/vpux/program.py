@@ -211,8 +211,7 @@ class Program:
         arguments = function.arguments
         count = len(function.results)
         if not count:
-            plain = all(value.type is not None and value.type.kind != "tensor" for value in arguments)
-            if len(arguments) == 2 and plain:
+            if len(arguments) == 2 and all(_is_no_tensor(value) for value in arguments):
                 return arguments[1:]
             return ()
         if count > len(arguments) or not (len(arguments) > count or any(self.ops_of("VPURT.Task"))):
@@ -295,6 +294,11 @@ class Program:
         if value.type is not None:
             self.buffers[value] = Buffer(spaces, address, value.type, value.name)
             self.names[value.name] = value
+
+
+def _is_no_tensor(value: Value) -> bool:
+    """Return whether a value has a type that is no tensor."""
+    return value.type is not None and value.type.kind != "tensor"
 
 
 def written_uses(op: Op) -> tuple[Use, ...]:

@@ -132,11 +132,11 @@ def pipelines(draw):
 @given(pipelines())
 def test_with_the_room_that_is_asked_for_nothing_hangs(made):
     for _ in range(100):
-        lack = next((item for item in find_shortages(made) if item.hangs), None)
-        if lack is None:
+        shortage = next((entry for entry in find_shortages(made) if entry.hangs), None)
+        if shortage is None:
             break
-        made.extra[lack.edge] = made.extra.get(lack.edge, 0) + lack.slices
-    assert lack is None
+        made.extra[shortage.edge] = made.extra.get(shortage.edge, 0) + shortage.slices
+    assert shortage is None
     assert simulated(made)
 
 
