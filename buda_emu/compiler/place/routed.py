@@ -126,14 +126,19 @@ class Routing:
             if not worse and not self.problem(edge, producer_blocks=blocks):
                 placement.ops[edge.source] = replace(producer, blocks=blocks)
                 return
-        operands: list[Edge] = []
-        for use in reader.op.uses:
-            operands += [operand for operand in self.edges.get(use.source, ()) if operand.reader == edge.reader]
+        operands = self._operands(reader)
         for blocks in _other_ublocks(placement, reader):
             if not any(self.problem(other_edge, reader_blocks=blocks) for other_edge in operands):
                 placement.ops[edge.reader] = replace(reader, blocks=blocks)
                 return
         placement.detours[edge.reader, edge.source] = Detour("stack", self.problem(edge))
+
+    def _operands(self, reader: PlacedOp) -> list[Edge]:
+        """Return the operands of an op that other ops of its epoch make."""
+        operands: list[Edge] = []
+        for use in reader.op.uses:
+            operands += [edge for edge in self.edges.get(use.source, ()) if edge.reader == reader.op.name]
+        return operands
 
     # -------------------------------------------------------------------------------------------------------- streams
     def share_streams(self, source: str) -> None:

@@ -1,6 +1,6 @@
 """Refinement that is tried only with the best form of the best graph."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from itertools import pairwise
@@ -105,10 +105,7 @@ def _changes_from_alike(table: CandidateTable, best: SearchResult) -> Iterator[_
     """Yield for epochs of like ops the decisions of the quickest one, where they differ."""
     cycles = _epoch_cycles(table, best)
     decisions = best.decisions or {}
-    groups: dict[object, list[tuple[int, int]]] = {}
-    for start, stop in pairwise([0, *cycles]):
-        groups.setdefault(sequence_key(table.tiles, table.ops[start:stop]), []).append((start, stop))
-    for group in groups.values():
+    for group in _group_alike(table, cycles):
         first, last = min(group, key=lambda ends: cycles[ends[1]])
         quickest = [decisions[op.name] for op in table.ops[first:last]]
         for start, stop in group:
@@ -118,6 +115,14 @@ def _changes_from_alike(table: CandidateTable, best: SearchResult) -> Iterator[_
             copies = copy_decisions(table, [op.name for op in table.ops[start:stop]], quickest, 0) or {}
             if any(decisions[name].differs_in_place(decision) for name, decision in copies.items()):
                 yield _change(table, copies, start, stop, gain)
+
+
+def _group_alike(table: CandidateTable, ends: Iterable[int]) -> list[list[tuple[int, int]]]:
+    """Return groups of epochs of like ops, each epoch as its first op and the op after its last one."""
+    groups: dict[object, list[tuple[int, int]]] = {}
+    for start, stop in pairwise([0, *ends]):
+        groups.setdefault(sequence_key(table.tiles, table.ops[start:stop]), []).append((start, stop))
+    return [*groups.values()]
 
 
 def _change(table: CandidateTable, decisions: Decisions, start: int, stop: int, gain: float = 0.0) -> _Change:
