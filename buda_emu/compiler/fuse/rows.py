@@ -450,14 +450,11 @@ def _join_products(op: TileOp, products: list[TileOp]) -> TileOp | None:
         inputs = [f"input{len(uses) + number}" for number in range(len(product.uses))]
         uses += product.uses
         words[f"input{place}"] = slot = f"intermed{op.intermediates + len(first)}"
-        has_bias = bool(product.attrs.get("bias"))
-        if has_bias:
+        name = product.name
+        if product.attrs.get("bias"):  # a row of equal rows
+            biases.append(SubOp(name, "add", (slot, inputs[2]), slot, pop=(slot,)))
             name = f"{product.name}.sum"
-        else:
-            name = product.name
         first.append(SubOp(name, "matmul", tuple(inputs[:2]), slot, inner=product.inner))
-        if has_bias:  # a row of equal rows
-            biases.append(SubOp(product.name, "add", (slot, inputs[2]), slot, pop=(slot,)))
     if len(uses) > MAX_INPUTS or op.intermediates + len(first) > MAX_INTERMEDIATES:
         return None
     renamed = [replace(step, inputs=tuple(words.get(name, name) for name in step.inputs)) for step in steps_of(op)]

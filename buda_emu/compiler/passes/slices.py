@@ -283,17 +283,14 @@ def _product(
     (a, b) = cuts
     (left, right) = shapes
     rank = len(node.shape)
-    inner_a = a is not None and a.dim == len(left) - 1
-    inner_b = b is not None and b.dim == len(right) - 2
-    if inner_a and inner_b and a is not None and b is not None:
-        if a.sizes == b.sizes:
+    if a is not None and b is not None:
+        both_inner = a.dim == len(left) - 1 and b.dim == len(right) - 2
+        return "sum" if both_inner and a.sizes == b.sizes else None
+    if a is not None:
+        if a.dim == len(left) - 1 and graph[node.inputs[1]].op == "constant":
             return "sum"
-        return None
-    if inner_a and b is None and graph[node.inputs[1]].op == "constant":
-        return "sum"
-    if a is not None and b is None and a.dim == len(left) - 2:
-        return SplitDimension(rank - 2, a.sizes)
-    if b is not None and a is None and b.dim == len(right) - 1:
+        return SplitDimension(rank - 2, a.sizes) if a.dim == len(left) - 2 else None
+    if b is not None and b.dim == len(right) - 1:
         return SplitDimension(rank - 1, b.sizes)
     return None
 

@@ -107,8 +107,8 @@ def find_shortages(pipeline: Pipeline) -> Iterator[Shortage]:
 
 
 def _shortages_behind_fork(pipeline: Pipeline, fork: str) -> Iterator[Shortage]:
-    # Slices of the fork that each op after it needs for its first 1, 2, ... slices, and how many ops lie between.
     """Yield the operands with too small buffers at the joins of branches that begin at one op."""
+    # Slices of the fork that each op after it needs for its first 1, 2, ... slices, and how many ops lie between.
     needed: dict[str, Slices] = {fork: np.arange(pipeline.slices(fork) + 1)}
     depth: dict[str, int] = {fork: 0}
     for name in pipeline.ops:

@@ -94,8 +94,7 @@ def conv(call: Call) -> Node:
     )
 
 
-@onnx_op("ConvTranspose")
-def _split_pad(total: int, auto: str) -> tuple[int, int]:
+def _divide_pad(total: int, auto: str) -> tuple[int, int]:
     """Return the pads in front and behind whose sum is `total`; of an odd sum `auto_pad` names the side of the larger
     one."""
     if total < 0:  # what is missing lies behind, as in onnxruntime
@@ -106,6 +105,7 @@ def _split_pad(total: int, auto: str) -> tuple[int, int]:
     return total - half, half
 
 
+@onnx_op("ConvTranspose")
 def conv_transpose(call: Call) -> Node:
     """`conv_transpose`; the output shape, if given, determines the pads"""
     x = call[0]
@@ -125,7 +125,7 @@ def conv_transpose(call: Call) -> Node:
             totals.append(strides[k] * (x.shape[2 + k] - 1) + extra[k] + reach - shape[-rank + k])
         if by_stride and min(totals, default=0) < 0:
             raise call.refuse(f"auto_pad={auto}, of a window smaller than the stride: give output_shape or pads")
-        pads = tuple(_split_pad(total, auto) for total in totals)
+        pads = tuple(_divide_pad(total, auto) for total in totals)
     bias = [node for node in (call.get(2),) if node is not None]
     return call.b.conv_transpose(
         x, w, *bias, strides=strides, pads=pads, dilations=dilations, groups=call.attr("group", 1), output_padding=extra
