@@ -58,7 +58,9 @@ def near(word: str, words: Iterable[str]) -> str:
 def hint_in_parentheses(word: str, words: Iterable[str]) -> str:
     """Return the hint of `near` in parentheses, with a leading blank, to be appended to a message; "" for no hint."""
     hint = near(word, words)
-    return f" ({hint})" if hint else ""
+    if not hint:
+        return ""
+    return f" ({hint})"
 
 
 def rank_words(word: str, words: Iterable[str], count: int = 3) -> list[str]:

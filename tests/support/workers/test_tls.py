@@ -86,7 +86,7 @@ def address(words):
 
 def test_work_is_shared_out(address):
     assert address.startswith("tls://")
-    path, axes = str(ROOT / "netlists/attention.yaml"), {"noc": ("0.5", "1", "2")}
+    path, axes = str(ROOT / "netlists/attention.yaml"), {"noc_bytes": ("0.5", "1", "2")}
     assert sweep(path, axes) == sweep(path, axes, dask=address)
 
 

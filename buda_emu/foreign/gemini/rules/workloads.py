@@ -95,12 +95,12 @@ def check_complete(index: Index, _: Network | None) -> Iterator[Finding]:
     for work in index.ir.workloads():
         entries = operand_entries(work)
         if entries:
-            yield from _check_held(work, sum(source.box.volume for source in _list_sources(entries)))
+            yield from _check_held_elements(work, sum(source.box.volume for source in _list_sources(entries)))
         if work.weight is not None and not work.weight.transfer_id:
             yield Finding(work.weight.place, f"the weight of {work} has no transfer_id")
 
 
-def _check_held(work: Workload, held: int) -> Iterator[Finding]:
+def _check_held_elements(work: Workload, held: int) -> Iterator[Finding]:
     """Check that the sources of a workload, which hold so many elements, hold those of each operand."""
     for operand in work.ifmap:
         needed = operand.box.volume
