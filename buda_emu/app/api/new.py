@@ -7,18 +7,18 @@ from typing import Final
 
 from buda_emu.netlist.load import check_text
 from buda_emu.netlist.sizes import align_up
-from buda_emu.spec.archs import ARCHS
+from buda_emu.spec.archs import ARCHS, DRAM_RESERVED
+from buda_emu.spec.blocking import TILE_EDGE
 from buda_emu.spec.formats import tile_bytes
 from buda_emu.spec.ops import OP_TYPES
 from buda_emu.support.checker.render import render
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError
 
-TILE: Final = 32
+TILE: Final = TILE_EDGE
 PER_CORE: Final = 32
 """Tiles of a result that one core holds at most."""
 _SHAPE: Final = re.compile(r"(?:([0-9]+)x)?([0-9]+)x([0-9]+)")
-_START = 0x10000000
 _STEP = 0x10000
 _FORMATS: Final = {"Float16": "Float16", "Float16_b": "Float16_b", "Bfp8": "Float16", "Bfp8_b": "Float16_b"}
 FORMATS: Final = tuple(_FORMATS)
@@ -91,7 +91,7 @@ class _Writer:
         self._df = df
         self._queues: list[str] = []
         self._settings: list[str] = []
-        self._next = [_START] * self._arch.dram_channels
+        self._next = [DRAM_RESERVED] * self._arch.dram_channels
         self._channel = 0
         self._at = (0, 0)
         self._shelf = 0  # rows of cores of the shelf that is being filled

@@ -27,8 +27,9 @@ from buda_emu.compiler.place.cost import (
     tiles_read,
     transfer_cycles,
 )
-from buda_emu.compiler.place.routable import EXTRA_STREAMS, FORKS, streams_of_operands, to_repeat
+from buda_emu.compiler.place.routable import FORKS, streams_of_operands, to_repeat
 from buda_emu.compiler.target import Target
+from buda_emu.spec.archs import EXTRA_STREAMS
 from buda_emu.support.errors import UnsupportedError
 
 DEEP = 8
@@ -149,7 +150,7 @@ def _of_grid(
 def _has_streams(tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]) -> bool:
     """For constants that stay in L1, repeated where that helps."""
     repeated = to_repeat(tiles, op, blocks, held)
-    return repeated is None or streams_of_operands(tiles, op, blocks, held, repeated) <= EXTRA_STREAMS - FORKS
+    return repeated is None or streams_of_operands(tiles, op, blocks, held, repeated) <= len(EXTRA_STREAMS) - FORKS
 
 
 def deepened(target: Target, op: TileOp, blocks: Blocks, held: int) -> Blocks:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from buda_emu.compiler.lower.tiles import Use as TileUse
 from buda_emu.compiler.place.blocks import size_of_tile
@@ -157,10 +157,16 @@ def _makers(found: Placement, ops: Mapping[str, _Op], placed: Placed) -> Iterato
             yield ops[use.source]
 
 
+def share_to_wait_for(parts: Any, source_parts: Any, maximum: Callable[[Any, float], Any]) -> Any:
+    """Return the share of what an op takes after its first part that has to be done before the first part of its reader
+    can begin: (1/p - 1/q) / (1 - 1/q), where the reader has p parts and the op q. `maximum` is `max`, or that of
+    arrays."""
+    return maximum(1 / parts - 1 / source_parts, 0.0) / maximum(1 - 1 / source_parts, 0.5)
+
+
 def _behind(own: _Op, other: _Op) -> float:
-    """The share of what another op takes after its first part that has to be done before the first part of an op that
-    reads it can begin."""
-    return max(1 / own.parts - 1 / other.parts, 0.0) / max(1 - 1 / other.parts, 0.5)
+    """Return the share of another op's further parts that an op which reads it waits for."""
+    return share_to_wait_for(own.parts, other.parts, max)
 
 
 def dues(found: Placement, readers: Readers, epoch: int | None = None) -> dict[str, dict[Phase, Due]]:

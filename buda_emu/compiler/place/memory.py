@@ -7,9 +7,10 @@ from math import prod
 from typing import NamedTuple
 
 from buda_emu.compiler.place.channels import Due, Moved, Phase, Queued, Shared, Use, channels_in_time, evened
-from buda_emu.compiler.place.cost import DRAM_BASE, speeds
+from buda_emu.compiler.place.cost import speeds
 from buda_emu.compiler.place.placement import Placement, Queue
 from buda_emu.compiler.target import Target
+from buda_emu.spec.archs import DRAM_RESERVED
 from buda_emu.spec.formats import tile_bytes
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import UnsupportedError
@@ -56,10 +57,10 @@ class Channel:
     """
 
     capacity: int
-    static: int = DRAM_BASE
+    static: int = DRAM_RESERVED
     live: dict[int, int] = field(default_factory=dict[int, int])
     most: int = 0
-    end: int = DRAM_BASE
+    end: int = DRAM_RESERVED
     taken: list[Taken] = field(default_factory=list[Taken])
 
     def used(self, life: Life = None) -> int:
@@ -298,7 +299,7 @@ class Memory:
         """What takes the room."""
         arch = self._target.arch
         mine = [one for one in queues if one.chip == queue.chip and one.loc == "dram"]
-        room = (arch.dram_channel_bytes - DRAM_BASE) * arch.dram_channels // MIB
+        room = (arch.dram_channel_bytes - DRAM_RESERVED) * arch.dram_channels // MIB
         lines = [f"compile: {queue.name}: the DRAM of one {arch.name} is full ({room} MiB for queues). They take:"]
         lines += _by_role(self._target, mine)
         lines.append("a smaller microbatch, a narrower format or more chips take less of one chip's DRAM")

@@ -18,14 +18,10 @@ from numpy.typing import NDArray
 from buda_emu.compiler.lower.tiles import Constant, Shape, TileGraph, TileOp, Tm, Use
 from buda_emu.compiler.place.blocks import Blocks, step_blocks
 from buda_emu.compiler.place.cost import divided_like
+from buda_emu.spec.archs import EXTRA_STREAMS, GATHER_STREAMS
 
-EXTRA_STREAMS = 24
-"""Of a core beside those that belong to its operands and its result: ids 40 to 63."""
 FORKS = 4
 """Extra streams of a core that are left to its readers, at least, where constants could have them."""
-GATHERING = 3
-"""Streams that a core takes to gather an operand from several buffers."""
-
 GATHERS = 4
 """Operands that a core gathers in that way, at most; the others take one stream each, and turns."""
 
@@ -270,13 +266,13 @@ def streams_of_operands(
     """Extra streams of one core of an op for its operands, at most."""
     moving = sum(use.source not in held for use in op.uses)
     wide = min(moving, GATHERS)
-    return GATHERING * wide + (moving - wide) + streams_of_constants(tiles, op, blocks, held, alone)
+    return GATHER_STREAMS * wide + (moving - wide) + streams_of_constants(tiles, op, blocks, held, alone)
 
 
 def to_repeat(tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]) -> frozenset[int] | None:
     """Operands that are one number, which stays in L1, and for which one core would need more streams to all others
     than it has: they are to be repeated, so that each core has its own (`repeated`). None where it has enough."""
-    if streams_of_operands(tiles, op, blocks, held) <= EXTRA_STREAMS - FORKS:
+    if streams_of_operands(tiles, op, blocks, held) <= len(EXTRA_STREAMS) - FORKS:
         return None
     return frozenset(
         number

@@ -18,7 +18,6 @@ from buda_emu.compiler.place.candidates import pickers
 from buda_emu.compiler.place.cost import shape_behind, tiles_read
 from buda_emu.compiler.place.placement import Detour, Placed, Placement
 from buda_emu.compiler.place.routable import (
-    EXTRA_STREAMS,
     Pipes,
     pipes,
     slices_held,
@@ -26,6 +25,7 @@ from buda_emu.compiler.place.routable import (
     streams_of_operands,
     view,
 )
+from buda_emu.spec.archs import EXTRA_STREAMS
 
 
 def make_routable(found: Placement, epoch: int | None = None) -> None:
@@ -150,7 +150,7 @@ class Routing:
     def _room(self, producer: Placed) -> int:
         """Streams of a core for who reads it."""
         own = streams_of_operands(self.found.tiles, producer.op, producer.blocks, producer.held)
-        return EXTRA_STREAMS + 1 - own
+        return len(EXTRA_STREAMS) + 1 - own
 
     def _pipes(self, source: str, changed: Mapping[str, Placed], kind: str = "") -> dict[str, Pipes]:
         """Of each reader that takes an op's result from its cores, if some ops were divided in another way; with a

@@ -7,14 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.emulator.ops.matmul_sparse import LAST_IN_TILE, LAST_OF_T
 from buda_emu.netlist.model import Op, Queue
 from buda_emu.spec.formats import FORMATS
 from buda_emu.spec.test_config import Stimulus
 from buda_emu.support.errors import NetlistError, UnsupportedError
 from buda_emu.support.records import dataclass
 
-_LAST_OF_T = 1 << 30
-_LAST_IN_TILE = 1 << 31
 _HEADER_BYTES = 6
 
 
@@ -245,7 +244,7 @@ def _pack(shape: SparseShape, strips: list[Strip], capacity: int) -> list[bytes]
         if len(current) + strip.size > capacity:
             raise NetlistError(f"op {shape.name}: a sparse strip of {strip.size} bytes does not fit an encoding tile")
         full = following is None or len(current) + strip.size + following.size > capacity
-        flags = _LAST_OF_T * strip.last_of_t | _LAST_IN_TILE * full
+        flags = LAST_OF_T * strip.last_of_t | LAST_IN_TILE * full
         current += struct.pack("<IH", strip.index | flags, len(strip.ublocks))
         for index, positions in strip.ublocks:
             count_limit = 1 << (16 - shape.ublock_bits)

@@ -33,12 +33,11 @@ from buda_emu.netlist.nodes import Node
 from buda_emu.netlist.reader import WrittenNetlist
 from buda_emu.netlist.sizes import align_up, buffer_bytes
 from buda_emu.netlist.sourced import evolve
+from buda_emu.spec.archs import DRAM_RESERVED
 from buda_emu.spec.attributes import ATTRIBUTES
 from buda_emu.spec.blocking import FULL_TILE, Blocking
 from buda_emu.spec.ops import OP_TYPES
 from buda_emu.support.records import dataclass
-
-_FIRST_ADDRESS = 0x10000000  # of a queue in DRAM where all other queues are in host memory
 
 
 def without_ops(netlist: Netlist, gone: Collection[str]) -> WrittenNetlist:
@@ -116,7 +115,7 @@ class _Ends:
         )
         alignment = self.netlist.arch.alignment
         channel = min(self.free, default=0)
-        start = self.free.get(channel, _FIRST_ADDRESS)
+        start = self.free.get(channel, DRAM_RESERVED)
         buffers: list[Buffer] = []
         for _ in range(max(1, queue.blocking.cells)):
             buffers.append(Buffer(channel, align_up(start, alignment)))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from buda_emu.app.api.backend.enums import BackendDevice, BackendType
-from buda_emu.spec.archs import ARCHS, GIB
+from buda_emu.spec.archs import ARCHS, DRAM_RESERVED, HOST_CHANNEL_BYTES, HOST_RESERVED, REMOTE_WINDOW
 from buda_emu.spec.boards import Cluster, cluster_of, read_cluster
 from buda_emu.spec.devices import device, rows_of_mask
 from buda_emu.support.errors import BudaError, HostError
@@ -171,12 +171,6 @@ def label(core: Sequence[int]) -> str:
 MIB: Final = 1 << 20
 KIB: Final = 1 << 10
 
-DRAM_RESERVED: Final = 256 * MIB
-"""Nothing of the backend lies above, on any chip (V153: "about 0x10000000 is safely above")."""
-
-_HOST_RESERVED: Final = {0: 128 * MIB, 3: 256 * MIB}
-"""Top of each host channel that queues may not use (V156, LAYOUT 6)."""
-
 _NET2PIPE, _PIPEGEN = 56 * KIB, 200 * KIB  # of each core's L1 (NETLIST 2.2)
 _BLOCKS: Final = {"grayskull": 1, "wormhole_b0": 2}  # GDDR channels behind a DRAM channel (PERF 1)
 
@@ -206,7 +200,7 @@ def of_arch(arch: str) -> Mapping[str, str]:
 
 def host_channel_bytes(channel: int) -> int:
     """Bytes of a host channel that queues may use."""
-    return GIB - _HOST_RESERVED.get(channel, 0)
+    return HOST_CHANNEL_BYTES - HOST_RESERVED.get(channel, 0)
 
 
 def _sysmem(arch: str) -> dict[str, str]:
@@ -216,7 +210,7 @@ def _sysmem(arch: str) -> dict[str, str]:
         size = host_channel_bytes(channel)
         found[f"host_region_range_size_chan{channel}"] = str(size)
         found[f"backend_reserved_range_start_chan{channel}"] = str(size)
-        found[f"backend_reserved_range_size_chan{channel}"] = str(GIB - size)
+        found[f"backend_reserved_range_size_chan{channel}"] = str(HOST_CHANNEL_BYTES - size)
     return found
 
 
@@ -230,7 +224,7 @@ def _dram(arch: str) -> dict[str, str]:
         "backend_reserved_max": str(DRAM_RESERVED),
         # LAYOUT 6
         "host_mmio_range_channel": "0",
-        "host_mmio_range_start": str(0x30000000),
+        "host_mmio_range_start": str(REMOTE_WINDOW),
         "host_mmio_range_size": str(256 * MIB),
     }
     if arch in _BLOCKS:

@@ -14,7 +14,6 @@ from buda_emu.arithmetic.formats.stored import Bits
 from buda_emu.arithmetic.kernels.tiles.gather import AS_IS, FIRST_COLUMN, FIRST_ELEMENT, FIRST_ROW, TRANSPOSE
 from buda_emu.arithmetic.tensix.conversions.pack import RELU_MODES, ReluMode, intermediate, relu_threshold
 from buda_emu.arithmetic.tensix.lanes import DstMode, VectorMode
-from buda_emu.arithmetic.tensix.products import PHASES
 from buda_emu.arithmetic.tensix.registers import REGISTERS, Core, OpRegisters, op_registers
 from buda_emu.emulator import ops
 from buda_emu.emulator.ops.base import Parallel, PlannedOp, Registry, Work, serial
@@ -26,6 +25,7 @@ from buda_emu.netlist.model import Op
 from buda_emu.spec.blocking import FULL_TILE, Shape
 from buda_emu.spec.formats import Family, is_block, is_raw
 from buda_emu.spec.ops import OP_TYPES
+from buda_emu.spec.precision import PHASES
 from buda_emu.support.errors import ProgramError, StochasticRoundingWarning, UnsupportedError
 
 PRODUCT_BLOCK: Final = 1024
