@@ -52,13 +52,13 @@ class _Tasks:
     def __init__(self, table: CandidateTable, report: EpochReport) -> None:
         timing = report.timing
         self.table = table
-        self.makespan = timing.schedule.makespans()
-        self.durations: Ints = timing.schedule.durations
-        numbers = {name: number for number, name in enumerate(timing.timing.units)}
-        self.own = {item.op: np.flatnonzero(timing.timing.unit == numbers[item.op]) for item in timing.ops}
+        self.makespan = timing.run.schedule.makespans()
+        self.durations: Ints = timing.run.schedule.durations
+        numbers = {name: number for number, name in enumerate(timing.run.timing.units)}
+        self.own = {item.op: np.flatnonzero(timing.run.timing.unit == numbers[item.op]) for item in timing.ops}
         self.arriving: dict[str, list[tuple[int, range, int]]] = {}
         rates = speed(table.target.chip, {}).rates()
-        for edge, path, tasks in zip(report.edges, report.paths, timing.ways, strict=True):
+        for edge, path, tasks in zip(report.edges, report.paths, timing.run.ways, strict=True):
             if edge.operand >= 0 and not edge.once:
                 rate = rates.gather if path.gathers else rates.stream
                 self.arriving.setdefault(edge.target, []).append((edge.operand, tasks, ceil(edge.core_bytes / rate)))
@@ -91,7 +91,7 @@ def resized(
     _, each = epoch_load(table.target)
     room = prod(table.target.arch.grid)
     durations = tasks.durations
-    best = float(report.timing.timing.makespan)
+    best = float(report.timing.run.timing.makespan)
     for _ in range(STEPS):
         free = room - sum(choice.cores for choice in chosen.values())
         found: tuple[float, str, Choice, Ints, float] | None = None
@@ -124,8 +124,8 @@ def resized(
 def due_as_timed(decisions: Mapping[str, PlacementDecision], report: EpochReport) -> dict[str, PlacementDecision]:
     """The decisions with the cycle by which each op that keeps something in L1 has to begin. All times are maxima of
     sums of durations, so that one run in which an op begins last says what follows its beginning."""
-    schedule = report.timing.schedule
-    timing = report.timing.timing
+    schedule = report.timing.run.schedule
+    timing = report.timing.run.timing
     makespan = schedule.makespans()
     readers = _readers(report)
     reader = np.array([readers.get(unit, "") for unit in timing.units])[timing.unit]

@@ -311,7 +311,7 @@ def _epoch(
     full = extend_until_full(timing, epoch.bottleneck.name)
     steps = critical_steps(timing)
     ops = list(op_figures(netlist, run, epoch))
-    busy = {item.op: min(item.active / timing.modelled / max(epoch.pace, 1.0), 1.0) for item in timing.ops}
+    busy = {item.op: min(item.active / timing.run.inputs / max(epoch.pace, 1.0), 1.0) for item in timing.ops}
     notes = {op.op: f"{100 * busy[op.op]:.0f} % of the time between two inputs; {op.provenance}" for op in ops}
     path = {name for step in steps if step.share >= _ON_PATH for name in (step.through or (step.name,))}
     sources = Sources()
@@ -370,8 +370,8 @@ def _steady(epoch: EpochReport, full: EpochTiming) -> str:
     stretch = steady(full, epoch.bottleneck.name)
     if stretch is None:
         return ""
-    if stretch.last - stretch.first + 1 == full.modelled:
-        return "Its only input." if epoch.timing.inputs == 1 else f"All of its {epoch.timing.modelled} inputs."
+    if stretch.last - stretch.first + 1 == full.run.inputs:
+        return "Its only input." if epoch.timing.inputs == 1 else f"All of its {epoch.timing.run.inputs} inputs."
     which = f"Inputs {stretch.first} to {stretch.last} of {stretch.op}"
     if stretch.working < len(full.ops):
         away = f"the pipeline is filled so far: {describe_fill(full, stretch)}"

@@ -28,7 +28,7 @@ def _propose_buffers(situation: Situation) -> Iterator[Proposal]:
     else:
         names = []
     waits = {
-        op_timing.op: op_timing.waiting_for_room / situation.report.timing.modelled
+        op_timing.op: op_timing.waiting_for_room / situation.report.timing.run.inputs
         for op_timing in situation.report.timing.ops
     }
     for name in names:
