@@ -31,12 +31,14 @@ def error_maps(cases: Iterable[CaseResult]) -> str:
     from buda_emu.report.pages.engine import chart_style  # what only a notebook shows
     from buda_emu.report.test_report import heat_map
 
-    failed = [(case, output) for case in cases for output in case.outputs if not output.passed and output.detail]
+    failed = [
+        (case, output) for case in cases for output in case.outputs if not output.passed and output.figures.detail
+    ]
     maps = [
         f"<p>{escape(case.netlist)}: {escape(output.queue)}: {escape(output.reason)}</p>"
-        f"{heat_map(output.detail, output.first_bad_tile)}"
+        f"{heat_map(output.figures.detail, output.figures.first_bad_tile)}"
         for case, output in failed[:MOST_MAPS]
-        if output.detail is not None
+        if output.figures.detail is not None
     ]
     rest = f"<p>... and {len(failed) - MOST_MAPS:,} more outputs that failed</p>" if len(failed) > MOST_MAPS else ""
     style = f"<style>{chart_style(SCOPE)}</style>" if maps else ""

@@ -11,7 +11,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 from buda_emu.support.version import RESULT_VERSION
-from buda_emu.testing.verify.result import TestRun
+from buda_emu.testing.verify.result import INLINED, TestRun
 
 _PLAIN: Mapping[Any, dict[str, Any]] = {
     str: {"type": "string"},
@@ -93,11 +93,20 @@ def text() -> str:
 
 
 def object_of(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a dataclass or a named tuple; the classes of its fields are added to `definitions`."""
+    """Return the schema of a dataclass or a named tuple; the classes of its fields are added to `definitions`. Fields
+    of an inlined record are among those of the record around it."""
     hints = get_type_hints(kind, localns=_array_names())
-    names = [entry.name for entry in fields(kind)] if is_dataclass(kind) else [*hints]
-    properties = {name: _of(hints[name], definitions) for name in names}
-    return {"type": "object", "properties": properties, "required": names}
+    if is_dataclass(kind):
+        inlined = {entry.name: entry.metadata == INLINED for entry in fields(kind)}
+    else:
+        inlined = dict.fromkeys(hints, False)
+    properties: dict[str, Any] = {}
+    for name, is_inlined in inlined.items():
+        if is_inlined:
+            properties |= object_of(hints[name], definitions)["properties"]
+        else:
+            properties[name] = _of(hints[name], definitions)
+    return {"type": "object", "properties": properties, "required": [*properties]}
 
 
 def _of(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
