@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from buda_emu.compiler.lower.tiles import Constant, Shape, TileGraph, TileOp, Tm, Use
 from buda_emu.compiler.place.blocks import Blocks, step_blocks
 from buda_emu.compiler.place.cost import divided_like
+from buda_emu.performance.routing.pipes.edge import Consumer
 from buda_emu.spec.archs import EXTRA_STREAMS, GATHER_STREAMS
 
 FORKS = 4
@@ -29,18 +30,7 @@ Pipes = NDArray[np.int64]
 """[rows, columns] of the producer's grid: how many each of its cores feeds."""
 
 
-@dataclass(frozen=True, slots=True)
-class View:
-    """How a reader takes an operand: its grid, ublocks in a core's block, tiles in an ublock, and whether ublocks are
-    scanned row by row. Cores that share a pipe count as one."""
-
-    grid: tuple[int, int]
-    mblock: tuple[int, int]
-    ublock: tuple[int, int]
-    by_rows: bool = True
-
-
-def view(op: TileOp, blocks: Blocks, operand: int) -> View:
+def view(op: TileOp, blocks: Blocks, operand: int) -> Consumer:
     """Of operand number `operand` (OPS 6.1, 6.3; FRONTEND 3.4 for the orders); of a fused op with sums as the step has
     it that reads it first."""
     part = op
@@ -52,16 +42,16 @@ def view(op: TileOp, blocks: Blocks, operand: int) -> View:
     (m, n) = own.mblock
     (r, c) = own.ublock
     if op.type == "depthwise" and operand == 0:
-        return View((rows, 1), (m, own.m_k * n), (r, c), by_rows=False)
+        return Consumer((rows, 1), (m, own.m_k * n), (r, c), row_major=False)
     if part.has("reduces") and part.attrs["dim"] == "r":
-        return View(own.grid, (own.m_k, n), (own.u_kt, c), by_rows=False)
+        return Consumer(own.grid, (own.m_k, n), (own.u_kt, c), row_major=False)
     if part.has("reduces") and part.attrs["dim"] == "c":
-        return View(own.grid, (m, own.m_k), (r, own.u_kt))
+        return Consumer(own.grid, (m, own.m_k), (r, own.u_kt), row_major=True)
     if op.is_left_factor(operand) or (operand == 2 and op.attrs.get("identity")):  # a picker's words as its tiles
-        return View((rows, 1), (m, own.m_k), (r, own.u_kt), by_rows=False)
+        return Consumer((rows, 1), (m, own.m_k), (r, own.u_kt), row_major=False)
     if op.is_factor(operand):
-        return View((1, columns), (own.m_k, n), (own.u_kt, c))
-    return View(own.grid, own.mblock, own.ublock)
+        return Consumer((1, columns), (own.m_k, n), (own.u_kt, c), row_major=True)
+    return Consumer(own.grid, own.mblock, own.ublock, row_major=True)
 
 
 # ------------------------------------------------------------------------------------------------------------- stacks
@@ -107,7 +97,7 @@ def slices_held(blocks: Blocks) -> int:
     return max(1, blocks.buf_size_mb // 2)
 
 
-def stack_problem(held: int, t: int, tms: tuple[Tm, ...], after: Shape, reader: View) -> str:
+def stack_problem(held: int, t: int, tms: tuple[Tm, ...], after: Shape, reader: Consumer) -> str:
     """Why slices cannot be stacked on the way, "" where they can. `held` slices of the producer's `t` are in its buffer
     at a time; `after`: the operand's shape after its TMs."""
     stack = _Stack.of(tms)
@@ -159,7 +149,7 @@ def _pieces(stack: _Stack, held: int) -> tuple[tuple[int, int], tuple[int, int]]
     return (other, one) if stack.along_columns else (one, other)
 
 
-def _astray(stack: _Stack, held: int, pieces: tuple[tuple[int, int], tuple[int, int]], reader: View) -> bool:
+def _astray(stack: _Stack, held: int, pieces: tuple[tuple[int, int], tuple[int, int]], reader: Consumer) -> bool:
     """The router takes a buffer for all pieces of both stacks where it holds those of the first one: the pieces of the
     second one are then more than it counts, which several cores along it notice."""
     axis = 0 if stack.along_columns else 1
@@ -169,16 +159,16 @@ def _astray(stack: _Stack, held: int, pieces: tuple[tuple[int, int], tuple[int, 
     return reader.grid[axis] > 1 and counted != max(1, first * second // held)
 
 
-def _in_order(stack: _Stack, size: tuple[int, int], far: tuple[int, int], reader: View) -> bool:
+def _in_order(stack: _Stack, size: tuple[int, int], far: tuple[int, int], reader: Consumer) -> bool:
     """Whether pieces of such a size come in the reader's order: ublock by ublock, tiles of each row by row."""
     (rows, columns) = size
     (m, n) = reader.mblock
     (r, c) = reader.ublock
     if columns < c:
-        return stack.along_columns and rows == 1 and (n == 1 or (r == 1 and (reader.by_rows or m == 1)))
+        return stack.along_columns and rows == 1 and (n == 1 or (r == 1 and (reader.row_major or m == 1)))
     if rows < r:
-        return columns == c and not stack.along_columns and (n == 1 or not reader.by_rows)
-    if reader.by_rows:
+        return columns == c and not stack.along_columns and (n == 1 or not reader.row_major)
+    if reader.row_major:
         return columns >= n * c or ((stack.along_columns or far[0] == 1) and rows == r)
     return rows >= m * r or ((not stack.along_columns or far[1] == 1) and columns == c)
 
@@ -194,7 +184,7 @@ def _divide(a: int, b: int) -> bool:
 
 
 # ------------------------------------------------------------------------------------------------------------ streams
-def pipes(op: TileOp, blocks: Blocks, tms: tuple[Tm, ...], reader: View) -> Pipes:
+def pipes(op: TileOp, blocks: Blocks, tms: tuple[Tm, ...], reader: Consumer) -> Pipes:
     """Of one operand."""
     return _pipes(op.shape, blocks.grid, slices_held(blocks), tms, reader.grid)
 
