@@ -150,6 +150,23 @@ class Attributes:
     egress_channels: tuple[int, ...] = _attribute("ints", (), "Ethernet channels out")
     dest_device: int = _attribute("int", -1, "chip that an Ethernet copy writes to")
 
+    @property
+    def inner(self) -> tuple[int, int]:
+        """Return the blocks of the inner dimension, and the tiles of each: m_k and u_kt."""
+        return self.m_k, self.u_kt
+
+    @property
+    def inner_tiles(self) -> int:
+        """Return the tiles of the inner dimension."""
+        return self.m_k * self.u_kt
+
+    @property
+    def relu(self) -> tuple[str, float] | None:
+        """Return mode and threshold of the relu that follows the op, None without one."""
+        if not self.relu_en:
+            return None
+        return self.relu_mode, self.relu_threshold
+
 
 def _specs() -> Mapping[str, AttributeSpec]:
     table: dict[str, AttributeSpec] = {}

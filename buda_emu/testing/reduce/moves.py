@@ -452,7 +452,7 @@ def _without_attributes(op: Op) -> Iterator[Op]:
     written = op.attributes.given
     for name in sorted(written, key=list(ATTRIBUTES).index):
         yield evolve(op, attributes=replace(op.attributes, given=written - {name}, **{name: ATTRIBUTES[name].default}))
-    inner = op.attributes.m_k * op.attributes.u_kt
+    inner = op.attributes.inner_tiles
     if {"m_k", "u_kt"} <= written and inner > 1:
         yield evolve(op, attributes=replace(op.attributes, m_k=1, u_kt=1))
         yield evolve(op, attributes=replace(op.attributes, m_k=1, u_kt=inner))
@@ -581,7 +581,7 @@ def _with_inner(op: Op, shapes: abc.Mapping[str, Blocking]) -> Op:
         along = source.rows
     elif op.attributes.dim == "z":
         along = source.t
-    if op.attributes.m_k * op.attributes.u_kt == along:
+    if op.attributes.inner_tiles == along:
         return op
     return evolve(op, attributes=replace(op.attributes, m_k=1, u_kt=along))
 

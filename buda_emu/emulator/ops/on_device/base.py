@@ -185,11 +185,12 @@ class Relu(NamedTuple):
 NO_RELU: Final = Relu(0, 0.0)
 
 
-def relu_of(enabled: bool, mode: str, threshold: float) -> Relu:
-    """Return relu by the words of a netlist; an absent mode is min (OPS 6.13)."""
-    if enabled:
-        return Relu(RELU_MODES.get(mode, 2), threshold)
-    return NO_RELU
+def relu_of(relu: tuple[str, float] | None) -> Relu:
+    """Return relu by the words of a netlist, mode and threshold; an absent mode is min (OPS 6.13)."""
+    if relu is None:
+        return NO_RELU
+    mode, threshold = relu
+    return Relu(RELU_MODES.get(mode, 2), threshold)
 
 
 class Packing(NamedTuple):
@@ -287,9 +288,9 @@ def _packer_relu(call: DeviceCall) -> Relu:
     """Return the relu of the op in the packer. Sub-ops of a fused op have their own, and a matmul that sums gradients
     has none (10: 6.2)."""
     op = call.op
-    has_other_relu = op.has("sub-ops") or (op.type == "matmul" and call.gradient)
-    enabled = op.attributes.relu_en and not has_other_relu
-    return relu_of(enabled, op.attributes.relu_mode, op.attributes.relu_threshold)
+    if op.has("sub-ops") or (op.type == "matmul" and call.gradient):
+        return NO_RELU
+    return relu_of(op.attributes.relu)
 
 
 def make(

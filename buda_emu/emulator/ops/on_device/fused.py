@@ -80,7 +80,7 @@ class _Schedule:
         maker = self._maker(call, operands, step)
         t, rows, cols = step.shape
         shape = self.entries, t * rows * cols
-        relu = relu_of(step.relu is not None, *(step.relu or ("", 0.0)))
+        relu = relu_of(step.relu)
         datums = sum(source.bits.datums.size for source in self.sources if isinstance(source, Stored))
         if step.target == DEST:
             if relu.mode:
