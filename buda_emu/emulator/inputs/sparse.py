@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.emulator.ops.matmul_sparse import LAST_IN_TILE, LAST_OF_T
 from buda_emu.netlist.model import Op, Queue
+from buda_emu.spec.attributes import LAST_IN_TILE, LAST_OF_T
 from buda_emu.spec.formats import FORMATS
 from buda_emu.spec.test_config import Stimulus
 from buda_emu.support.errors import NetlistError, UnsupportedError
@@ -71,8 +71,6 @@ def sparse_shape(op: Op, activations_t: int) -> SparseShape:
     0."""
     attributes = op.attributes
     blocking = op.blocking
-    pointer_bits = attributes.sparse_tile_ptr_bits
-    ublock_bits = attributes.sparse_ublock_idx_bits
     return SparseShape(
         name=op.name,
         t=blocking.t,
@@ -84,8 +82,8 @@ def sparse_shape(op: Op, activations_t: int) -> SparseShape:
         grid_rows=blocking.grid_size[0],
         sparse_tiles=attributes.num_sparse_tiles,
         index_tiles=attributes.num_index_tiles,
-        pointer_bits=pointer_bits,
-        ublock_bits=ublock_bits if ublock_bits > 0 else pointer_bits,
+        pointer_bits=attributes.sparse_tile_ptr_bits,
+        ublock_bits=attributes.ublock_index_bits,
     )
 
 
