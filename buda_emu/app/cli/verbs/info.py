@@ -8,7 +8,7 @@ from typing import Any
 from buda_emu.app.cli.config import refuses
 from buda_emu.app.cli.findings import chosen
 from buda_emu.app.cli.output import say, say_json, say_lines, write_picture
-from buda_emu.app.documents.kinds import NETLIST, files_below, kind_named, kind_of
+from buda_emu.app.documents.kinds import NETLIST, files_below, kind_by_name, kind_of
 from buda_emu.netlist.load import holds_sections
 from buda_emu.support.checker.diagnostic import SEVERITIES
 from buda_emu.support.checker.render import counts
@@ -49,7 +49,7 @@ def _about(name: str) -> dict[str, Any]:
 
 
 def _lines(file: dict[str, Any]) -> Iterator[str]:
-    kind = kind_named(file["kind"])
+    kind = kind_by_name(file["kind"])
     found = [plural(file[f"{word}s"], word) for word in SEVERITIES if file[f"{word}s"]]
     verdict = "accepted" if file["accepted"] else "refused"
     hint = f"; `buda-emu check {file['path']}` shows them" if found else ""

@@ -77,3 +77,8 @@ def test_points_that_cannot_be_modelled_say_why(axis, capsys):
 def test_too_many_points():
     with pytest.raises(HostError, match="the most is"):
         points_of({"clock": ["1"] * MOST_POINTS, "grid": ["1x1"] * 2})
+
+
+def test_an_axis_that_does_not_exist():
+    with pytest.raises(HostError, match=r"'clok' is not one of .*clock"):
+        sweep(ATTENTION, {"clok": ["1000"]})

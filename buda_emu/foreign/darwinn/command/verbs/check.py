@@ -3,10 +3,10 @@
 import argparse
 
 from buda_emu.app.cli.verbs import check
-from buda_emu.app.documents.kinds import kind_named
+from buda_emu.app.documents.kinds import kind_by_name
 from buda_emu.foreign.darwinn.reading import RUNTIME
 
-KIND = kind_named("package")
+KIND = kind_by_name("package")
 
 
 def main(args: argparse.Namespace) -> int:

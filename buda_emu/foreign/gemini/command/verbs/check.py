@@ -3,10 +3,10 @@
 import argparse
 
 from buda_emu.app.cli.verbs import check
-from buda_emu.app.documents.kinds import kind_named
+from buda_emu.app.documents.kinds import kind_by_name
 from buda_emu.support.errors import Exit
 
-KIND = kind_named("schedule")
+KIND = kind_by_name("schedule")
 
 
 def main(args: argparse.Namespace) -> int:

@@ -3,9 +3,9 @@
 import argparse
 
 from buda_emu.app.cli.verbs import check
-from buda_emu.app.documents.kinds import kind_named
+from buda_emu.app.documents.kinds import kind_by_name
 
-KIND = kind_named("vpux")
+KIND = kind_by_name("vpux")
 
 
 def main(args: argparse.Namespace) -> int:
