@@ -155,10 +155,10 @@ class NetlistItem(pytest.Item):
     def _case(self) -> Any:
         """Return the netlist as a case of `buda-emu test`, with this process's share of threads and memory: with
         pytest-xdist, other processes test beside this one."""
-        from buda_emu.app.cli.verbs.test import cases_of
+        from buda_emu.app.cli.verbs.test import make_cases
 
         name = os.path.relpath(self.path)
-        (case,) = cases_of(_parse_options(str(self.config.getoption(_OPTION)), name), [name])
+        (case,) = make_cases(_parse_options(str(self.config.getoption(_OPTION)), name), [name])
         processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
         limit = case.settings.memory_limit
         if limit is not None:

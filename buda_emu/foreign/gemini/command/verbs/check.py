@@ -12,6 +12,6 @@ KIND = kind_by_name("schedule")
 def main(args: argparse.Namespace) -> int:
     """Check every file. Exit code 0 without errors, 1 with errors, 2 where one is not a schedule (docs/run/run.md)."""
     results = check.check_files(args, KIND)
-    code = check.tell(args, results)
+    code = check.print_results(args, results)
     readable = all(file.result.document is not None for file in results.values())
     return Exit.DIFFERS if code and readable else code

@@ -10,4 +10,4 @@ KIND = kind_by_name("vpux")
 
 def main(args: argparse.Namespace) -> int:
     """Check every file. Exit code 0 when none has errors, 2 otherwise."""
-    return check.tell(args, check.check_files(args, KIND), arch=args.arch)
+    return check.print_results(args, check.check_files(args, KIND), arch=args.arch)
