@@ -24,7 +24,10 @@ def _fields(record: Any) -> dict[str, Any]:
     content: dict[str, Any] = {}
     for element in fields(record):
         value = _plain(getattr(record, element.name))
-        content |= value if element.metadata == INLINED else {element.name: value}
+        if element.metadata == INLINED:
+            content |= value
+        else:
+            content[element.name] = value
     return content
 
 
