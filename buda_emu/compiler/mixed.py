@@ -12,8 +12,9 @@ import numpy as np
 
 from buda_emu.arithmetic.tensor.referenced import Referenced
 from buda_emu.compiler.lower.tiles import TileGraph, TileOp
-from buda_emu.compiler.target import ACC_CHOICES, DF_CHOICES, FIDELITIES, Precision, Target
+from buda_emu.compiler.target import ACC_CHOICES, DF_CHOICES, Precision, Target
 from buda_emu.spec.formats import FORMATS
+from buda_emu.spec.precision import FIDELITIES
 from buda_emu.support.errors import HostError
 from buda_emu.support.files import read_yaml
 

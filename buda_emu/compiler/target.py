@@ -8,9 +8,9 @@ from buda_emu.spec.archs import ARCHS, Arch
 from buda_emu.spec.boards import Cluster, board
 from buda_emu.spec.devices import Device, device
 from buda_emu.spec.formats import FORMATS, tile_bytes
+from buda_emu.spec.precision import FIDELITIES
 from buda_emu.support.errors import HostError
 
-FIDELITIES = ("LoFi", "HiFi2", "HiFi3", "HiFi4")
 ARCH_CHOICES = ("wormhole_b0", "grayskull", "blackhole")
 ACC_CHOICES = ("", "Float32", "Float16", "Float16_b")
 EFFORTS = ("low", "default", "high")

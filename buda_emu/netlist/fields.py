@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from buda_emu.spec.archs import ARCHS
 from buda_emu.spec.ops import OP_TYPES
+from buda_emu.spec.precision import FIDELITIES
 from buda_emu.support.records import dataclass
 
 Kind = Literal[
@@ -47,8 +48,8 @@ QUEUE_TYPES = ("queue", "ram")
 LOCATIONS = ("dram", "host")
 LAYOUTS = ("tilized", "flat")
 _ABOUT_ARCHS = "; ".join(f"{arch.name}: {arch.about}" for arch in ARCHS.values() if arch.about)
-FIDELITIES: Mapping[str, str] = {  # NETLIST 1.4: HiFi2_A is the same value as HiFi2
-    "LoFi": "LoFi", "HiFi2": "HiFi2", "HiFi3": "HiFi3", "HiFi4": "HiFi4", "HiFi2_A": "HiFi2", "HiFi2_B": "HiFi2_B",
+FIDELITY_WORDS: Mapping[str, str] = {  # NETLIST 1.4: HiFi2_A is the same value as HiFi2
+    **{word: word for word in FIDELITIES}, "HiFi2_A": "HiFi2", "HiFi2_B": "HiFi2_B",
 }  # fmt: skip
 
 SECTIONS: Mapping[str, str] = {
@@ -232,7 +233,7 @@ OP_FIELDS = _table(
         doc="how many multiplier passes are made",
         default="",
         required=True,
-        words=tuple(FIDELITIES),
+        words=tuple(FIDELITY_WORDS),
         example="HiFi3",
     ),
     Field("untilize_output", "bool", "write plain rows instead of tiles", False),

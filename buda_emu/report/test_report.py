@@ -87,10 +87,10 @@ def _case(case: CaseResult) -> Iterator[str]:
                     "passed" if output.passed else "failed",
                     output.format,
                     shape(output.shape),
-                    correlation(output.pcc),
-                    percent(output.match),
-                    number(output.max_error),
-                    f"{output.bad_tiles}/{output.tiles}",
+                    correlation(output.figures.pcc),
+                    percent(output.figures.match),
+                    number(output.figures.max_error),
+                    f"{output.figures.bad_tiles}/{output.figures.tiles}",
                     output.reason,
                 )
                 for output in case.outputs
@@ -378,7 +378,7 @@ def _verdicts(cases: Sequence[CaseResult], places: Mapping[str, str], prefix: in
     ]
     rows: list[Row] = []
     for case in cases:
-        pcc = min((output.pcc for output in case.outputs if output.pcc is not None), default=None)
+        pcc = min((output.figures.pcc for output in case.outputs if output.figures.pcc is not None), default=None)
         place = places.get(case.netlist)
         name = name_cell(case.netlist, f"#{place}" if place else "", text=case.netlist[prefix:])
         rows.append(
@@ -459,13 +459,13 @@ def _outputs(case: CaseResult) -> Table:
             output.queue,
             output.format,
             shape(output.shape),
-            _pcc(output.pcc),
-            Cell(percent(output.match), output.match),
-            _value(output.max_error),
-            _value(output.mean_error),
-            Cell(f"{output.bad_tiles}/{output.tiles}", float(output.bad_tiles)),
-            str(output.first_bad_tile or "-"),
-            f"{output.not_finite_observed} ({output.not_finite_expected} expected)",
+            _pcc(output.figures.pcc),
+            Cell(percent(output.figures.match), output.figures.match),
+            _value(output.figures.max_error),
+            _value(output.figures.mean_error),
+            Cell(f"{output.figures.bad_tiles}/{output.figures.tiles}", float(output.figures.bad_tiles)),
+            str(output.figures.first_bad_tile or "-"),
+            f"{output.figures.not_finite_observed} ({output.figures.not_finite_expected} expected)",
             output.expected_from,
         )
         for output in sorted(case.outputs, key=lambda output: output.passed)
@@ -486,7 +486,7 @@ def _outputs(case: CaseResult) -> Table:
 def _output(output: OutputResult) -> _Output:
     """Return an output with the charts of its errors."""
     judged = _comparison(output.comparison)
-    detail = output.detail
+    detail = output.figures.detail
     if detail is None:
         return _Output(result=output, judged=judged, cell="", heat=Markup(), histogram=Markup())
     rows, cols = detail.cell
@@ -497,7 +497,7 @@ def _output(output: OutputResult) -> _Output:
         result=output,
         judged=judged,
         cell=cell,
-        heat=Markup(heat_map(detail, output.first_bad_tile)),
+        heat=Markup(heat_map(detail, output.figures.first_bad_tile)),
         histogram=Markup(histogram(detail)),
     )
 

@@ -25,6 +25,23 @@ class Arch:
 
 GIB = 1 << 30
 
+DRAM_RESERVED = 256 << 20
+"""Bytes at the start of each DRAM channel that belong to the backend: it uses nothing above them on any chip (NETLIST
+V153)."""
+HOST_CHANNEL_BYTES = GIB
+HOST_RESERVED = {0: 128 << 20, 3: 256 << 20}
+"""Bytes at the end of a host channel that the backend keeps for itself, by channel (NETLIST V156, LAYOUT 6)."""
+REMOTE_WINDOW = 0x30000000
+"""Address in channel 0 of grayskull's DRAM from which on other chips and the host can write (LAYOUT 6)."""
+
+# Streams of a worker core, as the vendor's programs count them (net2pipe, pipegen2).
+EXTRA_STREAMS = range(40, 64)
+"""Ids of the streams that belong to no operand, gather or multicast: for forks, relays, and reads of DRAM."""
+GATHER_STREAMS = 3
+"""Streams of one gather, at most."""
+KERNEL_STREAMS = 24
+"""Streams that feed a core's kernel, at most, and streams that it feeds."""
+
 ARCHS: Mapping[str, Arch] = {
     arch.name: arch
     for arch in (

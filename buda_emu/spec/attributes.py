@@ -3,10 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import field, fields
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from buda_emu.spec.ops import OP_TYPES, SFPU_TYPES
 from buda_emu.support.records import dataclass
+
+LAST_OF_T: Final = 1 << 30
+LAST_IN_TILE: Final = 1 << 31
+"""Marks beside a strip's number in the encoding of an identity matmul: the last one of its t, and of its tile (OPS
+6.2)."""
 
 AttributeKind = Literal["int", "float", "bool", "text", "word", "ints", "broadcasts", "splice"]
 
@@ -149,6 +154,31 @@ class Attributes:
     ingress_channels: tuple[int, ...] = _attribute("ints", (), "Ethernet channels in")
     egress_channels: tuple[int, ...] = _attribute("ints", (), "Ethernet channels out")
     dest_device: int = _attribute("int", -1, "chip that an Ethernet copy writes to")
+
+    @property
+    def inner(self) -> tuple[int, int]:
+        """Return the blocks of the inner dimension, and the tiles of each: m_k and u_kt."""
+        return self.m_k, self.u_kt
+
+    @property
+    def inner_tiles(self) -> int:
+        """Return the tiles of the inner dimension."""
+        return self.m_k * self.u_kt
+
+    @property
+    def ublock_index_bits(self) -> int:
+        """Return the bits of a ublock's index in a sparse encoding: those of a tile's number unless they are given (OPS
+        6.2)."""
+        if self.sparse_ublock_idx_bits > 0:
+            return self.sparse_ublock_idx_bits
+        return self.sparse_tile_ptr_bits
+
+    @property
+    def relu(self) -> tuple[str, float] | None:
+        """Return mode and threshold of the relu that follows the op, None without one."""
+        if not self.relu_en:
+            return None
+        return self.relu_mode, self.relu_threshold
 
 
 def _specs() -> Mapping[str, AttributeSpec]:

@@ -2,9 +2,11 @@
 
 from buda_emu.support.records import dataclass
 
-FULL_TILE = (32, 32)
+TILE_EDGE = 32
+TILE_ELEMENTS = TILE_EDGE * TILE_EDGE
+FULL_TILE = (TILE_EDGE, TILE_EDGE)
 # NETLIST 1.3 tile_dim
-LEGAL_TILE_DIMS = ((32, 32), (16, 32), (32, 16), (8, 32), (4, 32), (2, 32), (1, 32))
+LEGAL_TILE_DIMS = (FULL_TILE, (16, 32), (32, 16), (8, 32), (4, 32), (2, 32), (1, 32))
 
 Shape = tuple[int, int, int]  # (t, tile rows, tile columns)
 

@@ -1,5 +1,8 @@
-"""The precisions of a run, its default step limit, and the finite values that replace infinities on a chip."""
+"""The precisions of a run, its default step limit, the fidelities of products, and the finite values that replace
+infinities on a chip."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final, Literal, get_args
 
 Precision = Literal["format", "ideal", "device"]
@@ -14,6 +17,15 @@ def precision_named(word: str) -> Precision | None:
     if word not in PRECISIONS:
         return None
     return PRECISIONS[PRECISIONS.index(word)]
+
+
+PHASES: Final[Mapping[str, tuple[int, ...]]] = MappingProxyType(
+    {"LoFi": (0,), "HiFi2": (0, 1), "HiFi2_A": (0, 1), "HiFi2_B": (0, 2), "HiFi3": (0, 1, 2), "HiFi4": (0, 1, 2, 3)}
+)
+"""The phases of each math_fidelity, in the order in which they run (DEVICE_NUMERICS 2.1)."""
+
+FIDELITIES: Final = ("LoFi", "HiFi2", "HiFi3", "HiFi4")
+"""The fidelity of each number of phases, from one to four."""
 
 
 DEFAULT_STEP_LIMIT = 10_000_000

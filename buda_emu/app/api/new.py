@@ -8,18 +8,18 @@ from typing import Final
 
 from buda_emu.netlist.load import check_text
 from buda_emu.netlist.sizes import align_up
-from buda_emu.spec.archs import ARCHS
+from buda_emu.spec.archs import ARCHS, DRAM_RESERVED
+from buda_emu.spec.blocking import TILE_EDGE
 from buda_emu.spec.formats import tile_bytes
 from buda_emu.spec.ops import OP_TYPES, OpType
 from buda_emu.support.checker.render import render
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError
 
-TILE: Final = 32
+TILE: Final = TILE_EDGE
 PER_CORE: Final = 32
 """The largest number of tiles of a result on one core."""
 _SHAPE: Final = re.compile(r"(?:([0-9]+)x)?([0-9]+)x([0-9]+)")
-_FIRST_ADDRESS = 0x10000000  # the backend's own part of a DRAM channel ends below it (V153)
 _QUEUE_ALIGNMENT = 0x10000
 _WIDE_FORMATS: Final = {"Float16": "Float16", "Float16_b": "Float16_b", "Bfp8": "Float16", "Bfp8_b": "Float16_b"}
 """The formats of tensors, and the format of accumulators and intermediates for each."""
@@ -99,7 +99,7 @@ class _Writer:
         self._df = df
         self._queues: list[str] = []
         self._settings: list[str] = []
-        self._next_address = [_FIRST_ADDRESS] * self._arch.dram_channels
+        self._next_address = [DRAM_RESERVED] * self._arch.dram_channels
         self._channel = 0
         self._next_core = (0, 0)
         self._shelf = 0  # rows of cores that the highest op of the current row of ops takes

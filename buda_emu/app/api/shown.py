@@ -42,12 +42,12 @@ def error_maps(cases: Iterable[CaseResult]) -> str:
 
     failed: list[tuple[CaseResult, OutputResult]] = []
     for case in cases:
-        failed += [(case, output) for output in case.outputs if not output.passed and output.detail]
+        failed += [(case, output) for output in case.outputs if not output.passed and output.figures.detail]
     maps: list[str] = []
     for case, output in failed[:MOST_MAPS]:
-        if output.detail is not None:
+        if output.figures.detail is not None:
             maps.append(f"<p>{escape(case.netlist)}: {escape(output.queue)}: {escape(output.reason)}</p>")
-            maps.append(heat_map(output.detail, output.first_bad_tile))
+            maps.append(heat_map(output.figures.detail, output.figures.first_bad_tile))
     if not maps:
         return ""
     html = f'<style>{chart_style(SCOPE)}</style><div class="{SCOPE}">{"".join(maps)}</div>'

@@ -62,12 +62,12 @@ class Tested:
                 "netlist": case.netlist,
                 "output": output.queue,
                 "passed": output.passed,
-                "pcc": output.pcc,
-                "match": output.match,
-                "max_error": output.max_error,
-                "mean_error": output.mean_error,
-                "bad_tiles": output.bad_tiles,
-                "tiles": output.tiles,
+                "pcc": output.figures.pcc,
+                "match": output.figures.match,
+                "max_error": output.figures.max_error,
+                "mean_error": output.figures.mean_error,
+                "bad_tiles": output.figures.bad_tiles,
+                "tiles": output.figures.tiles,
                 "format": output.format,
                 "shape": output.shape,
                 "comparison": output.comparison.type,
@@ -114,8 +114,8 @@ class Tested:
 
 def _case_row(case: CaseResult) -> dict[str, Any]:
     """Return the result of a netlist as a plain dict; PCC and error are those of its worst output."""
-    correlations = [output.pcc for output in case.outputs if output.pcc is not None]
-    errors = [output.max_error for output in case.outputs if output.max_error is not None]
+    correlations = [output.figures.pcc for output in case.outputs if output.figures.pcc is not None]
+    errors = [output.figures.max_error for output in case.outputs if output.figures.max_error is not None]
     return {
         "netlist": case.netlist,
         "status": case.status,

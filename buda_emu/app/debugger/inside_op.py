@@ -17,7 +17,6 @@ from buda_emu.arithmetic.tensix import elementwise, products
 from buda_emu.arithmetic.tensix.elementwise import Dim
 from buda_emu.arithmetic.tensix.functions.table import Bound
 from buda_emu.arithmetic.tensix.lanes import DstMode, VectorMode
-from buda_emu.arithmetic.tensix.products import PHASES
 from buda_emu.arithmetic.tensix.registers import REGISTERS
 from buda_emu.emulator.ops.base import serial
 from buda_emu.emulator.ops.on_device import base, device_op
@@ -26,6 +25,8 @@ from buda_emu.emulator.ops.on_device.reference_units import ReferenceUnits, tile
 from buda_emu.emulator.ops.on_device.units import PackedAs, ProductBlock, float_family, tiles_of
 from buda_emu.emulator.runtime.graph.steps import Run
 from buda_emu.netlist.model import Op
+from buda_emu.spec.blocking import TILE_ELEMENTS
+from buda_emu.spec.precision import PHASES
 from buda_emu.support.errors import HostError, UnsupportedError
 
 MAX_STEPS: Final = 4096
@@ -63,7 +64,7 @@ class RecordingUnits(ReferenceUnits):
         MAX_STEPS."""
         if len(self.steps) >= MAX_STEPS:
             raise UnsupportedError(f"more than {MAX_STEPS} steps in one tile: they are not all written down")
-        tile = image.reshape(-1, 1024)
+        tile = image.reshape(-1, TILE_ELEMENTS)
         if len(tile) == 1:
             self.steps.append(UnitStep(unit, action, format, tile[0].reshape(32, 32).astype(np.uint32)))
 

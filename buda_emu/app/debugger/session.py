@@ -24,6 +24,7 @@ from buda_emu.emulator.inputs.prepared import RunChoice, prepare_run
 from buda_emu.emulator.memory.host import usable_processors
 from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.netlist.model import Netlist, Op, Queue
+from buda_emu.spec.blocking import TILE_ELEMENTS
 from buda_emu.spec.precision import Precision
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError
@@ -151,7 +152,7 @@ class ChangeableRun(Lookup):
         if (height, width) != (32, 32):
             raise HostError(f"op {op.name} has tiles of {height} x {width}: write its queue instead")
         array = fill_elements(values, (t, rows * 32, columns * 32), tensor, tile, op)
-        tiles = array.reshape(t, rows, 32, columns, 32).transpose(0, 1, 3, 2, 4).reshape(1, -1, 1024)
+        tiles = array.reshape(t, rows, 32, columns, 32).transpose(0, 1, 3, 2, 4).reshape(1, -1, TILE_ELEMENTS)
 
         def make(machine: Steps) -> None:
             assert machine.put is not None

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.spec.formats import BLOCK_DATUMS, FORMATS, FormatSpec
+from buda_emu.spec.single import INFINITY, MAGNITUDE
 
 F32 = NDArray[np.float32]
 U32 = NDArray[np.uint32]
@@ -37,7 +38,7 @@ def from_bits(bits: Codes) -> F32:
 
 def nan_as_zero(values: F32) -> F32:
     """Replace every NaN by +0. NaNs are recognised by their bits, so signalling ones raise no flag."""
-    is_nan = (to_bits(values) & np.uint32(0x7FFFFFFF)) > np.uint32(0x7F800000)
+    is_nan = (to_bits(values) & np.uint32(MAGNITUDE)) > np.uint32(INFINITY)
     return np.where(is_nan, np.float32(0), values)
 
 

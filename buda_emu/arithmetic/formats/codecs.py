@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 
 from buda_emu.arithmetic.formats.bits import F32, Codes, from_bits, nan_as_zero, round_half_away, to_bits
 from buda_emu.spec.formats import BLOCK_DATUMS, FORMATS
+from buda_emu.spec.single import FRACTION, HIDDEN, MAGNITUDE, SIGN
 from buda_emu.support.errors import UnsupportedError
 from buda_emu.support.records import dataclass
 
 Rounding = Literal["nearest", "truncate"]
 
-_HIDDEN = np.int32(0x800000)
+_HIDDEN = np.int32(HIDDEN)
 _FAMILY_SHIFT = 127 - 15
 """How much larger the exponent of a single is than that of the 5-bit family."""
 
@@ -34,7 +35,7 @@ class BlockFormat:
         """
         bits = to_bits(groups)
         field = ((bits >> np.uint32(23)) & np.uint32(0xFF)).astype(np.int32)
-        fraction = (bits & np.uint32(0x7FFFFF)).astype(np.int32)
+        fraction = (bits & np.uint32(FRACTION)).astype(np.int32)
         exponent = field
         if self.narrow:
             narrow_field = field - _FAMILY_SHIFT
@@ -50,7 +51,7 @@ class BlockFormat:
         if rounding == "nearest":
             aligned = aligned + (1 << (drop - 1))
         magnitude = np.minimum(aligned >> drop, (1 << self.magnitude_bits) - 1)
-        magnitude = np.where(bits & np.uint32(0x7FFFFFFF) == 0, 0, magnitude)
+        magnitude = np.where(bits & np.uint32(MAGNITUDE) == 0, 0, magnitude)
         sign = (bits >> np.uint32(31)).astype(np.int32) << self.magnitude_bits
         datums = np.where(magnitude == 0, 0, sign | magnitude)
         return shared.astype(np.uint8), datums.astype(np.uint8)
@@ -66,7 +67,7 @@ class BlockFormat:
         base = exponents.astype(np.uint32)[..., np.newaxis] + np.uint32(family_shift)
         field = (base - leading_zeros) & np.uint32(0xFF)
         # The leading one goes out at the top of the 24 bits, what follows it is the fraction.
-        fraction = (magnitude << (np.uint32(24 - self.magnitude_bits) + leading_zeros)) & np.uint32(0x7FFFFF)
+        fraction = (magnitude << (np.uint32(24 - self.magnitude_bits) + leading_zeros)) & np.uint32(FRACTION)
         positive = np.where(magnitude == 0, np.uint32(0), field << np.uint32(23) | fraction)
         return from_bits(sign << np.uint32(31) | positive)
 
@@ -136,7 +137,7 @@ class SmallFloat:
         """Encode float32 as codes, same shape."""
         bits = to_bits(values)
         magnitude_bits = self.exponent_bits + self.fraction_bits
-        magnitude = bits & np.uint32(0x7FFFFFFF)
+        magnitude = bits & np.uint32(MAGNITUDE)
         smallest = np.uint32((_SINGLE_BIAS - self.bias + 1) << _SINGLE_FRACTION)
         beyond = np.uint32((_SINGLE_BIAS - self.bias + (1 << self.exponent_bits)) << _SINGLE_FRACTION)
         # Inside of the range the code is the upper part of the single with its exponent moved to the smaller bias.
@@ -167,7 +168,7 @@ FP8_E4M3 = SmallFloat(exponent_bits=4, fraction_bits=3)
 
 
 _TWO_31 = np.float32(2147483648.0)
-_SIGN_32 = np.uint32(0x80000000)
+_SIGN_32 = np.uint32(SIGN)
 _DTYPES: dict[int, type[np.unsignedinteger]] = {8: np.uint8, 16: np.uint16, 32: np.uint32}
 
 
@@ -221,7 +222,7 @@ class SignMagnitude32:
 
     def decode(self, codes: Codes) -> F32:
         """Decode codes to the nearest float32, same shape; minus zero is +0."""
-        magnitude = (codes & np.uint32(0x7FFFFFFF)).astype(np.float32)
+        magnitude = (codes & np.uint32(MAGNITUDE)).astype(np.float32)
         return np.where((codes & _SIGN_32 != 0) & (magnitude != 0), -magnitude, magnitude)
 
 

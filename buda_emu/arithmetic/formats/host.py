@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from buda_emu.arithmetic.formats.bits import F32, U32, from_bits, to_bits
 from buda_emu.arithmetic.formats.codecs import FLOAT16, FLOAT16_B
 from buda_emu.spec.formats import FORMATS, is_raw
+from buda_emu.spec.single import INFINITY
 from buda_emu.support.errors import HostError
 
 HOST_DTYPES: Final[dict[str, Any]] = {
@@ -112,7 +113,7 @@ def _half_values() -> F32:
     exponent = (wide >> np.uint32(10)) & np.uint32(0x1F)
     fraction = wide & np.uint32(0x3FF)
     normal = (exponent + np.uint32(112)) << np.uint32(23) | fraction << np.uint32(13)
-    special = np.uint32(0x7F800000) | fraction << np.uint32(13)
+    special = np.uint32(INFINITY) | fraction << np.uint32(13)
     denormal = to_bits(fraction.astype(np.float32) * np.float32(2.0**-24))
     table = from_bits(sign | np.where(exponent == 0, denormal, np.where(exponent == 31, special, normal)))
     table.flags.writeable = False

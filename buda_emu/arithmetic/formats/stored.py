@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from buda_emu.arithmetic.formats.bits import F32
 from buda_emu.arithmetic.formats.codecs import BLOCK_CODECS, SCALAR_CODECS, pack_codec
+from buda_emu.spec.blocking import TILE_ELEMENTS
 from buda_emu.spec.formats import BLOCK_DATUMS, FORMATS, is_block
 from buda_emu.support.records import dataclass
 
-TILE_ELEMENTS = 1024
 GROUPS = TILE_ELEMENTS // BLOCK_DATUMS
 """Groups of 16 datums of a tile that share an exponent: the rows of its faces."""
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.formats.bits import U32
+from buda_emu.spec.single import FRACTION, HIDDEN, MAGNITUDE, SIGN
 from buda_emu.support.errors import UnsupportedError
 
 DstMode = Literal["bf16", "fp16", "fp32", "int32"]
@@ -17,9 +18,9 @@ DstMode = Literal["bf16", "fp16", "fp32", "int32"]
 
 VectorMode = Literal["r", "c", "rc"]
 
-_SIGN: Final = np.uint32(0x80000000)
-_MAGNITUDE: Final = np.uint32(0x7FFFFFFF)
-_FRACTION: Final = np.uint32(0x7FFFFF)
+_SIGN: Final = np.uint32(SIGN)
+_MAGNITUDE: Final = np.uint32(MAGNITUDE)
+_FRACTION: Final = np.uint32(FRACTION)
 FAMILY_SHIFT: Final = 112
 """How much larger the exponent field of a single is than that of the 5-bit family."""
 
@@ -59,7 +60,7 @@ def to_integer(x: U32, limit: int) -> U32:
     """Convert fp32 to the nearest integer, ties away from zero, magnitude at most `limit`: sign and magnitude, zero is
     +0."""
     exponent = (x >> np.uint32(23) & np.uint32(255)).astype(np.int64) - 127
-    significand = (x & _FRACTION | np.uint32(0x800000)).astype(np.int64)
+    significand = (x & _FRACTION | np.uint32(HIDDEN)).astype(np.int64)
     drop = np.clip(23 - exponent, 1, 25)
     rounded = (significand + (np.int64(1) << (drop - 1))) >> drop
     magnitude = np.where(exponent >= 16, limit, np.minimum(rounded, limit))

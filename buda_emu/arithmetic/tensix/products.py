@@ -23,6 +23,7 @@ from buda_emu.arithmetic.tensix.registers import (
     to_word,
 )
 from buda_emu.spec.formats import Family
+from buda_emu.spec.precision import PHASES
 
 _DROP: Final[Mapping[DstMode, int]] = MappingProxyType({"fp32": 0, "bf16": 16, "fp16": 13})
 """Bits of a fraction of 23 that Dst does not hold."""
@@ -90,11 +91,6 @@ def _round(magnitude: I64, shift: I64) -> I64:
     right = np.clip(-shift, 1, 40)
     return np.where(shift < 0, (magnitude + (1 << (right - 1))) >> right, magnitude << np.clip(shift, 0, 31))
 
-
-PHASES: Final[Mapping[str, tuple[int, ...]]] = MappingProxyType(
-    {"LoFi": (0,), "HiFi2": (0, 1), "HiFi2_A": (0, 1), "HiFi2_B": (0, 2), "HiFi3": (0, 1, 2), "HiFi4": (0, 1, 2, 3)}
-)
-"""The phases of each math_fidelity, in the order in which they run."""
 
 BIAS: Final[Mapping[tuple[Family, DstMode], int]] = MappingProxyType(
     {("b", "bf16"): -127, ("b", "fp32"): -127, ("a", "fp16"): -15, ("a", "fp32"): 97}

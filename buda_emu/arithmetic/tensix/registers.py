@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from buda_emu.arithmetic.formats.bits import U32
 from buda_emu.arithmetic.kernels.tensix.words import MODES, Setting
 from buda_emu.arithmetic.tensix.lanes import DstMode
+from buda_emu.spec import single
 from buda_emu.spec.formats import FORMATS, Family, is_integer, is_raw
 from buda_emu.support.errors import UnsupportedError
 
@@ -27,7 +28,7 @@ _CORES: Final[Mapping[str, Core]] = MappingProxyType(
     {"grayskull": "grayskull", "wormhole": "wormhole_b0", "wormhole_b0": "wormhole_b0", "blackhole": "blackhole"}
 )
 
-SIGN: Final = np.uint32(0x80000000)
+SIGN: Final = np.uint32(single.SIGN)
 SRC_BITS: Final = np.uint32(0xFFFFE000)
 """The 19 bits of a Src datum."""
 

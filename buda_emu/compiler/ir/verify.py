@@ -14,12 +14,12 @@ from buda_emu.compiler.ir.text import PLACED, TILE, Ir
 from buda_emu.compiler.lower.picker import PickTable
 from buda_emu.compiler.lower.tiles import Shape, TileGraph, TileOp, Tm, Use, after
 from buda_emu.compiler.place.placement import ROLES, PlacedOp, Placement, Queue
-from buda_emu.compiler.target import FIDELITIES
 from buda_emu.netlist.fields import LAYOUTS, LOCATIONS, QUEUE_TYPES
 from buda_emu.netlist.rules.ops.shapes import Expected, shape_text
 from buda_emu.spec.attributes import ATTRIBUTES, AttributeSpec
 from buda_emu.spec.formats import FORMATS
 from buda_emu.spec.ops import OP_TYPES
+from buda_emu.spec.precision import FIDELITIES
 from buda_emu.support.checker.text import plural
 
 OWN: Final[Mapping[str, type]] = {

@@ -15,11 +15,12 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.spec.blocking import TILE_EDGE
 from buda_emu.spec.formats import BLOCK_DATUMS
 
 Index = NDArray[np.int64]
 Extent = tuple[int, int, int]
-TILE = 32
+TILE = TILE_EDGE
 
 
 SHARED = 10

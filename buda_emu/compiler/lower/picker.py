@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.lower.tiles import divisors
 from buda_emu.compiler.target import Target
+from buda_emu.spec.blocking import TILE_ELEMENTS
 from buda_emu.spec.formats import tile_bytes
 from buda_emu.support.errors import UnsupportedError
 
@@ -90,7 +91,7 @@ class PickTable:
         first[1:] = (key[:, 1:] != key[:, :-1]).any(0)
         starts = np.flatnonzero(first)
         weight = matrix.weight[order]
-        dense = np.zeros((starts.size, 1024), np.float32 if (weight != 1).any() else np.uint8)
+        dense = np.zeros((starts.size, TILE_ELEMENTS), np.float32 if (weight != 1).any() else np.uint8)
         place = ((matrix.row % 32) * 32 + matrix.col % 32)[order]
         np.add.at(dense, (np.cumsum(first) - 1, place), weight.astype(dense.dtype))
         tiles, tile_numbers = _distinct(dense)

@@ -27,8 +27,9 @@ from buda_emu.compiler.place.cost import (
     tiles_read,
     transfer_cycles,
 )
-from buda_emu.compiler.place.routable import EXTRA_STREAMS, FORKS, streams_of_operands, to_repeat
+from buda_emu.compiler.place.routable import FORKS, streams_of_operands, to_repeat
 from buda_emu.compiler.target import Target
+from buda_emu.spec.archs import EXTRA_STREAMS
 from buda_emu.support.errors import UnsupportedError
 
 MOST_BUFFERED_INPUTS = 8
@@ -162,7 +163,7 @@ def _has_streams(tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[s
     """Return whether a core has streams for the constants that stay in L1, once numbers are repeated where that
     helps."""
     repeated = to_repeat(tiles, op, blocks, held)
-    return repeated is None or streams_of_operands(tiles, op, blocks, held, repeated) <= EXTRA_STREAMS - FORKS
+    return repeated is None or streams_of_operands(tiles, op, blocks, held, repeated) <= len(EXTRA_STREAMS) - FORKS
 
 
 def deepen_buffer(target: Target, op: TileOp, blocks: Blocks, held: int) -> Blocks:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, product
 from math import prod
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from buda_emu.compiler.lower.tiles import Use as TileUse
 from buda_emu.compiler.place.blocks import size_of_tile
@@ -140,7 +140,8 @@ def _schedule_forwards(placement: Placement, placed_ops: Mapping[str, PlacedOp])
         times = ops[name] = _OpTimes((math + moved) / parts, max(math, moved, streamed) * (1 - 1 / parts), parts)
         begin = ready = 0.0
         for producer in _producers(placement, ops, placed):
-            begin = max(begin, producer.first + (producer.done - producer.first) * _wait_share(times, producer) + HOP)
+            share = share_to_wait_for(times.parts, producer.parts, max)
+            begin = max(begin, producer.first + (producer.done - producer.first) * share + HOP)
             ready = max(ready, producer.done + HOP)
         times.first = begin + times.part_cycles
         times.done = max(times.first + times.later_cycles, ready + times.part_cycles)
@@ -161,7 +162,7 @@ def _set_deadlines(
             producer = ops.get(use.source)
             if producer is not None and placement.ops[use.source].epoch == placed.epoch:
                 done_by[use.source] = min(done_by[use.source], times.last_by - HOP)
-                wait = (producer.done - producer.first) * _wait_share(times, producer)
+                wait = (producer.done - producer.first) * share_to_wait_for(times.parts, producer.parts, max)
                 first_by[use.source] = min(first_by[use.source], times.begin_by - HOP - wait)
 
 
@@ -172,10 +173,11 @@ def _producers(placement: Placement, ops: Mapping[str, _OpTimes], placed: Placed
             yield ops[use.source]
 
 
-def _wait_share(reader: _OpTimes, producer: _OpTimes) -> float:
-    """Return the share of the producer's time after its first part that has to pass before the reader can begin its
-    first part."""
-    return max(1 / reader.parts - 1 / producer.parts, 0.0) / max(1 - 1 / producer.parts, 0.5)
+def share_to_wait_for(parts: Any, source_parts: Any, maximum: Callable[[Any, float], Any]) -> Any:
+    """Return the share of a producer's time after its first part that has to pass before its reader can begin its first
+    part: (1/p - 1/q) / (1 - 1/q), where the reader has p parts and the producer q. `maximum` is `max`, or that of
+    arrays."""
+    return maximum(1 / parts - 1 / source_parts, 0.0) / maximum(1 - 1 / source_parts, 0.5)
 
 
 def dues(placement: Placement, readers: Readers, epoch: int | None = None) -> dict[str, dict[Phase, Due]]:

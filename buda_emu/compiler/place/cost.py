@@ -13,10 +13,9 @@ from buda_emu.compiler.target import Target
 from buda_emu.performance.timing.op.call import OpCall
 from buda_emu.performance.timing.op.cost import OpCost, in_graph, op_cost
 from buda_emu.performance.timing.transfers.rates import GATHER, STREAM, speed
+from buda_emu.spec.archs import DRAM_RESERVED
 from buda_emu.spec.devices import Device
 
-DRAM_BASE = 0x10000000
-"""First address of queues in each DRAM channel, safely above what the backend reserves (NETLIST V153)."""
 DEEPEST = 16
 """Tiles of the inner dimension in a block of a product, where only an estimate is needed."""
 
@@ -208,7 +207,7 @@ def divided_like(op: TileOp, number: int, shape: Shape, grid: tuple[int, int]) -
 def fits_channels(target: Target, tiles: TileGraph, op: TileOp, grid: tuple[int, int]) -> bool:
     """Return whether no buffer of a constant is larger than a DRAM channel."""
     size = size_of_tile(target.activation_df, target.arch.alignment)
-    room = target.arch.dram_channel_bytes - DRAM_BASE
+    room = target.arch.dram_channel_bytes - DRAM_RESERVED
     held = [
         (number, tiles.constants[use.source].shape)
         for number, use in enumerate(op.uses)

@@ -17,9 +17,10 @@ from buda_emu.compiler.place.channels import (
     balance_channels,
     channels_in_time,
 )
-from buda_emu.compiler.place.cost import DRAM_BASE, speeds
+from buda_emu.compiler.place.cost import speeds
 from buda_emu.compiler.place.placement import Placement, Queue
 from buda_emu.compiler.target import Target
+from buda_emu.spec.archs import DRAM_RESERVED
 from buda_emu.spec.formats import tile_bytes
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import UnsupportedError
@@ -67,10 +68,10 @@ class Channel:
     """
 
     capacity: int
-    static: int = DRAM_BASE
+    static: int = DRAM_RESERVED
     live: dict[int, int] = field(default_factory=dict[int, int])
     most: int = 0
-    end: int = DRAM_BASE
+    end: int = DRAM_RESERVED
     taken: list[Allocation] = field(default_factory=list[Allocation])
 
     def reserved_bytes(self, life: Life = None) -> int:
@@ -285,7 +286,7 @@ class Memory:
         chip_queues = [
             other_queue for other_queue in queues if other_queue.chip == queue.chip and other_queue.loc == "dram"
         ]
-        room = (arch.dram_channel_bytes - DRAM_BASE) * arch.dram_channels // MIB
+        room = (arch.dram_channel_bytes - DRAM_RESERVED) * arch.dram_channels // MIB
         lines = [f"compile: {queue.name}: the DRAM of one {arch.name} is full ({room} MiB for queues). They take:"]
         lines += _by_role(self._target, chip_queues)
         lines.append("a smaller microbatch, a narrower format or more chips take less of one chip's DRAM")

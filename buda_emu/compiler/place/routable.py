@@ -18,14 +18,11 @@ from numpy.typing import NDArray
 from buda_emu.compiler.lower.tiles import Constant, Shape, TileGraph, TileOp, Tm, Use
 from buda_emu.compiler.place.blocks import Blocks, step_blocks
 from buda_emu.compiler.place.cost import divided_like
+from buda_emu.performance.routing.pipes.edge import Consumer
+from buda_emu.spec.archs import EXTRA_STREAMS, GATHER_STREAMS
 
-EXTRA_STREAMS = 24
-"""Streams of a core beside those that belong to its operands and its result: ids 40 to 63."""
 FORKS = 4
 """Extra streams of a core that constants leave to its readers, at least."""
-GATHERING = 3
-"""Streams that a core takes to gather an operand from several buffers."""
-
 GATHERS = 4
 """Most operands that a core gathers in that way; the others take one stream each, and turns."""
 
@@ -33,18 +30,7 @@ Pipes = NDArray[np.int64]
 """The number of pipes that each core of the producer's grid feeds, as [rows, columns]."""
 
 
-@dataclass(frozen=True, slots=True)
-class View:
-    """The way in which a reader takes an operand: its grid, ublocks in a core's block, tiles in an ublock, and whether
-    ublocks are scanned row by row. Cores that share a pipe count as one."""
-
-    grid: tuple[int, int]
-    mblock: tuple[int, int]
-    ublock: tuple[int, int]
-    by_rows: bool = True
-
-
-def view(op: TileOp, blocks: Blocks, operand: int) -> View:
+def view(op: TileOp, blocks: Blocks, operand: int) -> Consumer:
     """Return the view of operand number `operand` (OPS 6.1, 6.3; FRONTEND 3.4 for the orders); for a fused op with sums
     that of the step which reads it first."""
     part = op
@@ -56,21 +42,21 @@ def view(op: TileOp, blocks: Blocks, operand: int) -> View:
     (m, n) = division.mblock
     (r, c) = division.ublock
     if op.type == "depthwise" and operand == 0:
-        return View((rows, 1), (m, division.m_k * n), (r, c), by_rows=False)
+        return Consumer((rows, 1), (m, division.m_k * n), (r, c), row_major=False)
     if part.has("reduces"):
         reduced_axis = part.attrs["dim"]
     else:
         reduced_axis = ""
     if reduced_axis == "r":
-        return View(division.grid, (division.m_k, n), (division.u_kt, c), by_rows=False)
+        return Consumer(division.grid, (division.m_k, n), (division.u_kt, c), row_major=False)
     if reduced_axis == "c":
-        return View(division.grid, (m, division.m_k), (r, division.u_kt))
+        return Consumer(division.grid, (m, division.m_k), (r, division.u_kt), row_major=True)
     words_of_picker = operand == 2 and op.attrs.get("identity")
     if op.is_left_factor(operand) or words_of_picker:  # words are read as the tiles are
-        return View((rows, 1), (m, division.m_k), (r, division.u_kt), by_rows=False)
+        return Consumer((rows, 1), (m, division.m_k), (r, division.u_kt), row_major=False)
     if op.is_factor(operand):
-        return View((1, columns), (division.m_k, n), (division.u_kt, c))
-    return View(division.grid, division.mblock, division.ublock)
+        return Consumer((1, columns), (division.m_k, n), (division.u_kt, c), row_major=True)
+    return Consumer(division.grid, division.mblock, division.ublock, row_major=True)
 
 
 # ------------------------------------------------------------------------------------------------------------- stacks
@@ -120,7 +106,7 @@ def buffered_slices(blocks: Blocks) -> int:
     return max(1, blocks.buf_size_mb // 2)
 
 
-def stack_problem(held: int, t: int, tms: tuple[Tm, ...], after: Shape, reader: View) -> str:
+def stack_problem(held: int, t: int, tms: tuple[Tm, ...], after: Shape, reader: Consumer) -> str:
     """Return why slices cannot be stacked on the way, "" where they can. `held` slices of the producer's `t` are in its
     buffer at a time; `after` is the operand's shape after its TMs."""
     stack = _Stack.of(tms)
@@ -144,7 +130,7 @@ def stack_problem(held: int, t: int, tms: tuple[Tm, ...], after: Shape, reader: 
     return ""
 
 
-def _fall_on_blocks(size: tuple[int, int], far: tuple[int, int], reader: View) -> bool:
+def _fall_on_blocks(size: tuple[int, int], far: tuple[int, int], reader: Consumer) -> bool:
     """Return whether pieces of such a size divide the reader's grid, blocks and ublocks, or are divided by them."""
     for axis in (0, 1):
         block = reader.mblock[axis] * reader.ublock[axis]
@@ -187,7 +173,9 @@ def _pieces(stack: _Stack, held: int) -> tuple[tuple[int, int], tuple[int, int]]
     return along_first, along_second
 
 
-def _pieces_go_astray(stack: _Stack, held: int, pieces: tuple[tuple[int, int], tuple[int, int]], reader: View) -> bool:
+def _pieces_go_astray(
+    stack: _Stack, held: int, pieces: tuple[tuple[int, int], tuple[int, int]], reader: Consumer
+) -> bool:
     """Return whether pieces would go to the wrong cores. The router takes a buffer for all pieces of both stacks where
     it holds those of the first one; the pieces of the second one are then more than it counts, which matters if several
     cores lie along it."""
@@ -199,7 +187,7 @@ def _pieces_go_astray(stack: _Stack, held: int, pieces: tuple[tuple[int, int], t
     return reader.grid[axis] > 1 and counted != max(1, first * second // held)
 
 
-def _in_order(stack: _Stack, size: tuple[int, int], far: tuple[int, int], reader: View) -> bool:
+def _in_order(stack: _Stack, size: tuple[int, int], far: tuple[int, int], reader: Consumer) -> bool:
     """Return whether pieces of such a size come in the reader's order: ublock by ublock, the tiles of each row by
     row."""
     (rows, columns) = size
@@ -207,20 +195,20 @@ def _in_order(stack: _Stack, size: tuple[int, int], far: tuple[int, int], reader
     (r, c) = reader.ublock
     if columns < c or rows < r:
         return _in_order_within_ublock(stack, size, reader)
-    if reader.by_rows:
+    if reader.row_major:
         return columns >= n * c or ((stack.along_columns or far[0] == 1) and rows == r)
     return rows >= m * r or ((not stack.along_columns or far[1] == 1) and columns == c)
 
 
-def _in_order_within_ublock(stack: _Stack, size: tuple[int, int], reader: View) -> bool:
+def _in_order_within_ublock(stack: _Stack, size: tuple[int, int], reader: Consumer) -> bool:
     """Return whether pieces that are smaller than the reader's ublocks come in its order."""
     (rows, columns) = size
     (m, n) = reader.mblock
     (r, c) = reader.ublock
     if columns < c:
-        one_column_of_ublocks = n == 1 or (r == 1 and (reader.by_rows or m == 1))
+        one_column_of_ublocks = n == 1 or (r == 1 and (reader.row_major or m == 1))
         return stack.along_columns and rows == 1 and one_column_of_ublocks
-    return columns == c and not stack.along_columns and (n == 1 or not reader.by_rows)
+    return columns == c and not stack.along_columns and (n == 1 or not reader.row_major)
 
 
 def _tm_parts(tm: Tm) -> tuple[str, str, int]:
@@ -237,7 +225,7 @@ def _divide(a: int, b: int) -> bool:
 
 
 # ------------------------------------------------------------------------------------------------------------ streams
-def pipes(op: TileOp, blocks: Blocks, tms: tuple[Tm, ...], reader: View) -> Pipes:
+def pipes(op: TileOp, blocks: Blocks, tms: tuple[Tm, ...], reader: Consumer) -> Pipes:
     """Return the pipes that each core of the producer feeds for one operand."""
     return _pipes(op.shape, blocks.grid, buffered_slices(blocks), tms, reader.grid)
 
@@ -317,14 +305,14 @@ def streams_of_operands(
     """Return the extra streams that one core of an op needs for its operands, at most."""
     moving = sum(use.source not in held for use in op.uses)
     wide = min(moving, GATHERS)
-    return GATHERING * wide + (moving - wide) + streams_of_constants(tiles, op, blocks, held, alone)
+    return GATHER_STREAMS * wide + (moving - wide) + streams_of_constants(tiles, op, blocks, held, alone)
 
 
 def to_repeat(tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]) -> frozenset[int] | None:
     """Return the operands that are one number in L1 and for which one core would need more streams to all others than
     it has. They are to be repeated so that each core has its own (`repeat_numbers`). None where it has enough
     streams."""
-    if streams_of_operands(tiles, op, blocks, held) <= EXTRA_STREAMS - FORKS:
+    if streams_of_operands(tiles, op, blocks, held) <= len(EXTRA_STREAMS) - FORKS:
         return None
     return frozenset(
         number

@@ -18,7 +18,6 @@ from buda_emu.compiler.place.candidates import picker_operands
 from buda_emu.compiler.place.cost import shape_behind, tiles_read
 from buda_emu.compiler.place.placement import Detour, PlacedOp, Placement
 from buda_emu.compiler.place.routable import (
-    EXTRA_STREAMS,
     Pipes,
     buffered_slices,
     pipes,
@@ -26,6 +25,7 @@ from buda_emu.compiler.place.routable import (
     streams_of_operands,
     view,
 )
+from buda_emu.spec.archs import EXTRA_STREAMS
 
 
 def make_routable(placement: Placement, epoch: int | None = None) -> None:
@@ -172,7 +172,7 @@ class Routing:
     def _room(self, producer: PlacedOp) -> int:
         """Return the streams of a core that are left for its readers."""
         operand_streams = streams_of_operands(self.placement.tiles, producer.op, producer.blocks, producer.held)
-        return EXTRA_STREAMS + 1 - operand_streams
+        return len(EXTRA_STREAMS) + 1 - operand_streams
 
     def _pipes(self, source: str, changed: Mapping[str, PlacedOp], kind: str = "") -> dict[str, Pipes]:
         """Return the pipes of each reader that takes an op's result from its cores, if the ops in `changed` were

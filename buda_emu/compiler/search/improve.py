@@ -52,15 +52,15 @@ class _Tasks:
     def __init__(self, table: CandidateTable, report: EpochReport) -> None:
         timing = report.timing
         self.table = table
-        self.makespan = timing.schedule.makespans()
-        self.durations: Ints = timing.schedule.durations
-        numbers = {name: number for number, name in enumerate(timing.timing.units)}
+        self.makespan = timing.run.schedule.makespans()
+        self.durations: Ints = timing.run.schedule.durations
+        numbers = {name: number for number, name in enumerate(timing.run.timing.units)}
         self.own = {
-            op_timing.op: np.flatnonzero(timing.timing.unit == numbers[op_timing.op]) for op_timing in timing.ops
+            op_timing.op: np.flatnonzero(timing.run.timing.unit == numbers[op_timing.op]) for op_timing in timing.ops
         }
         self.arriving: dict[str, list[tuple[int, range, int]]] = {}
         rates = speed(table.target.chip, {}).rates()
-        for edge, path, tasks in zip(report.edges, report.paths, timing.ways, strict=True):
+        for edge, path, tasks in zip(report.edges, report.paths, timing.run.ways, strict=True):
             if edge.operand >= 0 and not edge.once:
                 if path.gathers:
                     rate = rates.gather
@@ -96,7 +96,7 @@ def resize_ops(
     _, load_per_kernel = epoch_load(table.target)
     room = prod(table.target.arch.grid)
     durations = tasks.durations
-    best = float(report.timing.timing.makespan)
+    best = float(report.timing.run.timing.makespan)
     for _ in range(STEPS):
         free = room - sum(choice.cores for choice in chosen.values())
         best_step: _Resizing | None = None
@@ -147,8 +147,8 @@ def set_deadlines(decisions: Mapping[str, PlacementDecision], report: EpochRepor
 
     All times are maxima of sums of durations. One run in which an op begins last therefore tells how long the tasks
     take that follow its beginning."""
-    schedule = report.timing.schedule
-    timing = report.timing.timing
+    schedule = report.timing.run.schedule
+    timing = report.timing.run.timing
     makespan = schedule.makespans()
     readers = _readers(report)
     reader = np.array([readers.get(unit, "") for unit in timing.units])[timing.unit]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from buda_emu.compiler.lower.tiles import TileOp
 from buda_emu.compiler.place.blocks import size_of_tile
 from buda_emu.compiler.place.candidates import Choice
-from buda_emu.compiler.place.channels import HOP
+from buda_emu.compiler.place.channels import HOP, share_to_wait_for
 from buda_emu.compiler.place.cost import speeds, transfer_cycles
 from buda_emu.compiler.place.decision import PlacementDecision
 from buda_emu.compiler.search.candidate_table import CandidateTable, Floats, cost_key
@@ -329,7 +329,7 @@ def _epochs_from(table: CandidateTable, prices: _Prices, i: int, full: float) ->
         begins = np.full(len(PRICES), float(table.loaded[j + 1] - table.loaded[i]) / dram)
         ready = begins + prices.read[j]
         for first, last, cut in (done[use.source] for use in op.uses if use.source in done):
-            behind = np.maximum(1 / parts - 1 / cut, 0.0) / np.maximum(1 - 1 / cut, 0.5)
+            behind = share_to_wait_for(parts, cut, np.maximum)
             begins = np.maximum(begins, first + (last - first) * behind)
             ready = np.maximum(ready, last)
         part_cycles = prices.one[j] + HOP

@@ -157,14 +157,14 @@ class TimedWires(WiresOfOne):
     def __init__(self, netlist: Netlist, report: EpochReport, chip: Device) -> None:
         """Prepare the wires of an epoch that is the whole netlist, with its schedule as it is timed now."""
         super().__init__(netlist, report.edges, chip)
-        schedule = report.timing.schedule
+        schedule = report.timing.run.schedule
         rates = self.rates
         slowest = [rates.gather if gathers else rates.stream for gathers in self.paths.gathers]
         alone = [
             edge.core_bytes / min(rate, rates.of_packets(edge.packet))
             for edge, rate in zip(self.edges, slowest, strict=True)
         ]
-        self._steps = steps_of(self.edges, report.timing.ways, alone, rates)
+        self._steps = steps_of(self.edges, report.timing.run.ways, alone, rates)
         self.makespan = schedule.makespans()
         self.durations = schedule.durations
         self.now = self._done(self.fullest)

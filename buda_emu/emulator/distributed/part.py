@@ -446,7 +446,7 @@ def balance(weights: Sequence[float], count_limit: int) -> list[int]:
 def _work(op: Op) -> float:
     """Estimate the work of an op, in products of two tiles."""
     tiles = op.blocking.t * op.blocking.rows * op.blocking.cols
-    inner = op.attributes.m_k * op.attributes.u_kt
+    inner = op.attributes.inner_tiles
     return tiles * (inner if inner > 0 else _WITHOUT_SUM * len(op.inputs))
 
 

@@ -8,11 +8,11 @@ from typing import Final, TypeVar
 from buda_emu.emulator.image.metadata import NO_HOST_TM, NO_TRANSFORM, CompiledGraphState, Transform
 from buda_emu.emulator.image.mismatch import DEVICE, STATE, Mismatch
 from buda_emu.netlist.model import Execute, Netlist, Queue
+from buda_emu.spec.blocking import TILE_EDGE
 from buda_emu.spec.host_shape import expand_shape
 from buda_emu.support.checker.text import plural, short_line
 from buda_emu.support.errors import HostError
 
-TILE: Final = 32
 _COLUMNS: Final = (-1, 3)
 _ROWS: Final = (-2, 2)
 
@@ -63,7 +63,7 @@ def index_problem(width: int, queue: Queue) -> str:
     """Return the problem where `width` indices, padded to whole tiles, do not divide into the tile rows of an
     embedding's queue, else ""."""
     rows = tile_rows(queue)
-    if width % (rows * TILE) == 0:
+    if width % (rows * TILE_EDGE) == 0:
         return ""
     return f"{width} indices do not divide into the {rows} rows of tiles of queue {queue.name}"
 
@@ -269,9 +269,9 @@ def _padding_problem(shape: Sequence[int], broadcast: Sequence[int], queue: Queu
 def _index_placement_problem(count: int, queue: Queue) -> str:
     """Return the problem where `count` indices do not become an entry of the queue, else ""."""
     rows = tile_rows(queue)
-    width = -(-count // TILE) * TILE
-    columns = -(-width // (rows * TILE * TILE)) * TILE
-    return index_problem(width, queue) or _entry_problem((1, count), (1, rows * TILE, columns), queue)
+    width = -(-count // TILE_EDGE) * TILE_EDGE
+    columns = -(-width // (rows * TILE_EDGE * TILE_EDGE)) * TILE_EDGE
+    return index_problem(width, queue) or _entry_problem((1, count), (1, rows * TILE_EDGE, columns), queue)
 
 
 def _entry_problem(shape: Sequence[int], entry: Sequence[int], queue: Queue) -> str:

@@ -19,7 +19,6 @@ from buda_emu.arithmetic.tensor.mapped import packed_tiles, page_releaser, pushe
 from buda_emu.arithmetic.tensor.referenced import Referenced, reference_to
 from buda_emu.arithmetic.tensor.tilize import untilize
 from buda_emu.emulator.image.host_checks import (
-    TILE,
     concat_problem,
     cut_problem,
     entries_problem,
@@ -34,6 +33,7 @@ from buda_emu.emulator.image.host_checks import (
 from buda_emu.emulator.image.metadata import HostTm, TensorEntry, Transform
 from buda_emu.emulator.image.rules import Place
 from buda_emu.netlist.model import Queue
+from buda_emu.spec.blocking import TILE_EDGE
 from buda_emu.spec.formats import is_raw
 from buda_emu.spec.host_shape import expand_shape
 from buda_emu.support.checker.text import short_line
@@ -372,11 +372,11 @@ def _embedding_indices(name: str, array: Array, original: Sequence[int], queue: 
         raise HostError(f"{name}: EmbeddingIndex takes integers [w, n], not {array.dtype} {list(array.shape)}")
     rows = tile_rows(queue)
     indices = array.reshape(-1, array.shape[-1]).astype(np.uint32)
-    indices = np.pad(indices, ((0, 0), (0, -indices.shape[1] % TILE)))
+    indices = np.pad(indices, ((0, 0), (0, -indices.shape[1] % TILE_EDGE)))
     indices[:, original[-1] :] = _NO_INDEX
     count, width = indices.shape
     _require(name, index_problem(width, queue))
-    groups = indices.reshape(count, rows, -1, TILE)
-    groups = np.pad(groups, ((0, 0), (0, 0), (0, -groups.shape[2] % TILE), (0, 0)))
-    tiles = groups.reshape(count, rows, -1, TILE, TILE).swapaxes(2, 3)
-    return tiles.reshape(count, 1, rows * TILE, -1)
+    groups = indices.reshape(count, rows, -1, TILE_EDGE)
+    groups = np.pad(groups, ((0, 0), (0, 0), (0, -groups.shape[2] % TILE_EDGE), (0, 0)))
+    tiles = groups.reshape(count, rows, -1, TILE_EDGE, TILE_EDGE).swapaxes(2, 3)
+    return tiles.reshape(count, 1, rows * TILE_EDGE, -1)

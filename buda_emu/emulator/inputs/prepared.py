@@ -24,13 +24,13 @@ from buda_emu.emulator.inputs.of_image import (
     is_archive_of_inputs,
 )
 from buda_emu.emulator.memory.host import SHARE, default_memory_limit, size_text
-from buda_emu.emulator.memory.store import TILE_ELEMENTS
 from buda_emu.emulator.runtime.graph.plan import build_plan
 from buda_emu.emulator.runtime.graph.steps import topology
 from buda_emu.emulator.runtime.host.exchange import PART_BYTES
 from buda_emu.emulator.runtime.host.lending import SHARE_OF_LENT
 from buda_emu.netlist.model import Execute, Netlist, Program, Queue
 from buda_emu.netlist.test_config import TestConfig, read_test_config
+from buda_emu.spec.blocking import TILE_ELEMENTS
 from buda_emu.support.checker.diagnostic import Diagnostic
 from buda_emu.support.checker.render import render
 from buda_emu.support.errors import NetlistError, ProgramError, UnsupportedError

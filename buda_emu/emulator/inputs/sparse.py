@@ -8,13 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.netlist.model import Op, Queue
+from buda_emu.spec.attributes import LAST_IN_TILE, LAST_OF_T
 from buda_emu.spec.formats import FORMATS
 from buda_emu.spec.test_config import Stimulus
 from buda_emu.support.errors import NetlistError, UnsupportedError
 from buda_emu.support.records import dataclass
 
-_LAST_OF_T = 1 << 30
-_LAST_IN_TILE = 1 << 31
 _HEADER_BYTES = 6
 
 
@@ -72,8 +71,6 @@ def sparse_shape(op: Op, activations_t: int) -> SparseShape:
     0."""
     attributes = op.attributes
     blocking = op.blocking
-    pointer_bits = attributes.sparse_tile_ptr_bits
-    ublock_bits = attributes.sparse_ublock_idx_bits
     return SparseShape(
         name=op.name,
         t=blocking.t,
@@ -85,8 +82,8 @@ def sparse_shape(op: Op, activations_t: int) -> SparseShape:
         grid_rows=blocking.grid_size[0],
         sparse_tiles=attributes.num_sparse_tiles,
         index_tiles=attributes.num_index_tiles,
-        pointer_bits=pointer_bits,
-        ublock_bits=ublock_bits if ublock_bits > 0 else pointer_bits,
+        pointer_bits=attributes.sparse_tile_ptr_bits,
+        ublock_bits=attributes.ublock_index_bits,
     )
 
 
@@ -245,7 +242,7 @@ def _pack(shape: SparseShape, strips: list[Strip], capacity: int) -> list[bytes]
         if len(current) + strip.size > capacity:
             raise NetlistError(f"op {shape.name}: a sparse strip of {strip.size} bytes does not fit an encoding tile")
         full = following is None or len(current) + strip.size + following.size > capacity
-        flags = _LAST_OF_T * strip.last_of_t | _LAST_IN_TILE * full
+        flags = LAST_OF_T * strip.last_of_t | LAST_IN_TILE * full
         current += struct.pack("<IH", strip.index | flags, len(strip.ublocks))
         for index, positions in strip.ublocks:
             count_limit = 1 << (16 - shape.ublock_bits)

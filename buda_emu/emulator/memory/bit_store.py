@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from buda_emu.arithmetic.formats.stored import Bits, floats_for, stored_tile_bytes
 from buda_emu.emulator.memory.memory_pool import POOL, address_of
 from buda_emu.emulator.memory.store import (
-    TILE_ELEMENTS,
     Arrays,
     EntryView,
     MemoryBudget,
@@ -20,6 +19,7 @@ from buda_emu.emulator.memory.store import (
     TileStore,
     consecutive,
 )
+from buda_emu.spec.blocking import TILE_ELEMENTS
 from buda_emu.spec.formats import FORMATS
 from buda_emu.support.errors import InternalError
 

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from buda_emu.emulator.memory import memory_pool
 from buda_emu.emulator.memory.memory_pool import POOL
+from buda_emu.spec.blocking import TILE_ELEMENTS
 from buda_emu.support.errors import HostError, InternalError
 from buda_emu.support.records import dataclass
 
-TILE_ELEMENTS = 1024
 Arrays = tuple[NDArray[Any], ...]
 Source = Callable[[int, int], NDArray[np.float32]]
 """A function that returns the slices from one number up to another of a lent store, float32[count, tiles, 1024], read

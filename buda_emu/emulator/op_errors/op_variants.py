@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.formats.bits import U32
-from buda_emu.arithmetic.formats.stored import TILE_ELEMENTS, Bits
+from buda_emu.arithmetic.formats.stored import Bits
 from buda_emu.arithmetic.tensix.functions.table import Bound
 from buda_emu.arithmetic.tensix.lanes import DstMode, VectorMode, load, touched_mask
-from buda_emu.arithmetic.tensix.products import PHASES
 from buda_emu.arithmetic.tensix.registers import REGISTERS, OpRegisters
 from buda_emu.emulator.op_errors.numerics_result import Cause
 from buda_emu.emulator.ops.base import Parallel, PlannedOp, Tiles, serial
@@ -25,8 +24,10 @@ from buda_emu.emulator.ops.on_device.kernel_units import KernelUnits
 from buda_emu.emulator.ops.on_device.units import ProductBlock
 from buda_emu.emulator.ops.sfpu import Region, run_in_place
 from buda_emu.spec.attributes import Attributes
+from buda_emu.spec.blocking import TILE_ELEMENTS
 from buda_emu.spec.formats import FORMATS, is_integer, is_raw
 from buda_emu.spec.ops import SFPU_TYPES
+from buda_emu.spec.precision import FIDELITIES, PHASES
 
 _WIDER: Final = {
     "Bfp2_b": ("Bfp4_b", "Bfp8_b", "Float16_b", "Float32"),
@@ -41,7 +42,6 @@ _WIDER: Final = {
     "Float16": ("Float32",),
 }
 _LARGEST: Final = {"Int8": 127, "UInt8": 255, "UInt16": 65535, "Float16": 131008.0, "Lf8": 114688.0, "Fp8_e4m3": 480.0}
-_FIDELITIES: Final = ("LoFi", "HiFi2", "HiFi3", "HiFi4")
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ def changes(call: DeviceCall, used: set[str]) -> Iterator[VariantChange]:
         yield VariantChange("approximate_mode", "true", "false", replace(call, op=exact))
     if "fidelity" in used:
         phases = len(PHASES[call.fidelity])
-        for name in _FIDELITIES:
+        for name in FIDELITIES:
             if len(PHASES[name]) > phases:
                 yield VariantChange("math_fidelity", call.fidelity, name, replace(call, fidelity=name))
     if op.has("keeps sums") and not call.gradient:

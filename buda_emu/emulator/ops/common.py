@@ -10,7 +10,7 @@ from buda_emu.arithmetic.kernels.tiles import gather
 from buda_emu.arithmetic.kernels.tiles.tile_memory import NO_RELU, RELU_FROM, RELU_WITHIN
 from buda_emu.arithmetic.tensor.tilemap import Index, tile_broadcast
 from buda_emu.emulator.ops.base import PlannedOp, Relu, Tiles
-from buda_emu.spec.blocking import FULL_TILE, Shape
+from buda_emu.spec.blocking import FULL_TILE, TILE_ELEMENTS, Shape
 from buda_emu.support.errors import ProgramError
 
 TILE_BROADCASTS: Final = {"": gather.AS_IS, "r": gather.FIRST_ROW, "c": gather.FIRST_COLUMN, "rc": gather.FIRST_ELEMENT}
@@ -109,4 +109,4 @@ def operand_map(call: PlannedOp, index: int) -> tuple[Index, np.float32, int]:
 
 def items(out: Tiles) -> int:
     """Return the number of work items of a kernel that goes tile by tile over `out` float32[w, n, 1024]."""
-    return out.size // 1024
+    return out.size // TILE_ELEMENTS

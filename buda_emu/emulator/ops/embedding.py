@@ -10,7 +10,7 @@ from buda_emu.arithmetic.kernels.tiles.pack import embedding_tiles
 from buda_emu.emulator.ops.base import Parallel, PlannedOp, Tiles, implements
 from buda_emu.emulator.ops.common import items, kernel_operand, require_operands
 from buda_emu.emulator.ops.operands import after_tms, all_entries, gather_operand
-from buda_emu.spec.blocking import Shape
+from buda_emu.spec.blocking import TILE_ELEMENTS, Shape
 from buda_emu.support.errors import ProgramError
 
 NO_ROW: Final = -1  # a row of zeros
@@ -38,7 +38,7 @@ class Embedding:
             raise ProgramError(
                 f"op {call.name}: embedding cannot split {indices[1]} index rows over {grid_rows} grid rows"
             )
-        have = indices[0] * indices[1] // grid_rows * indices[2] * 1024
+        have = indices[0] * indices[1] // grid_rows * indices[2] * TILE_ELEMENTS
         if have < num_indices:
             raise ProgramError(f"op {call.name}: embedding num_indices {num_indices}, a grid row has {have}")
         label = call.operands[1].label
@@ -73,7 +73,7 @@ def picked_rows(call: PlannedOp, indices: Tiles) -> NDArray[np.int64]:
     blocking = call.blocking
     num_indices = call.attributes.num_indices
     t, rows, cols = call.operands[0].map.shape
-    table_elements = t * rows * cols * 1024
+    table_elements = t * rows * cols * TILE_ELEMENTS
     w = indices.shape[0]
     grid_rows = blocking.grid_size[0]
     groups = indices.reshape(w, indices.shape[1], grid_rows, -1, indices.shape[3], 32, 32)

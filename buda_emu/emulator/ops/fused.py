@@ -15,7 +15,7 @@ from buda_emu.emulator.ops.common import relu
 from buda_emu.emulator.ops.fused_plan import OUTPUT, FusedPlan, OperandOrigin, PlannedSubOp, SameCall, fused_plan
 from buda_emu.emulator.ops.operands import convert, relu_in_place, run_relu
 from buda_emu.netlist.model import Tm
-from buda_emu.spec.blocking import Shape
+from buda_emu.spec.blocking import TILE_ELEMENTS, Shape
 
 
 class Part(NamedTuple):
@@ -139,7 +139,7 @@ class _Pool:
         spare = self.free.get(tiles)
         if spare:
             return spare.pop()
-        return np.empty((self.entries, tiles, 1024), np.float32)
+        return np.empty((self.entries, tiles, TILE_ELEMENTS), np.float32)
 
     def give_back(self, buffer: Tiles) -> None:
         self.free.setdefault(buffer.shape[1], []).append(buffer)

@@ -279,12 +279,9 @@ def _first_number(word: str) -> int:
 def _relu(name: str, base: Attributes, sub: SubOp) -> tuple[str, float] | None:
     """Return relu of a sub-op; the base op's is merged into the sub-op that writes `output` (OPS 8.1 step 4). Raises
     ProgramError where they differ."""
-    relu = None
-    if sub.attributes.relu_en:
-        relu = (sub.attributes.relu_mode, sub.attributes.relu_threshold)
-    if sub.output != OUTPUT or not base.relu_en:
+    relu = sub.attributes.relu
+    if sub.output != OUTPUT or base.relu is None:
         return relu
-    merged = (base.relu_mode, base.relu_threshold)
-    if relu is not None and relu != merged:
+    if relu is not None and relu != base.relu:
         raise ProgramError(f"op {name}: its relu differs from the relu of the base op")
-    return merged
+    return base.relu

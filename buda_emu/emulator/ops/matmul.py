@@ -42,7 +42,7 @@ def product_shape(call: PlannedOp) -> Shape:
     dims = f"input 0 with dims {[t, rows, inner]} by input 1 with {list(right)} (t, r, c)"
     if inner != right[1] or t > right[0]:
         raise ProgramError(f"op {call.name}: matmul of {dims}")
-    if attributes.m_k * attributes.u_kt != inner:
+    if attributes.inner_tiles != inner:
         raise ProgramError(f"op {call.name}: matmul with m_k {attributes.m_k} and u_kt {attributes.u_kt} of {dims}")
     if not attributes.accumulate:
         return t, rows, right[2]

@@ -15,13 +15,12 @@ from buda_emu.arithmetic.kernels.tiles import gather
 from buda_emu.emulator.ops.base import Parallel, PlannedOp, Tiles
 from buda_emu.emulator.ops.common import items
 from buda_emu.emulator.ops.operands import after_tms, blank_operand, gather_operand
+from buda_emu.spec.attributes import LAST_IN_TILE, LAST_OF_T
 from buda_emu.spec.blocking import Shape
 from buda_emu.support.errors import ProgramError, UnsupportedError
 from buda_emu.support.records import dataclass
 
 WORDS_PER_TILE: Final = 2048  # 16-bit words in a tile of 32-bit words
-LAST_OF_T: Final = 1 << 30
-LAST_IN_TILE: Final = 1 << 31
 INDEX_MASK: Final = LAST_OF_T - 1
 
 
@@ -204,13 +203,11 @@ def encoding(call: PlannedOp) -> Encoding:
     """Return the cut of the stream that the op's attributes and dims define."""
     attributes = call.attributes
     blocking = call.blocking
-    tile_bits = attributes.sparse_tile_ptr_bits
-    ublock_bits = attributes.sparse_ublock_idx_bits
     acts = call.operands[1].map.shape
     return Encoding(
         name=call.name,
-        tile_bits=tile_bits,
-        ublock_bits=ublock_bits if ublock_bits > 0 else tile_bits,
+        tile_bits=attributes.sparse_tile_ptr_bits,
+        ublock_bits=attributes.ublock_index_bits,
         mblock_rows=blocking.mblock[0],
         ublock_rows=blocking.ublock[0],
         u_kt=attributes.u_kt,

@@ -13,7 +13,7 @@ from buda_emu.arithmetic.kernels.tiles.quantise import quantisers
 from buda_emu.arithmetic.tensor.tilemap import TileMap
 from buda_emu.emulator.ops.base import Implementation, Parallel, PlannedOp, Relu, Tiles
 from buda_emu.emulator.ops.common import items, operand_map, relu_arguments
-from buda_emu.spec.blocking import FULL_TILE
+from buda_emu.spec.blocking import FULL_TILE, TILE_ELEMENTS
 
 
 def all_entries(inputs: Sequence[Tiles]) -> list[Tiles]:
@@ -45,7 +45,7 @@ def blank_operand(
     operand = call.operands[index]
     if operand.tile_dim == FULL_TILE:
         return source, tiles, pad_value, arrange
-    copy = np.empty((source.shape[0], tiles.size, 1024), np.float32)
+    copy = np.empty((source.shape[0], tiles.size, TILE_ELEMENTS), np.float32)
     parallel(gather.gather_tiles, items(copy), copy, source, tiles, pad_value, arrange, operand.tile_dim)
     return plain(copy)
 
@@ -56,7 +56,7 @@ def gather_operand(operand: gather.Operand, parallel: Parallel) -> Tiles:
     source, tiles, pad_value, arrange = operand
     if arrange == gather.AS_IS and np.array_equal(tiles, _each_in_its_place(source.shape[1])):
         return source
-    copy = np.empty((source.shape[0], tiles.size, 1024), np.float32)
+    copy = np.empty((source.shape[0], tiles.size, TILE_ELEMENTS), np.float32)
     parallel(gather.gather_tiles, items(copy), copy, source, tiles, pad_value, arrange, FULL_TILE)
     return copy
 

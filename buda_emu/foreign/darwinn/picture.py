@@ -17,7 +17,7 @@ def replay_picture(replay: Replay) -> TimelinePicture:
     """Draw the three units, and the packages whose parameters are cached one above the other. Times are in ns."""
     kinds: dict[int, str] = {}
     details: dict[int, dict[str, Detail]] = {}
-    for step in replay.steps:
+    for step in replay.timeline.steps:
         event = replay.events[step.event]
         dma = step.descriptor
         kinds[step.task] = f"{event.kind}: {'compute' if dma is None else dma.kind}"
@@ -33,8 +33,8 @@ def replay_picture(replay: Replay) -> TimelinePicture:
         notes.append(f"The computing time of {unknown} executable runs is unknown and drawn as 0.")
     about = {"requests": len(replay.requests), "packages": ", ".join(replay.packages)}
     return picture(
-        replay.schedule,
-        replay.timing,
+        replay.timeline.schedule,
+        replay.timeline.timing,
         f"Replay of {plural(len(replay.requests), 'request')}",
         category=lambda task: kinds.get(task, "done"),
         details=lambda task: details.get(task, {}),
@@ -49,7 +49,7 @@ def replay_picture(replay: Replay) -> TimelinePicture:
 def _lives(replay: Replay) -> Iterator[Live]:
     """Yield the cached parameters, stacked in the order of caching, as their real places are not public."""
     stack: list[tuple[int, int, int]] = []  # end of the time, first byte, last byte
-    spans = residence(replay.events, replay.evictions, replay.timing.makespan)
+    spans = residence(replay.events, replay.evictions, replay.timeline.timing.makespan)
     for number, start, end in sorted(spans, key=lambda span: span[1]):
         size = replay.cached_bytes[number]
         address = max((high for until, _, high in stack if until > start), default=0)

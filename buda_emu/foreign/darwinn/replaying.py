@@ -108,7 +108,28 @@ class ReplayedTask(NamedTuple):
     ns: int | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+class RequestOutcome(NamedTuple):
+    """The state of the device by one request: the cache's token after it, cached bytes when its inference starts, and
+    the time in ns at which its main executable is done."""
+
+    token: int
+    resident: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class ReplayTimeline:
+    """The tasks of a replay with their times, and the memory that they touch."""
+
+    steps: tuple[ReplayedTask, ...]
+    schedule: Schedule
+    timing: Timing
+    accesses: tuple[Access, ...]
+    written: tuple[tuple[str, int, int], ...]
+    """Space, address and size of each range that holds data from the start."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Replay:
     """Requests replayed on one device. Events, DMAs, their order and bytes follow from the packages; times come from a
     model."""
@@ -118,25 +139,16 @@ class Replay:
     cached_bytes: tuple[int, ...]
     """Bytes of the parameters of each package's caching executable, 0 where there is none."""
     requests: tuple[int, ...]
+    outcomes: tuple[RequestOutcome, ...]
+    """Of each request."""
     events: tuple[Event, ...]
     evictions: tuple[Eviction, ...]
-    tokens: tuple[int, ...]
-    """The cache's token after each request."""
-    resident: tuple[int, ...]
-    """Cached bytes when each request's inference starts."""
     bytes: dict[str, int]
     """Bytes by kind (BYTE_KINDS). Over PCIe the driver lists only instructions: the device fetches all else."""
-    request_end: tuple[int, ...]
-    """Time in ns at which each request's main executable is done."""
     unknown_compute: int
     """Number of executable runs whose computing time is not known; they take 0."""
     warnings: tuple[str, ...]
-    steps: tuple[ReplayedTask, ...]
-    schedule: Schedule
-    timing: Timing
-    accesses: tuple[Access, ...]
-    written: tuple[tuple[str, int, int], ...]
-    """Space, address and size of each range that holds data from the start."""
+    timeline: ReplayTimeline
 
     def hazards(self) -> list[Hazard]:
         """Find transfers that touch common bytes of the host in no fixed order, and reads of bytes that were never
@@ -145,12 +157,13 @@ class Replay:
 
         Raises UnsupportedError beyond MOST_CHECKED tasks.
         """
-        if len(self.schedule) > MOST_CHECKED:
+        timeline = self.timeline
+        if len(timeline.schedule) > MOST_CHECKED:
             raise UnsupportedError(f"the memory accesses of more than {MOST_CHECKED:,} tasks are not checked")
-        sequence = np.lexsort((np.arange(len(self.timing.start)), self.timing.start))
-        on_host = [access for access in self.accesses if not access.space.startswith(ON_DEVICE)]
-        races = order_conflicts(happens_before(self.schedule), on_host)
-        return races + unwritten_reads(self.accesses, sequence, self.written)
+        sequence = np.lexsort((np.arange(len(timeline.timing.start)), timeline.timing.start))
+        on_host = [access for access in timeline.accesses if not access.space.startswith(ON_DEVICE)]
+        races = order_conflicts(happens_before(timeline.schedule), on_host)
+        return races + unwritten_reads(timeline.accesses, sequence, timeline.written)
 
     @property
     def resets(self) -> tuple[int, ...]:
@@ -380,24 +393,28 @@ def replay(
     events: list[Event] = []
     for run, (first, last) in zip(log.runs, log.spans, strict=True):
         events.append(Event(*run, start[first], end[last]))
+    outcomes = [
+        RequestOutcome(token=token, resident=resident, end=end[task])
+        for token, resident, task in zip(log.tokens, log.resident, log.ends, strict=True)
+    ]
     return Replay(
         assumptions=assumptions,
         packages=tuple(package.name for package in packages),
         cached_bytes=tuple(package.caching.parameter_bytes if package.caching else 0 for package in packages),
         requests=tuple(requests),
         events=tuple(events),
+        outcomes=tuple(outcomes),
         evictions=tuple(log.evictions),
-        tokens=tuple(log.tokens),
-        resident=tuple(log.resident),
         bytes=log.bytes,
-        request_end=tuple(end[task] for task in log.ends),
         unknown_compute=log.unknown_compute,
         warnings=tuple(_warnings(assumptions, log.resident)),
-        steps=steps,
-        schedule=log.tasks.schedule,
-        timing=timing,
-        accesses=tuple(accesses),
-        written=tuple(written),
+        timeline=ReplayTimeline(
+            steps=steps,
+            schedule=log.tasks.schedule,
+            timing=timing,
+            accesses=tuple(accesses),
+            written=tuple(written),
+        ),
     )
 
 

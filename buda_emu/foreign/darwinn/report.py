@@ -138,7 +138,7 @@ def replay_lines(replay: "Replay") -> Iterator[str]:
     yield ""
     yield "bytes moved: " + ", ".join(f"{kind} {count:,}" for kind, count in replay.bytes.items() if count)
     if replay.assumptions.link is not None or replay.assumptions.frequency_hz is not None:
-        shares = zip(replay.timing.units, replay.timing.utilisation().tolist(), strict=True)
+        shares = zip(replay.timeline.timing.units, replay.timeline.timing.utilisation().tolist(), strict=True)
         yield "units busy:  " + ", ".join(f"{name} {percent(share)}" for name, share in shares if name != "tpu")
     if replay.unknown_compute:
         yield f"compute time unknown, taken as 0: {plural(replay.unknown_compute, 'executable run')}"
@@ -159,7 +159,7 @@ def _request_rows(replay: "Replay") -> list[tuple[str, ...]]:
             f"{package} {replay.packages[package]}",
             "yes" if number in cached else "",
             " ".join(map(str, evicted.get(number, ()))),
-            f"{replay.resident[number]:,}",
+            f"{replay.outcomes[number].resident:,}",
             *_times(replay, number, starts),
         )
         for number, package in list(enumerate(replay.requests))[:_MOST_REQUESTS]
@@ -167,7 +167,7 @@ def _request_rows(replay: "Replay") -> list[tuple[str, ...]]:
 
 
 def _hazards(replay: "Replay") -> "list[Hazard] | None":
-    if len(replay.schedule) > replaying.MOST_CHECKED:
+    if len(replay.timeline.schedule) > replaying.MOST_CHECKED:
         return None
     return replay.hazards()
 
@@ -179,12 +179,12 @@ def hazard_lines(replay: "Replay") -> Iterator[str]:
         yield f"memory accesses are not checked: there are more than {replaying.MOST_CHECKED:,} tasks"
         return
     for hazard in hazards[:_MOST_HAZARDS]:
-        task = replay.schedule.label(hazard.second)
+        task = replay.timeline.schedule.label(hazard.second)
         place = f"{hazard.size} bytes from {hazard.address} on of {hazard.space}"
         if hazard.kind == "unwritten":
             yield f"warning: {task} reads {place}, which nothing wrote"
         else:
-            yield f"warning: {task} and {replay.schedule.label(hazard.first)} touch {place} in no order"
+            yield f"warning: {task} and {replay.timeline.schedule.label(hazard.first)} touch {place} in no order"
     if len(hazards) > _MOST_HAZARDS:
         yield f"warning: and {len(hazards) - _MOST_HAZARDS} more of that kind; --json lists all"
 
@@ -192,7 +192,7 @@ def hazard_lines(replay: "Replay") -> Iterator[str]:
 def _times(replay: "Replay", number: int, starts: dict[int, int]) -> tuple[str, str]:
     if replay.assumptions.link is None and replay.assumptions.frequency_hz is None:
         return "-", "-"
-    return f"{starts[number] / 1e6:.3f}", f"{replay.request_end[number] / 1e6:.3f}"
+    return f"{starts[number] / 1e6:.3f}", f"{replay.outcomes[number].end / 1e6:.3f}"
 
 
 def replay_json(replay: "Replay") -> dict[str, Any]:
@@ -214,10 +214,10 @@ def replay_json(replay: "Replay") -> dict[str, Any]:
         "events": [event._asdict() for event in replay.events],
         "evictions": [record._asdict() for record in replay.evictions],
         "resets": list(replay.resets),
-        "tokens": list(replay.tokens),
-        "resident": list(replay.resident),
+        "tokens": [outcome.token for outcome in replay.outcomes],
+        "resident": [outcome.resident for outcome in replay.outcomes],
         "bytes": replay.bytes,
-        "request_end_ns": list(replay.request_end),
+        "request_end_ns": [outcome.end for outcome in replay.outcomes],
         "unknown_compute": replay.unknown_compute,
         "warnings": list(replay.warnings),
         "hazards": None if hazards is None else [asdict(record) for record in hazards],

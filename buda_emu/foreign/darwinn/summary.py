@@ -40,7 +40,7 @@ class LayerSummary:
     padded_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """The facts about a package that fit on one screen."""
 

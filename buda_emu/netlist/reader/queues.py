@@ -20,6 +20,7 @@ from buda_emu.netlist.reader.values import (
     text_of,
 )
 from buda_emu.netlist.yaml_text import leading_integer, parse_address, parse_float, parse_int
+from buda_emu.spec.archs import ARCHS
 from buda_emu.spec.blocking import FULL_TILE, Blocking
 from buda_emu.spec.ops import OP_TYPES
 from buda_emu.support.checker.suggest import near
@@ -176,7 +177,7 @@ PORTS = "V006"
 UNKNOWN = "V008"
 DUPLICATE = "V009"
 BAD_ALLOCATION = "V185"
-BLACKHOLE_ALIGNMENT = 64
+BLACKHOLE_ALIGNMENT = ARCHS["blackhole"].alignment
 _READERS = readers(QUEUE_FIELDS)
 
 

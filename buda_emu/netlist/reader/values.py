@@ -8,7 +8,7 @@ from collections import abc
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias, TypeVar
 
-from buda_emu.netlist.fields import FIDELITIES, Field
+from buda_emu.netlist.fields import FIDELITY_WORDS, Field
 from buda_emu.netlist.nodes import NULL_WORDS, Node, Scalar, Sequence
 from buda_emu.netlist.nodes import Mapping as MappingNode
 from buda_emu.netlist.reader.context import Context
@@ -129,9 +129,9 @@ def read_format(context: Context, field: Field, node: Node) -> str | None:
 def read_fidelity(context: Context, field: Field, node: Node) -> str | None:
     """Read a math fidelity under its canonical name (V025)."""
     word = text_of(node) if isinstance(node, Scalar) else ""
-    if word not in FIDELITIES:
-        context.report("V025", node, f"unknown {field.name} {kind_of(node)}", near(word, FIDELITIES))
-    return FIDELITIES.get(word)
+    if word not in FIDELITY_WORDS:
+        context.report("V025", node, f"unknown {field.name} {kind_of(node)}", near(word, FIDELITY_WORDS))
+    return FIDELITY_WORDS.get(word)
 
 
 def _read_list(context: Context, field: Field, node: Node, read: Callable[[Node], T | None]) -> tuple[T, ...] | None:

@@ -354,9 +354,9 @@ def relu_once(_: Context, use: FusedUse) -> Findings:
     1.5)."""
     base = use.op.attributes
     for step in use.steps:
-        attributes = step.sub.attributes
-        has_two_relus = step.sub.output == "output" and base.relu_en and attributes.relu_en
-        if has_two_relus and (attributes.relu_threshold, attributes.relu_mode) != (base.relu_threshold, base.relu_mode):
+        relu = step.sub.attributes.relu
+        has_two_relus = step.sub.output == "output" and base.relu is not None and relu is not None
+        if has_two_relus and relu != base.relu:
             yield step.at(f"its relu differs from the relu of op {use.op.name}", "attributes")
 
 

@@ -248,7 +248,7 @@ def _matmul(step: SubOpStep) -> Findings:
     factor = broadcast_factor(step, 0, "c")
     dims = step.input_dims[0]
     if dims is not None and factor != 1:
-        inner = step.sub.attributes.m_k * step.sub.attributes.u_kt
+        inner = step.sub.attributes.inner_tiles
         if dims[1] * dims[3] * factor != inner:
             has = f"{step.sub.inputs[0]} has {dims[1]} * {dims[3]} tile columns broadcast {factor} times"
             yield step.at(f"{has}, m_k * u_kt is {inner}", "attributes")
@@ -261,10 +261,10 @@ def _inner(step: SubOpStep, index: int, axis: int) -> Findings:
     """Check that the reduced dimension of an input is m_k mblocks of u_kt tiles."""
     attributes = step.sub.attributes
     dims: Dims | None = step.input_dims[index]
-    if dims is not None and (dims[axis], dims[axis + 2]) != (attributes.m_k, attributes.u_kt):
+    if dims is not None and (dims[axis], dims[axis + 2]) != attributes.inner:
         written = [
             f"{key} {value}"
-            for key, value in (("m_k", attributes.m_k), ("u_kt", attributes.u_kt))
+            for key, value in zip(("m_k", "u_kt"), attributes.inner, strict=True)
             if key in attributes.given
         ]
         yield step.at(

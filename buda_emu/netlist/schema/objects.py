@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from buda_emu.netlist.fields import (
     EXECUTE_FIELDS,
-    FIDELITIES,
+    FIDELITY_WORDS,
     FUSED_FIELDS,
     GRAPH_FIELDS,
     INPUT_FIELDS,
@@ -128,7 +128,7 @@ _SHAPES: dict[str, Callable[[Field], Schema]] = {
     "word": lambda field: {"enum": [*field.words]},
     "format": lambda _: ref("format"),
     "formats": lambda _: list_of(ref("format")),
-    "fidelity": lambda _: {"enum": [*FIDELITIES]},
+    "fidelity": lambda _: {"enum": [*FIDELITY_WORDS]},
     "pair": _pair,
     "ints": lambda _: list_of(ref("integer")),
     "texts": lambda _: list_of(ref("name")),

@@ -23,6 +23,7 @@ from buda_emu.emulator.runtime.graph.plan import build_plan, following_relu
 from buda_emu.emulator.runtime.graph.steps import Run, topology
 from buda_emu.netlist.model import Netlist, Op
 from buda_emu.performance.advice.edits import Edit, apply_edits
+from buda_emu.spec.blocking import TILE_ELEMENTS
 from buda_emu.spec.formats import is_integer, is_raw
 from buda_emu.support.errors import BudaError
 
@@ -86,7 +87,7 @@ class Accuracy:
         old = _step(before, name)
         new = _step(after, name)
         operands = [Ideal(self._operand(before, op, place), by_host=False) for place in range(len(op.inputs))]
-        expected = np.empty((1, op.blocking.t * op.blocking.rows * op.blocking.cols, 1024), np.float32)
+        expected = np.empty((1, op.blocking.t * op.blocking.rows * op.blocking.cols, TILE_ELEMENTS), np.float32)
         sources = [operand.values for operand in operands]
         run_relu(old.implementation, old.call, sources, following_relu(op), expected, serial)
         totals: list[ErrorSum] = []
@@ -103,7 +104,7 @@ class Accuracy:
         name = op.inputs[place]
         blocking = (netlist.queues.get(name) or netlist.ops[name]).blocking
         random = np.random.default_rng([self.seed, zlib.crc32(name.encode())])
-        values = random.standard_normal((1, blocking.t * blocking.rows * blocking.cols, 1024), np.float32)
+        values = random.standard_normal((1, blocking.t * blocking.rows * blocking.cols, TILE_ELEMENTS), np.float32)
         if op.has("takes positive numbers"):
             return np.abs(values) + np.float32(_LEAST)
         return values

@@ -54,7 +54,7 @@ def op_figures(netlist: Netlist, run: PerfRun, epoch: EpochReport) -> Iterator[O
             incoming.setdefault(edge.target, []).append(float(edge.core_bytes))
     for op_timing in timing.ops:
         op = ops[op_timing.op]
-        total = op_timing.last_end - op_timing.first_start + (timing.inputs - timing.modelled) * (pace or 0.0)
+        total = op_timing.last_end - op_timing.first_start + (timing.inputs - timing.run.inputs) * (pace or 0.0)
         if pace:
             nanoseconds = run.seconds(pace) * 1e9
         else:
@@ -77,7 +77,7 @@ def op_figures(netlist: Netlist, run: PerfRun, epoch: EpochReport) -> Iterator[O
                 size / nanoseconds if nanoseconds else None for size in incoming.get(op_timing.op, [])
             ),
             output_bandwidth=output / nanoseconds if nanoseconds and output else None,
-            waiting_for_input=op_timing.waiting_for_input / timing.modelled,
-            waiting_for_room=op_timing.waiting_for_room / timing.modelled,
+            waiting_for_input=op_timing.waiting_for_input / timing.run.inputs,
+            waiting_for_room=op_timing.waiting_for_room / timing.run.inputs,
             provenance=op_timing.cost.provenance,
         )

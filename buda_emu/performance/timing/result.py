@@ -140,9 +140,9 @@ def bottleneck(
         shared = None
     if shared is not None:
         sentence += f"; {shared.sentence(timing.pace if busiest.kind in ('memory', 'link') else None)}"
-    if timing.input_buffers != INPUT_BUFFERS:
+    if timing.run.input_buffers != INPUT_BUFFERS:
         note = f"branches that meet again would stall with {INPUT_BUFFERS} parts in each input buffer"
-        sentence += f"; {note}, {timing.input_buffers} were assumed"
+        sentence += f"; {note}, {timing.run.input_buffers} were assumed"
     caveat = _silicon_caveat(timing)
     sentence += f"; {caveat}" if caveat else ""
     return replace(busiest, caveat=caveat, sentence=f"{sentence} ({hypothetical(assumed)})" if assumed else sentence)
@@ -150,7 +150,7 @@ def bottleneck(
 
 def _silicon_caveat(timing: EpochTiming) -> str:
     """Return the caveat for an epoch in which a link or port works nearly all the time, else ""."""
-    busiest = max(timing.links, key=lambda link: link.cycles, default=None)
+    busiest = max(timing.shared.links, key=lambda link: link.cycles, default=None)
     if busiest is None or busiest.cycles <= UNCOMPARED_SHARE * timing.pace:
         return ""
     statement = f"{busiest.name} works over {100 * UNCOMPARED_SHARE:.0f} % of the time"

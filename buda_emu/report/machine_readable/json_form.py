@@ -7,7 +7,7 @@ import numpy as np
 
 from buda_emu.report.machine_readable.strict import strict
 from buda_emu.support.version import RESULT_VERSION
-from buda_emu.testing.verify.result import TestRun
+from buda_emu.testing.verify.result import INLINED, TestRun
 
 
 def as_json(run: TestRun) -> dict[str, Any]:
@@ -19,10 +19,22 @@ def as_json(run: TestRun) -> dict[str, Any]:
     return {"schema_version": RESULT_VERSION, **_plain(run)}
 
 
+def _fields(record: Any) -> dict[str, Any]:
+    """Return the fields of a record, those of its inlined records among them."""
+    content: dict[str, Any] = {}
+    for element in fields(record):
+        value = _plain(getattr(record, element.name))
+        if element.metadata == INLINED:
+            content |= value
+        else:
+            content[element.name] = value
+    return content
+
+
 def _plain(value: Any) -> Any:
     """Return dataclasses, arrays and their contents as plain data; figures that are not finite become None."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {element.name: _plain(getattr(value, element.name)) for element in fields(value)}
+        return _fields(value)
     if isinstance(value, dict):
         return {str(key): _plain(element) for key, element in value.items()}  # type: ignore[misc]  # plain at run time
     if isinstance(value, list | tuple):

@@ -51,9 +51,9 @@ def perf_json(netlist: Netlist, run: PerfRun, results: Sequence[BoundResult]) ->
                     {**asdict(record), "cost_cycles": timing.cost.cycles}
                     for timing, record in zip(epoch.timing.ops, op_figures(netlist, run, epoch), strict=True)
                 ],
-                "memory": [asdict(record) for record in epoch.timing.memory],
-                "transfers": [asdict(record) for record in epoch.timing.transfers],
-                "noc_links": [asdict(record) for record in epoch.timing.links],
+                "memory": [asdict(record) for record in epoch.timing.shared.memory],
+                "transfers": [asdict(record) for record in epoch.timing.shared.transfers],
+                "noc_links": [asdict(record) for record in epoch.timing.shared.links],
                 "host_bytes": epoch.host_bytes,
                 "load_cycles": epoch.load.cycles,
                 "load_share": epoch.load_share,

@@ -11,7 +11,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 from buda_emu.support.version import RESULT_VERSION
-from buda_emu.testing.verify.result import TestRun
+from buda_emu.testing.verify.result import INLINED, TestRun
 
 _PLAIN: Mapping[Any, dict[str, Any]] = {
     str: {"type": "string"},
@@ -95,13 +95,19 @@ def text() -> str:
 
 
 def class_schema(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a dataclass or a named tuple; the classes of its fields are added to `definitions`."""
+    """Return the schema of a dataclass or a named tuple; the classes of its fields are added to `definitions`. Fields
+    of an inlined record are among those of the record around it."""
     hints = get_type_hints(kind, localns=_array_names())
-    names = list(hints)
+    inlined = dict.fromkeys(hints, False)
     if is_dataclass(kind):
-        names = [entry.name for entry in fields(kind)]
-    properties = {name: _type_schema(hints[name], definitions) for name in names}
-    return {"type": "object", "properties": properties, "required": names}
+        inlined = {entry.name: entry.metadata == INLINED for entry in fields(kind)}
+    properties: dict[str, Any] = {}
+    for name, is_inlined in inlined.items():
+        if is_inlined:
+            properties |= class_schema(hints[name], definitions)["properties"]
+        else:
+            properties[name] = _type_schema(hints[name], definitions)
+    return {"type": "object", "properties": properties, "required": [*properties]}
 
 
 def _type_schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:

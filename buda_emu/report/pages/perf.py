@@ -355,7 +355,7 @@ def _epoch(
     steps = critical_steps(timing)
     ops = list(op_figures(netlist, run, epoch))
     busy = {
-        op_timing.op: min(op_timing.active / timing.modelled / max(epoch.pace, 1.0), 1.0) for op_timing in timing.ops
+        op_timing.op: min(op_timing.active / timing.run.inputs / max(epoch.pace, 1.0), 1.0) for op_timing in timing.ops
     }
     notes = {op.op: f"{100 * busy[op.op]:.0f} % of the time between two inputs; {op.provenance}" for op in ops}
     path: set[str] = set()
@@ -421,10 +421,10 @@ def _steady(epoch: EpochReport, full: EpochTiming) -> str:
     stretch = steady(full, epoch.bottleneck.name)
     if stretch is None:
         return ""
-    if stretch.last - stretch.first + 1 == full.modelled:
+    if stretch.last - stretch.first + 1 == full.run.inputs:
         if epoch.timing.inputs == 1:
             return "Its only input."
-        return f"All of its {epoch.timing.modelled} inputs."
+        return f"All of its {epoch.timing.run.inputs} inputs."
     inputs_text = f"Inputs {stretch.first} to {stretch.last} of {stretch.op}"
     if stretch.working < len(full.ops):
         fill_text = f"the pipeline is filled so far: {describe_fill(full, stretch)}"

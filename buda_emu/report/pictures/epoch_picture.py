@@ -90,8 +90,8 @@ class _Epoch:
     def __init__(self, report: EpochReport, begin: int, first_lane: int, first_slice: int) -> None:
         self._report = report
         self._model: EpochTiming = extend_until_full(report.timing, report.bottleneck.name, _MOST_TASKS)
-        self._timing: Timing = self._model.timing
-        self._schedule: Schedule = self._model.schedule
+        self._timing: Timing = self._model.run.timing
+        self._schedule: Schedule = self._model.run.schedule
         loading = round(report.load.cycles)
         self._begin = begin + loading
         self.cycles = loading + self._timing.makespan
@@ -108,8 +108,8 @@ class _Epoch:
                 unit_lanes = [name]
             self.lanes += [Lane(text, self._groups[self._room(name)]) for text in unit_lanes]
             self._lane.append(first_lane + len(self.lanes) - len(unit_lanes))
-        if self._model.last_task >= 0:
-            self._path = self._timing.critical_path(self._model.last_task)
+        if self._model.run.last_task >= 0:
+            self._path = self._timing.critical_path(self._model.run.last_task)
         else:
             self._path = []
         self._of_task: list[tuple[int, int]] = []  # first and last slice of each task
@@ -134,7 +134,7 @@ class _Epoch:
         for unit in units:
             tasks[unit] += 1
         for start, end, unit in zip(timing.start.tolist(), timing.end.tolist(), units, strict=True):
-            tasks_per_input = max(tasks[unit] // self._model.modelled, 1)
+            tasks_per_input = max(tasks[unit] // self._model.run.inputs, 1)
             entry, part = divmod(seen[unit], tasks_per_input)
             seen[unit] += 1
             name = timing.units[unit]
@@ -190,7 +190,7 @@ class _Epoch:
     def stretches(self) -> Iterator[Stretch]:
         """Yield the steady state, if it is not the whole run."""
         stretch = steady(self._model, self._report.bottleneck.name)
-        if stretch is not None and stretch.last - stretch.first + 1 < self._model.modelled:
+        if stretch is not None and stretch.last - stretch.first + 1 < self._model.run.inputs:
             name = f"steady state, {describe_fill(self._model, stretch)}"
             yield Stretch(self._begin + stretch.start, self._begin + stretch.end, name, self._groups[_CORES])
 
@@ -225,8 +225,8 @@ class _Epoch:
 
     def _links(self) -> Iterator[Counter]:
         """Yield the bytes per cycle over the busiest links, summed over the transfers that use them."""
-        changes = self._rate_changes({link.name for link in self._model.links[:LINKS]})
-        for name in (link.name for link in self._model.links if link.name in changes):
+        changes = self._rate_changes({link.name for link in self._model.shared.links[:LINKS]})
+        for name in (link.name for link in self._model.shared.links if link.name in changes):
             moments = changes[name]
             rate = 0.0
             values: dict[int, float] = {}
@@ -251,7 +251,7 @@ class _Epoch:
                 if str(link) not in names:
                     continue
                 moments = changes.setdefault(str(link), {})
-                bytes_per_task = size * self._model.modelled / max(len(spans), 1)
+                bytes_per_task = size * self._model.run.inputs / max(len(spans), 1)
                 for start, end in spans:
                     rate = bytes_per_task / max(end - start, 1)
                     moments[start] = moments.get(start, 0.0) + rate
@@ -277,11 +277,11 @@ def steady_picture(epoch: EpochReport, timing: EpochTiming) -> TimelinePicture:
     """Return the picture of an epoch's steady state: first the unit that limits the epoch, then the units of the
     critical path, longest first, then the ops in document order. `timing` is that of the epoch with as many inputs as
     fill its pipeline."""
-    result = timing.timing
+    result = timing.run.timing
     stretch = steady(timing, epoch.bottleneck.name)
     begin = 0
     end = result.makespan
-    if stretch is not None and stretch.last - stretch.first + 1 < timing.modelled:
+    if stretch is not None and stretch.last - stretch.first + 1 < timing.run.inputs:
         begin = stretch.start
         end = stretch.end
     chain = _path_between(timing, begin, end)
@@ -313,10 +313,10 @@ def _limiting_units(epoch: EpochReport, timing: Timing) -> list[str]:
 
 def _path_between(timing: EpochTiming, begin: int, end: int) -> list[int]:
     """Return the tasks of the critical path that run between two moments."""
-    if timing.last_task < 0:
+    if timing.run.last_task < 0:
         return []
-    result = timing.timing
-    path = result.critical_path(timing.last_task)
+    result = timing.run.timing
+    path = result.critical_path(timing.run.last_task)
     return [task for task in path if result.end[task] > begin and result.start[task] < end]
 
 
@@ -349,11 +349,11 @@ def _longest(result: Timing, tasks: list[int]) -> list[str]:
 
 def _slices(timing: EpochTiming, names: list[str], begin: int, end: int) -> Iterator[tuple[int, Slice]]:
     """Yield the tasks of these units between two moments, with their slices."""
-    result = timing.timing
+    result = timing.run.timing
     ops = {op.op for op in timing.ops}
     for lane, unit in enumerate(names):
         tasks: list[int] = np.flatnonzero(result.unit == result.units.index(unit)).tolist()
-        tasks_per_input = max(len(tasks) // timing.modelled, 1)
+        tasks_per_input = max(len(tasks) // timing.run.inputs, 1)
         if ": " in unit:
             other = "memory"
         else:

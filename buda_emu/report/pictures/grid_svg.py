@@ -8,8 +8,9 @@ from itertools import product
 from typing import TYPE_CHECKING, Final
 
 from buda_emu.netlist.model import Netlist, Op, Queue
-from buda_emu.performance.routing.streams.model import EXTRA_STREAMS, LIMITS
+from buda_emu.performance.routing.streams.model import LIMITS
 from buda_emu.report.pictures.floorplan import CELL, GAP, INSET, Box, Panel, memory, panels
+from buda_emu.spec.archs import EXTRA_STREAMS
 from buda_emu.spec.ops import OP_TYPES, Group
 from buda_emu.support.checker.text import plural
 from buda_emu.support.screen import UNPRINTED

@@ -36,11 +36,11 @@ _ALL_FINITE = "-"
 def failure_line(output: OutputResult) -> str:
     """Return the comparison of an output in one line, with the reason in a second one."""
     text = (
-        f"{output.queue}: PCC {correlation(output.pcc)}, match {percent(output.match)}, "
-        f"max error {number(output.max_error)}{_lost(output)}"
+        f"{output.queue}: PCC {correlation(output.figures.pcc)}, match {percent(output.figures.match)}, "
+        f"max error {number(output.figures.max_error)}{_lost(output)}"
     )
-    if output.first_bad_tile is not None:
-        text += f", first bad tile: {output.first_bad_tile}"
+    if output.figures.first_bad_tile is not None:
+        text += f", first bad tile: {output.figures.first_bad_tile}"
     if output.reason:
         text += f"\n    {output.reason}"
     return text
@@ -48,9 +48,9 @@ def failure_line(output: OutputResult) -> str:
 
 def _lost(output: OutputResult) -> str:
     """Return the counts of values that became infinite or NaN."""
-    if output.not_finite_observed == output.not_finite_expected == 0:
+    if output.figures.not_finite_observed == output.figures.not_finite_expected == 0:
         return ""
-    return f", not finite: {output.not_finite_observed} observed, {output.not_finite_expected} expected"
+    return f", not finite: {output.figures.not_finite_observed} observed, {output.figures.not_finite_expected} expected"
 
 
 def case_lines(case: CaseResult) -> Iterator[str]:
@@ -72,10 +72,10 @@ def outputs_table(case: CaseResult) -> str:
         (
             output.queue,
             verdict(output.passed),
-            correlation(output.pcc),
-            percent(output.match),
-            number(output.max_error),
-            f"{output.bad_tiles}/{output.tiles}",
+            correlation(output.figures.pcc),
+            percent(output.figures.match),
+            number(output.figures.max_error),
+            f"{output.figures.bad_tiles}/{output.figures.tiles}",
             output.format,
             shape(output.shape),
             output.comparison.type,

@@ -80,7 +80,7 @@ NAMES: Final[Mapping[str, str]] = {
     "buda_emu.testing.injection.fault": "Fault",
     "buda_emu.testing.injection.result": "Effect",
     "buda_emu.testing.verify.result": (
-        "CaseResult FirstBad OpResult OutputDetail OutputResult PerformanceResult TilePlace ValueStats"
+        "CaseResult FirstBad OpResult OutputDetail OutputFigures OutputResult PerformanceResult TilePlace ValueStats"
     ),
     "buda_emu.testing.verify.runs.collect": "Case Settings",
 }

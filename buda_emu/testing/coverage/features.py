@@ -30,9 +30,9 @@ from buda_emu.spec.attributes import ATTRIBUTES
 from buda_emu.spec.blocking import LEGAL_TILE_DIMS
 from buda_emu.spec.formats import NETLIST_FORMATS
 from buda_emu.spec.ops import OP_TYPES, OpType
+from buda_emu.spec.precision import FIDELITIES
 from buda_emu.spec.varinst import OPCODES
 
-FIDELITIES: Final = ("LoFi", "HiFi2", "HiFi3", "HiFi4")
 TMS: Final = (
     "broadcast r", "broadcast c", "broadcast z", "hslice", "hstack", "vslice", "vstack", "transpose", "pad",
     "input pad", "input unpad", "tile_broadcast r", "tile_broadcast c", "on a queue",

@@ -13,11 +13,12 @@ from buda_emu.netlist.printer import document_text
 from buda_emu.netlist.reader import WrittenNetlist
 from buda_emu.netlist.sizes import align_up
 from buda_emu.netlist.sourced import evolve
-from buda_emu.spec.archs import ARCHS, Arch
+from buda_emu.spec.archs import ARCHS, DRAM_RESERVED, HOST_CHANNEL_BYTES, HOST_RESERVED, Arch
 from buda_emu.spec.attributes import ATTRIBUTES, Attributes
 from buda_emu.spec.blocking import FULL_TILE, Blocking, Shape
 from buda_emu.spec.formats import is_integer, tile_bytes
 from buda_emu.spec.ops import OP_TYPES
+from buda_emu.spec.precision import FIDELITIES
 from buda_emu.support.records import dataclass
 from buda_emu.testing.coverage.features import lists
 
@@ -62,9 +63,7 @@ class Draw:
         return self.pick([candidate for candidate in range(1, limit + 1) if number % candidate == 0])
 
 
-FIRST_ADDRESS: Final = 0x10000000
-"""First address for queues in DRAM; the bytes below belong to the backend (NETLIST V153)."""
-_HOST_BYTES: Final = (1 << 30) - (1 << 27)
+_HOST_BYTES: Final = HOST_CHANNEL_BYTES - HOST_RESERVED[0]
 """Bytes of channel 0 of the host's memory that queues may have (NETLIST V156)."""
 
 
@@ -178,7 +177,7 @@ class NetlistDraft:
             place = chip
         channel = self.draw.integer(0, channels - 1)
         for _ in range(blocking.cells):
-            start = align_up(self.ends.get((place, channel), FIRST_ADDRESS), self.arch.alignment)
+            start = align_up(self.ends.get((place, channel), DRAM_RESERVED), self.arch.alignment)
             if start + size > (_HOST_BYTES if at_host else self.arch.dram_channel_bytes):
                 raise NoRoomError
             self.ends[place, channel] = start + size
@@ -298,7 +297,7 @@ class NetlistDraft:
         """Draw a fidelity; integers have the highest (NETLIST V102)."""
         if any(is_integer(operand.value.df) for operand in operands):
             return "HiFi4"
-        return self.draw.pick(("LoFi", "HiFi2", "HiFi3", "HiFi4"))
+        return self.draw.pick(FIDELITIES)
 
     def close(self) -> None:
         """Put the open graph, which is complete, into the document."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from buda_emu.arithmetic.formats.stored import Bits, datum_type
 from buda_emu.emulator.runtime.graph.steps import Run
 from buda_emu.netlist.model import Op
-from buda_emu.spec.blocking import Blocking
+from buda_emu.spec.blocking import TILE_ELEMENTS, Blocking
 from buda_emu.spec.formats import FORMATS
 from buda_emu.testing.injection.fault import FLIT_BYTES, INSIDE, Fault, flit_of
 from buda_emu.testing.injection.trace import Spoil, Trace
@@ -174,7 +174,7 @@ def _packet(arithmetic: Arithmetic, value: Value, fault: Fault) -> Value:
     if fault.how == "twice":
         source = value[0:1, fault.tile - 1 : fault.tile]
     else:
-        source = _in_form_of(arithmetic, value, np.zeros((1, 1, 1024), np.float32))
+        source = _in_form_of(arithmetic, value, np.zeros((1, 1, TILE_ELEMENTS), np.float32))
     return _with_tiles(value, np.array([fault.tile]), source)
 
 
@@ -185,7 +185,7 @@ def _clear(bits: Bits, fault: Fault) -> None:
 def _dead(arithmetic: Arithmetic, value: Value, before: Value | None, how: str, tiles: Numbers, noise: Random) -> Value:
     if how == "stale" and before is not None:
         return _with_tiles(value, tiles, before[0:1, tiles])
-    numbers = np.zeros((1, len(tiles), 1024), np.float32)
+    numbers = np.zeros((1, len(tiles), TILE_ELEMENTS), np.float32)
     if how == "noise":
         words = np.frombuffer(noise.randbytes(numbers.size), np.uint8).reshape(numbers.shape)
         numbers = words.astype(np.float32) / np.float32(64) - np.float32(2)

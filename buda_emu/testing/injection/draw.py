@@ -8,6 +8,7 @@ from typing import Final
 
 from buda_emu.emulator.inputs.feed import seed_of
 from buda_emu.emulator.runtime.graph.steps import Run
+from buda_emu.spec.blocking import TILE_ELEMENTS
 from buda_emu.spec.formats import FORMATS, is_block
 from buda_emu.support.checker.suggest import hint_in_parentheses
 from buda_emu.support.errors import HostError
@@ -112,7 +113,7 @@ class Draw:
             datum, bit, exponent = bit_at(site.df, random.randrange(bits_of_tile(site.df)))
         else:
             bit, exponent = part.bit
-            datum = random.randrange(64 if exponent else 1024)
+            datum = random.randrange(64 if exponent else TILE_ELEMENTS)
         if exponent:
             width = exponent_bits(site.df)
         else:
@@ -138,7 +139,7 @@ class Draw:
         site = outside.draw(random)
         fault = self._at(number, "burst", site)
         tile = random.randrange(site.tiles)
-        return replace(fault, tile=tile, datum=random.randrange(1024), how="noise", stratum=part.name)
+        return replace(fault, tile=tile, datum=random.randrange(TILE_ELEMENTS), how="noise", stratum=part.name)
 
     def _outside(self, part: Stratum) -> Weighted | None:
         """Return the sites of a stratum that are not units; None where there are none."""
@@ -158,7 +159,7 @@ class Draw:
         tile = random.randrange(1 if how == "twice" else 0, site.tiles)
         datum = -1
         if how == "part lost":
-            datum = random.randrange(1024)
+            datum = random.randrange(TILE_ELEMENTS)
         return replace(self._at(number, "packet", site), tile=tile, datum=datum, how=how)
 
     # ------------------------------------------------------------------------------------------------------ cores
@@ -419,7 +420,7 @@ class Draw:
 def _check_datum(fault: Fault) -> None:
     """Raise HostError unless format, datum and bits of a fault exist."""
     _require(fault, fault.df in FORMATS, f"format {fault.df!r} is not known")
-    count = 1024
+    count = TILE_ELEMENTS
     width = FORMATS[fault.df].bits
     if fault.exponent and is_block(fault.df):
         count = 64

@@ -4,6 +4,7 @@ import reprlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, Literal, cast, get_args
 
+from buda_emu.spec.blocking import TILE_ELEMENTS
 from buda_emu.spec.formats import FORMATS, is_block
 from buda_emu.support.records import dataclass
 
@@ -209,12 +210,12 @@ def field_of(df: str, bit: int) -> str:
 
 def bits_of_tile(df: str) -> int:
     """Return the number of bits of a tile that a flip may hit: its datums, and the exponents that they share."""
-    return 1024 * FORMATS[df].bits + (64 * exponent_bits(df) if is_block(df) else 0)
+    return TILE_ELEMENTS * FORMATS[df].bits + (64 * exponent_bits(df) if is_block(df) else 0)
 
 
 def bit_at(df: str, hit: int) -> tuple[int, int, bool]:
     """Return the place of bit `hit` of the `bits_of_tile`: datum or group, bit in it, whether an exponent is hit."""
-    datum_bits = 1024 * FORMATS[df].bits
+    datum_bits = TILE_ELEMENTS * FORMATS[df].bits
     if hit < datum_bits:
         return *divmod(hit, FORMATS[df].bits), False
     return *divmod(hit - datum_bits, exponent_bits(df)), True

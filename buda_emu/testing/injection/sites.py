@@ -8,6 +8,7 @@ from random import Random
 from typing import Final, Literal, get_args
 
 from buda_emu.emulator.runtime.graph.steps import Push, Run
+from buda_emu.spec.blocking import TILE_ELEMENTS
 from buda_emu.spec.formats import FORMATS, is_block
 from buda_emu.support.errors import HostError
 from buda_emu.support.records import dataclass
@@ -172,7 +173,7 @@ class Sites:
             for visit in visits:
                 width = FORMATS[visit.df].bits
                 bits = {
-                    "dst": blocking.ublock[0] * blocking.ublock[1] * 1024 * width,
+                    "dst": blocking.ublock[0] * blocking.ublock[1] * TILE_ELEMENTS * width,
                     "sfpu": _LANES * width,
                     "packer": bits_of_tile(visit.df),
                 }[visit.place]
@@ -226,7 +227,7 @@ class Sites:
             weighted = Weighted.of(sites)
             share_of_bit = weighted.total / self.all.total / bits_of_tile(df)
             for bit in range(FORMATS[df].bits):
-                yield Stratum(f"{df} {bit:02}", 1024 * share_of_bit, weighted, (bit, False))
+                yield Stratum(f"{df} {bit:02}", TILE_ELEMENTS * share_of_bit, weighted, (bit, False))
             if is_block(df):
                 for bit in range(exponent_bits(df)):
                     yield Stratum(f"{df} exponent {bit}", 64 * share_of_bit, weighted, (bit, True))

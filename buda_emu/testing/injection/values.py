@@ -13,6 +13,7 @@ from buda_emu.emulator.ops.base import serial
 from buda_emu.emulator.ops.operands import convert
 from buda_emu.emulator.runtime.graph import execute
 from buda_emu.emulator.runtime.graph.steps import Convert, Push, Run
+from buda_emu.spec.blocking import TILE_ELEMENTS
 from buda_emu.support.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class Floats:
         df: str,  # noqa: ARG002
         units: "WatchedUnits | None" = None,  # noqa: ARG002
     ) -> Tiles:
-        out = np.empty((1, tiles, 1024), np.float32)
+        out = np.empty((1, tiles, TILE_ELEMENTS), np.float32)
         execute.run_step(step, inputs, previous, out, serial)
         return out
 
@@ -101,7 +102,7 @@ class Floats:
     def arrange(self, step: Push, value: Tiles) -> Tiles:
         if step.map is None:
             return value
-        out = np.empty((1, step.map.index.size, 1024), np.float32)
+        out = np.empty((1, step.map.index.size, TILE_ELEMENTS), np.float32)
         execute.arrange(step.map, value, out, serial)
         return out
 

@@ -33,13 +33,13 @@ from buda_emu.netlist.nodes import Node
 from buda_emu.netlist.reader import WrittenNetlist
 from buda_emu.netlist.sizes import align_up, buffer_bytes
 from buda_emu.netlist.sourced import evolve
+from buda_emu.spec.archs import DRAM_RESERVED
 from buda_emu.spec.attributes import ATTRIBUTES
 from buda_emu.spec.blocking import FULL_TILE, Blocking
 from buda_emu.spec.ops import OP_TYPES
 from buda_emu.support.records import dataclass
 
 T = TypeVar("T")
-_FIRST_ADDRESS = 0x10000000  # of a queue in DRAM where all other queues are in host memory
 
 
 def without_ops(netlist: Netlist, gone: Collection[str]) -> WrittenNetlist:
@@ -123,7 +123,7 @@ class _Ends:
         )
         alignment = self.netlist.arch.alignment
         channel = min(self.free, default=0)
-        start = self.free.get(channel, _FIRST_ADDRESS)
+        start = self.free.get(channel, DRAM_RESERVED)
         buffers: list[Buffer] = []
         for _ in range(max(1, queue.blocking.cells)):
             buffers.append(Buffer(channel, align_up(start, alignment)))
@@ -476,7 +476,7 @@ def _without_attributes(op: Op) -> Iterator[Op]:
     written = op.attributes.given
     for name in sorted(written, key=list(ATTRIBUTES).index):
         yield evolve(op, attributes=replace(op.attributes, given=written - {name}, **{name: ATTRIBUTES[name].default}))
-    inner = op.attributes.m_k * op.attributes.u_kt
+    inner = op.attributes.inner_tiles
     if {"m_k", "u_kt"} <= written and inner > 1:
         yield evolve(op, attributes=replace(op.attributes, m_k=1, u_kt=1))
         yield evolve(op, attributes=replace(op.attributes, m_k=1, u_kt=inner))
@@ -609,7 +609,7 @@ def _with_inner(op: Op, shapes: abc.Mapping[str, Blocking]) -> Op:
         along = source.rows
     elif op.attributes.dim == "z":
         along = source.t
-    if op.attributes.m_k * op.attributes.u_kt == along:
+    if op.attributes.inner_tiles == along:
         return op
     return evolve(op, attributes=replace(op.attributes, m_k=1, u_kt=along))
 

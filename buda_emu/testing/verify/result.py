@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from buda_emu.emulator.inputs.input_used import InputUsed
@@ -35,6 +36,10 @@ STATUSES: Final[Mapping[Status, str]] = {
     "error": "a bug of buda-emu (exit code 101)",
     "skipped": "not for the asked architecture, or nothing to compare",
 }
+
+
+INLINED: Final = MappingProxyType({"inlined": True})
+"""Metadata of a field whose value is a record that JSON shows with the fields around it, not as an object inside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +70,24 @@ class OutputDetail:
     histogram: tuple[tuple[float, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputFigures:
+    """The figures of one compared output. A tile is bad when it does not hold by itself."""
+
+    pcc: float | None  # over the whole output; None where it is not defined
+    match: float  # share of elements within atol + rtol
+    max_error: float | None
+    mean_error: float | None
+    max_error_at: tuple[int, ...] | None
+    not_finite_expected: int
+    not_finite_observed: int
+    tiles: int
+    bad_tiles: int
+    first_bad_tile: TilePlace | None
+    detail: OutputDetail | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OutputResult:
     """One compared output. `reason` is "" when it passed, else one line that names the failed check, the place and the
     amount."""
@@ -79,17 +101,7 @@ class OutputResult:
     comparison: Comparison
     passed: bool
     reason: str
-    pcc: float | None  # over the whole output; None where it is not defined
-    match: float  # share of elements within atol + rtol
-    max_error: float | None
-    mean_error: float | None
-    max_error_at: tuple[int, ...] | None
-    not_finite_expected: int
-    not_finite_observed: int
-    tiles: int
-    bad_tiles: int
-    first_bad_tile: TilePlace | None
-    detail: OutputDetail | None = None
+    figures: OutputFigures = field(metadata=INLINED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,8 +137,8 @@ def test_test_compares_what_belongs_to_the_model(model):
     (case,) = found.cases
     assert case.status == "passed"
     (output,) = case.outputs
-    assert output.pcc > 0.999
-    assert output.match == 1  # what lies beyond 9 x 7 is no one's
+    assert output.figures.pcc > 0.999
+    assert output.figures.match == 1  # what lies beyond 9 x 7 is no one's
 
 
 def test_test_takes_the_models_own_tensors(model, tmp_path):

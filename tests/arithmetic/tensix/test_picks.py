@@ -15,10 +15,10 @@ from buda_emu.arithmetic.kernels.tensix.words import MODES
 from buda_emu.arithmetic.tensix.conversions.pack import pack
 from buda_emu.arithmetic.tensix.conversions.unpack import unpack
 from buda_emu.arithmetic.tensix.elementwise import copy_to_dst
-from buda_emu.arithmetic.tensix.products import PHASES
 from buda_emu.emulator.ops.on_device.kernel_units import KernelUnits
 from buda_emu.emulator.ops.on_device.reference_units import ReferenceUnits
 from buda_emu.emulator.ops.on_device.units import PackedAs, Picking, Product, ProductBlock, Spill, Words
+from buda_emu.spec.precision import PHASES
 
 NONE = np.uint32(0)
 WAYS = {

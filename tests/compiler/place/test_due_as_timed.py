@@ -50,7 +50,7 @@ def test_an_epoch_takes_as_much_longer_as_an_op_begins_later_than_it_has_to(made
     due = set_deadlines(made[1], report)
     by = [round(due[name].begin_by or 0) for name in PRODUCTS]
     assert 0 < by[0] < by[1] < by[2]
-    schedule, timing = report.timing.schedule, report.timing.timing
+    schedule, timing = report.timing.run.schedule, report.timing.run.timing
     channels = [
         [unit.startswith("DRAM") and unit.endswith(f"> {name}, once") for unit in timing.units] for name in PRODUCTS
     ]

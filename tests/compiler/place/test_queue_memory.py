@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from buda_emu.compiler.compile import compile as compile_model
 from buda_emu.compiler.emit.netlist import netlist_text
-from buda_emu.compiler.place.cost import DRAM_BASE
 from buda_emu.compiler.place.memory import Channel, Memory, MemoryFullError, buffer_bytes
 from buda_emu.compiler.place.queues import add_queues
 from buda_emu.netlist.load import check_text
 from buda_emu.netlist.model import Allocate
+from buda_emu.spec.archs import DRAM_RESERVED
 
 onnx = pytest.importorskip("onnx")
 
@@ -31,13 +31,13 @@ def requests(draw):
 
 @given(requests(), st.integers(0, 100))
 def test_what_an_epoch_uses_together_lies_apart_and_above_what_is_always_there(sizes, static):
-    channel = Channel(DRAM_BASE + 10_000)
-    assert channel.allocate(static, None) == DRAM_BASE
+    channel = Channel(DRAM_RESERVED + 10_000)
+    assert channel.allocate(static, None) == DRAM_RESERVED
     taken = []
     for size, life in sizes:
         at = channel.allocate(size, life)
         assert at is not None
-        assert at >= DRAM_BASE + static
+        assert at >= DRAM_RESERVED + static
         taken.append((at, at + size, life))
     for first, second in itertools.combinations(taken, 2):
         together = first[2][0] <= second[2][1] and second[2][0] <= first[2][1]
@@ -45,11 +45,11 @@ def test_what_an_epoch_uses_together_lies_apart_and_above_what_is_always_there(s
 
 
 def test_bytes_are_given_again_once_no_epoch_needs_them():
-    channel = Channel(DRAM_BASE + 300)
-    assert channel.allocate(100, (0, 1)) == DRAM_BASE
-    assert channel.allocate(100, (1, 2)) == DRAM_BASE + 100
-    assert channel.allocate(100, (2, 3)) == DRAM_BASE
-    assert channel.allocate(150, (3, 3)) == DRAM_BASE + 100
+    channel = Channel(DRAM_RESERVED + 300)
+    assert channel.allocate(100, (0, 1)) == DRAM_RESERVED
+    assert channel.allocate(100, (1, 2)) == DRAM_RESERVED + 100
+    assert channel.allocate(100, (2, 3)) == DRAM_RESERVED
+    assert channel.allocate(150, (3, 3)) == DRAM_RESERVED + 100
     assert channel.allocate(250, (1, 1)) is None
 
 
@@ -100,7 +100,7 @@ def test_queues_between_epochs_hold_a_round_and_share_memory(chain):
 
 def test_a_refusal_names_the_queues_that_take_the_room(chain):
     found = compile_model(chain, effort="low", microbatch=64).placement
-    small = replace(found.target, arch=replace(found.target.arch, dram_channel_bytes=DRAM_BASE + (100 << 10)))
+    small = replace(found.target, arch=replace(found.target.arch, dram_channel_bytes=DRAM_RESERVED + (100 << 10)))
     with pytest.raises(MemoryFullError) as refused:
         Memory(small).add(found, {name: {} for name in found.queues})
     text = str(refused.value)

@@ -127,7 +127,7 @@ def mixer():
 def test_the_way_by_dram_changes_no_value(mixer, effort, monkeypatch):
     x = np.random.default_rng(1).standard_normal((128, 64)).astype(np.float32)
     (plain,) = compile_model(mixer, effort=effort)(x)
-    monkeypatch.setattr(routed, "EXTRA_STREAMS", 7)
+    monkeypatch.setattr(routed, "EXTRA_STREAMS", range(7))
     compiled = compile_model(mixer, effort=effort)
     assert compiled.placement.detours
     assert any(queue.name.startswith("by_dram_") for queue in compiled.placement.queues.values())
@@ -185,7 +185,7 @@ def test_a_model_with_repeated_numbers_computes_the_same(monkeypatch):
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
     plain = compile_model(model, effort="low")
     for room in (candidates, routable):
-        monkeypatch.setattr(room, "EXTRA_STREAMS", 9)
+        monkeypatch.setattr(room, "EXTRA_STREAMS", range(9))
     compiled = compile_model(model)
     assert [name for name in compiled.placement.tiles.constants if name.endswith(".1x8x16")]
     assert compiled.check(strict=True) == ()
@@ -196,7 +196,7 @@ def test_a_model_with_repeated_numbers_computes_the_same(monkeypatch):
 def test_the_strict_check_of_a_compiled_model_judges_its_streams_too(mixer, monkeypatch):
     compiled = compile_model(mixer)
     assert compiled.check(strict=True) == ()
-    monkeypatch.setattr("buda_emu.performance.routing.pipes.core_use.EXTRA_STREAMS", 0)
+    monkeypatch.setattr("buda_emu.performance.routing.pipes.core_use.EXTRA_STREAMS", range(0))
     assert {finding.rule for finding in compiled.check(strict=True)} == {"V340"}
     assert compiled.check(strict=False) == ()
     assert compile_model(mixer, arch="blackhole").check(strict=True) == ()

@@ -11,8 +11,9 @@ from buda_emu.compiler.compilation import Compilation, CompileOptions
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import FORWARD, Graph, Output
 from buda_emu.compiler.graph.spec import CORE, check_graph
-from buda_emu.compiler.place.memory import DRAM_BASE, MemoryFullError, buffer_bytes
+from buda_emu.compiler.place.memory import MemoryFullError, buffer_bytes
 from buda_emu.compiler.train.activation_memory import AGAIN, Crossing, _work, between_programs, fit_activations
+from buda_emu.spec.archs import DRAM_RESERVED
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")
@@ -164,14 +165,14 @@ def test_what_does_not_fit_the_chip_is_computed_again():
     arch = compilation.device.arch
     queues = [queue for queue in found.queues.values() if queue.loc == "dram"]
     taken = sum(buffer_bytes(found.target, queue) * prod(queue.blocks.grid) for queue in queues)
-    small = replace(arch, dram_channel_bytes=DRAM_BASE + int(0.8 * taken / arch.dram_channels))
+    small = replace(arch, dram_channel_bytes=DRAM_RESERVED + int(0.8 * taken / arch.dram_channels))
     compilation = replace(compilation, device=replace(compilation.device, arch=small))
     with pytest.raises(MemoryFullError):
         compilation.place(graph(), entries=64)
     _, spared = fit_activations(compilation, graph(), 64, None)
     assert spared.again
     assert spared.bytes < stored.bytes
-    none = replace(compilation.device.arch, dram_channel_bytes=DRAM_BASE)
+    none = replace(compilation.device.arch, dram_channel_bytes=DRAM_RESERVED)
     with pytest.raises(be.UnsupportedError, match="is full"):
         fit_activations(replace(compilation, device=replace(compilation.device, arch=none)), graph(), 64, None)
 

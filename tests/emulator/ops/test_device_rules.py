@@ -12,10 +12,11 @@ from buda_emu.arithmetic.tensix.conversions.unpack import unpack
 from buda_emu.arithmetic.tensix.elementwise import copy_to_dst, elwadd, reduce_max
 from buda_emu.arithmetic.tensix.functions.table import bind
 from buda_emu.arithmetic.tensix.functions.table import reference as function
-from buda_emu.arithmetic.tensix.products import PHASES, tile_matmul
+from buda_emu.arithmetic.tensix.products import tile_matmul
 from buda_emu.arithmetic.tensor.tilemap import TileMap
 from buda_emu.emulator.ops.on_device.base import DeviceCall, reference
 from buda_emu.spec.blocking import Blocking
+from buda_emu.spec.precision import PHASES
 from buda_emu.support.errors import UnsupportedError
 from op_examples.example import make_call, operand
 from op_examples.fused import fused_call, sub

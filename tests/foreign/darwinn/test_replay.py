@@ -51,10 +51,12 @@ def plain_cache(packages, requests):
 @given(st.lists(st.integers(0, len(POOL) - 1), max_size=12))
 def test_the_cache_is_the_drivers(requests):
     found = replay(POOL, requests)
-    assert ([event[:3] for event in found.events], list(found.resets), list(found.resident)) == plain_cache(
-        POOL, requests
-    )
-    assert len(found.request_end) == len(found.tokens) == len(requests)
+    assert (
+        [event[:3] for event in found.events],
+        list(found.resets),
+        [outcome.resident for outcome in found.outcomes],
+    ) == plain_cache(POOL, requests)
+    assert len(found.outcomes) == len(requests)
 
 
 @settings(deadline=None, max_examples=30)
@@ -64,9 +66,10 @@ def test_the_cache_is_the_drivers(requests):
 )  # fmt: skip
 def test_times_are_in_order_and_complete(requests, link, clock, overlap):
     found = replay(POOL, requests, link=link, frequency_hz=clock, overlap=overlap)
-    assert list(found.request_end) == sorted(found.request_end)
+    ends = [outcome.end for outcome in found.outcomes]
+    assert ends == sorted(ends)
     assert all(event.start <= event.end for event in found.events)
-    assert found.timing.makespan == max(found.request_end, default=0)
+    assert found.timeline.timing.makespan == max(ends, default=0)
     if not overlap:
         for before, after in zip(found.events, found.events[1:], strict=False):
             assert after.start >= before.end
@@ -80,7 +83,7 @@ def test_one_request_by_hand():
     cached = 512 + 8 + 5440 + 8
     moved_in = 4096 + 8 + 2 * (384 + 8)
     assert found.events[0].end == cached
-    assert found.request_end == (cached + moved_in + 6000 + 512 + 12,)
+    assert [outcome.end for outcome in found.outcomes] == [cached + moved_in + 6000 + 512 + 12]
     assert found.unknown_compute == 1  # the compiler estimates no cycles of caching
     assert found.bytes == {
         "instructions": 4608,
@@ -99,7 +102,7 @@ def test_overlap_lets_the_next_request_begin():
     apart = replay([package()], [0, 0], link="usb3", frequency_hz="low", overlap=False)
     assert both.events[2].start < both.events[1].end
     assert apart.events[2].start >= apart.events[1].end
-    assert both.request_end[1] < apart.request_end[1]
+    assert both.outcomes[1].end < apart.outcomes[1].end
 
 
 def test_evictions_name_the_packages():
@@ -229,7 +232,7 @@ def test_only_requests_that_cache_are_said_to():
 def test_parameters_that_are_cached_together_lie_one_above_the_other():
     found = replay([package(5), package(5)], [0, 1, 0], link="usb3", frequency_hz="max")
     (memory,) = replay_picture(found).memories
-    together = [live for live in memory.lives if live.end == found.timing.makespan]
+    together = [live for live in memory.lives if live.end == found.timeline.timing.makespan]
     assert sorted(live.address for live in together) == [0, together[0].size]
 
 
@@ -237,14 +240,14 @@ def test_the_picture_of_a_replay():
     found = replay([package(5), package(6)], [0, 1, 0], link="usb3", frequency_hz="max")
     drawn = replay_picture(found)
     assert [lane.name for lane in drawn.lanes] == ["host to device", "device to host", "tpu"]
-    assert len(drawn.slices) == len(found.timing.start)
+    assert len(drawn.slices) == len(found.timeline.timing.start)
     assert {"caching: parameters", "inference: output", "inference: compute"} <= {
         item.category for item in drawn.slices
     }
     (memory,) = drawn.memories
     spans = [(live.start, live.end) for live in memory.lives]
     starts = {event.request: event.start for event in found.events if event.kind == "caching"}
-    assert spans == [(starts[0], starts[1]), (starts[1], starts[2]), (starts[2], found.timing.makespan)]
+    assert spans == [(starts[0], starts[1]), (starts[1], starts[2]), (starts[2], found.timeline.timing.makespan)]
     text = " ".join(drawn.notes)
     for words in ("not public", "usb3", "500,000,000 Hz", "never measured", "drawn as 0"):
         assert words in text
@@ -255,7 +258,7 @@ def test_the_picture_of_a_replay():
 def test_packages_are_cached_as_long_as_the_cache_says(requests):
     found = replay(POOL, requests, link="usb3", overlap=False)
     held = {number: [] for number in range(len(POOL))}
-    for number, start, end in residence(found.events, found.evictions, found.timing.makespan):
+    for number, start, end in residence(found.events, found.evictions, found.timeline.timing.makespan):
         held[number].append((start, end))
     for event in found.events:
         if event.kind == "inference" and POOL[event.package].caching is not None:

@@ -81,7 +81,7 @@ def check_epoch(netlist, epoch, path):
         least = cycles * (1 - _STEADY) - _ROUNDED
         what = path, epoch.graphs, name, cycles, epoch.pace, epoch.timing.total, inputs
         assert epoch.timing.total >= least * inputs, what
-        if epoch.timing.modelled < inputs:  # else output buffers may hold all that the pace leaves to be written
+        if epoch.timing.run.inputs < inputs:  # else output buffers may hold all that the pace leaves to be written
             assert epoch.pace >= least, what
     rows, columns = chip.grid
     kernels = {(op.grid_loc, op.target_device) for op in map(netlist.ops.get, (op.op for op in epoch.timing.ops))}

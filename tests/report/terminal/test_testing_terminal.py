@@ -32,7 +32,8 @@ def test_the_line_of_an_output_that_does_not_hold():
 
 def test_lost_values_are_reported():
     (output,) = failed_case().outputs
-    spoilt = replace(output, not_finite_observed=3, first_bad_tile=None, pcc=None, max_error=None)
+    figures = replace(output.figures, not_finite_observed=3, first_bad_tile=None, pcc=None, max_error=None)
+    spoilt = replace(output, figures=figures)
     line = testing.failure_line(spoilt).splitlines()[0]
     assert line.startswith("o: PCC -, match ")
     assert line.endswith(", max error -, not finite: 3 observed, 0 expected")

@@ -124,7 +124,7 @@ def test_netlists_references_and_defaults_travel_by_content(cluster, address, fo
     assert replace(there, seconds=0) == replace(here, seconds=0)
     assert there.status == "failed"
     assert there.outputs[0].comparison.type == "AllClose"
-    assert there.outputs[0].max_error == 1.0
+    assert there.outputs[0].figures.max_error == 1.0
     assert (there.outputs[0].expected_from, there.inputs[0].source) == ("o.npy", "a.npy")
 
 

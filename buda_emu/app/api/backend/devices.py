@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from buda_emu.app.api.backend.enums import BackendDevice, BackendType
-from buda_emu.spec.archs import ARCHS, GIB
+from buda_emu.spec.archs import ARCHS, DRAM_RESERVED, HOST_CHANNEL_BYTES, HOST_RESERVED, REMOTE_WINDOW
 from buda_emu.spec.boards import Cluster, cluster_of, read_cluster
 from buda_emu.spec.devices import device, rows_of_mask
 from buda_emu.support.errors import BudaError, HostError
@@ -185,12 +185,6 @@ def core_label(core: Sequence[int]) -> str:
 MIB: Final = 1 << 20
 KIB: Final = 1 << 10
 
-DRAM_RESERVED: Final = 256 * MIB
-"""The end of the backend's own part of a DRAM channel, on every chip (V153: "about 0x10000000 is safely above")."""
-
-_HOST_RESERVED: Final = {0: 128 * MIB, 3: 256 * MIB}
-"""Bytes at the top of a host channel that queues may not use (V156, LAYOUT 6)."""
-
 # Parts of each core's L1 (NETLIST 2.2).
 _NET2PIPE_BYTES = 56 * KIB
 _PIPEGEN_BYTES = 200 * KIB
@@ -225,7 +219,7 @@ def arch_parameters(arch: str) -> Mapping[str, str]:
 
 def host_channel_bytes(channel: int) -> int:
     """Return the bytes of a host channel that queues may use."""
-    return GIB - _HOST_RESERVED.get(channel, 0)
+    return HOST_CHANNEL_BYTES - HOST_RESERVED.get(channel, 0)
 
 
 def _sysmem_parameters(arch: str) -> dict[str, str]:
@@ -235,7 +229,7 @@ def _sysmem_parameters(arch: str) -> dict[str, str]:
         size = host_channel_bytes(channel)
         parameters[f"host_region_range_size_chan{channel}"] = str(size)
         parameters[f"backend_reserved_range_start_chan{channel}"] = str(size)
-        parameters[f"backend_reserved_range_size_chan{channel}"] = str(GIB - size)
+        parameters[f"backend_reserved_range_size_chan{channel}"] = str(HOST_CHANNEL_BYTES - size)
     return parameters
 
 
@@ -249,7 +243,7 @@ def _dram_parameters(arch: str) -> dict[str, str]:
         "backend_reserved_max": str(DRAM_RESERVED),
         # LAYOUT 6
         "host_mmio_range_channel": "0",
-        "host_mmio_range_start": str(0x30000000),
+        "host_mmio_range_start": str(REMOTE_WINDOW),
         "host_mmio_range_size": str(256 * MIB),
     }
     if arch in _DRAM_BLOCKS:

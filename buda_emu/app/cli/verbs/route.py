@@ -11,6 +11,7 @@ from buda_emu.netlist.rules import BOOK
 from buda_emu.performance.routing.epochs import RoutedEpoch, route_netlist
 from buda_emu.performance.routing.streams.document import as_yaml
 from buda_emu.report.terminal.text import table
+from buda_emu.spec.archs import EXTRA_STREAMS
 from buda_emu.spec.boards import read_cluster
 from buda_emu.support.checker.text import one_line
 from buda_emu.support.errors import Exit
@@ -72,7 +73,7 @@ def _row(epoch: RoutedEpoch) -> tuple[str, ...]:
         ", ".join(epoch.graphs),
         str(len(cores)),
         f"{streams:,}",
-        f"{extra} of 24" if cores else "-",
+        f"{extra} of {len(EXTRA_STREAMS)}" if cores else "-",
         l1,
         verdict,
     )

@@ -23,7 +23,7 @@ def keep_mask(p: float, rows: int, columns: int) -> NDArray[np.float32]:
     mask = np.ones((32, 32), np.float32)
     mask[:rows, :columns] = np.where(u < float(np.float32(p)), np.float32(0), np.float32(1))
     mask.flags.writeable = False
-    return mask.reshape(1024)
+    return mask.reshape(-1)
 
 
 def keep_scale(p: float, has_p: bool) -> np.float32:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from buda_emu.arithmetic.jit.kernel import kernel
 from buda_emu.arithmetic.jit.thread_team import claimed
 from buda_emu.arithmetic.kernels.tiles.gather import Tensor
+from buda_emu.arithmetic.kernels.tiles.tile_memory import TILE
 
 ABS: Final = 0
 SQUARE: Final = 1
@@ -112,5 +113,5 @@ def clear_outside(start: int, stop: int, tiles: Tensor, region: Region) -> None:
         for run in range(runs):
             for k in range(32 * run + length, 32 * run + 32):
                 tile[k] = np.float32(0)
-        for k in range(max(32 * runs, length), 1024):
+        for k in range(max(32 * runs, length), TILE):
             tile[k] = np.float32(0)

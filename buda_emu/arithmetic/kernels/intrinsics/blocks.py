@@ -20,6 +20,7 @@ from buda_emu.arithmetic.kernels.tensix.conversions.blocks import (
     spread_groups,
 )
 from buda_emu.arithmetic.kernels.tiles.tile_memory import TILE
+from buda_emu.spec.single import MAGNITUDE
 
 _EXPONENT: Final = 23  # where that of a single begins
 
@@ -80,7 +81,7 @@ def _emit_wide(builder: Builder, words: Value, codes: Value, exponents: Value, a
     def shift_exponent(code: Vectors, pattern: Value, shared: Value) -> Value:
         """Add the shared exponent to the exponents, modulo 256."""
         added = builder.add(pattern, code.every(builder.shl(shared, I32(_EXPONENT))))
-        return builder.and_(added, code.word(0x7FFFFFFF))
+        return builder.and_(added, code.word(MAGNITUDE))
 
     _emit_spread(builder, words, codes, exponents, align, 255, shift_exponent)
 

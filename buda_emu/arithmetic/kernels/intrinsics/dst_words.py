@@ -15,7 +15,6 @@ from buda_emu.arithmetic.kernels.tensix.products.group_sums import (
     ABOVE,
     AWAY,
     BUG,
-    EXPONENT,
     FP16_MOST,
     HALF,
     HALF_BELOW,
@@ -25,15 +24,14 @@ from buda_emu.arithmetic.kernels.tensix.products.group_sums import (
     LEAST_FP16,
     LEAST_WIDE,
     M_FRACTION,
-    MAGNITUDE,
     OFFSET,
-    SIGN,
     UNIT,
     UNIT_WIDE,
     add_tile,
 )
 from buda_emu.arithmetic.kernels.tensix.products.prepared import COUNTS, HALVES, INFINITE
 from buda_emu.arithmetic.kernels.tensix.words import EDGE, FACE, FP16, FP32, GROUP, TILE
+from buda_emu.spec.single import INFINITY, MAGNITUDE, NEGATIVE_SIGN
 
 Group: TypeAlias = tuple[Value, Value]
 """The pattern of M, and M with the sum."""
@@ -93,7 +91,7 @@ class Dst:
         builder = self.builder
         if above:
             old = builder.add(old, code.word(above << 23))
-        return builder.or_(builder.and_(old, code.word(EXPONENT)), code.word(M_FRACTION))
+        return builder.or_(builder.and_(old, code.word(INFINITY)), code.word(M_FRACTION))
 
     def common(self, old: Value, top: Value, least: int) -> Value:
         """Return the pattern of the M of the largest exponent, at least `least`."""
@@ -108,7 +106,7 @@ class Dst:
         ends = (self._smallest, self._largest)
         smallest, largest = (code.every_word(builder.add(end, shifted) if shifted else end) for end in ends)
         size = code.least(builder.and_(bits, code.word(MAGNITUDE)), largest)
-        clipped = builder.or_(size, builder.and_(bits, code.word(SIGN)))
+        clipped = builder.or_(size, builder.and_(bits, code.word(NEGATIVE_SIGN)))
         return builder.select(builder.icmp_signed("<", size, smallest), code.word(0), clipped)
 
     def sum_of(self, group: Group) -> Value:
@@ -189,7 +187,7 @@ class Fp16(Dst):
         size = builder.and_(bits, code.word(MAGNITUDE))
         too_large = builder.icmp_signed(">=", size, code.word((OFFSET + 32) << 23))
         size = builder.select(too_large, code.word(FP16_MOST), size)
-        bits = builder.or_(size, builder.and_(bits, code.word(SIGN)))
+        bits = builder.or_(size, builder.and_(bits, code.word(NEGATIVE_SIGN)))
         too_small = builder.icmp_signed("<", size, code.word((OFFSET + 1) << 23))
         return builder.select(too_small, code.word(0), bits)
 
@@ -201,7 +199,7 @@ class Wide(Dst):
         super().__init__(code, steps, count, moved)
         # What a sum must be for the chip's error: -1, on Blackhole what none is.
         wrong = self.builder.icmp_signed("==", blackhole, blackhole.type(0))
-        self._wrong = code.every_word(self.builder.select(wrong, SIZE(-1), SIZE(SIGN)))
+        self._wrong = code.every_word(self.builder.select(wrong, SIZE(-1), SIZE(NEGATIVE_SIGN)))
 
     def begin(self, step: Value, phase: Value) -> None:
         super().begin(step, phase)
@@ -214,7 +212,7 @@ class Wide(Dst):
         common = self.common(old, top, LEAST_WIDE)
         inverse = code.as_floats(builder.sub(code.word(INVERSE_WIDE), common))
         scale = code.as_floats(builder.sub(self._finer, common))
-        half = code.as_floats(builder.or_(builder.and_(old, code.word(SIGN)), code.word(HALF_BELOW)))
+        half = code.as_floats(builder.or_(builder.and_(old, code.word(NEGATIVE_SIGN)), code.word(HALF_BELOW)))
         n = builder.fptosi(llvm_fma(builder, code.floats, code.as_floats(old), inverse, half), code.words)
         for group in groups:
             n = builder.add(
@@ -224,8 +222,8 @@ class Wide(Dst):
         one_more = code.least(builder.lshr(size, code.word(23)), code.word(1))
         quadruple = builder.uitofp(builder.add(builder.shl(size, code.word(2)), one_more), code.floats)
         result = builder.fmul(quadruple, code.as_floats(builder.sub(common, code.word(UNIT_WIDE))))
-        bits = builder.or_(code.as_words(result), builder.and_(n, code.word(SIGN)))
-        error = builder.or_(builder.sub(common, code.word(BUG)), code.word(SIGN))
+        bits = builder.or_(code.as_words(result), builder.and_(n, code.word(NEGATIVE_SIGN)))
+        error = builder.or_(builder.sub(common, code.word(BUG)), code.word(NEGATIVE_SIGN))
         bits = builder.select(builder.icmp_signed("==", n, self._wrong), error, bits)
         return self.cut(bits) if cut else bits
 
@@ -326,7 +324,7 @@ class Tops:
             sums = code.as_words(top)
             second = builder.add(sums, sums)
             first = builder.shl(second, code.word(16))
-            top_pattern = builder.and_(code.larger_pattern(first, second), code.word(EXPONENT | M_FRACTION))
+            top_pattern = builder.and_(code.larger_pattern(first, second), code.word(INFINITY | M_FRACTION))
             put(face, [first, second, top_pattern])
 
     def find_in_bytes(self, least: Value, lowest: Value, *, clamps: bool) -> None:
@@ -343,7 +341,7 @@ class Tops:
             raised = builder.select(builder.icmp_signed(">", top, none), builder.add(top, least), lowest)
             words = code.as_words(code.largest(raised, lowest) if clamps else raised)
             moved = [builder.shl(words, code.word(by)) for by in (23, 15, 7)] + [builder.lshr(words, code.word(1))]
-            kept = [builder.and_(word, code.word(EXPONENT)) for word in moved]
+            kept = [builder.and_(word, code.word(INFINITY)) for word in moved]
             patterns = [builder.or_(word, code.word(M_FRACTION)) for word in kept]
             for face in range(2):
                 first, second = patterns[2 * face : 2 * face + 2]

@@ -7,8 +7,9 @@ from buda_emu.arithmetic.jit.intrinsics.declare import shared_intrinsic
 from buda_emu.arithmetic.jit.intrinsics.vectors import Vectors
 from buda_emu.arithmetic.kernels.intrinsics.blocks import Assembled
 from buda_emu.arithmetic.kernels.tensix.conversions.blocks import GROUP
-from buda_emu.arithmetic.kernels.tensix.conversions.early import MAGNITUDE, early_groups, early_halves, early_words
+from buda_emu.arithmetic.kernels.tensix.conversions.early import early_groups, early_halves, early_words
 from buda_emu.arithmetic.kernels.tiles.tile_memory import TILE
+from buda_emu.spec.single import MAGNITUDE
 
 
 class _Early:

@@ -11,7 +11,6 @@ from buda_emu.arithmetic.jit.intrinsics.declare import intrinsic, shared_intrins
 from buda_emu.arithmetic.jit.intrinsics.vectors import I32, Vectors, lanes_for
 from buda_emu.arithmetic.kernels.tensix.eltwise_by_singles import (
     AWAY,
-    EXPONENT,
     FP16_MOST,
     FRACTION_BITS,
     INVERSE,
@@ -19,11 +18,9 @@ from buda_emu.arithmetic.kernels.tensix.eltwise_by_singles import (
     LEAST_PRODUCT,
     LIFT,
     MAGIC,
-    MAGNITUDE,
     MOST,
     MOST_PRODUCT,
     ROUNDING,
-    SIGN,
     SRC_BITS,
     SRCA_CUTS,
     SRCB_CUTS,
@@ -33,6 +30,7 @@ from buda_emu.arithmetic.kernels.tensix.eltwise_by_singles import (
     multiply_words,
 )
 from buda_emu.arithmetic.kernels.tensix.words import BF16, FP16, FP32, TILE
+from buda_emu.spec.single import INFINITY, MAGNITUDE, NEGATIVE_SIGN
 
 _WORDS: Final = (types.Array, types.Array, types.Array)
 
@@ -61,13 +59,13 @@ class _Code(Vectors):
 
     def lift(self, x: Value, lift: Value) -> Value:
         """Return the bits of Src words with `lift` added, 0 where the exponent is 0."""
-        zero = self.builder.icmp_signed("==", self.builder.and_(x, self.word(EXPONENT)), self.word(0))
+        zero = self.builder.icmp_signed("==", self.builder.and_(x, self.word(INFINITY)), self.word(0))
         word = self.builder.add(self.builder.and_(x, self.word(SRC_BITS)), lift)
         return self.builder.select(zero, self.word(0), word)
 
     def exponent(self, x: Value) -> Value:
         """The bits of the exponent."""
-        return self.builder.and_(x, self.word(EXPONENT))
+        return self.builder.and_(x, self.word(INFINITY))
 
     def rounded(self, total: Value, common: Value, mode: int) -> Value:
         """Round counts of 2^-10 of `common` to the precision of Dst, and return them as words."""
@@ -82,7 +80,7 @@ class _Code(Vectors):
         too_large = builder.icmp_signed(">=", size, self.word((LIFT + 32) << 23))
         size = builder.select(too_large, self.word(FP16_MOST), size)
         too_small = builder.icmp_signed("<", size, self.word((LIFT + 1) << 23))
-        return builder.select(too_small, self.word(0), builder.or_(size, builder.and_(bits, self.word(SIGN))))
+        return builder.select(too_small, self.word(0), builder.or_(size, builder.and_(bits, self.word(NEGATIVE_SIGN))))
 
     def part(self, x: Value, mask: Value, without: Value) -> Value:
         """Return a part of a significand as a single: the bits of a word in `mask`, minus those in `without`."""

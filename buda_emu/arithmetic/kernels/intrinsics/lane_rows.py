@@ -15,13 +15,9 @@ from buda_emu.arithmetic.jit.intrinsics.vectors import I32, Vectors
 from buda_emu.arithmetic.kernels.tensix.functions import lane_rows as rows
 from buda_emu.arithmetic.kernels.tensix.functions.fma import LANES
 from buda_emu.arithmetic.kernels.tensix.functions.lane_rows import execute_row
+from buda_emu.spec.single import FRACTION, HIDDEN, INFINITY, MAGNITUDE, SIGN
 
 FIELDS: Final = 6
-SIGN: Final = 0x80000000
-MAGNITUDE: Final = 0x7FFFFFFF
-INFINITY: Final = 0x7F800000
-FRACTION: Final = 0x007FFFFF
-HIDDEN: Final = 0x00800000
 ONE: Final = 0x3F800000
 TWO_TO_26: Final = 0x4C800000
 

@@ -25,10 +25,10 @@ from buda_emu.arithmetic.kernels.tensix.products.prepared import (
     prepare_srcb,
 )
 from buda_emu.arithmetic.kernels.tensix.words import GROUP, TILE
+from buda_emu.spec.single import INFINITY
 
 Place = Callable[[Value], Value]
 
-_FIELD = 0x7F800000
 _SHIFT = COUNTS.bit_length() - 1
 _MOST = 255 * COUNTS
 _ARRAYS = (types.Array,) * 4
@@ -161,5 +161,5 @@ def _more_parts(
     with builder.if_then(needed), cgutils.for_range(builder, SIZE(TILE // lanes)) as loop:
         place = builder.mul(loop.index, SIZE(lanes))
         word = code.load(words, place, code.words)
-        none = builder.icmp_signed("==", builder.and_(word, code.word(_FIELD)), code.word(0))
+        none = builder.icmp_signed("==", builder.and_(word, code.word(INFINITY)), code.word(0))
         yield builder.select(none, code.word(0), builder.add(word, increment)), builder.add(place, SIZE(TILE))

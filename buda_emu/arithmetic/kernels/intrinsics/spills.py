@@ -6,19 +6,17 @@ from buda_emu.arithmetic.jit.intrinsics.code import SIZE, Builder, Value, llvm_f
 from buda_emu.arithmetic.jit.intrinsics.declare import shared_intrinsic
 from buda_emu.arithmetic.jit.intrinsics.vectors import I32, Vectors
 from buda_emu.arithmetic.kernels.tensix.products.spills import (
-    EXPONENT,
     FRACTION_BITS,
     GROUP,
     HALF,
     INVERSE,
     KEPT,
     LEAST,
-    MAGNITUDE,
     MOST,
-    SIGN,
     through_blocks,
 )
 from buda_emu.arithmetic.kernels.tensix.words import TILE
+from buda_emu.spec.single import INFINITY, MAGNITUDE, NEGATIVE_SIGN
 
 
 @shared_intrinsic(through_blocks, types.Array)
@@ -29,12 +27,12 @@ def _emit_through_blocks(builder: Builder, word: Value) -> None:
         bits = code.load(word, place, code.words)
         size = builder.and_(bits, code.word(MAGNITUDE))
         size = builder.and_(builder.add(size, code.word(HALF)), code.word(KEPT))
-        shared = code.every(builder.and_(code.largest_in(size), I32(EXPONENT)))
+        shared = code.every(builder.and_(code.largest_in(size), I32(INFINITY)))
         shared = code.largest(shared, code.word(LEAST))
         inverse = code.as_floats(builder.sub(code.word(INVERSE), shared))
         count = code.floor(llvm_fma(builder, code.floats, code.as_floats(size), inverse, code.float(0.5)))
         count = builder.select(builder.fcmp_ordered("<", count, code.float(MOST)), count, code.float(MOST))
         unit = code.as_floats(builder.sub(shared, code.word(FRACTION_BITS << 23)))
-        value = builder.or_(code.as_words(builder.fmul(count, unit)), builder.and_(bits, code.word(SIGN)))
+        value = builder.or_(code.as_words(builder.fmul(count, unit)), builder.and_(bits, code.word(NEGATIVE_SIGN)))
         none = builder.fcmp_ordered("==", count, code.float(0.0))
         code.store(builder.select(none, code.word(0), value), word, place)

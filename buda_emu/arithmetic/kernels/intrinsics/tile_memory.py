@@ -40,9 +40,8 @@ from buda_emu.arithmetic.kernels.tiles.tile_memory import (
     transpose_tile,
     working_tiles,
 )
+from buda_emu.spec.single import INFINITY, MAGNITUDE
 
-INFINITY: Final = 0x7F800000
-MAGNITUDE: Final = 0x7FFFFFFF
 VECTOR: Final = ir.VectorType(FLOAT, 8)
 WORDS: Final = ir.VectorType(ir.IntType(32), VECTOR.count)
 LINES: Final = 4 * TILE // CACHE_LINE

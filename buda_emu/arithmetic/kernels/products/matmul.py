@@ -23,6 +23,7 @@ from buda_emu.arithmetic.kernels.tiles.gather import Tensor
 from buda_emu.arithmetic.kernels.tiles.tile_memory import (
     EDGE,
     NO_RELU,
+    TILE,
     WORKING_TILES,
     add_row,
     add_tile,
@@ -219,7 +220,7 @@ def count_beyond(start: int, stop: int, tiles: Tensor, limit: np.float32, counts
         count = 0
         entry = index // per_entry
         tile = tiles[entry, index - entry * per_entry]
-        for k in range(1024):
+        for k in range(TILE):
             count += abs(tile[k]) > limit
         counts[index] = count
 

@@ -4,17 +4,13 @@ The sum over k of one element starts at +0 and runs upward in k; it is then adde
 over the columns j inside k: other elements, so the same bits. Nothing here may be contracted into fused multiply-adds.
 """
 
-from typing import Final
-
 import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.jit.kernel import helper, kernel
 from buda_emu.arithmetic.jit.thread_team import claimed
 from buda_emu.arithmetic.kernels.tiles.gather import Operand, Tensor, Tile, fetch_tile
-
-EDGE: Final = 32
-TILE: Final = EDGE * EDGE
+from buda_emu.arithmetic.kernels.tiles.tile_memory import EDGE, TILE
 
 
 @helper

@@ -28,6 +28,7 @@ from buda_emu.arithmetic.kernels.tensix.words import (
     store_word,
     store_words,
 )
+from buda_emu.spec.single import HIDDEN, INFINITY, MAGNITUDE, NEGATIVE_SIGN
 
 
 @kernel
@@ -65,7 +66,7 @@ def elwadd_tiles(
     word = np.zeros(TILE, np.int32)
     x = np.empty(TILE, np.int32)
     v = np.empty(TILE, np.int32)
-    flip = i32(-0x80000000) if subtract else i32(0)
+    flip = i32(NEGATIVE_SIGN) if subtract else i32(0)
     wide_half = mode == FP32 and exponent_bits == 5
     for index in range(start, stop):
         image = dst[index].view(np.int32)
@@ -112,8 +113,8 @@ def _add(x: Lanes, v: Lanes, a: Lanes, b: Lanes, flip: np.int32, wide_half: bool
         second = i32(b[n] ^ flip)
         size0 = i32(first & i32(0x7FFFE000))
         size1 = i32(second & i32(0x7FFFE000))
-        size0 = i32(0) if size0 < 0x800000 else size0
-        size1 = i32(0) if size1 < 0x800000 else size1
+        size0 = i32(0) if size0 < HIDDEN else size0
+        size1 = i32(0) if size1 < HIDDEN else size1
         ahead = size0 >= size1
         large = max(size0, size1)
         small = min(size0, size1)
@@ -184,9 +185,9 @@ def recode_halves(
 def copy_word(word: np.int32, rebias: np.int32, mode: int) -> np.int32:
     """Return the word that a copy leaves; `rebias` is added to the exponent in place."""
     word = i32(word & i32(-0x2000))
-    exponent = i32(word & i32(0x7F800000))
+    exponent = i32(word & i32(INFINITY))
     if mode == FP32:
-        word = i32(word & i32(-0x800000)) if exponent == 0x7F800000 else word
+        word = i32(word & i32(-0x800000)) if exponent == INFINITY else word
     return i32(0) if exponent == 0 else i32(word + rebias)
 
 
@@ -233,7 +234,7 @@ def reduce_max_tiles(
             for i in range(EDGE):
                 for j in range(EDGE):
                     word = i32(tile[i * EDGE + j] & i32(bit_mask))
-                    word = i32(0) if i32(word & i32(0x7F800000)) == 0 else i32(word + rebias)
+                    word = i32(0) if i32(word & i32(INFINITY)) == 0 else i32(word + rebias)
                     largest[j] = max(largest[j], _sort_key(word))
         for j in range(TILE):
             image[j] = i32(0)
@@ -247,4 +248,4 @@ def reduce_max_tiles(
 @helper
 def _sort_key(word: np.int32) -> np.int32:
     """Return a word of sign and magnitude as an integer in the same order, or such an integer as a word."""
-    return i32(word ^ i32(i32(word >> i32(31)) & i32(0x7FFFFFFF)))
+    return i32(word ^ i32(i32(word >> i32(31)) & i32(MAGNITUDE)))

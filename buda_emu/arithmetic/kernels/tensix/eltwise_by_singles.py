@@ -17,6 +17,7 @@ from buda_emu.arithmetic.jit.kernel import helper, kernel
 from buda_emu.arithmetic.kernels.fma import fma_f32
 from buda_emu.arithmetic.kernels.tensix.products.prepared import align_to_cache_line
 from buda_emu.arithmetic.kernels.tensix.words import BF16, FP16, FP32, TILE, Lanes, Setting, Tiles, i32, store_words
+from buda_emu.spec.single import INFINITY, MAGNITUDE, NEGATIVE_SIGN
 
 LANES: Final = 16
 """Of the widest vectors: `special`, int32[LANES], tells lanes with numbers too large or too small."""
@@ -27,10 +28,7 @@ LEAST: Final = 12 << 23
 MOST: Final = 250 << 23
 LEAST_PRODUCT: Final = (127 + 12 + 22) << 23  # exponents of a pair of factors, so that those of the last phase are 22
 MOST_PRODUCT: Final = (127 + 200) << 23  # would not fit: exponents are halved before they are added
-EXPONENT: Final = 0x7F800000
-MAGNITUDE: Final = 0x7FFFFFFF
 SRC_BITS: Final = -0x2000
-SIGN: Final = -0x80000000
 MAGIC: Final = 1.5 * 2.0**23
 UPWARD: Final = 0.5 + 2.0**-14  # half a unit, and what the chip's first rounding adds (`accumulate`)
 FRACTION_BITS: Final = 10
@@ -109,7 +107,7 @@ def _put(image: Lanes, word: Lanes, special: Lanes, mode: int) -> bool:
         return True
     if mode == FP16:
         for n in range(TILE):
-            word[n] = i32(word[n] - i32(LIFT << 23)) if i32(word[n] & i32(EXPONENT)) else i32(0)
+            word[n] = i32(word[n] - i32(LIFT << 23)) if i32(word[n] & i32(INFINITY)) else i32(0)
     store_words(image, word, mode)
     return False
 
@@ -125,7 +123,7 @@ def add_words(word: Any, a: Any, b: Any, flip: int, lift: int, mode: int, specia
     with np.errstate(all="ignore"):
         first = _lift(a, lift)
         second = _lift(b ^ np.array(flip, np.uint32).view(np.int32), lift)
-        top = np.maximum(first & i32(EXPONENT), second & i32(EXPONENT))
+        top = np.maximum(first & i32(INFINITY), second & i32(INFINITY))
         unit = np.maximum(top, i32(LEAST))
         inverse = np.asarray(_difference(INVERSE | AWAY, unit)).view(np.float32)
         magic = np.float32(MAGIC)
@@ -147,7 +145,7 @@ def multiply_words(word: Any, a: Any, b: Any, phase: int, lift: int, mode: int, 
         product = _part(first, SRCA_CUTS, phase & 1) * _part(second, SRCB_CUTS, phase >> 1)
         if mode == FP16:  # an exponent of zero or less is none
             product = np.where(exponent > i32(LIFT << 23), product, np.float32(0))
-        common = np.maximum(np.maximum(exponent, word & i32(EXPONENT)), i32(LEAST))
+        common = np.maximum(np.maximum(exponent, word & i32(INFINITY)), i32(LEAST))
         scale = np.asarray(_difference(INVERSE, common)).view(np.float32)
         away = np.asarray(_difference(INVERSE | AWAY, common)).view(np.float32)
         total = fma_f32(word.view(np.float32), away, np.float32(MAGIC))
@@ -168,7 +166,7 @@ def multiply_exactly(word: Any, a: Any, b: Any, phase: int, lift: int, special: 
 
 def _lift(x: Any, lift: int) -> NDArray[np.int32]:
     """Return the 19 bits of Src words with `lift` added, 0 where the exponent is 0."""
-    return np.where(x & i32(EXPONENT) == 0, i32(0), (x & i32(SRC_BITS)) + i32(lift))
+    return np.where(x & i32(INFINITY) == 0, i32(0), (x & i32(SRC_BITS)) + i32(lift))
 
 
 def _difference(constant: int, exponent: Any) -> Any:
@@ -184,7 +182,7 @@ def _factors(a: Any, b: Any, lift: int, special: Any) -> tuple[NDArray[np.int32]
     """Both factors, and half the sum of their exponents, 0 where one is a zero."""
     first = _lift(a, lift)
     second = _lift(b, lift)
-    exponents = (first & i32(EXPONENT)) >> 1, (second & i32(EXPONENT)) >> 1
+    exponents = (first & i32(INFINITY)) >> 1, (second & i32(INFINITY)) >> 1
     pair = np.where((exponents[0] == 0) | (exponents[1] == 0), i32(0), exponents[0] + exponents[1])
     weak = (pair != 0) & (pair < LEAST_PRODUCT >> 1) | (pair > MOST_PRODUCT >> 1)
     weak |= (pair != 0) & (np.minimum(*exponents) < LEAST >> 1) | (np.maximum(*exponents) > MOST >> 1)
@@ -198,4 +196,4 @@ def _ends(bits: Any, mode: int) -> Any:
         return bits
     size = bits & i32(MAGNITUDE)
     size = np.where(size >= i32((LIFT + 32) << 23), i32(FP16_MOST), size)
-    return np.where(size < i32((LIFT + 1) << 23), i32(0), size | (bits & i32(SIGN)))
+    return np.where(size < i32((LIFT + 1) << 23), i32(0), size | (bits & i32(NEGATIVE_SIGN)))

@@ -6,11 +6,12 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.spec.blocking import TILE_ELEMENTS
 from buda_emu.support.errors import InternalError
 
 T = TypeVar("T", bound=np.generic)
 
-TILE: Final = 1024
+TILE: Final = TILE_ELEMENTS
 
 
 def as_rows(tiles: NDArray[T]) -> NDArray[T]:

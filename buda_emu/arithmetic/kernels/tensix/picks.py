@@ -44,6 +44,7 @@ from buda_emu.arithmetic.kernels.tensix.words import (
     load_word,
     store_words,
 )
+from buda_emu.spec.single import INFINITY, NEGATIVE_SIGN
 
 BLOCKS: Final = 0
 HALVES: Final = 1
@@ -262,7 +263,7 @@ def _first_term(
         place = picks.column[number]
         fraction = i32(fraction | i32(factor & i32(0x7FFFFF)))
         exponent_change = i32(i32(i32(factor >> i32(23)) & i32(255)) + bias)
-        flip = i32(factor & i32(-0x80000000))
+        flip = i32(factor & i32(NEGATIVE_SIGN))
         line = picked if transposed else part_of(source_tile, EDGE * place, EDGE)
         if transposed:
             _pick_line(line, source_tile, place, transposed)
@@ -315,7 +316,7 @@ def _scale_line(
         least[n] = min(least[n], lowest if field == 0 else exponent)
         size = i32(i32(min(exponent, i32(INFINITE)) << i32(23)) | i32(element & keep))
         size = i32(INFINITE << 23) if exponent >= i32(INFINITE) else size
-        out[n] = i32(0) if field == 0 else i32(size | i32(i32(element & i32(-0x80000000)) ^ flip))
+        out[n] = i32(0) if field == 0 else i32(size | i32(i32(element & i32(NEGATIVE_SIGN)) ^ flip))
 
 
 @helper
@@ -367,8 +368,8 @@ def _add_in_singles(
 def _pack_halves(out: NDArray[np.uint16], word: Lanes) -> None:
     """Pack a bf16 Dst as Float16_b (DEVICE_NUMERICS 4.2)."""
     for n in range(TILE):
-        exponent = i32(word[n] & i32(0x7F800000))
-        clipped = i32(word[n] & i32(-0x800000)) if exponent == i32(0x7F800000) else word[n]
+        exponent = i32(word[n] & i32(INFINITY))
+        clipped = i32(word[n] & i32(-0x800000)) if exponent == i32(INFINITY) else word[n]
         out[n] = np.uint16(i32(0) if exponent == 0 else i32(i32(clipped >> i32(16)) & i32(0xFFFF)))
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.jit.kernel import helper
+from buda_emu.spec.blocking import TILE_EDGE, TILE_ELEMENTS
 
 Tiles: TypeAlias = NDArray[np.uint32]
 Tensor: TypeAlias = NDArray[np.uint32]
@@ -18,8 +19,8 @@ upper halves of words whose lower ones are 0, as Float16_b lies in memory."""
 Index: TypeAlias = NDArray[np.int32]
 Lanes: TypeAlias = NDArray[np.int32]
 
-EDGE: Final = 32
-TILE: Final = EDGE * EDGE
+EDGE: Final = TILE_EDGE
+TILE: Final = TILE_ELEMENTS
 FACE: Final = 16
 GROUP: Final = 8
 """Products that the matrix unit sums under one exponent."""

@@ -7,7 +7,7 @@ import numpy as np
 from buda_emu.arithmetic.jit.kernel import helper, kernel
 from buda_emu.arithmetic.jit.thread_team import claimed
 from buda_emu.arithmetic.kernels.tiles.gather import Operand, Tensor, Tile, blank_tile, fetch_tile
-from buda_emu.arithmetic.kernels.tiles.tile_memory import expect_tile, is_same, relu_tile, tile_at
+from buda_emu.arithmetic.kernels.tiles.tile_memory import TILE, expect_tile, is_same, relu_tile, tile_at
 
 ADD: Final = 0
 SUBTRACT: Final = 1
@@ -29,22 +29,22 @@ def multiply(a: np.float32, b: np.float32) -> np.float32:
 def combine(code: int, out: Tile, a: Tile, b: Tile, zero_point: np.float32) -> None:
     """Compute out = a OP b for the 1024 elements of one tile."""
     if code == ADD:
-        for k in range(1024):
+        for k in range(TILE):
             out[k] = a[k] + b[k]
     elif code == SUBTRACT:
-        for k in range(1024):
+        for k in range(TILE):
             out[k] = a[k] - b[k]
     elif code == MULTIPLY:
-        for k in range(1024):
+        for k in range(TILE):
             out[k] = multiply(a[k], b[k])
     elif code == MAXIMUM:
-        for k in range(1024):
+        for k in range(TILE):
             out[k] = a[k] if a[k] > b[k] else b[k]  # b where either is NaN and for zeros of either sign
     elif code == SCALE_SHIFT:
-        for k in range(1024):
+        for k in range(TILE):
             out[k] = multiply(a[k], b[k]) + zero_point
     else:
-        for k in range(1024):
+        for k in range(TILE):
             out[k] = multiply(a[k] + -zero_point, b[k])
 
 
@@ -68,8 +68,8 @@ def binary_tiles(
     (height, width) = dims
     (relu_code, threshold) = relu
     tiles = out.shape[1]
-    scratch_a = np.empty(1024, np.float32)
-    scratch_b = np.empty(1024, np.float32)
+    scratch_a = np.empty(TILE, np.float32)
+    scratch_b = np.empty(TILE, np.float32)
     for index in claimed(start, stop):
         entry = index // tiles
         tile = index - entry * tiles
@@ -78,7 +78,7 @@ def binary_tiles(
         to = out[entry, tile]
         first = fetch_tile(a, entry, tile, scratch_a)
         if is_same(tile_at(a[0], 0, 0), tile_at(out, 0, 0)):  # a loop that reads and writes one tile is not vector code
-            for k in range(1024):
+            for k in range(TILE):
                 scratch_a[k] = first[k]
             first = scratch_a
         combine(code, to, first, fetch_tile(b, entry, tile, scratch_b), zero_point)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from buda_emu.arithmetic.jit.kernel import helper, kernel
 from buda_emu.arithmetic.jit.thread_team import claimed
-from buda_emu.arithmetic.kernels.tiles.tile_memory import expect_tile, tile_at, transpose_tile
+from buda_emu.arithmetic.kernels.tiles.tile_memory import TILE, expect_tile, tile_at, transpose_tile
 
 Tile: TypeAlias = NDArray[np.float32]
 Tensor: TypeAlias = NDArray[np.float32]
@@ -42,10 +42,10 @@ def arrange_tile(out: Tile, data: Tile, arrange: int) -> None:
             for j in range(32):
                 out[32 * i + j] = data[32 * i]
     elif arrange == FIRST_ELEMENT:
-        for k in range(1024):
+        for k in range(TILE):
             out[k] = data[0]
     else:
-        for k in range(1024):
+        for k in range(TILE):
             out[k] = data[k]
 
 
@@ -55,7 +55,7 @@ def fetch_tile(operand: Operand, entry: int, tile: int, scratch: Tile) -> Tile:
     source, index, pad_value, arrange = operand
     at = index[tile]
     if at < 0:
-        for k in range(1024):
+        for k in range(TILE):
             scratch[k] = pad_value
         return scratch
     data = source[entry if source.shape[0] > 1 else 0, at]
@@ -105,7 +105,7 @@ def gather_tiles(
         to = out[entry, tile]
         at = int(index[tile])
         if at < 0:
-            for k in range(1024):
+            for k in range(TILE):
                 to[k] = pad_value
         elif arrange == TRANSPOSE:
             transpose_tile(tile_at(out, entry, tile), tile_at(source, entry if source.shape[0] > 1 else 0, at))

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from buda_emu.arithmetic.jit.kernel import kernel
 from buda_emu.arithmetic.jit.thread_team import claimed
 from buda_emu.arithmetic.kernels.tiles.gather import Operand, Tensor, arrange_tile, fetch_tile
-from buda_emu.arithmetic.kernels.tiles.tile_memory import relu_tile, tile_at
+from buda_emu.arithmetic.kernels.tiles.tile_memory import TILE, relu_tile, tile_at
 
 
 @kernel
@@ -17,7 +17,7 @@ def accumulate_tiles(start: int, stop: int, tiles: Tensor, previous: Tensor) -> 
         entry = index // n
         new = tiles[entry, index - entry * n]
         old = previous[entry, index - entry * n]
-        for k in range(1024):
+        for k in range(TILE):
             new[k] = old[k] + new[k]
 
 
@@ -36,7 +36,7 @@ def place_tiles(
 ) -> None:
     """Copy tile chosen[n] of the operand's post-TM tiles to out[w, places[n]]. Items: n, over all w."""
     count = places.shape[0]
-    scratch = np.empty(1024, np.float32)
+    scratch = np.empty(TILE, np.float32)
     for index in claimed(start, stop):
         entry = index // count
         n = index - entry * count
@@ -64,4 +64,4 @@ def embedding_tiles(start: int, stop: int, out: Tensor, table: Tensor, picked: N
             row = numbers[first + i]
             at = (row * cols + column) * 32  # 32 neighbours never cross a tile of 1024
             for j in range(32):
-                to[32 * i + j] = source[at // 1024, at % 1024 + j] if row >= 0 else np.float32(0)
+                to[32 * i + j] = source[at // TILE, at % TILE + j] if row >= 0 else np.float32(0)

@@ -14,18 +14,15 @@ from numpy.typing import NDArray
 from buda_emu.arithmetic.jit.kernel import kernel
 from buda_emu.arithmetic.jit.shifts import shift_left, shift_right
 from buda_emu.arithmetic.jit.thread_team import claimed
+from buda_emu.spec.blocking import TILE_ELEMENTS
 from buda_emu.spec.formats import FORMATS
+from buda_emu.spec.single import FRACTION, HIDDEN, INFINITY, MAGNITUDE, SIGN
 from buda_emu.support.errors import UnsupportedError
 
 Tiles = NDArray[np.float32]
 
-_TILE: Final = 1024
+_TILE: Final = TILE_ELEMENTS
 _GROUP: Final = 16
-_SIGN: Final = 0x80000000
-_MAGNITUDE: Final = 0x7FFFFFFF
-_INFINITY: Final = 0x7F800000
-_FRACTION: Final = 0x7FFFFF
-_HIDDEN: Final = 0x800000
 _I: Final = np.int32
 
 
@@ -60,18 +57,18 @@ def quantise_small_floats(start: int, stop: int, tiles: Tiles, fraction_bits: in
     words = tiles.view(np.uint32)
     smallest = (127 - 14) << 23
     beyond = (127 + 17) << 23
-    mask = _MAGNITUDE & ~((1 << (23 - fraction_bits)) - 1)
+    mask = MAGNITUDE & ~((1 << (23 - fraction_bits)) - 1)
     largest = (beyond - 1) & mask
     for index in claimed(start, stop):
         for k in range(_TILE):
             word = np.int64(words[index, k])
-            magnitude = word & _MAGNITUDE
+            magnitude = word & MAGNITUDE
             cut = magnitude & mask
             if magnitude < smallest:
                 cut = 0
             if magnitude >= beyond:
                 cut = largest
-            words[index, k] = (word & _SIGN) | cut
+            words[index, k] = (word & SIGN) | cut
 
 
 @kernel
@@ -82,14 +79,14 @@ def reread_lf8_as_e4m3(start: int, stop: int, tiles: Tiles) -> None:
     for index in claimed(start, stop):
         for k in range(_TILE):
             word = np.int64(words[index, k])
-            magnitude = word & _MAGNITUDE
+            magnitude = word & MAGNITUDE
             code = 0  # the seven bits below the sign
             if magnitude != 0:
                 code = (magnitude >> 21) - (112 << 2)
             value = code << 20
             if code >= 8:
                 value += 120 << 23
-            words[index, k] = (word & _SIGN) | value
+            words[index, k] = (word & SIGN) | value
 
 
 @kernel
@@ -116,18 +113,18 @@ def quantise_int32(start: int, stop: int, tiles: Tiles) -> None:
     for index in claimed(start, stop):
         for k in range(_TILE):
             code = np.int64(0)
-            if np.int64(words[index, k]) & _MAGNITUDE <= _INFINITY:
+            if np.int64(words[index, k]) & MAGNITUDE <= INFINITY:
                 value = tiles[index, k]
                 if value < np.float32(0):
                     magnitude = min(-value, np.float32(2147483648.0))
                     code = np.int64(magnitude)
                     if magnitude - np.float32(code) >= np.float32(0.5):
                         code += 1
-                    code |= _SIGN
+                    code |= SIGN
                 elif value < np.float32(9223372036854775808.0):
                     code = np.int64(value)
-            result = np.float32(code & _MAGNITUDE)
-            if code & _SIGN and result != np.float32(0):
+            result = np.float32(code & MAGNITUDE)
+            if code & SIGN and result != np.float32(0):
                 result = -result
             tiles[index, k] = result
 
@@ -142,9 +139,9 @@ def quantise_blocks(start: int, stop: int, tiles: Tiles, magnitude_bits: int, na
     largest = _I((1 << magnitude_bits) - 1)
     shift, top = (_I(112), _I(31)) if narrow else (_I(0), _I(255))
     halves = np.empty(_GROUP // 2, np.int32)
-    hidden = _I(_HIDDEN)
-    fraction_mask = _I(_FRACTION)
-    magnitude_mask = _I(_MAGNITUDE)
+    hidden = _I(HIDDEN)
+    fraction_mask = _I(FRACTION)
+    magnitude_mask = _I(MAGNITUDE)
     for index in claimed(start, stop):
         for group in range(_TILE // _GROUP):
             row = words[index, _GROUP * group : _GROUP * group + _GROUP]

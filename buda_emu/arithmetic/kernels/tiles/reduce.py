@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from buda_emu.arithmetic.jit.kernel import helper, kernel
 from buda_emu.arithmetic.jit.thread_team import claimed
 from buda_emu.arithmetic.kernels.tiles.gather import Operand, Tensor, blank_tile, fetch_tile
+from buda_emu.arithmetic.kernels.tiles.tile_memory import TILE
 
 ROWS: Final = 0
 COLUMNS: Final = 1
@@ -35,7 +36,7 @@ def reduce_tiles(
     unless it is less", so a NaN replaces the accumulator and the next value replaces the NaN.
     """
     tiles = out.shape[1]
-    scratch = np.empty(1024, np.float32)
+    scratch = np.empty(TILE, np.float32)
     best = np.empty(32, np.float32)
     for index in claimed(start, stop):
         entry = index // tiles
@@ -43,18 +44,18 @@ def reduce_tiles(
         base = int(bases[tile])
         to = out[entry, tile]
         if dim == Z:
-            for k in range(1024):
+            for k in range(TILE):
                 to[k] = np.float32(-np.inf)
             for step in range(count):
                 data = fetch_tile(operand, entry, base + step * stride, scratch)
-                for k in range(1024):
+                for k in range(TILE):
                     to[k] = to[k] if data[k] < to[k] else data[k]
             continue
         for j in range(32):
             best[j] = np.float32(-np.inf)
         for step in range(count):
             data = fetch_tile(operand, entry, base + step * stride, scratch)
-            for i in range(0, 1024, 256):  # eight rows at a time keep the values in registers
+            for i in range(0, TILE, 256):  # eight rows at a time keep the values in registers
                 for j in range(32):
                     value = greater(data[i + j], best[j])
                     value = greater(data[i + 32 + j], value)
@@ -64,7 +65,7 @@ def reduce_tiles(
                     value = greater(data[i + 160 + j], value)
                     value = greater(data[i + 192 + j], value)
                     best[j] = greater(data[i + 224 + j], value)
-        for k in range(1024):
+        for k in range(TILE):
             to[k] = np.float32(0)
         if dim == ROWS:
             for j in range(32):

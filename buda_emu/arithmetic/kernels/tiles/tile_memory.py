@@ -9,8 +9,10 @@ from typing import Any, Final
 
 import numpy as np
 
-EDGE: Final = 32
-TILE: Final = EDGE * EDGE
+from buda_emu.spec.blocking import TILE_EDGE, TILE_ELEMENTS
+
+EDGE: Final = TILE_EDGE
+TILE: Final = TILE_ELEMENTS
 CACHE_LINE: Final = 64  # bytes
 WORKING_TILES: Final = 8
 NO_RELU: Final = 0

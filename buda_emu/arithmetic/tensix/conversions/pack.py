@@ -15,6 +15,7 @@ from buda_emu.arithmetic.formats.codecs import BLOCK_CODECS, SCALAR_CODECS
 from buda_emu.arithmetic.tensix.lanes import FAMILY_SHIFT, DstMode, load
 from buda_emu.arithmetic.tensix.registers import Core
 from buda_emu.spec.formats import BLOCK_DATUMS, FORMATS, is_block, is_integer
+from buda_emu.spec.single import INFINITY, MAGNITUDE, SIGN
 from buda_emu.support.errors import UnsupportedError
 
 _TOP: Final = 127
@@ -109,7 +110,7 @@ def relu_threshold(threshold: float, out_df: str, mode: DstMode, fused: bool = F
     (4.3), in a fused op from any Dst (10: 6), else of bf16; both truncate. For integer outputs, by inference, the
     integer part."""
     if is_integer(out_df):
-        return int(min(threshold, 0x7FFFFFFF))
+        return int(min(threshold, MAGNITUDE))
     narrow = FORMATS[RAW_AS.get(out_df, out_df)].family == "a" and (fused or mode != "fp32")
     codec = SCALAR_CODECS["Float16"] if narrow else SCALAR_CODECS["Float16_b"]
     return int(codec.encode(np.array([threshold], dtype=np.float32))[0])
@@ -149,7 +150,7 @@ def relu(datums: U32, held_as: Intermediate, mode: ReluMode, threshold: int) -> 
 def _integer_relu(datums: U32, held_as: Intermediate, mode: ReluMode, threshold: int) -> U32:
     """Apply the relu to integers. That negatives become 0 is documented; a threshold, compared with the magnitude, is
     inferred."""
-    sign = np.uint32({"Int32": 0x80000000, "Int8": 0x80}.get(held_as, 0))
+    sign = np.uint32({"Int32": SIGN, "Int8": 0x80}.get(held_as, 0))
     limit = np.uint32(threshold)
     cleared = datums & sign != 0
     if mode == 2:
@@ -244,7 +245,7 @@ def _integer(dst: U32, held_as: Intermediate) -> U32:
     if held_as == "Int32":
         return dst
     sign = dst >> np.uint32(31)
-    magnitude = dst & np.uint32(0x7FFFFFFF)
+    magnitude = dst & np.uint32(MAGNITUDE)
     bounded = np.minimum(magnitude, np.uint32(_INTEGER_LIMITS[held_as]))
     if held_as == "Int8":
         return sign << np.uint32(7) | bounded
@@ -254,8 +255,8 @@ def _integer(dst: U32, held_as: Intermediate) -> U32:
 def _early_from_fp32(dst: U32, held_as: Intermediate, core: Core) -> U32:
     if held_as == "Float32":
         return dst
-    magnitude = np.minimum(dst & np.uint32(0x7FFFFFFF), np.uint32(0x7F800000))  # NaN becomes an infinity
-    word = dst & np.uint32(0x80000000) | magnitude
+    magnitude = np.minimum(dst & np.uint32(MAGNITUDE), np.uint32(INFINITY))  # NaN becomes an infinity
+    word = dst & np.uint32(SIGN) | magnitude
     if held_as == "Float16_b":
         return _without_exponent_0((word + np.uint32(0x8000)) >> np.uint32(16))
     if held_as == "Bfp8_b":
@@ -334,7 +335,7 @@ def _add_fp32(old: U32, new: U32) -> U32:
     """Add by IEEE without denormals; there is one NaN."""
     with np.errstate(all="ignore"):
         total = (_flush(old).view(np.float32) + _flush(new).view(np.float32)).view(np.uint32)
-    is_nan = total & np.uint32(0x7FFFFFFF) > np.uint32(0x7F800000)
+    is_nan = total & np.uint32(MAGNITUDE) > np.uint32(INFINITY)
     return np.where(is_nan, np.uint32(0x7FC00000), _flush(total))
 
 
@@ -374,12 +375,12 @@ def _add_fp16(old: U32, new: U32) -> U32:
     code = np.minimum((exponent << 10 | upper) + up, 0x7FFF)
     code = np.where(exponent == 0, 0, np.where(exponent < 0, 0x7FFF, code)).astype(np.uint32)
     cancelled = np.where(old >> np.uint32(10) & np.uint32(31) >= 30, np.uint32(0x7FFF), np.uint32(0))
-    return sign | np.where(total & np.uint32(0x7FFFFFFF) == 0, cancelled, code)
+    return sign | np.where(total & np.uint32(MAGNITUDE) == 0, cancelled, code)
 
 
 def _flush(word: U32) -> U32:
     """Replace denormals by signed zeros."""
-    return np.where(word & np.uint32(0x7F800000) == 0, word & np.uint32(0x80000000), word)
+    return np.where(word & np.uint32(INFINITY) == 0, word & np.uint32(SIGN), word)
 
 
 def _signs(code: U32) -> _F64:

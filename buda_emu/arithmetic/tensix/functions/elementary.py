@@ -8,11 +8,9 @@ from typing import Final
 
 from buda_emu.arithmetic.tensix.functions.lut import Lut, lut8, lut16
 from buda_emu.arithmetic.tensix.functions.vector_unit import V, VectorUnit
+from buda_emu.spec.single import FRACTION, INFINITY, MAGNITUDE, SIGN
 
-MAGNITUDE: Final = 0x7FFFFFFF
-SIGN: Final = 0x80000000
-FRACTION: Final = 0x007FFFFF
-WITHOUT_EXPONENT: Final = 0x807FFFFF
+WITHOUT_EXPONENT: Final = SIGN | FRACTION
 ONE: Final = 0x3F800000
 MINUS_ONE: Final = 0xBF800000
 HALF: Final = 0x3F000000
@@ -122,7 +120,7 @@ def log(u: VectorUnit[V], x: V, approximate: bool, terms: tuple[int, int, int, i
     v = u.merge(x, WITHOUT_EXPONENT, ONE)
     p = u.fma(v, u.fma(v, u.fma(v, terms[0], terms[1]), terms[2]), terms[3])
     exponent = to_sign_magnitude(u, u.subtract(u.exponent(x), 127))
-    return u.select(u.equal(x, 0), 0xFF800000, u.fma(u.to_float(exponent), ln2, p))
+    return u.select(u.equal(x, 0), SIGN | INFINITY, u.fma(u.to_float(exponent), ln2, p))
 
 
 def sigmoid(u: VectorUnit[V], x: V, approximate: bool) -> V:
@@ -249,7 +247,7 @@ def cast_to_fp16(u: VectorUnit[V], x: V) -> V:
     """Round the fraction of fp32 to 10 bits, ties away, before it is stored as fp16."""
     rounded = u.bit_and(u.add(x, 0x1000), 0xFFFFE000)
     field = u.exponent(x)
-    finite = u.select(u.equal(field, 255), u.bit_and(x, 0xFF800000), rounded)
+    finite = u.select(u.equal(field, 255), u.bit_and(x, SIGN | INFINITY), rounded)
     return u.select(u.equal(field, 0), 0, finite)
 
 

@@ -22,6 +22,7 @@ from buda_emu.arithmetic.tensix.functions.elementary import (
 )
 from buda_emu.arithmetic.tensix.functions.lut import lut8
 from buda_emu.arithmetic.tensix.functions.vector_unit import V, VectorUnit
+from buda_emu.spec.single import INFINITY
 
 
 def _of_the_unit(value: float) -> int:
@@ -46,7 +47,7 @@ def exp(u: VectorUnit[V], x: V, approximate: bool) -> V:
     v = u.fma(x, INVERSE, single(192.0))
     y = u.shift_left(u.add(v, 0xBD3F0000), 7)
     y = u.select(u.negative(minus(u, x, single(-42.0))), 0, y)
-    return u.select(u.negative(minus(u, x, single(89.0))), y, 0x7F800000)
+    return u.select(u.negative(minus(u, x, single(89.0))), y, INFINITY)
 
 
 def reciprocal(u: VectorUnit[V], x: V, approximate: bool) -> V:

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from buda_emu.arithmetic.formats.bits import U32, bit_length
 from buda_emu.arithmetic.tensix import lanes
+from buda_emu.spec.single import FRACTION, HIDDEN, INFINITY, MAGNITUDE
 
 _I64 = NDArray[np.int64]
-_INFINITY: Final = 0x7F800000
 _NAN_SEED: Final = 0x7F800001
 _NAN: Final = 0x7FC00000
 _LEADING_BIT: Final = 26
@@ -25,29 +25,29 @@ def fma(x: U32, y: U32, z: U32, blackhole: bool = False) -> U32:
     """Return x * y + z of fp32 patterns, element by element; the arguments broadcast."""
     x64, y64, z64 = np.broadcast_arrays(*(np.asarray(a).astype(np.int64) for a in (x, y, z)))
     ex, ey, ez = ((a >> 23) & 255 for a in (x64, y64, z64))
-    mx, my, mz = (np.where(e == 0, 0, (a & 0x7FFFFF) | 0x800000) for a, e in ((x64, ex), (y64, ey), (z64, ez)))
+    mx, my, mz = (np.where(e == 0, 0, (a & FRACTION) | HIDDEN) for a, e in ((x64, ex), (y64, ey), (z64, ez)))
     sp = (x64 ^ y64) >> 31 & 1
     sz = z64 >> 31 & 1
     # 1. The product in units of the addend's, with a sticky bit 0.
     wide = 8 * mx * my
-    p = (wide >> 23) | (wide & 0x7FFFFF != 0)
+    p = (wide >> 23) | (wide & FRACTION != 0)
     ep = ex + ey - 127
     # 2. Infinities and NaNs.
-    x_nan, y_nan, z_nan = ((e == 255) & (a & 0x7FFFFF != 0) for a, e in ((x64, ex), (y64, ey), (z64, ez)))
-    x_inf, y_inf, z_inf = ((e == 255) & (a & 0x7FFFFF == 0) for a, e in ((x64, ex), (y64, ey), (z64, ez)))
+    x_nan, y_nan, z_nan = ((e == 255) & (a & FRACTION != 0) for a, e in ((x64, ex), (y64, ey), (z64, ez)))
+    x_inf, y_inf, z_inf = ((e == 255) & (a & FRACTION == 0) for a, e in ((x64, ex), (y64, ey), (z64, ez)))
     bad = x_nan | y_nan | (x_inf & (my == 0)) | (y_inf & (mx == 0))
     infinite = ~bad & (x_inf | y_inf | (ep >= 255))
     against = z_inf & (sz != sp) & (x_inf | y_inf if blackhole else infinite)
     is_nan = bad | z_nan | against
     seed = np.where(bad | against, sp, sz) << 31 | _NAN_SEED
-    special = np.where(z_inf, z64 & 0xFFFFFFFF, sp << 31 | _INFINITY)
+    special = np.where(z_inf, z64 & 0xFFFFFFFF, sp << 31 | INFINITY)
     if blackhole:
         special = np.where(is_nan, _NAN, special)
     # Special results are final here, but for Wormhole's NaNs, which run on and are marked by the seed.
     ended = (is_nan | z_inf | infinite) if blackhole else (~is_nan & (z_inf | infinite))
     ep = np.minimum(ep, 255)
     finite = _finite(p, ep, sp, mz << 3, ez, sz, blackhole)
-    marked = np.where(is_nan, seed | (finite & 0x7FFFFFFF), finite)  # the sign is the seed's
+    marked = np.where(is_nan, seed | (finite & MAGNITUDE), finite)  # the sign is the seed's
     return np.where(ended, special, marked).astype(np.uint32)
 
 
@@ -84,13 +84,13 @@ def _finite(p: _I64, ep: _I64, sp: _I64, q: _I64, ez: _I64, sz: _I64, blackhole:
     r = np.where(n > 0, (r >> right) | sticky, r << left)
     underflow = er < 0
     # 7. Round to nearest even on the three extra bits; a carry runs into the exponent.
-    pattern = (er << 23) + (r >> 3 & 0x7FFFFF)
+    pattern = (er << 23) + (r >> 3 & FRACTION)
     pattern = pattern + ((r & 7) + (pattern & 1) > 4)
     # 8. What has no exponent is zero.
     sign = sign << 31
     flushed = sign if blackhole else np.zeros_like(sign)
     result = np.where(underflow | (pattern >> 23 == 0), flushed, sign | pattern)
-    result = np.where(overflow, sign | _INFINITY, result)
+    result = np.where(overflow, sign | INFINITY, result)
     return np.where(nothing, zero, result)
 
 

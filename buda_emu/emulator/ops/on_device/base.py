@@ -14,7 +14,6 @@ from buda_emu.arithmetic.formats.stored import Bits
 from buda_emu.arithmetic.kernels.tiles.gather import AS_IS, FIRST_COLUMN, FIRST_ELEMENT, FIRST_ROW, TRANSPOSE
 from buda_emu.arithmetic.tensix.conversions.pack import RELU_MODES, ReluMode, intermediate, relu_threshold
 from buda_emu.arithmetic.tensix.lanes import DstMode, VectorMode
-from buda_emu.arithmetic.tensix.products import PHASES
 from buda_emu.arithmetic.tensix.registers import REGISTERS, Core, OpRegisters, op_registers
 from buda_emu.emulator import ops
 from buda_emu.emulator.ops.base import Parallel, PlannedOp, Registry, Work, serial
@@ -26,6 +25,7 @@ from buda_emu.netlist.model import Op
 from buda_emu.spec.blocking import FULL_TILE, Shape
 from buda_emu.spec.formats import Family, is_block, is_raw
 from buda_emu.spec.ops import OP_TYPES
+from buda_emu.spec.precision import PHASES
 from buda_emu.support.errors import ProgramError, StochasticRoundingWarning, UnsupportedError
 
 PRODUCT_BLOCK: Final = 1024
@@ -185,11 +185,12 @@ class Relu(NamedTuple):
 NO_RELU: Final = Relu(0, 0.0)
 
 
-def relu_of(enabled: bool, mode: str, threshold: float) -> Relu:
-    """Return relu by the words of a netlist; an absent mode is min (OPS 6.13)."""
-    if enabled:
-        return Relu(RELU_MODES.get(mode, 2), threshold)
-    return NO_RELU
+def relu_of(relu: tuple[str, float] | None) -> Relu:
+    """Return relu by the words of a netlist, mode and threshold; an absent mode is min (OPS 6.13)."""
+    if relu is None:
+        return NO_RELU
+    mode, threshold = relu
+    return Relu(RELU_MODES.get(mode, 2), threshold)
 
 
 class Packing(NamedTuple):
@@ -287,9 +288,9 @@ def _packer_relu(call: DeviceCall) -> Relu:
     """Return the relu of the op in the packer. Sub-ops of a fused op have their own, and a matmul that sums gradients
     has none (10: 6.2)."""
     op = call.op
-    has_other_relu = op.has("sub-ops") or (op.type == "matmul" and call.gradient)
-    enabled = op.attributes.relu_en and not has_other_relu
-    return relu_of(enabled, op.attributes.relu_mode, op.attributes.relu_threshold)
+    if op.has("sub-ops") or (op.type == "matmul" and call.gradient):
+        return NO_RELU
+    return relu_of(op.attributes.relu)
 
 
 def make(

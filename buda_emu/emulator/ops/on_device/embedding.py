@@ -2,11 +2,12 @@
 
 import numpy as np
 
-from buda_emu.arithmetic.formats.stored import TILE_ELEMENTS, Bits
+from buda_emu.arithmetic.formats.stored import Bits
 from buda_emu.arithmetic.tensix.registers import OpRegisters
 from buda_emu.emulator.ops import embedding
 from buda_emu.emulator.ops.on_device.base import DeviceCall, Job, Maker, copied_mode, copy_of, elements_of, on_device
 from buda_emu.emulator.ops.on_device.operands import Stored
+from buda_emu.spec.blocking import TILE_ELEMENTS
 
 
 @on_device("embedding")

@@ -6,7 +6,7 @@ from functools import cached_property
 from itertools import chain
 
 from buda_emu.arithmetic.formats.bits import U32
-from buda_emu.arithmetic.formats.stored import TILE_ELEMENTS, Bits
+from buda_emu.arithmetic.formats.stored import Bits
 from buda_emu.arithmetic.tensix.functions.table import bind, fp16_constant
 from buda_emu.arithmetic.tensix.lanes import DstMode
 from buda_emu.arithmetic.tensix.registers import REGISTERS, OpRegisters
@@ -34,6 +34,7 @@ from buda_emu.emulator.ops.on_device.operands import InDest, OperandSource, Stor
 from buda_emu.emulator.ops.on_device.reduce import pool_maker
 from buda_emu.emulator.ops.on_device.sfpu import sfpu_maker
 from buda_emu.emulator.ops.on_device.units import Index, Units
+from buda_emu.spec.blocking import TILE_ELEMENTS
 from buda_emu.spec.ops import OP_TYPES
 from buda_emu.support.errors import UnsupportedError
 
@@ -79,7 +80,7 @@ class _Schedule:
         maker = self._maker(call, operands, step)
         t, rows, cols = step.shape
         shape = self.entries, t * rows * cols
-        relu = relu_of(step.relu is not None, *(step.relu or ("", 0.0)))
+        relu = relu_of(step.relu)
         datums = sum(source.bits.datums.size for source in self.sources if isinstance(source, Stored))
         if step.target == DEST:
             if relu.mode:

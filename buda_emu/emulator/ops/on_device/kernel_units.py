@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.formats.bits import U32
-from buda_emu.arithmetic.formats.stored import GROUPS, TILE_ELEMENTS, Bits
+from buda_emu.arithmetic.formats.stored import GROUPS, Bits
 from buda_emu.arithmetic.kernels.tensix import elementwise as elementwise_kernels
 from buda_emu.arithmetic.kernels.tensix import eltwise_by_singles as singles_kernels
 from buda_emu.arithmetic.kernels.tensix import picks as pick_kernels
@@ -48,6 +48,7 @@ from buda_emu.emulator.ops.on_device.units import (
     float_mode,
     tiles_of,
 )
+from buda_emu.spec.blocking import TILE_ELEMENTS
 from buda_emu.spec.formats import FORMATS, is_block
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.formats.bits import U32
-from buda_emu.arithmetic.formats.stored import TILE_ELEMENTS, Bits
+from buda_emu.arithmetic.formats.stored import Bits
 from buda_emu.arithmetic.kernels.tensix.picks import Picks
 from buda_emu.arithmetic.kernels.tiles.gather import TRANSPOSE
 from buda_emu.arithmetic.tensix.registers import OpRegisters
@@ -20,12 +20,12 @@ from buda_emu.emulator.ops.on_device.accumulation import Accumulation, require_i
 from buda_emu.emulator.ops.on_device.base import DeviceCall, DstTiles, Job, Maker, Packing, on_device, pack_tiles
 from buda_emu.emulator.ops.on_device.operands import Stored, frozen
 from buda_emu.emulator.ops.on_device.units import Index, Picking, Product, Words
-from buda_emu.spec.blocking import FULL_TILE
+from buda_emu.spec.blocking import FULL_TILE, TILE_EDGE, TILE_ELEMENTS
+from buda_emu.spec.single import INFINITY
 
 Pick = Callable[[U32, int, int], None]
 """A function that adds the products of tiles start..stop to images[stop - start, 1024]."""
 
-_EDGE: Final = 32
 _NONE: Final = np.zeros(0, np.bool_)
 
 
@@ -106,8 +106,8 @@ def _same(a: NDArray[np.generic], b: NDArray[np.generic]) -> bool:
 def _picks(terms: matmul_sparse.Terms, weights: Words, u_kt: int) -> tuple[Picks, NDArray[np.bool_], NDArray[np.bool_]]:
     """Return the last three fields of `EncodedTerms`."""
     words = weights.tiles[0].view(np.int32)
-    tile, place = np.nonzero(words & 0x7F800000)
-    line = place // _EDGE
+    tile, place = np.nonzero(words & INFINITY)
+    line = place // TILE_EDGE
     begin_of = np.append(np.searchsorted(tile, np.arange(len(words) + 1)), len(tile))  # the last: a pad
     full = np.zeros(len(words) + 1, np.bool_)  # tiles with more than one element in a line
     full[tile[1:][(np.diff(tile) == 0) & (np.diff(line) == 0)]] = True
@@ -126,7 +126,7 @@ def _picks(terms: matmul_sparse.Terms, weights: Words, u_kt: int) -> tuple[Picks
         ends=ends,
         begin_of=begin_of,
         line=line,
-        column=place % _EDGE,
+        column=place % TILE_EDGE,
         word=words[tile, place],
     )
     spilled = np.zeros_like(picked)

@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.formats.bits import U32
-from buda_emu.arithmetic.formats.stored import TILE_ELEMENTS, Bits
+from buda_emu.arithmetic.formats.stored import Bits
 from buda_emu.arithmetic.kernels.tiles.gather import AS_IS, FIRST_COLUMN, FIRST_ELEMENT, FIRST_ROW, TRANSPOSE
 from buda_emu.arithmetic.tensix.lanes import DstMode
 from buda_emu.emulator.ops.base import Parallel
 from buda_emu.emulator.ops.on_device.units import Index, Units, Words, family_of
-from buda_emu.spec.blocking import FULL_TILE
+from buda_emu.spec.blocking import FULL_TILE, TILE_ELEMENTS
 
 BLOCK: Final = 128
 """Tiles that go through all units before the next ones, so that their words stay in a core's cache in between."""

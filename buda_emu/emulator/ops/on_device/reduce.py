@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from buda_emu.arithmetic.formats.stored import TILE_ELEMENTS
 from buda_emu.arithmetic.tensix.functions.table import bind
 from buda_emu.arithmetic.tensix.lanes import DstMode
 from buda_emu.arithmetic.tensix.registers import OpRegisters
@@ -22,6 +21,7 @@ from buda_emu.emulator.ops.on_device.base import (
 )
 from buda_emu.emulator.ops.on_device.operands import InDest, OperandSource, Stored
 from buda_emu.emulator.ops.on_device.units import Index, Units, Words
+from buda_emu.spec.blocking import TILE_ELEMENTS
 from buda_emu.support.errors import UnsupportedError
 
 

@@ -12,7 +12,6 @@ from buda_emu.arithmetic.tensix.elementwise import Dim
 from buda_emu.arithmetic.tensix.functions import table as functions
 from buda_emu.arithmetic.tensix.functions.table import Bound
 from buda_emu.arithmetic.tensix.lanes import DstMode, VectorMode
-from buda_emu.arithmetic.tensix.products import PHASES
 from buda_emu.arithmetic.tensix.registers import IN_DST, REGISTERS, Core
 from buda_emu.emulator.ops.base import Parallel
 from buda_emu.emulator.ops.on_device.units import (
@@ -26,6 +25,8 @@ from buda_emu.emulator.ops.on_device.units import (
     float_mode,
     tiles_of,
 )
+from buda_emu.spec.blocking import TILE_ELEMENTS
+from buda_emu.spec.precision import PHASES
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class ReferenceUnits:
     core: Core
 
     def room(self, *leading: int) -> U32:
-        return np.empty((*leading, 1024), np.uint32)
+        return np.empty((*leading, TILE_ELEMENTS), np.uint32)
 
     def halves(self, tiles: Bits, register: str, parallel: Parallel) -> None:
         """Return None (see `Units`): the definition has words only."""
@@ -111,7 +112,7 @@ class ReferenceUnits:
 
     def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
         tiles = (image.reshape(-1, 32, 32) for image in images)
-        return functions.reference(bound, mode, *tiles, vector=vector).reshape(-1, 1024)
+        return functions.reference(bound, mode, *tiles, vector=vector).reshape(-1, TILE_ELEMENTS)
 
     def to_src(self, dst: U32, mode: DstMode, register: str) -> U32:
         return elementwise.move_to_src(dst, mode, register)

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.formats.bits import U32
-from buda_emu.arithmetic.formats.stored import TILE_ELEMENTS
 from buda_emu.arithmetic.kernels.functions.dropout import keep_scale
 from buda_emu.arithmetic.kernels.tensix.functions.dropout import random_words as random_words_kernel
 from buda_emu.arithmetic.tensix.functions.dropout import seed_registers, threshold
@@ -18,7 +17,7 @@ from buda_emu.emulator.ops.on_device.base import DeviceOp, DstTiles, Job, Maker,
 from buda_emu.emulator.ops.on_device.operands import OperandSource
 from buda_emu.emulator.ops.on_device.units import Units
 from buda_emu.emulator.ops.splice import core_blocks, ublock_tiles
-from buda_emu.spec.blocking import Shape
+from buda_emu.spec.blocking import TILE_ELEMENTS, Shape
 from buda_emu.spec.ops import SFPU_TYPES
 from buda_emu.support.errors import UnsupportedError
 

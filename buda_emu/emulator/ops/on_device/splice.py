@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from buda_emu.arithmetic.formats.stored import TILE_ELEMENTS
 from buda_emu.emulator.ops import splice
 from buda_emu.emulator.ops.on_device.base import DeviceOp, DstTiles, Job, Maker, copied_mode, on_device
+from buda_emu.spec.blocking import TILE_ELEMENTS
 
 
 @on_device("splice")

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from buda_emu.arithmetic.formats.bits import U32
-from buda_emu.arithmetic.formats.stored import TILE_ELEMENTS, Bits
+from buda_emu.arithmetic.formats.stored import Bits
 from buda_emu.arithmetic.tensix.lanes import load, store
 from buda_emu.arithmetic.tensix.registers import OpRegisters
 from buda_emu.arithmetic.tensor.tilemap import TileMap
@@ -15,6 +15,7 @@ from buda_emu.emulator.ops.on_device.base import DeviceCall, DstTiles, Job, Make
 from buda_emu.emulator.ops.on_device.operands import Stored
 from buda_emu.emulator.ops.on_device.reference_units import ReferenceUnits
 from buda_emu.emulator.ops.on_device.units import Units
+from buda_emu.spec.blocking import TILE_ELEMENTS
 
 
 @on_device("topk")

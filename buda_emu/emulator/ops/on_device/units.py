@@ -23,6 +23,7 @@ from buda_emu.arithmetic.tensix.functions.table import Bound
 from buda_emu.arithmetic.tensix.lanes import DstMode, VectorMode
 from buda_emu.arithmetic.tensix.registers import REGISTERS, Core
 from buda_emu.emulator.ops.base import Parallel
+from buda_emu.spec.blocking import TILE_ELEMENTS
 from buda_emu.spec.formats import Family
 
 Index = NDArray[np.int32]
@@ -201,7 +202,7 @@ def float_family(register: str) -> Family:
 
 def tiles_of(dst: U32) -> U32:
     """Return dst[w, n, 1024] as one row of tiles, counted over w."""
-    return dst.reshape(-1, 1024)
+    return dst.reshape(-1, TILE_ELEMENTS)
 
 
 def block_by_block(units: Units, dst: U32, items: range, block: ProductBlock, spill: Spill) -> None:

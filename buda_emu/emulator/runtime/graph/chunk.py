@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from buda_emu.emulator.memory.channel import Ram
 from buda_emu.emulator.memory.memory_pool import POOL, memory_of
-from buda_emu.emulator.memory.store import TILE_ELEMENTS, EntryView, consecutive
+from buda_emu.emulator.memory.store import EntryView, consecutive
 from buda_emu.emulator.ops.base import Parallel
 from buda_emu.emulator.runtime.graph.schedule import Chunk
 from buda_emu.emulator.runtime.graph.steps import Convert, Plan, Push, Read, Run, Same, Step, Topology, reads_of, uses
@@ -22,6 +22,7 @@ from buda_emu.emulator.runtime.machine.listeners import read_only
 from buda_emu.emulator.runtime.machine.memory import Memory, Watchers
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.program.interpreter import StepBudget
+from buda_emu.spec.blocking import TILE_ELEMENTS
 from buda_emu.support.errors import HostError, ProgramError
 from buda_emu.support.records import dataclass
 

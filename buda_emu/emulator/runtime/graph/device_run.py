@@ -16,6 +16,7 @@ from buda_emu.emulator.ops.on_device.operands import Stored
 from buda_emu.emulator.runtime.graph.chunk import ChunkRun, Context, Tensor
 from buda_emu.emulator.runtime.graph.schedule import Chunk
 from buda_emu.emulator.runtime.graph.steps import Convert, Plan, Push, Read, Run
+from buda_emu.spec.blocking import TILE_ELEMENTS
 from buda_emu.support.errors import InternalError, UnsupportedError
 
 
@@ -46,7 +47,7 @@ class DeviceRun(ChunkRun[Bits]):
         return array.values()
 
     def _put(self, array: Bits, tiles: Tensor) -> None:
-        array.assign(slice(0, len(array)), Bits.encode(array.df, np.broadcast_to(tiles, (*array.shape, 1024))))
+        array.assign(slice(0, len(array)), Bits.encode(array.df, np.broadcast_to(tiles, (*array.shape, TILE_ELEMENTS))))
 
     def _read(self, step: Read) -> None:
         view = _bit_view(self._context.memory.channels[step.queue].view)

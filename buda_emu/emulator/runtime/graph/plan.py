@@ -29,9 +29,9 @@ _TRUNCATED_INPUTS = ("Bfp4", "Bfp4_b", "Bfp2", "Bfp2_b")  # OPS 3 steps 5 and 9
 
 def following_relu(op: Op) -> tuple[str, float] | None:
     """Return mode and threshold of the relu that follows an op, None without one. A fused op has its relu inside."""
-    if not op.attributes.relu_en or op.has("sub-ops"):
+    if op.has("sub-ops"):
         return None
-    return op.attributes.relu_mode, op.attributes.relu_threshold
+    return op.attributes.relu
 
 
 def build_plan(

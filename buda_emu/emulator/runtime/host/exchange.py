@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from buda_emu.arithmetic.formats.float_state import exact_floats
 from buda_emu.arithmetic.tensor.referenced import Referenced
 from buda_emu.emulator.memory.channel import Fifo, Ram
-from buda_emu.emulator.memory.store import TILE_ELEMENTS, EntryView
+from buda_emu.emulator.memory.store import EntryView
 from buda_emu.emulator.runtime.host.host_io import HostIo, Readout, whole_tiles
 from buda_emu.emulator.runtime.host.lending import Lender
 from buda_emu.emulator.runtime.machine.gate import Gate, Slices
 from buda_emu.emulator.runtime.machine.listeners import HOST
 from buda_emu.emulator.runtime.machine.memory import Channel, Memory, Watchers
 from buda_emu.netlist.model import Netlist, Queue
+from buda_emu.spec.blocking import TILE_ELEMENTS
 from buda_emu.spec.formats import is_raw
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError, HostTimeoutError

@@ -10,10 +10,11 @@ from buda_emu.arithmetic.formats import host_decode, host_read, host_widen
 from buda_emu.arithmetic.tensor.layout import EntryLayout, Form, pack_entry, unpack_entry
 from buda_emu.arithmetic.tensor.referenced import BLOCK, Referenced
 from buda_emu.arithmetic.tensor.tilize import tilize, untilize
-from buda_emu.emulator.memory.store import TILE_ELEMENTS, Source
+from buda_emu.emulator.memory.store import Source
 from buda_emu.emulator.ops.base import Parallel
 from buda_emu.emulator.ops.operands import convert
 from buda_emu.netlist.model import Netlist, Queue
+from buda_emu.spec.blocking import TILE_ELEMENTS
 from buda_emu.spec.formats import is_raw
 from buda_emu.support.errors import HostError
 from buda_emu.support.unmasked import refuse_masked_arrays

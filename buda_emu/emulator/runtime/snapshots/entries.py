@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.emulator.memory.bit_store import BitStore
-from buda_emu.emulator.memory.store import TILE_ELEMENTS, Arrays, TileStore
+from buda_emu.emulator.memory.store import Arrays, TileStore
 from buda_emu.emulator.runtime.machine.memory import Channel, Memory
 from buda_emu.emulator.runtime.snapshots.archive import MOST, Fields, Reader
 from buda_emu.netlist.model import Execute, Netlist
+from buda_emu.spec.blocking import TILE_ELEMENTS
 from buda_emu.spec.formats import FORMATS
 
 Tensor = NDArray[np.float32]

@@ -10,8 +10,8 @@ from buda_emu.netlist.rules.context import Context, attribute_mark, on_ethernet
 from buda_emu.netlist.rules.graphs import rectangle
 from buda_emu.netlist.rules.registry import Finding, Findings, op_check, program_check
 from buda_emu.netlist.rules.rule import rule
+from buda_emu.spec.archs import REMOTE_WINDOW
 
-GRAYSKULL_WINDOW = 0x30000000
 """Start of the part of channel 0 that other grayskull chips can reach (NETLIST 2.1)."""
 TRUE = ("true", "1")
 FALSE = ("false", "0")
@@ -62,8 +62,8 @@ def grayskull_remote(ctx: Context, op: Op) -> Findings:
             yield Finding(op.at("inputs"), message)
     for queue in ctx.fed.get(op.name, ()):
         remote = queue.loc == "dram" and queue.target_device != op.target_device
-        if remote and any(buffer.channel != 0 or buffer.address < GRAYSKULL_WINDOW for buffer in queue.buffers):
-            message = f"writes queue {queue.name} of another device outside of channel 0 at {GRAYSKULL_WINDOW:#x}"
+        if remote and any(buffer.channel != 0 or buffer.address < REMOTE_WINDOW for buffer in queue.buffers):
+            message = f"writes queue {queue.name} of another device outside of channel 0 at {REMOTE_WINDOW:#x}"
             yield Finding(queue.at("dram"), message)
 
 

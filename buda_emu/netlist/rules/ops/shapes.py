@@ -44,7 +44,7 @@ def operand_shapes(ctx: Context, op: Op) -> Findings:
             shapes[index] = _shape_read(op, index, source.blocking.shape)
         except ValueError as error:
             yield Finding(item_mark(op, "inputs", index), f"input {index}: {error}")
-    expected = dict(enumerate(_expected_shapes(op, op.attributes.m_k, op.attributes.u_kt)))
+    expected = dict(enumerate(_expected_shapes(op, *op.attributes.inner)))
     wrong = [index for index, shape in shapes.items() if not _fits(shape, expected.get(index))]
     inner = _inner_of(op, shapes) if wrong else None
     if inner is not None:
@@ -156,7 +156,7 @@ def _wrong_inner(op: Op, first: Shape, right: tuple[int, int]) -> Finding:
     """Return the finding about m_k or u_kt of an op whose inputs fit with the values `right`."""
     attributes = op.attributes
     names = "m_k" if op.type == "depthwise" else "m_k * u_kt"
-    have = attributes.m_k * attributes.u_kt
+    have = attributes.inner_tiles
     need = right[0] * right[1]
     key = "m_k" if right[0] != attributes.m_k else "u_kt"
     message = (

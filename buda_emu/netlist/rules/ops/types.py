@@ -42,7 +42,7 @@ def matmul_order(_: Context, op: Op) -> Findings:
 def matmul_attributes(ctx: Context, op: Op) -> Findings:
     """Refuse m_k and u_kt below 1, as the inner dimension is m_k ublocks of u_kt tiles, and accumulate with identity
     (NETLIST 2)."""
-    for key, value in (("m_k", op.attributes.m_k), ("u_kt", op.attributes.u_kt)):
+    for key, value in zip(("m_k", "u_kt"), op.attributes.inner, strict=True):
         if value < 1:
             message = f"{key} is missing"
             hint = "m_k * u_kt is the number of tile columns of input 0"

@@ -21,16 +21,13 @@ from buda_emu.netlist.rules.registry import (
 )
 from buda_emu.netlist.rules.rule import rule
 from buda_emu.netlist.sizes import buffer_bytes
-from buda_emu.spec.archs import GIB
+from buda_emu.spec.archs import HOST_CHANNEL_BYTES, HOST_RESERVED
 from buda_emu.spec.formats import tile_bytes
 from buda_emu.spec.ops import OP_TYPES
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.checker.text import plural
 from buda_emu.support.records import dataclass
 
-HOST_CHANNEL_BYTES = GIB
-HOST_RESERVED = {0: 128 << 20, 3: 256 << 20}
-"""Bytes at the end of a host channel that the backend keeps for itself (NETLIST V156)."""
 L1_RESERVED = (160 + 56) << 10
 """Firmware and the compiler's fixed part (NETLIST 2.2); the share of the streams depends on the op and is left out."""
 

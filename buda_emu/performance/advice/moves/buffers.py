@@ -11,6 +11,7 @@ from buda_emu.performance.advice.edits import Edit, Proposal
 from buda_emu.performance.advice.evaluate import Variant
 from buda_emu.performance.advice.moves.move import Move, Situation
 from buda_emu.performance.timing.transfers.flows import channel_name, channel_of
+from buda_emu.spec.archs import DRAM_RESERVED
 from buda_emu.support.checker.text import plural
 
 _MOST: Final = 64
@@ -27,7 +28,7 @@ def _propose_buffers(situation: Situation) -> Iterator[Proposal]:
     else:
         names = []
     waits = {
-        op_timing.op: op_timing.waiting_for_room / situation.report.timing.modelled
+        op_timing.op: op_timing.waiting_for_room / situation.report.timing.run.inputs
         for op_timing in situation.report.timing.ops
     }
     for name in names:
@@ -48,14 +49,13 @@ MORE_BUFFERS: Final = Move(
 
 
 _ALIGNMENT = 64
-_FIRST = 0x10000000  # of a channel that no queue lies in: above what the backend keeps for itself
 
 
 class Channels:
     """Allocates DRAM of one chip after the last queue of each channel."""
 
     def __init__(self, variant: Variant, chip: int, count: int) -> None:
-        self._end = dict.fromkeys(range(count), _FIRST)
+        self._end = dict.fromkeys(range(count), DRAM_RESERVED)
         netlist = variant.netlist
         self._netlist = netlist
         self._ops = netlist.ops

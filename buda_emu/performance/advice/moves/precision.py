@@ -7,10 +7,8 @@ from typing import Final
 from buda_emu.netlist.model import Netlist
 from buda_emu.performance.advice.edits import Edit, Proposal, apply_edits
 from buda_emu.performance.advice.moves.move import Move, Situation, streams
-from buda_emu.performance.timing.op.call import PHASES
 from buda_emu.performance.timing.transfers.flows import Flow
-
-_LOWER: Final = {4: ("HiFi3", "HiFi2", "LoFi"), 3: ("HiFi2", "LoFi"), 2: ("LoFi",)}
+from buda_emu.spec.precision import FIDELITIES, PHASES
 
 
 def _propose_fidelities(situation: Situation) -> Iterator[Proposal]:
@@ -18,7 +16,8 @@ def _propose_fidelities(situation: Situation) -> Iterator[Proposal]:
     cycles_before = situation.op_cycles
     if op is None or cycles_before is None:
         return
-    for word in _LOWER.get(PHASES.get(op.math_fidelity, 4), ()):
+    phases = PHASES.get(op.math_fidelity, PHASES["HiFi4"])
+    for word in reversed(FIDELITIES[: len(phases) - 1]):
         edits = (Edit("op", op.name, ("math_fidelity",), word),)
         cycles_after = situation.cycles(apply_edits(situation.variant.netlist, edits).ops[op.name])
         if cycles_after is not None and cycles_after < cycles_before:

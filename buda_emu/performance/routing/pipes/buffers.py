@@ -16,11 +16,11 @@ from buda_emu.performance.routing.pipes.ops.edges import OpEdges
 from buda_emu.performance.routing.pipes.ops.general import buffered_mblocks
 from buda_emu.performance.routing.pipes.ops.kinds import kind_of
 from buda_emu.performance.routing.pipes.ops.operands import flat_row_bytes
+from buda_emu.spec.archs import HOST_CHANNEL_BYTES
 from buda_emu.spec.formats import tile_bytes
 
 HOST_OFFSET: Final = 0x800000000
 """Address of host memory, as Wormhole sees it."""
-HOST_CHANNEL_BYTES: Final = 1 << 30
 
 _TYPES: Final = {(True, True): "unknown", (True, False): "dram_prolog", (False, True): "dram_epilog"}
 

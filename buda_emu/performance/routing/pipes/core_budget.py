@@ -10,7 +10,6 @@ from buda_emu.performance.routing.pipes.buffers import Buffers
 from buda_emu.performance.routing.pipes.core_use import (
     DRAM_INPUTS,
     DRAM_OUTPUTS,
-    EXTRA_STREAMS,
     MULTICASTS,
     CoreUse,
     Counter,
@@ -21,6 +20,7 @@ from buda_emu.performance.routing.pipes.granularity import Granularity, base_of
 from buda_emu.performance.routing.pipes.make_pipes import Draft
 from buda_emu.performance.routing.pipes.model import Buffer
 from buda_emu.performance.routing.pipes.ops.general import is_ethernet, shares_output
+from buda_emu.spec.archs import EXTRA_STREAMS, GATHER_STREAMS
 from buda_emu.spec.devices import device
 from buda_emu.spec.formats import tile_bytes
 
@@ -30,7 +30,6 @@ RELAYS: Final = 31
 """Relays of a core, at most."""
 TILE_HEADERS: Final = 32 << 10
 """Bytes for each size of tiles on a core but the first."""
-GATHER_STREAMS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +74,13 @@ class CoreBudget:
         held_bytes = 0
         if needs.gathers or relay >= 0:
             held_bytes = needs.held
-        if needs.multicasts and (use.multicasts >= MULTICASTS or use.extra >= EXTRA_STREAMS):
+        if needs.multicasts and (use.multicasts >= MULTICASTS or use.extra >= len(EXTRA_STREAMS)):
             return False
         return (
             use.dram_outputs + needs.to_dram <= DRAM_OUTPUTS
             and use.dram_inputs + needs.from_dram <= DRAM_INPUTS
             and self.bytes + held_bytes + max(relay, 0) <= self.most_bytes
-            and use.extra + spread + (relay >= 0) <= EXTRA_STREAMS
+            and use.extra + spread + (relay >= 0) <= len(EXTRA_STREAMS)
         )
 
     def takes_relay(self, tile_bytes: int, multicasts: int, outputs: int, inputs: int, stored: int) -> bool:
@@ -89,14 +88,14 @@ class CoreBudget:
         multicast; `inputs` tells whether it is filled from DRAM, and `stored` is the number of readers that write to
         DRAM."""
         use = self.use
-        fits = use.multicasts + multicasts <= MULTICASTS and use.extra + multicasts <= EXTRA_STREAMS
+        fits = use.multicasts + multicasts <= MULTICASTS and use.extra + multicasts <= len(EXTRA_STREAMS)
         return (
             self.bytes + tile_bytes + self._headers(tile_bytes) <= self.most_bytes
             and self.relays < RELAYS
             and (not multicasts or fits)
             and (not inputs or use.dram_inputs < DRAM_INPUTS)
             and use.dram_outputs + stored <= DRAM_OUTPUTS
-            and use.extra + max(1, outputs) <= EXTRA_STREAMS
+            and use.extra + max(1, outputs) <= len(EXTRA_STREAMS)
         )
 
     def takes_transfer(self, tile_bytes: int, *, from_dram: bool, to_dram: bool) -> bool:

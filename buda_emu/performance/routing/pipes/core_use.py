@@ -18,14 +18,12 @@ from buda_emu.performance.routing.pipes.ops.edges import OpEdges
 from buda_emu.performance.routing.pipes.ops.general import is_ethernet
 from buda_emu.performance.routing.pipes.refusal import Refusal
 from buda_emu.performance.routing.pipes.source_map import Tiles, cores, places
+from buda_emu.spec.archs import EXTRA_STREAMS, GATHER_STREAMS
 from buda_emu.spec.devices import device
 
-EXTRA_STREAMS = 24
 MULTICASTS = 4
 DRAM_INPUTS = 8
 DRAM_OUTPUTS = 8
-GATHER_STREAMS = 3
-"""Streams of a gather that is spread over several; others take one."""
 
 ChipCore = tuple[int, int, int]
 """Chip, row and column."""
@@ -111,7 +109,7 @@ def over_limits(use: Mapping[ChipCore, CoreUse], buffers: Buffers) -> Iterator[R
             ops[op.target_device, *buffers.core[id]] = op.name
     for core, core_use in sorted(use.items()):
         for rule, message, used, limit, hint in (
-            ("V340", "streams beyond those of operands", core_use.extra, EXTRA_STREAMS, _LESS_FAN_OUT),
+            ("V340", "streams beyond those of operands", core_use.extra, len(EXTRA_STREAMS), _LESS_FAN_OUT),
             ("V342", "pipes that read from DRAM", core_use.dram_inputs, DRAM_INPUTS, _FEWER_QUEUES),
             ("V343", "pipes that write to DRAM", core_use.dram_outputs, DRAM_OUTPUTS, _FEWER_QUEUES),
             ("V344", "pipes that multicast", core_use.multicasts, MULTICASTS, _LESS_FAN_OUT),

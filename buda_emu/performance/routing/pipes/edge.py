@@ -23,7 +23,8 @@ _HINT = "give the consumer other mblocks, ublocks or ublock_order, or the produc
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """Blocks of the reader, over the cores that get tiles of their own: [rows, columns] each."""
+    """Blocks of the reader, over the cores that get tiles of their own: [rows, columns] each. `row_major`: whether a
+    core scans the ublocks of its block row by row."""
 
     grid: tuple[int, int]
     mblock: tuple[int, int]

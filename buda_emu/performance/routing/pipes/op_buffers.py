@@ -123,7 +123,7 @@ def intermediate_buffers(
         tiles = block
         if op.has("result indices"):
             df = op.in_df[index]
-            tiles = op.blocking.mblock[0] * attributes.m_k * op.blocking.ublock[0] * attributes.u_kt
+            tiles = op.blocking.block_rows * attributes.inner_tiles
         size = tile_bytes(df, *op.blocking.tile_dim, arch.alignment, True)
         if op.gradient_op:
             epoch_tiles = tiles

@@ -3,15 +3,13 @@
 from collections.abc import Iterable, Iterator
 
 from buda_emu.performance.routing.streams.model import (
-    EXTRA_STREAMS,
-    KERNEL_INPUTS,
-    KERNEL_OUTPUTS,
     LIMITS,
     CoreUse,
     Refusal,
     Routed,
     Stream,
 )
+from buda_emu.spec.archs import EXTRA_STREAMS, KERNEL_STREAMS
 
 
 def as_yaml(routed: Routed, name: str, arch: str) -> str:
@@ -44,8 +42,8 @@ def _core(core: CoreUse, arch: str) -> Iterator[str]:
     if not place.ethernet:
         yield f"    extra_streams: {core.extra_streams}  # of {len(EXTRA_STREAMS)}"
         yield f"    multicast_streams: {core.multicast_streams}  # of {limits.multicast_streams}"
-        yield f"    kernel_inputs: {core.kernel_inputs}  # of {KERNEL_INPUTS}"
-        yield f"    kernel_outputs: {core.kernel_outputs}  # of {KERNEL_OUTPUTS}"
+        yield f"    kernel_inputs: {core.kernel_inputs}  # of {KERNEL_STREAMS}"
+        yield f"    kernel_outputs: {core.kernel_outputs}  # of {KERNEL_STREAMS}"
     yield f"    l1_bytes: {core.l1_bytes}  # of {core.available_bytes}"
     for key, size in (
         ("stream_bytes", core.stream_bytes),

@@ -14,13 +14,13 @@ from buda_emu.performance.routing.streams.dram_reads import (
 from buda_emu.performance.routing.streams.model import (
     ETHERNET_GATHER_TILES,
     GATHER_RELAY_TILES,
-    GATHER_RELAYS,
     GATHER_TILES,
     Place,
     Refusal,
     RefusedError,
 )
 from buda_emu.performance.routing.streams.rational import READS_DRAM, Kind, Node, Simple
+from buda_emu.spec.archs import GATHER_STREAMS
 
 
 class Draft:
@@ -180,7 +180,7 @@ class Makers:
 
     def gather(self, pipe: Simple) -> None:
         """Add relays that take turns, and the stream that sends on their tiles."""
-        relays = min(len(pipe.sources), GATHER_RELAYS)
+        relays = min(len(pipe.sources), GATHER_STREAMS)
         tile = pipe.sources[0].tile_size
         for source in pipe.sources:
             _stream(source).join(pipe)

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from buda_emu.performance.routing.pipes.links import ETHERNET_CORES
+from buda_emu.spec.archs import ARCHS
 from buda_emu.support.records import dataclass
 
 
@@ -101,13 +102,10 @@ class RefusedError(Exception):
         self.refusal = refusal
 
 
-EXTRA_STREAMS = range(40, 64)  # of worker cores: what operands, gathers and multicasts do not use
-
 ETHERNET_STREAMS = range(9, 12)  # only these, and those that multicast, transfer between chips
 ETHERNET_MULTICAST_STREAMS = range(4)
 ETHERNET_EXTRA_STREAMS = (*range(12, 32), *range(4, 9))
 
-GATHER_RELAYS = 3  # of one gather, at most
 GATHER_RELAY_TILES = 4  # of each relay, at least, on worker and Ethernet cores
 GATHER_TILES = 12  # of all relays of a gather together, at least
 ETHERNET_GATHER_TILES = 8
@@ -125,8 +123,6 @@ ETHERNET_L1_BYTES = 256 * 1024 - UNUSED_L1 - (36 + 124) * 1024  # for data buffe
 NCRISC_READERS = 8
 NCRISC_WRITERS = 8
 READERS_OF_A_QUEUE = 255
-KERNEL_INPUTS = 24
-KERNEL_OUTPUTS = 24
 TRACKED_QUEUES = 40  # beyond, the NCRISC keeps track of queues in L1
 TRACKING_BYTES = 36  # of each
 
@@ -168,7 +164,7 @@ _ROWS = (*range(1, 6), *range(7, 12))
 LIMITS = {
     "grayskull": CoreLimits(
         l1_begin=204 * 1024,
-        l1_end=1024 * 1024,
+        l1_end=ARCHS["grayskull"].l1_bytes,
         blob_bytes=64 * 1024 - 128,
         multicast_streams=3,
         operand_streams=tuple(range(8, 40)),
@@ -179,7 +175,7 @@ LIMITS = {
     ),
     "wormhole_b0": CoreLimits(
         l1_begin=204 * 1024,
-        l1_end=1499136,
+        l1_end=ARCHS["wormhole_b0"].l1_bytes,
         blob_bytes=64 * 1024 - 128,
         multicast_streams=4,
         operand_streams=(4, 5, *range(10, 40)),

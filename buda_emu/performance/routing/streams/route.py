@@ -14,9 +14,6 @@ from buda_emu.performance.routing.streams.model import (
     ETHERNET_L1_BYTES,
     ETHERNET_MULTICAST_STREAMS,
     ETHERNET_STREAMS,
-    EXTRA_STREAMS,
-    KERNEL_INPUTS,
-    KERNEL_OUTPUTS,
     LIMITS,
     MOST_EPOCH_TILES,
     NCRISC_READERS,
@@ -35,6 +32,7 @@ from buda_emu.performance.routing.streams.model import (
 )
 from buda_emu.performance.routing.streams.phases import Phases, measure
 from buda_emu.performance.routing.streams.rational import MULTICASTS, READS_DRAM, Kind, Node, Simple, in_order
+from buda_emu.spec.archs import EXTRA_STREAMS, KERNEL_STREAMS
 from buda_emu.support.errors import UnsupportedError
 from buda_emu.support.garbage import no_collections
 
@@ -125,8 +123,8 @@ class Core:
 
     def short_of_kernel_operands(self) -> Iterator[Refusal]:
         """Yield refusals for too many kernel inputs or outputs."""
-        yield from self._beyond("kernel_inputs", "kernel inputs", self.inputs, KERNEL_INPUTS)
-        yield from self._beyond("kernel_outputs", "kernel outputs", self.outputs, KERNEL_OUTPUTS)
+        yield from self._beyond("kernel_inputs", "kernel inputs", self.inputs, KERNEL_STREAMS)
+        yield from self._beyond("kernel_outputs", "kernel outputs", self.outputs, KERNEL_STREAMS)
 
     def _beyond(self, resource: str, words: str, number: int, limit: int) -> Iterator[Refusal]:
         if number > limit:

@@ -65,11 +65,11 @@ def critical_steps(timing: EpochTiming) -> tuple[CriticalStep, ...]:
 
     For inputs beyond the modelled ones the last quarter of the modelled inputs is repeated.
     """
-    tasks = timing.timing
-    if timing.last_task < 0:
+    tasks = timing.run.timing
+    if timing.run.last_task < 0:
         return ()
-    words: dict[int, str] = dict.fromkeys(range(len(tasks.objects)), "data") | dict.fromkeys(timing.rooms, "room")
-    chain = timeline.critical_steps(tasks, words, timing.last_task)
+    words: dict[int, str] = dict.fromkeys(range(len(tasks.objects)), "data") | dict.fromkeys(timing.run.rooms, "room")
+    chain = timeline.critical_steps(tasks, words, timing.run.last_task)
     cause = np.array([_WORDS.index(step.category) for step in chain])
     cause[0] = 0
     weight = _link_cycles(timing, chain)
@@ -92,7 +92,7 @@ def _link_cycles(timing: EpochTiming, chain: Sequence[CriticalTask]) -> NDArray[
     cycles = (end - start).astype(np.float64)
     beyond = timing.total - float(end[-1])
     if beyond > 0:  # the steady state goes on: its part of the chain is repeated
-        steady = np.clip(end - np.maximum(start, timing.steady_from), 0, None).astype(np.float64)
+        steady = np.clip(end - np.maximum(start, timing.run.steady_from), 0, None).astype(np.float64)
         cycles += steady * (beyond / float(steady.sum()))
     return cycles
 
@@ -124,23 +124,23 @@ def step_of(unit: str) -> str:
 
 def run_with_shorter_steps(timing: EpochTiming, names: "set[str] | frozenset[str]") -> timeline.Timing:
     """Run the epoch's schedule again with tasks of the named steps a tenth shorter."""
-    tasks = timing.timing
+    tasks = timing.run.timing
     is_chosen = np.array([step_of(unit) in names for unit in tasks.units])[tasks.unit]
-    durations = timing.schedule.durations
-    return timing.schedule.run(np.where(is_chosen, np.floor(durations * _SHORTER).astype(np.int64), durations))
+    durations = timing.run.schedule.durations
+    return timing.run.schedule.run(np.where(is_chosen, np.floor(durations * _SHORTER).astype(np.int64), durations))
 
 
 def _equally_long_steps(timing: EpochTiming, first: str) -> tuple[str, ...]:
     """Return up to twelve steps that must become shorter together with the first one before the epoch does; if several
     paths are equally long, one step of each."""
     names = [first]
-    end = int(timing.timing.end[timing.last_task])
+    end = int(timing.run.timing.end[timing.run.last_task])
     while len(names) <= _MOST_ALIKE:
         other = run_with_shorter_steps(timing, {*names})
-        if int(other.end[timing.last_task]) < end:
+        if int(other.end[timing.run.last_task]) < end:
             break
         held: dict[str, int] = {}
-        for task in other.critical_path(timing.last_task):
+        for task in other.critical_path(timing.run.last_task):
             name = step_of(other.units[int(other.unit[task])])
             held[name] = held.get(name, 0) + int(other.end[task] - other.start[task])
         rest = [name for name in held if name not in names]
@@ -260,7 +260,7 @@ def contention(
         places = channels
         aside = {unit.name for unit in on_chip}
     others = [(unit.name, unit.cycles) for _, unit in timing.busy() if unit.name not in aside]
-    cycles = next(unit.cycles for unit in (*timing.memory, *timing.links) if unit.name == name)
+    cycles = next(unit.cycles for unit in (*timing.shared.memory, *timing.shared.links) if unit.name == name)
     return Contention(
         name=name,
         cycles=cycles,
@@ -274,7 +274,9 @@ def contention(
 def _channels_beside(timing: EpochTiming, name: str) -> list[Busy]:
     """Return the busy DRAM channels of the same chip; their names differ in the number alone."""
     chip = name.partition(",")[2]
-    return [unit for unit in timing.memory if unit.name.startswith(CHANNEL) and unit.name.partition(",")[2] == chip]
+    return [
+        unit for unit in timing.shared.memory if unit.name.startswith(CHANNEL) and unit.name.partition(",")[2] == chip
+    ]
 
 
 def _bytes_over(edge: Flow, path: Path, name: str) -> float:

@@ -99,12 +99,12 @@ def extend_until_full(timing: EpochTiming, op: str = "", most_tasks: int | None 
     MOST_INPUTS or `most_tasks` allow."""
     limit = min(timing.inputs, MOST_INPUTS)
     if most_tasks is not None:
-        limit = min(limit, most_tasks * timing.modelled // max(len(timing.timing.start), 1))
-    while timing.modelled < limit:
+        limit = min(limit, most_tasks * timing.run.inputs // max(len(timing.run.timing.start), 1))
+    while timing.run.inputs < limit:
         stretch = steady(timing, op)
         if stretch is None or stretch.working == len(timing.ops):
             break
-        timing = timing.again(min(2 * timing.modelled, limit))
+        timing = timing.again(min(2 * timing.run.inputs, limit))
     return timing
 
 
@@ -118,7 +118,7 @@ def steady(timing: EpochTiming, op: str = "", inputs: int = INPUTS) -> Steady | 
         timing.ops, key=lambda op_timing: op_timing.active
     )
     begins, ends = input_times(timing, op_timing.op)
-    count = min(inputs, timing.modelled)
+    count = min(inputs, timing.run.inputs)
 
     def working(first_input: int) -> int:
         start = begins[first_input]
@@ -134,7 +134,7 @@ def steady(timing: EpochTiming, op: str = "", inputs: int = INPUTS) -> Steady | 
             )
         return at_pace, working(first_input), first_input
 
-    first = max(range(timing.modelled - count + 1), key=worth)
+    first = max(range(timing.run.inputs - count + 1), key=worth)
     return Steady(
         op=op_timing.op,
         first=first,
@@ -156,6 +156,6 @@ def describe_fill(timing: EpochTiming, stretch: Steady) -> str:
 
 def input_times(timing: EpochTiming, op: str) -> tuple[list[int], list[int]]:
     """Return the cycles at which an op begins and ends each modelled input."""
-    result = timing.timing
-    tasks = np.flatnonzero(result.unit == result.units.index(op)).reshape(timing.modelled, -1)
+    result = timing.run.timing
+    tasks = np.flatnonzero(result.unit == result.units.index(op)).reshape(timing.run.inputs, -1)
     return result.start[tasks[:, 0]].tolist(), result.end[tasks[:, -1]].tolist()

@@ -47,22 +47,21 @@ class Busy:
     cycles: float
 
 
-@dataclass(frozen=True, slots=True)
-class EpochTiming:
-    """Times of one temporal graph. `cycles_per_input` leaves the first input out, as the vendor's reports do (PERF
-    3)."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedUnits:
+    """The units that ops of an epoch share: memory channels, transfers, and links, the busiest first. Links are those
+    of the NoCs, ports, and Ethernet between chips."""
 
-    graphs: tuple[str, ...]
-    inputs: int
-    modelled: int
-    cycles_per_input: float | None  # None: there is a single input
-    first_input: int  # when the first one is packed
-    last_pack: float  # of the last input: where the vendor's reports end (PERF 3)
-    total: float  # until all of it is written
-    ops: tuple[OpTiming, ...]
-    memory: tuple[Busy, ...]  # channels
+    memory: tuple[Busy, ...]
     transfers: tuple[Busy, ...]
-    links: tuple[Busy, ...]  # of the NoCs, ports, and Ethernet between chips, the busiest first
+    links: tuple[Busy, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelledRun:
+    """The first inputs of an epoch as tasks with their times; later inputs are extrapolated."""
+
+    inputs: int
     input_buffers: int  # parts of an input that a core holds; more than INPUT_BUFFERS where fewer would stall the model
     last_task: int  # whose end is that of the modelled inputs
     steady_from: int  # from here on the modelled inputs are as the extrapolated ones
@@ -70,6 +69,22 @@ class EpochTiming:
     timing: Timing = field(compare=False)
     schedule: Schedule = field(compare=False)
     ways: tuple[range, ...] = field(repr=False, compare=False)  # of each flow its tasks, in or out of a core
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochTiming:
+    """Times of one temporal graph. `cycles_per_input` leaves the first input out, as the vendor's reports do (PERF
+    3)."""
+
+    graphs: tuple[str, ...]
+    inputs: int
+    cycles_per_input: float | None  # None: there is a single input
+    first_input: int  # when the first one is packed
+    last_pack: float  # of the last input: where the vendor's reports end (PERF 3)
+    total: float  # until all of it is written
+    ops: tuple[OpTiming, ...]
+    shared: SharedUnits
+    run: ModelledRun
     again: Callable[[int], "EpochTiming"] = field(repr=False, compare=False)  # with so many inputs modelled
 
     @property
@@ -82,7 +97,7 @@ class EpochTiming:
     def busy(self) -> list[tuple[str, Busy]]:
         """List ops, memory channels, the three busiest links and the transfers, each with its kind and the cycles that
         it works for one input."""
-        units = [("op", Busy(unit.op, unit.active / self.modelled)) for unit in self.ops]
-        units += [("memory", unit) for unit in self.memory]
-        units += [("link", unit) for unit in self.links[:3]]
-        return units + [("transfer", unit) for unit in self.transfers]
+        units = [("op", Busy(unit.op, unit.active / self.run.inputs)) for unit in self.ops]
+        units += [("memory", unit) for unit in self.shared.memory]
+        units += [("link", unit) for unit in self.shared.links[:3]]
+        return units + [("transfer", unit) for unit in self.shared.transfers]

@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 from buda_emu.netlist.model import Op, TemporalGraph
 from buda_emu.performance.timeline import Schedule, Timing
 from buda_emu.performance.timeline.tasks import Counted
-from buda_emu.performance.timing.epoch.result import INPUT_BUFFERS, Busy, Cost, EpochTiming, OpTiming
+from buda_emu.performance.timing.epoch.result import (
+    INPUT_BUFFERS,
+    Busy,
+    Cost,
+    EpochTiming,
+    ModelledRun,
+    OpTiming,
+    SharedUnits,
+)
 from buda_emu.performance.timing.transfers.flows import Flow, channel_name, stream_in_channel
 from buda_emu.performance.timing.transfers.noc import Path, loads
 from buda_emu.performance.timing.transfers.rates import Rates
@@ -301,35 +309,43 @@ class EpochTasks:
                 pace = (ends[-1] - ends[0]) / (count - 1)
         beyond = (count - self._inputs) * (pace or 0.0)
         waited = timing.waited()
-        if len(ends) > 1:
-            steady_from = ends[-1 - max(len(ends) // 4, 1)]
-        else:
-            steady_from = 0
-        if len(timing.end):
-            last = int(timing.end.argmax())
-        else:
-            last = -1
-        rooms = (*self._consumed.values(), *chain.from_iterable(self._freed.values()))
         return EpochTiming(
             graphs=temporal.graphs,
             inputs=count,
-            modelled=self._inputs,
             cycles_per_input=pace,
             first_input=ends[0],
             last_pack=ends[-1] + beyond,
             total=timing.makespan + beyond,
             ops=tuple(self._op_timing(op, timing, waited) for op in self._ops),
-            memory=tuple(Busy(name, cycles) for name, cycles in self._memory.items()),
-            transfers=tuple(self._transfers),
-            links=self._busiest_links(),
+            shared=SharedUnits(
+                memory=tuple(Busy(name, cycles) for name, cycles in self._memory.items()),
+                transfers=tuple(self._transfers),
+                links=self._busiest_links(),
+            ),
+            run=self._modelled_run(),
+            again=again,
+        )
+
+    def _modelled_run(self) -> ModelledRun:
+        ends = self.ends
+        timing = self.timing
+        if len(ends) > 1:
+            steady_from = ends[-1 - max(len(ends) // 4, 1)]
+        else:
+            steady_from = 0
+        if len(timing.end):
+            last_task = int(timing.end.argmax())
+        else:
+            last_task = -1
+        return ModelledRun(
+            inputs=self._inputs,
             input_buffers=self._buffers,
-            last_task=last,
+            last_task=last_task,
             steady_from=steady_from,
-            rooms=rooms,
+            rooms=(*self._consumed.values(), *chain.from_iterable(self._freed.values())),
             timing=timing,
             schedule=self.schedule,
             ways=tuple(self._path_tasks),
-            again=again,
         )
 
     def _busiest_links(self) -> tuple[Busy, ...]:

@@ -2,18 +2,16 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Literal
 
 from buda_emu.spec.archs import ARCHS
 from buda_emu.spec.formats import FORMATS
 from buda_emu.spec.ops import OP_TYPES
+from buda_emu.spec.precision import PHASES
 from buda_emu.support.errors import HostError, UnsupportedError
 
 VectorMode = Literal["rc", "r", "c"]
 ReduceDim = Literal["", "r", "c", "z"]
-
-PHASES: Final = {"LoFi": 1, "HiFi2": 2, "HiFi2_A": 2, "HiFi2_B": 2, "HiFi3": 3, "HiFi4": 4}
-"""FPU passes over a tile product for each math fidelity (PERF 1.3)."""
 
 _LEAST = {"t": 1, "mblock_m": 1, "mblock_n": 1, "ublock_rt": 1, "ublock_ct": 1, "m_k": 0, "u_kt": 0, "z": 0,
           "nz_tiles": 0, "nz_ublocks": 0, "nz_strips": 0}  # fmt: skip
@@ -79,7 +77,7 @@ class OpCall:
     @property
     def phases(self) -> int:
         """Return the number of FPU passes over each tile product."""
-        return PHASES[self.fidelity]
+        return len(PHASES[self.fidelity])
 
     @property
     def kind(self) -> str:

@@ -21,6 +21,7 @@ from buda_emu.performance.timing.op.features import (
     packed_bytes,
 )
 from buda_emu.performance.timing.op.vendor import vendor_cycles
+from buda_emu.spec.blocking import TILE_ELEMENTS
 from buda_emu.spec.devices import device
 from buda_emu.spec.formats import FORMATS, tile_bytes
 from buda_emu.spec.ops import OP_TYPES
@@ -261,7 +262,7 @@ def ideal_threads(call: OpCall) -> tuple[float, float, float]:
 
 def tile_fraction(call: OpCall) -> float:
     """Return the elements of a tile as a share of the full 32x32."""
-    return call.tile_rows * call.tile_cols / 1024
+    return call.tile_rows * call.tile_cols / TILE_ELEMENTS
 
 
 def payload(df: str) -> int:

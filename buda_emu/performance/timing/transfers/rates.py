@@ -10,11 +10,11 @@ from typing import Final
 import numpy as np
 
 from buda_emu.performance.timing.transfers.noc import Crossing, Link, Port, Way
+from buda_emu.spec.archs import GIB
 from buda_emu.spec.devices import Device
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError
 
-_GIB: Final = 1 << 30
 # The only published figure of the host link as seen by a netlist: what device_to_host_bw_*.yaml state for it.
 _HOST: Final = 4.15e9
 STREAM: Final = 28.0  # PERF 1.2 "rules of thumb": op to op 32 bytes a cycle, about 28 with firmware
@@ -123,10 +123,10 @@ def speed(device: Device, what_if: Mapping[str, float]) -> Speed:
     figure that is not above 0."""
     into, hop, out = device.noc_latency
     cycles = device.clock * 1e6
-    ethernet = min(device.eth_derated * _GIB, min(device.eth_link_rate, *device.eth_port_rates) * cycles)
+    ethernet = min(device.eth_derated * GIB, min(device.eth_link_rate, *device.eth_port_rates) * cycles)
     result = Speed(
         clock=float(device.clock),
-        dram=device.dram_measured * _GIB,
+        dram=device.dram_measured * GIB,
         host=_HOST,
         ethernet=device.neighbour_links * ethernet,
         noc=STREAM,

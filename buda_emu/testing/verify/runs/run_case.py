@@ -57,6 +57,7 @@ from buda_emu.testing.verify.result import (
     FirstBad,
     OpResult,
     OutputDetail,
+    OutputFigures,
     OutputResult,
     PerformanceResult,
     Status,
@@ -77,26 +78,9 @@ PICTURE_CELLS: Final = 64  # most cells of a heat map in each direction
 DECADES: Final = range(-12, 13)  # lower bounds of the histogram's bins: 10**k; smaller errors count for the first
 
 
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """The fields of `verify.result.OutputResult` with the same names. A tile is bad when it does not hold by itself."""
-
-    pcc: float | None
-    match: float
-    max_error: float | None
-    mean_error: float | None
-    max_error_at: tuple[int, ...] | None
-    not_finite_expected: int
-    not_finite_observed: int
-    tiles: int
-    bad_tiles: int
-    first_bad_tile: TilePlace | None
-    detail: OutputDetail | None
-
-
 def figures(
     expected: NDArray[Any], observed: NDArray[Any], comparison: Comparison, tile_dim: tuple[int, int], *, detail: bool
-) -> Figures:
+) -> OutputFigures:
     """Return the figures of two arrays [entries, t, rows, cols] of one shape, with `detail` also data of pictures."""
     summary = _Summary(expected.shape, tile_dim, detail)
     for block in tile_blocks(expected, observed, tile_dim):
@@ -160,9 +144,9 @@ class _Summary:
             entry, t, r, c = block.index(row * error.shape[2] + col)
             self._largest = largest, (entry, t, r * error.shape[1] + height, c * error.shape[3] + width)
 
-    def result(self) -> Figures:
+    def result(self) -> OutputFigures:
         """Return the figures of all blocks so far."""
-        return Figures(
+        return OutputFigures(
             pcc=self._moments.pcc(),
             match=self._matches / self._size if self._size else 1.0,
             max_error=self._largest[0] if self._largest else None,
@@ -439,17 +423,7 @@ def compare_output(queue: Queue, config: TestConfig, runs: Runs, case: Case) -> 
         comparison=comparison,
         passed=verdict.passed,
         reason=verdict.reason,
-        pcc=output_figures.pcc,
-        match=output_figures.match,
-        max_error=output_figures.max_error,
-        mean_error=output_figures.mean_error,
-        max_error_at=output_figures.max_error_at,
-        not_finite_expected=output_figures.not_finite_expected,
-        not_finite_observed=output_figures.not_finite_observed,
-        tiles=output_figures.tiles,
-        bad_tiles=output_figures.bad_tiles,
-        first_bad_tile=output_figures.first_bad_tile,
-        detail=output_figures.detail,
+        figures=output_figures,
     )
 
 

@@ -38,8 +38,8 @@ _WORDS_OF_MACHINE: Final = ("memory", NO_FILE, NOT_READ)
 _NO_VALUES: Final = ("threads", "memory_limit", "cache")  # settings that never change a verdict of `KEPT`
 _MAGIC: Final = b"buda-emu verdict 1\n"
 _RECORDS: Final[tuple[type[Any], ...]] = (
-    CaseResult, results.OutputResult, results.OutputDetail, results.TilePlace, results.ValueStats, results.OpResult,
-    results.FirstBad, results.PerformanceResult, InputUsed, Comparison,
+    CaseResult, results.OutputResult, results.OutputFigures, results.OutputDetail, results.TilePlace,
+    results.ValueStats, results.OpResult, results.FirstBad, results.PerformanceResult, InputUsed, Comparison,
 )  # fmt: skip
 
 

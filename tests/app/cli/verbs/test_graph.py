@@ -227,7 +227,7 @@ def test_what_cannot_be_routed_is_said_where_streams_are_asked_for(tmp_path, cap
     assert main(["graph", str(example("two_chips")), "--streams", "-o", str(tmp_path / "none.svg")]) == 3
     assert "no pipes are made of this ethernet_datacopy" in capsys.readouterr().err
     assert not (tmp_path / "none.svg").exists()
-    monkeypatch.setattr("buda_emu.performance.routing.pipes.core_use.EXTRA_STREAMS", 0)
+    monkeypatch.setattr("buda_emu.performance.routing.pipes.core_use.EXTRA_STREAMS", range(0))
     assert main(["graph", str(example("softmax")), "--streams", "-o", str(tmp_path / "refused.svg")]) == 0
     assert "buda-emu graph: epoch 0 cannot be routed: softmax: core [0, 0] needs 3 streams" in capsys.readouterr().err
     assert "of 24, L1" not in (tmp_path / "refused.svg").read_text(encoding="utf-8")

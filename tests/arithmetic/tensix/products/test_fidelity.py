@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from buda_emu.arithmetic.tensix.products import PHASES, correction, part_of_srca, part_of_srcb, phase_mask, product
+from buda_emu.arithmetic.tensix.products import correction, part_of_srca, part_of_srcb, phase_mask, product
+from buda_emu.spec.precision import PHASES
 
 pytestmark = pytest.mark.tiny
 

@@ -10,15 +10,8 @@ from buda_emu.arithmetic.kernels.tensix.products.integer import (
     int_matmul_tiles,
 )
 from buda_emu.arithmetic.tensix.conversions.unpack import unpack
-from buda_emu.arithmetic.tensix.products import (
-    PHASES,
-    int_copy,
-    int_elwadd,
-    int_elwmul,
-    int_elwsub,
-    int_mvmul,
-    int_tile_matmul,
-)
+from buda_emu.arithmetic.tensix.products import int_copy, int_elwadd, int_elwmul, int_elwsub, int_mvmul, int_tile_matmul
+from buda_emu.spec.precision import PHASES
 from device_vectors import mismatches, needs_vectors, vectors
 from tile_products import integer_product_of
 

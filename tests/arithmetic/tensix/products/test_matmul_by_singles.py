@@ -10,8 +10,9 @@ from buda_emu.arithmetic.kernels.tensix.products.matmul_by_singles import Traver
 from buda_emu.arithmetic.kernels.tensix.products.prepared import EXPONENTS, HALVES, SPAN, prepare_srca, prepare_srcb
 from buda_emu.arithmetic.kernels.tensix.products.spills import AS_IT_WAS
 from buda_emu.arithmetic.kernels.tensix.products.tile_matmul import matmul_by_integers, matmul_tiles
-from buda_emu.arithmetic.tensix.products import PHASES, phase_mask, tile_matmul
+from buda_emu.arithmetic.tensix.products import phase_mask, tile_matmul
 from buda_emu.arithmetic.tensix.registers import kernel_setting
+from buda_emu.spec.precision import PHASES
 from register_words import PAIRINGS, family
 from tile_products import product_of
 

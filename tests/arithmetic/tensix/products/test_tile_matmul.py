@@ -4,8 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from buda_emu.arithmetic.kernels.tensix.products.tile_matmul import matmul_tiles
-from buda_emu.arithmetic.tensix.products import PHASES, phase_mask, tile_matmul
+from buda_emu.arithmetic.tensix.products import phase_mask, tile_matmul
 from buda_emu.arithmetic.tensix.registers import kernel_setting
+from buda_emu.spec.precision import PHASES
 from device_vectors import CORES, FAMILIES, MODES, mismatches, needs_vectors, vectors
 from register_words import KINDS, PAIRINGS, dst_image, family, src_words
 from tile_products import product_of

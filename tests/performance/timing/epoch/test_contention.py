@@ -19,7 +19,7 @@ def of(epoch, name, channels=8):
 @pytest.mark.parametrize("path", sorted(DIRECTORY.glob("*.yaml")), ids=lambda path: path.stem)
 def test_shares_are_the_whole_and_cycles_those_of_the_model(path):
     for epoch in be.perf(path).epochs:
-        for item in (*epoch.timing.memory, *epoch.timing.links):
+        for item in (*epoch.timing.shared.memory, *epoch.timing.shared.links):
             found = of(epoch, item.name)
             if found is None:
                 assert item.cycles == 0
@@ -54,7 +54,7 @@ def test_no_more_is_promised_than_spreading_brings(tmp_path):
     narrow = tmp_path / "narrow.yaml"
     narrow.write_text(in_one_channel((DIRECTORY / "attention.yaml").read_text()))
     before, after = (be.perf(path, what_if=SLOW).epochs[0] for path in (narrow, DIRECTORY / "attention.yaml"))
-    assert len(before.timing.memory) == 1 < len(after.timing.memory)
+    assert len(before.timing.shared.memory) == 1 < len(after.timing.shared.memory)
     found = of(before, before.bottleneck.name)
     assert before.pace > after.pace >= 0.999 * max(found.spread, found.rest[1])
 

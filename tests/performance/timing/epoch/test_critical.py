@@ -46,7 +46,7 @@ def sampled(pattern, step):
 
 
 def end_of(epoch, names):
-    return int(run_with_shorter_steps(epoch.timing, set(names)).end[epoch.timing.last_task])
+    return int(run_with_shorter_steps(epoch.timing, set(names)).end[epoch.timing.run.last_task])
 
 
 @pytest.mark.parametrize("path", sampled("netlists/**/*.yaml", 24))
@@ -59,11 +59,11 @@ def test_links_add_up_in_real_netlists_and_the_first_is_what_to_shorten(path):
         return
     adds_up(found)
     for epoch in found.epochs:
-        tasks = epoch.timing.timing
+        tasks = epoch.timing.run.timing
         steps = critical_steps(epoch.timing)
         if not steps:
             continue
-        end = int(tasks.end[epoch.timing.last_task])
+        end = int(tasks.end[epoch.timing.run.last_task])
         assert end_of(epoch, [steps[0].name, *steps[0].alike]) < end
         others = sorted({step_of(unit) for unit in tasks.units} - {step.name for step in steps})
         for name in others[:: max(len(others) // 3, 1)]:
@@ -79,9 +79,8 @@ def test_what_is_as_long_beside_the_first_is_named():
     schedule.task(schedule.unit("c"), 10, [(done, 1) for done in ended])
     timing = schedule.run()
     usual = be.perf(DIRECTORY / "matmul.yaml").epochs[0].timing
-    epoch = replace(
-        usual, timing=timing, schedule=schedule, last_task=2, total=110.0, steady_from=0, rooms=(), ops=usual.ops
-    )
+    run = replace(usual.run, timing=timing, schedule=schedule, last_task=2, steady_from=0, rooms=())
+    epoch = replace(usual, run=run, total=110.0)
     first = critical_steps(epoch)[0]
     assert (first.cycles, {first.name, *first.alike}) == (100, {"a", "b"})
     assert "as long as the first: " in chain_sentence(critical_steps(epoch))
@@ -91,16 +90,8 @@ def test_an_epoch_of_one_task_is_that_task():
     schedule = Schedule()
     schedule.task(schedule.unit("a"), 100, (), [(schedule.object("done"), 1)])
     usual = be.perf(DIRECTORY / "matmul.yaml").epochs[0].timing
-    epoch = replace(
-        usual,
-        timing=schedule.run(),
-        schedule=schedule,
-        last_task=0,
-        total=100.0,
-        steady_from=0,
-        rooms=(),
-        ops=usual.ops,
-    )
+    run = replace(usual.run, timing=schedule.run(), schedule=schedule, last_task=0, steady_from=0, rooms=())
+    epoch = replace(usual, run=run, total=100.0)
     assert [(step.name, step.cycles) for step in critical_steps(epoch)] == [("a", 100)]
 
 

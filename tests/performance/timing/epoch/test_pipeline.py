@@ -81,13 +81,13 @@ def test_memory_sets_the_pace_where_it_is_slow():
     found = timed(chain(inputs=32), rates=slow)
     # a and o lie in one channel: 2080 bytes in and 2080 out, a tile with its header each
     assert found.cycles_per_input == pytest.approx(4160, rel=0.01)
-    assert {item.name: round(item.cycles) for item in found.memory} == {"DRAM channel 0": 4160}
+    assert {item.name: round(item.cycles) for item in found.shared.memory} == {"DRAM channel 0": 4160}
 
 
 def test_ten_thousand_inputs_take_no_longer_than_some():
     few, many = chain(3, inputs=100), chain(3, inputs=10_000)
     found = timed(many)
-    assert found.modelled < 100
+    assert found.run.inputs < 100
     assert found.cycles_per_input == pytest.approx(timed(few).cycles_per_input, rel=1e-3)
     assert found.total == pytest.approx(10_000 * 1000, rel=0.01)
 

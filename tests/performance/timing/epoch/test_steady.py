@@ -24,7 +24,7 @@ def even(length, inputs):
 @pytest.mark.parametrize("length", [3, 24, 40])
 def test_the_whole_pipeline_is_at_work_in_the_steady_state(length):
     timing = even(length, 10_000)
-    assert timing.modelled == FIRST_INPUTS
+    assert timing.run.inputs == FIRST_INPUTS
     full = extend_until_full(timing)
     stretch = steady(full)
     assert stretch.working == length
@@ -40,16 +40,17 @@ def test_a_pipeline_that_few_inputs_never_fill_says_how_far_it_is():
     timing = even(40, 20)
     full = extend_until_full(timing)
     stretch = steady(full)
-    assert full.modelled == 20
+    assert full.run.inputs == 20
     assert stretch.working < 40
     assert describe_fill(full, stretch) == f"{stretch.working} of 40 ops at work"
 
 
 def test_no_more_inputs_than_are_to_be_drawn():
     timing = even(40, 10_000)
-    tasks = len(timing.timing.start)
+    tasks = len(timing.run.timing.start)
     assert extend_until_full(timing, most_tasks=tasks) is timing
-    assert extend_until_full(timing, most_tasks=2 * tasks).modelled == 2 * FIRST_INPUTS
+    assert extend_until_full(timing, most_tasks=2 * tasks).run.inputs == 2 * FIRST_INPUTS
     late = replace(timing.ops[0], first_start=10**9)
     never = replace(timing, ops=(*timing.ops, late), again=lambda _: never)
-    assert extend_until_full(replace(never, modelled=MOST_INPUTS)).modelled == MOST_INPUTS
+    many = replace(never.run, inputs=MOST_INPUTS)
+    assert extend_until_full(replace(never, run=many)).run.inputs == MOST_INPUTS

@@ -9,12 +9,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from buda_emu.performance.timing import OpCall, op_cost, op_cycles
-from buda_emu.performance.timing.op.call import PHASES
 from buda_emu.performance.timing.op.cost import ideal_cycles, math_active_cycles, parameter_sets
 from buda_emu.performance.timing.op.features import features, form_of, stages
 from buda_emu.spec.archs import ARCHS
 from buda_emu.spec.formats import NETLIST_FORMATS
 from buda_emu.spec.ops import OP_TYPES
+from buda_emu.spec.precision import PHASES
 from buda_emu.support.errors import HostError, UnsupportedError
 
 TYPES = sorted(name for name, op in OP_TYPES.items() if op.family not in ("fused", "refused"))

@@ -60,12 +60,13 @@ def test_a_result_says_everything_of_its_test():
     assert (used.queue, used.format, used.shape, used.source) == ("a", "Float32", (1, 1, 32, 32), "test-config")
     (output,) = result.outputs
     assert (output.queue, output.kind, output.format, output.shape) == ("o", "queue", "Float16_b", (1, 1, 32, 32))
-    assert (output.expected_from, output.passed, output.tiles, output.bad_tiles) == ("ideal", False, 1, 1)
-    assert 0 < output.mean_error < output.max_error < 2**-7
+    figures = output.figures
+    assert (output.expected_from, output.passed, figures.tiles, figures.bad_tiles) == ("ideal", False, 1, 1)
+    assert 0 < output.figures.mean_error < output.figures.max_error < 2**-7
     assert result.failed_outputs == (output,)
     assert 0 < result.seconds < 60
     assert result.command == "buda-emu test net.yaml --compare strict --seed 4"
-    assert (output.detail, result.ops, result.first_bad, result.stopped) == (None, (), None, None)
+    assert (output.figures.detail, result.ops, result.first_bad, result.stopped) == (None, (), None, None)
 
 
 def test_by_path_and_by_content_are_the_same(tmp_path, monkeypatch):
@@ -119,7 +120,8 @@ def test_expected_tensors_from_outside():
     assert (result.status, result.expected) == ("passed", "there")
     assert result.outputs[0].expected_from == "o.npy"
     result = judged(nop(), given(a=filled(0.5), o=filled(0.75)))
-    assert (result.status, result.outputs[0].max_error, result.outputs[0].mean_error) == ("failed", 0.25, 0.25)
+    figures = result.outputs[0].figures
+    assert (result.status, figures.max_error, figures.mean_error) == ("failed", 0.25, 0.25)
     assert judged(nop(), given(o=filled(0.5))).inputs[0].source == "test-config"
     assert judged(nop(), given(a=filled(0.5))).outputs[0].expected_from == "ideal"
 
@@ -151,7 +153,7 @@ def square(**settings):
     (output,) = judged(
         f"{body}test-config: {{stimulus-config: {{type: Constant, constant_value: 1.2345}}}}\n", **settings
     ).outputs
-    return output.expected_from, output.max_error
+    return output.expected_from, output.figures.max_error
 
 
 @pytest.mark.parametrize("per_op", [False, True])
@@ -301,14 +303,15 @@ def test_other_architectures_are_skipped():
 
 def test_what_pictures_and_the_per_op_table_need():
     result = judged(nop(), detail=True, per_op=True, threshold=1.0)
-    detail = result.outputs[0].detail
+    detail = result.outputs[0].figures.detail
     assert detail.tile_error.shape == (1, 1)
     assert sum(count for _, count in detail.histogram) == 1024
     assert [one.name for one in result.ops] == ["n"]
     assert (result.first_bad.op, result.first_bad.index) == ("n", 0)
     plain = judged(nop())
-    assert replace(result.outputs[0], detail=None) == plain.outputs[0]
-    assert 0 < result.ops[0].max_error <= plain.outputs[0].max_error  # as held, and as the host reads it
+    without_detail = replace(result.outputs[0].figures, detail=None)
+    assert replace(result.outputs[0], figures=without_detail) == plain.outputs[0]
+    assert 0 < result.ops[0].max_error <= plain.outputs[0].figures.max_error  # as held, and as the host reads it
 
 
 def test_an_op_may_have_a_reference_of_its_own():

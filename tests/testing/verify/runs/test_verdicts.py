@@ -64,7 +64,7 @@ def test_a_verdict_answers_in_every_field(case):
     full = replace(case, settings=Settings("format", per_op=True, detail=True))
     assert known(full) is None
     result = verdict_of(full)
-    assert result.outputs[0].detail is not None
+    assert result.outputs[0].figures.detail is not None
     assert result.ops
     again = known(full)
     assert again.from_cache

@@ -11,6 +11,7 @@ import numpy as np
 
 from buda_emu.arithmetic.jit.kernel import helper, kernel
 from buda_emu.arithmetic.kernels.fma import fma
+from buda_emu.spec.single import FRACTION, HIDDEN
 
 _HALF_PI: Final = float.fromhex("0x1.921fb54442d18p+0")
 _QUADRANTS_PER_RADIAN: Final = float.fromhex("0x1.45f306dc9c883p+23")  # 2/pi in units of 2^-24
@@ -91,7 +92,7 @@ def _reduce_large(x: np.float32) -> tuple[np.float64, np.int64]:
     """Return r and n mod 4 from 2/pi * x in fixed point: two bits of integer, 62 of fraction; higher bits are
     dropped."""
     bits = np.int64(np.float32(x).view(np.uint32))
-    mantissa = ((bits & 0x7FFFFF) | 0x800000) << ((bits >> 23) & 7)
+    mantissa = ((bits & FRACTION) | HIDDEN) << ((bits >> 23) & 7)
     first = (bits >> 26) & 15
     high = (mantissa * _WORDS[first]) << 32
     middle = mantissa * _WORDS[first + 4]

@@ -4,24 +4,23 @@
 In a kernel it is vector code (`intrinsics/early.py`). Called from Python it is the same in numpy.
 """
 
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from buda_emu.arithmetic.kernels.tensix.conversions.blocks import assemble_groups
-
-MAGNITUDE: Final = 0x7FFFFFFF
+from buda_emu.spec.single import MAGNITUDE
 
 
 class Early(NamedTuple):
     """A conversion: `magnitude = min(magnitude & kept, most)`, 0 if below `first`; `+ half`, `& mask`, and 0 without a
     sign if below `least` then."""
 
-    kept: int = 0x7FFFFFFF
-    most: int = 0x7FFFFFFF
+    kept: int = MAGNITUDE
+    most: int = MAGNITUDE
     first: int = 0
     half: int = 0
-    mask: int = 0x7FFFFFFF
+    mask: int = MAGNITUDE
     least: int = 0
 
 

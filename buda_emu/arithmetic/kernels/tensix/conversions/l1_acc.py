@@ -8,16 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.jit.kernel import helper, kernel
-from buda_emu.arithmetic.kernels.tensix.images import as_rows
+from buda_emu.arithmetic.kernels.tensix.images import TILE, as_rows
+from buda_emu.spec.single import INFINITY, MAGNITUDE, SIGN
 from buda_emu.support.errors import UnsupportedError
 
 U = np.uint32
 L = np.int64
 
-_TILE: Final = np.uint64(1024)
-_SIGN: Final = U(0x80000000)
-_INFINITY: Final = U(0x7F800000)
-_MAGNITUDE: Final = U(0x7FFFFFFF)
+_TILE: Final = np.uint64(TILE)
+_SIGN: Final = U(SIGN)
+_INFINITY: Final = U(INFINITY)
+_MAGNITUDE: Final = U(MAGNITUDE)
 _LARGEST: Final = L(0x7FEFFFFFFFFFFFFF)
 _INFINITE: Final = L(0x7FF0000000000000)
 

@@ -17,13 +17,14 @@ from buda_emu.arithmetic.kernels.tensix.conversions.blocks import assemble_row, 
 from buda_emu.arithmetic.kernels.tensix.conversions.early import Early, early_groups, early_halves, early_words
 from buda_emu.arithmetic.kernels.tensix.images import TILE, as_rows, none
 from buda_emu.spec.formats import FORMATS, is_block, is_integer
+from buda_emu.spec.single import HIDDEN, INFINITY, MAGNITUDE, SIGN
 from buda_emu.support.errors import UnsupportedError
 
 U = np.uint32
 
 _ROW: Final = np.uint64(TILE)
-_SIGN: Final = U(0x80000000)
-_MAGNITUDE: Final = U(0x7FFFFFFF)
+_SIGN: Final = U(SIGN)
+_MAGNITUDE: Final = U(MAGNITUDE)
 
 _NARROW: Final = 1
 _WIDEN: Final = 2
@@ -31,26 +32,24 @@ _WIDEN_KEEPING_DENORMALS: Final = 3
 _FLUSH: Final = 4
 
 
-_INFINITY: Final = 0x7F800000
-_SMALLEST: Final = 0x00800000
 _SMALLEST_HALF: Final = 0x04000000
-_TF32: Final = Early(most=_INFINITY, half=0x1000, mask=0x7FFFE000, least=_SMALLEST)
-_TF32_FOR_FP16: Final = Early(most=_INFINITY, half=0x1000, mask=0x7FFFE000, least=113 << 23)
+_TF32: Final = Early(most=INFINITY, half=0x1000, mask=0x7FFFE000, least=HIDDEN)
+_TF32_FOR_FP16: Final = Early(most=INFINITY, half=0x1000, mask=0x7FFFE000, least=113 << 23)
 
 _EARLY: Final[Mapping[tuple[str, str], Early]] = MappingProxyType(
     {
         ("fp32", "Float32"): Early(),
-        ("fp32", "Float16_b"): Early(most=_INFINITY, half=0x8000, mask=0x7FFF0000, least=_SMALLEST),
-        ("fp32", "Bfp8_b"): Early(0x7FFF0000, _INFINITY, half=0x10000, mask=0x7FFE0000, least=_SMALLEST),
-        ("bf16", "Float16_b"): Early(most=_INFINITY, least=_SMALLEST),
-        ("bf16", "Bfp8_b"): Early(most=_INFINITY, first=_SMALLEST, half=0x10000, mask=0x7FFE0000, least=_SMALLEST),
+        ("fp32", "Float16_b"): Early(most=INFINITY, half=0x8000, mask=0x7FFF0000, least=HIDDEN),
+        ("fp32", "Bfp8_b"): Early(0x7FFF0000, INFINITY, half=0x10000, mask=0x7FFE0000, least=HIDDEN),
+        ("bf16", "Float16_b"): Early(most=INFINITY, least=HIDDEN),
+        ("bf16", "Bfp8_b"): Early(most=INFINITY, first=HIDDEN, half=0x10000, mask=0x7FFE0000, least=HIDDEN),
         ("fp16", "Float16"): Early(least=_SMALLEST_HALF),
         ("fp16", "Bfp8"): Early(most=0x7FF70000, half=0x80000, mask=0x7FF00000, least=_SMALLEST_HALF),
     }
 )
 _NONE: Final[Mapping[int, Any]] = MappingProxyType({1: none(np.uint8), 2: none(np.uint16), 4: none(np.uint32)})
 _NO_EXPONENTS: Final = np.empty((0, TILE // 16), np.uint8)
-_LIMITS: Final[Mapping[str, int]] = MappingProxyType({"Int32": 0x7FFFFFFF, "Int8": 127, "UInt8": 255, "UInt16": 65535})
+_LIMITS: Final[Mapping[str, int]] = MappingProxyType({"Int32": MAGNITUDE, "Int8": 127, "UInt8": 255, "UInt16": 65535})
 _RAW_AS: Final[Mapping[str, str]] = MappingProxyType(
     {"RawUInt32": "Float32", "RawUInt16": "Float16", "RawUInt8": "Lf8"}
 )
@@ -114,7 +113,7 @@ def pack(
         return
     out = _RAW_AS.get(by.out_df, by.out_df)
     late = Late(
-        small_sign=0x80000000 if (by.mode, out) == ("bf16", "Fp8_e4m3") else 0,
+        small_sign=SIGN if (by.mode, out) == ("bf16", "Fp8_e4m3") else 0,
         relu_mode=relu_mode,
         limit=by.threshold << 16,
         change=_late_change(by.held_as, out),
@@ -251,7 +250,7 @@ def _flush(row: Any) -> None:
     """Replace words with exponent 0 by +0."""
     for i in range(_ROW):
         x = row[i]
-        row[i] = U(0) if U(x & _MAGNITUDE) < U(_SMALLEST) else x
+        row[i] = U(0) if U(x & _MAGNITUDE) < U(HIDDEN) else x
 
 
 @helper

@@ -12,6 +12,7 @@ from buda_emu.arithmetic.jit.kernel import kernel
 from buda_emu.arithmetic.jit.thread_team import claimed
 from buda_emu.arithmetic.kernels.tensix.conversions.blocks import spread_groups
 from buda_emu.arithmetic.kernels.tensix.words import TILE, Tiles, i32
+from buda_emu.spec.single import INFINITY, NEGATIVE_SIGN
 
 TO_TF32: Final = 0
 TO_BF16: Final = 1
@@ -29,15 +30,15 @@ def unpack_singles(start: int, stop: int, out: Tiles, codes: Tiles, to: int) -> 
                 words[n] = i32(x[n] & i32(-0x2000))
         elif to == TO_BF16:
             for n in range(TILE):
-                zero = i32(x[n] & i32(0x7F800000)) == 0
-                words[n] = i32(x[n] & (i32(-0x80000000) if zero else i32(-0x10000)))
+                zero = i32(x[n] & i32(INFINITY)) == 0
+                words[n] = i32(x[n] & (i32(NEGATIVE_SIGN) if zero else i32(-0x10000)))
         else:
             for n in range(TILE):
                 exponent = i32(i32(i32(x[n] >> i32(23)) & i32(255)) - i32(112))
                 word = i32(i32(exponent << i32(23)) | i32(x[n] & i32(0x007FE000)))
                 word = i32(0) if exponent < 0 else word
                 word = i32(31 << 23 | 0x3FF << 13) if exponent > 31 else word
-                words[n] = i32(word | i32(x[n] & i32(-0x80000000)))
+                words[n] = i32(word | i32(x[n] & i32(NEGATIVE_SIGN)))
 
 
 @kernel

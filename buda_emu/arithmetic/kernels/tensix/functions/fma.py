@@ -9,6 +9,7 @@ import numpy as np
 
 from buda_emu.arithmetic.jit.kernel import helper
 from buda_emu.arithmetic.kernels.fma import fma
+from buda_emu.spec.single import FRACTION, HIDDEN, INFINITY, MAGNITUDE, SIGN
 
 U = np.uint32
 I = np.int32  # noqa: E741 # with U it keeps the arithmetic in 32 bits, where numba would widen it
@@ -16,11 +17,11 @@ I = np.int32  # noqa: E741 # with U it keeps the arithmetic in 32 bits, where nu
 LANES: Final = 256
 """Lanes of one row: a quarter of a tile, so that the registers of a program fit the first-level cache."""
 
-_INFINITY: Final = U(0x7F800000)
-_FRACTION: Final = U(0x007FFFFF)
-_HIDDEN: Final = U(0x00800000)
-_SIGN: Final = U(0x80000000)
-_MAGNITUDE: Final = U(0x7FFFFFFF)
+_INFINITY: Final = U(INFINITY)
+_FRACTION: Final = U(FRACTION)
+_HIDDEN: Final = U(HIDDEN)
+_SIGN: Final = U(SIGN)
+_MAGNITUDE: Final = U(MAGNITUDE)
 _NAN: Final = U(0x7FC00000)
 _NAN_SEED: Final = U(0x7F800001)
 _ONE: Final = U(0x3F800000)

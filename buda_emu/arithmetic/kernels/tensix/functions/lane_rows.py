@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.kernels.tensix.functions.fma import LANES, fma_any
+from buda_emu.spec.single import FRACTION, HIDDEN, MAGNITUDE, SIGN
 
 # An instruction is: operation, register of the result, three registers of operands, and a number: the places of a
 # shift, the bound of TO_INTEGER, the table of LOOKUP; with UNLESS the third operand of MULTIPLY is the condition where
@@ -42,8 +43,8 @@ TABLE_BREAKS: Final = 5
 """A row of `tables` has this many ascending breaks, unused ones 2^32 - 1, and then one value more."""
 
 _Row = NDArray[np.uint32]
-_SIGN: Final = np.uint32(0x80000000)
-_MAGNITUDE: Final = np.uint32(0x7FFFFFFF)
+_SIGN: Final = np.uint32(SIGN)
+_MAGNITUDE: Final = np.uint32(MAGNITUDE)
 _ONE: Final = np.uint32(0x3F800000)
 
 
@@ -86,7 +87,7 @@ def _to_integer(a: _Row, limit: int) -> _Row:
     """fp32 to the nearest integer, ties away from zero, magnitude at most `limit`."""
     e = (a >> 23 & 255).astype(np.int64) - 127
     drop = np.clip(23 - e, 1, 25)
-    size = ((a & 0x7FFFFF | 0x800000).astype(np.int64) + (1 << (drop - 1))) >> drop
+    size = ((a & FRACTION | HIDDEN).astype(np.int64) + (1 << (drop - 1))) >> drop
     size = np.where((e >= 16) | (size > limit), limit, size)
     size = np.where(e < -1, 0, size).astype(np.uint32)
     return np.where(size == 0, np.uint32(0), a & _SIGN | size)

@@ -6,6 +6,7 @@ import numpy as np
 
 from buda_emu.arithmetic.jit.kernel import helper
 from buda_emu.arithmetic.kernels.tensix.functions.fma import LANES
+from buda_emu.spec.single import INFINITY, MAGNITUDE, SIGN
 
 U = np.uint32
 
@@ -16,9 +17,9 @@ FP16: Final = 1
 FP32: Final = 2
 INT32: Final = 3
 
-_SIGN: Final = U(0x80000000)
-_MAGNITUDE: Final = U(0x7FFFFFFF)
-_INFINITY: Final = U(0x7F800000)
+_SIGN: Final = U(SIGN)
+_MAGNITUDE: Final = U(MAGNITUDE)
+_INFINITY: Final = U(INFINITY)
 
 
 @helper

@@ -16,6 +16,7 @@ from buda_emu.arithmetic.kernels.tensix.functions.lane_rows import FMA, MULTIPLY
 from buda_emu.arithmetic.kernels.tensix.functions.lanes import load_row, store_row
 from buda_emu.arithmetic.kernels.tensix.images import TILE
 from buda_emu.arithmetic.kernels.tensix.products.prepared import align_to_cache_line
+from buda_emu.spec.single import SIGN
 
 Image = NDArray[np.uint32]
 """uint32[tiles, 1024]: Dst datums of each tile, row by row."""
@@ -23,7 +24,7 @@ Image = NDArray[np.uint32]
 
 U = np.uint32
 I = np.int32  # noqa: E741
-_SIGN: Final = U(0x80000000)
+_SIGN: Final = U(SIGN)
 _ONE: Final = U(0x3F800000)
 _ROW: Final = np.uint64(LANES)
 

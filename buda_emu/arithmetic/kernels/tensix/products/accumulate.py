@@ -13,6 +13,7 @@ import numpy as np
 from buda_emu.arithmetic.jit.kernel import helper
 from buda_emu.arithmetic.jit.shifts import shift_left, shift_right
 from buda_emu.arithmetic.kernels.tensix.words import FP32, i32
+from buda_emu.spec.single import FRACTION, HIDDEN, MAGNITUDE, NEGATIVE_SIGN
 
 ZERO_EXPONENT: Final = -(1 << 20)
 """Exponent of a zero operand: far below all others."""
@@ -43,7 +44,7 @@ def accumulate_narrow(
     """
     # All terms are rounded to units of 2^-10 of the common exponent: 13 of the 23 bits are discarded.
     x = i32(i32(word >> i32(23)) & i32(255))
-    n = i32(i32(i32(word & i32(0x7FFFFF)) | i32(0x800000)) >> i32(13))
+    n = i32(i32(i32(word & i32(FRACTION)) | i32(HIDDEN)) >> i32(13))
     n = i32(0) if x == 0 else n
     common = max(x, max(x0, x1))
     distance = min(i32(common - x), i32(20))
@@ -53,7 +54,7 @@ def accumulate_narrow(
     n = i32(n + _narrow_term(v0, i32(common - x0)))
     n = i32(n + _narrow_term(v1, i32(common - x1)))
     bits = np.float32(n).view(np.int32)  # exact: less than 2^18
-    magnitude = i32(bits & i32(0x7FFFFFFF))
+    magnitude = i32(bits & i32(MAGNITUDE))
     if half_float:
         magnitude = i32(i32(magnitude + i32(0x1000)) & i32(-0x2000))
         too_large = i32(32)
@@ -63,9 +64,9 @@ def accumulate_narrow(
         too_large = i32(255)
         saturated = i32(255 << 23)
     exponent = i32(i32(magnitude >> i32(23)) + i32(common - i32(127 + 10)))
-    result = i32(i32(exponent << i32(23)) | i32(magnitude & i32(0x7FFFFF)))
+    result = i32(i32(exponent << i32(23)) | i32(magnitude & i32(FRACTION)))
     result = saturated if exponent >= too_large else result
-    result = i32(result | i32(bits & i32(-0x80000000)))
+    result = i32(result | i32(bits & i32(NEGATIVE_SIGN)))
     return i32(0) if (n == 0) | (exponent <= 0) else result
 
 
@@ -87,7 +88,7 @@ def accumulate_wide(
     """Return the word of an fp32 Dst after the sums v0 and v1, in units of 2^-10 of 2^x, are added to it; |v| <
     2^15."""
     x = i32(i32(word >> i32(23)) & i32(255))
-    n = i32(i32(word & i32(0x7FFFFF)) | i32(0x800000))
+    n = i32(i32(word & i32(FRACTION)) | i32(HIDDEN))
     n = i32(0) if x == 0 else n
     common = max(x, max(x0, x1))
     distance = min(i32(common - x), i32(25))
@@ -110,9 +111,9 @@ def accumulate_wide(
     exponent = i32(exponent + i32(rounded >> i32(24)))
     if not blackhole:  # an error of the chip (2.3 step 5)
         exponent = i32(common + i32(4)) if n == -1 else exponent
-    result = i32(i32(exponent << i32(23)) | i32(rounded & i32(0x7FFFFF)))
+    result = i32(i32(exponent << i32(23)) | i32(rounded & i32(FRACTION)))
     result = i32(255 << 23) if exponent >= 255 else result
-    result = i32(result | i32(sign & i32(-0x80000000)))
+    result = i32(result | i32(sign & i32(NEGATIVE_SIGN)))
     return i32(0) if (n == 0) | (exponent <= 0) else result
 
 

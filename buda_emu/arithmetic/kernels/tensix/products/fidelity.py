@@ -7,6 +7,7 @@ import numpy as np
 from buda_emu.arithmetic.jit.kernel import helper
 from buda_emu.arithmetic.kernels.tensix.products.accumulate import ZERO_EXPONENT
 from buda_emu.arithmetic.kernels.tensix.words import TILE, Lanes, i32
+from buda_emu.spec.single import INFINITY
 
 PHASES: Final = 4
 
@@ -45,7 +46,7 @@ def srcb_part(word: np.int32, phase: int) -> np.int32:
 
 @helper
 def _with_sign(part: np.int32, word: np.int32) -> np.int32:
-    part = i32(0) if i32(word & i32(0x7F800000)) == 0 else part
+    part = i32(0) if i32(word & i32(INFINITY)) == 0 else part
     sign = i32(word >> i32(31))
     return i32(i32(part ^ sign) - sign)
 

@@ -24,6 +24,7 @@ from buda_emu.arithmetic.kernels.fma import fma_f32
 from buda_emu.arithmetic.kernels.tensix.products.accumulate import shift_of
 from buda_emu.arithmetic.kernels.tensix.products.prepared import cut_words, move_words
 from buda_emu.arithmetic.kernels.tensix.words import BF16, EDGE, FACE, FP16, FP32, GROUP, TILE, i32
+from buda_emu.spec.single import INFINITY, MAGNITUDE, NEGATIVE_SIGN
 
 Group: TypeAlias = tuple[NDArray[np.int32], NDArray[np.float32]]
 """The pattern of M, and M with the sum."""
@@ -40,9 +41,6 @@ LOWEST_WIDE: Final = 27
 """The same in 32 bits: a quarter of its unit is."""
 
 M_FRACTION: Final = 0x400000
-EXPONENT: Final = 0x7F800000
-MAGNITUDE: Final = 0x7FFFFFFF
-SIGN: Final = -0x80000000
 AWAY: Final = 1.0 + 2.0**-13
 LEAST: Final = (LOWEST_COMMON + ABOVE) << 23 | M_FRACTION
 LEAST_WIDE: Final = (LOWEST_WIDE + ABOVE) << 23 | M_FRACTION
@@ -124,7 +122,7 @@ def _add_face(word: Any, groups: list[Group], shift: int, mode: int) -> None:
         if mode == FP16:
             size = bits & i32(MAGNITUDE)
             size = np.where(size >= (OFFSET + 32) << 23, i32(FP16_MOST), size)
-            bits = size | (bits & i32(SIGN))
+            bits = size | (bits & i32(NEGATIVE_SIGN))
             bits = np.where(size < (OFFSET + 1) << 23, i32(0), bits)
         word[:] = bits.view(np.float32)
 
@@ -135,7 +133,7 @@ def _add_face_wide(word: Any, groups: list[Group], shift: int, blackhole: bool) 
     with np.errstate(all="ignore"):
         common = _common(word, m0, m1, shift, LEAST_WIDE)
         inverse = _from(INVERSE_WIDE, common)
-        half = (word.view(np.int32) & i32(SIGN)) | i32(HALF_BELOW)
+        half = (word.view(np.int32) & i32(NEGATIVE_SIGN)) | i32(HALF_BELOW)
         n = fma_f32(word, inverse.view(np.float32), half.view(np.float32)).astype(np.int32)  # towards zero
         scale = np.asarray(inverse - i32(shift << 23)).view(np.float32)
         for pattern, group in ((m0, total0), (m1, total1)):
@@ -145,9 +143,9 @@ def _add_face_wide(word: Any, groups: list[Group], shift: int, blackhole: bool) 
         # Of four times that singles round no ties: one more than that is none.
         quadruple = (size.view(np.uint32) << np.uint32(2)) + np.minimum(size >> i32(23), i32(1)).view(np.uint32)
         result = quadruple.astype(np.float32) * np.asarray(common - i32(UNIT_WIDE)).view(np.float32)
-        bits = result.view(np.int32) | (n & i32(SIGN))
+        bits = result.view(np.int32) | (n & i32(NEGATIVE_SIGN))
         if not blackhole:  # an error of the chip (2.3 step 5)
-            bits = np.where(n == -1, (common - i32(BUG)) | i32(SIGN), bits)
+            bits = np.where(n == -1, (common - i32(BUG)) | i32(NEGATIVE_SIGN), bits)
         word[:] = bits.view(np.float32)
 
 
@@ -163,7 +161,7 @@ def _from(number: int, pattern: Any) -> Any:
 def _common(word: Any, m0: Any, m1: Any, shift: int, least: int) -> Any:
     """Return the pattern of the M of the largest exponent, `least` where there is none: sums of nothing have none in
     the later phases."""
-    word_pattern = ((word.view(np.int32) + i32(ABOVE << 23)) & i32(EXPONENT)) | i32(M_FRACTION)
+    word_pattern = ((word.view(np.int32) + i32(ABOVE << 23)) & i32(INFINITY)) | i32(M_FRACTION)
     return np.maximum(np.maximum(np.maximum(m0, m1) - i32(shift << 23), word_pattern), i32(least))
 
 

@@ -9,6 +9,7 @@ from buda_emu.arithmetic.jit.kernel import helper, kernel
 from buda_emu.arithmetic.kernels.tensix.products.fidelity import PHASES, phase_and_face
 from buda_emu.arithmetic.kernels.tensix.products.product import Product
 from buda_emu.arithmetic.kernels.tensix.words import EDGE, FACE, TILE, Lanes, Tensor, Tiles, fetch_words, i32
+from buda_emu.spec.single import INFINITY, MAGNITUDE, NEGATIVE_SIGN
 
 LIMIT: Final = (1 << 31) - 1
 
@@ -141,7 +142,7 @@ def _parts(out: Lanes, words: Lanes, mask: np.int32) -> None:
 def _part(word: np.int32, mask: np.int32) -> np.int32:
     """Return the value of a Src word with the bits `mask` of its magnitude."""
     magnitude = i32(i32(word >> i32(13)) & mask)
-    magnitude = i32(0) if i32(word & i32(0x7F800000)) == 0 else magnitude
+    magnitude = i32(0) if i32(word & i32(INFINITY)) == 0 else magnitude
     sign = i32(word >> i32(31))
     return i32(i32(magnitude ^ sign) - sign)
 
@@ -151,7 +152,7 @@ def _decode(values: Lanes, image: Lanes) -> None:
     """Sign and magnitude to two's complement."""
     for n in range(TILE):
         sign = i32(image[n] >> i32(31))
-        values[n] = i32(i32(i32(image[n] & i32(0x7FFFFFFF)) ^ sign) - sign)
+        values[n] = i32(i32(i32(image[n] & i32(MAGNITUDE)) ^ sign) - sign)
 
 
 @helper
@@ -159,4 +160,4 @@ def _encode(image: Lanes, values: Lanes) -> None:
     """Two's complement to sign and magnitude."""
     for n in range(TILE):
         sign = i32(values[n] >> i32(31))
-        image[n] = i32(i32(i32(values[n] ^ sign) - sign) | i32(sign & i32(-0x80000000)))
+        image[n] = i32(i32(i32(values[n] ^ sign) - sign) | i32(sign & i32(NEGATIVE_SIGN)))

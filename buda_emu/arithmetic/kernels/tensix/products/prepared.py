@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from buda_emu.arithmetic.jit.kernel import helper
 from buda_emu.arithmetic.jit.parts import part_of
 from buda_emu.arithmetic.kernels.tensix.words import GROUP, TILE, i32
+from buda_emu.spec.single import INFINITY, MAGNITUDE, NEGATIVE_SIGN
 
 Exponents: TypeAlias = Any
 """int32[EXPONENTS]. In each of the first HALVES words those of both groups of an inner face, the first in its lower
@@ -70,7 +71,7 @@ def move_words(word: Any, by: int) -> None:
     increment = i32(by << 23)
     none = i32(max(-by, 0) << 23)
     for n in range(TILE):
-        word[n] = i32(word[n] + increment) if i32(word[n] & i32(0x7F800000)) > none else i32(0)
+        word[n] = i32(word[n] + increment) if i32(word[n] & i32(INFINITY)) > none else i32(0)
 
 
 @helper
@@ -80,8 +81,8 @@ def cut_words(word: Any, moved: int) -> None:
     least = i32(max(moved + 1, 0) << 23)
     greatest = i32((INFINITE + min(moved, 0)) << 23)
     for n in range(TILE):
-        size = min(i32(word[n] & i32(0x7FFFFFFF)), greatest)
-        word[n] = i32(0) if size < least else i32(i32(word[n] & i32(-0x80000000)) | size)
+        size = min(i32(word[n] & i32(MAGNITUDE)), greatest)
+        word[n] = i32(0) if size < least else i32(i32(word[n] & i32(NEGATIVE_SIGN)) | size)
 
 
 def prepare_srca(exponent: Any, parts: Any, words: Any, ends: Any, phases: int, lift: int) -> None:
@@ -130,4 +131,4 @@ def _bytes(words: Any, ends: Any) -> NDArray[np.uint8]:
 def _lift(words: Any, lift: int) -> Any:
     """Return words with `lift` added to their exponents, 0 where the exponent is 0."""
     word = words[:TILE]
-    return np.where(word & i32(0x7F800000), word + i32(lift << 23), i32(0))
+    return np.where(word & i32(INFINITY), word + i32(lift << 23), i32(0))

@@ -16,6 +16,7 @@ from buda_emu.arithmetic.kernels.fma import fma_f32
 from buda_emu.arithmetic.kernels.tensix.conversions.blocks import assemble_row, spread_groups
 from buda_emu.arithmetic.kernels.tensix.products.prepared import range_of
 from buda_emu.arithmetic.kernels.tensix.words import BF16, FP16, FP32, TILE, Lanes, i32
+from buda_emu.spec.single import HIDDEN, INFINITY, MAGNITUDE, NEGATIVE_SIGN
 
 AS_IT_WAS: Final = 0
 BLOCKS: Final = 1
@@ -31,15 +32,11 @@ SPILLS: Final[Mapping[tuple[int, str, str, str], int]] = MappingProxyType(
 """By what Dst holds, the packer's intermediate format, intermed_df, and its register format."""
 
 GROUP: Final = 16  # datums under one exponent
-EXPONENT: Final = 0x7F800000
-MAGNITUDE: Final = 0x7FFFFFFF
-SIGN: Final = -0x80000000
 HALF: Final = 0x10000  # of the last bit of the packer's source, which has 6 bits of fraction (4.2)
 KEPT: Final = 0x7FFE0000
 FRACTION_BITS: Final = 6  # of a magnitude of 7 bits, relative to the shared exponent
 MOST: Final = 127.0
 INVERSE: Final = (2 * 127 + FRACTION_BITS) << 23
-SMALLEST: Final = 1 << 23
 NEAREST_LEAST: Final = 20  # exponents with which `through_blocks` is left alone
 NEAREST_MOST: Final = 220
 LEAST: Final = 11 << 23  # below that of any word but a zero; a group of zeros has none
@@ -58,13 +55,13 @@ def spill_any(word: Lanes, kind: int) -> None:
     codes = np.empty(TILE, np.uint8)
     shared = np.empty(TILE // GROUP, np.uint8)
     for n in range(TILE):
-        size = min(i32(word[n] & i32(MAGNITUDE)), i32(EXPONENT))
-        size = i32(i32(size + i32(HALF)) & i32(KEPT)) if size >= i32(SMALLEST) else i32(0)
-        word[n] = i32(0) if size == 0 else i32(i32(word[n] & i32(SIGN)) | size)
+        size = min(i32(word[n] & i32(MAGNITUDE)), i32(INFINITY))
+        size = i32(i32(size + i32(HALF)) & i32(KEPT)) if size >= i32(HIDDEN) else i32(0)
+        word[n] = i32(0) if size == 0 else i32(i32(word[n] & i32(NEGATIVE_SIGN)) | size)
     assemble_row(word, 7, False, codes, shared)
     spread_groups(word, codes, shared, 0, 8)
     for n in range(TILE):
-        word[n] = i32(0) if i32(word[n] & i32(EXPONENT)) == 0 else word[n]
+        word[n] = i32(0) if i32(word[n] & i32(INFINITY)) == 0 else word[n]
 
 
 @helper
@@ -74,9 +71,9 @@ def spill_words(word: Lanes, kind: int) -> None:
         through_blocks(word.view(np.float32))
     elif kind == TF32:
         for n in range(TILE):
-            exponent = i32(word[n] & i32(EXPONENT))
+            exponent = i32(word[n] & i32(INFINITY))
             cut = i32(word[n] & i32(-0x2000))
-            cut = i32(word[n] & i32(-0x800000)) if exponent == i32(EXPONENT) else cut
+            cut = i32(word[n] & i32(-0x800000)) if exponent == i32(INFINITY) else cut
             word[n] = i32(0) if exponent == 0 else cut
 
 
@@ -85,8 +82,8 @@ def through_blocks(word: Any) -> None:
     bits below the largest exponent, halves away from zero both times (4.2, 4.5, 1.2)."""
     bits = word.view(np.int32)
     size = np.asarray((bits & i32(MAGNITUDE)) + i32(HALF)) & i32(KEPT)
-    shared = np.maximum(size.reshape(-1, GROUP).max(axis=1) & i32(EXPONENT), i32(LEAST)).repeat(GROUP)
+    shared = np.maximum(size.reshape(-1, GROUP).max(axis=1) & i32(INFINITY), i32(LEAST)).repeat(GROUP)
     inverse = np.asarray(np.array(INVERSE, np.uint32) - shared.view(np.uint32)).view(np.float32)
     count = np.minimum(np.floor(fma_f32(size.view(np.float32), inverse, np.float32(0.5))), np.float32(MOST))
     value = np.asarray(count * (shared - i32(FRACTION_BITS << 23)).view(np.float32)).view(np.int32)
-    bits[:] = np.where(count == 0, i32(0), value | (bits & i32(SIGN)))
+    bits[:] = np.where(count == 0, i32(0), value | (bits & i32(NEGATIVE_SIGN)))

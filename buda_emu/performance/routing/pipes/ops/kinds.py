@@ -56,9 +56,9 @@ class Dense(OpKind):
         op = inputs.op
         t = op.blocking.t * (attributes.z if attributes.accumulate else 1)
         if index == 0:
-            return rows_of(op, t, (attributes.m_k, attributes.u_kt))
+            return rows_of(op, t, attributes.inner)
         if index == 1:
-            return columns_of(op, t, (attributes.m_k, attributes.u_kt))
+            return columns_of(op, t, attributes.inner)
         return super().reading(inputs, index, source)
 
     def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
@@ -67,7 +67,7 @@ class Dense(OpKind):
         t = op.blocking.t
         (m, n) = op.blocking.mblock
         (r, c) = op.blocking.ublock
-        k = attributes.m_k * attributes.u_kt * (attributes.z if attributes.accumulate else 1)
+        k = attributes.inner_tiles * (attributes.z if attributes.accumulate else 1)
         if index == 0:
             return t * k * m * r, (1 if attributes.min_buffer_input == 0 else m) * r * attributes.u_kt
         if index == 1:
@@ -104,7 +104,7 @@ class Sparse(Dense):
         op = inputs.op
         attributes = inputs.op.attributes
         if index == 1:
-            return columns_of(op, source[0], (attributes.m_k, attributes.u_kt))
+            return columns_of(op, source[0], attributes.inner)
         if index == 3:
             return OpKind.reading(self, inputs, index, source)
         if index == 0:
@@ -120,7 +120,7 @@ class Sparse(Dense):
         attributes = inputs.op.attributes
         if index == 1:
             columns = op.blocking.mblock[1] * op.blocking.ublock[1]
-            return op.blocking.t * attributes.m_k * attributes.u_kt * columns, columns * attributes.u_kt
+            return op.blocking.t * attributes.inner_tiles * columns, columns * attributes.u_kt
         if index == 3:
             return OpKind.block(self, inputs, index)
         if index == 0:
@@ -163,7 +163,7 @@ class Depthwise(OpKind):
         if index == 0:
             return rows_of(op, op.blocking.t, (attributes.m_k * op.blocking.mblock[1], op.blocking.ublock[1]))
         if index == 1:
-            return columns_of(op, op.blocking.t, (attributes.m_k, attributes.u_kt))
+            return columns_of(op, op.blocking.t, attributes.inner)
         return super().reading(inputs, index, source)
 
     def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
@@ -175,7 +175,7 @@ class Depthwise(OpKind):
         if index == 0:
             return t * mblock_tiles(op) * attributes.m_k, m * r * c
         if index == 1:
-            return t * n * c * attributes.m_k * attributes.u_kt, n * c * attributes.u_kt
+            return t * n * c * attributes.inner_tiles, n * c * attributes.u_kt
         return super().block(inputs, index)
 
     def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
@@ -208,7 +208,7 @@ class Reduce(OpKind):
         reading = super().reading(inputs, index, source)
         if attributes.dim == "z":
             return replace(reading, t=reading.t * attributes.z, row_major=True)
-        return reduce_reading(reading, attributes.dim, (attributes.m_k, attributes.u_kt), "")
+        return reduce_reading(reading, attributes.dim, attributes.inner, "")
 
     def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
         attributes = inputs.op.attributes
@@ -217,9 +217,9 @@ class Reduce(OpKind):
         (m, n) = inputs.op.blocking.mblock
         (r, c) = inputs.op.blocking.ublock
         if attributes.dim == "r":
-            return t * attributes.m_k * attributes.u_kt * n * c, c * attributes.u_kt
+            return t * attributes.inner_tiles * n * c, c * attributes.u_kt
         if attributes.dim == "c":
-            return t * attributes.m_k * attributes.u_kt * m * r, r * attributes.u_kt
+            return t * attributes.inner_tiles * m * r, r * attributes.u_kt
         return t * attributes.z * tiles, tiles
 
     def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
@@ -263,7 +263,7 @@ class StripBuffer(OpKind):
         op = inputs.op
         attributes = inputs.op.attributes
         if index == 0:
-            return columns_of(op, op.blocking.t, (attributes.m_k, attributes.u_kt))
+            return columns_of(op, op.blocking.t, attributes.inner)
         return Reading(
             t=1,
             grid=op.blocking.grid_size,
@@ -281,7 +281,7 @@ class StripBuffer(OpKind):
         n = op.blocking.mblock[1]
         c = op.blocking.ublock[1]
         gathered = (1 if attributes.min_buffer_input == 1 else n) * c * attributes.u_kt
-        return op.blocking.t * attributes.m_k * attributes.u_kt * n * c, gathered
+        return op.blocking.t * attributes.inner_tiles * n * c, gathered
 
     def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
         op = inputs.op
@@ -448,7 +448,7 @@ class Fused(OpKind):
             )
         reading = Reading(t=t, grid=grid, mblock=sub.mblock, ublock=sub.ublock, row_major=by_rows)
         if sub.has("reduces"):
-            return reduce_reading(reading, attributes.dim, (attributes.m_k, attributes.u_kt), sub.name)
+            return reduce_reading(reading, attributes.dim, attributes.inner, sub.name)
         return reading
 
     def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
@@ -457,7 +457,7 @@ class Fused(OpKind):
         (m, n) = sub.mblock
         (r, c) = sub.ublock
         attributes = sub.attributes
-        k = attributes.m_k * attributes.u_kt
+        k = attributes.inner_tiles
         if sub.has("rows by columns"):
             if name == sub.inputs[0]:
                 return (t * k * m * r, r * attributes.u_kt)
