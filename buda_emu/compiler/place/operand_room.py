@@ -184,7 +184,7 @@ class _Flow:
 
     def __init__(self, pipeline: Pipeline, unlimited: frozenset[Edge] = frozenset()) -> None:
         self.total = {name: pipeline.slices(name) for name in pipeline.ops}
-        self.made = dict.fromkeys(pipeline.ops, 0)
+        self.progress = dict.fromkeys(pipeline.ops, 0)
         self.operands = {name: list(pipeline.edges(name)) for name in pipeline.ops}
         self.outputs: dict[str, list[Edge]] = {name: [] for name in pipeline.ops}
         self.read: dict[Edge, list[int]] = {}
@@ -202,38 +202,48 @@ class _Flow:
         moves = True
         while moves:
             moves = False
-            for name in self.made:
+            for name in self.progress:
                 while self.can_make(name):
-                    self.made[name] += 1
+                    self.progress[name] += 1
                     moves = True
 
     def is_complete(self) -> bool:
         """Return whether every op has made its whole result."""
-        return self.made == self.total
+        return self.progress == self.total
 
     def can_make(self, name: str) -> bool:
         """Return whether an op can make its next slice."""
-        if self.made[name] == self.total[name] or self.late_operand(name) is not None:
+        if self.progress[name] == self.total[name] or self.late_operand(name) is not None:
             return False
         return self.full_output(name) is None
 
-    def late_operand(self, name: str, besides: str = "") -> Edge | None:
-        """Return an operand of which an op lacks slices for its next one, not counting those made by `besides`."""
-        following = self.made[name] + 1
+    def late_operand(self, name: str) -> Edge | None:
+        """Return an operand of which an op lacks slices for its next one."""
+        following = self.progress[name] + 1
         for edge in self.operands[name]:
-            if edge.source != besides and self.made[edge.source] < self.read[edge][following]:
+            if self.progress[edge.source] < self.read[edge][following]:
                 return edge
+        return None
+
+    def late_sibling(self, edge: Edge) -> Edge | None:
+        """Return another operand that must come before the reader takes more of this one. One whose buffer is full has
+        come: the reader takes both by turns."""
+        produced = self.progress[edge.reader]
+        for other in self.operands[edge.reader]:
+            wanted = min(self.read[other][produced + 1], self.ahead[other][produced])
+            if other.source != edge.source and self.progress[other.source] < wanted:
+                return other
         return None
 
     def full_output(self, name: str) -> Edge | None:
         """Return an operand made by an op that has no room for its next slice."""
         for edge in self.outputs[name]:
-            produced = self.made[edge.reader]
-            if self.made[name] < self.ahead[edge][produced]:
+            produced = self.progress[edge.reader]
+            if self.progress[name] < self.ahead[edge][produced]:
                 continue
             # A reader takes what its next slice needs as it comes, if its other operands are there.
-            takes = self.made[name] < self.read[edge][produced + 1]
-            if not takes or self.late_operand(edge.reader, besides=name) is not None:
+            takes = self.progress[name] < self.read[edge][produced + 1]
+            if not takes or self.late_sibling(edge) is not None:
                 return edge
         return None
 
@@ -241,22 +251,22 @@ class _Flow:
         """Return the full buffers of one circle of ops that wait for each other, when nothing moves any more."""
         full: dict[str, Edge] = {}
         path: list[str] = []
-        name = next(name for name in self.made if self.made[name] < self.total[name])
+        name = next(name for name in self.progress if self.progress[name] < self.total[name])
         while name not in path:
             path.append(name)
             late = self.late_operand(name)
             edge = None if late else self.full_output(name)
             if edge is not None:
                 full[name] = edge
-                late = self.late_operand(edge.reader, besides=name)
-            name = self._awaited(name, late, edge)
+                late = self.late_sibling(edge)
+            name = self._cause_of_wait(name, late, edge)
         return {full[waiting] for waiting in path[path.index(name) :] if waiting in full}
 
-    def _awaited(self, name: str, late: Edge | None, full: Edge | None) -> str:
+    def _cause_of_wait(self, name: str, late: Edge | None, full: Edge | None) -> str:
         """Return the op for which another one waits: the maker of a late operand, or the reader of a full one."""
         if late is not None:
             return late.source
-        if full is not None and self.made[full.reader] < self.total[full.reader]:
+        if full is not None and self.progress[full.reader] < self.total[full.reader]:
             return full.reader
         return name  # the reader is done and takes no more of it
 
@@ -269,12 +279,12 @@ def _completes(pipeline: Pipeline, unlimited: Iterable[Edge] = ()) -> bool:
 
 
 def find_stalls(pipeline: Pipeline) -> list[Shortage]:
-    """Return operands with whose room the epoch no longer hangs, none with more room than that takes beside the others;
-    none where nothing hangs.
+    """Return the operands that need more room lest the epoch hang, and the least slices for each beside the others;
+    an empty list where nothing hangs.
 
     Ops hang if they wait for each other in a circle. It may lead through ops that are not in front of the join where
     the waiting begins: a reader of a stalled op starves, and so holds back the other ops that it reads."""
-    if not any(True for _ in _narrow_forks(pipeline)):
+    if next(_narrow_forks(pipeline), None) is None:
         return []
     unlimited: set[Edge] = set()
     while True:
@@ -285,9 +295,8 @@ def find_stalls(pipeline: Pipeline) -> list[Shortage]:
         unlimited |= flow.full_operands()
     trial = replace(pipeline, extra=dict(pipeline.extra))
     shortages: list[Shortage] = []
-    for edge in sorted(
-        unlimited, key=lambda edge: (-prod(pipeline.ops[edge.source].shape[1:]), edge.reader, edge.operand)
-    ):
+    # The operands with the largest slices come first: each gets only what the room of the cheaper ones cannot replace.
+    for edge in sorted(unlimited, key=lambda edge: _dearest_first(pipeline, edge)):
         unlimited.discard(edge)
         slices = _least_room(trial, edge, unlimited)
         trial.extra[edge] = pipeline.extra.get(edge, 0) + slices
@@ -296,11 +305,18 @@ def find_stalls(pipeline: Pipeline) -> list[Shortage]:
     return shortages
 
 
+def _dearest_first(pipeline: Pipeline, edge: Edge) -> tuple[int, str, int]:
+    """Return the key that sorts operands by the tiles of a slice, the largest first."""
+    return (-prod(pipeline.ops[edge.source].shape[1:]), edge.reader, edge.operand)
+
+
 def _least_room(pipeline: Pipeline, edge: Edge, unlimited: set[Edge]) -> int:
     """Return the fewest further slices of room in an operand with which nothing hangs, while others are unlimited."""
+    if _completes(pipeline, unlimited):  # so it is of most operands, and quicker than to bisect
+        return 0
     before = pipeline.extra.get(edge, 0)
     trial = replace(pipeline, extra=dict(pipeline.extra))
-    low = 0
+    low = 1
     high = pipeline.slices(edge.source)
     while low < high:
         middle = (low + high) // 2

@@ -151,6 +151,18 @@ def test_a_reader_that_starves_beside_the_join_holds_back_what_the_join_waits_fo
         made.extra[edge] = slices
 
 
+def test_two_stacked_operands_are_taken_by_turns_and_need_no_room():
+    stacked = (("vstack", 8),)
+    made = pipeline(
+        ("mask", "nop", 8, ["x"], {}),
+        ("scores", "nop", 8, ["y"], {}),
+        ("first", "add", 1, [Use("scores", stacked), Use("mask", stacked)], {}),
+        ("second", "add", 1, [Use("first"), Use("z")], {}),
+        ("third", "nop", 8, ["mask"], {}),
+    )
+    assert not list(find_shortages(made))
+
+
 def enlarge_until_nothing_hangs(made):
     """Give operands the room that is asked for, until none is asked for any more."""
     for _ in range(100):
