@@ -1,6 +1,6 @@
 """Buffer space of operands, also for a short branch that is parallel to a long one."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from math import prod
 
@@ -94,8 +94,25 @@ class Shortage:
 
 
 def find_shortages(pipeline: Pipeline) -> Iterator[Shortage]:
-    """Yield the operands of joins whose buffers are too small, each once, the first joins first. The caller must
-    enlarge each buffer (`pipeline.extra`) before it asks for the next."""
+    """Yield the operands whose buffers are too small: those of joins, the first joins first, and if none of them
+    hangs, those that let the epoch hang for other reasons. The caller must enlarge each buffer (`pipeline.extra`)
+    before it asks again."""
+    hangs = False
+    for lack in _shortages_at_joins(pipeline):
+        hangs = hangs or lack.hangs
+        yield lack
+    if not hangs:
+        yield from find_stalls(pipeline)
+
+
+def _shortages_at_joins(pipeline: Pipeline) -> Iterator[Shortage]:
+    """Yield the operands of joins whose buffers hold back an op from which two branches lead to the join."""
+    for fork in _narrow_forks(pipeline):
+        yield from _shortages_behind_fork(pipeline, fork)
+
+
+def _narrow_forks(pipeline: Pipeline) -> Iterator[str]:
+    """Yield the ops with several readers whose buffers do not hold their whole result."""
     readers: dict[str, list[Edge]] = {name: [] for name in pipeline.ops}
     for name in pipeline.ops:
         for edge in pipeline.edges(name):
@@ -103,7 +120,7 @@ def find_shortages(pipeline: Pipeline) -> Iterator[Shortage]:
     for fork in pipeline.ops:
         usual = pipeline.blocks[fork].buf_size_mb
         if len(readers[fork]) > 1 and pipeline.slices(fork) > usual:
-            yield from _shortages_behind_fork(pipeline, fork)
+            yield fork
 
 
 def _shortages_behind_fork(pipeline: Pipeline, fork: str) -> Iterator[Shortage]:
@@ -161,6 +178,156 @@ def _slice_limit(pipeline: Pipeline, fork: str, edge: Edge, produced: Slices) ->
     return limit.get(fork, np.full(produced.shape, pipeline.slices(fork)))
 
 
+class _Flow:
+    """The slices that every op of a pipeline can make before the epoch ends or hangs: each op makes a slice as soon as
+    its operands have come and every reader has room for it. `unlimited` are operands with room for all slices."""
+
+    def __init__(self, pipeline: Pipeline, unlimited: frozenset[Edge] = frozenset()) -> None:
+        self.total = {name: pipeline.slices(name) for name in pipeline.ops}
+        self.progress = dict.fromkeys(pipeline.ops, 0)
+        self.operands = {name: list(pipeline.edges(name)) for name in pipeline.ops}
+        self.outputs: dict[str, list[Edge]] = {name: [] for name in pipeline.ops}
+        self.read: dict[Edge, list[int]] = {}
+        self.ahead: dict[Edge, list[int]] = {}
+        for edges in self.operands.values():
+            for edge in edges:
+                produced = np.arange(self.total[edge.reader] + 2)
+                self.outputs[edge.source].append(edge)
+                self.read[edge] = pipeline.slices_read(edge, produced).tolist()
+                ahead = pipeline.ahead(edge, produced).tolist()
+                self.ahead[edge] = [self.total[edge.source]] * len(produced) if edge in unlimited else ahead
+
+    def run(self) -> None:
+        """Let every op make all the slices that it can."""
+        moves = True
+        while moves:
+            moves = False
+            for name in self.progress:
+                while self.can_make(name):
+                    self.progress[name] += 1
+                    moves = True
+
+    def is_complete(self) -> bool:
+        """Return whether every op has made its whole result."""
+        return self.progress == self.total
+
+    def can_make(self, name: str) -> bool:
+        """Return whether an op can make its next slice."""
+        if self.progress[name] == self.total[name] or self.late_operand(name) is not None:
+            return False
+        return self.full_output(name) is None
+
+    def late_operand(self, name: str) -> Edge | None:
+        """Return an operand of which an op lacks slices for its next one."""
+        following = self.progress[name] + 1
+        for edge in self.operands[name]:
+            if self.progress[edge.source] < self.read[edge][following]:
+                return edge
+        return None
+
+    def late_sibling(self, edge: Edge) -> Edge | None:
+        """Return another operand that must come before the reader takes more of this one. One whose buffer is full has
+        come: the reader takes both by turns."""
+        produced = self.progress[edge.reader]
+        for other in self.operands[edge.reader]:
+            wanted = min(self.read[other][produced + 1], self.ahead[other][produced])
+            if other.source != edge.source and self.progress[other.source] < wanted:
+                return other
+        return None
+
+    def full_output(self, name: str) -> Edge | None:
+        """Return an operand made by an op that has no room for its next slice."""
+        for edge in self.outputs[name]:
+            produced = self.progress[edge.reader]
+            if self.progress[name] < self.ahead[edge][produced]:
+                continue
+            # A reader takes what its next slice needs as it comes, if its other operands are there.
+            takes = self.progress[name] < self.read[edge][produced + 1]
+            if not takes or self.late_sibling(edge) is not None:
+                return edge
+        return None
+
+    def full_operands(self) -> set[Edge]:
+        """Return the full buffers of one circle of ops that wait for each other, when nothing moves any more."""
+        full: dict[str, Edge] = {}
+        path: list[str] = []
+        name = next(name for name in self.progress if self.progress[name] < self.total[name])
+        while name not in path:
+            path.append(name)
+            late = self.late_operand(name)
+            edge = None if late else self.full_output(name)
+            if edge is not None:
+                full[name] = edge
+                late = self.late_sibling(edge)
+            name = self._cause_of_wait(name, late, edge)
+        return {full[waiting] for waiting in path[path.index(name) :] if waiting in full}
+
+    def _cause_of_wait(self, name: str, late: Edge | None, full: Edge | None) -> str:
+        """Return the op for which another one waits: the maker of a late operand, or the reader of a full one."""
+        if late is not None:
+            return late.source
+        if full is not None and self.progress[full.reader] < self.total[full.reader]:
+            return full.reader
+        return name  # the reader is done and takes no more of it
+
+
+def _completes(pipeline: Pipeline, unlimited: Iterable[Edge] = ()) -> bool:
+    """Return whether every op makes its whole result."""
+    flow = _Flow(pipeline, frozenset(unlimited))
+    flow.run()
+    return flow.is_complete()
+
+
+def find_stalls(pipeline: Pipeline) -> list[Shortage]:
+    """Return the operands that need more room lest the epoch hang, and the least slices for each beside the others;
+    an empty list where nothing hangs.
+
+    Ops hang if they wait for each other in a circle. It may lead through ops that are not in front of the join where
+    the waiting begins: a reader of a stalled op starves, and so holds back the other ops that it reads."""
+    if next(_narrow_forks(pipeline), None) is None:
+        return []
+    unlimited: set[Edge] = set()
+    while True:
+        flow = _Flow(pipeline, frozenset(unlimited))
+        flow.run()
+        if flow.is_complete():
+            break
+        unlimited |= flow.full_operands()
+    trial = replace(pipeline, extra=dict(pipeline.extra))
+    shortages: list[Shortage] = []
+    # The operands with the largest slices come first: each gets only what the room of the cheaper ones cannot replace.
+    for edge in sorted(unlimited, key=lambda edge: _dearest_first(pipeline, edge)):
+        unlimited.discard(edge)
+        slices = _least_room(trial, edge, unlimited)
+        trial.extra[edge] = pipeline.extra.get(edge, 0) + slices
+        if slices > 0:
+            shortages.append(Shortage(edge, slices, hangs=True))
+    return shortages
+
+
+def _dearest_first(pipeline: Pipeline, edge: Edge) -> tuple[int, str, int]:
+    """Return the key that sorts operands by the tiles of a slice, the largest first."""
+    return (-prod(pipeline.ops[edge.source].shape[1:]), edge.reader, edge.operand)
+
+
+def _least_room(pipeline: Pipeline, edge: Edge, unlimited: set[Edge]) -> int:
+    """Return the fewest further slices of room in an operand with which nothing hangs, while others are unlimited."""
+    if _completes(pipeline, unlimited):  # so it is of most operands, and quicker than to bisect
+        return 0
+    before = pipeline.extra.get(edge, 0)
+    trial = replace(pipeline, extra=dict(pipeline.extra))
+    low = 1
+    high = pipeline.slices(edge.source)
+    while low < high:
+        middle = (low + high) // 2
+        trial.extra[edge] = before + middle
+        if _completes(trial, unlimited):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
 _ROUNDS = 4
 """Number of passes over all joins, since enlarging one buffer may make another one too small."""
 
@@ -183,14 +350,27 @@ def _enlarge_pipeline(placement: Placement, memory: Memory, pipeline: Pipeline) 
     """Enlarge the operand buffers of the ops of one graph."""
     refused: set[Edge] = set()
     for _ in range(_ROUNDS):
-        shortages = [lack for lack in find_shortages(pipeline) if lack.edge not in refused]
+        shortages = [lack for lack in find_shortages(pipeline) if lack.hangs or lack.edge not in refused]
         for lack in shortages:
-            if not _enlarge_in_l1(placement, pipeline, lack):
+            if not _enlarge(placement, memory, pipeline, lack):
                 refused.add(lack.edge)
-                if lack.hangs:
-                    _detour_by_queue(placement, memory, pipeline, lack.edge)
         if not shortages:
             break
+    while stalls := find_stalls(pipeline):
+        for lack in stalls:
+            _enlarge(placement, memory, pipeline, lack)
+
+
+def _enlarge(placement: Placement, memory: Memory, pipeline: Pipeline, lack: Shortage) -> bool:
+    """Enlarge an operand buffer in L1 and return whether there was room. Where there is none, an operand that would
+    hang goes through DRAM."""
+    if lack.edge not in pipeline.edges(lack.edge.reader):
+        return True  # it goes through DRAM since the shortage was found
+    if _enlarge_in_l1(placement, pipeline, lack):
+        return True
+    if lack.hangs:
+        _detour_by_queue(placement, memory, pipeline, lack.edge)
+    return False
 
 
 def _enlarge_in_l1(placement: Placement, pipeline: Pipeline, lack: Shortage) -> bool:
