@@ -64,7 +64,7 @@ class RunComparison:
     epochs: tuple[EpochChange, ...]
 
     @property
-    def changed(self) -> tuple[EpochChange, ...]:
+    def changed_epochs(self) -> tuple[EpochChange, ...]:
         """Return the epochs whose pace or units differ."""
         return tuple(epoch for epoch in self.epochs if epoch.units or epoch.before != epoch.after)
 
@@ -210,7 +210,7 @@ def against_lines(comparison: RunComparison) -> Iterator[str]:
     yield f"before: {comparison.before}"
     yield f"after:  {comparison.after}"
     yield from comparison.conditions
-    changed = comparison.changed
+    changed = comparison.changed_epochs
     if not changed and all(before == after for before, after in comparison.programs.values()):
         yield "no difference"
         return

@@ -162,7 +162,7 @@ def _run_verb(words: Sequence[str]) -> int:
         settings = configure(parser.below[verb], verb, VERBS, words)
         findings.set_choice(settings.choice)
     args = parser.parse_args(words)
-    _keep_pipes(words, _document_names(parser, args))
+    _keep_pipes(words, _positional_values(parser, args))
     _print_settings(settings, getattr(args, "verbose", False))
     keep_stdout_for_results(vars(args).values())
     with printing_on(screen_of(word_stream(), args.color)):
@@ -190,8 +190,8 @@ def _keep_pipes(words: Sequence[str], documents: Iterable[str]) -> None:
         refuse_pipe(name)
 
 
-def _document_names(parser: ExampleParser, args: Namespace) -> Iterator[str]:
-    """Yield the values of the positional arguments."""
+def _positional_values(parser: ExampleParser, args: Namespace) -> Iterator[str]:
+    """Yield as text the values of all positional arguments, among which are the names of documents."""
     names: set[str] = set()
     for leaf in parser.leaves():
         names.update(action.dest for action in leaf.arguments if not action.option_strings)

@@ -22,7 +22,7 @@ def fuse_spreads(tiles: TileGraph) -> TileGraph:
     readers = Readers(tiles)
     for op in list(tiles.ops.values()):
         if op.type == "maximum":
-            _larger_first(readers, op)
+            _take_maximum_before_spread(readers, op)
     for op in list(tiles.ops.values()):
         if op.name in tiles.ops and spreads_column(tiles, op) and can_spread(readers, op.name):
             spread_by_readers(readers, op.name, op.uses[0])
@@ -30,7 +30,7 @@ def fuse_spreads(tiles: TileGraph) -> TileGraph:
     return tiles
 
 
-def _larger_first(readers: Readers, op: TileOp) -> None:
+def _take_maximum_before_spread(readers: Readers, op: TileOp) -> None:
     """Replace `y = maximum(spread(a), spread(b))` by `spread(maximum(a, b))`, if the spread values have no other
     reader."""
     sources = [readers.only_source(op, place) for place in (0, 1)]

@@ -60,6 +60,7 @@ class Operators(Mapping[str, Operator[H]]):
         the one front-end op of each name. `family` defaults to the module of the handler."""
 
         def register(handler: F) -> F:
+            """Enter the handler in the table under each of the names, and return it unchanged."""
             doc = (handler.__doc__ or "").strip().split("\n")[0]
             handler_family = family or handler.__module__.rpartition(".")[2]
             for name in names:

@@ -271,7 +271,7 @@ class Printer:
     def __init__(self) -> None:
         self.arrays: Arrays = {}
         self._shared: dict[int, int] = {}
-        self._add_buffer: list[Any] = []
+        self._referenced: list[Any] = []
 
     def value(self, value: Any) -> str:
         """Return any attribute as text. Raises IrError for an object that has no text form."""
@@ -330,7 +330,7 @@ class Printer:
             return ""
         if id(record) not in self._shared:
             self._shared[id(record)] = len(self._shared) + 1
-            self._add_buffer.append(record)  # no other object takes its id while this one prints
+            self._referenced.append(record)  # no other object takes its id while this one prints
         return f"#{self._shared[id(record)]}"
 
 

@@ -246,12 +246,12 @@ def _ram(low: Lowering, label: str, dtype: str, initial: Array, slots: int = 1, 
     other padding is 0, and stays so."""
     state = low.out.state(label)
     if state is None:
-        kernel = len(initial.shape) > 2 and initial.shape[1] % TILE == 0 and _trains(low)
+        kernel = len(initial.shape) > 2 and initial.shape[1] % TILE == 0 and _has_gradients(low)
         if kernel:
             plain = _as_columns(initial.shape)
         else:
             plain = best_layout(initial.shape)
-        if plain.extent[0] > MOST_SLICES and _trains(low):
+        if plain.extent[0] > MOST_SLICES and _has_gradients(low):
             plain = dense_layout(initial.shape, [], range(1, len(initial.shape)), [0])
         if slots == 1:
             layout = plain
@@ -277,7 +277,8 @@ def _ram(low: Lowering, label: str, dtype: str, initial: Array, slots: int = 1, 
     return state
 
 
-def _trains(low: Lowering) -> bool:
+def _has_gradients(low: Lowering) -> bool:
+    """Return whether the model accumulates gradients: whether it is trained."""
     return any(output.accumulate for output in low.graph.outputs)
 
 

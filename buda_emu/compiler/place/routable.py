@@ -227,23 +227,25 @@ def _divide(a: int, b: int) -> bool:
 # ------------------------------------------------------------------------------------------------------------ streams
 def pipes(op: TileOp, blocks: Blocks, tms: tuple[Tm, ...], reader: Consumer) -> Pipes:
     """Return the pipes that each core of the producer feeds for one operand."""
-    return _pipes(op.shape, blocks.grid, buffered_slices(blocks), tms, reader.grid)
+    return _count_pipes(op.shape, blocks.grid, buffered_slices(blocks), tms, reader.grid)
 
 
 @cache
-def _pipes(shape: Shape, grid: tuple[int, int], held: int, tms: tuple[Tm, ...], readers: tuple[int, int]) -> Pipes:
-    """Count the pipes from each core of a producer's grid by following the tiles of its buffer through the TMs to the
-    cores of the reader."""
+def _count_pipes(
+    shape: Shape, grid: tuple[int, int], slices: int, tms: tuple[Tm, ...], reader_grid: tuple[int, int]
+) -> Pipes:
+    """Count the pipes from each core of a producer's grid by following the tiles of its buffer, which holds `slices` of
+    its `shape`, through the TMs to the cores of the reader."""
     t, rows, columns = shape
     core = np.arange(rows)[:, None] * grid[0] // rows * grid[1] + np.arange(columns)[None, :] * grid[1] // columns
-    near = np.arange(t) < max(held, 1)  # what is beyond the buffer comes through the same pipes, in phases
+    near = np.arange(t) < max(slices, 1)  # what is beyond the buffer comes through the same pipes, in phases
     cores = np.where(near[:, None, None], core[None], -1)
     for tm in tms:
         cores = _apply_tm(tm, cores)
-    height = cores.shape[1] // readers[0]
-    width = cores.shape[2] // readers[1]
-    core_tiles = cores.reshape(cores.shape[0], readers[0], height, readers[1], width).transpose(1, 3, 0, 2, 4)
-    core_tiles = core_tiles.reshape(prod(readers), -1)
+    height = cores.shape[1] // reader_grid[0]
+    width = cores.shape[2] // reader_grid[1]
+    core_tiles = cores.reshape(cores.shape[0], reader_grid[0], height, reader_grid[1], width).transpose(1, 3, 0, 2, 4)
+    core_tiles = core_tiles.reshape(prod(reader_grid), -1)
     counts = np.zeros(prod(grid) + 1, np.int64)
     for tiles in core_tiles:
         if tiles[0] >= 0:  # a reader that begins beyond the buffer shares the pipe of another one
@@ -296,7 +298,7 @@ def _fanout(tiles: TileGraph, op: TileOp, blocks: Blocks, number: int) -> int:
     if reader.grid != blocks.grid or (op.attrs.get("identity") and number != 1):
         return 1
     shape = tiles.shape_of(use.source)
-    return int(_pipes(shape, divided_like(op, number, shape, blocks.grid), shape[0], use.tms, reader.grid).max())
+    return int(_count_pipes(shape, divided_like(op, number, shape, blocks.grid), shape[0], use.tms, reader.grid).max())
 
 
 def streams_of_operands(

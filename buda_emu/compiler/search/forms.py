@@ -30,7 +30,7 @@ def fracture_pickers(table: CandidateTable, chips: int, share: float) -> TileGra
         product = _product_of_taps(tiles, op)
         if product is None:
             continue
-        taps = _taps(product)
+        taps = _count_taps(product)
         count = next((n for n in range(2, taps + 1) if taps % n == 0 and quickest / n <= limit), taps)
         tiles = _fracture(tiles, op, product, count)
     return tiles
@@ -47,7 +47,7 @@ def _product_of_taps(tiles: TileGraph, op: TileOp) -> TileOp | None:
     product = readers[0]
     left = product.uses[0]
     side_by_side = (("hstack", op.shape[0] // product.shape[0]),)
-    if (left.source, left.tms) != (op.name, side_by_side) or _taps(product) < 2:
+    if (left.source, left.tms) != (op.name, side_by_side) or _count_taps(product) < 2:
         return None
     if _can_become_sum(tiles, product):
         return product
@@ -64,14 +64,15 @@ def _can_become_sum(tiles: TileGraph, product: TileOp) -> bool:
     return not (product.attrs.get("sfpu_op") or product.attrs.get("dequant"))  # these are of the whole sum
 
 
-def _taps(product: TileOp) -> int:
-    """Return the number of picker slices that stand side by side in one slice of the product."""
+def _count_taps(product: TileOp) -> int:
+    """Return the number of taps of a convolution: the slices of the picker's result that the product, which reads them
+    side by side (hstack), multiplies as one."""
     return int(product.uses[0].tms[0][-1])
 
 
 def _fracture(tiles: TileGraph, op: TileOp, product: TileOp, count: int) -> TileGraph:
     """Return the graph with the picker's taps divided over `count` convolutions whose results are added up."""
-    every = _taps(product)
+    every = _count_taps(product)
     taps = every // count
     table: PickTable = op.attrs["table"]
     weights = tiles.constants[product.uses[1].source]

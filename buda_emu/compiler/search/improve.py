@@ -385,7 +385,7 @@ class _Epoch:
         grid_transpose = any(decision.grid_transpose for decision in best.values())
         if placement.microbatch == 1:
             best, best_evaluation = self._try_decisions(decisions, widen_ops(self.table, best), best, best_evaluation)
-        table, best, best_evaluation = self._correct(
+        table, best, best_evaluation = self._pack_with_corrections(
             decisions, ops, best, best_evaluation, grid_transpose=grid_transpose
         )
         if placement.microbatch == 1 and self.budget.timed:
@@ -396,11 +396,11 @@ class _Epoch:
                 best, best_evaluation = self._retime(decisions, best, best_evaluation)
         return self._connect(decisions, table, best, best_evaluation)
 
-    def _correct(
+    def _pack_with_corrections(
         self, decisions: Decisions, ops: range, best: Decisions, best_evaluation: Evaluation, *, grid_transpose: bool
     ) -> tuple[CandidateTable, Decisions, Evaluation]:
-        """Pack and wire the epoch again with estimates that the model corrects, as long as it gets quicker. Returns the
-        table with the last estimates, too."""
+        """Pack and wire the epoch again with estimates that the model of the best packing corrects, in a limited number
+        of rounds. Returns the table with the last estimates, and the best decisions with their evaluation."""
         single = self.only.base.microbatch == 1
         table = self.table
         factors = dict[str, float]()

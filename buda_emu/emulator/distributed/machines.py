@@ -96,10 +96,10 @@ class Machines:
         host = "127.0.0.1"
         encrypted = False
         if workers.dask is not None:
-            from buda_emu.support.workers.dask_cluster import own_address, processes_of
+            from buda_emu.support.workers.dask_cluster import find_local_address, processes_of
 
             self.cut = cut(self.netlist, processes_of(workers.dask))
-            host = own_address(workers.dask)
+            host = find_local_address(workers.dask)
             encrypted = workers.dask.startswith("tls")
             if encrypted:
                 security = Security(security.secret, **dask_contexts("client"))

@@ -277,7 +277,7 @@ def analyse_op_job(netlist: Netlist) -> Callable[[OpTask], OpFindings]:
 
     def work(task: OpTask) -> OpFindings:
         name, expected, ideal = task
-        return looking.apart(netlist.ops[name], expected, ideal)
+        return looking.analyse_alone(netlist.ops[name], expected, ideal)
 
     return work
 
@@ -309,7 +309,7 @@ class _Analysis:
         self._parallel = parallel
         self._progress = progress
         self.parts: dict[str, OpFindings] = {}
-        self.sent: Queue[OpTask | None] | None = None  # to workers, who take ops apart instead
+        self.sent: Queue[OpTask | None] | None = None  # to workers, who analyse ops instead
         self.stopped = False  # nobody waits for more
         self._totals: dict[str, ErrorSum] = {}
         self._steps: dict[str, Run] = {}
@@ -347,8 +347,9 @@ class _Analysis:
         self.keep(op.name, expected)
 
     def _analyse(self, op: Op, expected: Tiles, ideal: list[Ideal] | None) -> None:
+        """Analyse an op, or hand copies of its tensors to the workers if there are any."""
         if self.sent is None:
-            self.parts[op.name] = self.apart(op, expected, ideal)
+            self.parts[op.name] = self.analyse_alone(op, expected, ideal)
             return
         if ideal is None:
             copies = None
@@ -400,9 +401,10 @@ class _Analysis:
             return available
         return None
 
-    def apart(self, op: Op, expected: Tiles, ideal: Sequence[Ideal] | None) -> OpFindings:
-        """Analyse an op by itself on these operands; its result is compared with `expected`, float32[1, tiles,
-        1024]."""
+    def analyse_alone(self, op: Op, expected: Tiles, ideal: Sequence[Ideal] | None) -> OpFindings:
+        """Analyse an op by itself on the operands that it had in the ideal run, None if one of them was not kept.
+
+        `expected`, float32[1, tiles, 1024], is its result in that run."""
         step = self._step(op)
         call = step.device
         assert call is not None

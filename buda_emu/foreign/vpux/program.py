@@ -163,6 +163,7 @@ class Program:
         return unit
 
     def _channel(self, op: Op) -> str:
+        """Return the channel of its port that a DMA uses, CMX or DDR: the declared one, or else that of its source."""
         chosen = op.attributes.get("channelType")
         if isinstance(chosen, int) and not isinstance(chosen, bool):
             return "CMX" if chosen == 1 else "DDR"
@@ -185,6 +186,7 @@ class Program:
 
     @cached_property
     def _definitions(self) -> dict[Value, Op]:
+        """The op that defines each value."""
         return {value: op for op in self.ops for value in op.results}
 
     def line_of(self, value: Value) -> int:
@@ -235,6 +237,7 @@ class Program:
 
     # --------------------------------------------------------------------------------------------------- memory
     def _locate(self) -> None:
+        """Place every value whose memory is known: arguments, constants, allocations, declared buffers, results."""
         for number, value in enumerate(self.inputs):
             self._place(value, (f"NetworkInput{number}",), 0)
         for number, value in enumerate(self.outputs):
@@ -287,10 +290,12 @@ class Program:
             self._place(op.results[0], base.spaces, base.address + offset)
 
     def _place_result(self, op: Op, spaces: tuple[str, ...], address: int) -> None:
+        """Place the first result of an op, if it has one and there is a space for it."""
         if op.results and spaces:
             self._place(op.results[0], spaces, address)
 
     def _place(self, value: Value, spaces: tuple[str, ...], address: int) -> None:
+        """Record the buffer of a value with a type at an address of memory spaces."""
         if value.type is not None:
             self.buffers[value] = Buffer(spaces, address, value.type, value.name)
             self.names[value.name] = value
@@ -378,6 +383,7 @@ def declared_spaces(op: Op) -> tuple[str, ...]:
 
 
 def _static_spaces(op: Op) -> tuple[str, ...]:
+    """Return the memory spaces of a static allocation: DDR, or the CMX of each cluster that it is distributed over."""
     of = op.types[0] if op.types else None
     if of is None or of.space != "CMX_NN":
         return ("DDR",)
@@ -397,4 +403,5 @@ def _view_offset(op: Op, base: Buffer) -> int:
 
 
 def _indices(numbers: Mapping[Value, int], uses: Sequence[Use]) -> tuple[int, ...]:
+    """Return the numbers of the values that are used, without those that have no number."""
     return tuple(numbers[use.value] for use in uses if use.value is not None and use.value in numbers)

@@ -218,7 +218,7 @@ def processes_of(address: str) -> int:
         return len(client.nthreads())
 
 
-def own_address(address: str) -> str:
+def find_local_address(address: str) -> str:
     """Return the address at which the scheduler at `address` reaches this machine. Raises OSError."""
     from distributed.comm.addressing import get_address_host
     from distributed.utils import get_ip

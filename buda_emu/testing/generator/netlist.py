@@ -524,8 +524,9 @@ def _one_buffer(blocking: Blocking) -> Blocking:
 
 
 def _may_be_copied(draft: NetlistDraft) -> bool:
-    """Return whether everything may be put on a list of chips. The name of an alias stays unchanged on all of them,
-    and copies of a queue in host memory all belong to the first chip (NETLIST 1.7)."""
+    """Return whether graphs and queues of a draft for one chip may be copied to several. Aliases prevent it, as their
+    names stay unchanged on all chips, and so do queues in host memory, whose copies all belong to the first chip
+    (NETLIST 1.7)."""
     queues = draft.document.queues.values()
     return draft.chips == 1 and not any(queue.alias or queue.loc == "host" for queue in queues)
 

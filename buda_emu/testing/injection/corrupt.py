@@ -119,10 +119,10 @@ def _before(trace: Trace, nodes: tuple[int, ...]) -> list[Value | None]:
 def _at(arithmetic: Arithmetic, value: Value, fault: Fault, change: Callable[[Bits, Fault], None]) -> Value:
     """Return the value with the bits of one tile changed; datums that represent the same number have the same bits."""
     place = (slice(0, 1), slice(fault.tile, fault.tile + 1))
-    bits = arithmetic.bits(value[place], fault.df)
-    before = arithmetic.value(bits.copy())
+    bits = arithmetic.encode(value[place], fault.df)
+    before = arithmetic.decode(bits.copy())
     change(bits, fault)
-    return _put(value, place, before, arithmetic.value(bits))
+    return _put(value, place, before, arithmetic.decode(bits))
 
 
 def _put(value: Value, place: tuple[slice, ...], before: Value, after: Value) -> Value:
@@ -151,21 +151,21 @@ def _burst(bits: Bits, fault: Fault, masks: NDArray[np.unsignedinteger[Any]]) ->
 
 
 def _stuck(arithmetic: Arithmetic, value: Value, fault: Fault, tiles: Numbers) -> Value:
-    bits = arithmetic.bits(value, fault.df)
-    before = arithmetic.value(bits.copy())
+    bits = arithmetic.encode(value, fault.df)
+    before = arithmetic.decode(bits.copy())
     mask = bits.datums.dtype.type(1 << fault.bits[0])
     if fault.how == "1":
         bits.datums[0, tiles] |= mask
     else:
         bits.datums[0, tiles] &= ~mask
     everything = (slice(0, 1), slice(None))
-    return _put(value, everything, before, arithmetic.value(bits))
+    return _put(value, everything, before, arithmetic.decode(bits))
 
 
 def _as_other(arithmetic: Arithmetic, value: Value, df: str) -> Value:
-    bits = arithmetic.bits(value, df)
+    bits = arithmetic.encode(value, df)
     misread = Bits(OTHER_FORMAT[df], bits.datums, bits.exponents).values()
-    return arithmetic.value(Bits.encode(df, np.ascontiguousarray(misread, np.float32)))
+    return arithmetic.decode(Bits.encode(df, np.ascontiguousarray(misread, np.float32)))
 
 
 def _packet(arithmetic: Arithmetic, value: Value, fault: Fault) -> Value:
@@ -195,7 +195,7 @@ def _dead(arithmetic: Arithmetic, value: Value, before: Value | None, how: str, 
 def _in_form_of(arithmetic: Arithmetic, value: Value, numbers: NDArray[np.float32]) -> Value:
     """Return float32[1, n, 1024] in the form of `value`, bits of its format or floats."""
     if isinstance(value, Bits):
-        return arithmetic.value(Bits.encode(value.df, numbers))
+        return arithmetic.decode(Bits.encode(value.df, numbers))
     return numbers
 
 

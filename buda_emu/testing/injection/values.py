@@ -56,12 +56,12 @@ class Arithmetic(Protocol):
         """Return the tiles of several values, one after the other."""
         ...
 
-    def bits(self, value: Value, df: str) -> Bits:
-        """Return a copy as the bits of a format [1, tiles]."""
+    def encode(self, value: Value, df: str) -> Bits:
+        """Return a copy of a value as the bits of format `df`, [1, tiles]; on the device a value is that already."""
         ...
 
-    def value(self, bits: Bits) -> Value:
-        """Return the value that bits of a format stand for."""
+    def decode(self, bits: Bits) -> Value:
+        """Return the value that bits of a format stand for; on the device the bits themselves."""
         ...
 
     def equal(self, a: Value, b: Value) -> bool:
@@ -109,10 +109,12 @@ class Floats:
     def join(self, parts: list[Tiles]) -> Tiles:
         return np.concatenate(parts, axis=1)
 
-    def bits(self, value: Tiles, df: str) -> Bits:
+    def encode(self, value: Tiles, df: str) -> Bits:
+        """Return float32 tiles as the bits of format `df`."""
         return Bits.encode(df, value)
 
-    def value(self, bits: Bits) -> Tiles:
+    def decode(self, bits: Bits) -> Tiles:
+        """Return the float32 tiles that bits of a format stand for."""
         return np.ascontiguousarray(bits.values(), np.float32)
 
     def equal(self, a: Tiles, b: Tiles) -> bool:
@@ -170,10 +172,12 @@ class OnDevice:
             out.assign((slice(0, 1), slice(number * size, (number + 1) * size)), part)
         return out
 
-    def bits(self, value: Bits, df: str) -> Bits:  # noqa: ARG002 - it is in that format already
+    def encode(self, value: Bits, df: str) -> Bits:  # noqa: ARG002 - it is in that format already
+        """Return a copy: a value is the bits of its format already."""
         return value.copy()
 
-    def value(self, bits: Bits) -> Bits:
+    def decode(self, bits: Bits) -> Bits:
+        """Return the bits themselves."""
         return bits
 
     def equal(self, a: Bits, b: Bits) -> bool:

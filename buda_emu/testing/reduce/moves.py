@@ -328,10 +328,11 @@ def fewer_queues(netlist: Netlist) -> Iterator[WrittenNetlist]:
             del smaller_document.queues[name]
             yield tidy(smaller_document)
     for name, source in _same_operands(document):
-        yield _ops(netlist, lambda op, old=name, new=source: _reading(op, old, new))
+        yield _change_ops(netlist, lambda op, old=name, new=source: _replace_input(op, old, new))
 
 
-def _reading(op: Op, old: str, new: str) -> Op:
+def _replace_input(op: Op, old: str, new: str) -> Op:
+    """Return the op with one operand replaced by another wherever it reads it."""
     if old not in op.inputs:
         return op
     return evolve(op, inputs=tuple(new if name == old else name for name in op.inputs))
@@ -377,8 +378,8 @@ def fewer_cores(netlist: Netlist) -> Iterator[WrittenNetlist]:
         m, n = blocking.mblock
         return replace(blocking, grid_size=(1, 1), mblock=(m * rows, n * cols))
 
-    yield _all(netlist, merge)
-    yield from _each(netlist, merge)
+    yield _change_all_blockings(netlist, merge)
+    yield from _change_each_blocking(netlist, merge)
 
 
 def smaller(netlist: Netlist) -> Iterator[WrittenNetlist]:
@@ -388,7 +389,7 @@ def smaller(netlist: Netlist) -> Iterator[WrittenNetlist]:
         for size in sorted({shape[axis] for shape in shapes if shape[axis] > 1}, reverse=True):
             for new in dict.fromkeys((1, size // 2)):
                 for axes in ((axis,), (1, 2)):
-                    yield _all(netlist, partial(_resize, axes=axes, size=size, new=new))
+                    yield _change_all_blockings(netlist, partial(_resize, axes=axes, size=size, new=new))
 
 
 def _resize(blocking: Blocking, axes: tuple[int, ...], size: int, new: int) -> Blocking:
@@ -416,13 +417,14 @@ def _resize(blocking: Blocking, axes: tuple[int, ...], size: int, new: int) -> B
 
 def simpler_ops(netlist: Netlist) -> Iterator[WrittenNetlist]:
     """Offer ops with default attributes, TMs and fields: everywhere, then one op at a time."""
-    yield _ops(netlist, _plain_op)
+    yield _change_ops(netlist, _plain_op)
     for op in _ops_of(contract(netlist)):
         for new in _simpler(op):
-            yield _ops(netlist, lambda old, new=new: new if old.name == new.name else old)
+            yield _change_ops(netlist, lambda old, new=new: new if old.name == new.name else old)
 
 
 def _ops_of(document: WrittenNetlist) -> list[Op]:
+    """Return the ops of all graphs."""
     return list(chain.from_iterable(graph.ops for graph in document.graphs.values()))
 
 
@@ -444,7 +446,7 @@ def _simpler(op: Op) -> Iterator[Op]:
     plain = _plain_op(op)
     if plain != op:
         yield plain
-    yield from _without_tms(op)
+    yield from _remove_tms(op)
     if any(pad != Pad() for pad in (*op.input_pad, *op.input_unpad)):
         none = (Pad(),) * len(op.inputs)
         yield evolve(op, input_pad=none, input_unpad=none)
@@ -461,7 +463,8 @@ def _simpler(op: Op) -> Iterator[Op]:
         )
 
 
-def _without_tms(op: Op) -> Iterator[Op]:
+def _remove_tms(op: Op) -> Iterator[Op]:
+    """Yield the op without any TMs, and without each single one."""
     if not any(op.input_tms):
         return
     yield evolve(op, input_tms=((),) * len(op.inputs))
@@ -488,17 +491,19 @@ def plainer_formats(netlist: Netlist) -> Iterator[WrittenNetlist]:
     for op in netlist.ops.values():
         formats.update((*op.in_df, op.out_df, op.intermed_df, op.acc_df))
     for old in (_ALL, *sorted(formats - {_PLAIN_FORMAT, ""})):
-        yield _in_formats(netlist, old)
-    yield _ops(netlist, lambda op: evolve(op, math_fidelity="HiFi3"))
+        yield _replace_format(netlist, old)
+    yield _change_ops(netlist, lambda op: evolve(op, math_fidelity="HiFi3"))
 
 
-def _in_formats(netlist: Netlist, old: str) -> WrittenNetlist:
+def _replace_format(netlist: Netlist, old: str) -> WrittenNetlist:
+    """Return the netlist with the plain format in place of one format, or of all."""
+
     def new(name: str) -> str:
         if name and old in (_ALL, name):
             return _PLAIN_FORMAT
         return name
 
-    document = _ops(
+    document = _change_ops(
         netlist,
         lambda op: evolve(
             op,
@@ -521,7 +526,7 @@ def simpler_queues(netlist: Netlist) -> Iterator[WrittenNetlist]:
     document = contract(netlist)
     document.queues = {name: plain(queue) for name, queue in document.queues.items()}
     yield document
-    yield _all(netlist, lambda blocking: replace(blocking, tile_dim=FULL_TILE))
+    yield _change_all_blockings(netlist, lambda blocking: replace(blocking, tile_dim=FULL_TILE))
     document = contract(netlist)
     document.queue_devices = {}
     document.graph_devices = {}
@@ -559,45 +564,49 @@ def _without_entries(node: Node) -> Iterator[Node]:
             yield MappingNode([*before, (key, other), *after], node.line, node.column, node.end_column)
 
 
-def _ops(netlist: Netlist, change: Callable[[Op], Op]) -> WrittenNetlist:
+def _change_ops(netlist: Netlist, change: Callable[[Op], Op]) -> WrittenNetlist:
+    """Return the netlist with `change` applied to every op."""
     document = contract(netlist)
     for name, graph in document.graphs.items():
         document.graphs[name] = evolve(graph, ops=tuple(map(change, graph.ops)))
     return tidy(document)
 
 
-def _all(netlist: Netlist, change: Callable[[Blocking], Blocking]) -> WrittenNetlist:
+def _change_all_blockings(netlist: Netlist, change: Callable[[Blocking], Blocking]) -> WrittenNetlist:
     """Change every blocking; buffers and inner dimensions follow."""
     document = contract(netlist)
-    document.queues = {name: _with(queue, change(queue.blocking)) for name, queue in document.queues.items()}
+    document.queues = {name: _set_blocking(queue, change(queue.blocking)) for name, queue in document.queues.items()}
     for name, graph in document.graphs.items():
         ops = tuple(evolve(op, blocking=change(op.blocking)) for op in graph.ops)
         document.graphs[name] = evolve(graph, ops=ops)
     shapes = {record.name: record.blocking for record in (*document.queues.values(), *_ops_of(document))}
     for name, graph in document.graphs.items():
-        document.graphs[name] = evolve(graph, ops=tuple(_with_inner(op, shapes) for op in graph.ops))
+        document.graphs[name] = evolve(graph, ops=tuple(_fit_inner_dimension(op, shapes) for op in graph.ops))
     return document
 
 
-def _each(netlist: Netlist, change: Callable[[Blocking], Blocking]) -> Iterator[WrittenNetlist]:
+def _change_each_blocking(netlist: Netlist, change: Callable[[Blocking], Blocking]) -> Iterator[WrittenNetlist]:
+    """Yield a document for each queue and op whose blocking changes, with the change of this one alone."""
     for name in contract(netlist).queues:
         document = contract(netlist)
         queue = document.queues[name]
         if change(queue.blocking) != queue.blocking:
-            document.queues[name] = _with(queue, change(queue.blocking))
+            document.queues[name] = _set_blocking(queue, change(queue.blocking))
             yield document
     for op in _ops_of(contract(netlist)):
         new = evolve(op, blocking=change(op.blocking))
         if new != op:
-            yield _ops(netlist, lambda old, new=new: new if old.name == new.name else old)
+            yield _change_ops(netlist, lambda old, new=new: new if old.name == new.name else old)
 
 
-def _with(queue: Queue, blocking: Blocking) -> Queue:
+def _set_blocking(queue: Queue, blocking: Blocking) -> Queue:
+    """Return the queue with another blocking, and as many of its buffers as that needs."""
     return evolve(queue, blocking=blocking, buffers=queue.buffers[: blocking.cells])
 
 
-def _with_inner(op: Op, shapes: abc.Mapping[str, Blocking]) -> Op:
-    """Return the op with an inner dimension that fits its first operand, where it has one and no TMs change it."""
+def _fit_inner_dimension(op: Op, shapes: abc.Mapping[str, Blocking]) -> Op:
+    """Return the op with the inner dimension that its first operand has. An op without one, one whose first operand
+    goes through TMs or is not in `shapes`, and a sparse matmul stay as they are."""
     inner = {"m_k", "u_kt"} <= op.attributes.given
     source = None
     if op.inputs:

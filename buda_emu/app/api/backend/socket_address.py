@@ -31,8 +31,9 @@ def password() -> bytes:
     return bytes(current_process().authkey)
 
 
-def folder() -> Path:
-    """Return the path of the private folder of this family of processes; it may not exist."""
+def socket_folder() -> Path:
+    """Return the path of the private folder for the sockets of all processes that share the authentication key; it may
+    not exist."""
     name = f"buda-emu-{hashlib.sha256(b'folder' + password()).hexdigest()[:16]}"
     place = Path(tempfile.gettempdir()) / name
     if len(os.fsencode(place)) <= _LONGEST:
@@ -42,13 +43,13 @@ def folder() -> Path:
 
 def socket_path(key: Key) -> Path:
     """Return the path of a machine's socket."""
-    return folder() / hashlib.sha256(f"{key[1]}:{key[0]}".encode()).hexdigest()[:16]
+    return socket_folder() / hashlib.sha256(f"{key[1]}:{key[0]}".encode()).hexdigest()[:16]
 
 
 def make_folder() -> Path:
     """Make the private folder, which only this user can read, and return it. Raises HostError for a folder of that name
     that is not private or belongs to another user."""
-    place = folder()
+    place = socket_folder()
     place.mkdir(mode=0o700, exist_ok=True)
     state = place.lstat()
     if not place.is_dir() or place.is_symlink() or state.st_uid != os.getuid() or state.st_mode & 0o077:

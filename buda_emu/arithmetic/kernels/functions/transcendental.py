@@ -113,7 +113,7 @@ def _replace(run: Tensor, line: Tensor, short_way: Any, definition: Any) -> None
 
 @kernel
 def exp_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
-    """Apply `exp_scalar` in place to the region of each tile. Items: the w*n tiles."""
+    """Apply `exp_scalar` in place to the region of each tile. Threads share the w*n tiles."""
     runs, length = region
     line = np.empty(length, np.float32)
     for tile in claimed(start, stop):
@@ -124,7 +124,7 @@ def exp_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
 
 @kernel
 def log_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
-    """Apply `log_scalar` in place to the region of each tile. Items: the w*n tiles."""
+    """Apply `log_scalar` in place to the region of each tile. Threads share the w*n tiles."""
     runs, length = region
     for tile in claimed(start, stop):
         for index in range(tile * runs, (tile + 1) * runs):
@@ -140,7 +140,7 @@ def _sigmoid_or_nan(x: np.float32) -> np.float32:
 
 @kernel
 def sigmoid_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
-    """Apply `sigmoid_scalar` in place to the region of each tile. Items: the w*n tiles."""
+    """Apply `sigmoid_scalar` in place to the region of each tile. Threads share the w*n tiles."""
     runs, length = region
     line = np.empty(length, np.float32)
     for tile in claimed(start, stop):
@@ -151,7 +151,7 @@ def sigmoid_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
 
 @kernel
 def tanh_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
-    """Apply `tanhf` in place to the region of each tile. Items: the w*n tiles."""
+    """Apply `tanhf` in place to the region of each tile. Threads share the w*n tiles."""
     runs, length = region
     for tile in claimed(start, stop):
         for index in range(tile * runs, (tile + 1) * runs):
@@ -162,7 +162,7 @@ def tanh_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
 
 @kernel
 def gelu_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
-    """Apply `gelu_scalar` in place to the region of each tile. Items: the w*n tiles."""
+    """Apply `gelu_scalar` in place to the region of each tile. Threads share the w*n tiles."""
     runs, length = region
     line = np.empty(length, np.float32)
     for tile in claimed(start, stop):
@@ -173,7 +173,7 @@ def gelu_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
 
 @kernel
 def gelu_derivative_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
-    """Apply `gelu_derivative_scalar` in place to the region of each tile. Items: the w*n tiles."""
+    """Apply `gelu_derivative_scalar` in place to the region of each tile. Threads share the w*n tiles."""
     runs, length = region
     line = np.empty(length, np.float32)
     for tile in claimed(start, stop):
@@ -184,7 +184,7 @@ def gelu_derivative_tiles(start: int, stop: int, tiles: Tensor, region: Region) 
 
 @kernel
 def sine_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
-    """Apply `sinf` in place to the region of each tile. Items: the w*n tiles."""
+    """Apply `sinf` in place to the region of each tile. Threads share the w*n tiles."""
     runs, length = region
     for tile in claimed(start, stop):
         for index in range(tile * runs, (tile + 1) * runs):
@@ -199,7 +199,7 @@ def sine_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
 
 @kernel
 def cosine_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
-    """Apply `cosf` in place to the region of each tile. Items: the w*n tiles."""
+    """Apply `cosf` in place to the region of each tile. Threads share the w*n tiles."""
     runs, length = region
     for tile in claimed(start, stop):
         for index in range(tile * runs, (tile + 1) * runs):

@@ -116,9 +116,11 @@ class _Row:
         return builder.not_(self._any())
 
     def _none(self) -> ir.Constant:
+        """Return a vector of conditions that holds for no lane."""
         return ir.Constant(self._found.type.pointee, [False] * self.code.width)
 
     def _any(self) -> Value:
+        """Return whether a lane was found."""
         bits = self.code.builder.bitcast(self.code.builder.load(self._found), ir.IntType(self.code.width))
         return self.code.builder.icmp_unsigned("!=", bits, bits.type(0))
 
@@ -235,6 +237,7 @@ def _add_floats(row: _Row, flip: int, blackhole: Value) -> None:
 
 
 def _exponent(code: Vectors, word: Value) -> Value:
+    """Return the biased exponents of float32 patterns."""
     return code.builder.and_(code.builder.lshr(word, code.word(23)), code.word(255))
 
 
@@ -281,10 +284,12 @@ def _to_integer(row: _Row, limit: Value) -> None:
 
 
 def _truth(code: Vectors, condition: Value) -> Value:
+    """Return words with all bits set in the lanes for which a condition holds, and 0 in the others."""
     return code.builder.sext(condition, code.words)
 
 
 def _to_float(code: Vectors, x: Value, _b: Value, _c: Value) -> Value:
+    """Return integers of sign and magnitude as float32 patterns."""
     size = code.builder.sitofp(code.builder.and_(x, code.word(MAGNITUDE)), code.floats)
     return code.builder.or_(code.builder.and_(x, code.word(SIGN)), code.as_words(size))
 

@@ -34,6 +34,7 @@ def list_coverage() -> Iterator[tuple[str, Place, str]]:
 
 
 def _locate_operator(name: str, schemas: Mapping[str, Any]) -> tuple[Place, str]:
+    """Return where an operator is computed, and how; for one that is refused, why."""
     schema = schemas[name]
     declared = ONNX.get(name)
     if declared is not None:

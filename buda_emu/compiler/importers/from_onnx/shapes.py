@@ -283,7 +283,8 @@ _REDUCTIONS = {"none": "none", "add": "sum", "mul": "prod", "max": "amax", "min"
 """The reductions of `scatter` by ONNX's names."""
 
 
-def _reduction(call: Call) -> str:
+def _read_reduction(call: Call) -> str:
+    """Return the reduction of a scatter by the name that `Scatter` has for it. Raises NotSupportedError."""
     word = call.attr("reduction", b"none").decode()
     if word not in _REDUCTIONS:
         raise call.refuse(f"reduction {word}")
@@ -293,7 +294,7 @@ def _reduction(call: Call) -> str:
 @onnx_op("ScatterElements", "Scatter")
 def scatter_along_axis(call: Call) -> Node:
     """`scatter` along the axis: the last value for a place, or all of them reduced"""
-    how = Scatter(call.attr("axis", 0), _reduction(call), from_end=True)
+    how = Scatter(call.attr("axis", 0), _read_reduction(call), from_end=True)
     return scatter_elements(call.b, call[0], call[1], call[2], how)
 
 
@@ -323,7 +324,7 @@ def scatter_nd(call: Call) -> Node:
         raise call.refuse("indices of no dimension")
     rows = reshape_to(call, x, (prod(lead), prod(slice_shape)))
     updates = reshape_to(call, values, (count, prod(slice_shape)))
-    result = scatter_slices(b, rows, places, updates, Scatter(0, _reduction(call), from_end=depth == 1))
+    result = scatter_slices(b, rows, places, updates, Scatter(0, _read_reduction(call), from_end=depth == 1))
     return reshape_to(call, result, x.shape)
 
 
@@ -407,7 +408,7 @@ def resize(call: Call) -> Node:
     x = call[0]
     rank = len(x.shape)
     axes = [dim_of(axis, rank) for axis in call.attr("axes", list(range(rank)))]
-    sampling = _sampling(call)
+    sampling = _read_sampling(call)
     if _is_resize_11(call):
         call.constant(1, "roi")  # read, and refused where it is computed, whether or not it matters
     out, ratio = _result_sizes(call, x, axes)
@@ -441,11 +442,13 @@ class _Sampling(NamedTuple):
 
 
 def _is_resize_11(call: Call) -> bool:
-    """Return whether the operator has coordinates as an attribute; before opset 11 they are asymmetric."""
+    """Return whether the operator is a Resize of opset 11 or later, which has an attribute for coordinates and an
+    operand `roi`. Before, and in Upsample, coordinates are asymmetric."""
     return call.op == "Resize" and call.opset >= 11
 
 
-def _sampling(call: Call) -> _Sampling:
+def _read_sampling(call: Call) -> _Sampling:
+    """Return the attributes of the operator, with the defaults of its opset."""
     new = _is_resize_11(call)
     return _Sampling(
         mode=call.attr("mode", b"nearest").decode(),
@@ -459,7 +462,7 @@ def _sampling(call: Call) -> _Sampling:
 
 
 def _result_sizes(call: Call, x: Node, axes: Sequence[int]) -> tuple[list[int], list[float]]:
-    """Return the size of each axis of the result, and the factor by which it is scaled."""
+    """Return the size of the result along each of `axes`, and the factor by which that axis is scaled."""
     new = _is_resize_11(call)
     scales = call.constant(2 if new else 1, "scales")
     if scales is None and call.attr("scales") is not None:

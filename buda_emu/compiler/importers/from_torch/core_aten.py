@@ -34,13 +34,14 @@ def list_coverage() -> Iterator[tuple[str, Place, str]]:
         yield name, *_locate_operator(name, overloads, decomposition_table)
 
 
-def _locate_operator(name: str, overloads: Sequence[Any], apart: Any) -> tuple[Place, str]:
+def _locate_operator(name: str, overloads: Sequence[Any], decomposable: Any) -> tuple[Place, str]:
+    """Return where an operator is computed, and how; for one that is refused, why."""
     declared = ATEN.get(name)
     if any(torch.Tag.nondeterministic_seeded in op.tags for op in overloads):
         return "refused", "random numbers: give them as an input"
     if declared is not None:
         return declared.place, declared.becomes.rstrip(".")
-    if all(op in apart for op in overloads):
+    if all(op in decomposable for op in overloads):
         return "chip", "torch makes other operators of it"
     if not any(_takes_tensors(op) for op in overloads):
         return "compiler", "a constant"

@@ -303,6 +303,7 @@ class Reader:
         return output
 
     def _in_shape(self, node: Node, shape: Sequence[int]) -> Node:
+        """Reshape a node that does not have the shape already."""
         if node.shape == tuple(shape):
             return node
         return self._b.reshape(node, shape=tuple(shape))
@@ -361,6 +362,7 @@ class Reader:
         return output
 
     def _argument(self, fx_value: Any) -> Any:
+        """Return what stands for an argument of a node of torch: the imported value of another node, or itself."""
         if isinstance(fx_value, torch.fx.Node):
             return self._values[fx_value]
         if isinstance(fx_value, (list, tuple)):
@@ -403,6 +405,7 @@ class Reader:
                 self._b.count_growth(word, sizes, operands)
 
     def _outputs(self, node: Any, signature: Any) -> None:
+        """Declare the outputs of the graph. Raises UnsupportedError for complex ones and for those without elements."""
         user_outputs = set(signature.user_outputs)
         number = 0
         for fx_output in node.args[0]:
@@ -423,6 +426,7 @@ class Reader:
             number += 1
 
     def _refuse(self, construct: str, node: Any) -> None:
+        """Record that a construct cannot be imported, with the user's line or else the layer."""
         self._refused.add(construct, _user_line(node) or self._layers[node])
 
 
@@ -458,6 +462,7 @@ def _operator_text(node: Any) -> str:
 
 
 def _is_random(target: Any) -> bool:
+    """Return whether an operator draws random numbers."""
     return torch.Tag.nondeterministic_seeded in getattr(target, "tags", ())
 
 
@@ -479,10 +484,12 @@ def _memory_layout(tensor: Any) -> tuple[tuple[int, ...], int]:
 
 
 def _is_number(operand: Any) -> bool:
+    """Return whether an operand is a node without dimensions."""
     return isinstance(operand, Node) and not operand.shape
 
 
 def _flatten(items: Any) -> list[Any]:
+    """Return the entries of nested lists in order."""
     flat: list[Any] = []
     for entry in items:
         flat += _flatten(entry) if isinstance(entry, list) else [entry]
@@ -490,6 +497,7 @@ def _flatten(items: Any) -> list[Any]:
 
 
 def _nodes(operand: Any) -> list[Node]:
+    """Return the nodes of an operand: two for a complex value, none for anything but a value of the graph."""
     if isinstance(operand, Complex):
         return operand.parts
     if isinstance(operand, Node):
@@ -498,6 +506,7 @@ def _nodes(operand: Any) -> list[Node]:
 
 
 def _to_torch(operand: Any) -> Any:
+    """Return an operand with torch tensors in place of constant nodes."""
     if isinstance(operand, Node):
         return torch.from_numpy(np.ascontiguousarray(operand.value)).reshape(operand.shape)
     if isinstance(operand, Complex):
@@ -514,19 +523,21 @@ def _compute(function: Any, arguments: Sequence[Any], options: Mapping[str, Any]
     try:
         return function(*arguments, **options)
     except NotImplementedError:
-        return function(*map(_widen, arguments), **{key: _widen(option) for key, option in options.items()})
+        return function(*map(_to_int64, arguments), **{key: _to_int64(option) for key, option in options.items()})
 
 
 _UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)
 
 
-def _widen(operand: Any) -> Any:
+def _to_int64(operand: Any) -> Any:
+    """Return an argument of an operator with int64 in place of unsigned types that lack kernels: in tensors, in lists,
+    and as a dtype."""
     if isinstance(operand, torch.Tensor):
         if operand.dtype in _UNSIGNED:
             return operand.to(torch.int64)
         return operand
     if isinstance(operand, (list, tuple)):
-        return [_widen(part) for part in cast("Sequence[Any]", operand)]
+        return [_to_int64(part) for part in cast("Sequence[Any]", operand)]
     if operand in _UNSIGNED:
         return torch.int64
     return operand

@@ -71,6 +71,7 @@ class _Schedule:
         return self.stored[OUTPUT]
 
     def _step(self, step: PlannedSubOp) -> None:
+        """Run one sub-op, and keep its result in Dst or under the name of its buffer."""
         # In the words of 1.1 the formats are those of the op as a whole.
         op = replace(step.call, out_df=self.call.op.out_df)
         call = DeviceCall(op, self.call.core, self.call.fidelity)
@@ -117,7 +118,7 @@ class _Schedule:
             return replace(base, index=tiles.index, pad_value=tiles.pad_value, arrange=arrange)
         if source.buffer == DEST:
             assert self.dest is not None
-            return self._from_dest(self.dest, operand.map.index, step)
+            return self._operand_in_dest(self.dest, operand.map.index, step)
         register = self.registers.intermediate
         bits = self.stored[source.buffer]
         return Stored(
@@ -129,11 +130,14 @@ class _Schedule:
             mode=self.registers.dst,
         )
 
-    def _from_dest(self, dest: DstTiles, index: Index, step: PlannedSubOp) -> InDest:
-        """Return Dst as an operand: moved to the Src register that the other operand's format asks for (2.7,
-        inferred)."""
+    def _operand_in_dest(self, dest: DstTiles, index: Index, step: PlannedSubOp) -> InDest:
+        """Return the result of the sub-op before, which lies in Dst, as an operand whose tiles are read in the order
+        `index`.
+
+        It goes to the kind of Src register that the format of another operand asks for. Binary ops other than maximum
+        cast fp32 to fp16 first where that is a register of five-bit exponents (2.7, inferred)."""
         others = [self._register_of(s.external) for s in step.sources if s.buffer != DEST]
-        register = next((other for other in others if REGISTERS.get(other) is not None), self._own_register)
+        register = next((other for other in others if REGISTERS.get(other) is not None), self._default_register)
         image, mode = dest
         binary = OP_TYPES[step.call.type].is_binary and step.call.type != "maximum"
         if binary and mode == "fp32" and REGISTERS.get(register) == "a":
@@ -143,12 +147,15 @@ class _Schedule:
         return InDest(image, index, register, mode)
 
     def _register_of(self, external: int) -> str:
+        """Return the format in registers of an input of the fused op; for a negative number, that of intermediate
+        results."""
         if external >= 0:
             return self.registers.inputs[external]
         return self.registers.intermediate
 
     @cached_property
-    def _own_register(self) -> str:
+    def _default_register(self) -> str:
+        """The first format in registers with a float exponent, of the inputs or else of intermediate results."""
         names = chain(self.registers.inputs, (self.registers.intermediate,))
         return next((name for name in names if REGISTERS.get(name) is not None), self.registers.intermediate)
 
@@ -200,6 +207,7 @@ class _Schedule:
 
 
 def _image(result: DstTiles | Bits) -> DstTiles:
+    """Return a result that is in Dst. Raises UnsupportedError for one that is summed up in L1."""
     if isinstance(result, Bits):
         raise UnsupportedError("a result that is summed up in L1 does not stay in dest")
     return result

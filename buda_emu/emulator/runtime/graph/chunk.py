@@ -43,7 +43,7 @@ class BufferPool:
         # By floats of its memory: what nobody uses, those given back last at the end, with the number of the giving.
         self._free: dict[int, list[tuple[int, NDArray[np.float32]]]] = {}
         self._given = 0
-        self._add_buffer = 0  # bytes
+        self._unused_bytes = 0
 
     def take(self, entries: int, tiles: int) -> NDArray[np.float32]:
         """Return an array float32[entries, tiles, 1024] with undefined contents."""
@@ -51,10 +51,10 @@ class BufferPool:
         count = entries * tiles * TILE_ELEMENTS
         pieces = self._free.get(count)
         if pieces:
-            self._add_buffer -= 4 * count
+            self._unused_bytes -= 4 * count
             _, array = pieces.pop()
         else:
-            array = self._take_larger(count)
+            array = self._take_from_larger(count)
         if array.shape == shape:
             return array
         return array.reshape(shape)
@@ -63,17 +63,17 @@ class BufferPool:
         """Return float32[count] with undefined contents, to be given back."""
         pieces = self._free.get(count)
         if pieces:
-            self._add_buffer -= 4 * count
+            self._unused_bytes -= 4 * count
             return pieces.pop()[1].reshape(-1)
-        return self._take_larger(count)
+        return self._take_from_larger(count)
 
-    def _take_larger(self, count: int) -> NDArray[np.float32]:
-        """Return float32[count] where the pool has none of that size: of the smallest piece that fits and is not twice
-        as large, or fresh memory."""
+    def _take_from_larger(self, count: int) -> NDArray[np.float32]:
+        """Return float32[count] if the pool has no piece of that size: the beginning of the smallest larger piece, if
+        it is at most twice as large, or else fresh memory."""
         size = min((size for size, pieces in self._free.items() if pieces and count < size <= 2 * count), default=0)
         if not size:
             return POOL.take(count)
-        self._add_buffer -= 4 * size
+        self._unused_bytes -= 4 * size
         return self._free[size].pop()[1].reshape(-1)[:count]
 
     def give_back(self, array: NDArray[Any]) -> None:
@@ -89,28 +89,28 @@ class BufferPool:
         if pieces is None:
             pieces = self._free[size] = []
         pieces.append((self._given, array))
-        self._add_buffer += 4 * size
-        if self._add_buffer > self._most:
+        self._unused_bytes += 4 * size
+        if self._unused_bytes > self._most:
             self._keep(self._most)
 
     def leave(self, byte_limit: int) -> None:
         """Keep at most `byte_limit` unused bytes in this pool and in the pool of closed machines together."""
         self._most = min(byte_limit, _KEEP_BYTES)
         self._keep(self._most)
-        POOL.shrink(byte_limit - self._add_buffer)
+        POOL.shrink(byte_limit - self._unused_bytes)
 
     def _keep(self, byte_limit: int) -> None:
         """Give the arrays given back first to the system until at most `byte_limit` bytes are left."""
-        while self._add_buffer > byte_limit:
+        while self._unused_bytes > byte_limit:
             pieces = min((pieces for pieces in self._free.values() if pieces), key=lambda pieces: pieces[0][0])
             _, array = pieces.pop(0)
-            self._add_buffer -= array.nbytes
+            self._unused_bytes -= array.nbytes
 
     def free(self) -> None:
         """Give all unused arrays to the pool of the process, where the next machine finds them."""
         free = self._free
         self._free = {}
-        self._add_buffer = 0
+        self._unused_bytes = 0
         for _, array in sorted(chain.from_iterable(free.values()), key=lambda piece: piece[0]):
             POOL.give(array)
 

@@ -109,6 +109,8 @@ class Gate:
         self.__exit__()
 
     def _enter(self) -> None:
+        """Take the lock on a host thread. If it is the program's turn, first sleep until the program had it, for a
+        short time at most."""
         me = get_ident()
         self._wanting.add(me)
         try:
@@ -124,6 +126,8 @@ class Gate:
                 raise
 
     def _stand_back(self) -> None:
+        """Record that this host thread no longer wants in. After the last one that the program stood aside for, it is
+        the program's turn."""
         me = get_ident()
         self._wanting.discard(me)
         if me in self._asked:
@@ -170,6 +174,7 @@ class Gate:
         self._leave(run)
 
     def _leave(self, run: Run) -> None:
+        """Remove a run from the queue, wake the threads that wait for a change, and release the lock."""
         self._runs.remove(run)
         self._changed.notify_all()
         self._lock.release()
@@ -193,6 +198,7 @@ class Gate:
             self._resume()
 
     def _resume(self) -> None:
+        """End the program's turn: wake the host threads that slept meanwhile."""
         if self._returning:
             self._returning = False
             self._resumed.notify_all()

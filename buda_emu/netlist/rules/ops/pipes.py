@@ -133,6 +133,7 @@ def input_formats(ctx: Context, op: Op) -> Findings:
 
 @queue_check("V079")
 def output_format(ctx: Context, queue: Queue) -> Findings:
+    """Refuse a queue whose format is not the out_df of the op that fills it."""
     op = _producer(ctx, queue)
     if op is not None and op.out_df != queue.df:
         yield Finding(queue.at("df"), f"df is {queue.df}, op {op.name} writes {op.out_df}")
@@ -229,16 +230,18 @@ def unread_inputs(_: Context, op: Op) -> Findings:
     "quantization",
 )
 def input_buffers(_: Context, op: Op) -> Findings:
-    """The kernel has two operand buffers."""
+    """Refuse an element-wise op with more than two inputs: its kernel has buffers for two operands."""
     if len(op.inputs) > 2:
         yield Finding(op.at("inputs"), f"{op.type} has input buffers for 2 operands, not for {len(op.inputs)}")
 
 
 def _producer(ctx: Context, queue: Queue) -> Op | None:
+    """Return the op that fills a queue, None if the host does."""
     return None if queue.host_fed else ctx.ops.get(queue.input)
 
 
 def _text(value: int | tuple[int, int]) -> str:
+    """Return a size as it is written in a netlist."""
     if isinstance(value, int):
         return str(value)
     return str(list(value))

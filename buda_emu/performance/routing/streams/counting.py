@@ -42,9 +42,10 @@ class Linking:
 
     def link(self, pipe: Simple) -> None:
         """Give phases to the streams of `pipe`, and to those that send into it."""
-        _LINKS.get(pipe.kind, Linking.nothing)(self, pipe)
+        _LINKS.get(pipe.kind, Linking.link_nothing)(self, pipe)
 
     def _receive(self, stream: Draft, pipe: Simple, output: Node) -> None:
+        """Give a stream the phases in which it receives the tiles of an output of the pipe."""
         self._steps[stream] = [StreamPhase(phase) for phase in self._phases.receiving_phases(output)]
         stream.iterations = pipe.outputs[-1].iterations
 
@@ -70,17 +71,17 @@ class Linking:
                 step.receivers = (receivers[receiver],)
                 self._steps[receivers[receiver]][turn].source = sender
 
-    def nothing(self, pipe: Simple) -> None:
+    def link_nothing(self, pipe: Simple) -> None:
         """Do nothing: forks have no phases of their own."""
 
-    def one_receiver(self, pipe: Simple) -> None:
+    def link_one_receiver(self, pipe: Simple) -> None:
         """Link operands and relays, which are one stream for one node."""
         (stream,) = self._streams_of[pipe]
         self._receive(stream, pipe, pipe.outputs[0])
         for source in pipe.sources:
             self._send(pipe, source, [stream])
 
-    def gather(self, pipe: Simple) -> None:
+    def link_gather(self, pipe: Simple) -> None:
         """Link relays that take turns, and the last stream, which gathers."""
         *relays, gather = self._streams_of[pipe]
         self._receive(gather, pipe, pipe.outputs[0])
@@ -95,7 +96,7 @@ class Linking:
         for source in pipe.sources:
             self._send(pipe, source, relays)
 
-    def multicast(self, pipe: Simple) -> None:
+    def link_multicast(self, pipe: Simple) -> None:
         """Link a stream that multicasts, which may be the sender itself, and the receivers."""
         streams = self._streams_of[pipe]
         source = pipe.sources[0]
@@ -109,9 +110,9 @@ class Linking:
             self._send(pipe, source, [])
         for stream, output in zip(streams, pipe.outputs, strict=True):
             self._receive(stream, pipe, output)
-        self._all(sender, streams)
+        self._connect_all(sender, streams)
 
-    def _all(self, sender: Draft, receivers: list[Draft]) -> None:
+    def _connect_all(self, sender: Draft, receivers: list[Draft]) -> None:
         """Connect a sender with receivers that all get the same tiles."""
         for step in self._steps[sender]:
             step.receivers = tuple(receivers)
@@ -119,7 +120,7 @@ class Linking:
             for step in self._steps[receiver]:
                 step.source = sender
 
-    def union(self, pipe: Simple) -> None:
+    def link_union(self, pipe: Simple) -> None:
         """Give the phases of all relays to the first one."""
         first, *others = dict.fromkeys(source.stream for source in pipe.sources)
         assert isinstance(first, Draft)
@@ -132,12 +133,12 @@ class Linking:
                     sent.receivers = tuple(first if receiver is other else receiver for receiver in sent.receivers)
         self._steps[first].sort(key=lambda step: step.begin)
 
-    def to_dram(self, pipe: Simple) -> None:
+    def link_dram_write(self, pipe: Simple) -> None:
         """Link packers that write to DRAM."""
         for source in pipe.sources:
             self._send(pipe, source, [])
 
-    def intermediate(self, pipe: Simple) -> None:
+    def link_intermediate(self, pipe: Simple) -> None:
         """Link the stream of a kernel's own buffer."""
         if pipe.beside is None:
             stream = self._streams_of[pipe][0]
@@ -147,7 +148,7 @@ class Linking:
         self._receive(stream, pipe, pipe.outputs[0])
         stream.iterations = 1
 
-    def dram_read(self, pipe: Simple) -> None:
+    def link_dram_read(self, pipe: Simple) -> None:
         """Link a stream that reads chunks from DRAM. A phase has a number of tiles that divides the buffer."""
         streams = self._streams_of[pipe]
         reader = streams[0]
@@ -159,40 +160,42 @@ class Linking:
         reader.iterations = pipe.outputs[-1].iterations
         if pipe.kind in MULTICASTS:
             for stream in streams[1:]:
-                self._read_through(stream, pipe, pipe.outputs[0], queue, max_tiles)
-            self._all(reader, streams[1:])
+                self._receive_dram_read(stream, pipe, pipe.outputs[0], queue, max_tiles)
+            self._connect_all(reader, streams[1:])
         elif len(streams) > 1 and not merged:
-            self._read_through(streams[1], pipe, pipe.outputs[0], queue, max_tiles)
-            self._all(reader, streams[1:])
+            self._receive_dram_read(streams[1], pipe, pipe.outputs[0], queue, max_tiles)
+            self._connect_all(reader, streams[1:])
 
-    def _read_through(self, stream: Draft, pipe: Simple, output: Node, queue: Node, max_tiles: int) -> None:
+    def _receive_dram_read(self, stream: Draft, pipe: Simple, output: Node, queue: Node, max_tiles: int) -> None:
+        """Give a stream the phases in which it receives, for `output`, tiles that another stream reads from DRAM, cut
+        and merged like the phases of that one."""
         self._steps[stream] = _cut_and_merge(self._phases.receiving_phases(output), queue.tiles, max_tiles)
         stream.iterations = pipe.outputs[-1].iterations
 
 
 _LINKS: dict[Kind, Callable[[Linking, Simple], None]] = {
-    Kind.DRAM_UNICAST: Linking.dram_read,
-    Kind.DRAM_TILIZER: Linking.dram_read,
-    Kind.DRAM_EMBEDDING: Linking.dram_read,
-    Kind.DRAM_GATHER: Linking.dram_read,
-    Kind.DRAM_MULTICAST: Linking.dram_read,
-    Kind.POST_TM: Linking.dram_read,
-    Kind.UNICAST: Linking.one_receiver,
-    Kind.RELAY: Linking.one_receiver,
-    Kind.ETHERNET_RELAY: Linking.one_receiver,
-    Kind.ETHERNET_FIRMWARE_RELAY: Linking.one_receiver,
-    Kind.DORMANT_RELAY: Linking.one_receiver,
-    Kind.MULTICAST: Linking.multicast,
-    Kind.GATHER: Linking.gather,
-    Kind.UNION: Linking.union,
-    Kind.TO_DRAM: Linking.to_dram,
-    Kind.TO_PCIE: Linking.to_dram,
-    Kind.GATHER_TO_PCIE: Linking.one_receiver,
-    Kind.PCIE_UNICAST: Linking.dram_read,
-    Kind.PCIE_MULTICAST: Linking.dram_read,
-    Kind.INTERMEDIATE: Linking.intermediate,
-    Kind.GRADIENT: Linking.intermediate,
-    Kind.SHARED_INTERMEDIATE: Linking.intermediate,
+    Kind.DRAM_UNICAST: Linking.link_dram_read,
+    Kind.DRAM_TILIZER: Linking.link_dram_read,
+    Kind.DRAM_EMBEDDING: Linking.link_dram_read,
+    Kind.DRAM_GATHER: Linking.link_dram_read,
+    Kind.DRAM_MULTICAST: Linking.link_dram_read,
+    Kind.POST_TM: Linking.link_dram_read,
+    Kind.UNICAST: Linking.link_one_receiver,
+    Kind.RELAY: Linking.link_one_receiver,
+    Kind.ETHERNET_RELAY: Linking.link_one_receiver,
+    Kind.ETHERNET_FIRMWARE_RELAY: Linking.link_one_receiver,
+    Kind.DORMANT_RELAY: Linking.link_one_receiver,
+    Kind.MULTICAST: Linking.link_multicast,
+    Kind.GATHER: Linking.link_gather,
+    Kind.UNION: Linking.link_union,
+    Kind.TO_DRAM: Linking.link_dram_write,
+    Kind.TO_PCIE: Linking.link_dram_write,
+    Kind.GATHER_TO_PCIE: Linking.link_one_receiver,
+    Kind.PCIE_UNICAST: Linking.link_dram_read,
+    Kind.PCIE_MULTICAST: Linking.link_dram_read,
+    Kind.INTERMEDIATE: Linking.link_intermediate,
+    Kind.GRADIENT: Linking.link_intermediate,
+    Kind.SHARED_INTERMEDIATE: Linking.link_intermediate,
 }
 
 
@@ -261,6 +264,7 @@ def _component(near: Mapping[Draft, Iterable[Draft]], start: Draft, seen: set[Dr
 
 
 def _source(stream_steps: list[StreamPhase]) -> Draft | None:
+    """Return the stream from which the tiles of the first phase come."""
     return stream_steps[0].source
 
 
@@ -276,10 +280,12 @@ def _merge_turns(stream: Draft, stream_steps: list[StreamPhase]) -> None:
 
 
 def _tiles(stream_steps: list[StreamPhase]) -> int:
+    """Return the tiles of all phases of the turn that the first phase belongs to."""
     return sum(step.tiles for step in stream_steps if step.turn == stream_steps[0].turn)
 
 
 def _unroll(component: list[Draft], steps: Steps, max_times: int) -> None:
+    """Set the number of phases of connected streams, whose iterations are unrolled at most `max_times` times."""
     limit = 1 << 32
     skip = 1
     for stream in component:
@@ -332,5 +338,6 @@ def _is_single_phase(stream: Draft, stream_steps: list[StreamPhase], steps: Step
 
 
 def _changes_receiver(stream_steps: list[StreamPhase]) -> bool:
+    """Return whether phases of a stream differ in their first receiver."""
     first = stream_steps[0].receivers[:1]
     return any(step.receivers[:1] != first for step in stream_steps)

@@ -19,7 +19,7 @@ from buda_emu.app.api.backend import machine_server as server
 from buda_emu.app.api.backend import process_family as family
 from buda_emu.app.api.backend.enums import BackendType
 from buda_emu.app.api.backend.machine_server import RemotePort
-from buda_emu.app.api.backend.socket_address import folder, machine_key, make_folder, password, socket_path
+from buda_emu.app.api.backend.socket_address import machine_key, make_folder, password, socket_folder, socket_path
 from buda_emu.support.errors import HostError, HostTimeoutError
 from case_functions import until
 
@@ -173,22 +173,22 @@ def short_folder(monkeypatch):
 @pytest.mark.usefixtures("short_folder")
 def test_the_folder_is_private_and_goes_with_the_last_machine(tmp_path):
     first, second = (machine(tmp_path)[0] for _ in range(2))
-    assert folder().stat().st_mode & 0o077 == 0
+    assert socket_folder().stat().st_mode & 0o077 == 0
     first.finish()
-    assert folder().is_dir()
+    assert socket_folder().is_dir()
     second.finish()
-    assert not folder().exists()
+    assert not socket_folder().exists()
 
 
 def test_a_long_temporary_path_is_not_used(monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", "/tmp/" + 80 * "x")
-    assert folder().parent == Path("/tmp")
+    assert socket_folder().parent == Path("/tmp")
 
 
 @pytest.mark.usefixtures("short_folder")
 def test_a_folder_that_others_can_enter_is_not_used(tmp_path):
-    folder().mkdir(mode=0o755)
-    folder().chmod(0o755)
+    socket_folder().mkdir(mode=0o755)
+    socket_folder().chmod(0o755)
     with pytest.raises(HostError, match="not a private folder"):
         make_folder()
     backend = api.BackendApi(netlist(tmp_path), api.get_golden_config())

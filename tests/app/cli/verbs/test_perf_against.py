@@ -32,7 +32,7 @@ def test_one_changed_attribute_names_the_op(tmp_path, capsys):
     assert "HiFi3" in text
     changed.write_text(text.replace("math_fidelity: HiFi3", "math_fidelity: LoFi"))
     comparison = against(model(changed).to_json(), model(MATMUL).to_json())
-    (epoch,) = comparison.changed
+    (epoch,) = comparison.changed_epochs
     assert [(unit.kind, unit.name) for unit in epoch.units] == [("op", "product")]
     assert epoch.units[0].difference > 0
     assert "product" in epoch.reason

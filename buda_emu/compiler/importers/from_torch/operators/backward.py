@@ -134,7 +134,9 @@ def convolution_backward(
 
 
 def _kernel_gradient(b: Builder, written: Node, read: Node, w: Node, groups: int, options: Mapping[str, Any]) -> Node:
-    """Sum over all windows the elements that a tap read times the gradient that was written for the window."""
+    """Return the gradient of a convolution's kernel: for each tap, the sum over all windows of the element of `read`
+    under the tap times the element of `written` that belongs to the window. One of the two is the gradient of the
+    result: `read` if the convolution is transposed."""
     out = written.shape[2:]
     n = read.shape[0]
     columns = arrange_windows_as_rows(b, read, groups, kernel=w.shape[2:], out=out, **options)

@@ -33,6 +33,8 @@ def return_operand(_: Builder, x: Node) -> Node:
 
 
 def _declare_logical(name: str) -> None:
+    """Declare the handlers of `logical_NAME`, for any operands, and `bitwise_NAME`, for bool ones only."""
+
     def handler(b: Builder, *inputs: Any) -> Node:
         return b.emit(f"logical_{name}", *(_as_bool(b, b.node(operand)) for operand in inputs))
 
@@ -53,6 +55,7 @@ for _name in ("not", "and", "or", "xor"):
 
 
 def _as_bool(b: Builder, x: Node) -> Node:
+    """Return x, or x != 0 if it is not bool."""
     if x.dtype == "bool":
         return x
     return b.boolean(x)
