@@ -263,4 +263,5 @@ class NotingUnits(KernelUnits):
         return KernelUnits.add_in_l1(self, old, new)
 
     def _note(self, step: str, register: str) -> None:
+        """Add a step to `steps`, as an integer step where the register holds integers."""
         self.steps.add(f"integer {step}" if REGISTERS[register] is None else step)
