@@ -38,8 +38,8 @@ def compile(  # noqa: A001 - as be.compile
     `source`: path of an .onnx or .pt2 file, onnx.ModelProto, torch.nn.Module, ExportedProgram, or a function of JAX;
     `inputs`: example inputs, needed for a module or function, and for what an ONNX model leaves open (symbolic sizes,
     shapes that are inputs).
-    `parameters`: the file that a torch module's parameters and buffers lie in, or those of a .pt2 file: .safetensors,
-    its .index.json, a folder of both, or what torch.save wrote. The module may be made, and exported, under
+    `parameters`: path of the parameters and buffers of a torch module or .pt2 file: a .safetensors file, its
+    .index.json, a folder of both, or a file that torch.save wrote. The module may be made, and exported, under
     torch.device("meta"). They are read when the image is written, and never all in memory (docs/compile/compile.md).
     `options`, or its fields as keywords, which replace those of `options`: see CompileOptions.
 

@@ -397,6 +397,7 @@ class _Brackets:
         return self._text[leaf.end : leaf.end + 80].lstrip(_LEADING).startswith(":")
 
     def _punctuation(self, start: int, end: int) -> None:
+        """Write the brackets, commas, colons, comments and line breaks between two values."""
         breaks = 0
         gap = [*pieces(self._text, start, end)]
         for number, piece in enumerate(gap):
@@ -407,13 +408,15 @@ class _Brackets:
                 self._line += ","  # commas end lines, they do not begin them
                 continue
             if breaks:
-                self._break(piece.kind == "mark" and piece.text in _CLOSING, breaks > 1)
+                closes = piece.kind == "mark" and piece.text in _CLOSING
+                self._break_line(before_closing=closes, blank_line=breaks > 1)
                 breaks = 0
             self._piece(piece, gap[number + 1 :])
         if breaks:
-            self._break(False, breaks > 1)
+            self._break_line(before_closing=False, blank_line=breaks > 1)
 
     def _piece(self, piece: Piece, after: list[Piece]) -> None:
+        """Write one piece between two values; `after` are the pieces that follow it there."""
         if piece.kind == "comment":
             self._has_comment = True
             self._line += piece.text if self._fresh else f" {piece.text}"
@@ -443,19 +446,22 @@ class _Brackets:
         return not self._line.strip() and bool(self._lines)
 
     def _word(self, word: str) -> None:
+        """Write a word, with a space before it unless it begins a line or follows an opening bracket."""
         tight = not self._line or self._fresh or self._line[-1] in _OPENING
         self._line += word if tight else f" {word}"
         self._colon = False
 
-    def _break(self, closes: bool, blank: bool) -> None:
+    def _break_line(self, *, before_closing: bool, blank_line: bool) -> None:
+        """End the current line and indent the next one, which begins with a closing bracket if `before_closing`. Keep a
+        blank line between them if the text has one (`blank_line`), except before a closing bracket."""
         self._lines.append(self._line.rstrip())
         self._has_comment = False
         self._colon = False
-        if blank and not closes:
+        if blank_line and not before_closing:
             self._lines.append("")
-        hanging = self._hanging[:-1] if closes else self._hanging
+        hanging = self._hanging[:-1] if before_closing else self._hanging
         depth = sum(hanging)
-        if not closes or hanging:
+        if not before_closing or hanging:
             depth = max(depth, 1)
         self._line = " " * (self._column + STEP * depth)
 

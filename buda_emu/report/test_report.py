@@ -159,7 +159,7 @@ def heat_map(detail: OutputDetail, first_bad: TilePlace | None) -> str:
     for row in range(rows):
         for col in range(cols):
             value = values[row][col]
-            tip = f"tile [{_place(row, detail.cell[0])}, {_place(col, detail.cell[1])}]: max error {_error(value)}"
+            tip = f"tile [{_place(row, detail.cell[0])}, {_place(col, detail.cell[1])}]: max error {_error_text(value)}"
             box = _square(left + col * side, top + row * side, side)
             parts.append(f'<rect class="cell {_shade(value, largest)}" {box}><title>{clean(tip)}</title></rect>')
     parts += [
@@ -191,8 +191,8 @@ def _place(index: int, cell: int) -> str:
     return f"{first}..{first + cell - 1}"
 
 
-def _error(value: float) -> str:
-    """Return a largest error as text."""
+def _error_text(value: float) -> str:
+    """Return the largest error of a cell as text; "none is finite" where it is infinite or NaN."""
     return number(value) if isfinite(value) else "none is finite"
 
 

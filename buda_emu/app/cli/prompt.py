@@ -70,8 +70,8 @@ def make_prompt(words: str, console: Console, ctrl_c: CtrlC) -> Callable[[], str
 
 
 def _terminal_input() -> Input | None:
-    """Return the terminal as an input on which Ctrl-C stays a signal during the prompt; as a key it would be lost when
-    it comes while a command begins. None on Windows, which uses the default."""
+    """Return the terminal as an input on which Ctrl-C raises a signal, also during the prompt. Read as a key, it would
+    be lost if it came while a command begins. None on Windows, which uses the default input."""
     if sys.platform == "win32":
         return None
     import termios

@@ -39,7 +39,7 @@ class EntryVersion:
     queue: str
     slot: int
     op: str
-    position: Position | None  # of the input that wrote it; None for the host, or for a write that was forgotten
+    position: Position | None  # the input in which it was written; None if the host wrote it or the log was cut
     through: tuple[str, ...]
     reads: tuple[int, ...]
     forgotten: bool = False
@@ -216,7 +216,7 @@ def describe_place(run: Session) -> Answer:
 
 
 def _describe_place(run: Session) -> Answer:
-    """Describe the current place; runs while no program runs."""
+    """Describe the current place; for `Engine.call`, while no program runs."""
     engine = run.engine
     stop = run.stop
     data: dict[str, Any] = {
@@ -388,7 +388,7 @@ def _state(run: Session, number: int) -> str:
 
 
 def epochs(run: Session) -> Answer:
-    """List which graphs run together, and how often they have run."""
+    """List the epochs: the graphs that run together, and how often they have run."""
     executed = run.engine.executed
     rows: list[dict[str, Any]] = [
         {
@@ -408,7 +408,7 @@ def epochs(run: Session) -> Answer:
 
 
 def memory(run: Session) -> Answer:
-    """Report the bytes of the machine, and those of checkpoints and log, by which the run goes back."""
+    """Report the memory of the emulated machine, and of the checkpoints and the log that going back needs."""
     engine = run.engine
     use = engine.emulator.memory
     history = engine.history
@@ -518,8 +518,8 @@ def _running_topology(run: Session) -> Topology:
 
 
 def _current_tensors(run: Session) -> dict[str, TensorValue]:
-    """Return by name what each op of the running epoch gave and what was read of each queue in this input; of the
-    other queues the newest entry."""
+    """Return by name the result of each op of the running epoch in this input, and of each queue the entry read in it,
+    or the newest entry if none was read."""
     topo = _running_topology(run)
     queues = run.netlist.queues
     names = [*topo.reads]

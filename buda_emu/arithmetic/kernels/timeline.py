@@ -1,6 +1,4 @@
-"""Kernels of the room `buda_emu.performance.timeline`: the event loop that says when tasks run, and what comes before
-what.
-"""
+"""Kernels of `buda_emu.performance.timeline`: the event loop that decides when tasks run, and the order of tasks."""
 
 from typing import NamedTuple
 
@@ -19,13 +17,16 @@ _WORD = 64
 
 @helper
 def _has(rows: Words, row: int, column: int) -> bool:
+    """Return whether a bit of the matrix is set; `column` counts from the first of the block."""
     return (rows[row, column // _WORD] >> np.uint64(column % _WORD)) & _ONE != np.uint64(0)
 
 
 @kernel
 def fill_before(before_first: Ints, before: Ints, first: int, rows: Words) -> None:
-    """Fill `rows` [tasks, words], all 0, for the columns from `first` on; task r comes directly after
-    before[before_first[r]] .. before[before_first[r+1] - 1]."""
+    """Set the bits of a block of columns of the matrix "task c ends before task r begins", directly or through others.
+
+    `rows` [tasks, words] is all 0 at first; bit c - `first` of row r stands for task c. Task r comes directly after the
+    tasks before[before_first[r]] .. before[before_first[r+1] - 1], which must have smaller numbers."""
     words = rows.shape[1]
     for row in range(rows.shape[0]):
         for i in range(before_first[row], before_first[row + 1]):
@@ -39,7 +40,8 @@ def fill_before(before_first: Ints, before: Ints, first: int, rows: Words) -> No
 
 @kernel
 def ask_before(rows: Words, first: int, earlier: Ints, later: Ints, answer: Flags) -> None:
-    """Write `answer` [pairs] where `earlier` is of this block of columns."""
+    """Write to `answer` [pairs] whether task `earlier` comes before task `later`, for the pairs whose `earlier` is in
+    this block of columns of `fill_before`."""
     for i in range(earlier.shape[0]):
         column = earlier[i] - first
         if 0 <= column < rows.shape[1] * _WORD:

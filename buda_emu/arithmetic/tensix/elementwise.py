@@ -30,7 +30,8 @@ def elwmul(dst: U32, srca: U32, srcb: U32, phase: int, family: Family, mode: Dst
     """Return the Dst image after the products of one phase are added to it; all shapes are the same."""
     require_pairing(family, mode)
     terms = product(srca, srcb, phase, family, mode)
-    # A zero operand has left +0 with the exponent of the bias; an exponent that is not positive drops the term too.
+    # A term with a zero operand is +0 with an exponent of the bias alone (`product`). Any term whose exponent is not
+    # positive is dropped.
     dropped = terms.exponent <= 0
     products = Sum(
         sign=np.where(dropped, 0, terms.sign),
@@ -64,36 +65,38 @@ def elwadd(dst: U32 | None, srca: U32, srcb: U32, family: Family, mode: DstMode,
 
 
 def elwsub(dst: U32 | None, srca: U32, srcb: U32, family: Family, mode: DstMode, core: Core) -> U32:
-    """The Dst image of srca - srcb, added to `dst` where one is given; all shapes are the same."""
+    """Return the Dst image of srca - srcb, added to `dst` unless it is None; all shapes are the same."""
     return elwadd(dst, srca, srcb ^ SIGN, family, mode, core)
 
 
 def move_to_dst(srca: U32, mode: DstMode) -> U32:
-    """The Dst image of SrcA moved: zeros lose their sign; an fp32 Dst takes the 19 bits as they are."""
+    """Return the Dst image of SrcA words that are moved: zeros lose their sign; an fp32 Dst takes the 19 bits as they
+    are."""
     return to_image(np.where(exponent_of(srca) == 0, np.uint32(0), srca & SRC_BITS), mode)
 
 
 def copy_to_dst(srca: U32, family: Family, mode: DstMode, core: Core) -> U32:
-    """The Dst image that an op starts from when it copies a float operand: into fp32 the kernels add zero instead."""
+    """Return the Dst image of a float operand that an op copies to Dst. For an fp32 Dst the chip's kernels add zero to
+    it instead of moving it."""
     if mode == "fp32":
         return elwadd(None, srca, np.zeros_like(srca), family, mode, core)
     return move_to_dst(srca, mode)
 
 
 def move_to_src(dst: U32, mode: DstMode, register: str) -> U32:
-    """Return a Dst image as words of SrcA or SrcB: 32 bits are truncated to the bits of the register."""
+    """Return a Dst image as words of SrcA or SrcB: those of a 32-bit Dst are truncated to the bits of the register."""
     if mode in ("bf16", "fp16"):
         return to_word(dst, mode)
     if register == "Tf32":
         return dst & SRC_BITS
     if register in ("Float16_b", "Bfp8_b"):
         return dst & np.uint32(0xFFFF0000)
-    # 2.8: the other formats are rounded into a 16-bit Dst by the vector unit first.
+    # For the other formats the vector unit first rounds into a 16-bit Dst (2.8), so that they do not come here.
     raise UnsupportedError(f"a Dst of {mode} is not moved to a register of {register}")
 
 
 Dim = Literal["r", "c"]
-"""What a reduction leaves one of: row 0 of the tile, or column 0."""
+"""The dimension of a reduction: "r" leaves row 0 of a tile, "c" column 0."""
 
 KEPT: Final[Mapping[str, np.uint32]] = MappingProxyType(
     {
@@ -101,23 +104,23 @@ KEPT: Final[Mapping[str, np.uint32]] = MappingProxyType(
         **dict.fromkeys(("Tf32", "Float16", "Bfp8", "Lf8"), SRC_BITS),
     }
 )
-"""What the comparison sees of a SrcA word."""
+"""Mask of the bits of a SrcA word that max pool compares, by format of the register."""
 
 LOWEST: Final = np.uint32(0xFFFFFFFF)
-"""What a cleared Dst counts as."""
+"""The word that a cleared Dst counts as in a max pool: smaller than all others."""
 
 
 def max_pool(dst: U32 | None, srca: U32, register: str, mode: DstMode) -> U32:
     """Return row 0 of the Dst image [..., cols] after pooling the rows of srca [..., rows, cols].
 
-    dst: row 0 before, None when it was cleared. A value replaces the maximum only where it is strictly greater in the
+    `dst` is row 0 before, None for a cleared Dst. A value replaces the maximum only where it is strictly greater in the
     order of sign and magnitude. Raises UnsupportedError for integers, whose pooling is undocumented.
     """
     if register not in KEPT:
         raise UnsupportedError(f"max pool of {register} is not known")
     data = np.where(exponent_of(srca) == 0, np.uint32(0), srca & KEPT[register])
     if mode == "fp32" and REGISTERS[register] == "a":
-        # Undocumented; with the exponent of a single, as the adder has it, the values stay the same.
+        # Assumed, since it is not documented: exponents of 5 bits become those of a single, as in the adder.
         data = np.where(data == 0, data, data + np.uint32(FAMILY_SHIFT << 23))
     if dst is None:
         running = np.full_like(data[..., 0, :], LOWEST)
@@ -131,8 +134,8 @@ def max_pool(dst: U32 | None, srca: U32, register: str, mode: DstMode) -> U32:
 def reduce_max(tiles: U32, dim: Dim, register: str, mode: DstMode, core: Core) -> U32:
     """Return the Dst image [..., 32, 32] of the maximum over tiles [..., n, 32, 32] and over one dimension of a tile.
 
-    `r` pools down the columns into row 0. `c` pools transposed faces and carries the row, which runs through all tiles,
-    back as column 0: through SrcB and the adder. Zeros elsewhere, which is what the packer writes there.
+    `r` pools down the columns into row 0. `c` pools transposed faces into a row, over all tiles, and then carries this
+    row through SrcB and the adder into column 0. All other elements are zeros, as the packer writes them.
     """
     rows = tiles.swapaxes(-1, -2) if dim == "c" else tiles
     flat = rows.reshape(*rows.shape[:-3], -1, rows.shape[-1])
@@ -148,7 +151,7 @@ def reduce_max(tiles: U32, dim: Dim, register: str, mode: DstMode, core: Core) -
 def _carry_over(pooled: U32, register: str, mode: DstMode, core: Core) -> U32:
     """Return a Dst image after its way through SrcB and ELWADD with a SrcA of zeros."""
     family = REGISTERS[register] or "b"
-    if (family, mode) == ("a", "fp32"):  # rounded to 10 bits of fraction on the way, which is all there are
+    if (family, mode) == ("a", "fp32"):  # the way rounds to 10 bits of fraction, and no word has more
         return pooled
     return copy_to_dst(move_to_src(pooled, mode, register), family, mode, core)
 

@@ -95,11 +95,11 @@ def _round(magnitude: I64, shift: I64) -> I64:
 BIAS: Final[Mapping[tuple[Family, DstMode], int]] = MappingProxyType(
     {("b", "bf16"): -127, ("b", "fp32"): -127, ("a", "fp16"): -15, ("a", "fp32"): 97}
 )
-"""What is added to the two exponents, by the operands' family and what Dst holds."""
+"""The bias that is added to the sum of both exponents, by the operands' family and the mode of Dst."""
 
 
 def phase_mask(math_fidelity: str) -> int:
-    """The phases as the kernels take them: bit p is set where phase p runs."""
+    """Return the phases of a fidelity as the kernels take them: bit p is set where phase p runs."""
     return sum(1 << phase for phase in PHASES[math_fidelity])
 
 
@@ -132,7 +132,8 @@ def correction(phase: int) -> int:
 
 
 def product(srca: U32, srcb: U32, phase: int, family: Family, mode: DstMode) -> Product:
-    """The product of Src words, which broadcast. With a zero operand it is +0 and the exponent what a bias makes it."""
+    """Return the products of Src words, which broadcast, in one phase. With a zero operand a product is +0, and its
+    exponent the bias of the phase alone, or 0 if that is negative."""
     bias = BIAS[family, mode] - correction(phase)
     exponent_a = exponent_of(srca)
     exponent_b = exponent_of(srcb)
@@ -151,7 +152,8 @@ _SRCB_MASKS: Final = (0x3F0, 0x00F)
 
 
 def int_mvmul(dst: U32, srcb: U32, srca: U32, phase: int) -> U32:
-    """The Dst image [..., rows, cols] after srcb [..., rows, 16] x srca [..., 16, cols] of one phase is added."""
+    """Return the Dst image [..., rows, cols] after one phase of srcb [..., rows, 16] x srca [..., 16, cols] is
+    added."""
     a = _values(srca, _SRCA_MASKS[phase & 1])
     b = _values(srcb, _SRCB_MASKS[phase >> 1])
     return encode(decode(dst) + b @ a)
@@ -173,17 +175,17 @@ def int_elwadd(dst: U32 | None, srca: U32, srcb: U32) -> U32:
 
 
 def int_elwsub(dst: U32 | None, srca: U32, srcb: U32) -> U32:
-    """The Dst image of srca - srcb, added to `dst` where one is given; all shapes are the same."""
+    """Return the Dst image of srca - srcb, added to `dst` unless it is None; all shapes are the same."""
     return int_elwadd(dst, srca, srcb ^ SIGN)
 
 
 def int_copy(srca: U32) -> U32:
-    """The Dst image of an 8-bit operand that an op copies: zero is added to it (2.7)."""
+    """Return the Dst image of an 8-bit operand that an op copies: zero is added to it (2.7)."""
     return int_elwadd(None, srca, np.zeros_like(srca))
 
 
 def decode(dst: U32) -> I64:
-    """The values of sign and magnitude; -0 is 0."""
+    """Return the values of words of sign and magnitude; -0 is 0."""
     magnitude = (dst & ~SIGN).astype(np.int64)
     return np.where(dst & SIGN != 0, -magnitude, magnitude)
 
@@ -195,7 +197,7 @@ def encode(values: I64) -> U32:
 
 
 def _values(words: U32, mask: int) -> I64:
-    """The values of Src words, of whose magnitude `mask` is taken."""
+    """Return the values of Src words with only the bits of their magnitude that `mask` selects."""
     magnitude = (words >> np.uint32(13) & np.uint32(mask)).astype(np.int64)
     signed = np.where(sign_of(words) == 1, -magnitude, magnitude)
     return np.where(exponent_of(words) == 0, 0, signed)
@@ -206,7 +208,7 @@ GROUP = 8
 
 
 def mvmul(dst: U32, srcb: U32, srca: U32, phase: int, family: Family, mode: DstMode, core: Core) -> U32:
-    """The Dst image [..., rows, cols] after one accumulation of srcb [..., rows, 16] x srca [..., 16, cols].
+    """Return the Dst image [..., rows, cols] after one accumulation of srcb [..., rows, 16] x srca [..., 16, cols].
 
     Both groups enter one single addition.
     """
@@ -216,7 +218,7 @@ def mvmul(dst: U32, srcb: U32, srca: U32, phase: int, family: Family, mode: DstM
 
 
 def _group_sum(terms: Product, k: slice) -> Sum:
-    """The sum of products, whose axis k is the last but one, each aligned to the largest exponent."""
+    """Return the sum of the products in slice `k` of the last axis but one, each aligned to the largest exponent."""
     sign, magnitude, exponent = (x[..., k, :] for x in (terms.sign, terms.magnitude, terms.exponent))
     largest = np.maximum.reduce(exponent, axis=-2)
     distance = np.minimum(largest[..., None, :] - exponent, 30)
@@ -227,11 +229,11 @@ def _group_sum(terms: Product, k: slice) -> Sum:
 
 
 FACE: Final = 16
-"""Edge of a face: what one MVMUL takes of the inner dimension."""
+"""Edge of a face, the length of the inner dimension that one MVMUL works on."""
 
 
 def tile_matmul(dst: U32, in0: U32, in1: U32, phases: Sequence[int], family: Family, mode: DstMode, core: Core) -> U32:
-    """The Dst image [..., rows, cols] after K tiles in0 [..., K, rows, k] x in1 [..., K, k, cols] are added.
+    """Return the Dst image [..., rows, cols] after K tiles in0 [..., K, rows, k] x in1 [..., K, k, cols] are added.
 
     k is 16 or 32: an inner face that does not exist is skipped. Leading axes broadcast with those of `dst`.
     """
@@ -250,7 +252,7 @@ def int_tile_matmul(dst: U32, in0: U32, in1: U32, core: Core) -> U32:
 
 
 def _steps(phases: Sequence[int], inner: int, core: Core) -> Iterator[tuple[int, slice]]:
-    """Give phase and inner face of each MVMUL of one tile; on Grayskull the phases run inside the face."""
+    """Yield phase and inner face of each MVMUL of one tile; on Grayskull the phases run inside the face."""
     faces = [slice(first, first + FACE) for first in range(0, inner, FACE)]
     if core == "grayskull":
         for k in faces:

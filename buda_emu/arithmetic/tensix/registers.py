@@ -59,7 +59,7 @@ def significand_of(words: U32) -> I64:
 
 
 def to_word(dst: U32, mode: DstMode) -> U32:
-    """The word that the matrix unit works on, of a Dst image."""
+    """Return the words that the matrix unit works on, of a Dst image."""
     if mode == "bf16":
         return dst << np.uint32(16)
     if mode == "fp16":
@@ -68,7 +68,7 @@ def to_word(dst: U32, mode: DstMode) -> U32:
 
 
 def to_image(words: U32, mode: DstMode) -> U32:
-    """The Dst image of words of the matrix unit: takes the same bits back."""
+    """Return the Dst image of words of the matrix unit, the reverse of `to_word`."""
     if mode == "bf16":
         return words >> np.uint32(16)
     if mode == "fp16":

@@ -77,8 +77,8 @@ def _mappings() -> list[Mapping]:
 
 
 def map_bytes(stream: IO[bytes], offset: int, size: int) -> NDArray[np.uint8]:
-    """So many bytes of a file from an offset on, without reading them: uint8[size], not writable. The stream may be
-    closed. Raises OSError, ValueError where the file is shorter."""
+    """Map `size` bytes of a file from an offset on, without reading them, as uint8[size] that is not writable. The
+    stream may be closed afterwards. Raises OSError, and ValueError where the file is shorter."""
     begin = offset - offset % mmap.ALLOCATIONGRANULARITY
     mapping = mmap.mmap(stream.fileno(), offset - begin + size, offset=begin, access=mmap.ACCESS_READ)
     return np.frombuffer(mapping, np.uint8, size, offset - begin)
@@ -118,10 +118,12 @@ def packed_tiles(
     check: Callable[[], None] = lambda: None,
     error: Callable[[str], BudaError] = HostError,
 ) -> Referenced:
-    """Return tiles (LAYOUT 3.1) as float32 [entries, t, rows, cols], by reference to their bytes uint8[size], in
-    which all entries of a core follow each other. Not for formats of words. `check` is called before and after they
-    are read and raises if their file is not what it was; `error` makes the error of tiles whose headers do not
-    state their size."""
+    """Return packed tiles (LAYOUT 3.1) as float32 [entries, t, rows, cols] that are unpacked only when they are read.
+
+    `data` are their bytes uint8[size], in which all entries of a core follow each other; raw formats, which hold words
+    and no numbers, are not allowed. `check` is called before and after a read and raises if the file behind `data` has
+    changed; `error` builds the error for tiles whose headers do not state their size.
+    """
     blocking = layout.blocking
     order = tile_order(blocking)
     t, rows, columns = blocking.shape

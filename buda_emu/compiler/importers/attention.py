@@ -16,9 +16,11 @@ _PASS = ("add", "subtract", "multiply", "divide", "where", *_MOVES)
 
 
 def find_unmasked_rows(b: Builder, scores: Node, dim: int) -> Node | None:
-    """Return 1 for each row along a dimension that a mask does not fill with minus infinity, else 0, with that
-    dimension of size 1; None if no row is masked completely. Raise NotSupportedError if infinities of a value cannot be
-    traced to a mask. Infinities of inputs are unknown and do not count."""
+    """Return 1 for each row of scores with an element that is not masked, and 0 for each row that a mask fills with
+    minus infinity; None if no row is masked completely. The result has size 1 along `dim`, the dimension of the rows.
+
+    Infinities of the model's inputs are not known and not looked for. Raises NotSupportedError if constant infinities
+    cannot be traced to a mask."""
     unmasked = _find_unmasked(b, scores)
     if unmasked is None:
         return None
@@ -34,8 +36,8 @@ def find_unmasked_rows(b: Builder, scores: Node, dim: int) -> Node | None:
 
 
 def _find_unmasked(b: Builder, x: Node) -> Node | None:
-    """Return 1 where a value is above minus infinity, in a shape that broadcasts to it; None if it is so everywhere.
-    Raise as `find_unmasked_rows`."""
+    """Return 1 where a value is above minus infinity, in a shape that broadcasts to it; None if all of it is. Raises
+    NotSupportedError as `find_unmasked_rows` does."""
     if x.op == "constant":
         return _find_unmasked_constants(b, x)
     if not _may_be_infinite(b, x):
@@ -105,7 +107,7 @@ class Complex:
 
     @property
     def parts(self) -> list[Node]:
-        """The nodes of its parts, one or two."""
+        """The nodes of the real part, and of the imaginary part unless it is zero."""
         if self.imag is None:
             return [self.real]
         return [self.real, self.imag]

@@ -277,7 +277,8 @@ def buffer_bytes(target: Target, op: TileOp, blocks: Blocks, *, held: int = 0) -
 
 def _bytes_of_product(op: TileOp, blocks: Blocks, reads: list[int], act: int, float32: int) -> int:
     """Return the bytes that a product needs for its factors, two blocks of each, and for a bias or the scales of
-    integers. `act` and `float32` are the bytes of a tile of activations and of Float32."""
+    integers. `reads` are the bytes of a tile of each operand, `act` and `float32` those of activations and of
+    Float32."""
     ublock = prod(blocks.ublock)
     left = blocks.mblock[0] * blocks.ublock[0]
     right = blocks.mblock[1] * blocks.ublock[1]
@@ -290,7 +291,8 @@ def _bytes_of_product(op: TileOp, blocks: Blocks, reads: list[int], act: int, fl
 
 
 def _bytes_of_sums(op: TileOp, blocks: Blocks, reads: list[int], act: int) -> int:
-    """Return the bytes that a fused op with sums needs for its operands, two blocks of each, and its intermediates."""
+    """Return the bytes that a fused op with sums needs for its operands, two blocks of each, and its intermediates.
+    `reads` are the bytes of a tile of each operand, `act` those of a tile of activations."""
     total = 0
     tiles = dict[str, int]()
     deepest = max(step_blocks(op, blocks, step).m_k for step in op.steps)  # inner blocks that are read again

@@ -396,7 +396,8 @@ def _enlarge_in_l1(placement: Placement, pipeline: Pipeline, lack: Shortage) -> 
 
 
 def _replace_operand(placement: Placement, pipeline: Pipeline, edge: Edge, use: Use) -> None:
-    """Replace an operand of the reader, whose op may be shared with other placements."""
+    """Let the reader of an edge take `use` as that operand. Its op is copied and not changed in place, since other
+    placements may share it."""
     for ops in (placement.tiles.ops, pipeline.ops):
         uses = list(ops[edge.reader].uses)
         uses[edge.operand] = use

@@ -249,8 +249,8 @@ def _announce_high_effort(forms: Forms, objective: Objective, entries: int) -> N
 
 
 def _try_forms(forms: Forms, objective: Objective, entries: int) -> list[SearchResult]:
-    """Return the results of all likely forms of a graph with the shares of a chip that the effort tries, within the
-    bound of work."""
+    """Try each likely form of a graph with each share of a chip that the effort allows, until the bound of work is
+    reached, and return the results: at least one. Queues have room for `entries` rounds of inputs."""
     shares = [FULL]
     if objective.effort == "high":
         shares += [*SHARES, *MORE_SHARES]

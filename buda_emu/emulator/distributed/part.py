@@ -571,6 +571,8 @@ def _own_address(user: Link) -> str:
 
 
 class _Part:
+    """The server of one part of a distributed run: it does what the user's machine asks for."""
+
     def __init__(self, about: About, number: int, user: Link, links: dict[int, Link]) -> None:
         self._user = user
         self._share = Share(about.cut, number, links, self._tell)
@@ -583,6 +585,7 @@ class _Part:
         self._user.send(words)
 
     def _beat(self) -> None:
+        """Send signs of life to the user's machine until the part ends."""
         with suppress(LinkLostError):
             while not self._ended.wait(BEAT_SECONDS):
                 self._tell(self._share.words)
@@ -599,6 +602,7 @@ class _Part:
             self._ended.set()
 
     def _answer(self, message: Message) -> None:
+        """Do one request of the user's machine, and send it the answer or the error."""
         words, arrays = message
         try:
             self._do(words, arrays)
@@ -619,6 +623,7 @@ class _Part:
         return packed_tiles(array, pushed_layout(queue.df, queue.blocking, netlist.arch.alignment), queue.name)
 
     def _do(self, words: Words, arrays: list[NDArray[Any]]) -> None:
+        """Do one request on the emulator, and send its answers. Raises BudaError and MemoryError."""
         emulator = self._emulator
         match words["do"]:
             case "push":

@@ -152,7 +152,7 @@ class Place:
     steps: Steps = ()
 
     def at(self, member: str) -> "Place":
-        """Return the place of a member."""
+        """Return the place of a whole member of the same archive."""
         return Place(self.archive, member)
 
     def below(self, *steps: str | int) -> "Place":

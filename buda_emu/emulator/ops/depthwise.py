@@ -43,6 +43,7 @@ class Depthwise(Implementation):
         return shape
 
     def reference(self, call: PlannedOp, inputs: Sequence[Tiles]) -> Tiles:
+        """Compute the result by the definition, in numpy; see `buda_emu.emulator.ops.base`."""
         t, _, cols = self.shape(call)
         data, weights, *bias = all_entries(inputs)
         weights = weights[:, :t]

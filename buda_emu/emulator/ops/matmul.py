@@ -353,7 +353,8 @@ class Matmul:
     def run_relu(
         self, call: PlannedOp, inputs: Sequence[Tiles], relu: Relu | None, out: Tiles, parallel: Parallel
     ) -> bool:
-        """Run the op with relu at the end, where one kernel can; see `buda_emu.emulator.ops.operands.run_relu`."""
+        """Run the op with relu at the end if one kernel can do both, and return whether it could; see
+        `buda_emu.emulator.ops.operands.run_relu`."""
         if not _is_all(call):
             return False
         run_product(call, inputs, out, parallel, _ending(call, inputs, relu))
@@ -362,7 +363,8 @@ class Matmul:
     def run_onto(
         self, call: PlannedOp, inputs: Sequence[Tiles], previous: Tiles, out: Tiles, parallel: Parallel
     ) -> bool:
-        """The sum of gradients; see `buda_emu.emulator.ops.operands.run_onto`."""
+        """Add the op's result to `previous`, the sum of gradients so far, if one kernel can do both, and return whether
+        it could; see `buda_emu.emulator.ops.operands.run_onto`."""
         if call.attributes.bias or not _is_all(call):
             return False
         run_product(call, inputs, out, parallel, Ending(ONTO, *plain(previous)[:3]))

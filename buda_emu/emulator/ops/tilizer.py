@@ -1,4 +1,5 @@
-"""tilizer: row-major data of a flat queue into tiles. It reads what was pushed, before the queue rounds it."""
+"""tilizer: row-major data of a flat queue into tiles. It reads the values that were pushed, before the queue rounds
+them to its format."""
 
 from collections.abc import Sequence
 from math import prod
@@ -13,9 +14,10 @@ from buda_emu.support.errors import ProgramError, UnsupportedError
 
 @implements("tilizer")
 class Tilizer(Implementation):
-    """The conversion of row-major data to tiles. An entry of its input holds the elements as the host pushed them,
-    row-major and unquantised, t * rows * cols of the queue's own tile dim, padded at the end to whole runs of 1024:
-    float32[w, runs, 1024]."""
+    """The conversion of row-major data to tiles.
+
+    Its input is float32[w, runs, 1024]: an entry holds the elements of t * rows * cols tiles of the queue's own tile
+    dim as the host pushed them, row-major and unquantised, and is padded at the end to whole runs of 1024."""
 
     def shape(self, call: PlannedOp) -> Shape:
         """Return the queue's shape in tiles."""

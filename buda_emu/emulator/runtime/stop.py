@@ -259,7 +259,7 @@ def waiting_ops(error: ProgramError, netlist: Netlist, graphs: Sequence[str]) ->
     ops = _ops_of(netlist, graphs)
     if queue is None or error.kind not in ("full", "empty"):
         return ()
-    stuck = {op.name: _missing_resource(error.kind, op, queue) for op in ops if _is_at(error.kind, op, queue)}
+    stuck = {op.name: _missing_resource(error.kind, op, queue) for op in ops if _is_stuck_at(error.kind, op, queue)}
     names = list(stuck)
     for name in names:  # grows while it is walked: breadth first
         fed = {name, *(other.name for other in netlist.queues.values() if other.input == name and not other.is_ram)}
@@ -271,8 +271,8 @@ def waiting_ops(error: ProgramError, netlist: Netlist, graphs: Sequence[str]) ->
     return tuple(Wait(name, netlist_ops[name].type, netlist_ops[name].graph, reason) for name, reason in stuck.items())
 
 
-def _is_at(kind: str, op: Op, queue: Queue) -> bool:
-    """Return whether the op writes the full queue, or reads the empty one."""
+def _is_stuck_at(kind: str, op: Op, queue: Queue) -> bool:
+    """Return whether the op waits at a queue: it writes one that is "full", or reads one that is "empty" (`kind`)."""
     if kind == "full":
         return op.name == queue.input
     return queue.name in op.inputs

@@ -140,10 +140,12 @@ def _executable(
 
 
 def _meta(address: str, layer: str | None) -> dict[str, Any]:
+    """Return the base address that a field or transfer is about, and the name of its layer."""
     return {"desc": f"BASE_ADDRESS_{address}", "name": layer or ""}
 
 
 def _transfer(address: str, layer: str | None, offset: int, size: int) -> dict[str, Any]:
+    """Return the DMA hint of a transfer of some bytes of a layer, or of the parameters, for a base address."""
     hint = {"meta": _meta(address, layer), "offset_in_bytes": offset, "size_in_bytes": size}
     if address.startswith("OUTPUT"):
         direction = "OUTFEED"
@@ -153,10 +155,12 @@ def _transfer(address: str, layer: str | None, offset: int, size: int) -> dict[s
 
 
 def _chunk_hint() -> dict[str, Any]:
+    """Return the DMA hint that sends the only chunk of instructions."""
     return {"any_hint_type": "InstructionHint", "any_hint": {"instruction_chunk_index": 0}}
 
 
 def _interrupt() -> dict[str, Any]:
+    """Return the DMA hint of the interrupt that ends a run."""
     return {"any_hint_type": "InterruptHint", "any_hint": {"type": "SCALAR_CORE_INT_0"}, "direction": "OUTFEED"}
 
 

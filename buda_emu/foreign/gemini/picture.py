@@ -75,6 +75,7 @@ def _unit_facts(timeline: Timeline) -> Facts:
 
 
 def _group(unit: str) -> str:
+    """Return the title under which the lane of a unit is drawn."""
     if unit.startswith("core "):
         return "cores"
     if unit.startswith("send "):
@@ -83,8 +84,8 @@ def _group(unit: str) -> str:
 
 
 def _tensor_lives(ir: IR, timeline: Timeline) -> list[Live]:
-    """Return the tensors in L2, each from the moment its room is free to the end of the last workload that shows it, or
-    of its store."""
+    """Return the lives of the tensors in L2. A tensor lives from the end of the workload before the first snapshot with
+    it, when its room becomes free, to the end of the last workload whose snapshot has it, or of its store if later."""
     index = timeline.index
     plan = timeline.plan
     if index is None or plan is None:
@@ -122,6 +123,7 @@ def _tensor_lives(ir: IR, timeline: Timeline) -> list[Live]:
 
 
 def _name(life: Life) -> str:
+    """Return the name of a tensor in the picture: its number, type, and the layers that produce it."""
     tensor = life.first
     producers = sorted({source.layer_name for source in tensor.source if source.layer_name})
     owner = tensor.layer_name or ", ".join(producers)

@@ -233,7 +233,7 @@ def intermediate_operands(_: Context, use: FusedUse) -> Findings:
 
 @fused_check("V040")
 def sub_op_in_dest(ctx: Context, use: FusedUse) -> Findings:
-    """Refuse sub-ops whose ublock does not fit into dest, through which it passes (NETLIST 2)."""
+    """Refuse sub-ops with a ublock of more tiles than dest holds: every result passes through dest (NETLIST 2)."""
     acc_df = use.op.acc_df
     for step in use.steps:
         tiles = step.sub.ublock[0] * step.sub.ublock[1]

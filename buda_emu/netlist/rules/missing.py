@@ -122,7 +122,8 @@ def _guess_entries(ctx: Context, queue: Queue) -> str:
 
 
 def _guess_format(ctx: Context, subject: Queue | Op) -> str:
-    """Return the format of the op that feeds a queue, else of a queue that an op feeds, else of a reader."""
+    """Return the format that the neighbours of a queue or op suggest: that of the op that feeds the queue, else that of
+    a queue that the op feeds, else the one in which a reader declares it; "" if there is none."""
     formats: list[str] = []
     if isinstance(subject, Queue) and subject.input in ctx.ops:
         formats.append(ctx.ops[subject.input].out_df)

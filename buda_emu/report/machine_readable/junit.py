@@ -16,8 +16,8 @@ _NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit_xml(run: TestRun) -> str:
-    """Return the whole JUnit file. Outputs that do not hold are failures, everything else that goes wrong is an
-    error."""
+    """Return the whole JUnit file. A netlist with outputs that differ from those expected is a failure, everything else
+    that goes wrong an error."""
     suites = ElementTree.Element("testsuites")
     counts = {
         "tests": len(run.cases),
@@ -70,9 +70,10 @@ RULES: Final[Mapping[str, Rule]] = {
 
 
 def annotations(run: TestRun) -> list[Diagnostic]:
-    """Return a finding for each output that does not hold, at its queue, and for everything else that went wrong.
+    """Return a finding for each output that differs from the one expected, placed at its queue in the netlist, and for
+    everything else that went wrong.
 
-    The findings about a rejected netlist are the checker's own.
+    For a netlist that the checker rejects, these are the checker's errors.
     """
     findings: list[Diagnostic] = []
     for case in run.cases:

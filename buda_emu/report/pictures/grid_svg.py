@@ -267,7 +267,8 @@ def _arrange(drawn: Sequence[Panel]) -> tuple[list[tuple[float, float]], float, 
 
 
 def _legend(y: float, heat: str, path: bool) -> str:
-    """Draw the colours of the families of ops, with what red means."""
+    """Draw the legend at height `y`: the colours of the families of ops, and `heat`, the meaning of red, unless empty.
+    `path` says whether the critical path is drawn."""
     parts: list[str] = []
     x = float(_MARGIN)
     for words, colour in FAMILIES.values():

@@ -50,7 +50,8 @@ class Selection:
     epochs: Sequence[str] = ()
 
     def select_epochs(self, epochs: "Sequence[EpochReport]") -> "list[tuple[int, EpochReport]]":
-        """Return the selected epochs with their numbers, from 1 on. Raises HostError for a name of no epoch or op."""
+        """Return the selected epochs with their numbers, from 1 on. Raises HostError for a name that no epoch or op
+        has."""
         numbered = list(enumerate(epochs, 1))
         for name in self.epochs:
             if not any(_is_epoch(name, number, epoch) for number, epoch in numbered):

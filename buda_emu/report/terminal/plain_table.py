@@ -1,5 +1,7 @@
-"""Tables whose cells are plain words that fit, as nearly all are, drawn without rich, whose import takes a fifth of the
-time of a small run. A test compares both ways of drawing."""
+"""Tables of plain words that fit the screen, as nearly all tables do, drawn without rich.
+
+The import of rich takes a fifth of the time of a small run. A test compares both ways of drawing.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,8 +26,8 @@ def plain(
     marked: Collection[int],
     screen: Screen,
 ) -> str | None:
-    """Return the lines of a table without blanks at their ends; None for a table that is too wide, or has more than
-    words in its cells."""
+    """Return the lines of a table without blanks at their ends; None for a table that is too wide, or has cells that
+    are not plain words. Columns in `right` are aligned right, rows in `marked` are bold and yellow."""
     columns = list(zip(headers, *rows, strict=True))
     if not columns or not all(map(_is_plain, chain.from_iterable(columns))):
         return None
@@ -90,9 +92,10 @@ class Column:
 
 
 def fit(columns: Sequence[Column], total: int | None) -> list[dict[int, int]]:
-    """Return the width of each column, for each table into which the columns must be split to fit into `total`.
+    """Split columns over tables that fit into `total`, and return the widths of the columns of each table.
 
-    The first column that is not a figure begins each table, so that every table names its rows.
+    The first column whose cells may be cut or continued, a name for example, is in each table, so that every table
+    names its rows.
     """
     if total is None:
         return [{number: column.most for number, column in enumerate(columns)}]
@@ -121,7 +124,8 @@ def _widths(columns: Sequence[Column], numbers: Sequence[int], total: int) -> di
     cut grows first, then headings grow to one line."""
     width = {number: columns[number].least for number in numbers}
     room = total - _least(columns, numbers)
-    for number in sorted(numbers, key=lambda number: -width[number]):  # not even the least has room: cut what is widest
+    # The widest are cut if even the least widths do not fit.
+    for number in sorted(numbers, key=lambda number: -width[number]):
         cut_width = min(max(-room, 0), max(width[number] - _LEAST_NAME, 0))
         width[number] -= cut_width
         room += cut_width
@@ -136,7 +140,7 @@ def _widths(columns: Sequence[Column], numbers: Sequence[int], total: int) -> di
 
 
 def cut(text: str, width: int) -> str:
-    """Return the text within `width` characters without its middle: names mostly differ at their ends."""
+    """Cut the middle out of a text that is longer than `width` characters: names mostly differ at their ends."""
     if len(text) <= width:
         return text
     if width <= len(_DOTS) + 1:

@@ -193,6 +193,7 @@ class NotingUnits(KernelUnits):
         return KernelUnits.unpack(self, tiles, register, out)
 
     def copy(self, words: U32, register: str, mode: DstMode) -> U32:
+        """Copy to Dst as `KernelUnits.copy` does, and add the step to `steps`; so do the other methods."""
         self._note("copy to Dst", register)
         return KernelUnits.copy(self, words, register, mode)
 
@@ -263,4 +264,5 @@ class NotingUnits(KernelUnits):
         return KernelUnits.add_in_l1(self, old, new)
 
     def _note(self, step: str, register: str) -> None:
+        """Add a step to `steps`, as an integer step where the register holds integers."""
         self.steps.add(f"integer {step}" if REGISTERS[register] is None else step)

@@ -253,7 +253,9 @@ class NetlistDraft:
     ) -> Op:
         """Add an op to the open graph, and its result to the values that further ops may read.
 
-        Raises NoRoomError where the result is too large or no cores are free.
+        `positive` states that no element of the result is below zero or NaN. `fields` replace fields of the `Op`; with
+        `on_ethernet` among them no cores are drawn. Raises NoRoomError where the result is too large or no cores are
+        free.
         """
         t, rows, cols = blocking.shape
         if t * rows * cols > self.most_tiles:

@@ -1,4 +1,4 @@
-"""The code of `kernels/tensix/conversions/blocks.py`: a vector is the 16 datums that share an exponent."""
+"""LLVM code of `kernels/tensix/conversions/blocks.py`: a vector is the 16 datums that share an exponent."""
 
 from collections.abc import Callable
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""What an accumulation makes of words of Dst, for each kind of Dst (`kernels/tensix/products/group_sums.py`)."""
+"""LLVM code of `kernels/tensix/products/group_sums.py`: the words of Dst after an accumulation, by kind of Dst."""
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass

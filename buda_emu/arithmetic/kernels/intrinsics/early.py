@@ -1,4 +1,4 @@
-"""The code of `kernels/tensix/conversions/early.py`."""
+"""LLVM code of `kernels/tensix/conversions/early.py`."""
 
 from numba.core import cgutils, types
 

@@ -1,4 +1,4 @@
-"""The code of `kernels/tensix/eltwise_by_singles.py`."""
+"""LLVM code of `kernels/tensix/eltwise_by_singles.py`."""
 
 from collections.abc import Sequence
 from functools import partial

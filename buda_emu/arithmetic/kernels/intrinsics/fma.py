@@ -1,4 +1,4 @@
-"""The code of `kernels/fma.py`."""
+"""LLVM code of `kernels/fma.py`."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The code of `kernels/tensix/functions/lane_rows.py`: for each operation one loop over the vectors of a row, without
+"""LLVM code of `kernels/tensix/functions/lane_rows.py`: for each operation one loop over the vectors of a row, without
 branches, on the assumption that no lane holds an infinity or a NaN and no product overflows."""
 
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""The code of `kernels/tensix/products/prepared.py`. Vectors are neighbouring columns of a row, of half a face for
+"""LLVM code of `kernels/tensix/products/prepared.py`. Vectors are neighbouring columns of a row, of half a face for
 SrcB."""
 
 from collections.abc import Callable, Generator

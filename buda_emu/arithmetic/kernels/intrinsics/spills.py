@@ -1,4 +1,4 @@
-"""The code of `kernels/tensix/products/spills.py`."""
+"""LLVM code of `through_blocks` of `kernels/tensix/products/spills.py`."""
 
 from numba.core import cgutils, types
 
@@ -21,6 +21,7 @@ from buda_emu.spec.single import INFINITY, MAGNITUDE, NEGATIVE_SIGN
 
 @shared_intrinsic(through_blocks, types.Array)
 def _emit_through_blocks(builder: Builder, word: Value) -> None:
+    """Emit a loop that rounds the words of each group to a common exponent, that of the largest."""
     code = Vectors(builder, GROUP)
     with cgutils.for_range(builder, SIZE(TILE // GROUP)) as loop:
         place = builder.mul(loop.index, SIZE(GROUP))

@@ -1,4 +1,4 @@
-"""The code of `kernels/tiles/tile_memory.py`: tiles are addresses, and move as vectors."""
+"""LLVM code of `kernels/tiles/tile_memory.py`: tiles are addresses, and move as vectors."""
 
 from collections.abc import Callable
 from typing import Any, Final

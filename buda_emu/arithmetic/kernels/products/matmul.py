@@ -1,11 +1,11 @@
 """The dense matrix product over tiles (OPS 6.1).
 
-An item is a block of up to GROUP rows and some columns of output tiles, so that a tile of `b`, copied once into a
-panel where it is to be transposed or is not aligned, serves several rows. Sums run over DEPTH tiles of the inner
-dimension at a time, so that those of `a` stay in the cache.
+An item is a block of up to GROUP rows and some columns of output tiles, so that each tile of `b` serves several rows. A
+tile of `b` that must be transposed, or is not aligned, is copied once into a panel. Sums run over DEPTH tiles of the
+inner dimension at a time, so that those of `a` stay in the cache.
 
-A product of a tile of zeros, of padding for example, with finite numbers is left out: it adds zeros to a sum that began
-at +0, which changes no bit.
+A product of two tiles is left out if one holds only zeros, as padding does, and the other only finite numbers: it would
+add zeros to a sum that began at +0, which changes no bit.
 
 A term that is added to the product (a bias, a sum of gradients) and relu are done while a result tile is in the cache.
 """
@@ -41,7 +41,7 @@ from buda_emu.arithmetic.kernels.tiles.tile_memory import (
 
 DEPTH: Final = 16
 COLUMNS: Final = 32
-PARTS: Final = 64  # at least, for threads to share
+PARTS: Final = 64  # least number of items for threads to share, if there are so many
 
 # Tiles of working memory.
 PAD: Final = 0
@@ -59,7 +59,7 @@ PLUS_ROW: Final = 3  # product + row 0 of the term's tile, in every row (OPS 6.1
 
 
 class Ending(NamedTuple):
-    """The last steps of a product: `how` a term is added, an operand of the shape of the result, then relu."""
+    """The last steps of a product: a term, an operand of the shape of the result, is added as `how` says, then relu."""
 
     how: int
     term: NDArray[np.float32]
@@ -70,13 +70,16 @@ class Ending(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the added operand."""
+        """The bytes of `term`, the operand that is added."""
         return self.term.nbytes
 
 
 class Reading(NamedTuple):
-    """a_index: int32[t * rows * inner] is the source tile of each post-TM tile of a, negative for a tile full of
-    `a_pad`; b_index: int32[t * inner * cols] and `b_pad` likewise. `b_transposed`: inside each tile of b first."""
+    """The tiles of `a` and `b` that a product reads, after their TMs.
+
+    a_index: int32[t * rows * inner] is the source tile of each tile of a, negative for a tile full of `a_pad`; b_index:
+    int32[t * inner * cols] and `b_pad` likewise. With `b_transposed` each tile of b is transposed before it is used.
+    """
 
     a_index: NDArray[np.int32]
     a_pad: np.float32
@@ -86,7 +89,7 @@ class Reading(NamedTuple):
 
 
 class Extent(NamedTuple):
-    """Slices; tiles of each; columns of tiles of an item."""
+    """Sizes of a product in tiles: `t` slices of a [rows, inner] x b [inner, cols]; an item has `columns` columns."""
 
     t: int
     rows: int
@@ -96,7 +99,8 @@ class Extent(NamedTuple):
 
 
 def matmul_reference(a: NDArray[np.float32], b: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The definition, in numpy: a [..., R, K, 32, 32] x b [..., K, C, 32, 32] to [..., R, C, 32, 32] (OPS 6.1)."""
+    """Compute the product by its definition: a [..., R, K, 32, 32] x b [..., K, C, 32, 32] = [..., R, C, 32, 32]
+    (OPS 6.1)."""
     leading = np.broadcast_shapes(a.shape[:-4], b.shape[:-4])
     out = np.zeros((*leading, a.shape[-4], b.shape[-3], EDGE, EDGE), np.float32)
     with np.errstate(all="ignore"):
@@ -107,7 +111,8 @@ def matmul_reference(a: NDArray[np.float32], b: NDArray[np.float32]) -> NDArray[
 
 @lru_cache(maxsize=1024)
 def matmul_blocks(entries: int, t: int, rows: int, cols: int) -> tuple[int, int]:
-    """(items, columns) for `matmul_tiles`: as many columns to a block as leave PARTS items, at most COLUMNS."""
+    """Return the number of items of `matmul_tiles`, and the columns of each: at most COLUMNS, and so few that there are
+    PARTS items where the result is large enough."""
     groups = entries * t * -(-rows // GROUP)
     columns = min(COLUMNS, -(-cols // -(-PARTS // groups)))
     return groups * -(-cols // columns), columns
@@ -137,7 +142,7 @@ def matmul_tiles(
     panel = tile_at(work, 0, PANEL)
     parking = tile_at(work, 0, PARKING)
     fill_tile(tile_at(work, 0, PAD), a_pad)
-    zeros = np.empty(GROUP * DEPTH, np.bool_)  # whether the tiles of a at hand are
+    zeros = np.empty(GROUP * DEPTH, np.bool_)  # for each tile of `a` in use: has it only zeros?
     groups = (rows + GROUP - 1) // GROUP
     blocks = (cols + columns - 1) // columns
     for index in claimed(start, stop):
@@ -210,8 +215,8 @@ def matmul_tiles(
 
 @kernel
 def count_beyond(start: int, stop: int, tiles: Tensor, limit: np.float32, counts: NDArray[np.int64]) -> None:
-    """Count in counts[w*n] the elements of each tile of float32[w, n, 1024] that exceed `limit` in magnitude; NaN does
-    not.
+    """Count in counts[w*n] the elements of each tile of float32[w, n, 1024] that exceed `limit` in magnitude. NaN is
+    not counted.
 
     Items: the w*n tiles.
     """
@@ -231,9 +236,9 @@ MOST_SUM = (1 << 31) - 1
 
 @kernel
 def integer_product(rows: NDArray[np.int16], columns: NDArray[np.int16], sums: NDArray[np.int32]) -> None:
-    """`sums[p, k]` = sum over j of `rows[p, j]` * `columns[k, j]`; shapes [P, J], [K, J], [P, K].
+    """Compute `sums[p, k]` = sum over j of `rows[p, j]` * `columns[k, j]`, with shapes [P, J], [K, J], [P, K].
 
-    Every step is cut to 32 bits, which changes nothing within `MOST_SUM` and lets the machine multiply 16-bit pairs.
+    Every step is cut to 32 bits. This changes no sum within `MOST_SUM`, and lets the machine multiply pairs of 16 bits.
     """
     for p in range(rows.shape[0]):
         for k in range(columns.shape[0]):

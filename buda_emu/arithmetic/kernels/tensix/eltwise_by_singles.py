@@ -35,7 +35,7 @@ FRACTION_BITS: Final = 10
 INVERSE: Final = (2 * 127 + FRACTION_BITS) << 23
 AWAY: Final = 1 << 10
 FP16_MOST: Final = (LIFT + 31) << 23 | 0x3FF << 13
-SRCA_CUTS: Final = (-0x80000, -0x4000)  # what the first parts have of a word, and what both have
+SRCA_CUTS: Final = (-0x80000, -0x4000)  # masks of the first part of a word, and of both parts together
 SRCB_CUTS: Final = (-0x20000, -0x2000)
 ROUNDING: Final = {BF16: (0x8000, -0x10000), FP16: (0x1000, -0x2000), FP32: (0, -1)}
 
@@ -142,7 +142,7 @@ def multiply_words(word: Any, a: Any, b: Any, phase: int, lift: int, mode: int, 
         first, second, pair = _factors(a, b, lift, special)
         shift = 5 * (phase & 1) + 7 * (phase >> 1)
         exponent = np.where(pair == 0, i32(0), (pair << 1) - i32((127 + shift) << 23))
-        product = _part(first, SRCA_CUTS, phase & 1) * _part(second, SRCB_CUTS, phase >> 1)
+        product = _part_of_factor(first, SRCA_CUTS, phase & 1) * _part_of_factor(second, SRCB_CUTS, phase >> 1)
         if mode == FP16:  # an exponent of zero or less is none
             product = np.where(exponent > i32(LIFT << 23), product, np.float32(0))
         common = np.maximum(np.maximum(exponent, word & i32(INFINITY)), i32(LEAST))
@@ -160,7 +160,7 @@ def multiply_exactly(word: Any, a: Any, b: Any, phase: int, lift: int, special: 
     bits."""
     with np.errstate(all="ignore"):
         first, second, _ = _factors(a, b, lift, special)
-        part = _part(first, SRCA_CUTS, phase & 1), _part(second, SRCB_CUTS, phase >> 1)
+        part = _part_of_factor(first, SRCA_CUTS, phase & 1), _part_of_factor(second, SRCB_CUTS, phase >> 1)
         word[:] = fma_f32(*part, word.view(np.float32)).view(np.int32)
 
 
@@ -170,16 +170,21 @@ def _lift(x: Any, lift: int) -> NDArray[np.int32]:
 
 
 def _difference(constant: int, exponent: Any) -> Any:
+    """Return a constant less exponents, as unsigned words."""
     return np.array(constant, np.uint32) - exponent.view(np.uint32)
 
 
-def _part(x: Any, cuts: tuple[int, int], second: int) -> Any:
+def _part_of_factor(x: Any, cuts: tuple[int, int], second: int) -> Any:
+    """Return as singles the part of lifted words that one phase multiplies: that of the upper bits of their
+    significands, or, with `second`, of the lower ones. `cuts` are the masks for the upper bits and for both
+    together."""
     first = (x & i32(cuts[0])).view(np.float32)
     return (x & i32(cuts[1])).view(np.float32) - first if second else first
 
 
 def _factors(a: Any, b: Any, lift: int, special: Any) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
-    """Both factors, and half the sum of their exponents, 0 where one is a zero."""
+    """Return both factors, lifted, and half the sum of their exponents, 0 where one is a zero. `special` is set where
+    an exponent or the sum is out of range."""
     first = _lift(a, lift)
     second = _lift(b, lift)
     exponents = (first & i32(INFINITY)) >> 1, (second & i32(INFINITY)) >> 1

@@ -202,8 +202,9 @@ class _Builder:
         )
 
     def _may_share(self, op: Op, value: int) -> bool:
-        """Return whether the op's result may be an earlier tensor. It may not if it is summed up; nor if it is pushed
-        and the tensor is memory of a queue, which another push may change before."""
+        """Return whether an op that changes nothing may give the tensor `value` itself as its result, without a copy.
+        It may not if its results are summed up; nor if its result is pushed and the tensor is the memory of a queue,
+        which another push may overwrite first."""
         if op.gradient_op:
             return False
         pushed = op.name in self._topology.sinks

@@ -23,15 +23,18 @@ def add_file(parser: argparse.ArgumentParser) -> None:
 
 
 def _inspect(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb `inspect`."""
     add_file(parser)
     add_shared(parser, "--json")
 
 
 def _check(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb `check`."""
     add_options(parser, kind_by_name("package"))
 
 
 def _run(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb `run`."""
     parser.add_argument("file", nargs="+", metavar="FILE", help="compiled .tflite files or bare packages")
     parser.add_argument("--requests", metavar="N,N,...", help="numbers of the files, counted from 0; each once")
     parser.add_argument("--transport", default="usb", metavar="usb|pcie", help="how the chip is attached")
@@ -60,12 +63,14 @@ def _run(parser: argparse.ArgumentParser) -> None:
 
 
 def _verify(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb `verify`."""
     add_file(parser)
     parser.add_argument("--source", required=True, metavar="MODEL", help="the .tflite that it was compiled from")
     add_shared(parser, "--json")
 
 
 def _link(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb `link`."""
     add_file(parser)
     add_shared(parser, "--json")
     parser.add_argument(
@@ -83,6 +88,7 @@ def _link(parser: argparse.ArgumentParser) -> None:
 
 
 def _relayout(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb `relayout`."""
     add_file(parser)
     add_shared(parser, "--json")
     parser.add_argument("--layer", required=True, metavar="NAME", help="an output of the main executable")
@@ -92,10 +98,12 @@ def _relayout(parser: argparse.ArgumentParser) -> None:
 
 
 def _example(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb `example`."""
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="where the files go")
 
 
 def _extract(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb `extract`."""
     add_file(parser)
     add_shared(parser, "--json")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="where the files go")

@@ -27,6 +27,7 @@ _PARAMETER_UNIT = 64
     fix="compile the model again with a batch of at least 1",
 )  # fmt: skip
 def _batch_size(subject: Subject) -> Iterable[Finding]:
+    """Refuse an executable with a batch size below 1."""
     for name, executable in subject.executables:
         if executable.batch_size < 1:
             yield finding(executable, "batch_size", name, f"batch_size is {executable.batch_size}")
@@ -37,6 +38,7 @@ def _batch_size(subject: Subject) -> Iterable[Finding]:
     fix="keep one executable of each type",
 )  # fmt: skip
 def _same_type(subject: Subject) -> Iterable[Finding]:
+    """Refuse two executables of the same type."""
     counts = Counter(executable.type for _, executable in subject.executables)
     for name, executable in subject.executables:
         if counts[executable.type] > 1:
@@ -51,7 +53,8 @@ def _same_type(subject: Subject) -> Iterable[Finding]:
     unless=("D020",), source="DARWINN 4, 8",
     fix="one executable of any type, or PARAMETER_CACHING with EXECUTION_ONLY, or all three types",
 )  # fmt: skip
-def _types(subject: Subject) -> Iterable[Finding]:
+def _type_combination(subject: Subject) -> Iterable[Finding]:
+    """Refuse executables of types that the driver does not know in this combination."""
     package = subject.package
     types = {executable.type for executable in package.executables}
     count = len(package.executables) + package.unread
@@ -71,7 +74,8 @@ def _types(subject: Subject) -> Iterable[Finding]:
     "D022", "warning", "the only executable is not of type STAND_ALONE", stage="W", source="DARWINN 4, 8",
     fix="compile the model again",
 )  # fmt: skip
-def _alone(subject: Subject) -> Iterable[Finding]:
+def _only_executable(subject: Subject) -> Iterable[Finding]:
+    """Warn of an only executable that is not of type STAND_ALONE."""
     for name, executable in subject.executables:
         if len(subject.executables) + subject.package.unread == 1 and executable.type != STAND_ALONE:
             yield finding(executable, "type", name, f"the only executable is of type {executable.kind}")
@@ -81,7 +85,8 @@ def _alone(subject: Subject) -> Iterable[Finding]:
     "D023", "warning", "with three executables the driver never caches parameters", stage="W", source="DARWINN 4, 8",
     unless=("D020", "D021"), fix="leave STAND_ALONE out, so that parameters are cached",
 )  # fmt: skip
-def _three(subject: Subject) -> Iterable[Finding]:
+def _three_executables(subject: Subject) -> Iterable[Finding]:
+    """Warn of three executables: the driver then runs STAND_ALONE and never caches parameters."""
     if len(subject.executables) == 3 and not subject.package.unread:
         yield finding(
             subject.package.table, "serialized_multi_executable", "", "three executables: only STAND_ALONE runs"
@@ -92,7 +97,8 @@ def _three(subject: Subject) -> Iterable[Finding]:
     "D024", "warning", "package, executables or parameters are not aligned to pages", stage="W", source="DARWINN 1, 8",
     fix=f"write them at multiples of {PAGE} bytes, as `build` does",
 )  # fmt: skip
-def _pages(subject: Subject) -> Iterable[Finding]:
+def _page_alignment(subject: Subject) -> Iterable[Finding]:
+    """Warn of a package, executable or parameters that are not aligned to pages."""
     package = subject.package
     if len(package.raw) % PAGE:
         yield finding(package.table, "", "", f"the package is {len(package.raw)} bytes long, no multiple of {PAGE}")
@@ -113,6 +119,7 @@ def _pages(subject: Subject) -> Iterable[Finding]:
     fix="the driver does not look at the chip's name; compile for the Edge TPU",
 )  # fmt: skip
 def _chip(subject: Subject) -> Iterable[Finding]:
+    """Warn of an executable for another chip than the Edge TPU."""
     for name, executable in subject.executables:
         if executable.chip != CHIP:
             yield finding(executable, "chip", name, f"the chip is {executable.chip!r}")
@@ -123,6 +130,7 @@ def _chip(subject: Subject) -> Iterable[Finding]:
     fix="do not take the signature for a proof of anything: its algorithm is not public",
 )  # fmt: skip
 def _signature(subject: Subject) -> Iterable[Finding]:
+    """Warn of a signed package, whose signature nothing verifies."""
     table = subject.package.table
     if table.signature:
         message = f"a signature of {plural(len(table.signature), 'byte')} with key {table.keypair_version}"
@@ -134,6 +142,7 @@ def _signature(subject: Subject) -> Iterable[Finding]:
     stage="W", source="DARWINN 2, 8", fix="compile for one chip",
 )  # fmt: skip
 def _virtual_chip(subject: Subject) -> Iterable[Finding]:
+    """Warn of a virtual_chip_id other than 0 and -1, and of packages for several chips without -1."""
     table = subject.package.table
     if table.virtual_chip_id not in (0, -1):
         yield finding(table, "virtual_chip_id", "", f"virtual_chip_id is {table.virtual_chip_id}")
@@ -147,6 +156,7 @@ def _virtual_chip(subject: Subject) -> Iterable[Finding]:
     fix="compile the model again",
 )  # fmt: skip
 def _caching_token(subject: Subject) -> Iterable[Finding]:
+    """Refuse a caching executable whose token is 0."""
     for name, caching, _main in caching_and_main(subject):
         if not caching.parameter_caching_token:
             yield finding(caching, "parameter_caching_token", name, "the token is 0")
@@ -156,7 +166,8 @@ def _caching_token(subject: Subject) -> Iterable[Finding]:
     "D031", "warning", "the executables' tokens differ, or the main one's is 0: parameters are cached again "
     "for every request", stage="W", source="DARWINN 4, 8", fix="compile the model again",
 )  # fmt: skip
-def _tokens(subject: Subject) -> Iterable[Finding]:
+def _main_token(subject: Subject) -> Iterable[Finding]:
+    """Warn of a main executable whose token is 0 or not that of the caching one."""
     for _name, caching, main in caching_and_main(subject):
         first = caching.parameter_caching_token
         second = main.parameter_caching_token
@@ -170,6 +181,7 @@ def _tokens(subject: Subject) -> Iterable[Finding]:
     source="DARWINN 8", fix="compile for the Edge TPU",
 )  # fmt: skip
 def _dram(subject: Subject) -> Iterable[Finding]:
+    """Warn of parameters or a layer for DRAM, which the chip does not have."""
     for name, executable in subject.executables:
         if executable.use_tpu_dram_for_parameters:
             yield finding(executable, "use_tpu_dram_for_parameters", name, "use_tpu_dram_for_parameters is set")
@@ -182,7 +194,8 @@ def _dram(subject: Subject) -> Iterable[Finding]:
     "D083", "note", "the deprecated estimated_cycles differs from the 64-bit one", stage="N", source="DARWINN 8",
     fix="go by estimated_cycles_64bit",
 )  # fmt: skip
-def _cycles(subject: Subject) -> Iterable[Finding]:
+def _estimated_cycles(subject: Subject) -> Iterable[Finding]:
+    """Note a deprecated estimated_cycles that differs from the 64-bit one."""
     for name, executable in subject.executables:
         if executable.estimated_cycles and executable.estimated_cycles != executable.estimated_cycles_64bit:
             wide = executable.estimated_cycles_64bit
@@ -195,6 +208,7 @@ def _cycles(subject: Subject) -> Iterable[Finding]:
     fix="leave it out if the source model is not to be handed on",
 )  # fmt: skip
 def _serialized_model(subject: Subject) -> Iterable[Finding]:
+    """Note an executable that carries a serialized model."""
     for name, executable in subject.executables:
         if executable.serialized_model:
             yield finding(
@@ -207,6 +221,7 @@ def _serialized_model(subject: Subject) -> Iterable[Finding]:
     source="DARWINN 3, 8", fix="compile the model again",
 )  # fmt: skip
 def _cached_parameters(subject: Subject) -> Iterable[Finding]:
+    """Note a caching executable without parameters, or with a length of parameters that is no multiple of 64."""
     for name, executable in subject.executables:
         if executable.type == PARAMETER_CACHING and (
             not executable.parameters or executable.parameter_bytes % _PARAMETER_UNIT
@@ -222,7 +237,8 @@ VARIABLE_SUFFIX = "_variable_output"
     "D070", "error", "a layer has no name, or two inputs or outputs have the same", stage="F", source="DARWINN 8",
     fix="compile the model again",
 )  # fmt: skip
-def _names(subject: Subject) -> Iterable[Finding]:
+def _layer_names(subject: Subject) -> Iterable[Finding]:
+    """Refuse a layer without a name, and two inputs or outputs of one executable with the same name."""
     for name, executable in subject.executables:
         for kind, layers in (("input", executable.inputs), ("output", executable.outputs)):
             seen: set[str] = set()
@@ -239,6 +255,7 @@ def _names(subject: Subject) -> Iterable[Finding]:
     fix="compile the model again",
 )  # fmt: skip
 def _output_layer(subject: Subject) -> Iterable[Finding]:
+    """Refuse an output without an OutputLayer."""
     for name, executable in subject.executables:
         for layer in {id(layer): layer for layer in executable.outputs}.values():
             if layer.output is None:
@@ -253,7 +270,8 @@ def _dimensions(layer: Layer) -> tuple[int, int, int]:
     "D072", "error", "a layer's dimension is below 1, or its size does not hold its elements", stage="F",
     source="DARWINN 7, 8", fix="compile the model again",
 )  # fmt: skip
-def _sizes(subject: Subject) -> Iterable[Finding]:
+def _layer_sizes(subject: Subject) -> Iterable[Finding]:
+    """Refuse a layer with a dimension below 1, or with fewer bytes than its elements take."""
     for name, layer_name, layer in subject.layers:
         y, x, z = _dimensions(layer)
         if min(y, x, z) < 1:
@@ -268,6 +286,7 @@ def _sizes(subject: Subject) -> Iterable[Finding]:
     fix="check with a newer buda-emu, if the compiler is newer",
 )  # fmt: skip
 def _data_type(subject: Subject) -> Iterable[Finding]:
+    """Refuse a layer of an unknown data type."""
     for name, layer_name, layer in subject.layers:
         if layer.element is None:
             yield finding(layer, "data_type", f"{name}, {layer_name}", f"data type {layer.data_type}")
@@ -278,6 +297,7 @@ def _data_type(subject: Subject) -> Iterable[Finding]:
     source="DARWINN 7, 8", fix="values of this layer cannot be dequantised",
 )  # fmt: skip
 def _numerics(subject: Subject) -> Iterable[Finding]:
+    """Warn of a layer without quantisation, or with a factor that is not positive and finite."""
     for name, layer_name, layer in subject.layers:
         if layer.numerics is None:
             yield finding(layer, "numerics", f"{name}, {layer_name}", "there is no quantisation")
@@ -291,7 +311,8 @@ def _numerics(subject: Subject) -> Iterable[Finding]:
     "D075", "error", "a layer's execution_count_per_inference is below 1", stage="F", source="DARWINN 7, 8",
     fix="compile the model again",
 )  # fmt: skip
-def _executions(subject: Subject) -> Iterable[Finding]:
+def _execution_count(subject: Subject) -> Iterable[Finding]:
+    """Refuse a layer with fewer than 1 execution per inference."""
     for name, layer_name, layer in subject.layers:
         count = layer.execution_count_per_inference
         if count < 1:
@@ -302,7 +323,8 @@ def _executions(subject: Subject) -> Iterable[Finding]:
     "D081", "error", "a layer's shape has an empty range, or not as many elements as its dimensions", stage="F",
     source="DARWINN 7, 8", fix="compile the model again",
 )  # fmt: skip
-def _shape(subject: Subject) -> Iterable[Finding]:
+def _layer_shape(subject: Subject) -> Iterable[Finding]:
+    """Refuse a shape with an empty range, or with another number of elements than the dimensions have."""
     owners: dict[int, Executable] = {}
     for _, executable in subject.executables:
         for layer in (*executable.inputs, *executable.outputs):
@@ -333,7 +355,8 @@ def _legal_element_counts(layer: Layer, executable: Executable) -> set[int]:
     "D085", "note", f"an output X{VARIABLE_SUFFIX} has no input X to be copied to", stage="N", source="DARWINN 4, 8",
     fix="nothing, if the output is not a state",
 )  # fmt: skip
-def _state(subject: Subject) -> Iterable[Finding]:
+def _state_without_input(subject: Subject) -> Iterable[Finding]:
+    """Note an output X_variable_output of an executable that has no input X to copy it to."""
     for name, executable in subject.executables:
         inputs = {layer.name for layer in executable.inputs}
         for layer in {id(layer): layer for layer in executable.outputs}.values():

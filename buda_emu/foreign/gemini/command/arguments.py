@@ -49,10 +49,12 @@ def rate(text: str) -> float:
 
 
 def _check(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb `check`."""
     add_options(parser, kind_by_name("schedule"))
 
 
 def _run(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb `run`."""
     add_file(parser)
     parser.add_argument("--asm", metavar="FILE", help="the assembler file of the schedule: time its instructions")
     parser.add_argument("--trace", metavar="FILE", help="a reference trace of it: print where the times differ")
@@ -63,6 +65,7 @@ def _run(parser: argparse.ArgumentParser) -> None:
 
 
 def _exec(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb `exec`."""
     add_file(parser)
     add_frontend(parser, required=True)
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of weights and network inputs; default: 0")
@@ -70,6 +73,7 @@ def _exec(parser: argparse.ArgumentParser) -> None:
 
 
 def _stats(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb `stats`."""
     add_file(parser)
     parser.add_argument(
         "--energy",
@@ -81,6 +85,7 @@ def _stats(parser: argparse.ArgumentParser) -> None:
 
 
 def _alloc(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb `alloc`."""
     add_file(parser, words="schedule without addresses (.json or .json.gz)")
     parser.add_argument(
         "--buffersize", type=memory_size, metavar="SIZE", help="bytes of each core's L2; default: print what is needed"
@@ -89,6 +94,7 @@ def _alloc(parser: argparse.ArgumentParser) -> None:
 
 
 def _sweep(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb `sweep`."""
     add_file(parser)
     parser.add_argument("--dram-gibps", type=list_of(rate), default=[16.0], metavar="X,...", help="GiB/s; default: 16")
     parser.add_argument("--freq-ghz", type=list_of(rate), default=[1.0], metavar="X,...", help="GHz; default: 1")
@@ -131,6 +137,7 @@ def _mesh(text: str) -> tuple[int, int]:
 
 
 def _diff(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb `diff`."""
     add_file(parser, "first")
     add_file(parser, "second", "another schedule of the same network")
     add_rates(parser)
@@ -138,6 +145,7 @@ def _diff(parser: argparse.ArgumentParser) -> None:
 
 
 def _slice(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb `slice`."""
     add_file(parser)
     parser.add_argument(
         "--layers",

@@ -31,11 +31,13 @@ def add_arch(parser: argparse.ArgumentParser) -> None:
 
 
 def _check(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb `check`."""
     add_options(parser, kind_by_name("vpux"))
     add_arch(parser)
 
 
 def _run(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb `run`."""
     add_document(parser)
     parser.add_argument(
         "--input", action="append", default=[], metavar="N=FILE", help="argument N from an .npy file, in logical shape"
@@ -63,12 +65,14 @@ def _run(parser: argparse.ArgumentParser) -> None:
 
 
 def _args(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb `args`."""
     add_document(parser)
     parser.add_argument("--task", type=int, metavar="N", help="of this task only")
     add_shared(parser, "--json")
 
 
 def _serialize(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb `serialize`."""
     add_document(parser)
     parser.add_argument(
         "--code", action="append", default=[], metavar="KERNEL=FILE", help="machine code, by function or entry point"
@@ -77,6 +81,7 @@ def _serialize(parser: argparse.ArgumentParser) -> None:
 
 
 def _layout(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb `layout`."""
     parser.add_argument("--shape", required=True, metavar="NxCx..", help="logical dimensions")
     parser.add_argument(
         "--order", metavar="ORDER", help="a name, a code such as 0x1342, an affine_map; default logical"

@@ -33,7 +33,7 @@ class Links:
             self.ends[chip] = {channel: channels[channel] for channel in table_order(channels, int)}
 
     def between(self, near: int, far: int) -> list[tuple[int, int]]:
-        """Return the links between two chips, as pairs of channels."""
+        """Return the links between two chips, as pairs of a channel of `near` and one of `far`."""
         return [(channel, end[1]) for channel, end in self.ends.get(near, {}).items() if end[0] == far]
 
     def connects(self, end: End, other_end: End) -> bool:

@@ -269,7 +269,8 @@ def _source(stream_steps: list[StreamPhase]) -> Draft | None:
 
 
 def _merge_turns(stream: Draft, stream_steps: list[StreamPhase]) -> None:
-    """Let an operand that relays feed in turn take as many tiles in a phase as its kernel clears at once."""
+    """Merge consecutive phases of an operand that several senders feed in turn, up to the number of tiles that its
+    kernel clears at once."""
     merged = [stream_steps[0]]
     for step in stream_steps[1:]:
         if merged[-1].tiles + step.tiles <= stream.clears:

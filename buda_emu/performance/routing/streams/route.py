@@ -101,7 +101,8 @@ class Core:
         stream.id = id
 
     def short_of(self) -> Iterator[Refusal]:
-        """Yield a refusal for each kind of stream of which the core has too few."""
+        """Yield a refusal for each kind of stream that the core has too few of, and for each operand with two
+        streams."""
         for stream in self.twice:
             message = f"{self.place}: two streams serve operand {stream.operand}"
             yield Refusal(what="operand_stream", message=message, place=self.place, number=2, limit=1)
@@ -122,7 +123,7 @@ class Core:
         yield from self._beyond("extra_streams", "extra streams", self.extra, extra)
 
     def short_of_kernel_operands(self) -> Iterator[Refusal]:
-        """Yield refusals for too many kernel inputs or outputs."""
+        """Yield a refusal for more kernel inputs than a core can have, and one for more kernel outputs."""
         yield from self._beyond("kernel_inputs", "kernel inputs", self.inputs, KERNEL_STREAMS)
         yield from self._beyond("kernel_outputs", "kernel outputs", self.outputs, KERNEL_STREAMS)
 
@@ -321,7 +322,8 @@ def _too_many_readers(fork: Simple) -> Refusal:
 
 
 def _limit_gathers(parts: Iterable[Subgraph], limits: CoreLimits) -> None:
-    """Turn gathers into relays if no stream that can gather is left on their core."""
+    """Turn gathers into relays where their core has no more streams that can gather. A gather that a multicast of
+    the same core follows needs no stream of its own."""
     pipes = list(chain.from_iterable(part.pipes for part in parts))
     used_streams = Counter(pipe.place for pipe in pipes if pipe.kind in MULTICASTS)
     for pipe in pipes:

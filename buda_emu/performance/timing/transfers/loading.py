@@ -23,7 +23,8 @@ from buda_emu.spec.devices import Device
 
 @dataclass(frozen=True, slots=True)
 class ChipLoad:
-    """Loading of one chip: `cores` read, `kernels` of them have a kernel; `cycles` for the bytes, then `headers`."""
+    """Loading of one chip: `cores` read, `kernels` of them have a kernel; reading the bytes takes `cycles`, then the
+    headers of queues take `headers` cycles."""
 
     chip: int
     cores: int
@@ -51,15 +52,15 @@ class EpochLoad:
 
 
 def load_bytes(chip: Device, kernels: int, extra: int = 0) -> int:
-    """Return the bytes that the worker cores of a chip read for an epoch with `kernels` kernels; `extra` is added to
-    each core's blob."""
+    """Return the bytes that the worker cores of a chip read for an epoch in which `kernels` of them have a kernel;
+    `extra` bytes are added to each core's blob."""
     rows, columns = chip.grid
     return rows * columns * (chip.blob_bytes + extra) + kernels * chip.binary_bytes
 
 
 def load_cycles(chip: Device, kernels: int, extra: int = 0, fast: Speed | None = None) -> float:
-    """Return the cycles of the AI clock in which `load_bytes` are read: out of all DRAM channels together, and through
-    the port of each core. `fast` replaces the chip's own speed."""
+    """Return the cycles of the AI clock that it takes to read `load_bytes`: the larger of the time in the DRAM
+    channels, all together, and that in the port of one core. `fast` replaces the chip's own speed."""
     fast = fast or speed(chip, {})
     rates = fast.rates()
     core_bytes = chip.blob_bytes + extra + (chip.binary_bytes if kernels else 0)

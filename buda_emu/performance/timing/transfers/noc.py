@@ -62,8 +62,8 @@ Way = Link | Port | Crossing
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """The way of one edge: bytes over each link for one input, through each port and crossing, and whether a core
-    gathers from several places. `far` is 0 if it reads its own core, 1 its column, 2 its row, 3 any other."""
+    """The path of one edge: the bytes for one input over each link and through each port and crossing, and whether a
+    core gathers from several places. `far` is 0 if a core reads only itself, 1 its column, 2 its row, 3 any other."""
 
     links: Mapping[Link, float]
     gathers: bool
@@ -89,7 +89,8 @@ _NOWHERE: Final = Path({}, False, {}, _ANYWHERE)
 
 
 def paths(netlist: Netlist, edges: Sequence[Flow], chip: Device) -> list[Path]:
-    """Return the path of every edge. For an edge that crosses chips only the crossing is known."""
+    """Return the path of every edge, in the order of the edges. The path of an edge between two chips consists of its
+    crossing alone: no NoC link or port is charged for it."""
     ops = netlist.ops
     ends = (ends_of(edge, ops, netlist.queues) for edge in edges)
     return [path(edge, op, other, chip) for edge, (op, other) in zip(edges, ends, strict=True)]

@@ -31,8 +31,11 @@ _DOWN: Final = 1009  # powers of two taken from a result that may overflow, and 
 _UP: Final = 1022
 
 
-def _table() -> list[tuple[int, float]]:
-    """For each step the bits of 2^(step/128), less `step` at the place where m is added; and what that power lacks."""
+def _power_table() -> list[tuple[int, float]]:
+    """Compute for each step the bits of 2^(step/128) rounded to a double, and the relative error of that rounding.
+
+    `step` << 45 is taken from the bits: m << 45 is added later, and of their sum only m // 128 reaches the exponent.
+    """
     digits = Context(prec=60)
     ratio = Decimal(2)
     for _ in range(7):
@@ -47,7 +50,7 @@ def _table() -> list[tuple[int, float]]:
     return table
 
 
-_TABLE: Final = _table()
+_TABLE: Final = _power_table()
 _POWERS: Final = np.array([power for power, _ in _TABLE], np.int64)
 _TAILS: Final = np.array([tail for _, tail in _TABLE])
 
@@ -81,7 +84,7 @@ def exp_in_range(x: np.float64) -> np.float64:
 
 @helper
 def reduce_by_ln2(x: float) -> tuple[np.int64, np.float64]:
-    """m, of which the low 19 bits count, and r with x = m ln 2 / 128 + r, for |x| < 1024."""
+    """Return m, of which the low 19 bits count, and r with x = m ln 2 / 128 + r, for |x| < 1024."""
     rounded = np.float64(fma(_STEPS_PER_UNIT, x, _ROUNDER))
     steps = rounded - _ROUNDER
     return rounded.view(np.int64), fma(steps, -_STEP_LOW, fma(steps, -_STEP_HIGH, x))
@@ -89,7 +92,8 @@ def reduce_by_ln2(x: float) -> tuple[np.int64, np.float64]:
 
 @helper
 def power_of_e(m: np.int64, r: np.float64) -> tuple[np.int64, np.float64]:
-    """s as its bits, and p, with s + s * p = 2^(m/128) * e^r; the bits wrap where s leaves the range of a double."""
+    """Return the bits of s, and p, with s + s * p = 2^(m/128) * e^r; the bits wrap where s leaves the range of a
+    double."""
     entry = m & (_STEPS - 1)
     r2 = r * r
     p = fma(fma(_C3, r, _C2), r2, _TAILS[entry] + r)
@@ -99,7 +103,8 @@ def power_of_e(m: np.int64, r: np.float64) -> tuple[np.int64, np.float64]:
 
 @helper
 def _round_early(scale: np.float64, rest: np.float64) -> np.float64:
-    """scale + rest, rounded where it will be after division by 2^1022: below 1 a subnormal number comes of it."""
+    """Return scale + rest, rounded to the bits that are left after division by 2^1022: a sum below 1 becomes
+    subnormal."""
     total = scale + rest  # not fused
     if not total < 1.0:
         return total

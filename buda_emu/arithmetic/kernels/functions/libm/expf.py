@@ -25,8 +25,8 @@ _C3: Final = float.fromhex("0x1.c6af84b912394p-20")
 
 
 def _power_bits() -> list[int]:
-    """For each step the bits of 2^(step/32), less `step` at the place where m is added: so m // 32 reaches the exponent
-    alone."""
+    """Compute for each step the bits of 2^(step/32), less `step` << 47: m << 47 is added later, and of their sum only
+    m // 32 reaches the exponent."""
     digits = Context(prec=40)
     ratio = Decimal(2)
     for _ in range(5):
@@ -44,7 +44,7 @@ _POWERS: Final = np.array(_power_bits(), np.int64)
 
 @kernel
 def expf(x: np.float32) -> np.float32:
-    """e^x; 0 below about -103.97, inf above about 88.72."""
+    """Compute e^x in single precision; 0 below about -103.97, inf above about 88.72."""
     if x != x:
         return x + x
     m, rest = steps_of_e(np.float64(x))
@@ -54,7 +54,7 @@ def expf(x: np.float32) -> np.float32:
 
 @helper
 def steps_of_e(x: np.float64) -> tuple[np.int64, np.float64]:
-    """m, of which the low 17 bits are what is used, and the cubic: e^x is 2^(m/32) times that."""
+    """Return m, of which the low 17 bits count, and the cubic, with e^x = 2^(m/32) times the cubic."""
     clamped = min(max(x, -_LIMIT), _LIMIT)
     rounded = np.float64(fma(_STEPS_PER_UNIT, clamped, _ROUNDER))
     r = fma(_STEPS_PER_UNIT, clamped, -(rounded - _ROUNDER))

@@ -17,7 +17,8 @@ from buda_emu.compiler.importers.operators import NotSupportedError
 
 
 def pool_options(x: Node, rank: int, kernel: Any, stride: Any, pad: Any, dilation: Any, ceil: bool) -> dict[str, Any]:
-    """Return the options of a front-end pool, from the arguments of the operator."""
+    """Return the options of a front-end pool, from the arguments of the operator. With `ceil` the last window may reach
+    beyond the end, but it does not begin in the padding there."""
 
     def repeat_option(option: Any) -> tuple[int, ...]:
         if len(option) == 1:
@@ -39,7 +40,7 @@ def pool_options(x: Node, rank: int, kernel: Any, stride: Any, pad: Any, dilatio
 
 
 def _with_batch(b: Builder, x: Node, rank: int, pool: Callable[[Node], Node]) -> Node:
-    """Run a pool with a batch dimension in front if the operand has none."""
+    """Run a pool, with a batch dimension of 1 around it if the operand has no batch dimension."""
     if len(x.shape) == rank + 2:
         return pool(x)
     result = pool(b.reshape(x, shape=(1, *x.shape)))
@@ -47,6 +48,8 @@ def _with_batch(b: Builder, x: Node, rank: int, pool: Callable[[Node], Node]) ->
 
 
 def _max_pool(rank: int) -> Handler:
+    """Build the handler of a max pool over the last `rank` dimensions."""
+
     def handler(
         b: Builder, x: Node, kernel: Any, stride: Any = (), pad: Any = (0,), dilation: Any = (1,), ceil: bool = False
     ) -> Any:
@@ -58,6 +61,8 @@ def _max_pool(rank: int) -> Handler:
 
 
 def _avg_pool(rank: int) -> Handler:
+    """Build the handler of an average pool over the last `rank` dimensions."""
+
     def handler(
         b: Builder,
         x: Node,
@@ -78,6 +83,8 @@ def _avg_pool(rank: int) -> Handler:
 
 
 def _drop_indices(handler: Handler) -> Handler:
+    """Return a handler that gives the first result of a pool alone, without the indices."""
+
     @wraps(handler)
     def alone(*items: Any, **options: Any) -> Node:
         """`max_pool`"""
@@ -114,9 +121,12 @@ def mean_matrix(size: int, count: int) -> Sparse:
 
 
 class _Resized(NamedTuple):
-    """A dimension that is resized. `step`: how far apart the places are at which the operand is read, by torch's
-    `area_pixel_compute_scale`: one by the scale factor where there is a factor, which is another one than that of the
-    sizes where a size was rounded."""
+    """A dimension `dim` that is resized from `size` to `length` elements.
+
+    `step` is the distance in the operand between the places that neighbours of the result read, as torch's
+    `area_pixel_compute_scale` computes it: 1 / the scale factor where there is one, else `size` / `length`. The two
+    differ where the product of size and factor was rounded.
+    """
 
     dim: int
     size: int
@@ -125,7 +135,8 @@ class _Resized(NamedTuple):
 
 
 def _resize_dims(x: Node, out: Sequence[int] | None, factors: Sequence[float | None]) -> list[_Resized]:
-    """Return how each dimension behind the channels is resized; `factors` is empty if torch was given sizes."""
+    """Return how each dimension behind the channels is resized; `factors` is empty, or None for a dimension, if
+    torch was given sizes."""
     dims: list[_Resized] = []
     for place, size in enumerate(x.shape[2:]):
         if factors:
@@ -165,8 +176,9 @@ def nearest(
 
 
 def _nearest_places(resized: _Resized, *, is_image: bool) -> NDArray[np.int64]:
-    """Return the element that each place of the result reads. Positions are float32 as in torch, since the last digit
-    decides between neighbours. For images torch copies or doubles elements if the sizes say so, whatever the factor."""
+    """Return the number of the element that each place of the result reads. Positions are float32 as in torch, since
+    the last digit decides between neighbours. An image that keeps or doubles its size is copied or doubled by torch
+    without regard to the scale factor."""
     _, size, count, step = resized
     if is_image and count in (size, 2 * size):
         return np.arange(count) * size // count
@@ -190,7 +202,7 @@ def linear(
     """A matrix along each dimension, between neighbours"""
     factors = scale_factors or ([scales] if len(x.shape) == 3 else [scales_d, scales_h, scales_w][5 - len(x.shape) :])
     for dim, size, count, step in _resize_dims(x, out, factors):
-        if size == count:  # torch copies, whatever the factor was before the size was rounded
+        if size == count:  # torch copies, even where the scale factor is not exactly 1
             continue
         at = np.arange(count, dtype=np.float64)
         if align:
@@ -207,6 +219,8 @@ def linear(
 
 
 def _declare_antialiased(name: str, kernel: Callable[[NDArray[np.float64]], NDArray[np.float64]], reach: float) -> None:
+    """Declare the handler of an antialiased resize with a kernel that is 0 beyond `reach` from its centre."""
+
     def handler(
         b: Builder,
         x: Node,
@@ -227,7 +241,7 @@ def _declare_antialiased(name: str, kernel: Callable[[NDArray[np.float64]], NDAr
                     step = (size - 1) / (count - 1)
                 else:
                     step = 0.0
-            width = max(step, 1.0)  # of one pixel of the larger image
+            width = max(step, 1.0)  # in elements of the operand; a result that is larger uses a kernel of width 1
             centre = step * (np.arange(count) + 0.5)
             first = np.maximum((centre - reach * width + 0.5).astype(int), 0)
             end = np.minimum((centre + reach * width + 0.5).astype(int), size)
@@ -256,7 +270,7 @@ def adaptive_max_pool(b: Builder, x: Node, out: Any) -> Any:
         begin = np.arange(count) * size // count
         end = -(-(np.arange(1, count + 1) * size) // count)
         steps = np.arange((end - begin).max())
-        index = np.minimum(begin[:, None] + steps, end[:, None] - 1)  # the last again, where a window is shorter
+        index = np.minimum(begin[:, None] + steps, end[:, None] - 1)  # a shorter window repeats its last element
         x = b.reshape(b.take(x, dim=dim, index=index.ravel()), shape=(*shape[:dim], *index.shape, *shape[dim + 1 :]))
         x = b.reduce_largest(x, axes=(dim + 1,), keepdims=False)
     return [x, None]
@@ -273,7 +287,7 @@ def grid_sampler(b: Builder, x: Node, grid: Node, mode: int, padding: int, align
     for dim, size in enumerate(sizes):
         coordinate = b.take(
             grid, dim=len(grid.shape) - 1, index=np.asarray([len(sizes) - 1 - dim])
-        )  # x is last in an image
+        )  # the grid names x first, which is the last dimension of an image
         coordinate = b.reshape(coordinate, shape=(batch, 1, places))
         if align:
             span = (size - 1) / 2

@@ -28,6 +28,8 @@ class Dense(OpKind):
     sums = multiplies = is_dense = True
 
     def input_buffers(self, op: Op) -> int:
+        """Return 2 for the factors, and 1 for identity's indices, bias or scales, or 2 for a bias with one of the
+        others."""
         attributes = op.attributes
         scaled = attributes.requant or attributes.dequant
         return (
@@ -75,6 +77,8 @@ class Dense(OpKind):
         return super().block(inputs, index)
 
     def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
+        """Return a column of ublocks of the left factor or a row of the right one, a single ublock for the operand that
+        `min_buffer_input` names, and a ublock of the result for a bias or scales."""
         attributes = inputs.op.attributes
         (m, n) = inputs.op.blocking.mblock
         (r, c) = inputs.op.blocking.ublock
@@ -179,6 +183,8 @@ class Depthwise(OpKind):
         return super().block(inputs, index)
 
     def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
+        """Return a column of ublocks of the data or a row of those of the weights, a single ublock for the operand that
+        `min_buffer_input` names, and a ublock of the result for a bias."""
         attributes = inputs.op.attributes
         (m, n) = inputs.op.blocking.mblock
         (r, c) = inputs.op.blocking.ublock
