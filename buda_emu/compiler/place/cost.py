@@ -13,7 +13,7 @@ from buda_emu.compiler.place.blocks import Blocks, size_of_tile, step_blocks
 from buda_emu.compiler.target import Target
 from buda_emu.performance.timing.op.call import OpCall
 from buda_emu.performance.timing.op.cost import OpCost, in_graph, op_cost
-from buda_emu.performance.timing.transfers.rates import GATHER, STREAM, speed
+from buda_emu.performance.timing.transfers.rates import speed
 from buda_emu.spec.devices import Device
 
 DRAM_BASE = 0x10000000
@@ -193,10 +193,11 @@ def fits_channels(target: Target, tiles: TileGraph, op: TileOp, grid: tuple[int,
 def transfer_cycles(target: Target, tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]) -> float:
     """Of the slowest operand on its way into a core, or of the result out of it."""
     size = size_of_tile(target.activation_df, target.arch.alignment)
-    most = prod(op.shape) // prod(blocks.grid) * size / STREAM
+    chip = target.chip
+    most = prod(op.shape) // prod(blocks.grid) * size / chip.stream_rate
     for number, use in enumerate(op.uses):
         if use.source not in held:
-            rate = GATHER if use.source in tiles.ops else STREAM
+            rate = chip.gather_rate if use.source in tiles.ops else chip.stream_rate
             most = max(most, tiles_read(tiles, op, blocks, number) * size / rate)
     return most
 

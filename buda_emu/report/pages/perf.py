@@ -16,7 +16,6 @@ from buda_emu.performance.timing.epoch.pipeline import describe_fill, extend_unt
 from buda_emu.performance.timing.epoch.result import EpochTiming
 from buda_emu.performance.timing.figures import OpFigures, op_figures
 from buda_emu.performance.timing.result import EpochReport, PerfRun
-from buda_emu.performance.timing.transfers.rates import STREAM
 from buda_emu.report.pages.engine import Cell, Column, Row, Table, as_script, named, packed, render, status
 from buda_emu.report.pages.engine import figure as cell_figure
 from buda_emu.report.pages.timeline import timeline_data
@@ -315,7 +314,7 @@ def _epoch(
     notes = {op.op: f"{100 * busy[op.op]:.0f} % of the time between two inputs; {op.provenance}" for op in ops}
     path = {name for step in steps if step.share >= _ON_PATH for name in (step.through or (step.name,))}
     sources = Sources()
-    stream = run.what_if.get("noc_bytes", STREAM)
+    stream = run.what_if.get("noc_bytes", run.chip.stream_rate)
     temporal = _temporal(netlist, epoch)
     return render(
         "epoch.html",
