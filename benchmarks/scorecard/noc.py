@@ -30,7 +30,7 @@ _COLUMNS: Final = {
     "blackhole": (1, 2, 3, 4, 5, 10, 11, 12, 13, 14, 15),
 }
 # The DRAM cores at which the vendor's newer stack reaches its banks, in their order.
-_BANKS: Final = {
+BANKS: Final = {
     "wormhole_b0": (
         (0, 11), (0, 1), (0, 5), (0, 7), (5, 1), (5, 11), (5, 2), (5, 9), (5, 8), (5, 3), (5, 5), (5, 7),
     ),
@@ -177,7 +177,7 @@ def _extent(row: Row) -> tuple[int, int]:
 
 def _dram_ends(row: Row) -> tuple[tuple[Core, ...], tuple[tuple[Core, ...], ...]]:
     """Return the cores of a row with DRAM and their banks; each core begins with another bank."""
-    columns, rows, banks = _COLUMNS[row.arch], _ROWS[row.arch], _BANKS[row.arch]
+    columns, rows, banks = _COLUMNS[row.arch], _ROWS[row.arch], BANKS[row.arch]
     cores = tuple((x, y) for y in rows for x in columns)
     if row.pattern not in SOME_TO_SOME:
         cores = cores[:1]

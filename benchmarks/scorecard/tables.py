@@ -7,7 +7,7 @@ from typing import Final
 
 from buda_emu.support.errors import HostError
 
-from . import noc
+from . import gemm, noc
 
 Columns = Mapping[str, str]
 Predict = Callable[[Columns, str], Columns]
@@ -43,6 +43,12 @@ def _transactions(row: Columns, place: str) -> Columns:
     return {f"predicted_{size}": f"{noc.predict(parsed, size):.1f}" for size in noc.SIZES}
 
 
+def _product(row: Columns, place: str) -> Columns:
+    """Return the modelled cycles of one product of a row."""
+    return {"predicted": f"{gemm.predict(gemm.parse_product(row, place)):.1f}"}
+
+
 _KINDS: Final[tuple[tuple[set[str], Predict, list[str]], ...]] = (
+    ({"board", "M", "K", "N", "grid", "dtype", "fidelity", "in0_storage", "out_storage"}, _product, ["predicted"]),
     ({"pattern", "num_transactions"}, _transactions, [f"predicted_{size}" for size in noc.SIZES]),
 )
