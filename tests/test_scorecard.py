@@ -2,13 +2,15 @@
 
 import csv
 import random
+import re
 from collections import defaultdict
 from statistics import median, quantiles
 
 import pytest
 
 from buda_emu.support.errors import HostError
-from scorecard import gemm, noc
+from scorecard import fit, gemm, noc, page
+from scorecard.cards import CARDS, FITTED, Card, Figure
 from scorecard.tables import predict_table
 from shared_files import SHARED
 
@@ -142,3 +144,58 @@ def test_products_agree_with_silicon(arch):
             ratios.append(cycles / product.kernel_cycles)
     assert 0.85 <= median(ratios) <= 1.15
     assert p90([max(ratio, 1 / ratio) for ratio in ratios]) <= 1.4
+
+
+def test_the_page_is_made_from_the_results():
+    results = page.read_results(page.RESULTS)
+    assert set(results) == set(CARDS)
+    assert page.PAGE.read_text(encoding="utf-8") == page.page(results)
+    for name, result in results.items():
+        drawn = (page.PICTURES / f"scorecard-{name}.svg").read_text(encoding="utf-8")
+        assert drawn == page.picture(CARDS[name].title, result["curves"])
+
+
+def test_a_card_is_made_again_when_its_table_changes(tmp_path, monkeypatch):
+    table, kept = tmp_path / "table", tmp_path / "results.json"
+    figures = [Figure("chip", "family", FITTED, ratio) for ratio in (0.5, 1.0, 1.1, 1.2)]
+    card = Card("ops", "Ops", "About them.", table, lambda _: iter(figures))
+    monkeypatch.setitem(CARDS, "ops", card)
+    others = {name: {"fingerprint": page.fingerprint(other)} for name, other in CARDS.items() if other.source.is_file()}
+    assert card not in page.missing(others)  # its table is not there
+    table.write_text("1")
+    assert card in page.missing(others)
+    page.keep_result(kept, "ops", page.result_of(card, card.figures(table)))
+    results = {**others, **page.read_results(kept)}
+    assert card not in page.missing(results)
+    table.write_text("2")
+    assert card in page.missing(results)
+    assert page.missing(results, ["noc"]) == [CARDS["noc"]]
+
+
+def test_a_row_of_a_card_has_the_deviations_of_its_figures():
+    assert page.summary([0.5, 1.0, 1.1, 1.2]) == {
+        "figures": 4,
+        "ratio": 1.05,
+        "median": 15.0,
+        "p90": 41.0,
+        "worst": 50.0,
+    }
+    assert page.summary([2.0])["p90"] == 100.0
+
+
+def test_a_curve_rises_from_none_to_all():
+    drawn = page.picture("Some & others", {"chip": page.percentiles([0.0, 0.01, 0.1, 1.0])})
+    points = re.search(r'points="([^"]+)"', drawn)[1].split()
+    xs, ys = zip(*(map(float, point.split(",")) for point in points), strict=True)
+    assert list(xs) == sorted(xs)
+    assert list(ys) == sorted(ys, reverse=True)
+    assert "Some &amp; others" in drawn
+
+
+@needs_tables
+def test_a_fit_starts_within_reach_and_lowers_the_loss():
+    chip = noc.measured_chip("blackhole")
+    rows = [row for row in noc.read_rows(NOC) if row.arch == "blackhole" and row.pattern in (0, 1) and not row.memory]
+    cells = fit.cells_of(rows[:12], chip)
+    found = fit.fit_cost(cells, chip)
+    assert fit.loss(cells, found, chip) < 0.8 * fit.loss(cells, fit.START, chip)

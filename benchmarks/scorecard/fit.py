@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from math import log
 from pathlib import Path
-from statistics import median
+from statistics import median, quantiles
 from typing import Any, Final
 
 from buda_emu.performance.timing.transfers.transactions import (
@@ -110,5 +110,5 @@ def _error_summary(rows: Iterable[Row], cost: NocCost, chip: Device) -> Mapping[
     return {
         "cells": len(deviations),
         "median": round(median(deviations), 2),
-        "p90": round(deviations[int(0.9 * (len(deviations) - 1))], 2),
+        "p90": round(quantiles(deviations, n=10, method="inclusive")[8], 2),
     }

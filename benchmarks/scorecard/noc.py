@@ -204,3 +204,17 @@ def transactions_of(row: Row, size: int) -> Transactions:
         stateful=row.stateful,
         interleaved=row.memory == 1,
     )
+
+
+def reader_rate(places: str, size: int, count: int) -> float:
+    """Return the bytes a cycle of one of eight cores of blackhole, each of which reads transactions from one channel:
+    `beside` their channels, or the first ones `in a row`."""
+    banks = BANKS["blackhole"]
+    chip = device("blackhole")
+    if places == "beside":
+        cores = tuple((x + 1, y) for x, y in banks)
+    else:
+        cores = tuple((x, chip.worker_rows[0]) for x in chip.worker_columns[: len(banks)])
+    partners = tuple((bank,) for bank in banks)
+    reads = Transactions(kind="read", cores=cores, partners=partners, size=size, count=count, noc=0)
+    return size * count / transfer_cycles(reads, chip)
