@@ -6,7 +6,7 @@ the other is moved as long as the typical error falls; the result depends on not
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from math import log
 from pathlib import Path
 from statistics import median, quantiles
@@ -27,18 +27,35 @@ from .noc import Row, measured_chip, read_rows, transactions_of
 TARGET: Final = Path(__file__).parents[2] / "buda_emu" / "performance" / "timing" / "data" / DATA
 SOURCE: Final = "transactions measured on silicon, published in tenstorrent/tt-metal (Apache License 2.0)"
 LIMIT: Final = 0.5  # of a cell's logarithmic error: beyond it a cell is an outlier and pulls no further
-SMALL: Final = 0.2  # weight of cells below 512 bytes
+LARGE: Final = 512  # bytes of a transaction from which on a cell counts in full, and in what errors state
+SMALL: Final = 0.2  # weight of cells of smaller ones
 STEPS: Final = (0.3, 0.1, 0.03, 0.01)
 START: Final = NocCost(
     start_read=105.0, start_write=105.0, flit_read=1.05, flit_write=1.03, flit_multicast=1.05, packet=2.0,
     issue_read=25.0, issue_write=22.0, issue_multicast=23.0, issue_dram_read=22.0, issue_dram_write=25.0,
     stateful_read=2.0, stateful_write=2.5, partner=12.0, reserve_hop=16.0, acknowledgement=1.1, turn=0.66,
     dram_read=100.0, dram_write=100.0, bank_read=24.0, bank_write=23.0, bank_transaction=2.0,
-    crowd_links=1.0, crowd_port=0.6, crowd_reads=0.38, drift=400.0,
+    crowd_read=0.7, crowd_write=1.0, crowd_port=0.5, crowd_reads=0.4, crowd_free=8.0, drift=400.0,
     spread=0.4, merge=0.7, together=10.0,
 )  # fmt: skip
-Cell = tuple[Transactions, Traffic, float, float]
-"""Transactions, their traffic, measured cycles and weight."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Transactions with their traffic, and their measured cycles."""
+
+    transactions: Transactions
+    traffic: Traffic
+    measured: float
+
+    @property
+    def weight(self) -> float:
+        """Return what the cell counts in a fit."""
+        return 1.0 if self.transactions.size >= LARGE else SMALL
+
+    def modelled(self, cost: NocCost, chip: Device) -> float:
+        """Return the modelled cycles."""
+        return cycles_of(self.transactions, self.traffic, cost, chip)
 
 
 def cells_of(rows: Iterable[Row], chip: Device) -> list[Cell]:
@@ -47,19 +64,14 @@ def cells_of(rows: Iterable[Row], chip: Device) -> list[Cell]:
     for row in rows:
         for size, cycles in row.measured.items():
             transactions = transactions_of(row, size)
-            weight = 1.0 if size >= 512 else SMALL
-            cells.append((transactions, traffic_of(transactions, chip), cycles, weight))
+            cells.append(Cell(transactions, traffic_of(transactions, chip), cycles))
     return cells
 
 
 def loss(cells: Sequence[Cell], cost: NocCost, chip: Device) -> float:
     """Return the weighted mean of the cells' limited logarithmic errors."""
-    total = weights = 0.0
-    for transactions, traffic, cycles, weight in cells:
-        error = abs(log(cycles_of(transactions, traffic, cost, chip) / cycles))
-        total += weight * min(error, LIMIT)
-        weights += weight
-    return total / weights
+    total = sum(cell.weight * min(abs(log(cell.modelled(cost, chip) / cell.measured)), LIMIT) for cell in cells)
+    return total / sum(cell.weight for cell in cells)
 
 
 def fit_cost(cells: Sequence[Cell], chip: Device) -> NocCost:
@@ -100,13 +112,12 @@ def fit_table(path: Path) -> None:
 
 def _error_summary(rows: Iterable[Row], cost: NocCost, chip: Device) -> Mapping[str, float]:
     """Return the number of cells and their median and 90th percentile of errors in per cent."""
-    cells = [cell for cell in cells_of(rows, chip) if cell[3] == 1.0]
-    deviations = sorted(
-        100 * abs(cycles_of(transactions, traffic, cost, chip) / cycles - 1)
-        for transactions, traffic, cycles, _ in cells
-    )
-    if not deviations:
-        return {"cells": 0}
+    deviations: list[float] = []
+    for cell in cells_of(rows, chip):
+        if cell.transactions.size >= LARGE:
+            deviations.append(100 * abs(cell.modelled(cost, chip) / cell.measured - 1))
+    if len(deviations) < 2:
+        return {"cells": len(deviations)}
     return {
         "cells": len(deviations),
         "median": round(median(deviations), 2),

@@ -88,9 +88,11 @@ class NocCost:
     bank_read: float  # bytes in a cycle of a DRAM core
     bank_write: float
     bank_transaction: float  # of a DRAM core between two transactions
-    crowd_links: float  # waits at the links of each axis, in terms of their load, if all begin with the same partner
+    crowd_read: float  # waits at the links of each axis, in terms of their load, if all begin with the same partner
+    crowd_write: float
     crowd_port: float  # the same at the ports of the sources
     crowd_reads: float  # share of the cores that one partner serves in turn while all read from it
+    crowd_free: float  # cores that may read from one partner before they queue
     drift: float  # transactions with one partner after which half of them have drifted apart
     spread: float  # waits of reads from different partners, wherever it is not fullest, in terms of others' load
     merge: float  # waits of writes to different partners before the fullest place, in terms of others' load there
@@ -305,11 +307,13 @@ def _load(transactions: Transactions, traffic: Traffic, cost: NocCost) -> float:
             return fullest + cost.merge * (fullest - 1)
         waits = sum(max(stage - 1, 0.0) for stage in stages) - max(fullest - 1, 0.0)
         return fullest + cost.spread * waits
-    load = traffic.target + cost.crowd_links * (traffic.x + traffic.y) + cost.crowd_port * traffic.source
+    crowd = cost.crowd_read if reads else cost.crowd_write
+    load = traffic.target + crowd * (traffic.x + traffic.y) + cost.crowd_port * traffic.source
     if not reads:
         return load
     of_one_partner = transactions.count / len(transactions.partners[0])
-    in_turn = cost.crowd_reads * len(transactions.cores) / (1 + of_one_partner / cost.drift)
+    queued = max(len(transactions.cores) - cost.crowd_free, 0.0)
+    in_turn = cost.crowd_reads * queued / (1 + of_one_partner / cost.drift)
     return max(load, in_turn)
 
 
