@@ -86,10 +86,16 @@ _WORMHOLE: Final = MappingProxyType({
     "host": _FACTS,
 })  # fmt: skip
 _BLACKHOLE: Final = MappingProxyType({
-    "grid": f"{_SHEET_BLACKHOLE}: so many cores, whole columns; which are harvested is not published",
-    "clock": f"{_SHEET_BLACKHOLE}: at most", "dram": _SHEET_BLACKHOLE, "dram_gbps": _SHEET_BLACKHOLE,
-    "dram_channels": f"PERF 1, as many as {_SHEET_BLACKHOLE} has memory for; which one is missing is not published",
-    "links": f"{_SHEET_BLACKHOLE} has ports of 800G, not how many links they are", "host": _SHEET_BLACKHOLE,
+    "grid": "BLACKHOLE 1 [isa], [metal]: so many cores, whole columns; which are harvested is not published",
+    "clock": "BLACKHOLE, clock of p100 and p150 boards", "dram": _SHEET_BLACKHOLE,
+    "dram_channels": "BLACKHOLE 1 [isa]; which one a p100 lacks is not published",
+    "dram_gbps": "BLACKHOLE 1 [metal]: 64 GB/s a channel",
+    "links": "BLACKHOLE 1 [isa]: a p100 has no Ethernet links", "host": _SHEET_BLACKHOLE,
+})  # fmt: skip
+_BLACKHOLE_CABLED: Final = MappingProxyType({
+    **_BLACKHOLE,
+    "links": "one chip on a board",
+    "between": "BLACKHOLE 1 [isa]: a QSFP-DD port has 2 links; one port",
 })  # fmt: skip
 
 _PCIE_4 = "PCIe 4.0 x16"
@@ -119,7 +125,11 @@ BOARDS: Final[Mapping[str, Board]] = {
         ),
         Board(
             name="p150", arch="blackhole", chips=1, grid=(10, 14), clock=1350, dram="32 GB GDDR6", dram_channels=8,
-            dram_gbps=512, host=_PCIE_5, sources=_BLACKHOLE,
+            dram_gbps=512, host=_PCIE_5, between=2, sources=_BLACKHOLE_CABLED,
+        ),
+        Board(  # with firmware 19.5.0 or newer
+            name="p150-120", arch="blackhole", chips=1, grid=(10, 12), clock=1350, dram="32 GB GDDR6", dram_channels=8,
+            dram_gbps=512, host=_PCIE_5, between=2, sources=_BLACKHOLE_CABLED,
         ),
     )
 }  # fmt: skip

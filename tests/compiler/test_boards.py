@@ -32,7 +32,7 @@ def rows(model):
     return max(placed.at[0] + placed.blocks.grid[0] for placed in model.placement.ops.values())
 
 
-@pytest.mark.parametrize(("board", "most"), [("n150", 9), ("n300", 8), ("e75", 8)])
+@pytest.mark.parametrize(("board", "most"), [("n150", 9), ("n300", 8), ("e75", 8), ("p150-120", 10)])
 def test_no_core_is_used_that_the_board_does_not_have(board, most):
     model = compiled(board=board, chips=1)
     assert rows(model) <= most

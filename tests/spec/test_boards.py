@@ -29,9 +29,17 @@ def test_a_board_has_no_more_than_its_chips(name):
 
 @pytest.mark.parametrize(
     ("name", "chips", "cores", "clock"),
-    [("e75", 1, 96, 1000), ("e150", 1, 120, 1200), ("n150", 1, 72, 1000), ("n300", 2, 64, 1000)],
+    [
+        ("e75", 1, 96, 1000),
+        ("e150", 1, 120, 1200),
+        ("n150", 1, 72, 1000),
+        ("n300", 2, 64, 1000),
+        ("p100", 1, 120, 1350),
+        ("p150", 1, 140, 1350),
+        ("p150-120", 1, 120, 1350),
+    ],
 )
-def test_cores_and_clocks_are_those_of_the_facts(name, chips, cores, clock):  # PERF 5.3
+def test_cores_and_clocks_are_those_of_the_facts(name, chips, cores, clock):  # PERF 5.3, BLACKHOLE 1
     found = board(name)
     assert (found.chips, found.cores, found.clock) == (chips, cores, clock)
     assert (found.chip.grid, found.chip.clock) == (found.grid, clock)
@@ -54,6 +62,23 @@ def test_several_boards_in_a_row():
     assert board("n150x1") is board("n150")
 
 
+def test_memory_of_blackhole_boards():  # BLACKHOLE 1, 2
+    assert {name: board(name).dram_channels for name in ("p100", "p150", "p150-120")} == {
+        "p100": 7,
+        "p150": 8,
+        "p150-120": 8,
+    }
+    rates = speed(board("p150").chip, {}).rates()
+    assert rates.dram == pytest.approx(46.3, rel=0.01)  # of a reader beside its channel
+    assert rates.link / 2 == pytest.approx(31.8, rel=0.1)  # of two that share a link on their way to two channels
+
+
+def test_links_between_blackhole_boards():  # BLACKHOLE 1: 25 GB/s each
+    row = board("p150x2")
+    assert (row.chips, row.between) == (2, 2)
+    assert speed(row.chip, {}).ethernet == pytest.approx(2 * 25e9, rel=0.01)
+
+
 def test_links_between_chips_bound_the_way_between_them():
     chip = board("n300").chip
     assert chip.neighbour_links == 4
@@ -70,7 +95,7 @@ def test_links_between_chips_bound_the_way_between_them():
         ("n150x0", "1 to 16 are possible"),
         ("n150x99", "1 to 16 are possible"),
         ("e150x2", r"no links between e150 boards are known \(PERF 1: no Ethernet cores\)"),
-        ("p150x2", "no links between p150 boards are known"),
+        ("p100x2", r"no links between p100 boards are known \(BLACKHOLE 1 \[isa\]: a p100 has no Ethernet links\)"),
     ],
 )
 def test_what_is_no_board_is_refused_by_name(name, words):

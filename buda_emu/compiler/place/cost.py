@@ -12,7 +12,7 @@ from buda_emu.compiler.place.blocks import Blocks, size_of_tile, step_blocks
 from buda_emu.compiler.target import Target
 from buda_emu.performance.timing.op.call import OpCall
 from buda_emu.performance.timing.op.cost import OpCost, in_graph, op_cost
-from buda_emu.performance.timing.transfers.rates import GATHER, STREAM, speed
+from buda_emu.performance.timing.transfers.rates import speed
 from buda_emu.spec.archs import DRAM_RESERVED
 from buda_emu.spec.devices import Device
 
@@ -219,13 +219,14 @@ def fits_channels(target: Target, tiles: TileGraph, op: TileOp, grid: tuple[int,
 def transfer_cycles(target: Target, tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]) -> float:
     """Return the cycles of the slowest transfer of an op: of an operand into a core, or of the result out of it."""
     size = size_of_tile(target.activation_df, target.arch.alignment)
-    slowest = prod(op.shape) // prod(blocks.grid) * size / STREAM
+    chip = target.chip
+    slowest = prod(op.shape) // prod(blocks.grid) * size / chip.stream_rate
     for number, use in enumerate(op.uses):
         if use.source not in held:
             if use.source in tiles.ops:
-                rate = GATHER
+                rate = chip.gather_rate
             else:
-                rate = STREAM
+                rate = chip.stream_rate
             slowest = max(slowest, tiles_read(tiles, op, blocks, number) * size / rate)
     return slowest
 

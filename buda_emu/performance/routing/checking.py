@@ -28,6 +28,11 @@ from buda_emu.support.garbage import no_collections
 
 ARCHS: Final = ("grayskull", "wormhole_b0")
 """Architectures whose pipes and streams are made."""
+NOT_JUDGED: Final = (
+    "whether its edges can be pipes, and what streams take of each core (L1, extra and multicast streams, phases, "
+    "inputs and outputs of kernels) and of links between chips, is not judged"
+)
+"""What a check leaves open for another architecture."""
 
 UNSUPPORTED_RULE: Final = "V359"
 """The rule of what no pipes are made for."""
@@ -102,9 +107,8 @@ def with_routes(result: NetlistResult, text: str, cluster: Cluster | None = None
 def findings(netlist: Netlist, cluster: Cluster | None = None) -> Iterator[Diagnostic]:
     """Yield the refusals of a netlist's pipes and streams, epoch by epoch, one finding for each op and rule."""
     if netlist.arch_name not in ARCHS:
-        yield _diagnostic(
-            netlist, UNSUPPORTED_RULE, f"no pipes are made for {netlist.arch_name}", netlist_mark(netlist)
-        )
+        statement = f"no pipes are made for {netlist.arch_name}: {NOT_JUDGED}"
+        yield _diagnostic(netlist, UNSUPPORTED_RULE, statement, netlist_mark(netlist))
         return
     for epoch in epochs(netlist, cluster):
         try:

@@ -17,7 +17,6 @@ from buda_emu.performance.timing.epoch.pipeline import describe_fill, extend_unt
 from buda_emu.performance.timing.epoch.result import EpochTiming
 from buda_emu.performance.timing.figures import OpFigures, op_figures
 from buda_emu.performance.timing.result import EpochReport, PerfRun
-from buda_emu.performance.timing.transfers.rates import STREAM
 from buda_emu.report.pages.engine import (
     Cell,
     Column,
@@ -363,7 +362,7 @@ def _epoch(
         if step.share >= _ON_PATH:
             path.update(step.through or (step.name,))
     sources = Sources()
-    stream = run.what_if.get("noc_bytes", STREAM)
+    stream = run.what_if.get("noc_bytes", run.chip.stream_rate)
     temporal = _temporal(netlist, epoch)
     is_routed = isinstance(routed.get(temporal), RoutedEpoch)
     return render(

@@ -55,6 +55,8 @@ class Device:
     noc_packet_bytes: int
     noc_latency: tuple[int, int, int]  # cycles: into the NoC, between routers, out of it
     link_rate: float  # bytes in a cycle, as all rates below
+    stream_rate: float  # into one core from one other
+    gather_rate: float  # into one core that gathers from several buffers
     core_port_rate: float  # of a worker core, each NoC and direction
     dram_port_rates: tuple[float, float]  # of a DRAM core, into it and out of it
     eth_port_rates: tuple[float, float]

@@ -61,14 +61,14 @@ def of_ports(netlist, epoch, chip):
 
 
 def of_links(epoch, chip):
-    """What crosses each link of a NoC, at the 30 bytes a cycle that it carries."""
+    """What crosses each link of a NoC, at the bytes a cycle that it carries."""
     carried = defaultdict(float)
     for edge, path in zip(epoch.edges, epoch.paths, strict=True):
         if not edge.once:
             for link, size in path.links.items():
                 carried[link] += size
     for link, size in carried.items():
-        yield str(link), size / 30
+        yield str(link), size / chip.link_rate
 
 
 def check_epoch(netlist, epoch, path):

@@ -36,5 +36,8 @@ def _table() -> str:
         for field, source in board.sources.items():
             origins.setdefault(f"{field}: {source}", []).append(board.name)
     lines = [f"{', '.join(names)}: {text}" for text, names in origins.items()]
-    words = "Links are those of 100 Gbit/s between neighbouring chips. Where the figures come from:"
+    words = (
+        "Links are between neighbouring chips of a board: 100 Gbit/s each (200 of blackhole, between boards only). "
+        "Where the figures come from:"
+    )
     return "\n".join([table(headers, rows, right=(2, 4, 6, 7)), "", words, *lines])

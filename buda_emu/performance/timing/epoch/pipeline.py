@@ -18,7 +18,7 @@ import numpy as np
 
 from buda_emu.netlist.model import Netlist, Op, TemporalGraph
 from buda_emu.performance.timing.epoch.result import INPUT_BUFFERS, Cost, EpochTiming
-from buda_emu.performance.timing.epoch.tasks import EpochTasks, paces
+from buda_emu.performance.timing.epoch.tasks import FALLS_BEHIND, EpochTasks, paces
 from buda_emu.performance.timing.transfers.flows import Flow
 from buda_emu.performance.timing.transfers.noc import Path
 from buda_emu.performance.timing.transfers.rates import Rates
@@ -48,7 +48,7 @@ def epoch_timing(
     modelled = min(count, FIRST_INPUTS)
     while True:
         model = _run_inputs(ops, edges, costs, rates, modelled)
-        if modelled == count or _is_steady(model.ends) or modelled >= MOST_INPUTS:
+        if modelled == count or _is_steady(model) or modelled >= MOST_INPUTS:
             return model.result(temporal, count, with_inputs)
         modelled = min(count, 2 * modelled)
 
@@ -71,10 +71,12 @@ def _run_inputs(
             return model
 
 
-def _is_steady(ends: Sequence[int]) -> bool:
-    """Return whether the third and the last quarter of the inputs have the same pace."""
-    early, late = paces(ends)
-    return abs(early - late) <= _STEADY * max(late, 1.0)
+def _is_steady(model: EpochTasks) -> bool:
+    """Return whether the third and the last quarter of the inputs have the same pace, and this pace can last: that
+    nothing on the way falls behind while a buffer still has room."""
+    early, late = paces(model.ends)
+    lasts = model.busiest() <= late * (1 + FALLS_BEHIND)
+    return lasts and abs(early - late) <= _STEADY * max(late, 1.0)
 
 
 INPUTS: Final = 4

@@ -17,8 +17,6 @@ from buda_emu.support.errors import HostError
 
 # The only published figure of the host link as seen by a netlist: what device_to_host_bw_*.yaml state for it.
 _HOST: Final = 4.15e9
-STREAM: Final = 28.0  # PERF 1.2 "rules of thumb": op to op 32 bytes a cycle, about 28 with firmware
-GATHER: Final = 16.0  # PERF 1.2: a pipe that gathers from several buffers
 
 WHAT_IF: Final[Mapping[str, tuple[str, float, str]]] = {
     "clock": ("clock", 1.0, "AI clock in MHz"),
@@ -129,8 +127,8 @@ def speed(device: Device, what_if: Mapping[str, float]) -> Speed:
         dram=device.dram_measured * GIB,
         host=_HOST,
         ethernet=device.neighbour_links * ethernet,
-        noc=STREAM,
-        gather=GATHER,
+        noc=device.stream_rate,
+        gather=device.gather_rate,
         link=device.link_rate,
         port=device.core_port_rate,
         memory_ports=device.dram_port_rates,

@@ -263,6 +263,13 @@ def test_parameters_that_the_facts_state(arch):
     assert all(isinstance(value, str) for value in found.values())
 
 
+def test_blackhole_has_the_parameters_of_the_backend_and_not_what_was_measured_since():  # PERF 1
+    found = arch_parameters("blackhole")
+    assert found["blackhole-noc-bw_gbps"] == arch_parameters("wormhole_b0")["wormhole_b0-noc-bw_gbps"] == "32"
+    assert found["blackhole-dram-bandwidth_per_block_theoretical"] == "24"
+    assert found["blackhole-dram-bandwidth_per_block_measured"] == "19"
+
+
 def test_parameters_of_no_architecture():
     with pytest.raises(HostError):
         arch_parameters("tpu")

@@ -6,7 +6,7 @@ import buda_emu as be
 from buda_emu.app.cli.main import main
 from buda_emu.app.documents.kinds import kind_of
 from buda_emu.emulator.image.pack import Contents, write_image
-from shared_files import corpus_files
+from shared_files import ROOT, corpus_files
 
 GOOD = "netlists/matmul.yaml"
 
@@ -214,3 +214,14 @@ def test_strict_makes_pipes_over_the_links_of_a_cluster(suffix, root, tmp_path, 
     status, out = said([0, 2])
     assert status == 2
     assert "graph second_chip is on chip 1, the cluster has chips 0, 2" in out
+
+
+def test_check_strict_says_what_of_routing_is_not_judged(capsys):
+    netlist = str(ROOT / "netlists" / "softmax.yaml")
+    assert main(["check", netlist, "--strict", "--arch", "wormhole_b0"]) == 0
+    assert "not judged" not in capsys.readouterr().out
+    assert main(["check", netlist, "--strict", "--arch", "blackhole"]) == 0
+    said = capsys.readouterr().out
+    assert "warning[V359]: no pipes are made for blackhole: whether its edges can be pipes" in said
+    assert "of each core (L1, extra and multicast streams, phases" in said
+    assert "is not judged" in said

@@ -315,6 +315,16 @@ def test_a_vector_op_costs_more_in_a_graph_of_grayskull_only():
     assert factor("add", "grayskull") == factor("exp", "wormhole_b0") == factor("exp", "blackhole") == 1
 
 
+@pytest.mark.parametrize("inputs", [10, 60, 1000])
+@pytest.mark.parametrize("buffers", [2, 80, 2000])
+def test_a_channel_that_falls_behind_sets_the_pace_however_large_the_output_buffer(inputs, buffers):
+    netlist = chain(inputs=inputs, buffers=buffers)
+    rates = replace(FAST, dram=2080 / 600)  # an input and an output of one tile take 1,200 cycles, the op 1,000
+    found = timed(netlist, rates=rates)
+    assert found.total >= inputs * 1200 * 0.995
+    assert found.total <= inputs * 1200 + 6000
+
+
 def test_silicon_figures_that_public_netlists_state(corpus):
     """performance-check sections that state measured figures: two thirds within 10 %, all within 25 %."""
     import csv

@@ -1,0 +1,201 @@
+"""The scorecard: rows of public tables as the model sees them, predictions for tables, and the errors that hold."""
+
+import csv
+import random
+import re
+from collections import defaultdict
+from statistics import median, quantiles
+
+import pytest
+
+from buda_emu.support.errors import HostError
+from scorecard import fit, gemm, noc, page
+from scorecard.cards import CARDS, FITTED, Card, Figure
+from scorecard.tables import predict_table
+from shared_files import SHARED
+
+NOC = SHARED / "silicon" / "noc.csv"
+GEMM = SHARED / "silicon" / "gemm.csv"
+needs_tables = pytest.mark.skipif(not NOC.is_file(), reason=f"no measurements at {NOC} (set BUDA_EMU_SHARED)")
+
+SOME_TRANSACTIONS = """\
+num_transactions,num_subordinates,same_axis,stateful,arch,memory,pattern,mechanism,loopback,noc_index,1024,8192,65536
+256,0,,,,,0,,,1,9770,73634,584620
+64,0,true,,3,,1,,,,1694,8671,67784
+25,25,true,,,,3,,,,1255,6973,52781
+64,9,true,,,,3,1,true,,7874,22450,176861
+256,0,,,3,2,1,,,,7030,,
+"""
+SOME_PRODUCTS = """\
+board,section,M,K,N,grid,in0_storage,in1_storage,out_storage,dtype,fidelity,device_utilization,in0_block_w,per_core_M,\
+per_core_N,out_block_h,out_block_w,out_subblock_h,out_subblock_w
+N150,tuned,512,512,512,8x8,L1,DRAM,L1,BFLOAT16,HiFi4,40.77,2,2,2,2,2,1,2
+P150,tuned,5120,6656,6656,13x10,DRAM,DRAM,DRAM,BFLOAT16,HiFi2,80.37,16,16,16,8,8,4,2
+P150,out_of_box,2560,3328,3328,13x10,DRAM,DRAM,DRAM,BFLOAT16,HiFi2,85.66,,,,,,,
+"""
+
+
+def predicted(tmp_path, text):
+    """The rows that `predict_table` writes for a table."""
+    table, target = tmp_path / "table.csv", tmp_path / "out.csv"
+    table.write_text(text)
+    predict_table(table, target)
+    with target.open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_a_table_of_transactions_is_copied_with_cycles_for_every_size(tmp_path):
+    rows = predicted(tmp_path, SOME_TRANSACTIONS)
+    given = list(csv.DictReader(SOME_TRANSACTIONS.splitlines()))
+    assert [{key: row[key] for key in given[0]} for row in rows] == given
+    assert [name for name in rows[0] if name.startswith("predicted_")] == [f"predicted_{size}" for size in noc.SIZES]
+    for row in rows:
+        for size in (1024, 8192, 65536):
+            if row[str(size)]:
+                assert float(row[f"predicted_{size}"]) == pytest.approx(float(row[str(size)]), rel=0.2)
+
+
+def test_without_a_column_for_it_reads_use_noc_1_and_writes_noc_0(tmp_path):
+    header, *lines = SOME_TRANSACTIONS.splitlines()
+    cut = [",".join((*line.split(",")[:9], *line.split(",")[10:])) for line in (header, *lines)]
+    with_column, without = predicted(tmp_path, SOME_TRANSACTIONS), predicted(tmp_path, "\n".join(cut) + "\n")
+    assert [row["predicted_4096"] for row in without] == [row["predicted_4096"] for row in with_column]
+
+
+def test_a_table_of_products_is_copied_with_the_cycles_of_one_product(tmp_path):
+    rows = predicted(tmp_path, SOME_PRODUCTS)
+    for number, row in enumerate(rows):
+        product = gemm.parse_product(row, f"row {number}")
+        assert float(row["predicted"]) >= max(gemm.bounds(product).values())
+        assert float(row["predicted"]) == pytest.approx(product.kernel_cycles, rel=0.35)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a,b\n1,2\n", "not a table of transactions or products"),
+        ("", "not a table of transactions or products"),
+        (SOME_TRANSACTIONS.replace("256,0,,,,,0,", "256,0,,,7,,0,"), "line 2: not a row of measured transactions"),
+        (SOME_TRANSACTIONS.replace("256,0,,,,,0,", "256,0,,,,,12,"), "line 2: pattern, mechanism or memory is out of"),
+        (
+            SOME_PRODUCTS.replace("HiFi4", "HiFi9"),
+            "line 2: not a row of measured products: ValueError fidelity 'HiFi9'",
+        ),
+        (SOME_PRODUCTS.replace("N150", "N151"), "line 2: not a row of measured products: ValueError board 'N151'"),
+    ],
+)
+def test_what_is_no_such_table_is_refused_and_nothing_is_written(tmp_path, text, words):
+    with pytest.raises(HostError, match=words):
+        predicted(tmp_path, text)
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_no_product_is_modelled_below_its_bounds():
+    random_numbers = random.Random(59)
+    for _ in range(40):
+        board = random_numbers.choice(("N150", "P150"))
+        product = gemm.Product(
+            board=board,
+            tuned=False,
+            shape=tuple(32 * random_numbers.randrange(1, 80) for _ in range(3)),
+            grid=(random_numbers.randrange(1, 9), random_numbers.randrange(1, 9)),
+            df=random_numbers.choice(tuple(gemm.FORMATS.values())),
+            fidelity=random_numbers.choice(tuple(gemm.PHASES)),
+            in0_in_dram=True,
+            out_in_dram=True,
+            blocking=None,
+            utilization=None,
+            ns=None,
+        )
+        assert gemm.predict(product) >= max(gemm.bounds(product).values()), product
+
+
+def p90(values):
+    return quantiles(values, n=10, method="inclusive")[8]
+
+
+@needs_tables
+@pytest.mark.parametrize("held_out", [False, True])
+@pytest.mark.parametrize("arch", ["wormhole_b0", "blackhole"])
+def test_transactions_agree_with_silicon(arch, held_out):
+    rows = [row for row in noc.read_rows(NOC) if row.arch == arch and row.held_out == held_out]
+    errors = defaultdict(list)
+    for row in rows:
+        loose = bool(row.memory) or row.pattern in noc.SOME_TO_SOME
+        for size, cycles in row.measured.items():
+            if size >= 512:
+                errors[loose].append(abs(noc.predict(row, size) / cycles - 1))
+    assert median(errors[False]) <= 0.02
+    assert p90(errors[False]) <= 0.1
+    assert median(errors[True]) <= 0.12
+
+
+@needs_tables
+@pytest.mark.parametrize("arch", ["wormhole_b0", "blackhole"])
+def test_products_agree_with_silicon(arch):
+    with GEMM.open(newline="") as stream:
+        products = [gemm.parse_product(row, str(line)) for line, row in enumerate(csv.DictReader(stream), 2)]
+    products = [product for product in products if product.arch == arch]
+    ratios = []
+    for product in products:
+        cycles = gemm.predict(product)
+        assert cycles >= max(gemm.bounds(product).values()), product
+        if product.tuned:
+            ratios.append(cycles / product.kernel_cycles)
+    assert 0.85 <= median(ratios) <= 1.15
+    assert p90([max(ratio, 1 / ratio) for ratio in ratios]) <= 1.4
+
+
+def test_the_page_is_made_from_the_results():
+    results = page.read_results(page.RESULTS)
+    assert set(results) == set(CARDS)
+    assert page.PAGE.read_text(encoding="utf-8") == page.page(results)
+    for name, result in results.items():
+        drawn = (page.PICTURES / f"scorecard-{name}.svg").read_text(encoding="utf-8")
+        assert drawn == page.picture(CARDS[name].title, result["curves"])
+
+
+def test_a_card_is_made_again_when_its_table_changes(tmp_path, monkeypatch):
+    table, kept = tmp_path / "table", tmp_path / "results.json"
+    figures = [Figure("chip", "family", FITTED, ratio) for ratio in (0.5, 1.0, 1.1, 1.2)]
+    card = Card("ops", "Ops", "About them.", table, lambda _: iter(figures))
+    monkeypatch.setitem(CARDS, "ops", card)
+    others = {name: {"fingerprint": page.fingerprint(other)} for name, other in CARDS.items() if other.source.is_file()}
+    assert card not in page.missing(others)  # its table is not there
+    table.write_text("1")
+    assert card in page.missing(others)
+    page.keep_result(kept, "ops", page.result_of(card, card.figures(table)))
+    results = {**others, **page.read_results(kept)}
+    assert card not in page.missing(results)
+    table.write_text("2")
+    assert card in page.missing(results)
+    assert page.missing(results, ["noc"]) == [CARDS["noc"]]
+
+
+def test_a_row_of_a_card_has_the_deviations_of_its_figures():
+    assert page.summary([0.5, 1.0, 1.1, 1.2]) == {
+        "figures": 4,
+        "ratio": 1.05,
+        "median": 15.0,
+        "p90": 41.0,
+        "worst": 50.0,
+    }
+    assert page.summary([2.0])["p90"] == 100.0
+
+
+def test_a_curve_rises_from_none_to_all():
+    drawn = page.picture("Some & others", {"chip": page.percentiles([0.0, 0.01, 0.1, 1.0])})
+    points = re.search(r'points="([^"]+)"', drawn)[1].split()
+    xs, ys = zip(*(map(float, point.split(",")) for point in points), strict=True)
+    assert list(xs) == sorted(xs)
+    assert list(ys) == sorted(ys, reverse=True)
+    assert "Some &amp; others" in drawn
+
+
+@needs_tables
+def test_a_fit_starts_within_reach_and_lowers_the_loss():
+    chip = noc.measured_chip("blackhole")
+    rows = [row for row in noc.read_rows(NOC) if row.arch == "blackhole" and row.pattern in (0, 1) and not row.memory]
+    cells = fit.cells_of(rows[:12], chip)
+    found = fit.fit_cost(cells, chip)
+    assert fit.loss(cells, found, chip) < 0.8 * fit.loss(cells, fit.START, chip)
