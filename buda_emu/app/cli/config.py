@@ -6,11 +6,11 @@ import argparse
 import os
 import re
 import stat
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, cast
 
 from buda_emu.app.cli.parser import ExampleParser
+from buda_emu.support.caches import HAS_OTHER_USERS
 from buda_emu.support.checker.result import Choice
 from buda_emu.support.errors import HostError
 from buda_emu.support.screen import WHEN
@@ -84,7 +84,7 @@ def highest(folder: str) -> str:
 def why_not(path: str, what: str = "folder") -> str:
     """Why settings in a folder, or a file of them, links followed, are not trusted; "" where only this user and root
     can have written them."""
-    if sys.platform == "win32":
+    if not HAS_OTHER_USERS:
         return ""
     try:
         found = os.stat(path)  # noqa: PTH116
@@ -107,7 +107,7 @@ _MAY_MENTION: Final = re.compile(
 )
 """What a file with the table has in any spelling: its dotted name, or a table `tool` by itself."""
 NONE: Final = "none"
-WITHOUT_SETTINGS: Final = frozenset({"cache", "completion", "schema"})
+WITHOUT_SETTINGS: Final = frozenset({"cache", "completion", "example", "schema"})
 """Verbs whose output depends on no project."""
 RULES: Final = {
     "select": "tell findings of these rules only (ids or their beginnings), and what refuses a document",
