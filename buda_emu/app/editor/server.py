@@ -16,6 +16,7 @@ from buda_emu.app.editor.completion import Offer, complete
 from buda_emu.app.editor.hover import hover
 from buda_emu.app.editor.names import Name
 from buda_emu.app.editor.outline import TOKENS, Part, foldings, hints, parts, semantic_tokens
+from buda_emu.app.editor.picture import picture_at
 from buda_emu.app.editor.place import place_at
 from buda_emu.app.editor.text import OpenText
 from buda_emu.app.editor.tree import TreeReader
@@ -24,7 +25,6 @@ from buda_emu.netlist.formatter import format_text
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.yaml_reader import UnreadableError
 from buda_emu.netlist.yaml_text import word
-from buda_emu.report.pictures.grid_svg import grid_svg
 from buda_emu.spec.varinst import OPCODES
 from buda_emu.support.checker.diagnostic import Diagnostic
 from buda_emu.support.checker.fix import Fix
@@ -274,23 +274,7 @@ def _hover_features(server: NetlistServer) -> None:
         for each op the line that defines it, and which ops are `shown`."""
         if not isinstance(getattr(params, "uri", None), str) or not isinstance(getattr(params, "line", None), int):
             raise JsonRpcInvalidParams(f"{PICTURE} takes a uri and a line")
-        text = server.text(params.uri)
-        netlist = server.drawable(params.uri)
-        if netlist is None:
-            return {"svg": "", "lines": {}, "shown": []}
-        lines = {op.name: line for op in netlist.ops.values() if (line := _line_of(text, op.written_name))}
-        above = [op for op in netlist.ops.values() if lines.get(op.name, params.line + 1) <= params.line]
-        nearest = max(above, key=lambda op: lines[op.name], default=next(iter(netlist.ops.values()), None))
-        epochs = [epoch for epoch in netlist.temporal_graphs if nearest is not None and nearest.graph in epoch.graphs][
-            :1
-        ]
-        shown = [op.name for op in netlist.ops.values() if any(op.graph in epoch.graphs for epoch in epochs)]
-        return {"svg": grid_svg(netlist, epochs=[epoch.id for epoch in epochs]), "lines": lines, "shown": shown}
-
-
-def _line_of(text: OpenText, op: str) -> int:
-    places = text.names.by_key.get(("op", op, ""), [])
-    return next((name.line for name in places if name.defines), 0)
+        return picture_at(server.text(params.uri), server.drawable(params.uri), params.line)
 
 
 def _signature(name: str) -> lsp.SignatureInformation:
