@@ -51,7 +51,7 @@ def _tell(change: Changed, args: argparse.Namespace) -> None:
             say(text)
     elif args.check:
         if not change.same:
-            say(f"{change.name}: would be format_text")
+            say(f"{change.name}: would be formatted")
     elif change.name == _STDIN:
         say_data(change.after, end="")
     elif not change.same:
