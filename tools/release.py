@@ -47,7 +47,7 @@ class Release:
     dist: Path
     offline: bool
     scratch: Path
-    skipped: dict[str, str] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict[str, str])
 
     @property
     def wheel(self) -> Path:
