@@ -22,10 +22,13 @@ def picture_at(text: OpenText, netlist: Netlist | None, line: int) -> dict[str, 
             lines[op.name] = place
     above = [op for op in netlist.ops.values() if lines.get(op.name, line + 1) <= line]
     nearest = max(above, key=lambda op: lines[op.name], default=next(iter(netlist.ops.values()), None))
-    epochs = [epoch for epoch in netlist.temporal_graphs if nearest is not None and nearest.graph in epoch.graphs][:1]
-    graphs = {graph for epoch in epochs for graph in epoch.graphs}
-    shown = [op.name for op in netlist.ops.values() if op.graph in graphs]
-    return {"svg": grid_svg(netlist, epochs=[epoch.id for epoch in epochs]), "lines": lines, "shown": shown}
+    epoch = None
+    if nearest is not None:
+        epoch = next((epoch for epoch in netlist.temporal_graphs if nearest.graph in epoch.graphs), None)
+    if epoch is None:
+        return {"svg": grid_svg(netlist, epochs=[]), "lines": lines, "shown": []}
+    shown = [op.name for op in netlist.ops.values() if op.graph in epoch.graphs]
+    return {"svg": grid_svg(netlist, epochs=[epoch.id]), "lines": lines, "shown": shown}
 
 
 def _line_of(text: OpenText, op: str) -> int:

@@ -17,7 +17,7 @@ from buda_emu.app.editor.hover import hover
 from buda_emu.app.editor.names import Name
 from buda_emu.app.editor.outline import TOKENS, Part, foldings, hints, parts, semantic_tokens
 from buda_emu.app.editor.picture import picture_at
-from buda_emu.app.editor.place import place_at
+from buda_emu.app.editor.place import Place, place_at
 from buda_emu.app.editor.text import OpenText
 from buda_emu.app.editor.tree import TreeReader
 from buda_emu.netlist.fields import INSTRUCTIONS
@@ -107,7 +107,7 @@ _OFFERS: Final = {
 }  # fmt: skip
 
 
-class _At(Protocol):
+class _PlaceParams(Protocol):
     """Parameters of a request about one place."""
 
     text_document: lsp.TextDocumentIdentifier
@@ -213,28 +213,31 @@ def _diagnostic(positions: Positions, finding: Diagnostic) -> lsp.Diagnostic:
 def make_server() -> NetlistServer:
     """Return a server with all its features; `start_io` runs it."""
     server = NetlistServer()
-    for features in (_documents, _hover_features, _names, _edit_features, _outline):
-        features(server)
+    _register_document_features(server)
+    _register_hover_features(server)
+    _register_name_features(server)
+    _register_edit_features(server)
+    _register_outline_features(server)
     return server
 
 
-def _documents(server: NetlistServer) -> None:
+def _register_document_features(server: NetlistServer) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
-    async def opened(params: lsp.DidOpenTextDocumentParams) -> None:  # pyright: ignore[reportUnusedFunction]
+    async def on_open(params: lsp.DidOpenTextDocumentParams) -> None:  # pyright: ignore[reportUnusedFunction]
         server.publish(params.text_document.uri)
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
-    async def changed(params: lsp.DidChangeTextDocumentParams) -> None:  # pyright: ignore[reportUnusedFunction]
+    async def on_change(params: lsp.DidChangeTextDocumentParams) -> None:  # pyright: ignore[reportUnusedFunction]
         server.check_later(params.text_document.uri)
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
-    async def closed(params: lsp.DidCloseTextDocumentParams) -> None:  # pyright: ignore[reportUnusedFunction]
+    async def on_close(params: lsp.DidCloseTextDocumentParams) -> None:  # pyright: ignore[reportUnusedFunction]
         server.forget(params.text_document.uri)
 
 
-def _hover_features(server: NetlistServer) -> None:
+def _register_hover_features(server: NetlistServer) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_HOVER)
-    async def hovered(params: lsp.HoverParams) -> lsp.Hover | None:  # pyright: ignore[reportUnusedFunction]
+    async def show_hover(params: lsp.HoverParams) -> lsp.Hover | None:  # pyright: ignore[reportUnusedFunction]
         uri = params.text_document.uri
         markdown = hover(server.text(uri), *server.place(uri, params.position))
         if markdown:
@@ -246,21 +249,10 @@ def _hover_features(server: NetlistServer) -> None:
         params: lsp.SignatureHelpParams,
     ) -> lsp.SignatureHelp | None:
         uri = params.text_document.uri
-        place = place_at(server.text(uri).lines, *server.place(uri, params.position))
-        keys = place.keys
-        if len(keys) < 3 or keys[0] != "programs" or keys[2] not in INSTRUCTIONS:
-            return None
-        if keys[2] != "varinst":
-            return lsp.SignatureHelp([lsp.SignatureInformation(keys[2], INSTRUCTIONS[keys[2]].doc)])
-        written = place.levels[-1].items if place.levels else []
-        if len(written) > 1 and written[1] in OPCODES:
-            names = [written[1]]
-        else:
-            names = list(OPCODES)
-        return lsp.SignatureHelp([_signature(name) for name in names], 0, len(written))
+        return _signature_help(place_at(server.text(uri).lines, *server.place(uri, params.position)))
 
     @server.feature(lsp.TEXT_DOCUMENT_INLAY_HINT)
-    async def hinted(params: lsp.InlayHintParams) -> list[lsp.InlayHint]:  # pyright: ignore[reportUnusedFunction]
+    async def show_hints(params: lsp.InlayHintParams) -> list[lsp.InlayHint]:  # pyright: ignore[reportUnusedFunction]
         uri = params.text_document.uri
         positions = server.positions(uri)
         return [
@@ -270,11 +262,26 @@ def _hover_features(server: NetlistServer) -> None:
 
     @server.feature(PICTURE)
     async def picture(params: Any) -> dict[str, Any]:  # pyright: ignore[reportUnusedFunction]
-        """The grid of the last version without errors, of the epoch whose op is defined on `line` or last before it;
-        for each op the line that defines it, and which ops are `shown`."""
+        """Return the grid of the last version without errors, of the epoch whose op is defined on `line` or last before
+        it; for each op the line that defines it, and the ops that are `shown`."""
         if not isinstance(getattr(params, "uri", None), str) or not isinstance(getattr(params, "line", None), int):
             raise JsonRpcInvalidParams(f"{PICTURE} takes a uri and a line")
         return picture_at(server.text(params.uri), server.drawable(params.uri), params.line)
+
+
+def _signature_help(place: Place) -> lsp.SignatureHelp | None:
+    """Return the operands of the instruction around a place; of a varinst without an opcode, those of all opcodes."""
+    keys = place.keys
+    if len(keys) < 3 or keys[0] != "programs" or keys[2] not in INSTRUCTIONS:
+        return None
+    if keys[2] != "varinst":
+        return lsp.SignatureHelp([lsp.SignatureInformation(keys[2], INSTRUCTIONS[keys[2]].doc)])
+    operands = place.levels[-1].items if place.levels else []
+    if len(operands) > 1 and operands[1] in OPCODES:
+        names = [operands[1]]
+    else:
+        names = list(OPCODES)
+    return lsp.SignatureHelp([_signature(name) for name in names], 0, len(operands))
 
 
 def _signature(name: str) -> lsp.SignatureInformation:
@@ -283,8 +290,8 @@ def _signature(name: str) -> lsp.SignatureInformation:
     return lsp.SignatureInformation(shape, meaning, [lsp.ParameterInformation(part) for part in inside])
 
 
-def _names(server: NetlistServer) -> None:
-    def at(params: _At) -> tuple[str, OpenText, Name | None]:
+def _register_name_features(server: NetlistServer) -> None:
+    def at(params: _PlaceParams) -> tuple[str, OpenText, Name | None]:
         uri = params.text_document.uri
         text = server.text(uri)
         return uri, text, text.names.at(*server.place(uri, params.position))
@@ -328,20 +335,22 @@ def _names(server: NetlistServer) -> None:
 
 def rename_problem(text: OpenText, name: Name, new: str) -> str:
     """Return why an object cannot get a new name, "" if it can."""
-    variable = name.kind == "variable"
-    if not new or word(new) != new or ("$" in new) != variable or (variable and not new.startswith("$")):
-        return f"'{new}' is not a valid {name.kind} name" + (": it begins with $" if variable else "")
+    is_variable = name.kind == "variable"
+    if not new or word(new) != new or new.startswith("$") != is_variable or ("$" in new) != is_variable:
+        problem = f"'{new}' is not a valid {name.kind} name"
+        if is_variable:
+            problem += ": it begins with $"
+        return problem
+    kinds = (name.kind,)
     if name.kind in ("queue", "op"):
-        kinds = ("queue", "op")
-    else:
-        kinds = (name.kind,)
-    exists = any(other.text == new for kind in kinds for other in text.names.definitions(kind, name.scope))
-    if exists:
-        return f"there is a {name.kind} '{new}' already"
+        kinds = ("queue", "op")  # an op reads both by their names
+    for kind in kinds:
+        if any(definition.text == new for definition in text.names.definitions(kind, name.scope)):
+            return f"there is a {name.kind} '{new}' already"
     return ""
 
 
-def _edit_features(server: NetlistServer) -> None:
+def _register_edit_features(server: NetlistServer) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_COMPLETION, lsp.CompletionOptions([" ", "[", "{", ",", ":", "$"]))
     async def completion(params: lsp.CompletionParams) -> lsp.CompletionList:  # pyright: ignore[reportUnusedFunction]
         uri = params.text_document.uri
@@ -350,7 +359,7 @@ def _edit_features(server: NetlistServer) -> None:
         place = place_at(text.lines, line, column)
         spot = server.positions(uri).range(line, place.column, line, column)
         offers = complete(text, line, column)
-        return lsp.CompletionList(False, [_item(number, offer, spot) for number, offer in enumerate(offers)])
+        return lsp.CompletionList(False, [_completion_item(number, offer, spot) for number, offer in enumerate(offers)])
 
     @server.feature(
         lsp.TEXT_DOCUMENT_CODE_ACTION,
@@ -359,20 +368,15 @@ def _edit_features(server: NetlistServer) -> None:
     async def actions(params: lsp.CodeActionParams) -> list[lsp.CodeAction]:  # pyright: ignore[reportUnusedFunction]
         uri = params.text_document.uri
         text = server.text(uri)
-        first = params.range.start.line + 1
-        last = params.range.end.line + 1
-        fixable = [finding for finding in text.fixable if finding.fix is not None]
-        only = params.context.only or [lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.SourceFixAll]
+        fixes = [(finding, finding.fix) for finding in text.fixable if finding.fix is not None]
+        requested = params.context.only or [lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.SourceFixAll]
+        kinds = [_kind_text(kind) for kind in requested]
         code_actions: list[lsp.CodeAction] = []
-        if any(str(kind).startswith("quickfix") for kind in map(_value, only)):
-            code_actions += [
-                _quick_fix(server, uri, finding, finding.fix)
-                for finding in fixable
-                if finding.fix is not None and first <= finding.line <= last
-            ]
-        if any("source.fixAll".startswith(_value(kind)) for kind in only) and any(
-            finding.fix is not None and finding.fix.safe for finding in fixable
-        ):
+        if any(kind.startswith("quickfix") for kind in kinds):
+            lines = range(params.range.start.line + 1, params.range.end.line + 2)
+            code_actions += [_quick_fix(server, uri, finding, fix) for finding, fix in fixes if finding.line in lines]
+        is_fix_all_requested = any("source.fixAll".startswith(kind) for kind in kinds)
+        if is_fix_all_requested and any(fix.safe for _, fix in fixes):
             edit = line_edits(uri, text.text, text.after_safe_fixes())
             code_actions.append(lsp.CodeAction("Make all safe fixes", lsp.CodeActionKind.SourceFixAll, edit=edit))
         return code_actions
@@ -392,13 +396,13 @@ def _edit_features(server: NetlistServer) -> None:
         return []
 
 
-def _value(kind: "lsp.CodeActionKind | str") -> str:
+def _kind_text(kind: "lsp.CodeActionKind | str") -> str:
     if isinstance(kind, lsp.CodeActionKind):
         return kind.value
     return kind
 
 
-def _item(number: int, offer: Offer, spot: lsp.Range) -> lsp.CompletionItem:
+def _completion_item(number: int, offer: Offer, spot: lsp.Range) -> lsp.CompletionItem:
     if offer.kind == "key" and not offer.tried:
         new = f"{offer.text}: "
     else:
@@ -413,7 +417,7 @@ def _item(number: int, offer: Offer, spot: lsp.Range) -> lsp.CompletionItem:
     )
 
 
-def _quick_fix(server: NetlistServer, uri: str, item: Diagnostic, fix: Fix) -> lsp.CodeAction:
+def _quick_fix(server: NetlistServer, uri: str, finding: Diagnostic, fix: Fix) -> lsp.CodeAction:
     positions = server.positions(uri)
     edits = [
         lsp.TextEdit(positions.range(edit.line, edit.column, edit.end_line, edit.end_column), edit.text)
@@ -421,19 +425,19 @@ def _quick_fix(server: NetlistServer, uri: str, item: Diagnostic, fix: Fix) -> l
     ]
     new = fix.edits[0].text.strip(" ,\n")
     if new:
-        title = f"{item.rule}: write {new}"
+        title = f"{finding.rule}: write {new}"
     else:
-        title = f"{item.rule}: {fix.title}"
+        title = f"{finding.rule}: {fix.title}"
     return lsp.CodeAction(
         title if fix.safe else f"{title} (look at the result)",
         lsp.CodeActionKind.QuickFix,
-        [_diagnostic(positions, item)],
+        [_diagnostic(positions, finding)],
         is_preferred=fix.safe,
         edit=lsp.WorkspaceEdit({uri: edits}),
     )
 
 
-def _outline(server: NetlistServer) -> None:
+def _register_outline_features(server: NetlistServer) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
     async def symbols(  # pyright: ignore[reportUnusedFunction]
         params: lsp.DocumentSymbolParams,

@@ -169,13 +169,7 @@ def _read_graph(context: Context, name: str, name_node: Scalar, node: Node, sect
             context.report(UNKNOWN_PAD, key, message, hint or "a graph has target_device, input_count and ops")
             broken = True
         elif op_name in section.op_lines:
-            line = section.op_lines[op_name]
-            first = next((op for op in ops if (op.written_name or op.name) == op_name), None)  # in this graph
-            if first is None:
-                hint = "choose another name for one of them"
-            else:
-                hint = context.repetition_hint(first.source, value)
-            context.report(DUPLICATE, key, f"there is already an op of that name, in line {line}", hint)
+            _report_repeated_op(context, op_name, key, value, ops, section.op_lines[op_name])
         else:
             section.op_lines[op_name] = key.line
             read = partial(_read_op, context, op_name, key, value, name, device)
@@ -183,6 +177,15 @@ def _read_graph(context: Context, name: str, name_node: Scalar, node: Node, sect
     return Graph(
         name=name, target_device=device, ops=tuple(ops), source=body, name_node=name_node, broken=broken, **values
     )
+
+
+def _report_repeated_op(context: Context, name: str, key: Scalar, node: Node, ops: list[Op], line: int) -> None:
+    """Report an op whose name is taken, with a hint that fits whether the first one is in the same graph (`ops`)."""
+    first = next((op for op in ops if (op.written_name or op.name) == name), None)
+    hint = "choose another name for one of them"
+    if first is not None:
+        hint = context.repetition_hint(first.source, node)
+    context.report(DUPLICATE, key, f"there is already an op of that name, in line {line}", hint)
 
 
 def _read_op(context: Context, name: str, name_node: Scalar, node: Node, graph: str, device: int) -> Op:
@@ -210,18 +213,12 @@ def _read_op(context: Context, name: str, name_node: Scalar, node: Node, graph: 
     inputs: tuple[str, ...] = values.get("inputs", ())
     op_type: str = values.get("type", "")
     input_count = _input_count(values, body)
+    cells = None
     if "grid_size" in values:
         cells = values["grid_size"][0] * values["grid_size"][1]
-    else:
-        cells = None
     attributes = AttributeState(op_type, input_count, cells)
     shaping = Shaping(op_type, input_count, tuple(in_df))
-    # NETLIST 1.4: shaping and attributes are read in a second pass, so they may stand before `inputs`.
-    for key, key_node, value in later:
-        if key == "attributes":
-            read_attributes(context, value, attributes)
-        else:
-            shaping.read(context, key, key_node, value)
+    _read_second_pass(context, later, attributes, shaping)
     if op_type == "splice" and context.findings == findings:
         check_splice(context, body.find("attributes") or name_node, attributes)
     return Op(
@@ -248,6 +245,17 @@ def _read_op(context: Context, name: str, name_node: Scalar, node: Node, graph: 
         broken=context.findings > findings,
         **values,
     )
+
+
+def _read_second_pass(
+    context: Context, fields: list[tuple[str, Scalar, Node]], attributes: AttributeState, shaping: Shaping
+) -> None:
+    """Read shaping and attributes, which may stand before `inputs` (NETLIST 1.4)."""
+    for key, key_node, value in fields:
+        if key == "attributes":
+            read_attributes(context, value, attributes)
+        else:
+            shaping.read(context, key, key_node, value)
 
 
 def _input_count(values: dict[str, Any], body: Mapping) -> int | None:

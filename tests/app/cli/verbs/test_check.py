@@ -12,7 +12,7 @@ GOOD = "netlists/matmul.yaml"
 
 
 @pytest.fixture
-def spoilt(root, tmp_path):
+def faulty_netlist(root, tmp_path):
     """A netlist with one error (a misspelt queue type) and its line number."""
     text = (
         (root / GOOD)
@@ -30,8 +30,8 @@ def test_a_sound_netlist(root, capsys):
     assert capsys.readouterr().out == "1 file: no findings\n"
 
 
-def test_a_finding_has_place_line_caret_and_hint(spoilt, capsys):
-    path, line = spoilt
+def test_a_finding_has_place_line_caret_and_hint(faulty_netlist, capsys):
+    path, line = faulty_netlist
     assert main(["check", str(path)]) == 2
     shown = capsys.readouterr().out
     assert f"{path}:{line}:" in shown
@@ -41,8 +41,8 @@ def test_a_finding_has_place_line_caret_and_hint(spoilt, capsys):
     assert shown.splitlines()[-1].startswith("1 error; `buda-emu explain V013`")
 
 
-def test_json(spoilt, root, capsys):
-    path, line = spoilt
+def test_json(faulty_netlist, root, capsys):
+    path, line = faulty_netlist
     assert main(["check", str(path), str(root / GOOD), "--format", "json"]) == 2
     content = json.loads(capsys.readouterr().out)
     assert content["schema_version"] == 1
@@ -54,8 +54,8 @@ def test_json(spoilt, root, capsys):
     assert (found["rule"], found["line"], found["severity"]) == ("V013", line, "error")
 
 
-def test_github_annotations(spoilt, capsys):
-    path, line = spoilt
+def test_github_annotations(faulty_netlist, capsys):
+    path, line = faulty_netlist
     assert main(["check", str(path), "--format", "github"]) == 2
     (annotation,) = capsys.readouterr().out.splitlines()
     assert annotation.startswith(f"::error file={path},line={line},col=")
@@ -131,8 +131,8 @@ def test_invalid_netlists_of_the_corpus(path, capsys):
     assert "Traceback" not in capsys.readouterr().err
 
 
-def test_sarif(spoilt, capsys):
-    path, line = spoilt
+def test_sarif(faulty_netlist, capsys):
+    path, line = faulty_netlist
     assert main(["check", str(path), "--format", "sarif"]) == 2
     (run,) = json.loads(capsys.readouterr().out)["runs"]
     assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["V013"]
@@ -147,15 +147,15 @@ def test_an_image_is_known_by_its_content(head, tmp_path, capsys):
     assert "error[image-archive]" in capsys.readouterr().out
 
 
-def test_what_is_nothing_known_is_read_as_a_netlist(tmp_path, capsys):
+def test_an_unknown_file_is_read_as_a_netlist(tmp_path, capsys):
     path = tmp_path / "x.gz"
     path.write_bytes(b"\x1f\x8b" + b"junk")
     assert main(["check", str(path)]) == 2
     assert "error[V000]" in capsys.readouterr().out
 
 
-def test_a_folder_is_what_it_holds(spoilt, capsys):
-    path, _ = spoilt
+def test_a_folder_is_what_it_holds(faulty_netlist, capsys):
+    path, _ = faulty_netlist
     below = path.parent / "below"
     below.mkdir()
     (below / "good.yaml").write_text("devices: {arch: grayskull}\nqueues: {}\n")
