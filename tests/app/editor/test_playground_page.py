@@ -202,9 +202,12 @@ def test_a_slip_is_mended_by_its_fix_and_compared(page):
 def test_the_grid_shows_the_ops_and_leads_to_them(page):
     open_example(page, "softmax.yaml")
     page.click("#tab-grid")
-    page.wait_for_selector("#grid svg [data-name]")
-    page.locator("#grid svg [data-name]").first.click()
-    assert page.query_selector(".cm-focused")
+    text = (ROOT / "netlists" / "softmax.yaml").read_text()
+    name, row = next((line.split(":")[0].strip(), line) for line in text.splitlines() if "grid_loc" in line)
+    op = page.locator(f"#grid svg [data-name='{name}']").first
+    op.wait_for()
+    op.click()
+    page.wait_for_selector(f".cm-focused .cm-activeLine:has-text('{row.strip()[:20]}')")
 
 
 def test_a_finding_explains_its_rule(page):
@@ -249,7 +252,7 @@ def test_a_damaged_link_is_told_and_the_text_stays(page):
 
 def test_it_is_quick_cold_and_while_typing(chromium, address):
     """Wall time, so only where nobody else is at work."""
-    if os.getloadavg()[0] > 1:
+    if os.getloadavg()[0] > os.cpu_count():
         pytest.skip("the machine is busy")
     start = time.perf_counter()
     page = visit(chromium, address)
@@ -261,6 +264,7 @@ def test_it_is_quick_cold_and_while_typing(chromium, address):
         replace_by_keys(page, old, new)
         times.append(int(page.get_attribute("body", "data-checked")))
     page.context.close()
+    print(f"cold {cold:.1f} s, 500 lines while typing {times} ms")
     assert cold < MOST_SECONDS_COLD
     assert statistics.median(times) < MOST_MILLISECONDS_TYPING
 
