@@ -12,7 +12,6 @@ import os
 import shutil
 import subprocess
 import sys
-import sysconfig
 import tarfile
 import tempfile
 import time
@@ -167,7 +166,8 @@ def try_wheel(release: Release) -> str:
     python = place / "venv" / "bin" / "python"
     if release.offline:
         installed = next((place / "venv" / "lib").glob("python*")) / "site-packages"
-        (installed / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
+        folders = [path for path in sys.path if path.endswith("site-packages")]
+        (installed / "dependencies.pth").write_text("\n".join(folders) + "\n")
         run([python, "-m", "pip", "install", "--quiet", "--no-deps", "--ignore-installed", release.wheel], place)
     else:
         run([python, "-m", "pip", "install", "--quiet", release.wheel], place)
