@@ -11,8 +11,8 @@ from shared_files import ROOT
 
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 NAMES = {"ai_edge_litert": "ai-edge-litert", "pytest_lsp": "pytest-lsp"}
-HERE = {*sys.stdlib_module_names, "hatchling"}
-"""The library, and what builds the package."""
+HERE = {*sys.stdlib_module_names}
+"""The library."""
 BESIDE = {"jax", "flax", "tensorflow", "tf2onnx", "transformers"}
 """Too large for `dev`: their tests are run where somebody has them (docs/contributing.md)."""
 

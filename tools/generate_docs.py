@@ -35,6 +35,7 @@ from buda_emu.spec.test_config import STIMULUS_KINDS  # noqa: E402
 from buda_emu.support.checker import Rule  # noqa: E402
 from buda_emu.testing.mutants import NOT_ALONE  # noqa: E402
 from darwinn_pages import format_page  # noqa: E402
+from draw_first_look import picture as first_look  # noqa: E402
 from draw_rooms import picture as rooms_picture  # noqa: E402
 from draw_rooms import rows as room_rows  # noqa: E402
 from vpux_pages import vpux_pages  # noqa: E402
@@ -274,6 +275,7 @@ def pages() -> dict[str, str]:
     }
     backend = (ROOT / "docs" / "python" / "backend-api.md").read_text()
     pictures = {
+        "pictures/first-look.svg": first_look(),
         "pictures/rooms.svg": rooms_picture(),
         "pictures/two_chips.svg": _picture("two_chips"),
         "pictures/tile_places.svg": tile_places(),

@@ -12,12 +12,15 @@ sys.path.insert(0, str(Path(__file__).parent))
 import readme
 
 ROOT = Path(__file__).resolve().parent.parent
+PLAYGROUND = "playground/index.html"
+"""Below docs/, where tools/build_playground.py has built it."""
 
 
 def on_config(config: Any) -> Any:
     """The navigation, in the order of the README and under its headings."""
     groups = readme.pages((ROOT / "README.md").read_text(encoding="utf-8"))
-    config["nav"] = ["index.md", *({group: pages} for group, pages in groups.items())]
+    playground = [{"Playground": PLAYGROUND}] if (ROOT / "docs" / PLAYGROUND).exists() else []
+    config["nav"] = ["index.md", *playground, *({group: pages} for group, pages in groups.items())]
     return config
 
 

@@ -5,6 +5,7 @@ python tools/onnx_conformance.py     some minutes
 """
 
 import sys
+import textwrap
 import warnings
 from collections import defaultdict
 from pathlib import Path
@@ -58,10 +59,16 @@ def main() -> int:
     lines += ["", "## Every test", ""]
     for verdict, title in VERDICTS.items():
         names = sorted(name for name, item in found.items() if item[0] == verdict)
-        lines += [f"**{title}** ({len(names)}): {', '.join(names) or 'none'}", ""]
+        lines += folded(title, names)
     (ROOT / "docs" / "compile" / "compile-conformance.md").write_text("\n".join(lines).rstrip() + "\n")
     print(count)
     return int(count["wrong"] > 0)
+
+
+def folded(title: str, names: list[str]) -> list[str]:
+    """Lines with all names of a verdict, which open with a click: there are up to a thousand."""
+    text = textwrap.fill(", ".join(names) or "none", 120, break_on_hyphens=False)
+    return ["<details>", f"<summary>{title} ({len(names)})</summary>", "", text, "", "</details>", ""]
 
 
 def judged(case: Any) -> tuple[str, str]:

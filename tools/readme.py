@@ -4,6 +4,7 @@ import posixpath
 import re
 from collections.abc import Callable
 
+_IMAGE = re.compile(r"!\[([^\]]+)\]\(([^)\s]+)\)\n*")
 _LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)")
 _ELSEWHERE = ("http://", "https://", "mailto:")
 _MARK = re.compile(r"^<!-- .* -->\n", re.MULTILINE)
@@ -11,12 +12,16 @@ _ROW = re.compile(r"^### (?P<group>.+)|^\| (?P<pages>\[docs/.*?) \| ", re.MULTIL
 
 
 def for_index(text: str, repository: str = "") -> str:
-    """What a package index shows: links into the repository are absolute, or mere words where it has no address."""
+    """What a package index shows: links into the repository are absolute; where it has no address, they are mere words
+    and pictures are left out."""
 
     def link(words: str, target: str) -> str:
         return f"[{words}]({repository.rstrip('/')}/blob/main/{target})" if repository else words
 
-    return _with_links(text, link)
+    def image(found: re.Match[str]) -> str:
+        return f"![{found[1]}]({repository.rstrip('/')}/raw/main/{found[2]})\n\n" if repository else ""
+
+    return _with_links(_IMAGE.sub(image, text), link)
 
 
 def for_site(text: str) -> str:
@@ -28,7 +33,7 @@ def for_site(text: str) -> str:
             return f"[{words}]({target})"
         return f"[{words.removeprefix('docs/')}]({inside})" if inside != target else words
 
-    return _with_links(text, link)
+    return _with_links(text.replace("](docs/pictures/", "](pictures/"), link)
 
 
 def page_for_site(text: str, name: str) -> str:

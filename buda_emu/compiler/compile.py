@@ -16,6 +16,7 @@ from buda_emu.compiler.ir.text import IrFile, read_ir
 from buda_emu.compiler.ir.values import IrError
 from buda_emu.compiler.pipeline import require_pass_name
 from buda_emu.support.errors import BudaError, HostError, InternalError
+from buda_emu.support.moved import REMOVED_IN
 
 _KEYWORDS_OF_OTHER_FUNCTIONS: Final = (
     "keeps", "loss", "optimizer", "learning_rate", "optimizer_options", "optimizer_df", "target", "microbatches",
@@ -93,7 +94,7 @@ def _compile_old_interface(
 
 
 def _warn(subject: str, function: str) -> None:
-    text = f"buda_emu.compile will not take {subject} in a later version: call buda_emu.{function}"
+    text = f"buda_emu.compile will not take {subject} in {REMOVED_IN}: call buda_emu.{function}"
     warnings.warn(text, DeprecationWarning, stacklevel=_STACK)
 
 

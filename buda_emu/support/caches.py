@@ -8,10 +8,12 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from buda_emu.support.files import read_regular
 
+HAS_OTHER_USERS: Final = hasattr(os, "geteuid")
+"""Whether files have owners here. On Windows a folder of a user is theirs; a browser has no users."""
 _OTHERS = 0o022  # write permission of the group and of everybody
 _MOST_LINKS = 40  # as the system follows
 _DIGEST_BYTES = 32
@@ -64,7 +66,7 @@ def is_private(directory: "str | os.PathLike[str]") -> bool:
         return False
     if not stat.S_ISDIR(state.st_mode):
         return False
-    return sys.platform == "win32" or (state.st_uid == os.geteuid() and not state.st_mode & _OTHERS)
+    return not HAS_OTHER_USERS or (state.st_uid == os.geteuid() and not state.st_mode & _OTHERS)
 
 
 def usable(directory: "str | os.PathLike[str]") -> bool:
@@ -95,7 +97,7 @@ def distrust(directory: "str | os.PathLike[str]", *, may_be_missing: bool = Fals
     to which others can write has to be sticky, so that they cannot rename what is not theirs. Links are followed and
     held to the same. With `may_be_missing` a missing folder is trusted, too, if nobody else could make it.
     """
-    if sys.platform == "win32":
+    if not HAS_OTHER_USERS:
         return ""
     path = "/"
     try:

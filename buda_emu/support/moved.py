@@ -1,6 +1,6 @@
 """Module names of version 0.1.0: importing one warns and gives the module at its present place.
 
-The names go in the version after the next one. A package that other packages extend (`buda_emu.ops.base`) or that docs
+The names go in version `REMOVED_IN`. A package that other packages extend (`buda_emu.ops.base`) or that docs
 mentioned is reached under its old name with everything below it, as far as files keep their names.
 """
 
@@ -18,6 +18,8 @@ else:
     # `importlib.abc` imports tempfile and more, 6 ms at the start of every command; the import system asks for methods.
     Loader = MetaPathFinder = object
 
+REMOVED_IN: Final = "1.1.0, not before 2027-06-01"
+"""The version without what is deprecated today. Every DeprecationWarning says it."""
 _PACKAGE: Final = "buda_emu."
 
 PLACES: Final[Mapping[str, str]] = {
@@ -82,7 +84,8 @@ class _Alias(Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         """Import the module under its present name and enter it under the old one, too."""
-        warnings.warn(f"{module.__name__} is now {self._present}", DeprecationWarning, stacklevel=2)
+        text = f"{module.__name__} is now {self._present}; the old name goes in {REMOVED_IN}"
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
         sys.modules[module.__name__] = import_module(self._present)
 
 

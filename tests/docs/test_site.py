@@ -25,6 +25,20 @@ def test_with_an_address_of_the_repository_links_are_absolute():
     assert all(target.startswith("https://") for target in LINK.findall(shown))
 
 
+def test_the_first_picture_is_shown_where_it_can_be():
+    assert "](docs/pictures/first-look.svg)" in TEXT.partition("```")[0]
+    assert "](pictures/first-look.svg)" in readme.for_site(TEXT)
+    assert "first-look" not in readme.for_index(TEXT)
+    there = readme.for_index(TEXT, "https://forge.example/buda-emu")
+    assert "](https://forge.example/buda-emu/raw/main/docs/pictures/first-look.svg)" in there
+
+
+def test_no_page_has_lines_that_nobody_can_read():
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    longest = {str(page): max(map(len, page.read_text().splitlines())) for page in pages}
+    assert {page: length for page, length in longest.items() if length > 5000} == {}
+
+
 def test_the_distribution_is_described_by_it():
     hatch = pytest.importorskip("hatchling.metadata.core", reason="hatchling builds distributions")
     manager = pytest.importorskip("hatchling.plugin.manager").PluginManager()

@@ -6,7 +6,7 @@ from importlib import import_module
 
 import pytest
 
-from buda_emu.support.moved import PLACES, present_name
+from buda_emu.support.moved import PLACES, REMOVED_IN, present_name
 
 
 def run_python(statements, environment, *options):
@@ -43,7 +43,7 @@ def test_an_old_name_warns_and_gives_the_same_object(old, name, child_environmen
     done = run_python(statements, child_environment)
     assert done.returncode == 0, done.stderr
     top = ".".join(old.split(".")[:2])
-    assert done.stdout == f"{top} is now {present_name(top)}\n"
+    assert done.stdout == f"{top} is now {present_name(top)}; the old name goes in {REMOVED_IN}\n"
 
 
 def test_a_module_that_never_was_is_missed_by_its_name(child_environment):

@@ -4,14 +4,19 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from difflib import unified_diff
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from buda_emu.app.api.perf import perf
 from buda_emu.emulator.image.opened import netlist_of
 from buda_emu.netlist.model import Netlist, Op
 from buda_emu.netlist.printer import program_lines
 from buda_emu.netlist.sourced import Sourced
 from buda_emu.support.errors import BudaError
+from buda_emu.support.lazy import lazy
+
+if TYPE_CHECKING:
+    from buda_emu.app.api import perf as timing
+else:
+    timing = lazy("buda_emu.app.api.perf")  # numpy, which a comparison without cycles does not need
 
 _PLACEMENT: Final = frozenset({"graph", "target_device", "grid_loc", "grid_transpose", "grid_size"})
 _FORMATS: Final = frozenset({"in_df", "out_df", "intermed_df", "acc_df", "df", "math_fidelity"})
@@ -70,8 +75,12 @@ def diff(
     netlists as well, which takes most of the time. Raises NetlistError, ImageError, OSError for a file that cannot be
     loaded.
     """
-    old_netlist = netlist_of(before, arch)
-    new_netlist = netlist_of(after, arch)
+    return compare(netlist_of(before, arch), netlist_of(after, arch), str(before), str(after), cycles=cycles)
+
+
+def compare(old_netlist: Netlist, new_netlist: Netlist, before: str, after: str, *, cycles: bool = False) -> Difference:
+    """Compare two netlists that are loaded; `before` and `after` are the names that the result gives them, `cycles` is
+    as in `diff`."""
     gone: list[tuple[str, str]] = []
     new: list[tuple[str, str]] = []
     changes: list[FieldChange] = []
@@ -96,8 +105,8 @@ def diff(
     if cycles:
         cycle_changes = tuple(_cycle_changes(old_netlist, new_netlist))
     return Difference(
-        before=str(before),
-        after=str(after),
+        before=before,
+        after=after,
         gone=tuple(gone),
         new=tuple(new),
         changes=tuple(changes),
@@ -185,7 +194,7 @@ def _cycle_changes(old: Netlist, new: Netlist) -> Iterator[CycleChange]:
     cycles: list[Mapping[str, float]] = []
     for netlist in (old, new):
         try:
-            cycles.append(perf(netlist).run.programs())
+            cycles.append(timing.perf(netlist).run.programs())
         except BudaError as error:  # a netlist that cannot be modelled can be compared all the same
             first_line = str(error).partition("\n")[0]
             yield CycleChange("", None, None, f"{netlist.path}: {first_line}")

@@ -5,11 +5,11 @@ import argparse
 import os
 import re
 import stat
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, cast
 
 from buda_emu.app.cli.parser import ExampleParser
+from buda_emu.support.caches import HAS_OTHER_USERS
 from buda_emu.support.checker.result import Choice
 from buda_emu.support.errors import HostError
 from buda_emu.support.screen import WHEN
@@ -93,7 +93,7 @@ def find_top_folder(folder: str) -> str:
 def explain_distrust(path: str, subject: str = "folder") -> str:
     """Return why settings in a folder, or in a file, are not trusted; "" if nobody but this user and root can have
     written them. Links are followed."""
-    if sys.platform == "win32":
+    if not HAS_OTHER_USERS:
         return ""
     try:
         status = os.stat(path)  # noqa: PTH116
@@ -117,7 +117,7 @@ _MAY_MENTION: Final = re.compile(
 """Matches any pyproject.toml that can have the table, however TOML spells it: as a dotted name, or below a table
 `tool`."""
 NO_SETTINGS: Final = "none"
-WITHOUT_SETTINGS: Final = frozenset({"cache", "completion", "schema"})
+WITHOUT_SETTINGS: Final = frozenset({"cache", "completion", "example", "schema"})
 """Verbs whose output depends on no project."""
 RULE_OPTIONS: Final = {
     "select": "tell findings of these rules only (ids or their beginnings), and what refuses a document",

@@ -53,6 +53,7 @@ _FOLDERS: Mapping[str, Mapping[str, str]] = {
         "lsp": "Serve editors: findings while typing, completion, definitions, renaming, formatting.",
     },
     "buda_emu.app.cli.verbs.about": {
+        "example": "Write one of the commented netlists that come along, or list them.",
         "explain": "Explain a rule of the checker, or list all of them.",
         "ops": "List the op types of the netlist language and their attributes.",
         "formats": "List the number formats of the netlist language.",

@@ -16,6 +16,7 @@ from buda_emu.app.editor.completion import Offer, complete
 from buda_emu.app.editor.hover import hover
 from buda_emu.app.editor.names import Name
 from buda_emu.app.editor.outline import TOKENS, Part, foldings, hints, parts, semantic_tokens
+from buda_emu.app.editor.picture import picture_at
 from buda_emu.app.editor.place import Place, place_at
 from buda_emu.app.editor.text import OpenText
 from buda_emu.app.editor.tree import TreeReader
@@ -24,7 +25,6 @@ from buda_emu.netlist.formatter import format_text
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.yaml_reader import UnreadableError
 from buda_emu.netlist.yaml_text import word
-from buda_emu.report.pictures.grid_svg import grid_svg
 from buda_emu.spec.varinst import OPCODES
 from buda_emu.support.checker.diagnostic import Diagnostic
 from buda_emu.support.checker.fix import Fix
@@ -266,10 +266,7 @@ def _register_hover_features(server: NetlistServer) -> None:
         it; for each op the line that defines it, and the ops that are `shown`."""
         if not isinstance(getattr(params, "uri", None), str) or not isinstance(getattr(params, "line", None), int):
             raise JsonRpcInvalidParams(f"{PICTURE} takes a uri and a line")
-        netlist = server.drawable(params.uri)
-        if netlist is None:
-            return {"svg": "", "lines": {}, "shown": []}
-        return _picture_at(netlist, server.text(params.uri), params.line)
+        return picture_at(server.text(params.uri), server.drawable(params.uri), params.line)
 
 
 def _signature_help(place: Place) -> lsp.SignatureHelp | None:
@@ -285,30 +282,6 @@ def _signature_help(place: Place) -> lsp.SignatureHelp | None:
     else:
         names = list(OPCODES)
     return lsp.SignatureHelp([_signature(name) for name in names], 0, len(operands))
-
-
-def _picture_at(netlist: Netlist, text: OpenText, line: int) -> dict[str, Any]:
-    """Return the answer to PICTURE for a line of a text. Above the first op the epoch is that of the first op."""
-    lines: dict[str, int] = {}
-    for op in netlist.ops.values():
-        op_line = _line_of(text, op.written_name)
-        if op_line:
-            lines[op.name] = op_line
-    above = [op for op in netlist.ops.values() if lines.get(op.name, line + 1) <= line]
-    nearest = max(above, key=lambda op: lines[op.name], default=next(iter(netlist.ops.values()), None))
-    epoch = None
-    if nearest is not None:
-        epoch = next((epoch for epoch in netlist.temporal_graphs if nearest.graph in epoch.graphs), None)
-    if epoch is None:
-        return {"svg": grid_svg(netlist, epochs=[]), "lines": lines, "shown": []}
-    shown = [op.name for op in netlist.ops.values() if op.graph in epoch.graphs]
-    return {"svg": grid_svg(netlist, epochs=[epoch.id]), "lines": lines, "shown": shown}
-
-
-def _line_of(text: OpenText, op: str) -> int:
-    """Return the line that defines an op, 0 if the text does not."""
-    places = text.names.by_key.get(("op", op, ""), [])
-    return next((name.line for name in places if name.defines), 0)
 
 
 def _signature(name: str) -> lsp.SignatureInformation:

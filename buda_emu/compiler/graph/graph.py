@@ -7,7 +7,6 @@ import tempfile
 import zlib
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any, Final, Protocol, cast
 
 import numpy as np
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from buda_emu.arithmetic.tensor.mapped import map_bytes, page_releaser
 from buda_emu.arithmetic.tensor.referenced import LARGE, Referenced, reference_to
+from buda_emu.compiler.graph.networks import import_networkx
 from buda_emu.support.checker.text import plural
 
 Array = NDArray[Any]
@@ -131,7 +131,7 @@ class Graph:
 
     def live(self) -> set[str]:
         """Return the names of all inputs and of all values that an output depends on."""
-        nx: Any = import_module("networkx")  # it has no types
+        nx = import_networkx()
         edges = nx.DiGraph()
         edges.add_nodes_from(self.nodes)
         edges.add_edges_from((name, node.name) for node in self for name in node.inputs)

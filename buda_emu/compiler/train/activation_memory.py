@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
 from itertools import chain
 from math import prod
 from typing import Any, Final
 
 from buda_emu.compiler.compilation import Compilation
 from buda_emu.compiler.graph.graph import FORWARD, SOURCES, Graph, Node
+from buda_emu.compiler.graph.networks import import_networkx
 from buda_emu.compiler.lower.layout import tiles_along
 from buda_emu.compiler.place.memory import MemoryFullError, buffer_bytes
 from buda_emu.compiler.place.placement import Placement
@@ -90,7 +90,7 @@ class Crossing:
 
     def _cut(self, price: float) -> tuple[Values, int]:
         """Return the values to recompute and the number of stored tiles if each stored tile costs `price`."""
-        nx: Any = import_module("networkx")  # it has no types
+        nx = import_networkx()
         edges = nx.DiGraph()
         for node in self._above:
             computation = ("made", node.name)

@@ -19,6 +19,7 @@ from buda_emu.spec.attributes import Attributes
 from buda_emu.spec.blocking import FULL_TILE, Blocking, Shape
 from buda_emu.spec.ops import OP_TYPES, OfOpType
 from buda_emu.support.errors import InternalError, UnsupportedError
+from buda_emu.support.moved import REMOVED_IN
 from buda_emu.support.records import dataclass
 
 T = TypeVar("T")
@@ -163,5 +164,6 @@ def __getattr__(name: str) -> Any:
     """Return the class that packages of ops import as `OpCall`, its name before 1.0, with a DeprecationWarning."""
     if name != "OpCall":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    warnings.warn(f"{__name__}.OpCall is now PlannedOp", DeprecationWarning, stacklevel=2)
+    text = f"{__name__}.OpCall is now PlannedOp; the old name goes in {REMOVED_IN}"
+    warnings.warn(text, DeprecationWarning, stacklevel=2)
     return PlannedOp

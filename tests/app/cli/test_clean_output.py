@@ -242,6 +242,7 @@ VERBS = (
     ("explain", "{name}"),
     ("ops", "{name}"),
     ("schema", "{name}"),
+    ("example", "{name}"),
     ("gemini", "check", "{file}"),
     ("gemini", "run", "{missing}"),
     ("vpux", "check", "{file}"),

@@ -53,6 +53,7 @@ COMMANDS = [
     ("ops", "matmul"),
     ("formats",),
     ("cache",),
+    ("example",),
 ]
 NO_TABLES = {
     "check",

@@ -58,8 +58,8 @@ def cases(file):
 def right(root):
     """Names of the tests that come out right when they are compiled."""
     page = (root / "docs/compile/compile-conformance.md").read_text(encoding="utf-8")
-    names = re.search(r"^\*\*right\*\* \(\d+\): (.+)$", page, re.MULTILINE)
-    return frozenset(names[1].split(", "))
+    names = re.search(r"^<summary>right \(\d+\)</summary>\n\n(.+?)\n\n</details>$", page, re.MULTILINE | re.DOTALL)
+    return frozenset(names[1].replace(",\n", ", ").split(", "))
 
 
 def gives(case, model, inputs, outputs):

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import buda_emu
+from buda_emu.app.api.examples import example_paths
 from buda_emu.app.cli.output import Progress, complain, say
 from buda_emu.emulator.memory.host import size_text
 from buda_emu.netlist.cache import MOST_BYTES
@@ -106,7 +106,7 @@ def _warm(args: argparse.Namespace) -> int:
 
     if cache_folder() is None:
         raise HostError(f"{_folder()} keeps no kernels: it cannot be written, or others can write there, too")
-    files = args.file or _examples()
+    files = args.file or [str(path) for name, path in example_paths().items() if "/" not in name]
     progress = Progress()
     code = 0
     start = time.perf_counter()
@@ -133,16 +133,6 @@ def _run(file: str) -> None:
     netlist = load(file)
     for precision in PRECISIONS:
         run_netlist(netlist, precision=precision)
-
-
-def _examples() -> list[str]:
-    """Return the netlists that come with the package; in a checkout they lie beside it."""
-    package = Path(buda_emu.__file__).parent
-    for folder in (package / "netlists", package.parent / "netlists"):
-        examples = sorted(str(path) for path in folder.glob("*.yaml"))
-        if examples:
-            return examples
-    raise HostError("the examples did not come along: name the netlists whose kernels are to be compiled")
 
 
 def _folder() -> Path:

@@ -3,6 +3,7 @@
 import argparse
 
 from buda_emu.app.cli.output import say_data
+from buda_emu.support.errors import HostError
 
 EXAMPLE = "buda-emu completion bash > ~/.local/share/bash-completion/completions/buda-emu"
 SHELLS = ("bash", "zsh", "tcsh")
@@ -16,7 +17,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Print the script. Exit code 0."""
-    import shtab
+    try:
+        import shtab
+    except ModuleNotFoundError:
+        raise HostError("completion: shtab is not installed: pip install 'buda-emu[completion]'") from None
 
     from buda_emu.app.cli.main import VERBS, build_parser
 

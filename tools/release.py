@@ -1,0 +1,305 @@
+#!/usr/bin/env python3
+"""Make a release: everything up to publishing, and with --publish that, too (docs/releasing.md).
+
+python tools/release.py             a dry run: build, check and try everything, into dist/
+python tools/release.py --offline   the same without the network: steps that need it are left out, by name
+python tools/release.py --publish   a dry run with nothing left out, then the upload and the tag
+"""
+
+import argparse
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+import tomllib
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
+
+import build_playground  # noqa: E402 - found through the path above
+from buda_emu.support.version import __version__  # noqa: E402
+
+LEAST_RATING = 8
+"""Of pyroma's ten; the two others are an address of the project and of its authors, for whoever publishes it."""
+MOST_WHEEL_BYTES = 6 << 20
+MOST_SDIST_BYTES = 12 << 20
+FIRST_EXAMPLE = "attention"
+
+
+class ReleaseError(Exception):
+    """A step failed, for the reason that it says."""
+
+
+@dataclass
+class Release:
+    """A release in the making. `skipped` are the titles of steps that were left out, with the reason."""
+
+    dist: Path
+    offline: bool
+    scratch: Path
+    skipped: dict[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def wheel(self) -> Path:
+        """The wheel that was built."""
+        return self.dist / f"buda_emu-{__version__}-py3-none-any.whl"
+
+    @property
+    def sdist(self) -> Path:
+        """The source distribution that was built."""
+        return self.dist / f"buda_emu-{__version__}.tar.gz"
+
+
+class Skip(Exception):  # noqa: N818 - no error
+    """A step cannot be done here, for the reason that it says."""
+
+
+def run(command: Sequence[str | os.PathLike[str]], cwd: Path = ROOT, **environment: str) -> str:
+    """Run a command and return what it printed. Raises ReleaseError with all of that where it fails."""
+    words = [str(word) for word in command]
+    clean = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        words, cwd=cwd, env={**clean, **environment}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    if done.returncode != 0:
+        raise ReleaseError(f"{' '.join(words)}: exit code {done.returncode}\n{done.stdout[-4000:]}")
+    return done.stdout
+
+
+def release_date() -> str:
+    """Return the date of the newest version in CHANGELOG.md. Raises ReleaseError where that is another version."""
+    title = next(line for line in (ROOT / "CHANGELOG.md").read_text().splitlines() if line.startswith("## "))
+    version, _, date = title.removeprefix("## ").partition(", ")
+    if version != __version__:
+        raise ReleaseError(f"CHANGELOG.md begins with {version}, the package is {__version__}")
+    return date
+
+
+# ------------------------------------------------------------------------------------------------------------ packages
+def build_twice(release: Release) -> str:
+    """Build from here, and again from the unpacked result, whose files have another place and other times."""
+    seconds = int(datetime.fromisoformat(release_date()).replace(tzinfo=UTC).timestamp())
+    build_packages(ROOT, release.dist, seconds)
+    unpacked = release.scratch / "unpacked"
+    with tarfile.open(release.sdist) as archive:
+        archive.extractall(unpacked, filter="data")
+    for path in unpacked.rglob("*"):
+        os.utime(path)
+    again = release.scratch / "again"
+    build_packages(unpacked / release.sdist.name.removesuffix(".tar.gz"), again, seconds)
+    for path in (release.wheel, release.sdist):
+        if digest(path) != digest(again / path.name):
+            raise ReleaseError(f"{path.name} differs when it is built a second time")
+    return "equal twice"
+
+
+def build_packages(source: Path, dist: Path, seconds: int) -> None:
+    """Build the source distribution, and the wheel from it."""
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", dist, source]
+    run(command, source, SOURCE_DATE_EPOCH=str(seconds))
+
+
+def digest(path: Path) -> str:
+    """Return the SHA-256 of a file as hexadecimal digits."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def check_contents(release: Release) -> str:
+    """Compare the wheel with what it has to hold, and with what belongs to the project alone."""
+    with zipfile.ZipFile(release.wheel) as archive:
+        names = archive.namelist()
+    examples = [f"buda_emu/{path.relative_to(ROOT)}" for path in sorted((ROOT / "netlists").rglob("*.yaml"))]
+    needed = ["buda_emu/py.typed", f"buda_emu-{__version__}.dist-info/licenses/LICENSE", *examples]
+    missing = [name for name in needed if name not in names]
+    if missing:
+        raise ReleaseError(f"the wheel lacks {', '.join(missing)}")
+    allowed = ("buda_emu/", f"buda_emu-{__version__}.dist-info/")
+    others = [name for name in names if not name.startswith(allowed) or name.endswith((".so", ".pyd", ".pyc", ".nbc"))]
+    if others:
+        raise ReleaseError(f"the wheel has files that do not belong there: {', '.join(others)}")
+    for path, most in ((release.wheel, MOST_WHEEL_BYTES), (release.sdist, MOST_SDIST_BYTES)):
+        if path.stat().st_size > most:
+            raise ReleaseError(f"{path.name} has {path.stat().st_size:,} bytes, more than {most:,}")
+    untracked = sorted(source_files(release.sdist) - tracked_files()) if (ROOT / ".git").exists() else []
+    if untracked:
+        raise ReleaseError(f"the source distribution has files that git does not: {', '.join(untracked[:10])}")
+    return f"{len(names)} files, {release.wheel.stat().st_size / 1e6:.1f} MB, {len(examples)} examples"
+
+
+def source_files(sdist: Path) -> set[str]:
+    """Return the paths in a source distribution, without those that are made for it."""
+    with tarfile.open(sdist) as archive:
+        names = {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
+    return names - {"PKG-INFO"}
+
+
+def tracked_files() -> set[str]:
+    """Return the paths that git knows, those that are to be added among them."""
+    return set(run(["git", "ls-files", "--cached", "--others", "--exclude-standard"]).splitlines())
+
+
+def check_metadata(release: Release) -> str:
+    """Ask twine whether an index takes both packages, and pyroma how well they are described."""
+    run([sys.executable, "-m", "twine", "check", "--strict", release.wheel, release.sdist])
+    command = "import sys, pyroma; print(pyroma.run('file', sys.argv[1]))"
+    rating = int(run([sys.executable, "-c", command, release.sdist], release.scratch).split()[-1])
+    if rating < LEAST_RATING:
+        raise ReleaseError(f"pyroma gives {rating} of 10, less than {LEAST_RATING}")
+    return f"twine passed, pyroma {rating} of 10"
+
+
+def try_wheel(release: Release) -> str:
+    """Install the wheel into a fresh environment, outside of the project, and run the first example."""
+    start = time.perf_counter()
+    place = release.scratch / "try"
+    place.mkdir()
+    run([sys.executable, "-m", "venv", place / "venv"])
+    python = place / "venv" / "bin" / "python"
+    if release.offline:
+        installed = next((place / "venv" / "lib").glob("python*")) / "site-packages"
+        folders = [path for path in sys.path if path.endswith("site-packages")]
+        (installed / "dependencies.pth").write_text("\n".join(folders) + "\n")
+        run([python, "-m", "pip", "install", "--quiet", "--no-deps", "--ignore-installed", release.wheel], place)
+    else:
+        run([python, "-m", "pip", "install", "--quiet", release.wheel], place)
+        run([python, "-m", "pip", "check"], place)
+    command = place / "venv" / "bin" / "buda-emu"
+    shown = run([command, "--version"], place)
+    if shown.strip() != f"buda-emu {__version__}":
+        raise ReleaseError(f"the installed command says {shown.strip()}")
+    run([command, "example", FIRST_EXAMPLE], place)
+    for verb in ("check", "run", "test", "perf"):
+        run([command, verb, f"{FIRST_EXAMPLE}.yaml"], place)
+    return f"installed, {FIRST_EXAMPLE} checked, run, tested and timed in {time.perf_counter() - start:.0f} s"
+
+
+# ----------------------------------------------------------------------------------------------------- pages and tools
+def make_playground(release: Release) -> str:
+    """Build the playground around the wheel."""
+    require_network(release, "npm")
+    size = build_playground.build(release.wheel)
+    return f"{size / 1e6:.1f} MB"
+
+
+def make_site(release: Release) -> str:
+    """Build the docs as a site, where a link that leads nowhere is an error."""
+    site = release.dist / "site"
+    run([sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", site])
+    return f"{sum(1 for _ in site.rglob('*.html'))} pages"
+
+
+def pack_extension(release: Release) -> str:
+    """Pack the extension for VS Code."""
+    require_network(release, "npm")
+    folder = release.scratch / "editors" / "vscode"
+    shutil.copytree(ROOT / "schemas", release.scratch / "schemas")
+    shutil.copytree(ROOT / "editors" / "vscode", folder, ignore=shutil.ignore_patterns("node_modules", "out", "*.vsix"))
+    run(["npm", "ci", "--no-audit", "--no-fund"], folder)
+    target = release.dist / f"buda-emu-netlists-{__version__}.vsix"
+    run(["npx", "vsce", "package", "--no-dependencies", "--pre-release", "-o", target], folder)
+    return target.name
+
+
+def require_network(release: Release, program: str) -> None:
+    """Raise Skip where a program that asks the network is missing, or must not."""
+    if release.offline:
+        raise Skip("needs the network")
+    if shutil.which(program) is None:
+        raise Skip(f"needs {program}")
+
+
+def write_sums(release: Release) -> str:
+    """Write SHA256SUMS of all that is published."""
+    files = sorted(path for path in release.dist.iterdir() if path.is_file() and path.name != "SHA256SUMS")
+    (release.dist / "SHA256SUMS").write_text("".join(f"{digest(path)}  {path.name}\n" for path in files))
+    return f"of {len(files)} files"
+
+
+STEPS: Mapping[str, Callable[[Release], str]] = {
+    "build": build_twice,
+    "contents": check_contents,
+    "metadata": check_metadata,
+    "try": try_wheel,
+    "playground": make_playground,
+    "site": make_site,
+    "extension": pack_extension,
+    "sums": write_sums,
+}
+
+
+# ------------------------------------------------------------------------------------------------------------- command
+def make(release: Release) -> None:
+    """Take every step. Raises ReleaseError at the first that fails."""
+    for title, step in STEPS.items():
+        start = time.perf_counter()
+        try:
+            text = step(release)
+        except Skip as reason:
+            release.skipped[title] = str(reason)
+            text = f"left out: {reason}"
+        print(f"{title:11} {time.perf_counter() - start:5.1f} s  {text}", flush=True)
+
+
+def require_publishable(release: Release) -> None:
+    """Raise ReleaseError with every reason why this is not published."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    reasons = [f"{title} was left out: it {reason}" for title, reason in release.skipped.items()]
+    if "Repository" not in project.get("urls", {}):
+        reasons.append("pyproject.toml has no [project.urls] with Repository")
+    if run(["git", "status", "--porcelain"]).strip():
+        reasons.append("there are changes that are not committed")
+    if f"v{__version__}" in run(["git", "tag"]).split():
+        reasons.append(f"there is a tag v{__version__} already")
+    if reasons:
+        raise ReleaseError("not published:\n  " + "\n  ".join(reasons))
+
+
+def publish(release: Release) -> None:
+    """Upload both packages and tag the commit; twine asks for what it needs."""
+    subprocess.run([sys.executable, "-m", "twine", "upload", release.wheel, release.sdist], check=True)
+    run(["git", "tag", "--annotate", f"v{__version__}", "--message", f"buda-emu {__version__}"])
+    print(f"published; now push the tag v{__version__}, and put {release.dist / 'site'} where the docs are served")
+
+
+def clear(dist: Path) -> None:
+    """Delete the results of an earlier release from a folder, and nothing else."""
+    shutil.rmtree(dist / "site", ignore_errors=True)
+    for pattern in ("buda_emu-*", "buda-emu-netlists-*.vsix", "SHA256SUMS"):
+        for path in dist.glob(pattern):
+            path.unlink()
+
+
+def main() -> int:
+    """Make a release. Exit code 1 where a step fails or publishing is refused."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--dist", type=Path, default=ROOT / "dist", help="folder for the results")
+    parser.add_argument("--offline", action="store_true", help="leave out, by name, what needs the network")
+    parser.add_argument(
+        "--publish", action="store_true", help="upload and tag if nothing failed and nothing was left out"
+    )
+    args = parser.parse_args()
+    clear(args.dist)
+    with tempfile.TemporaryDirectory() as scratch:
+        release = Release(args.dist.resolve(), args.offline, Path(scratch))
+        try:
+            make(release)
+            if args.publish:
+                require_publishable(release)
+                publish(release)
+        except ReleaseError as error:
+            print(f"release: {error}", file=sys.stderr)
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
