@@ -22,10 +22,12 @@ from buda_emu.support.records import dataclass
 if TYPE_CHECKING:
     import zlib
 
+    from buda_emu.netlist import load as netlists
     from buda_emu.performance.timeline.picture import TimelinePicture
     from buda_emu.support.checker import RuleBook
 else:
     zlib = lazy("zlib")
+    netlists = lazy("buda_emu.netlist.load")
 
 
 _HEAD = 1 << 16  # bytes from which a document is known
@@ -244,6 +246,19 @@ def files_below(paths: Iterable[str], only: Kind | None = None) -> list[str]:
     return list(found)
 
 
+def documents_among(paths: Iterable[str], only: Kind | None = None) -> list[str]:
+    """Return the paths without the files that no reader of documents recognises by their content: a netlist by two of
+    its sections, whatever else is wrong with it. Folders, patterns and `-` stay."""
+    return [path for path in paths if not os.path.isfile(path) or _is_recognised(path, only)]  # noqa: PTH113
+
+
+def _is_recognised(path: str, only: Kind | None) -> bool:
+    kind = kind_of(path)
+    if only not in (None, kind):
+        return False
+    return kind is not NETLIST or netlists.holds_sections(path)
+
+
 def _documents(folder: str, only: Kind | None) -> Iterator[str]:
     """Regular files of a folder and those below it that are documents."""
     for place, folders, names in os.walk(folder):
@@ -258,9 +273,7 @@ def _is_document(path: str, only: Kind | None) -> bool:
     """What nobody named has to say more clearly what it is: an archive by its name, a `.tflite` by a package in it."""
     name = path.lower()
     if name.endswith((".yaml", ".yml")):
-        from buda_emu.netlist.load import looks_like_netlist
-
-        return only in (None, NETLIST) and looks_like_netlist(path)
+        return only in (None, NETLIST) and netlists.looks_like_netlist(path)
     kind = kind_of(path)
     if kind is NETLIST or only not in (None, kind):
         return False

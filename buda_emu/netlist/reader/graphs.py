@@ -169,13 +169,9 @@ def _read_graph(context: Context, name: str, name_node: Scalar, node: Node, sect
             context.report(UNKNOWN_PAD, key, message, hint or "a graph has target_device, input_count and ops")
             broken = True
         elif op_name in section.op_lines:
-            line = section.op_lines[op_name]
-            first = next((op for op in ops if (op.written_name or op.name) == op_name), None)  # in this graph
-            if first is None:
-                hint = "choose another name for one of them"
-            else:
-                hint = context.repetition_hint(first.source, value)
-            context.report(DUPLICATE, key, f"there is already an op of that name, in line {line}", hint)
+            # One of another graph is never the same again: each has to stay where it is.
+            first = next((op for op in ops if (op.written_name or op.name) == op_name), None)
+            context.report_repetition(DUPLICATE, "op", key, value, first, section.op_lines[op_name])
         else:
             section.op_lines[op_name] = key.line
             read = partial(_read_op, context, op_name, key, value, name, device)

@@ -26,8 +26,13 @@ def add_options(parser: argparse.ArgumentParser, only: Kind | None) -> None:
         help=f"{what}; for a folder, all of these in it and in the folders below it{stdin}",
     )
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--format", choices=FORMATS, default="text", help="how findings are printed")
+    form.add_argument(
+        "--format", choices=(*FORMATS, "concise"), default="text", help="how findings are printed; concise: a line each"
+    )
     form.add_argument("--json", action="store_const", const="json", dest="format", help="as --format json")
+    parser.add_argument(
+        "--statistics", action="store_true", help="instead of the findings a line for each rule with their number"
+    )
     add_choice(parser)
     if only is None:
         more = "".join(f"; of {kind.words}s: {', '.join(kind.archs)}" for kind in _kinds_with_archs(KINDS))
@@ -50,6 +55,7 @@ def add_options(parser: argparse.ArgumentParser, only: Kind | None) -> None:
             "--diff", action="store_true", help="print what --fix would change, write nothing; exit code 1 if anything"
         )
         add_cluster(parser, "; with --strict")
+        add_shared(parser, "--only-documents")
         add_shared(parser, "--no-cache")
 
 

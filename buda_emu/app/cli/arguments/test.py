@@ -29,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     which = parser.add_argument_group("which netlists")
     which.add_argument("-k", metavar="EXPR", help="netlists whose path has these words: 'bert and not (big or mha)'")
+    add_shared(which, "--only-documents")
     which.add_argument("--lf", action="store_true", help="netlists that failed last time; all if none did")
     which.add_argument("--shard", type=shard, metavar="K/N", help="the K-th of N parts of the netlists, for N machines")
     which.add_argument(

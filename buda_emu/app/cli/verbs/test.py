@@ -10,7 +10,7 @@ from buda_emu.app.cli.console import Console
 from buda_emu.app.cli.coverage import settle_coverage
 from buda_emu.app.cli.findings import open_baseline, settle
 from buda_emu.app.cli.output import complain, say, speak_apart, write_json, write_printable, write_text
-from buda_emu.app.documents.kinds import rule_kind
+from buda_emu.app.documents.kinds import documents_among, rule_kind
 from buda_emu.emulator.memory.host import default_memory_limit, usable_processors
 from buda_emu.report.baselines import BaselineComparison, test_items
 from buda_emu.report.machine_readable.junit import RULES, annotations
@@ -40,6 +40,10 @@ def main(args: argparse.Namespace) -> int:
     if args.format != "text":
         speak_apart()
 
+    if args.only_documents:
+        args.path = documents_among(args.path)
+        if not args.path:
+            return Exit.OK
     names = collect(args.path)
     note_names(names)
     if args.k:

@@ -1,11 +1,16 @@
 import json
+from collections import Counter
 
 import pytest
+import yaml
 
 import buda_emu as be
 from buda_emu.app.cli.main import main
 from buda_emu.app.documents.kinds import kind_of
 from buda_emu.emulator.image.pack import Contents, write_image
+from buda_emu.netlist.rules import RULES
+from netlist.rules import bases
+from netlist.rules.cases import edited
 from shared_files import corpus_files
 
 GOOD = "netlists/matmul.yaml"
@@ -214,3 +219,99 @@ def test_strict_makes_pipes_over_the_links_of_a_cluster(suffix, root, tmp_path, 
     status, out = said([0, 2])
     assert status == 2
     assert "graph second_chip is on chip 1, the cluster has chips 0, 2" in out
+
+
+@pytest.fixture
+def doubtful(tmp_path):
+    """A netlist with a warning that `run` turns into an error, one that the chip refuses, and one that nobody does."""
+    path = tmp_path / "doubtful.yaml"
+    text = edited(bases.COPY, (("a", "[0, 0x10100000]", "[7, 0x10100000]"), ("cp", "[0, 0]", "[30, 0]")))
+    text = text.replace("input_count: 1", "input_count: 2").replace("entries: 2", "entries: 1")
+    entry = "type: Constant, constant_value: 1.0"
+    config = f"{{stimulus-config: {{{entry}, overrides: {{zz: {{{entry}}}}}}}}}"
+    path.write_text(f"{text}\ntest-config: {config}\n")
+    return path
+
+
+def test_the_last_line_says_who_refuses_what_is_only_a_warning(doubtful, capsys):
+    assert main(["check", str(doubtful)]) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    rules = [item.rule for item in be.check(doubtful).diagnostics]
+    assert last.startswith(f"{len(rules)} warnings; ")
+    assert {"V208", "V151", "V216"} <= set(rules)
+    assert f"{rules.count('V208')} refused by `run`" in last
+    assert "refused by the chip's compiler or runtime" in last
+    numbers = [int(word) for word in last.partition("of the warnings ")[2].split() if word.isdecimal()]
+    assert sum(numbers) == len([rule for rule in rules if rule != "V216"])
+
+
+def test_findings_that_nobody_else_refuses_are_not_said_to_be(root, tmp_path, capsys):
+    path = tmp_path / "net.yaml"
+    path.write_text((root / GOOD).read_text().replace("entries: 2,", "entries: 2, entries: 2,", 1))
+    assert main(["check", str(path)]) == 0
+    assert "refused by" not in capsys.readouterr().out
+
+
+def test_concise_is_a_line_for_each_finding(doubtful, capsys):
+    assert main(["check", str(doubtful), "--format", "concise"]) == 0
+    *lines, last = capsys.readouterr().out.splitlines()
+    found = be.check(doubtful).diagnostics
+    assert len(lines) == len(found)
+    for line, item in zip(lines, found, strict=True):
+        assert line.startswith(f"{doubtful}:{item.line}:{item.column}: warning[{item.rule}] {item.message}")
+    assert "refused by" in last
+
+
+def test_statistics_count_the_findings_of_each_rule(doubtful, spoilt, capsys):
+    files = [str(doubtful), str(spoilt[0]), str(doubtful.parent)]
+    assert main(["check", *files, "--statistics"]) == 2
+    *lines, last = capsys.readouterr().out.splitlines()
+    counts = Counter(item.rule for file in (doubtful, spoilt[0]) for item in be.check(file).diagnostics)
+    shown = {line.split()[1]: int(line.split()[0]) for line in lines}
+    assert shown == counts
+    assert list(shown.values()) == sorted(shown.values(), reverse=True)
+    assert all(RULES[line.split()[1]].summary in line for line in lines)
+    assert "refused by" in last
+    assert main(["check", *files, "--statistics", "--format", "json"]) == 2
+    assert "--statistics is a table for people: it does not go with --format json" in capsys.readouterr().err
+
+
+def test_with_a_baseline_no_findings_are_no_new_ones(doubtful, tmp_path, capsys):
+    baseline = ["--baseline", str(tmp_path / "known.json")]
+    assert main(["check", str(doubtful), *baseline, "--update-baseline"]) == 0
+    capsys.readouterr()
+    assert main(["check", str(doubtful), *baseline]) == 0
+    said = capsys.readouterr().out
+    assert "1 file: no new findings\n" in said
+    assert "no findings" not in said
+
+
+OTHER_YAML = {
+    "compose.yaml": "services: {web: {image: nginx}}\n",
+    ".pre-commit-config.yaml": "repos: []\n",
+    "list.yaml": "- a\n- b\n",
+    "queues.yaml": "queues:\n  mail: {host: x}\n",
+    "broken.yaml": "a: [1, 2\n",
+}
+
+
+def test_the_hooks_of_pre_commit_judge_files_by_their_content(root, spoilt, tmp_path, capsys, monkeypatch):
+    hooks = yaml.safe_load((root / ".pre-commit-hooks.yaml").read_text())
+    others = tmp_path / "any"
+    others.mkdir()
+    monkeypatch.chdir(others)
+    for name, text in OTHER_YAML.items():
+        (others / name).write_text(text)
+    (others / "net.yaml").write_text((root / GOOD).read_text())
+    names = sorted(path.name for path in others.iterdir())
+    for hook in hooks:
+        assert "files" not in hook
+        words = hook["entry"].split()
+        assert words[0] == "buda-emu"
+        assert main([*words[1:], *OTHER_YAML]) == 0, hook["id"]
+        before = {name: (others / name).read_text() for name in OTHER_YAML}
+        assert main([*words[1:], *names]) == 0, hook["id"]
+        assert {name: (others / name).read_text() for name in OTHER_YAML} == before
+    capsys.readouterr()
+    assert main(["check", "--only-documents", *names, str(spoilt[0])]) == 2
+    assert "error[V013]" in capsys.readouterr().out

@@ -6,7 +6,7 @@ from typing import Final
 
 from buda_emu.app.cli.fixing import Changed, difference, replace_file
 from buda_emu.app.cli.output import complain, require_open, say, say_data
-from buda_emu.app.documents.kinds import NETLIST, files_below
+from buda_emu.app.documents.kinds import NETLIST, documents_among, files_below
 from buda_emu.netlist.formatter import format_text
 from buda_emu.netlist.yaml_reader import UnreadableError, decode, read_bytes
 from buda_emu.support.checker import Diagnostic
@@ -24,7 +24,7 @@ def main(args: argparse.Namespace) -> int:
     only_say = args.check or args.diff
     read: list[Changed] = []
     refused = 0
-    for name in files_below(args.file, NETLIST):
+    for name in files_below(documents_among(args.file, NETLIST) if args.only_documents else args.file, NETLIST):
         note_names((name,))
         result = _formatted(name)
         if isinstance(result, Changed):
