@@ -61,6 +61,17 @@ _FOLDERS: Mapping[str, Mapping[str, str]] = {
 }
 _FOLDER_OF = {name: folder for folder, verbs in _FOLDERS.items() for name in verbs}
 VERBS: Mapping[str, str] = {name: line for verbs in _FOLDERS.values() for name, line in verbs.items()}
+GROUPS: Mapping[str, Sequence[str]] = {
+    "write and check netlists": ("new", "check", "info", "graph", "fmt", "diff"),
+    "run and test them": ("run", "test", "debug", "numerics"),
+    "make them fast": ("perf", "advise", "route", "opcycles"),
+    "compile models": ("compile", "pack"),
+    "stress tools and chips": ("generate", "faults", "reduce"),
+    "files of other compilers": tuple(kind.verb for kind in KINDS if kind.verb),
+    "look something up": ("explain", "ops", "formats", "schema"),
+    "set up editors, shells and caches": ("lsp", "completion", "cache"),
+}
+"""The verbs in the order of the help, by what people do with them."""
 _ARGUMENTS_OF_KINDS = {kind.verb: f"{kind.command}.arguments" for kind in KINDS if kind.verb}
 EXAMPLE = "buda-emu run netlists/attention.yaml"
 _INSTEAD: Mapping[tuple[str, str], str] = {
@@ -81,6 +92,7 @@ def build_parser(*used: str, alone: bool = False) -> ExampleParser:
     )
     parser.add_argument("--version", action="version", version=f"buda-emu {__version__}")
     verbs = parser.add_subparsers(prog="buda-emu", metavar="VERB", title="verbs", required=True)
+    verbs.groups = GROUPS
     for name, line in VERBS.items():
         if name not in used:
             if not alone:

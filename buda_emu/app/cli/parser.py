@@ -17,6 +17,15 @@ class _Formatter(argparse.HelpFormatter):
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=(screen_of(sys.stdout).columns or 80) - 2)
 
+    def _format_action(self, action: argparse.Action) -> str:
+        """Verbs by their groups, where the parser has any; all else as argparse does it."""
+        groups: Mapping[str, Iterable[str]] = getattr(action, "groups", {})
+        texts = {sub.dest: self._format_action(sub) for sub in self._iter_indented_subactions(action)} if groups else {}
+        if not texts.keys() >= {name for names in groups.values() for name in names} or not groups:
+            return super()._format_action(action)
+        blocks = [f"  {title}:\n{''.join(texts[name] for name in names)}" for title, names in groups.items()]
+        return "\n".join(blocks)
+
     def _format_usage(
         self, usage: str | None, actions: Iterable[argparse.Action], groups: Iterable[Any], prefix: str | None
     ) -> str:
