@@ -75,13 +75,13 @@ def t5(layers=6):
 @contextmanager
 def old_cuts():
     """Epochs that end where they would if loading one took no time, and none for the longest way of a single input."""
-    load, single = cuts.epoch_load, refine.decisions_of_one
+    load, single = cuts.epoch_load, refine.single_input_decisions
     cuts.epoch_load = lambda _: (0.0, 0.0)
-    refine.decisions_of_one = lambda table, *_: [searched_decisions(table, ONE_BY_ONE, refine.FULL)]
+    refine.single_input_decisions = lambda table, *_: [searched_decisions(table, ONE_BY_ONE, refine.FULL)]
     try:
         yield
     finally:
-        cuts.epoch_load, refine.decisions_of_one = load, single
+        cuts.epoch_load, refine.single_input_decisions = load, single
 
 
 def steps_per_second(made, program):

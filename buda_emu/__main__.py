@@ -1,4 +1,4 @@
-"""`python -m buda_emu` is the command `buda-emu`."""
+"""The entry of `python -m buda_emu`, which is the same command as `buda-emu`."""
 
 from buda_emu.app.cli.entry import entry
 

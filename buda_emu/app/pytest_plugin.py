@@ -1,8 +1,8 @@
 """A plugin of pytest: `pytest netlists/` tests netlists as `buda-emu test` does (docs/netlists/ci.md).
 
-It looks at YAML files where it was asked to: files and folders on the command line, and those of the ini option
-`buda_emu_netlists`. A folder on the command line that holds Python files is one of tests, and its YAML is their data.
-Nothing heavy is imported before the first netlist is tested.
+It looks for YAML files in the files and folders of the command line, and in the folders of the ini option
+`buda_emu_netlists`. A folder on the command line that holds Python files is a folder of tests, whose YAML files are
+their data: it is left out. Nothing heavy is imported before the first netlist is tested.
 """
 
 import argparse
@@ -30,7 +30,7 @@ _INI = "buda_emu_netlists"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """What may be asked for."""
+    """Declare the command line option `--buda-emu` and the ini option `buda_emu_netlists`."""
     group = parser.getgroup("buda-emu", "netlists")
     group.addoption(
         "--buda-emu", dest=_OPTION, default="", metavar="OPTIONS", help="options of `buda-emu test`, in one word"
@@ -44,16 +44,16 @@ def pytest_configure(config: pytest.Config) -> None:
     if not options:
         return
     try:
-        _arguments(options, "")
+        _parse_options(options, "")
     except (ValueError, OSError, HostError) as error:
         raise pytest.UsageError(f"--buda-emu={options}: {error}") from None
-    except SystemExit:  # it has said what is wrong
+    except SystemExit:  # argparse has printed what is wrong
         raise pytest.UsageError(f"--buda-emu={options}: these are no options of `buda-emu test`") from None
 
 
-def _arguments(options: str, name: str) -> argparse.Namespace:
-    """Of the verb `test`, for a netlist, with the settings of the project. Raises ValueError for an open quote,
-    SystemExit as argparse does, and OSError and HostError for settings that cannot be read."""
+def _parse_options(options: str, name: str) -> argparse.Namespace:
+    """Parse options of the verb `test`, for the netlist `name`, with the settings of the project. Raises ValueError for
+    an open quote, SystemExit as argparse does, and OSError and HostError for settings that cannot be read."""
     from buda_emu.app.cli.config import configure
     from buda_emu.app.cli.main import VERBS, build_parser
 
@@ -64,52 +64,59 @@ def _arguments(options: str, name: str) -> argparse.Namespace:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> "NetlistFile | None":
-    """A netlist that was asked for, None for any other file."""
+    """Return a collector for a netlist, None for any other file and for netlists outside of the chosen folders."""
     if file_path.suffix not in _SUFFIXES:
         return None
-    named, folders = _asked(parent.config)
-    below = any(folder in file_path.parents for folder in folders)
-    if file_path in named or (below and looks_like_netlist(str(file_path))):
+    files, folders = _chosen_paths(parent.config)
+    is_below = any(folder in file_path.parents for folder in folders)
+    if file_path in files or (is_below and looks_like_netlist(str(file_path))):
         name = os.path.relpath(file_path, parent.config.rootpath).replace(os.sep, "/")
-        others = {} if _word(name) == name else {"name": _word(file_path.name), "nodeid": _word(name)}
-        return NetlistFile.from_parent(parent, path=file_path, **others)  # type: ignore[reportUnknownMemberType]
+        names: dict[str, str] = {}
+        if _shown_name(name) != name:
+            names = {"name": _shown_name(file_path.name), "nodeid": _shown_name(name)}
+        return NetlistFile.from_parent(parent, path=file_path, **names)  # type: ignore[reportUnknownMemberType]
     return None
 
 
-_ASKED: pytest.StashKey[tuple[frozenset[Path], tuple[Path, ...]]] = pytest.StashKey()
+_CHOSEN_PATHS: pytest.StashKey[tuple[frozenset[Path], tuple[Path, ...]]] = pytest.StashKey()
 
 
-def _asked(config: pytest.Config) -> tuple[frozenset[Path], tuple[Path, ...]]:
-    """Files that are netlists whatever they hold, and folders in which to look for them."""
-    if _ASKED not in config.stash:
-        given: Iterable[str] = config.args if config.args_source is pytest.Config.ArgsSource.ARGS else ()
-        paths = [config.invocation_params.dir / word.partition("::")[0] for word in given]
+def _chosen_paths(config: pytest.Config) -> tuple[frozenset[Path], tuple[Path, ...]]:
+    """Return the files of the command line, which are tested whatever they contain, and the folders whose netlists are
+    tested."""
+    if _CHOSEN_PATHS not in config.stash:
+        words: Iterable[str] = ()
+        if config.args_source is pytest.Config.ArgsSource.ARGS:
+            words = config.args
+        paths = [config.invocation_params.dir / word.partition("::")[0] for word in words]
         ini: list[str] = config.getini(_INI)
         folders = [path for path in paths if path.is_dir() and not _has_python(path)]
         folders += [config.rootpath / folder for folder in ini]
-        named = frozenset(Path(os.path.normpath(path)) for path in paths if path.is_file())
-        config.stash[_ASKED] = named, tuple(Path(os.path.normpath(folder)) for folder in folders)
-    return config.stash[_ASKED]
+        files = frozenset(Path(os.path.normpath(path)) for path in paths if path.is_file())
+        config.stash[_CHOSEN_PATHS] = files, tuple(Path(os.path.normpath(folder)) for folder in folders)
+    return config.stash[_CHOSEN_PATHS]
 
 
-def _word(name: str) -> str:
-    """A name of a file as it can be shown, and sent to another process, which takes no half of a surrogate pair."""
+def _shown_name(name: str) -> str:
+    """Return the name of a file in a form that can be printed on one line and sent to another process."""
     return _encodable(on_one_line(name))
 
 
 def _encodable(text: str) -> str:
+    """Escape characters that UTF-8 cannot encode, such as half of a surrogate pair."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _has_python(folder: Path) -> bool:
+    """Return whether there is a Python file in a folder or below it."""
     return any(name.endswith(".py") for _, _, names in os.walk(folder) for name in names)
 
 
 class NetlistFile(pytest.File):
-    """A netlist: one test."""
+    """A collector of a netlist file, which is a single test."""
 
     def collect(self) -> "Iterable[NetlistItem]":
-        """That test."""
+        """Yield the test of the netlist."""
         yield NetlistItem.from_parent(self, name="netlist")  # type: ignore[reportUnknownMemberType]
 
 
@@ -117,23 +124,25 @@ class NetlistFailureError(Exception):
     """A netlist does not pass; `result` says why."""
 
     def __init__(self, result: "CaseResult") -> None:
-        super().__init__(f"{_word(result.netlist)}: {result.status}")
+        super().__init__(f"{_shown_name(result.netlist)}: {result.status}")
         self.result = result
 
 
 class NetlistItem(pytest.Item):
-    """The test of one netlist, in this process. It has no arguments, which pytest-lsp asks of every item."""
+    """The test of one netlist, which runs in this process. `funcargs` is empty: a netlist takes no fixtures, but
+    pytest-lsp asks every item for it."""
 
     funcargs: Final[Mapping[str, Any]] = MappingProxyType({})
 
     @cached_property
     def location(self) -> tuple[str, int | None, str]:
-        """As pytest's; reports of it travel to other processes."""
+        """The location that pytest reports, with a name of the file that can be sent to another process."""
         file, line, name = super().location
-        return _word(file), line, name
+        return _shown_name(file), line, name
 
     def runtest(self) -> None:
-        """Test it with the settings of the project and the options that were given."""
+        """Test the netlist with the settings of the project and the options of `--buda-emu`. Raises
+        NetlistFailureError."""
         from buda_emu.testing.verify.runs.run_case import run_case
 
         result = run_case(self._case())
@@ -144,32 +153,32 @@ class NetlistItem(pytest.Item):
             raise NetlistFailureError(result)
 
     def _case(self) -> Any:
-        from buda_emu.app.cli.verbs.test import cases_of
+        """Return the netlist as a case of `buda-emu test`, with this process's share of threads and memory: with
+        pytest-xdist, other processes test beside this one."""
+        from buda_emu.app.cli.verbs.test import make_cases
 
         name = os.path.relpath(self.path)
-        (case,) = cases_of(_arguments(str(self.config.getoption(_OPTION)), name), [name])
-        share = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))  # of the machine: others work beside this one
+        (case,) = make_cases(_parse_options(str(self.config.getoption(_OPTION)), name), [name])
+        processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
         limit = case.settings.memory_limit
-        return replace(
-            case,
-            settings=replace(
-                case.settings,
-                threads=max(1, case.settings.threads // share),
-                memory_limit=None if limit is None else limit // share,
-            ),
-        )
+        if limit is not None:
+            limit //= processes
+        threads = max(1, case.settings.threads // processes)
+        return replace(case, settings=replace(case.settings, threads=threads, memory_limit=limit))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """What did not hold, and how to see more."""
+        """Return the outputs that differ, or the error, and the command that shows more."""
         error = excinfo.value
         if not isinstance(error, NetlistFailureError):
             return super().repr_failure(excinfo, style)
         from buda_emu.report.terminal.testing import case_lines, outputs_table
 
         result = error.result
-        lines = [*case_lines(result), *(["", outputs_table(result)] if result.outputs else [])]
+        lines = [*case_lines(result)]
+        if result.outputs:
+            lines += ["", outputs_table(result)]
         return _encodable(harmless(plain("\n".join([*lines, "", result.command]))))
 
     def reportinfo(self) -> tuple[Path, None, str]:
-        """Named by its file."""
-        return self.path, None, _word(os.path.relpath(self.path))
+        """Return the place of the test and its name in reports, which is the path of the netlist."""
+        return self.path, None, _shown_name(os.path.relpath(self.path))

@@ -22,7 +22,7 @@ from buda_emu.compiler.graph.graph import FORWARD, Array, Graph, Origin, host_sh
 from buda_emu.compiler.lower.layout import TILE, Layout, Piece
 from buda_emu.compiler.lower.tiles import Shape, TileGraph
 from buda_emu.compiler.place.placement import Placement
-from buda_emu.compiler.search.evaluate import judged
+from buda_emu.compiler.search.evaluate import evaluate
 from buda_emu.compiler.search.placer import first_placement
 from buda_emu.compiler.search.report import report
 from buda_emu.emulator.image.host_plan import HostPlan
@@ -390,7 +390,7 @@ class Machines:
     def _queues(self, name: str, copies: int) -> tuple[str, ...]:
         """Return the names of a queue in the machine, one for each of the copies."""
         if copies > 1:
-            return self._placement.copied(name)
+            return self._placement.copy_names(name)
         return (name,)
 
     def machine(self, precision: Precision, copies: int = 1) -> Emulator:
@@ -633,7 +633,7 @@ class CompiledModel:
         """Describe where the modelled time goes: the whole beside the first legal placement and the limits of cores,
         DRAM and the host link, then for each epoch what sets its pace and why no move improves it
         (docs/compile/placing.md)."""
-        return report(judged(self.placement), first_placement(self.placement))
+        return report(evaluate(self.placement), first_placement(self.placement))
 
     def save(
         self,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from importlib.util import find_spec
+from itertools import chain
 from math import prod
 from pathlib import Path
 from typing import Any, Unpack
@@ -204,7 +205,7 @@ def _host_steps(graph: Graph, level: Mapping[str, int], number: int) -> list[Hos
 def _operands_from_outside(graph: Graph, nodes: Sequence[Node]) -> list[Node]:
     """Return the operands of the nodes that are not among them, each once, in the order in which they are read."""
     names = {node.name for node in nodes}
-    operands = dict.fromkeys(name for node in nodes for name in node.inputs)
+    operands = dict.fromkeys(chain.from_iterable(node.inputs for node in nodes))
     return [graph[name] for name in operands if name not in names]
 
 
@@ -243,7 +244,7 @@ def _add_part(graph: Graph, nodes: Sequence[Node], parted: PartedGraph) -> Devic
     for node in nodes:
         whole_graph.nodes[node.name] = replace(node, inputs=tuple(names[name] for name in node.inputs))
     part_names = {node.name for node in nodes}
-    shown = {name for node in graph if node.name not in part_names for name in node.inputs}
+    shown = set(chain.from_iterable(node.inputs for node in graph if node.name not in part_names))
     shown |= {output.value for output in graph.outputs}
     outputs = {f"{node.name}.to_host": node.name for node in nodes if node.name in shown}
     whole_graph.outputs += [Output(label, name, whole_graph[name].dtype, program) for label, name in outputs.items()]

@@ -36,8 +36,8 @@ from buda_emu.compiler.passes.folding import fold_pads, fold_scale_bias, fuse_qu
 from buda_emu.compiler.passes.host_windows import host_windows
 from buda_emu.compiler.passes.slices import slice_products, split_concats
 from buda_emu.compiler.place.blocks import TargetOf
-from buda_emu.compiler.place.operand_room import give_room
-from buda_emu.compiler.place.rows import stacked_rows, streamed
+from buda_emu.compiler.place.operand_room import enlarge_operand_buffers
+from buda_emu.compiler.place.rows import stack_row_sums, stream_rows
 from buda_emu.compiler.search.placer import place_best
 from buda_emu.compiler.target import ONE_BY_ONE, Objective, Precision, Target
 from buda_emu.spec.formats import FORMATS
@@ -195,7 +195,7 @@ def _search(forms: Sequence[Ir], context: Context) -> list[Ir]:
 def _fork_room(forms: Sequence[Ir], _: Context) -> list[Ir]:
     for form in forms:
         if form.placement is not None:
-            give_room(form.placement)
+            enlarge_operand_buffers(form.placement)
     return list(forms)
 
 
@@ -374,7 +374,7 @@ PASSES: Final[tuple[Pass, ...]] = (
         before=TILE,
         after=TILE,
         doc="ops that sum rows have their slices below each other, for several cores",
-        run=_tiles(lambda tiles, context: stacked_rows(tiles, context.targets(tiles))),
+        run=_tiles(lambda tiles, context: stack_row_sums(tiles, context.targets(tiles))),
         wanted=_fuses,
     ),
     Pass(
@@ -425,7 +425,7 @@ PASSES: Final[tuple[Pass, ...]] = (
         before=TILE,
         after=TILE,
         doc="ops that fit no grid run in slices of their rows",
-        run=_tiles(lambda tiles, context: streamed(tiles, context.target)),
+        run=_tiles(lambda tiles, context: stream_rows(tiles, context.target)),
     ),
     Pass(
         name="search", before=TILE, after=PLACED, doc="blocks, cores, epochs, chips, queues and addresses", run=_search
@@ -555,7 +555,10 @@ def _check_graphs(name: str, forms: Sequence[Ir]) -> None:
 def between(after: str, stop: str = "") -> Iterable[Pass]:
     """Return the passes behind `after`, up to and including `stop`. Raises HostError if `stop` is before `after`."""
     first = NAMES.index(after)
-    last = NAMES.index(stop) if stop else len(PASSES)
+    if stop:
+        last = NAMES.index(stop)
+    else:
+        last = len(PASSES)
     if last < first:
         raise HostError(f"pass {stop} is done already: the IR is that after {after}")
     return PASSES[first:last]

@@ -3,6 +3,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from buda_emu.netlist.model import (
@@ -294,19 +295,15 @@ def expand(document: WrittenNetlist) -> None:
     if not document.queue_devices and not document.graph_devices:
         return
     _check_size(document)
-    ops = {op.name: op for graph in document.graphs.values() for op in graph.ops}
+    ops = {op.name: op for op in chain.from_iterable(graph.ops for graph in document.graphs.values())}
     arch = ARCHS[document.arch_name]
     instances = {
         name: tuple(f"{name}.{device}" for device in devices) for name, devices in document.queue_devices.items()
     }
-    queues: dict[str, Queue] = {}
-    for queue in document.queues.values():
-        queues.update((copy.name, copy) for copy in _queue_copies(queue, document, ops, arch))
-    document.queues = queues
-    graphs: dict[str, Graph] = {}
-    for graph in document.graphs.values():
-        graphs.update((copy.name, copy) for copy in _graph_copies(graph, document))
-    document.graphs = graphs
+    queue_copies = chain.from_iterable(_queue_copies(queue, document, ops, arch) for queue in document.queues.values())
+    document.queues = {copy.name: copy for copy in queue_copies}
+    graph_copies = chain.from_iterable(_graph_copies(graph, document) for graph in document.graphs.values())
+    document.graphs = {copy.name: copy for copy in graph_copies}
     document.programs = {
         name: evolve(program, instructions=_expand_instructions(program, document, instances))
         for name, program in document.programs.items()
@@ -470,10 +467,12 @@ class _Groups:
 def _join_producers(graphs: Mapping[str, Graph], queues: Mapping[str, Queue], groups: _Groups) -> None:
     """Merge the temporal ids of two graphs on different chips when an op of one reads an op of the other without a
     queue between them."""
-    owner = {op.name: graph.name for graph in graphs.values() for op in graph.ops}
+    owner: dict[str, str] = {}
+    for graph in graphs.values():
+        owner |= {op.name: graph.name for op in graph.ops}
     for graph in graphs.values():
         number = groups.start(graph.name)
-        sources = (name for op in graph.ops for name in op.inputs if name not in queues)
+        sources = (name for name in chain.from_iterable(op.inputs for op in graph.ops) if name not in queues)
         producers = dict.fromkeys(owner[name] for name in sources if name in owner)
         for producer in producers:
             if graphs[producer].target_device == graph.target_device:
@@ -585,6 +584,6 @@ def broken_names(netlist: Netlist) -> frozenset[str]:
         *netlist.graphs.items(),
         *netlist.fused_ops.items(),
         *netlist.programs.items(),
-        *((op.name, op) for graph in graphs for op in graph.ops),
+        *((op.name, op) for op in chain.from_iterable(graph.ops for graph in graphs)),
     )
     return frozenset(name for name, parsed in objects if parsed.broken)

@@ -3,6 +3,7 @@ then refuse."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
+from itertools import chain
 from typing import Literal, TypeAlias
 
 from buda_emu.netlist import nodes
@@ -318,14 +319,14 @@ class Netlist:
     @property
     def dynamic(self) -> frozenset[str]:
         """Return the names of the queues that a program allocates (NETLIST 3.6)."""
-        steps = (step for program in self.programs.values() for step in program.instructions)
-        return frozenset(name for step in steps if isinstance(step, Allocate) for name in step.queues)
+        steps = chain.from_iterable(program.instructions for program in self.programs.values())
+        return frozenset(chain.from_iterable(step.queues for step in steps if isinstance(step, Allocate)))
 
     @property
     def ops(self) -> Mapping[str, Op]:
         """Return every op by name, in document order."""
         if self._ops is not None and self._ops[0] is self.graphs:
             return self._ops[1]
-        ops = {op.name: op for graph in self.graphs.values() for op in graph.ops}
+        ops = {op.name: op for op in chain.from_iterable(graph.ops for graph in self.graphs.values())}
         object.__setattr__(self, "_ops", (self.graphs, ops))
         return ops

@@ -5,6 +5,7 @@ Scalars keep their text; the reader of a field decides whether it is an integer,
 """
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import TypeAlias
 
 from buda_emu.support.checker.diagnostic import TextPlace as Mark
@@ -108,8 +109,8 @@ def same(left: Node, right: Node) -> bool:
     if isinstance(left, Sequence) and isinstance(right, Sequence):
         return _all_same(left.items, right.items)
     if isinstance(left, Mapping) and isinstance(right, Mapping):
-        left_nodes = [node for pair in left.pairs for node in pair]
-        right_nodes = [node for pair in right.pairs for node in pair]
+        left_nodes = list(chain.from_iterable(left.pairs))
+        right_nodes = list(chain.from_iterable(right.pairs))
         return _all_same(left_nodes, right_nodes)
     return False
 

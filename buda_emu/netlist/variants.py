@@ -4,6 +4,7 @@ several. Also finds the placeholders of templates that were not filled in."""
 import re
 from collections.abc import Container, Iterator
 from dataclasses import replace
+from itertools import chain
 
 from buda_emu.netlist.model import Allocate, Deallocate, Declare, Execute, Instruction, Netlist, Program, Queue, VarInst
 from buda_emu.netlist.nodes import Mapping, Node, Scalar
@@ -161,7 +162,7 @@ def _has_placeholder(root: Node) -> bool:
                 return True
             continue
         if isinstance(node, Mapping):
-            children = [part for pair in node.pairs for part in pair]
+            children = list(chain.from_iterable(node.pairs))
         else:
             children = node.items
         for child in children:

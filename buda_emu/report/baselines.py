@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
-from buda_emu.report.machine_readable.schema import versioned
+from buda_emu.report.machine_readable.schema import versioned_schema
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
@@ -27,7 +27,7 @@ Section = Literal["check", "test", "perf"]
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """The meaning of the level of a section's items, and by how much it may grow before this counts as worse."""
+    """The meaning of the level of a section's items, and by how much it may grow before it counts as worse."""
 
     name: str
     absolute: float = 0.0
@@ -52,8 +52,8 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """An item of the baseline. A `level` of None expects it at any level. `reason` is a user's explanation."""
+class BaselineEntry:
+    """An entry of a baseline. A `level` of None expects the item at any level. `reason` is a user's explanation."""
 
     what: str
     level: float | None = None
@@ -65,7 +65,7 @@ class ItemChange:
     """An item of a file, before and now; one of the two is None for an item that is new or gone."""
 
     file: str
-    before: Known | None
+    before: BaselineEntry | None
     now: Item | None
 
     @property
@@ -77,7 +77,7 @@ class ItemChange:
 
 @dataclass(frozen=True, slots=True)
 class BaselineComparison:
-    """Files compared with a baseline."""
+    """The items of some files, compared with a baseline and sorted by what became of them."""
 
     section: Section
     new: tuple[ItemChange, ...] = ()
@@ -109,42 +109,49 @@ class BaselineComparison:
             yield f"{len(self.known)} as in the baseline"
         if self.unlisted:
             yield f"{plural(len(self.unlisted), 'figure')} not in the baseline yet"
-        worse = f", {len(self.worse)} worse" if self.worse else ""
-        yield f"{len(self.mended)} mended, {len(self.new)} new{worse}"
+        counts = [f"{len(self.mended)} mended", f"{len(self.new)} new"]
+        if self.worse:
+            counts.append(f"{len(self.worse)} worse")
+        yield ", ".join(counts)
 
     def _levels(self, change: ItemChange) -> str:
-        before = change.before.level if change.before is not None else None
-        current = change.now.level if change.now is not None else None
+        """Return the level before and now, in parentheses; "" unless both exist."""
+        if change.before is None or change.now is None:
+            return ""
+        before = change.before.level
+        current = change.now.level
         if before is None or current is None:
             return ""
         return f" ({MEASURES[self.section].name} {before:.6g}, now {current:.6g})"
 
     def as_json(self) -> dict[str, Any]:
         """Return the comparison as plain data for the JSON of the verbs."""
-
-        def plain(changes: Sequence[ItemChange]) -> list[dict[str, Any]]:
-            return [
-                {
-                    "file": change.file,
-                    "what": change.what,
-                    "level": change.now.level if change.now else None,
-                    "known_level": change.before.level if change.before else None,
-                    "reason": change.before.reason if change.before else "",
-                }
-                for change in changes
-            ]
-
         return {
-            "new": plain(self.new),
-            "worse": plain(self.worse),
-            "mended": plain(self.mended),
-            "known": plain(self.known),
+            "new": [_change_json(change) for change in self.new],
+            "worse": [_change_json(change) for change in self.worse],
+            "mended": [_change_json(change) for change in self.mended],
+            "known": [_change_json(change) for change in self.known],
             "holds": self.holds,
         }
 
 
+def _change_json(change: ItemChange) -> dict[str, Any]:
+    """Return a change as plain data."""
+    before = change.before or BaselineEntry(change.what)
+    present = change.now or Item(change.what)
+    return {
+        "file": change.file,
+        "what": change.what,
+        "level": present.level,
+        "known_level": before.level,
+        "reason": before.reason,
+    }
+
+
 @dataclass(slots=True)
-class _Sorted:
+class _ChangeLists:
+    """Changes in lists by what became of them, while they are collected."""
+
     new: list[ItemChange] = field(default_factory=list[ItemChange])
     worse: list[ItemChange] = field(default_factory=list[ItemChange])
     mended: list[ItemChange] = field(default_factory=list[ItemChange])
@@ -154,17 +161,15 @@ class _Sorted:
 
 def compare(
     section: Section,
-    known: Mapping[str, Sequence[Known]],
+    expected: Mapping[str, Sequence[BaselineEntry]],
     present: Mapping[str, Sequence[Item]],
     measure: Measure | None = None,
 ) -> BaselineComparison:
-    """Compare the items of each file with those that are known of it. Files that were not examined do not count.
-
-    `measure` replaces the section's own.
-    """
-    result = _Sorted()
+    """Compare the items of each file with those that the baseline expects of it. Files that were not examined do not
+    count. `measure` replaces that of the section."""
+    result = _ChangeLists()
     for file, items in present.items():
-        unmatched = {entry.what: entry for entry in known.get(file, ())}
+        unmatched = {entry.what: entry for entry in expected.get(file, ())}
         for entry in {entry.what: entry for entry in items}.values():
             change = ItemChange(file, unmatched.pop(entry.what, None), entry)
             _list_for(result, change, measure or MEASURES[section]).append(change)
@@ -179,7 +184,7 @@ def compare(
     )
 
 
-def _list_for(result: _Sorted, change: ItemChange, measure: Measure) -> list[ItemChange]:
+def _list_for(result: _ChangeLists, change: ItemChange, measure: Measure) -> list[ItemChange]:
     """Return the list of the result to which a change belongs."""
     before = change.before
     present = change.now
@@ -213,27 +218,30 @@ class Baseline:
     def against(self, present: Mapping[str, Sequence[Item]]) -> BaselineComparison:
         """Compare the items of files with the baseline; with `update`, write them to it, too. Raises OSError."""
         baseline_names = {name: self._name(name) for name in present}
-        known = {name: self._known().get(baseline_name, []) for name, baseline_name in baseline_names.items()}
-        comparison = compare(self.section, known, present, self.measure)
+        expected = {
+            name: self._matching_entries().get(baseline_name, []) for name, baseline_name in baseline_names.items()
+        }
+        comparison = compare(self.section, expected, present, self.measure)
         if self.update:
             self._write({baseline_names[name]: items for name, items in present.items()})
         return comparison
 
-    def _known(self) -> dict[str, list[Known]]:
+    def _matching_entries(self) -> dict[str, list[BaselineEntry]]:
+        """Return the entries of the section by file; none if they were made with other settings."""
         section = self.content.get(self.section)
         if section is None or not _same_settings(section["settings"], self.settings):
             return {}  # figures of other settings do not compare
         return _items(section, self.section)
 
     def _write(self, present: Mapping[str, Sequence[Item]]) -> None:
+        """Write the present items to the baseline. Files that were not examined keep their entries as long as they
+        exist, and reasons stay."""
         entries = {
             name: items
-            for name, items in self._known().items()
+            for name, items in self._matching_entries().items()
             if name not in present and (Path(self.path).parent / name).exists()
         }
-        before = self.content.get(self.section)
-        of_before = _items(before, self.section) if before is not None else {}  # of other settings, too
-        expected = {(name, entry.what): entry for name, items in of_before.items() for entry in items if entry.reason}
+        expected = self._explained_entries()
         for name, items in present.items():
             entries[name] = [_updated_entry(entry, expected.get((name, entry.what))) for entry in items]
         files = {name: [self._plain(entry) for entry in entries[name]] for name in sorted(entries) if entries[name]}
@@ -242,9 +250,23 @@ class Baseline:
         text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
         write_file(self.path, lambda stream: stream.write(text.encode("utf-8", "surrogateescape")))
 
-    def _plain(self, entry: Known) -> dict[str, Any]:
-        level = {} if entry.level is None else {MEASURES[self.section].name: float(f"{entry.level:.9g}")}
-        return {"what": entry.what, **level, **({"reason": entry.reason} if entry.reason else {})}
+    def _plain(self, entry: BaselineEntry) -> dict[str, Any]:
+        """Return an entry as the file stores it."""
+        content: dict[str, Any] = {"what": entry.what}
+        if entry.level is not None:
+            content[MEASURES[self.section].name] = float(f"{entry.level:.9g}")
+        if entry.reason:
+            content["reason"] = entry.reason
+        return content
+
+    def _explained_entries(self) -> dict[tuple[str, str], BaselineEntry]:
+        """Return the entries with a user's reason, by file and words, even if they were made with other settings."""
+        section = self.content.get(self.section)
+        entries: dict[tuple[str, str], BaselineEntry] = {}
+        if section is not None:
+            for file, items in _items(section, self.section).items():
+                entries.update(((file, entry.what), entry) for entry in items if entry.reason)
+        return entries
 
     def _name(self, path: str) -> str:
         """Return a file's name as the baseline has it: relative to the baseline's folder, with slashes."""
@@ -281,26 +303,33 @@ def read_baseline(
     return Baseline(path=path, section=section, settings=settings, content=content, update=update, measure=measure)
 
 
-def _updated_entry(present: Item, expected: Known | None) -> Known:
+def _updated_entry(present: Item, expected: BaselineEntry | None) -> BaselineEntry:
     """Return the new entry of an item. An expected item keeps its reason, and stays expected at any level if it was."""
     if expected is None:
-        return Known(present.what, present.level)
-    level = present.level if expected.level is not None else None
-    return Known(present.what, level, expected.reason)
+        return BaselineEntry(present.what, present.level)
+    level = present.level
+    if expected.level is None:
+        level = None
+    return BaselineEntry(present.what, level, expected.reason)
 
 
 def _same_settings(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Return whether two runs had the same settings; a missing setting equals null."""
     return all(before.get(key) == after.get(key) for key in {*before, *after})
 
 
 def _word(value: object) -> str:
-    return "not given" if value is None or value == [] or value == {} else json.dumps(value)
+    """Return a setting's value for a message."""
+    if value is None or value == [] or value == {}:
+        return "not given"
+    return json.dumps(value)
 
 
-def _items(section: Mapping[str, Any], name: Section) -> dict[str, list[Known]]:
+def _items(section: Mapping[str, Any], name: Section) -> dict[str, list[BaselineEntry]]:
+    """Return the entries of a section by file."""
     level = MEASURES[name].name
     return {
-        file: [Known(entry["what"], entry.get(level), entry.get("reason", "")) for entry in items]
+        file: [BaselineEntry(entry["what"], entry.get(level), entry.get("reason", "")) for entry in items]
         for file, items in section["files"].items()
     }
 
@@ -330,6 +359,7 @@ def _parse(path: str, data: bytes) -> dict[str, Any]:
 
 
 def _check_item(place: str, entry: Any, level: str) -> None:
+    """Check an entry of a baseline file. Raises HostError."""
     fields = _object(place, entry, ("what", level, "reason"), needed=("what",))
     for key in ("what", "reason"):
         if key in fields and (not isinstance(fields[key], str) or not fields[key].strip()):
@@ -356,14 +386,14 @@ def _object(place: str, value: Any, keys: Sequence[str] = (), needed: Sequence[s
     return content
 
 
-def finding(diagnostic: "Diagnostic") -> str:
-    """Return the words by which a finding is known: severity, rule and message, without its line, which moves."""
+def finding_key(diagnostic: "Diagnostic") -> str:
+    """Return the words that identify a finding: severity, rule and message, without the line, which moves."""
     return f"{diagnostic.severity} {diagnostic.rule}: {diagnostic.message}"
 
 
 def check_items(diagnostics: "Sequence[Diagnostic]") -> list[Item]:
     """Return the errors and warnings as items, equal ones counted."""
-    counts = Counter(finding(diagnostic) for diagnostic in diagnostics if diagnostic.severity != "note")
+    counts = Counter(finding_key(diagnostic) for diagnostic in diagnostics if diagnostic.severity != "note")
     return [Item(words, float(count)) for words, count in counts.items()]
 
 
@@ -371,10 +401,10 @@ def test_items(case: "CaseResult") -> list[Item]:
     """Return the outputs and figures that do not hold; for a netlist that gave none, its status."""
     if case.status in ("passed", "skipped"):
         return []
-    items = [
-        Item(f"output {failure.queue}", 1 - (failure.pcc if failure.pcc is not None else failure.match))
-        for failure in case.failed_outputs
-    ]
+    items: list[Item] = []
+    for failure in case.failed_outputs:
+        agreement = failure.match if failure.pcc is None else failure.pcc
+        items.append(Item(f"output {failure.queue}", 1 - agreement))
     for failure in case.performance:
         if not failure.passed:
             items.append(Item(_check_name(failure.config, failure.graph, failure.target, failure.metric)))
@@ -387,6 +417,7 @@ def perf_items(run: "PerfRun", checks: "Sequence[BoundResult]") -> list[Item]:
 
 
 def _perf_items(run: "PerfRun", checks: "Sequence[BoundResult]") -> Iterator[Item]:
+    """Yield the pace of every epoch as a figure, and each missed figure of performance-check as a fault."""
     for epoch in run.epochs:
         yield Item(f"{epoch.program}: {' + '.join(epoch.graphs)}", epoch.pace, fails=False)
     for check in checks:
@@ -395,17 +426,19 @@ def _perf_items(run: "PerfRun", checks: "Sequence[BoundResult]") -> Iterator[Ite
 
 
 def _check_name(config: str, graph: str, target: str, metric: str) -> str:
+    """Return the words of an entry of performance-check."""
     return "performance-check " + " ".join(filter(None, (config, graph, target, metric)))
 
 
 def schema() -> dict[str, Any]:
     """Return the JSON Schema of a baseline file with optional sections `check`, `test` and `perf`."""
     sections = {name: _section(measure.name) for name, measure in MEASURES.items()}
-    form = versioned("A baseline of buda-emu check, test and perf", sections, {}, SCHEMA_VERSION)
+    form = versioned_schema("A baseline of buda-emu check, test and perf", sections, {}, SCHEMA_VERSION)
     return {**form, "required": ["schema_version"], "additionalProperties": False}
 
 
 def _section(level: str) -> dict[str, Any]:
+    """Return the schema of a section, whose items have a level of this name."""
     words = {"type": "string", "pattern": r"\S"}
     entry = {
         "type": "object",

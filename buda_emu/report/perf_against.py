@@ -15,7 +15,7 @@ _GONE: Final = "not any more"
 
 @dataclass(frozen=True, slots=True)
 class FigureChange:
-    """A figure of a unit that works for each input, in cycles; None where it does not exist."""
+    """The cycles that a unit works for each input, before and after; None if the unit does not exist."""
 
     kind: str  # "op", "memory", "link", "transfer"
     name: str
@@ -30,8 +30,8 @@ class FigureChange:
 
 @dataclass(frozen=True, slots=True)
 class EpochChange:
-    """One epoch: cycles for each input before and after, and the units that differ, those with the greatest change
-    first."""
+    """One epoch before and after: its cycles per input, its units that differ, those with the greatest change first,
+    and the reason of the change."""
 
     program: str
     graphs: str
@@ -95,52 +95,73 @@ def against(before: Mapping[str, Any], after: Mapping[str, Any]) -> RunCompariso
 
 
 def _epochs(run: Mapping[str, Any]) -> dict[tuple[str, str], Mapping[str, Any]]:
+    """Return the epochs of a run by program and graphs."""
     return {(epoch["program"], " + ".join(epoch["graphs"])): epoch for epoch in run["epochs"]}
 
 
 def _conditions(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the conditions other than the netlist that differ: chip, clock, board, what-if, parameters."""
     for key, word in (("arch", "chip"), ("clock_mhz", "clock in MHz")):
         if before[key] != after[key]:
             yield f"{word}: {before[key]}, now {after[key]}"
-    boards = [run.get("board") for run in (before, after)]  # earlier versions wrote none
-    if boards[0] != boards[1] and (boards[0] or boards[1]):
-        yield f"board: {boards[0] or 'none'}, now {boards[1] or 'none'}"
-    for key, word in (("what_if", "what-if"), ("parameters", "parameter")):
-        for name in sorted({*before[key], *after[key]}):
-            old = before[key].get(name)
-            new = after[key].get(name)
-            if old != new:
-                yield f"{word} {name}: {_or_none(old)}, now {_or_none(new)}"
+    old_board = before.get("board") or "none"  # earlier versions wrote no board
+    new_board = after.get("board") or "none"
+    if old_board != new_board:
+        yield f"board: {old_board}, now {new_board}"
+    yield from _mapping_changes("what-if", before["what_if"], after["what_if"])
+    yield from _mapping_changes("parameter", before["parameters"], after["parameters"])
+
+
+def _mapping_changes(word: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line for each name whose value differs."""
+    for name in sorted({*old, *new}):
+        if old.get(name) != new.get(name):
+            yield f"{word} {name}: {_or_none(old.get(name))}, now {_or_none(new.get(name))}"
 
 
 def _or_none(value: object) -> str:
+    """Return a value as text, "none" for None."""
     return "none" if value is None else str(value)
 
 
-def _pace(epoch: Mapping[str, Any]) -> float:
+def _pace(epoch: Mapping[str, Any] | None) -> float | None:
+    """Return the cycles per input of an epoch, or those of its only input; None for no epoch."""
+    if epoch is None:
+        return None
     pace = epoch["cycles_per_input"]
-    return float(epoch["first_input_cycles"] if pace is None else pace)
+    if pace is None:
+        pace = epoch["first_input_cycles"]
+    return float(pace)
 
 
 def _epoch_change(key: tuple[str, str], old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> EpochChange:
-    before, after = (None if epoch is None else _pace(epoch) for epoch in (old, new))
+    """Compare an epoch of two runs, either of which may lack it."""
+    program, graphs = key
     units: tuple[FigureChange, ...] = ()
     if old is not None and new is not None:
-        units = tuple(sorted(_changes(_units(old), _units(new)), key=lambda item: -abs(item.difference)))
-    return EpochChange(*key, before, after, units, _reason(old, new, units))
+        units = tuple(sorted(_changes(_units(old), _units(new)), key=lambda change: -abs(change.difference)))
+    return EpochChange(
+        program=program,
+        graphs=graphs,
+        before=_pace(old),
+        after=_pace(new),
+        units=units,
+        reason=_explain_change(old, new, units),
+    )
 
 
 def _units(epoch: Mapping[str, Any]) -> dict[tuple[str, str], float]:
-    """(kind, name) -> cycles that it works for one input."""
-    found = {("op", item["op"]): float(item["cost_cycles"]) for item in epoch["ops"]}
+    """Return the cycles that each unit works for one input, by kind and name."""
+    cycles = {("op", record["op"]): float(record["cost_cycles"]) for record in epoch["ops"]}
     for kind, key in (("memory", "memory"), ("link", "noc_links"), ("transfer", "transfers")):
-        for item in epoch[key]:
-            place = (kind, item["name"])
-            found[place] = max(found.get(place, 0.0), float(item["cycles"]))
-    return found
+        for record in epoch[key]:
+            place = (kind, record["name"])
+            cycles[place] = max(cycles.get(place, 0.0), float(record["cycles"]))
+    return cycles
 
 
 def _changes(old: Mapping[tuple[str, str], float], new: Mapping[tuple[str, str], float]) -> Iterator[FigureChange]:
+    """Yield the units whose cycles differ."""
     for kind, name in dict.fromkeys([*new, *old]):
         before = old.get((kind, name))
         after = new.get((kind, name))
@@ -148,38 +169,44 @@ def _changes(old: Mapping[tuple[str, str], float], new: Mapping[tuple[str, str],
             yield FigureChange(kind, name, before, after)
 
 
-def _reason(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None, units: Sequence[FigureChange]) -> str:
-    """Why the pace of an epoch is another: what held it back before and after, or the unit that changed most."""
-    if old is None or new is None:
-        return _ADDED if old is None else _GONE
+def _explain_change(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None, units: Sequence[FigureChange]) -> str:
+    """Return the reason why an epoch's pace changed: its bottleneck before and after, or the unit that changed most; ""
+    if nothing did."""
+    if old is None:
+        return _ADDED
+    if new is None:
+        return _GONE
     if not units and _pace(old) == _pace(new):
         return ""
-    held = old["bottleneck"]
-    holds = new["bottleneck"]
-    if (held["kind"], held["name"]) != (holds["kind"], holds["name"]):
-        return f"held by {_called(held)} before, by {_called(holds)} now"
-    own = [item for item in units if (item.kind, item.name) == (holds["kind"], holds["name"])]
-    if own:
-        return f"{_called(holds)} holds it: {whole(own[0].before)} cycles of an input, now {whole(own[0].after)}"
+    old_limit = old["bottleneck"]
+    new_limit = new["bottleneck"]
+    bottleneck = _describe_bottleneck(new_limit)
+    if (old_limit["kind"], old_limit["name"]) != (new_limit["kind"], new_limit["name"]):
+        return f"held by {_describe_bottleneck(old_limit)} before, by {bottleneck} now"
+    for change in units:
+        if (change.kind, change.name) == (new_limit["kind"], new_limit["name"]):
+            return f"{bottleneck} holds it: {whole(change.before)} cycles of an input, now {whole(change.after)}"
     if not units:
         return "buffers or the order of ops changed, no unit works another time"
-    most = units[0]
+    largest = _describe_unit(units[0].kind, units[0].name)
     if _pace(old) == _pace(new):
-        return f"{_called_unit(most.kind, most.name)} changed, {_called(holds)} holds it as before"
-    return f"{_called_unit(most.kind, most.name)} changed most"
+        return f"{largest} changed, {bottleneck} holds it as before"
+    return f"{largest} changed most"
 
 
-def _called(bottleneck: Mapping[str, Any]) -> str:
-    return _called_unit(bottleneck["kind"], bottleneck["name"])
+def _describe_bottleneck(bottleneck: Mapping[str, Any]) -> str:
+    """Return the words for a bottleneck."""
+    return _describe_unit(bottleneck["kind"], bottleneck["name"])
 
 
-def _called_unit(kind: str, name: str) -> str:
+def _describe_unit(kind: str, name: str) -> str:
+    """Return the words for a unit."""
     words = {"op": f"op {name}", "transfer": f"the transfer {name}", "latency": f"the way of one input ({name} most)"}
     return words.get(kind, name or kind)
 
 
 def against_lines(comparison: RunComparison) -> Iterator[str]:
-    """Tables for a terminal: programs, epochs that changed, and of each the units that changed most."""
+    """Yield tables for a terminal: programs, epochs that changed, and the units of each that changed most."""
     yield f"before: {comparison.before}"
     yield f"after:  {comparison.after}"
     yield from comparison.conditions
@@ -197,21 +224,26 @@ def against_lines(comparison: RunComparison) -> Iterator[str]:
         yield ""
         yield wrap(f"{epoch.program}: {epoch.graphs}: {epoch.reason}")
         rows = [("cycles per input", *_figures(epoch.before, epoch.after))]
-        rows += [(_called_unit(u.kind, u.name), *_figures(u.before, u.after)) for u in epoch.units[:_MOST]]
+        rows += [
+            (_describe_unit(unit.kind, unit.name), *_figures(unit.before, unit.after)) for unit in epoch.units[:_MOST]
+        ]
         yield table(("", "before", "after", "difference", "%"), rows, right=(1, 2, 3, 4))
         if len(epoch.units) > _MOST:
             yield f"... and {len(epoch.units) - _MOST} more that changed less"
 
 
 def _figures(before: float | None, after: float | None) -> tuple[str, str, str, str]:
+    """Return the cells before, after, difference and per cent of a row."""
     if before is None or after is None:
         return whole(before), whole(after), "-", "-"
     return whole(before), whole(after), f"{after - before:+,.0f}", relative(before, after)
 
 
-def sides(settings: Mapping[str, Any]) -> str:
-    """Of a test run's settings: `precision device, expected ideal`; with tensors from outside `..., expected DIR, else
-    ideal`."""
+def describe_settings(settings: Mapping[str, Any]) -> str:
+    """Describe the settings of a test run: `precision device, expected ideal`; with reference tensors `..., expected
+    DIR, else ideal`."""
     reference = settings.get("reference")
-    expected = f"{reference}, else {settings['expected']}" if reference else settings["expected"]
+    expected = settings["expected"]
+    if reference:
+        expected = f"{reference}, else {expected}"
     return f"precision {settings['precision']}, expected {expected}"

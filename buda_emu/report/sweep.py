@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import log10
 from typing import Any, Final
 
@@ -25,28 +25,34 @@ _STYLE: Final = (
 
 
 def sweep_table(rows: Sequence[Mapping[str, Any]], axes: Sequence[str]) -> str:
-    """A line for each point; the quickest is marked."""
+    """Return a table with a row for each point; the quickest is marked."""
     best = min((row["seconds"] for row in rows if row["seconds"] is not None), default=None)
     return table(
         (*axes, "cycles", "ms", "cycles per input", "inputs per second", "bottleneck"),
-        (
-            (
-                *(row[name] for name in axes),
-                whole(row["cycles"]),
-                figure(None if row["seconds"] is None else 1e3 * row["seconds"]),
-                whole(row["cycles_per_input"]),
-                figure(row["inputs_per_second"]),
-                row["problem"] or f"{row['bottleneck']}{' (quickest)' if row['seconds'] == best else ''}",
-            )
-            for row in rows
-        ),
+        (_table_row(row, axes, best) for row in rows),
         right=range(len(axes) + 4),
         prose=(len(axes) + 4,),
     )
 
 
+def _table_row(row: Mapping[str, Any], axes: Sequence[str], best: float | None) -> tuple[str, ...]:
+    """Return the cells of a point; `best` is the time in seconds of the quickest one."""
+    milliseconds = None
+    if row["seconds"] is not None:
+        milliseconds = 1e3 * row["seconds"]
+    mark = " (quickest)" if row["seconds"] == best else ""
+    return (
+        *(row[name] for name in axes),
+        whole(row["cycles"]),
+        figure(milliseconds),
+        whole(row["cycles_per_input"]),
+        figure(row["inputs_per_second"]),
+        row["problem"] or f"{row['bottleneck']}{mark}",
+    )
+
+
 def sweep_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """A header and a line for each point."""
+    """Return the points as CSV with a header."""
     stream = io.StringIO()
     writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
     writer.writeheader()
@@ -61,29 +67,25 @@ def sweep_chart(
     measure: str = "inputs_per_second",
     words: str = "inputs per second of the slowest epoch, modelled",
 ) -> str:
-    """A measure (of a netlist: inputs per second) over the last axis, a line for each choice of the others, as SVG.
+    """Return a chart in SVG: a measure over the last axis, with a line for each combination of the other axes.
 
-    `words` say what the measure is. Rows without a value are left out.
+    `words` describes the measure. Rows without a value are left out.
     """
     along = axes[-1]
-    others = axes[:-1]
+    other_axes = axes[:-1]
     ticks = list(dict.fromkeys(row[along] for row in rows))
     lines: dict[str, list[tuple[str, float]]] = {}
     for row in rows:
         if row[measure]:
-            name = ", ".join(f"{axis}={row[axis]}" for axis in others)
+            name = ", ".join(f"{axis}={row[axis]}" for axis in other_axes)
             lines.setdefault(name, []).append((row[along], row[measure]))
     places = _places(ticks)
-    top = max((value for points in lines.values() for _, value in points), default=1.0) * 1.05
+    top = max((row[measure] for row in rows if row[measure]), default=1.0) * 1.05
     parts = [open_chart(_WIDTH, _HEIGHT, title).replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)]
     parts.append(f"<style>{_STYLE}</style>")
     parts.append(text(_LEFT, 18, fit_text(title, _WIDTH - _LEFT, 13), 13))
     parts.append(text(_LEFT, 32, words, _SIZE, "soft"))
-    for step in range(5):
-        value = top * step / 4
-        y = _y(value, top)
-        parts.append(f'<line x1="{number(_LEFT)}" x2="{number(_WIDTH - _RIGHT)}" y1="{number(y)}" y2="{number(y)}"/>')
-        parts.append(text(_LEFT - 6, y + 4, figure(value, 3), _SIZE, "soft", "end"))
+    parts += _value_lines(top)
     for tick, x in places.items():
         parts.append(text(x, _HEIGHT - _BOTTOM + 18, tick, _SIZE, "soft", "middle"))
     parts.append(text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 10, along, 12, "", "middle"))
@@ -93,8 +95,18 @@ def sweep_chart(
     return "".join([*parts, "</svg>"])
 
 
+def _value_lines(top: float) -> Iterator[str]:
+    """Yield horizontal lines at five values from 0 to `top`, with their labels."""
+    for step in range(5):
+        value = top * step / 4
+        y = _y(value, top)
+        yield f'<line x1="{number(_LEFT)}" x2="{number(_WIDTH - _RIGHT)}" y1="{number(y)}" y2="{number(y)}"/>'
+        yield text(_LEFT - 6, y + 4, figure(value, 3), _SIZE, "soft", "end")
+
+
 def _places(ticks: Sequence[str]) -> dict[str, float]:
-    """Values of an axis from left to right: numbers where they lie, logarithmically when they span much."""
+    """Return the x of each value of an axis. Numbers are spaced by their value, logarithmically if they span a factor
+    of more than 8; other values evenly."""
     width = _WIDTH - _LEFT - _RIGHT
     try:
         values = [float(tick) for tick in ticks]
@@ -108,10 +120,12 @@ def _places(ticks: Sequence[str]) -> dict[str, float]:
 
 
 def _y(value: float, top: float) -> float:
+    """Return the y of a value when `top` is the value at the upper end of the axis."""
     return _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * value / top
 
 
 def _line(name: str, points: Sequence[tuple[float, float, str, float]], index: int, unit: str) -> list[str]:
+    """Return the line of one combination of axes, its points with tooltips, and its entry in the legend."""
     colour = _COLOURS[index % len(_COLOURS)]
     path = " ".join(f"{number(x)},{number(y)}" for x, y, _, _ in sorted(points))
     parts = [f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>']

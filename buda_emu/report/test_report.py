@@ -1,10 +1,10 @@
-"""The report folder of a test: report.html with its charts, report.md and report.json."""
+"""The report folder of a test: report.html with charts, report.md and report.json."""
 
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import chain, takewhile
 from math import floor, isfinite, log10
 from pathlib import Path
 from typing import Final, cast
@@ -14,9 +14,23 @@ from markupsafe import Markup
 from buda_emu.emulator.image.opened import check_file
 from buda_emu.netlist.model import Netlist
 from buda_emu.report.machine_readable.json_form import as_json
-from buda_emu.report.pages.engine import Cell, Column, Row, Table, named, packed, render, severity, status, table
+from buda_emu.report.pages.engine import (
+    Cell,
+    Column,
+    Row,
+    Table,
+    name_cell,
+    number_cell,
+    pack_part,
+    render,
+    search_box,
+    severity_rank,
+    status,
+    table,
+    verdict_cell,
+)
 from buda_emu.report.pages.engine import figure as cell_figure
-from buda_emu.report.perf_against import sides
+from buda_emu.report.perf_against import describe_settings
 from buda_emu.report.pictures.grid_svg import clean, fit_text, grid_svg, open_chart, text
 from buda_emu.report.pictures.grid_svg import number as svg_number
 from buda_emu.report.terminal.testing import reason
@@ -39,15 +53,16 @@ from buda_emu.testing.verify.result import (
 
 
 def markdown(run: TestRun, detailed: Sequence[CaseResult]) -> str:
-    """All verdicts, then the `detailed` cases."""
+    """Return report.md: the verdicts of all netlists, then the `detailed` cases."""
     return "\n".join(_lines(run, detailed)) + "\n"
 
 
 def _lines(run: TestRun, detailed: Sequence[CaseResult]) -> Iterator[str]:
+    """Yield the lines of report.md."""
     passed = sum(case.status == "passed" for case in run.cases)
     yield f"# buda-emu test: {passed} of {plural(len(run.cases), 'netlist')} passed"
     yield ""
-    yield f"buda-emu {run.version}, {run.seconds:.1f} s, {sides(run.settings)}"
+    yield f"buda-emu {run.version}, {run.seconds:.1f} s, {describe_settings(run.settings)}"
     yield ""
     verdicts = ((code(case.netlist), case.status, len(case.outputs), reason(case)) for case in run.cases)
     yield from _table(("netlist", "verdict", "outputs", "why"), verdicts)
@@ -56,6 +71,7 @@ def _lines(run: TestRun, detailed: Sequence[CaseResult]) -> Iterator[str]:
 
 
 def _case(case: CaseResult) -> Iterator[str]:
+    """Yield the section of one netlist: command, warnings, message, outputs, and the first op past the threshold."""
     yield from ("", f"## {_text(case.netlist)}: {case.status}", "", "```sh", case.command, "```")
     if case.warnings:
         yield from ("", *(f"* {_text(warning)}" for warning in case.warnings))
@@ -101,6 +117,7 @@ def _case(case: CaseResult) -> Iterator[str]:
 
 
 def _table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    """Yield the lines of a table in Markdown."""
     yield f"| {' | '.join(headers)} |"
     yield f"|{'---|' * len(headers)}"
     for row in rows:
@@ -108,12 +125,12 @@ def _table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator
 
 
 def code(text: str) -> str:
-    """A name in code type."""
+    """Return a name in code type."""
     return f"`{text.replace('`', chr(39))}`"
 
 
 def _text(text: str) -> str:
-    """On one line, without what would end a table's cell."""
+    """Return text on one line, in which nothing ends the cell of a table."""
     return " ".join(text.split()).replace("|", "\\|")
 
 
@@ -128,10 +145,11 @@ _NAMES: Final = 168  # pixels for the names of ops
 
 
 def heat_map(detail: OutputDetail, first_bad: TilePlace | None) -> str:
-    """Largest absolute error of each tile position over all entries and t, in decades below the largest of all."""
+    """Draw the largest absolute error of each tile position over all entries and t, in decades below the largest of
+    all."""
     rows, cols = detail.tile_error.shape
     values: list[list[float]] = detail.tile_error.tolist()
-    largest = max((value for row in values for value in row if isfinite(value)), default=0.0)
+    largest = max(filter(isfinite, chain.from_iterable(values)), default=0.0)
     side = max(4.0, min(28.0, (_WIDTH - 30) / cols, 320 / rows))
     left = 28.0
     top = 18.0
@@ -161,20 +179,25 @@ def heat_map(detail: OutputDetail, first_bad: TilePlace | None) -> str:
 
 
 def _square(x: float, y: float, side: float) -> str:
+    """Return the attributes of a square."""
     return f'x="{svg_number(x)}" y="{svg_number(y)}" width="{svg_number(side)}" height="{svg_number(side)}"'
 
 
 def _place(index: int, cell: int) -> str:
+    """Return the tile rows or columns that a cell of the map stands for."""
     first = index * cell
-    return str(first) if cell == 1 else f"{first}..{first + cell - 1}"
+    if cell == 1:
+        return str(first)
+    return f"{first}..{first + cell - 1}"
 
 
 def _error(value: float) -> str:
+    """Return a largest error as text."""
     return number(value) if isfinite(value) else "none is finite"
 
 
 def _ticks(count: int, side: float) -> range:
-    """Positions that get a number: as many as do not touch."""
+    """Return the positions that get a number, so many that the numbers do not touch."""
     step = 1
     while step * side < 22:
         step *= 2
@@ -182,6 +205,7 @@ def _ticks(count: int, side: float) -> range:
 
 
 def _shade(value: float, largest: float) -> str:
+    """Return the CSS class of a cell, by the decades below the largest error."""
     if not isfinite(value):
         return "lost"
     if value == 0 or largest == 0:
@@ -191,6 +215,7 @@ def _shade(value: float, largest: float) -> str:
 
 
 def _shade_legend(y: float, largest: float) -> str:
+    """Draw the shades of a heat map from 0 to the largest error."""
     if largest == 0:
         return text(28, y + 10, "every finite element is equal", _SMALL, "soft")
     parts = [text(28, y + 10, "0", _SMALL, "soft", "middle")]
@@ -203,30 +228,33 @@ def _shade_legend(y: float, largest: float) -> str:
 
 
 def histogram(detail: OutputDetail) -> str:
-    """How many elements have an error of which size, in decades."""
+    """Draw how many elements have an error of each decade."""
     bins = detail.histogram
     total = sum(count for _, count in bins)
-    most = max((count for _, count in bins), default=0)
+    highest_count = max((count for _, count in bins), default=0)
     height = len(bins) * _ROW + 8
     parts = [open_chart(_WIDTH, height, "how many elements have which error")]
     room = _WIDTH - 112 - 74
     for position, (bound, count) in enumerate(bins):
         y = 4 + position * _ROW
-        label = "equal" if bound == 0 else f"{bound:.0e}..{bound * 10:.0e}".replace("e-0", "e-").replace("e+0", "e")
-        length = room * count / most if most else 0.0
+        label = "equal"
+        if bound != 0:
+            label = f"{bound:.0e}..{bound * 10:.0e}".replace("e-0", "e-").replace("e+0", "e")
+        length = room * count / max(highest_count, 1)
+        width = length
+        if count:
+            width = max(length, 1.0)  # so that a single element is seen
         tip = f"{count} of {total} elements"
         parts.append(text(100, y + 11, label, _SMALL, "soft", "end"))
         parts.append(
-            f'<rect class="bar" x="106" y="{y}" width="{svg_number(max(length, 1.0 if count else 0.0))}" '
-            f'height="{_BAR}">'
-            f"<title>{tip}</title></rect>"
+            f'<rect class="bar" x="106" y="{y}" width="{svg_number(width)}" height="{_BAR}"><title>{tip}</title></rect>'
         )
-        parts.append(text(112 + length, y + 11, percent(count / total if total else 0.0), _SMALL))
+        parts.append(text(112 + length, y + 11, percent(count / max(total, 1)), _SMALL))
     return "".join([*parts, "</svg>"])
 
 
 def op_chart(ops: Sequence[OpResult], threshold: float, first_bad: int | None) -> str:
-    """1 - PCC of every op in execution order on a logarithmic axis, and the threshold as a line."""
+    """Draw 1 - PCC of every op in execution order on a logarithmic axis, with the threshold as a line."""
     height = 30 + len(ops) * _ROW
     width = 620
     left = _NAMES + 12
@@ -249,11 +277,12 @@ def op_chart(ops: Sequence[OpResult], threshold: float, first_bad: int | None) -
         css = "bar worst" if op.index == first_bad else "bar"
         tip = f"{op.name} ({op.type}): PCC {correlation(op.pcc)}, max error {number(op.max_error)}"
         parts.append(text(_NAMES, y + 11, fit_text(op.name, _NAMES - 4, _SIZE), _SIZE, "", "end"))
+        label = "no PCC"
         if op.pcc is not None:
+            label = correlation(op.pcc)
             length = max(x_of(op.pcc) - left, 2.0)
             box = f'x="{left}" y="{y}" width="{svg_number(length)}" height="{_BAR}"'
             parts.append(f'<rect class="{css}" {box}><title>{clean(tip)}</title></rect>')
-        label = "no PCC" if op.pcc is None else correlation(op.pcc)
         parts.append(text(right + 8, y + 11, label, _SMALL, "soft"))
     if 0 < threshold < 1:
         x = x_of(threshold)
@@ -263,7 +292,7 @@ def op_chart(ops: Sequence[OpResult], threshold: float, first_bad: int | None) -
 
 
 def op_heat(ops: Sequence[OpResult]) -> dict[str, float]:
-    """How red each op is drawn on the grid: 1 - PCC, from 1e-4 (0) to 0.1 and more (1)."""
+    """Return how red each op is drawn on the grid: 0 for 1 - PCC of 1e-4 or less, 1 for 0.1 or more."""
     heat: dict[str, float] = {}
     for op in ops:
         if op.pcc is not None:
@@ -273,7 +302,7 @@ def op_heat(ops: Sequence[OpResult]) -> dict[str, float]:
 
 
 MOST_BYTES: Final = 3_500_000
-"""Of packed details in the page: one for a folder of thousands must still open and be sent."""
+"""Limit of the packed details in the page: a page about thousands of netlists must still open and be sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +315,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class _Output:
-    """An output with its charts."""
+    """An output of a netlist with its charts, as the template `case.html` reads it."""
 
     result: OutputResult
     judged: str
@@ -296,15 +325,15 @@ class _Output:
 
 
 def html_page(run: TestRun, pictures: Mapping[str, Picture | None]) -> str:
-    """The page. Netlists have details as long as there is room, those that did not pass first."""
+    """Return report.html. Netlists have details as long as there is room, those that did not pass first."""
     counts = Counter(case.status for case in run.cases)
     threshold = float(run.settings.get("threshold", 0.0))
-    cases = sorted(run.cases, key=lambda case: severity(case.status))
+    cases = sorted(run.cases, key=lambda case: severity_rank(case.status))
     parts: list[tuple[str, str, Markup, bool]] = []
     places: dict[str, str] = {}
     size = 0
     for index, case in enumerate(cases):
-        part = packed(_page_case(case, pictures.get(case.netlist), threshold))
+        part = pack_part(_page_case(case, pictures.get(case.netlist), threshold))
         size += len(part)
         if size > MOST_BYTES:
             break
@@ -312,20 +341,24 @@ def html_page(run: TestRun, pictures: Mapping[str, Picture | None]) -> str:
         parts.append((f"case-{index}", f"{case.netlist}: {case.status}", part, index == 0))
     left_out = len(cases) - len(parts)
     prefix = common_prefix([case.netlist for case in cases])
+    netlists = f"{plural(len(cases), 'netlist')} in {run.seconds:.1f} s"
+    note = ""
+    if left_out:
+        note = f"{plural(left_out, 'netlist')} without details here: report.json has every figure."
     return render(
         "test.html",
         title=f"buda-emu test: {', '.join(f'{counts[word]} {word}' for word in STATUSES if counts[word])}",
-        facts=f"buda-emu {run.version}, {plural(len(cases), 'netlist')} in {run.seconds:.1f} s, {sides(run.settings)}",
+        facts=f"buda-emu {run.version}, {netlists}, {describe_settings(run.settings)}",
         prefix=prefix,
         verdicts=_verdicts(cases, places, len(prefix)),
         cases=parts,
-        note=f"{plural(left_out, 'netlist')} without details here: report.json has every figure." if left_out else "",
-        settings=table(("setting", "value"), _plain(run)),
+        note=note,
+        settings=table(("setting", "value"), _settings_rows(run)),
     )
 
 
 def common_prefix(paths: Sequence[str]) -> str:
-    """The folder that all paths begin with, with its slash; "" of a single one."""
+    """Return the folder with which all paths begin, with its slash; "" for a single path."""
     if len(paths) < 2:
         return ""
     folders = [path.split("/")[:-1] for path in paths]
@@ -334,6 +367,7 @@ def common_prefix(paths: Sequence[str]) -> str:
 
 
 def _verdicts(cases: Sequence[CaseResult], places: Mapping[str, str], prefix: int) -> Table:
+    """Return the table of verdicts, with links to the netlists that have details."""
     columns = [
         Column("verdict", choose=True),
         Column("netlist", "name"),
@@ -346,7 +380,7 @@ def _verdicts(cases: Sequence[CaseResult], places: Mapping[str, str], prefix: in
     for case in cases:
         pcc = min((output.pcc for output in case.outputs if output.pcc is not None), default=None)
         place = places.get(case.netlist)
-        name = named(case.netlist, f"#{place}" if place else "", text=case.netlist[prefix:])
+        name = name_cell(case.netlist, f"#{place}" if place else "", text=case.netlist[prefix:])
         rows.append(
             Row(
                 [
@@ -363,19 +397,33 @@ def _verdicts(cases: Sequence[CaseResult], places: Mapping[str, str], prefix: in
 
 
 def _pcc(value: float | None) -> Cell:
-    return Cell(correlation(value), 2.0 if value is None else value)
+    """Return a cell with a PCC; None is sorted above all."""
+    return number_cell(correlation(value), value, missing=2.0)
 
 
 def _value(value: float | None) -> Cell:
-    return Cell(number(value), -1.0 if value is None else value)
+    """Return a cell with a figure; None is sorted below all errors."""
+    return number_cell(number(value), value)
 
 
 def _numbers(*titles: str) -> list[Column]:
+    """Return columns of figures with these titles."""
     return [Column(title, "number") for title in titles]
 
 
 def _page_case(case: CaseResult, picture: Picture | None, threshold: float) -> Markup:
+    """Return the part of the page about one netlist."""
     bad = case.first_bad
+    first_bad = None
+    bad_op = None
+    stats = None
+    if bad is not None:
+        first_bad = bad.index
+        bad_op = case.ops[bad.index]
+        stats = _stats(bad.inputs)
+    not_compared = None
+    if case.not_compared:
+        not_compared = table(("queue", "why"), case.not_compared.items())
     return render(
         "case.html",
         case=case,
@@ -384,26 +432,30 @@ def _page_case(case: CaseResult, picture: Picture | None, threshold: float) -> M
         charts=[_output(output) for output in case.outputs],
         picture=picture,
         svg=Markup(picture.svg) if picture is not None else "",
-        not_compared=table(("queue", "why"), case.not_compared.items()) if case.not_compared else None,
+        not_compared=not_compared,
         bad=bad,
-        bad_op=case.ops[bad.index] if bad is not None else None,
-        stats=_stats(bad.inputs) if bad is not None else None,
-        chart=Markup(op_chart(case.ops, threshold, bad.index if bad is not None else None)),
+        bad_op=bad_op,
+        stats=stats,
+        chart=Markup(op_chart(case.ops, threshold, first_bad)),
         ops=_ops(case.ops),
         settings=table(("setting", "value"), _facts(case)),
-        inputs=table(
-            ("input", "format", "shape", "source"),
-            ((item.queue, item.format, shape(item.shape), item.source) for item in case.inputs),
-        )
-        if case.inputs
-        else None,
+        inputs=_inputs(case) if case.inputs else None,
     )
 
 
+def _inputs(case: CaseResult) -> Table:
+    """Return the table of inputs."""
+    rows = (
+        (test_input.queue, test_input.format, shape(test_input.shape), test_input.source) for test_input in case.inputs
+    )
+    return table(("input", "format", "shape", "source"), rows)
+
+
 def _outputs(case: CaseResult) -> Table:
+    """Return the table of compared outputs, those that do not hold first."""
     rows = (
         (
-            status("passed" if output.passed else "failed"),
+            verdict_cell(output.passed),
             output.queue,
             output.format,
             shape(output.shape),
@@ -428,28 +480,36 @@ def _outputs(case: CaseResult) -> Table:
         "not finite",
         "expected from",
     )
-    return table(columns, rows, "find outputs" if len(case.outputs) > 8 else "")
+    return table(columns, rows, search_box(case.outputs, "find outputs"))
 
 
 def _output(output: OutputResult) -> _Output:
+    """Return an output with the charts of its errors."""
+    judged = _comparison(output.comparison)
     detail = output.detail
-    rows, cols = detail.cell if detail is not None else (1, 1)
-    cell = "" if (rows, cols) == (1, 1) else f"; a cell stands for {rows}x{cols} tiles"
+    if detail is None:
+        return _Output(result=output, judged=judged, cell="", heat=Markup(), histogram=Markup())
+    rows, cols = detail.cell
+    cell = ""
+    if (rows, cols) != (1, 1):
+        cell = f"; a cell stands for {rows}x{cols} tiles"
     return _Output(
-        output,
-        _comparison(output.comparison),
-        cell,
-        Markup(heat_map(detail, output.first_bad_tile)) if detail is not None else Markup(),
-        Markup(histogram(detail)) if detail is not None else Markup(),
+        result=output,
+        judged=judged,
+        cell=cell,
+        heat=Markup(heat_map(detail, output.first_bad_tile)),
+        histogram=Markup(histogram(detail)),
     )
 
 
 def _comparison(comparison: Comparison) -> str:
+    """Return how an output was compared: type, tolerances and method."""
     text = f"{comparison.type}, atol {comparison.atol:g}, rtol {comparison.rtol:g}, check_pct {comparison.check_pct:g}"
     return f"{text}, check_pcc {comparison.check_pcc:g}, {comparison.method}"
 
 
 def _ops(ops: Sequence[OpResult]) -> Table | None:
+    """Return the table of every op, None without ops."""
     columns = [
         Column("op"),
         Column("#", "number"),
@@ -475,10 +535,13 @@ def _ops(ops: Sequence[OpResult]) -> Table | None:
         )
         for op in ops
     ]
-    return Table(columns, rows, "find ops" if len(rows) > 8 else "", tall=True) if rows else None
+    if not rows:
+        return None
+    return Table(columns, rows, search_box(rows, "find ops"), tall=True)
 
 
 def _stats(inputs: Sequence[ValueStats]) -> Table:
+    """Return the table of the inputs of an op."""
     rows = (
         (
             stats.name,
@@ -500,6 +563,7 @@ def _stats(inputs: Sequence[ValueStats]) -> Table:
 
 
 def _facts(case: CaseResult) -> Iterator[tuple[str, str]]:
+    """Return the settings of a case as rows of a table."""
     facts = [
         ("architecture", case.arch),
         ("observed in precision", case.precision),
@@ -512,7 +576,8 @@ def _facts(case: CaseResult) -> Iterator[tuple[str, str]]:
     return ((name, value) for name, value in facts if value)
 
 
-def _plain(run: TestRun) -> Iterator[tuple[str, str]]:
+def _settings_rows(run: TestRun) -> Iterator[tuple[str, str]]:
+    """Yield the settings of a run that are not empty."""
     for name, value in run.settings.items():
         if value not in (None, [], {}, ()):
             words = cast("list[object]", value) if isinstance(value, list) else [value]
@@ -526,8 +591,8 @@ MOST_PANELS: Final = 12
 
 
 def write_report(run: TestRun, directory: Path) -> None:
-    """Write the three files; the directory is made where it is missing. Raises HostError when that fails."""
-    detailed = _detailed(run.cases)
+    """Write the three files into a folder, which is made if it is missing. Raises HostError if that fails."""
+    detailed = _rank_cases(run.cases)
     pictures = {case.netlist: _picture(case, f"-{index}") for index, case in enumerate(detailed)}
     texts = {
         "report.html": html_page(run, pictures),
@@ -542,13 +607,13 @@ def write_report(run: TestRun, directory: Path) -> None:
         raise HostError(f"report: cannot write {error.filename}: {error.strerror}") from None
 
 
-def _detailed(cases: Sequence[CaseResult]) -> list[CaseResult]:
-    """The worst first, in the order of the run."""
-    return sorted(cases, key=lambda case: severity(case.status))[:MOST_DETAILED]
+def _rank_cases(cases: Sequence[CaseResult]) -> list[CaseResult]:
+    """Return the cases with details, the worst first, otherwise in the order of the run."""
+    return sorted(cases, key=lambda case: severity_rank(case.status))[:MOST_DETAILED]
 
 
 def _picture(case: CaseResult, mark: str) -> Picture | None:
-    """The netlist on its grid, ops reddened by their error. None for a netlist that was not run."""
+    """Draw the netlist on its grid, with ops reddened by their error. None for a netlist that was not run."""
     if not case.outputs and not case.ops:
         return None
     try:
@@ -566,21 +631,21 @@ def _picture(case: CaseResult, mark: str) -> Picture | None:
 
 
 def _epochs(netlist: Netlist, case: CaseResult) -> tuple[list[int] | None, str]:
-    """Which epochs to draw (None: all), and what to say of it."""
+    """Return the epochs to draw (None: all of them), and a note on what is left out."""
     temporal = netlist.temporal_graphs
     if len(netlist.graphs) <= MOST_PANELS:
         return None, ""
     note = f"this part of {plural(len(netlist.graphs), 'graph')}; the whole: buda-emu graph {case.netlist} -o FILE.svg"
     if case.first_bad is not None:
         graph = case.ops[case.first_bad.index].graph
-        found = [item.id for item in temporal if graph in item.graphs]
-        if found:
-            return found, f"The epoch of op {case.first_bad.op}, {note}"
+        matching = [temporal_graph.id for temporal_graph in temporal if graph in temporal_graph.graphs]
+        if matching:
+            return matching, f"The epoch of op {case.first_bad.op}, {note}"
     shown: list[int] = []
     panels = 0
-    for item in temporal:
-        panels += len(item.graphs)
+    for temporal_graph in temporal:
+        panels += len(temporal_graph.graphs)
         if panels > MOST_PANELS and shown:
             break
-        shown.append(item.id)
+        shown.append(temporal_graph.id)
     return shown, f"The first epochs, {note}"

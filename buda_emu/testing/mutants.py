@@ -110,7 +110,9 @@ class Mutator:
             return self._add(list(self.hints)[self.draw.integer(0, len(self.hints) - 1)])
         owner, at = self.draw.pick(hinted)
         value = self._draw_hint(text_of(owner.pairs[at][0]))
-        name = self.map_names.get(id(owner), "") if text_of(value) in self.names else ""
+        name = ""
+        if text_of(value) in self.names:
+            name = self.map_names.get(id(owner), "")
         if name and self.draw.chance(20):
             value = scalar(name)
         return self._set(owner, at, value)
@@ -168,7 +170,9 @@ class Mutator:
         lists = [(owner, owner.items[:]) for owner, at in items if at == 0]
 
         def rename(node: nodes.Node) -> nodes.Node:
-            return scalar(new) if text_of(node) == old else node
+            if text_of(node) == old:
+                return scalar(new)
+            return node
 
         for owner, before in maps:
             owner.pairs = [(rename(key), rename(value)) for key, value in before]
@@ -242,7 +246,10 @@ class Mutator:
         """Remove a pair, copy it under a name, rename its key, or change its value."""
         before = owner.pairs[:]
         key, value = owner.pairs[at]
-        kind = 0 if isinstance(value, nodes.Mapping) and self.draw.chance(30) else self.draw.integer(0, 9)
+        if isinstance(value, nodes.Mapping) and self.draw.chance(30):
+            kind = 0
+        else:
+            kind = self.draw.integer(0, 9)
         if kind == 0:
             owner.pairs = [*before[:at], *before[at + 1 :]]
         elif kind == 1:
@@ -288,7 +295,10 @@ class Mutator:
     def _other(self, value: nodes.Node, key: str) -> nodes.Node:
         """Return another value: a number nearby, a word of the field, a name of the document, or another kind."""
         if not isinstance(value, nodes.Scalar):
-            items = value.items if isinstance(value, nodes.Sequence) else [pair[1] for pair in value.pairs]
+            if isinstance(value, nodes.Sequence):
+                items = value.items
+            else:
+                items = [pair[1] for pair in value.pairs]
             longer = nodes.Sequence([*items, *items[-1:]], 0, 0, 0)
             return self.draw.pick([scalar("oops"), nodes.Sequence([], 0, 0, 0), longer, *items[:1]])
         choices = self._other_words(value.text, key)
@@ -321,7 +331,9 @@ def _is_input(pair: tuple[nodes.Node, nodes.Node], text: str) -> bool:
 
 def text_of(node: nodes.Node) -> str:
     """Return the word of a scalar; "" for lists and maps."""
-    return node.text if isinstance(node, nodes.Scalar) else ""
+    if isinstance(node, nodes.Scalar):
+        return node.text
+    return ""
 
 
 _BASE: Final = Budget(ops=4, graphs=2, tiles=8, inputs=2)
@@ -479,7 +491,10 @@ def _section_of(rule: Rule) -> tuple[str, Sequence[str]]:
         checks_of_rule = [check for check in checks.all if check.rule is rule]
         if checks_of_rule:
             kinds = frozenset(chain.from_iterable(check.kinds or () for check in checks_of_rule))
-            types = ["fused_op"] if section == "fused_ops" else _types(kinds)
+            if section == "fused_ops":
+                types = ["fused_op"]
+            else:
+                types = _types(kinds)
             return section, types or GENERATED
     return _test_section(rule), GENERATED
 
@@ -514,4 +529,6 @@ def _items(example: str) -> Sequence[nodes.Node]:
         content = read_any(example)
     except UnreadableError:
         return ()
-    return content.items if isinstance(content, nodes.Sequence) else ()
+    if isinstance(content, nodes.Sequence):
+        return content.items
+    return ()

@@ -42,22 +42,29 @@ def awkward_inputs(netlist: Netlist, seed: int) -> Iterator[InputBlock]:
     """
     ready = prepare_run(netlist, RunChoice())
     sparse = [op for op in netlist.ops.values() if op.attributes.identity]
-    readers = {name: (op, position) for op in sparse for position, name in enumerate(op.inputs)}
+    readers: dict[str, tuple[Op, int]] = {}
+    for op in sparse:
+        readers |= {name: (op, position) for position, name in enumerate(op.inputs)}
     for block in default_inputs(netlist, ready.config, ready.bodies, ready.values, seed):
-        queue = netlist.queues[block.queue]
-        op, position = readers.get(queue.name, (None, -1))
-        stream = generator(seed, f"awkward {queue.name}")
-        if op is not None and position == 2:
-            yield _encode_strips(netlist, block, op, stream)
-        elif block.source != "default" or is_raw(queue.df):
-            yield block
-        elif is_integer(queue.df):
-            yield replace(block, array=_integers(stream, block.array), source="awkward")
-        else:
-            values = _floats(stream, queue, block.array.shape, plain=seed % 2 == 0)
-            if op is not None and position == 0 and stream.random() < 0.7:
-                values = _one_in_a_row(stream, values)
-            yield replace(block, array=values, source="awkward")
+        yield _awkward_block(netlist, block, readers.get(block.queue), seed)
+
+
+def _awkward_block(netlist: Netlist, block: InputBlock, reader: tuple[Op, int] | None, seed: int) -> InputBlock:
+    """Return awkward data for a queue, or the block itself where any other data would be illegal. `reader` is the
+    sparse op that reads the queue, and the operand's number."""
+    queue = netlist.queues[block.queue]
+    op, position = reader or (None, -1)
+    stream = generator(seed, f"awkward {queue.name}")
+    if op is not None and position == 2:
+        return _encode_strips(netlist, block, op, stream)
+    if block.source != "default" or is_raw(queue.df):
+        return block
+    if is_integer(queue.df):
+        return replace(block, array=_integers(stream, block.array), source="awkward")
+    values = _floats(stream, queue, block.array.shape, plain=seed % 2 == 0)
+    if op is not None and position == 0 and stream.random() < 0.7:
+        values = _one_in_a_row(stream, values)
+    return replace(block, array=values, source="awkward")
 
 
 def _encode_strips(netlist: Netlist, block: InputBlock, op: Op, stream: np.random.Generator) -> InputBlock:
@@ -118,14 +125,18 @@ def _spread(stream: np.random.Generator, shape: tuple[int, ...], small: bool) ->
 
 def _low(stream: np.random.Generator, shape: tuple[int, ...], small: bool) -> Values:
     """Draw numbers around the smallest normal one, with subnormal numbers in half of the cases."""
-    least = -14 if small else -126
+    least = -126
+    if small:
+        least = -14
     below = stream.integers(2)
     return _signs(stream, shape) * 2.0 ** stream.uniform(least - below, least + 1 + below, shape)
 
 
 def _high(stream: np.random.Generator, shape: tuple[int, ...], small: bool) -> Values:
     """Draw numbers up to the largest one, of its exponent or of the last four."""
-    limit = 16 if small else 128
+    limit = 128
+    if small:
+        limit = 16
     return _signs(stream, shape) * 2.0 ** stream.uniform(limit - stream.choice((1, 4)), limit, shape)
 
 

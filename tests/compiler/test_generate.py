@@ -12,9 +12,9 @@ import pytest
 
 import buda_emu as be
 from buda_emu.compiler.place.cost import tiles_read
-from buda_emu.compiler.place.rows import streamed
+from buda_emu.compiler.place.rows import stream_rows
 from buda_emu.compiler.search import cuts, refine
-from buda_emu.compiler.search.evaluate import judged
+from buda_emu.compiler.search.evaluate import evaluate
 from buda_emu.compiler.search.starts import searched_decisions
 from buda_emu.compiler.target import ONE_BY_ONE
 
@@ -96,7 +96,9 @@ def test_decoder_layers_that_fit_are_an_epoch_each_and_quicker_than_with_free_lo
         assert len(set(channels)) > 1
     monkeypatch.setattr(cuts, "epoch_load", lambda _: (0.0, 0.0))
     free = refine.FULL
-    monkeypatch.setattr(refine, "decisions_of_one", lambda table, *_: [searched_decisions(table, ONE_BY_ONE, free)])
+    monkeypatch.setattr(
+        refine, "single_input_decisions", lambda table, *_: [searched_decisions(table, ONE_BY_ONE, free)]
+    )
     assert m.perf().inputs_per_second > 1.01 * decoder(layers, width).perf().inputs_per_second
 
 
@@ -142,7 +144,7 @@ def test_no_op_moves_a_cache_whose_slots_and_heads_are_whole_tiles():
 def test_an_op_that_writes_a_cache_stays_whole_where_others_run_in_slices():
     m = be.compile_programs(be.Program(Mean(), (torch.zeros(256, 40), torch.zeros(256, 40)), keeps={1: "seen"}))
     tiles = m.placement.given
-    cut = streamed(tiles, m.placement.target, 2)
+    cut = stream_rows(tiles, m.placement.target, 2)
     assert any(cut.ops[name].shape[0] == 2 for name in cut.ops)
     for store in cut.stores.values():
         assert cut.ops[store.op].shape == cut.states[store.queue].shape
@@ -166,7 +168,7 @@ def test_parameters_that_stay_in_l1_are_loaded_from_all_channels_alike():
     m = be.compile_programs(
         be.Program(Looked().eval(), (torch.zeros(32, dtype=torch.int64), torch.zeros(32, 384)), keeps={1: "seen"})
     )
-    for epoch in judged(m.placement).run.epochs:
+    for epoch in evaluate(m.placement).run.epochs:
         loads = [0] * m.placement.target.arch.dram_channels
         largest = 0
         for edge in epoch.edges:

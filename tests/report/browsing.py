@@ -21,7 +21,7 @@ CONTRAST = (HERE / "contrast.js").read_text()
 
 
 @contextmanager
-def opened(browser, file, width=1400, scheme="light"):
+def open_page(browser, file, width=1400, scheme="light"):
     """A page, offline; whatever it complains of or asks the network for fails."""
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True)
     page = context.new_page()
@@ -30,14 +30,14 @@ def opened(browser, file, width=1400, scheme="light"):
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("request", lambda request: complaints.append(request.url) if file.name not in request.url else None)
     page.goto(file.as_uri())
-    settled(page)
+    wait_until_drawn(page)
     yield page
-    settled(page)
+    wait_until_drawn(page)
     assert complaints == []
     context.close()
 
 
-def settled(page):
+def wait_until_drawn(page):
     """Wait until what is open is unpacked and drawn."""
     page.wait_for_function("!document.querySelector('details[open] > script.packed')")
     page.evaluate("Promise.all([...document.querySelectorAll('details[open]')].map(part => part.ready))")
@@ -49,10 +49,10 @@ def opens_all(page):
     for _ in range(3):  # parts within parts
         page.evaluate("document.querySelectorAll('details').forEach(part => { part.open = true; })")
         page.wait_for_timeout(30)
-        settled(page)
+        wait_until_drawn(page)
 
 
-def problems(page, width):
+def layout_problems(page, width):
     """What is too wide, cut or hard to read."""
     wide = page.evaluate("document.documentElement.scrollWidth")
     return [f"{wide} wide"] * (wide > width) + page.evaluate(OVERFLOWS) + page.evaluate(CONTRAST)

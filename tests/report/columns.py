@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 
-def stands_right(lines: Sequence[str], heading: str) -> bool:
+def is_right_aligned(lines: Sequence[str], heading: str) -> bool:
     """Whether all cells under a heading end where it ends: a table's lines, of which no cell is empty."""
     end = lines[0].index(heading) + len(heading)
     return all(line[end - 1 : end + 1].rstrip() and line[end : end + 2].strip() == "" for line in lines)

@@ -11,7 +11,7 @@ from buda_emu.report.machine_readable.json_form import as_json
 from buda_emu.report.test_report import write_report
 from buda_emu.support.errors import HostError
 from report.results import ODD_NAME, finished_run
-from report.unpacked import whole
+from report.unpacked import unpack_page
 
 
 @pytest.fixture(scope="module")
@@ -24,31 +24,31 @@ def report(tmp_path_factory, root):
     return directory
 
 
-def test_three_files(report):
+def test_write_report_makes_three_files(report):
     assert sorted(path.name for path in report.iterdir()) == ["report.html", "report.json", "report.md"]
     assert json.loads((report / "report.json").read_text()) == json.loads(json.dumps(as_json(finished_run())))
 
 
 def test_the_page_needs_nothing_else(report):
-    page = whole(report / "report.html")
+    page = unpack_page(report / "report.html")
     for outside in ("http://", "https://", "src=", "@import", "url(h", "<link"):
         assert outside not in page.replace("http://www.w3.org/2000/svg", "").replace("data-place", "")
 
 
 def test_names_are_escaped(report):
-    page = whole(report / "report.html")
+    page = unpack_page(report / "report.html")
     assert ODD_NAME not in page
     assert "odd &lt;b&gt;&amp;&#34;name&#34; | `x`.yaml" in page
 
 
 def test_it_shows_the_ops_on_the_grid_and_says_why_where_it_cannot(report):
-    page = whole(report / "report.html")
+    page = unpack_page(report / "report.html")
     assert "epoch 0, chip 1" in page  # two_chips
     assert "no picture: " in page  # lossy.yaml was tested by content and is not a file
 
 
 def test_ids_are_unique(report):
-    ids = re.findall(r' id="([^"]+)"', whole(report / "report.html"))
+    ids = re.findall(r' id="([^"]+)"', unpack_page(report / "report.html"))
     assert len(ids) == len(set(ids)) > 6
 
 
@@ -59,10 +59,10 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path):
 
 
 def test_big_runs_have_details_of_what_did_not_pass_first(monkeypatch, tmp_path):
-    size = len(testing.packed(testing._page_case(finished_run().cases[2], None, 0.99)))
+    size = len(testing.pack_part(testing._page_case(finished_run().cases[2], None, 0.99)))
     monkeypatch.setattr(testing, "MOST_BYTES", 1.5 * size)
     write_report(finished_run(), tmp_path)
-    page = whole(tmp_path / "report.html")
+    page = unpack_page(tmp_path / "report.html")
     left = re.search(r"(\d) netlists without details here", page)
     assert left is not None
     assert page.count('<details class="case"') == 6 - int(left[1]) > 0

@@ -28,5 +28,5 @@ def test_tables_have_as_many_cells_in_every_row():
         width = cells
 
 
-def test_no_detail_no_section():
+def test_no_section_without_details():
     assert "## " not in markdown(finished_run(), [])

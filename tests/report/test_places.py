@@ -31,7 +31,7 @@ def places() -> Iterator[str]:
         yield f"{counter.name} in {counter.unit}: {values[:400]}"
 
 
-def test_everything_is_drawn_where_it_was() -> None:
+def test_places_equal_the_stored_ones() -> None:
     assert list(places()) == KEPT.read_text(encoding="utf-8").splitlines()
 
 

@@ -5,7 +5,7 @@ import gzip
 import re
 
 
-def whole(path):
+def unpack_page(path):
     """The page, and after it what is packed in it."""
     page = path.read_text()
     parts = re.findall(r'<script type="text/plain" class="packed">([^<]*)</script>', page)

@@ -53,7 +53,7 @@ def use_perf(path: Path) -> None:
 
 
 def use_last_failed(path: Path) -> None:
-    last_failed._known(path)
+    last_failed._read_records(path)
 
 
 KINDS = {

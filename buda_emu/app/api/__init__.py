@@ -1,4 +1,4 @@
-"""The main jobs of the package, one function for each: load, run, test, perf, sweep, advise, report. A function reads
-its inputs, calls the rooms below and returns a result object; `buda_emu.__init__` offers these functions by name.
-`backend` is the same machine with the names of PyBUDA's backend module.
+"""The main tasks of the package, one function for each: load, run, test, perf, sweep, advise and others. A function
+reads its inputs, calls the packages below and returns a result object; `buda_emu.__init__` offers most of them by name.
+`backend` offers the emulated machine under the names of PyBUDA's backend module.
 """

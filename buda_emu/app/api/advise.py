@@ -1,4 +1,4 @@
-"""`be.advise`: finds changes that make a netlist faster, in one call."""
+"""`be.advise`: finds changes that make a netlist faster."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
@@ -7,12 +7,14 @@ from os import PathLike, fspath
 from buda_emu.app.api.perf import chip_of
 from buda_emu.emulator.inputs.entries import check_parameters, default_parameters, select_programs
 from buda_emu.netlist.load import check_bytes
+from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.test_config import read_test_config
 from buda_emu.netlist.yaml_reader import UnreadableError, read_bytes
 from buda_emu.performance.advice.accuracy import Accuracy
 from buda_emu.performance.advice.edits import merge_edits
 from buda_emu.performance.advice.evaluate import Evaluator
 from buda_emu.performance.advice.moves import MOVES
+from buda_emu.performance.advice.moves.move import Move
 from buda_emu.performance.advice.patch import check_patch
 from buda_emu.performance.advice.result import Advice
 from buda_emu.performance.advice.search import Search
@@ -41,66 +43,77 @@ def advise(
     dask: str | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Advice:
-    """Try what a compiler engineer tries on the netlist of that path; nothing is written.
+    """Search for changes of a netlist file, such as a compiler engineer would try, that make it faster; nothing is
+    written.
 
-    `board`: whose chips the netlist runs on, as for `perf`. `moves`: names of `advice.moves.MOVES`, default all.
-    `most_loss`: of PCC against float32, that the changes together may cost the ops that they touch, added up. `tries`:
-    epochs that are modelled at most. `seed`: of the operands that accuracy is measured on. `workers`: processes that
-    model proposals, or the Dask cluster whose scheduler is at `dask`; the advice does not depend on them.
+    `board` is the board whose chips the netlist runs on, as for `perf`. `moves` are names of `advice.moves.MOVES`; the
+    default is all. `most_loss` is the PCC against float32 that all changes together may cost, added up over the ops
+    that they touch. `tries` is the largest number of epochs that are modelled. `seed` draws the operands that accuracy
+    is measured on. `workers` processes, or the Dask cluster whose scheduler is at `dask`, model the proposals; the
+    advice does not depend on them.
 
     Raises NetlistError, HostError (no such program, parameter, move), ProgramError as the run would, UnsupportedError.
     """
     path = fspath(source)
     arch = agreed_arch(board, arch)
-    known = {move.name: move for move in MOVES}
-    for name in moves:
-        if name not in known:
-            hint = near(name, list(known))
-            raise HostError(f"no move {name!r}{f' ({hint})' if hint else ''}; moves: {', '.join(known)}")
-    try:
-        data = read_bytes(path)
-    except UnreadableError as error:
-        raise NetlistError(str(error), (error.diagnostic(path),)) from None
-    result = check_bytes(data, path, arch)
-    netlist = result.netlist
-    if netlist is None:
-        raise NetlistError(render(result.diagnostics), result.diagnostics)
+    selected_moves = _select_moves(moves)
+    data, netlist = _read_netlist(path, arch)
     bodies = select_programs(netlist, programs)
     config = read_test_config(netlist.path, netlist.sections)
     values = {**default_parameters(bodies, config.args), **check_parameters(bodies, parameters or {})}
-    on = Workers(workers, dask)
-    chosen = [known[name] for name in moves] or list(MOVES)
     with closing(
         Evaluator(
             netlist=netlist,
             programs=bodies,
             parameters=values,
             chip=chip_of(netlist.arch_name, board=board),
-            workers=on,
+            workers=Workers(workers, dask),
         )
     ) as evaluator:
-        found = Search(
+        search_result = Search(
             data=data,
             evaluator=evaluator,
             accuracy=Accuracy(seed),
             most_loss=most_loss,
             tries=tries,
-            moves=chosen,
+            moves=selected_moves,
             progress=progress,
         ).run()
     text = data
-    after = found.best
-    if found.taken:
-        text, again = check_patch(data, netlist, merge_edits(found.best.edits))
-        if again.netlist is None:
+    after = search_result.best
+    if search_result.taken:
+        text, patched = check_patch(data, netlist, merge_edits(search_result.best.edits))
+        if patched.netlist is None:
             raise InternalError(f"{path}: the netlist with all changes is not accepted any more")
-        after = evaluator.again(found.best, again.netlist)
+        after = evaluator.again(search_result.best, patched.netlist)
     return Advice(
         netlist=netlist.path,
         arch=netlist.arch_name,
-        found=found,
+        found=search_result,
         after=after,
         text=text,
         tries=evaluator.tries,
         chip=evaluator.chip,
     )
+
+
+def _select_moves(names: Sequence[str]) -> list[Move]:
+    """Return the moves of these names, all if there are none. Raises HostError for an unknown name."""
+    move_of = {move.name: move for move in MOVES}
+    for name in names:
+        if name not in move_of:
+            hint = near(name, list(move_of))
+            raise HostError(f"no move {name!r}{f' ({hint})' if hint else ''}; moves: {', '.join(move_of)}")
+    return [move_of[name] for name in names] or list(MOVES)
+
+
+def _read_netlist(path: str, arch: str | None) -> tuple[bytes, Netlist]:
+    """Return the bytes of a netlist file, and the netlist. Raises NetlistError."""
+    try:
+        data = read_bytes(path)
+    except UnreadableError as error:
+        raise NetlistError(str(error), (error.diagnostic(path),)) from None
+    result = check_bytes(data, path, arch)
+    if result.netlist is None:
+        raise NetlistError(render(result.diagnostics), result.diagnostics)
+    return data, result.netlist

@@ -1,4 +1,4 @@
-"""`diff`: what differs between two netlists, or device images."""
+"""`diff`: finds the differences between two netlists or device images."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,8 @@ _LEFT_OUT: Final = frozenset({"source", "name_node", "broken", "name", "written_
 
 @dataclass(frozen=True)
 class FieldChange:
-    """One field of one object. `about`: "placement", "formats" or "values"; before and after as text."""
+    """A field of an object with different values in the two netlists, as text. `about` is the group that the field
+    belongs to: "placement", "formats" or "values"."""
 
     kind: str
     name: str
@@ -32,7 +33,8 @@ class FieldChange:
 
 @dataclass(frozen=True)
 class CycleChange:
-    """Modelled cycles of a program, or of all: None where there is no figure, and then `reason` says why."""
+    """Modelled cycles of a program in both netlists; None where one of them does not have the program. If a netlist
+    cannot be modelled there is a single change without name and cycles, whose `reason` says why."""
 
     name: str
     before: float | None
@@ -42,7 +44,8 @@ class CycleChange:
 
 @dataclass(frozen=True)
 class Difference:
-    """What `diff` found. `gone` and `new` are (kind, name); `programs` has the lines of `diff -u` by program."""
+    """The differences between two netlists. `gone` and `new` are objects, as (kind, name), that only the first or only
+    the second has; `programs` has the lines of `diff -u` by program."""
 
     before: str
     after: str
@@ -54,7 +57,7 @@ class Difference:
 
     @property
     def same(self) -> bool:
-        """Whether both say the same; cycles follow from it."""
+        """True if no object differs; modelled cycles are not looked at, since they follow from the objects."""
         return not (self.gone or self.new or self.changes or self.programs)
 
 
@@ -63,83 +66,96 @@ def diff(
 ) -> Difference:
     """Compare two netlists or images as they are loaded, object by object; comments, layout and order do not count.
 
-    Objects of one kind and name are compared; a name that only one has is gone or new. `cycles`: model both, too, which
-    takes most of the time. Raises NetlistError, ImageError, OSError for what cannot be loaded.
+    Objects of one kind and name are compared; a name that only one netlist has is gone or new. `cycles` models both
+    netlists as well, which takes most of the time. Raises NetlistError, ImageError, OSError for a file that cannot be
+    loaded.
     """
-    one = netlist_of(before, arch)
-    other = netlist_of(after, arch)
+    old_netlist = netlist_of(before, arch)
+    new_netlist = netlist_of(after, arch)
     gone: list[tuple[str, str]] = []
     new: list[tuple[str, str]] = []
     changes: list[FieldChange] = []
-    for kind, left, right in _objects(one, other):
+    if old_netlist.arch_name != new_netlist.arch_name:
+        changes.append(
+            FieldChange(
+                kind="netlist",
+                name="",
+                about="values",
+                field="arch",
+                before=old_netlist.arch_name,
+                after=new_netlist.arch_name,
+            )
+        )
+    for kind, left, right in _object_tables(old_netlist, new_netlist):
         gone += [(kind, name) for name in left if name not in right]
         new += [(kind, name) for name in right if name not in left]
         for name in left:
             if name in right and left[name] != right[name]:
-                changes += _changed(kind, name, left[name], right[name])
-    if one.arch_name != other.arch_name:
-        changes.insert(
-            0,
-            FieldChange(
-                kind="netlist", name="", about="values", field="arch", before=one.arch_name, after=other.arch_name
-            ),
-        )
-    programs = {
-        name: lines for name in one.programs if name in other.programs and (lines := _program(one, other, name))
-    }
-    figures = tuple(_cycles(one, other)) if cycles else ()
+                changes += _field_changes(kind, name, left[name], right[name])
+    cycle_changes: tuple[CycleChange, ...] = ()
+    if cycles:
+        cycle_changes = tuple(_cycle_changes(old_netlist, new_netlist))
     return Difference(
         before=str(before),
         after=str(after),
         gone=tuple(gone),
         new=tuple(new),
         changes=tuple(changes),
-        programs=programs,
-        cycles=figures,
+        programs=_program_changes(old_netlist, new_netlist),
+        cycles=cycle_changes,
     )
 
 
-def _objects(one: Netlist, other: Netlist) -> Iterator[tuple[str, Mapping[str, Sourced], Mapping[str, Sourced]]]:
-    yield "queue", one.queues, other.queues
-    yield "graph", one.graphs, other.graphs
-    yield "op", one.ops, other.ops
-    yield "fused op", one.fused_ops, other.fused_ops
-    yield "program", one.programs, other.programs
+def _object_tables(old: Netlist, new: Netlist) -> Iterator[tuple[str, Mapping[str, Sourced], Mapping[str, Sourced]]]:
+    """Yield each kind of object with the objects of both netlists by name."""
+    yield "queue", old.queues, new.queues
+    yield "graph", old.graphs, new.graphs
+    yield "op", old.ops, new.ops
+    yield "fused op", old.fused_ops, new.fused_ops
+    yield "program", old.programs, new.programs
 
 
-def _changed(kind: str, name: str, left: Sourced, right: Sourced) -> Iterator[FieldChange]:
-    before = _values(left)
-    after = _values(right)
+def _field_changes(kind: str, name: str, left: Sourced, right: Sourced) -> Iterator[FieldChange]:
+    """Yield the fields in which two objects of one name differ."""
+    before = _field_values(left)
+    after = _field_values(right)
     for field in dict.fromkeys((*before, *after)):
         if before.get(field) != after.get(field):
-            about = "placement" if field in _PLACEMENT else "formats" if field in _FORMATS else "values"
             yield FieldChange(
                 kind=kind,
                 name=name,
-                about=about,
+                about=_field_group(field),
                 field=field,
                 before=_text(before.get(field)),
                 after=_text(after.get(field)),
             )
 
 
-def _values(item: Sourced) -> dict[str, Any]:
-    """The fields of an object as a netlist has them: sizes and attributes one by one."""
-    found: dict[str, Any] = {}
-    for field in fields(item):
-        value = getattr(item, field.name)
+def _field_group(field: str) -> str:
+    if field in _PLACEMENT:
+        return "placement"
+    if field in _FORMATS:
+        return "formats"
+    return "values"
+
+
+def _field_values(entity: Sourced) -> dict[str, Any]:
+    """Return the fields of an object under their names in a netlist; sizes and attributes are fields of their own."""
+    values: dict[str, Any] = {}
+    for field in fields(entity):
+        value = getattr(entity, field.name)
         if field.name in _LEFT_OUT:
             continue
         if field.name == "blocking":
-            found |= {part.name: getattr(value, part.name) for part in fields(value)}
+            values |= {part.name: getattr(value, part.name) for part in fields(value)}
         elif field.name == "attributes":
-            found |= {name: getattr(value, name) for name in value.given}
+            values |= {name: getattr(value, name) for name in value.given}
         else:
-            found[field.name] = value
-    if isinstance(item, Op):
-        found.pop("vector")  # derived from what else differs
-        found.pop("transpose")
-    return found
+            values[field.name] = value
+    if isinstance(entity, Op):
+        values.pop("vector")  # loading derives these two from other fields
+        values.pop("transpose")
+    return values
 
 
 def _text(value: Any) -> str:
@@ -151,21 +167,29 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def _program(one: Netlist, other: Netlist, name: str) -> tuple[str, ...]:
-    left = program_lines(one, name)
-    right = program_lines(other, name)
-    return tuple(unified_diff(left, right, "before", "after", lineterm="", n=1))[2:]
+def _program_changes(old: Netlist, new: Netlist) -> dict[str, tuple[str, ...]]:
+    """Return, for each program of both netlists that differs, the lines of `diff -u` without its two headers."""
+    changes: dict[str, tuple[str, ...]] = {}
+    for name in old.programs:
+        if name not in new.programs:
+            continue
+        lines = unified_diff(program_lines(old, name), program_lines(new, name), "before", "after", lineterm="", n=1)
+        hunks = tuple(lines)[2:]
+        if hunks:
+            changes[name] = hunks
+    return changes
 
 
-def _cycles(one: Netlist, other: Netlist) -> Iterator[CycleChange]:
-    figures: list[Mapping[str, float]] = []
-    for netlist in (one, other):
+def _cycle_changes(old: Netlist, new: Netlist) -> Iterator[CycleChange]:
+    """Yield the modelled cycles of each program; a netlist that cannot be modelled gives the reason instead."""
+    cycles: list[Mapping[str, float]] = []
+    for netlist in (old, new):
         try:
-            figures.append(perf(netlist).run.programs())
-        except BudaError as error:  # what cannot be modelled can be compared all the same
-            first = str(error).partition("\n")[0]
-            yield CycleChange("", None, None, f"{netlist.path}: {first}")
+            cycles.append(perf(netlist).run.programs())
+        except BudaError as error:  # a netlist that cannot be modelled can be compared all the same
+            first_line = str(error).partition("\n")[0]
+            yield CycleChange("", None, None, f"{netlist.path}: {first_line}")
             return
-    left, right = figures
+    left, right = cycles
     for name in dict.fromkeys((*left, *right)):
         yield CycleChange(name, left.get(name), right.get(name))

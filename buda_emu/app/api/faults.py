@@ -1,18 +1,20 @@
-"""Fault injection on a netlist: a campaign on one recorded run (docs/stress/faults.md)."""
+"""Fault injection: a campaign of single faults on one recorded run of a netlist (docs/stress/faults.md)."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, cast
 
 from buda_emu.emulator.image.opened import Opened, open_file
+from buda_emu.emulator.inputs.default import InputBlock
 from buda_emu.emulator.inputs.feed import push
 from buda_emu.emulator.inputs.of_image import archive_blocks, in_queues, initial_blocks, made_up_blocks
-from buda_emu.emulator.inputs.prepared import RunChoice, prepare_run
+from buda_emu.emulator.inputs.prepared import PreparedRun, RunChoice, prepare_run
 from buda_emu.emulator.runtime.emulator import Emulator
+from buda_emu.netlist.model import Netlist
 from buda_emu.spec.precision import Precision
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError
@@ -32,15 +34,18 @@ from buda_emu.testing.injection.sites import STRATA
 from buda_emu.testing.injection.timing_faults import Times
 
 Progress = Callable[[int, int, float], object]
-"""Faults done, of how many, in how many seconds."""
+"""A callback that gets the number of faults done, the number of all, and the seconds since the start."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is hit: the file of a netlist or device image, its programs, parameters ("$name": value), inputs (an .npz
-    file; None: random from the seed), and the precision that it runs in. `memory_limit`: bytes (default: most of what
-    is there). `contents`: by what a file is ("netlist", "inputs") the digest of what it has to hold in each process
-    that opens it; () where nobody has looked (`with_contents`)."""
+    """The run that faults are injected into.
+
+    `path` is the file of a netlist or device image, `parameters` are pairs ("$name", value), and `inputs` is an .npz
+    file, None for random inputs. `memory_limit` is in bytes; the default is most of the memory that is there.
+    `contents` are pairs (role, digest) of the files, whose roles are "netlist" and "inputs": a process that finds other
+    contents refuses them. It is empty until `with_contents` has read the files.
+    """
 
     path: str
     arch: str | None = None
@@ -52,33 +57,39 @@ class Subject:
     contents: tuple[tuple[str, str | None], ...] = ()
 
     def with_contents(self) -> "Subject":
-        """The same with the contents that its files have now. Raises HostError for a file that cannot be read."""
+        """Return a copy with the digests of the files as they are now. Raises HostError for a file that cannot be
+        read."""
         return replace(self, contents=tuple(files_identity(self._files()).items()))
 
     def _files(self) -> dict[str, str | None]:
-        return {"netlist": local_path(self.path), "inputs": None if self.inputs is None else local_path(self.inputs)}
+        files: dict[str, str | None] = {"netlist": local_path(self.path), "inputs": None}
+        if self.inputs is not None:
+            files["inputs"] = local_path(self.inputs)
+        return files
 
-    def opened(self) -> tuple[Opened, Callable[[], None]]:
-        """The netlist or image, and a function that raises HostError where its files are not what they were. Raises as
-        `open_file`, and HostError for other contents than `contents`."""
+    def open_files(self) -> tuple[Opened, Callable[[], None]]:
+        """Return the netlist or image, and a function that raises HostError if a file has changed since. Raises as
+        `open_file` does, and HostError for files whose digests are not those of `contents`."""
         files = self._files()
-        checks = [change_guard(path) for path in files.values() if path is not None and Path(path).exists()]
+        guards = [change_guard(path) for path in files.values() if path is not None and Path(path).exists()]
 
-        def check() -> None:
-            for each in checks:
-                each()
+        def check_files() -> None:
+            for guard in guards:
+                guard()
 
-        now = files_identity(files) if self.contents else {}
-        for name in differences(dict(self.contents), now):
+        identity: Mapping[str, str | None] = {}
+        if self.contents:
+            identity = files_identity(files)
+        for name in differences(dict(self.contents), identity):
             raise HostError(f"{files[name]}: the file of the {name} changed since the campaign began: begin again")
-        found = open_file(files["netlist"] or "", self.arch)
-        check()
-        return found, check
+        opened = open_file(files["netlist"] or "", self.arch)
+        check_files()
+        return opened, check_files
 
 
 def campaign_identity(subject: Subject, settings: Settings) -> dict[str, Any]:
-    """What the effects of a campaign depend on (`buda_emu.support.identity`), but for how many faults there are: plain
-    data."""
+    """Return, as plain data, everything that the effects of a campaign depend on (`buda_emu.support.identity`), except
+    the number of faults."""
     return {
         **dict(subject.contents),
         "arch": subject.arch,
@@ -92,8 +103,9 @@ def campaign_identity(subject: Subject, settings: Settings) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """When a campaign ends: after `count` faults, after `seconds`, or as soon as the interval of the share that fails
-    is no wider than `width`, asked after each whole batch, so that it ends with the same fault on any machine."""
+    """The conditions that end a campaign, whichever comes first: `count` faults, `seconds`, or an interval of the share
+    of failures that is no wider than `width`. The width is tested after each whole batch, so that a campaign ends with
+    the same fault on any machine."""
 
     count: int = 1000
     seconds: float | None = None
@@ -102,34 +114,27 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """Makes the bench of a campaign, in this process or another."""
+    """A function that makes the bench of a campaign; it can be sent to another process."""
 
     subject: Subject
     settings: Settings
 
     def __call__(self) -> Bench:
-        """Records a clean run."""
+        """Run the subject once without a fault, and return a bench on the record. Raises HostError for an op or queue
+        of the settings that the netlist does not have."""
         subject = self.subject
-        opened, check = subject.opened()
+        opened, check_files = subject.open_files()
         netlist = opened.netlist
         image = opened.image
-        chosen = RunChoice(subject.programs, dict(subject.parameters), subject.memory_limit, image)
-        ready = prepare_run(netlist, chosen, rams=subject.inputs is None, as_bits=subject.precision == "device")
+        choice = RunChoice(subject.programs, dict(subject.parameters), subject.memory_limit, image)
+        ready = prepare_run(netlist, choice, rams=subject.inputs is None, as_bits=subject.precision == "device")
 
         def fill(emulator: Emulator, seed: int) -> None:
-            if subject.inputs is not None:
-                blocks = archive_blocks(netlist, Path(local_path(subject.inputs)), image, ready.limit)
-            else:
-                held = image.held_queues if image else frozenset[str]()
-                blocks = made_up_blocks(netlist, ready.config, ready.bodies, ready.values, seed, image, excluded=held)
             push(emulator, initial_blocks(image))
-            push(emulator, in_queues(image, blocks))
-            check()
+            push(emulator, in_queues(image, _input_blocks(subject, ready, seed)))
+            check_files()
 
-        names = {op.name for op in netlist.ops.values()} | netlist.queues.keys()
-        if self.settings.only and self.settings.only not in names:
-            hint = near(self.settings.only, names)
-            raise HostError(f"no op or queue {self.settings.only!r}{f' ({hint})' if hint else ''}")
+        _require_op_or_queue(netlist, self.settings.only)
         machines = Machines(
             netlist=netlist,
             fill=fill,
@@ -140,6 +145,23 @@ class Maker:
         )
         trace = machines.record_run()
         return Bench(machines, Times(netlist, ready.bodies, ready.values, trace.epochs), trace, self.settings)
+
+
+def _input_blocks(subject: Subject, ready: PreparedRun, seed: int) -> Iterator[InputBlock]:
+    """Return the inputs of a run: those of the subject's archive, or random ones from the seed."""
+    image = ready.image
+    if subject.inputs is not None:
+        return archive_blocks(ready.netlist, Path(local_path(subject.inputs)), image, ready.limit)
+    image_queues = image.held_queues if image else frozenset[str]()
+    return made_up_blocks(ready.netlist, ready.config, ready.bodies, ready.values, seed, image, excluded=image_queues)
+
+
+def _require_op_or_queue(netlist: Netlist, name: str) -> None:
+    """Raise HostError for a name that is neither "" nor an op's or a queue's."""
+    names = {op.name for op in netlist.ops.values()} | netlist.queues.keys()
+    if name and name not in names:
+        hint = near(name, names)
+        raise HostError(f"no op or queue {name!r}{f' ({hint})' if hint else ''}")
 
 
 def faults(
@@ -153,20 +175,74 @@ def faults(
     progress: Progress | None = None,
     done: Callable[[Sequence[Effect]], object] | None = None,
 ) -> Campaign:
-    """Inject single faults, so many of them or as `Budget` says, into one run of a netlist or device image and say what
-    each does.
+    """Inject single faults into one run of a netlist or device image, and return the effect of each.
 
-    `settings`: what is hit and how it is judged; faults that are given are all injected. `workers` processes, or the
-    Dask cluster whose scheduler is at `dask`, share the work; the result does not depend on them. `known`: effects of
-    an interrupted campaign, which are not found again, each of the fault that has its number in this one; `done` is
-    told of each part. Ctrl-C ends it: the faults until then are the result.
+    `budget` is a number of faults, or the conditions that end the campaign. `settings` choose what is hit and how the
+    outputs are judged; faults that stand in the settings are all injected. `workers` processes, or the Dask cluster
+    whose scheduler is at `dask`, share the work; the result does not depend on them. `known` are effects of an
+    interrupted campaign, which are not computed again; each must belong to the fault that has its number in this
+    campaign. `done` is called with the effects of each part, `progress` with numbers and seconds. Ctrl-C ends the
+    campaign; the faults until then are the result.
 
     Raises NetlistError, HostError (an unknown kind, place, op or program; a given fault that the run does not have;
     kinds of which none has anything to hit), ProgramError as the run would, UnsupportedError (values of the whole run
     do not fit the memory limit; a ram with views in different formats).
     """
     settings = settings or Settings()
-    budget = Budget(budget) if isinstance(budget, int) else budget
+    if isinstance(budget, int):
+        budget = Budget(budget)
+    _require_settings(settings)
+    subject = source if isinstance(source, Subject) else Subject(fspath(source))
+    if not subject.contents:
+        subject = subject.with_contents()
+    make_bench = Maker(subject, settings)
+    bench = make_bench()
+    numbers = [fault.number for fault in settings.given] or list(range(budget.count))
+    effect_of = {effect.fault.number: effect for effect in known}
+    for effect in effect_of.values():
+        _require_of_campaign(effect, bench)
+    report_effects = done or _ignore
+    report_progress = progress or _ignore
+    stop = _WidthStop(numbers, bench.strata, budget.width)
+    remaining: list[int] = []
+    if not stop.is_reached(effect_of):
+        remaining = [number for number in numbers if number not in effect_of]
+    files = [name for name in (subject.path, subject.inputs) if name is not None]
+    start = time.perf_counter()
+    with (
+        suppress(KeyboardInterrupt),
+        closing(effects(make_bench, remaining, Workers(workers, dask), bench, files)) as parts,
+    ):
+        for part in parts:
+            effect_of |= {effect.fault.number: effect for effect in part}
+            seconds = time.perf_counter() - start
+            report_effects(part)
+            report_progress(len(effect_of), len(numbers), seconds)
+            if stop.is_reached(effect_of) or (budget.seconds is not None and seconds > budget.seconds):
+                break
+    netlist = bench.trace.netlist
+    counted = tuple(effect_of[number] for number in numbers[: stop.count] if number in effect_of)
+    return Campaign(
+        netlist=netlist.path,
+        arch=netlist.arch_name,
+        precision=subject.precision,
+        seed=settings.seed,
+        settings=bench.settings.as_json(),
+        effects=counted,
+        bit_hours=bench.bit_hours,
+        finished=len(counted) == len(numbers) or stop.count is not None,
+        strata=bench.strata,
+        costs=bench.costs(),
+        left_out=bench.left_out,
+    )
+
+
+def _ignore(*_arguments: object) -> None:
+    """Do nothing, in place of a callback that the caller did not pass."""
+
+
+def _require_settings(settings: Settings) -> None:
+    """Raise HostError for a kind, place, stratum or protection that does not exist."""
     _require_words(settings.kinds, KINDS, "kind")
     if settings.places:
         _require_words(settings.places, PLACES, "place")
@@ -174,128 +250,101 @@ def faults(
         _require_words((settings.strata,), STRATA[1:], "strata")
     if settings.protect:
         _require_words(settings.protect, PROTECTIONS, "protection")
-    subject = source if isinstance(source, Subject) else Subject(fspath(source))
-    make = Maker(subject if subject.contents else subject.with_contents(), settings)
-    bench = make()
-    wanted = [fault.number for fault in settings.given] or list(range(budget.count))
-    found = {effect.fault.number: effect for effect in known}
-    for effect in found.values():
-        _require_of_campaign(effect, bench)
-    start = time.perf_counter()
-    ended = _Ended(wanted, bench.strata, budget.width)
-    left = [number for number in wanted if number not in found]
-    try:
-        left = [] if ended.among(found) else left
-        files = [name for name in (make.subject.path, make.subject.inputs) if name is not None]
-        with closing(effects(make, left, Workers(workers, dask), bench, files)) as parts:
-            for part in parts:
-                found |= {effect.fault.number: effect for effect in part}
-                if done is not None:
-                    done(part)
-                if progress is not None:
-                    progress(len(found), len(wanted), time.perf_counter() - start)
-                took = time.perf_counter() - start
-                if ended.among(found) or (budget.seconds is not None and took > budget.seconds):
-                    break
-    except KeyboardInterrupt:
-        pass
-    netlist = bench.trace.netlist
-    kept = tuple(found[number] for number in wanted[: ended.after] if number in found)
-    return Campaign(
-        netlist=netlist.path,
-        arch=netlist.arch_name,
-        precision=make.subject.precision,
-        seed=settings.seed,
-        settings=bench.settings.as_json(),
-        effects=kept,
-        bit_hours=bench.bit_hours,
-        finished=len(kept) == len(wanted) or ended.after is not None,
-        strata=bench.strata,
-        costs=bench.costs(),
-        left_out=bench.left_out,
-    )
 
 
 def _require_of_campaign(effect: Effect, bench: Bench) -> None:
-    """Raises UnknownEffectError for an effect of another fault than the one that has its number in this campaign."""
+    """Raise UnknownEffectError for an effect of another fault than the one that has its number in this campaign."""
     number = effect.fault.number
     try:
         fault = bench.fault(number)
     except (HostError, KeyError, OverflowError):
         raise UnknownEffectError(number, "this campaign has no fault of that number") from None
-    plain, known = (replace(item, nodes=(), reader=None) for item in (fault, effect.fault))
-    if plain != known:
+    # Nodes and reader follow from the record of the run: a fault that was read from a file has none.
+    if replace(fault, nodes=(), reader=None) != replace(effect.fault, nodes=(), reader=None):
         raise UnknownEffectError(number, "it is not the fault that this campaign has under that number")
     other = sorted(effect.after.keys() - set(bench.settings.protect))
     if other:
         raise UnknownEffectError(number, f"after: this campaign does not try {other[0]}")
 
 
-class _Ended:
-    """Whether a campaign is sure enough: asked after each whole batch of the faults that are wanted, in their order, so
-    that neither workers nor interruptions count. `after`: so many faults, once it is."""
+class _WidthStop:
+    """The end of a campaign by the width of its interval.
 
-    def __init__(self, wanted: Sequence[int], strata: Mapping[str, float], width: float | None) -> None:
-        self._wanted = wanted
+    The width is tested after each whole batch of faults in the order of `numbers`, so that the end depends neither on
+    the workers nor on interruptions. `count` is the number of faults until the end, None before it is reached.
+    """
+
+    def __init__(self, numbers: Sequence[int], strata: Mapping[str, float], width: float | None) -> None:
+        self._numbers = numbers
         self._strata = strata
         self._width = width
-        self._asked = 0
-        self.after: int | None = None
+        self._tested = 0
+        self.count: int | None = None
 
-    def among(self, found: Mapping[int, Effect]) -> bool:
-        """Is it, by the faults that were found so far?"""
-        while self._width is not None and self.after is None and self._asked + BATCH <= len(self._wanted):
-            until = self._asked + BATCH
-            if any(number not in found for number in self._wanted[self._asked : until]):
+    def is_reached(self, effect_of: Mapping[int, Effect]) -> bool:
+        """Return whether the interval is narrow enough, by the effects so far; `effect_of` has them by number."""
+        while self._width is not None and self.count is None and self._tested + BATCH <= len(self._numbers):
+            until = self._tested + BATCH
+            if any(number not in effect_of for number in self._numbers[self._tested : until]):
                 break
-            self._asked = until
-            effects = [found[number] for number in self._wanted[:until]]
+            self._tested = until
+            effects = [effect_of[number] for number in self._numbers[:until]]
             low, high = share_of("all", effects, self._strata).interval
             if high - low <= self._width:
-                self.after = until
-        return self.after is not None
+                self.count = until
+        return self.count is not None
 
 
 def read_sites(path: Path) -> tuple[Fault, ...]:
-    """Faults from a file of JSON lines, or from the faults.json of a campaign: each as `Fault.as_json` writes it, or
-    the part of it that says something. One without a number gets that of its line. Raises HostError."""
+    """Read faults from a file of JSON lines, or from the faults.json of a campaign.
+
+    Each is an object with the keys that `Fault.as_json` writes; `kind` is required. A fault without a number gets its
+    place among the faults of the file, from 0. Raises HostError for a file that cannot be read, has no faults, an
+    object that is no fault, or the same number twice.
+    """
     try:
         data = read_whole(path)
     except OSError as error:
         raise HostError(f"sites: {path}: {error.strerror}") from None
     try:
-        rows = _listed(parse(data))
+        rows = _rows_of_document(parse(data))
     except ValueError:
-        rows = _lines(path, data)
+        rows = _rows_of_lines(path, data)
     if not isinstance(rows, list):
         raise HostError(f"sites: {path}: 'faults' is not a list: expected the faults.json of a campaign")
-    found: list[Fault] = []
+    sites: list[Fault] = []
     for place, row in enumerate(cast("list[Any]", rows)):
         if not isinstance(row, dict) or "kind" not in row:
             raise HostError(
                 f'sites: {path}: item {place + 1} is not a fault: expected {{"kind": "flip", "place": ...}}'
             )
         try:
-            found.append(Fault.from_json({"number": place, **row}))
+            sites.append(Fault.from_json({"number": place, **row}))
         except ValueError as error:
             raise HostError(f"sites: {path}: item {place + 1}: {error}") from None
-    if len({fault.number for fault in found}) < len(found):
+    if len({fault.number for fault in sites}) < len(sites):
         raise HostError(f"sites: {path}: two faults have the same number")
-    if not found:
+    if not sites:
         raise HostError(f"sites: {path}: no faults")
-    return tuple(found)
+    return tuple(sites)
 
 
-def _listed(whole: Any) -> Any:
-    return [whole] if not isinstance(whole, dict) or "faults" not in whole else whole["faults"]  # pyright: ignore[reportUnknownVariableType] - JSON
+def _rows_of_document(document: Any) -> Any:
+    """Return the list of faults of a campaign's JSON document; any other document is a single fault."""
+    if isinstance(document, dict) and "faults" in document:
+        return document["faults"]  # pyright: ignore[reportUnknownVariableType] - JSON
+    return [document]
 
 
-def _lines(path: Path, data: bytes) -> list[Any]:
-    """The settings with which the log of a campaign begins are left out."""
+def _rows_of_lines(path: Path, data: bytes) -> list[Any]:
+    """Parse one JSON value a line; the settings with which the log of a campaign begins are left out. Raises
+    HostError for a line that is not JSON."""
     rows: list[Any] = []
     for number, line in enumerate(data.splitlines(), 1):
+        if not line.strip():
+            continue
         try:
-            row = parse(line) if line.strip() else None
+            row = parse(line)
         except ValueError as error:
             raise HostError(f"sites: {path}:{number}: not JSON: {error}") from None
         if row is not None and not (number == 1 and isinstance(row, dict) and "kinds" in row):
@@ -303,13 +352,15 @@ def _lines(path: Path, data: bytes) -> list[Any]:
     return rows
 
 
-def _require_words(given: Sequence[str], known: Sequence[str], what: str) -> None:
-    for word in given:
-        if word not in known:
-            hint = f" ({meant})" if (meant := near(word, known)) else ""
-            raise HostError(f"{what} {word!r} is not one of {', '.join(known)}{hint}")
-    if not given:
-        raise HostError(f"no {what} is given: {', '.join(known)}")
+def _require_words(words: Sequence[str], allowed: Sequence[str], noun: str) -> None:
+    """Raise HostError for a word that is not allowed, and for no words at all; `noun` names them in the message."""
+    for word in words:
+        if word not in allowed:
+            suggestion = near(word, allowed)
+            hint = f" ({suggestion})" if suggestion else ""
+            raise HostError(f"{noun} {word!r} is not one of {', '.join(allowed)}{hint}")
+    if not words:
+        raise HostError(f"no {noun} is given: {', '.join(allowed)}")
 
 
 __all__ = ["Budget", "Campaign", "Settings", "Subject", "faults"]

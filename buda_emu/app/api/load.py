@@ -1,4 +1,4 @@
-"""`load` for callers of the package: findings of the checker become Python warnings."""
+"""`be.load`: loads a netlist, and reports findings of the checker as Python warnings."""
 
 import os
 import warnings
@@ -11,30 +11,31 @@ from buda_emu.support.errors import NetlistWarning
 if TYPE_CHECKING:
     from buda_emu.netlist.model import Netlist
 
-_MOST = 3  # findings that are said in full
+_MOST_IN_WARNING = 3  # findings that the warning spells out
 
 
 def load(path: str | os.PathLike[str], arch: str | None = None, *, cache: bool = True) -> "Netlist":
-    """A netlist ready to run, for one architecture.
+    """Load a netlist, ready to run, for one architecture.
 
-    `arch` selects one of a list in `devices.arch` (default: wormhole_b0 if listed, else the first). `cache`: keep what
-    a netlist was read as in the user's caches, and take it from there (docs/run/cache.md). Raises NetlistError with
-    all findings when it is refused. What the checker finds about one that is not, also in `Netlist.diagnostics`, is a
-    NetlistWarning.
+    `arch` selects one of a list in `devices.arch` (default: wormhole_b0 if listed, else the first). `cache` keeps the
+    netlist as it was read in the user's caches, and takes it from there (docs/run/cache.md). Raises NetlistError with
+    all findings for a netlist that is refused. Findings about a netlist that is accepted are warned of as a
+    NetlistWarning; they are also in `Netlist.diagnostics`.
     """
     model.register_painter(_picture)
     netlist = netlist_load.load(path, arch, cache=cache)
-    found = netlist.diagnostics
-    if found:
-        said = "; ".join(f"{item.where}: {item.rule}: {item.message}" for item in found[:_MOST])
-        more = f"; and {len(found) - _MOST} more" if len(found) > _MOST else ""
-        text = f"{netlist.path}: {said}{more} (`buda-emu check {netlist.path}`)"
-        warnings.warn(text, NetlistWarning, stacklevel=2)
+    findings = netlist.diagnostics
+    if findings:
+        texts = [f"{finding.where}: {finding.rule}: {finding.message}" for finding in findings[:_MOST_IN_WARNING]]
+        if len(findings) > _MOST_IN_WARNING:
+            texts.append(f"and {len(findings) - _MOST_IN_WARNING} more")
+        message = f"{netlist.path}: {'; '.join(texts)} (`buda-emu check {netlist.path}`)"
+        warnings.warn(message, NetlistWarning, stacklevel=2)
     return netlist
 
 
 def _picture(netlist: "Netlist") -> str:
-    """Of a notebook: the ops on their cores, as `buda-emu graph` draws them."""
+    """Draw the ops on their cores as SVG, as `buda-emu graph` does; a notebook shows a netlist so."""
     from buda_emu.report.pictures.grid_svg import grid_svg
 
     return grid_svg(netlist)

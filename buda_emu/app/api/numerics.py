@@ -1,4 +1,4 @@
-"""Why the chip's answer differs, in one call, as an object that holds every figure: `be.numerics`."""
+"""`be.numerics`: finds the ops, and the causes in them, that make the chip's results differ from float32."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,54 +20,65 @@ from buda_emu.support.workers.job import Workers
 
 @dataclass(frozen=True)
 class Explained:
-    """The error of every op, its cause, and what would repair it. `run` holds everything, `rows` the usual of it."""
+    """The error of every op, its cause, and the change that would repair it. `run` holds all figures; the other
+    attributes are the figures that most callers need."""
 
     run: Numerics = field(repr=False)
 
     @property
     def ops(self) -> tuple[OpNumerics, ...]:
-        """In the order of their first run."""
+        """The errors of all ops, in the order of their first run."""
         return self.run.ops
 
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
         """A plain dict for each op (`pandas.DataFrame(explained.rows)`); errors are rms, relative to the ideal values.
 
-        `run_error` is that of the whole run, `own_error` that of the op by itself, `without_...` what is left of it
-        when one cause is switched off.
+        `run_error` is the error of the op's result in the whole run, `own_error` that of the op alone on ideal operands
+        rounded to their formats, and `without_...` the part of `own_error` that remains when one cause is switched off.
         """
-        return [
-            {
-                "op": op.name,
-                "type": op.type,
-                "graph": op.graph,
-                "format": op.out_df,
-                "run_error": op.total.rms,
-                "run_pcc": op.total.pcc,
-                "own_error": op.local.rms if op.local is not None else None,
-                "max_error": op.local.max_error if op.local is not None else None,
-                **{f"without_{cause}": op.without.get(cause) for cause in CAUSES},
-                "cause": op.cause or None,
-                "repair": None
-                if op.repair is None
-                else ", ".join(f"{change.field}: {change.before} -> {change.after}" for change in op.repair.changes),
-                "error_repaired": op.repair.error if op.repair is not None else None,
-            }
-            for op in self.ops
-        ]
+        return [_op_row(op) for op in self.ops]
 
     def to_json(self) -> dict[str, Any]:
-        """Everything, as `buda-emu numerics --json` writes it, with its `schema_version`."""
+        """Return all figures as `buda-emu numerics --json` writes them, with `schema_version`."""
         return self.run.as_json()
 
     def __repr__(self) -> str:
-        known = [row for row in self.rows if row["own_error"] is not None]
-        worst = max(known, key=lambda row: row["own_error"], default=None)
-        held = f", worst alone {worst['op']} ({worst['own_error']:.1e}, {worst['cause']})" if worst else ""
-        return f"<Explained {self.run.netlist} on {self.run.arch}: {plural(len(self.ops), 'op')}{held}>"
+        rows = [row for row in self.rows if row["own_error"] is not None]
+        worst = max(rows, key=lambda row: row["own_error"], default=None)
+        worst_op = ""
+        if worst:
+            worst_op = f", worst alone {worst['op']} ({worst['own_error']:.1e}, {worst['cause']})"
+        return f"<Explained {self.run.netlist} on {self.run.arch}: {plural(len(self.ops), 'op')}{worst_op}>"
 
     def _repr_html_(self) -> str:
         return html_table(repr(self)[1:-1], self.rows)
+
+
+def _op_row(op: OpNumerics) -> dict[str, Any]:
+    """Return the errors of an op as a plain dict; None for figures that could not be computed."""
+    row: dict[str, Any] = {
+        "op": op.name,
+        "type": op.type,
+        "graph": op.graph,
+        "format": op.out_df,
+        "run_error": op.total.rms,
+        "run_pcc": op.total.pcc,
+        "own_error": None,
+        "max_error": None,
+        **{f"without_{cause}": op.without.get(cause) for cause in CAUSES},
+        "cause": op.cause or None,
+        "repair": None,
+        "error_repaired": None,
+    }
+    if op.local is not None:
+        row["own_error"] = op.local.rms
+        row["max_error"] = op.local.max_error
+    if op.repair is not None:
+        changes = [f"{change.field}: {change.before} -> {change.after}" for change in op.repair.changes]
+        row["repair"] = ", ".join(changes)
+        row["error_repaired"] = op.repair.error
+    return row
 
 
 def numerics(
@@ -85,15 +96,18 @@ def numerics(
     dask: str | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Explained:
-    """Run a netlist, or the path of one or of a device image, as the chip computes and in float32, and take the error
-    of each op apart.
+    """Run a netlist as the chip computes and in float32, and split the error of each op into its causes.
 
-    `op`: of this one only; `inputs`: a folder with <queue>.npy, or an .npz file by queue, of an image that `compile`
-    wrote by the model's own input names; `parameters` ("$name": value) replace the harness's
-    defaults. `workers`: processes that take ops apart, or the Dask cluster whose scheduler is at `dask`; they change no
-    figure. Raises what loading and running raise, HostError for an unknown op, program or parameter.
+    `source` is a netlist, or the path of a netlist or of a device image. `op` limits the analysis to one op. `inputs`
+    is a folder with <queue>.npy, or an .npz file whose arrays are named by queue; for an image that `compile` wrote by
+    the model's own input names. `parameters` ("$name": value) replace the harness's defaults. `workers` processes, or
+    the Dask cluster whose scheduler is at `dask`, share the analysis; they change no figure. Raises the errors of
+    loading and running, and HostError for an unknown op, program or parameter.
     """
-    opened = Opened(source) if isinstance(source, Netlist) else open_file(fspath(source), arch)
+    if isinstance(source, Netlist):
+        opened = Opened(source)
+    else:
+        opened = open_file(fspath(source), arch)
     netlist = opened.to_run
     if arch is not None and netlist.arch_name != arch:
         raise HostError(f"the netlist was loaded for {netlist.arch_name}: load it with arch={arch!r}")

@@ -1,4 +1,4 @@
-"""The cycles of a netlist in one call, as an object that holds every figure: `be.perf`."""
+"""`be.perf`: models the cycles of a netlist."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,40 +32,43 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Perf:
-    """Modelled cycles of a netlist's programs. `run` and `checks` hold everything, the other names the usual of it."""
+    """Modelled cycles of a netlist's programs. `run` and `checks` hold all figures; the other attributes are the
+    figures that most callers need."""
 
     netlist: Netlist = field(repr=False)
     run: PerfRun
     checks: tuple[BoundResult, ...]
     on_host: "tuple[HostTime, ...]" = ()
-    """What the host computes between programs, of an image with host parts: measured on this machine, and in none of
-    the modelled figures."""
+    """Seconds of the host's steps between the programs of an image with host parts. They are measured on this machine,
+    and no modelled figure includes them."""
 
     @property
     def epochs(self) -> tuple[EpochReport, ...]:
-        """In the order of their first run."""
+        """The modelled epochs, in the order of their first run."""
         return self.run.epochs
 
     @property
     def cycles(self) -> float:
-        """Of all programs, one after the other, in cycles of the AI clock."""
+        """AI clock cycles of all programs, one after the other."""
         return sum(self.run.programs().values())
 
     @property
     def seconds(self) -> float:
-        """What `cycles` take at the chip's clock."""
+        """Seconds of `cycles` at the chip's clock."""
         return self.run.seconds(self.cycles)
 
     @property
     def inputs_per_second(self) -> float:
-        """Of the slowest epoch, in its steady state; 0 without epochs."""
+        """Inputs per second of the slowest epoch in its steady state; 0 without epochs."""
         pace = max((epoch.pace for epoch in self.epochs), default=0.0)
-        return 1 / self.run.seconds(pace) if pace else 0.0
+        if not pace:
+            return 0.0
+        return 1 / self.run.seconds(pace)
 
     @property
     def passed(self) -> bool:
-        """Whether every figure of `performance-check` holds; True where there is none."""
-        return all(item.passed for item in self.checks)
+        """True if every bound of the netlist's `performance-check` holds, or if it has none."""
+        return all(check.passed for check in self.checks)
 
     @cached_property
     def epoch_rows(self) -> list[dict[str, Any]]:
@@ -96,34 +99,34 @@ class Perf:
 
     def _op_rows(self) -> Iterator[dict[str, Any]]:
         for epoch in self.epochs:
-            for timing, item in zip(epoch.timing.ops, op_figures(self.netlist, self.run, epoch), strict=True):
+            for timing, figures in zip(epoch.timing.ops, op_figures(self.netlist, self.run, epoch), strict=True):
                 yield {
                     "program": epoch.program,
                     "graphs": " + ".join(epoch.graphs),
-                    "op": item.op,
-                    "type": item.type,
-                    "chip": item.chip,
-                    "cores": item.cores,
+                    "op": figures.op,
+                    "type": figures.type,
+                    "chip": figures.chip,
+                    "cores": figures.cores,
                     "cycles": timing.cost.cycles,
-                    "math_cycles": item.math,
+                    "math_cycles": figures.math,
                     "share_of_pace": timing.cost.cycles / max(epoch.pace, 1.0),
-                    "waiting_for_input": item.waiting_for_input,
-                    "waiting_for_room": item.waiting_for_room,
-                    "provenance": item.provenance,
+                    "waiting_for_input": figures.waiting_for_input,
+                    "waiting_for_room": figures.waiting_for_room,
+                    "provenance": figures.provenance,
                 }
 
     def to_json(self) -> dict[str, Any]:
-        """Everything, as `buda-emu perf --json` writes it, with its `schema_version`."""
+        """Return all figures as `buda-emu perf --json` writes them, with `schema_version`."""
         return {
             **perf_json(self.netlist, self.run, self.checks),
-            "host_parts": [{"step": item.step, "seconds": item.seconds} for item in self.on_host],
+            "host_parts": [{"step": step.step, "seconds": step.seconds} for step in self.on_host],
         }
 
     def __repr__(self) -> str:
         slowest = max(self.epochs, key=lambda epoch: epoch.pace, default=None)
-        held = f", {slowest.bottleneck.sentence}" if slowest else ""
+        bottleneck = f", {slowest.bottleneck.sentence}" if slowest else ""
         epochs = plural(len(self.epochs), "epoch")
-        return f"<Perf of {self.run.netlist} on {self.run.chip.title}: {self.cycles:,.0f} cycles, {epochs}{held}>"
+        return f"<Perf of {self.run.netlist} on {self.run.chip.title}: {self.cycles:,.0f} cycles, {epochs}{bottleneck}>"
 
     def _repr_html_(self) -> str:
         return html_table(repr(self)[1:-1], self.epoch_rows)
@@ -142,19 +145,21 @@ def perf(
     model: Model = "fitted",
     progress: Callable[[str], None] = lambda _: None,
 ) -> Perf:
-    """Model the cycles of `programs` (default: all, in file order) of a netlist, or the path of one or of a device
-    image.
+    """Model the cycles of a netlist without computing any values.
 
-    `parameters` ("$name": value) replace the harness's defaults; `what_if` changes speeds
-    (`timing.transfers.rates.WHAT_IF`: clock in MHz, dram_gbps, ...); `board` takes the chips of a board
-    (`spec.boards.BOARDS`: n150, n300, ...), their clock and the cores that are left; `grid` (rows, columns) and
-    `harvest` (physical rows) take a smaller chip; `model` is of the ops, "fitted" to measurements or the "vendor"'s
-    formulas. No values are computed.
-    Raises NetlistError, HostError (no such program, parameter, speed; ops that the chip does not hold), ProgramError
-    as the run would, UnsupportedError.
+    `source` is a netlist, or the path of a netlist or of a device image; `programs` are run in this order (default:
+    all, in file order). `parameters` ("$name": value) replace the harness's defaults. `what_if` changes speeds
+    (`timing.transfers.rates.WHAT_IF`: clock in MHz, dram_gbps, ...). `board` (`spec.boards.BOARDS`: n150, n300, ...)
+    gives the chips of a board, with its clock and the cores that it leaves in use; `grid` (rows, columns) and `harvest`
+    (physical rows) give a smaller chip. `model` chooses the cycles of ops: "fitted" to measurements, or the "vendor"'s
+    formulas. Raises NetlistError, HostError (no such program, parameter, speed; ops that the chip does not hold),
+    ProgramError as the run would, UnsupportedError.
     """
     arch = agreed_arch(board, arch)
-    opened = Opened(source) if isinstance(source, Netlist) else open_file(source, arch, allow_pickle=True)
+    if isinstance(source, Netlist):
+        opened = Opened(source)
+    else:
+        opened = open_file(source, arch, allow_pickle=True)
     netlist = opened.netlist
     if arch is not None and netlist.arch_name != arch:
         raise HostError(f"the netlist was loaded for {netlist.arch_name}: load it with arch={arch!r}")
@@ -173,11 +178,12 @@ def perf(
         progress=progress,
     )
     checks = evaluate(netlist, run, read_performance_checks(netlist.path, netlist.sections))
-    return Perf(netlist, run, tuple(checks), _on_host(opened.image, progress))
+    return Perf(netlist, run, tuple(checks), _measure_host_steps(opened.image, progress))
 
 
-def _on_host(image: "DeviceImage | None", progress: Callable[[str], None]) -> "tuple[HostTime, ...]":
-    """What the host's parts of an image take here; of all of them nothing, where a package is missing."""
+def _measure_host_steps(image: "DeviceImage | None", progress: Callable[[str], None]) -> "tuple[HostTime, ...]":
+    """Measure the host's steps of an image on this machine. Where they cannot run, because a package is missing, all of
+    them have None for seconds, and the reason."""
     if image is None or image.plan is None:
         return ()
     from buda_emu.emulator.inputs.host_parts import HostParts, HostTime
@@ -192,23 +198,29 @@ def _on_host(image: "DeviceImage | None", progress: Callable[[str], None]) -> "t
 def chip_of(
     arch: str, grid: tuple[int, int] | None = None, harvest: Sequence[int] = (), board: str | None = None
 ) -> Device:
-    """The chip of an architecture, or of a board, without some physical rows, or with so many rows and columns of
-    cores.
+    """Return the chip of an architecture or of a board, without the physical rows of `harvest`, and cut to a `grid` of
+    (rows, columns) of cores.
 
-    Raises HostError for rows that it does not have or a grid that is not possible, and for a board of another
+    Raises HostError for rows that the chip does not have, a grid that is not possible, and a board of another
     architecture.
     """
     agreed_arch(board, arch)
-    found = board_named(board).chip if board else device(arch)
+    if board:
+        chip = board_named(board).chip
+    else:
+        chip = device(arch)
     try:
-        found = found.harvested(list(harvest)) if harvest else found
-        return found.with_grid(*grid) if grid else found
+        if harvest:
+            chip = chip.harvested(list(harvest))
+        if grid:
+            chip = chip.with_grid(*grid)
     except ValueError as error:
         raise HostError(f"{arch}: {error}") from None
+    return chip
 
 
 def parse_grid(text: str) -> tuple[int, int]:
-    """`8x8`. Raises HostError."""
+    """Parse rows and columns of cores, such as `8x8`. Raises HostError."""
     rows, _, columns = text.partition("x")
     if not (rows.isdecimal() and columns.isdecimal()):
         raise HostError(f"grid {text!r}: --grid is rows x columns such as 8x8")
@@ -216,8 +228,10 @@ def parse_grid(text: str) -> tuple[int, int]:
 
 
 def parse_rows(text: str) -> list[int]:
-    """`2,7`; none of an empty text. Raises HostError."""
-    rows = [item.strip() for item in text.split(",")] if text else []
+    """Parse numbers of physical rows, such as `2,7`; an empty text has none. Raises HostError."""
+    if not text:
+        return []
+    rows = [word.strip() for word in text.split(",")]
     if not all(row.isdecimal() for row in rows):
         raise HostError(f"harvest {text!r}: --harvest takes physical rows such as 2,7")
     return [int(row) for row in rows]

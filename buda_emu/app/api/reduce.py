@@ -1,4 +1,4 @@
-"""The smallest netlist on which a command still fails (docs/stress/reduce.md)."""
+"""`be.reduce`: finds the smallest netlist on which a command still fails (docs/stress/reduce.md)."""
 
 from os import PathLike
 
@@ -30,15 +30,19 @@ def reduce(
     """
     if timeout <= 0:
         raise HostError(f"timeout={timeout}: seconds above 0 are expected")
-    found = netlist if isinstance(netlist, Netlist) else load(netlist)
-    trials = Trials(command, _file_name(found.path), timeout, workers or usable_processors())
+    if not isinstance(netlist, Netlist):
+        netlist = load(netlist)
+    trials = Trials(command, _file_name(netlist.path), timeout, workers or usable_processors())
     try:
-        return reduce_netlist(found, trials, any_failure=any_failure, most_trials=most_trials, progress=progress)
+        return reduce_netlist(netlist, trials, any_failure=any_failure, most_trials=most_trials, progress=progress)
     finally:
         trials.close()
 
 
 def _file_name(path: str) -> str:
-    """What the command sees: the netlist's own name, where that is one."""
+    """Return the name of the files that the command gets: that of the netlist's file, or `netlist.yaml` where the path
+    names no YAML file."""
     name = path.replace("\\", "/").rpartition("/")[2]
-    return name if name.endswith((".yaml", ".yml")) else "netlist.yaml"
+    if name.endswith((".yaml", ".yml")):
+        return name
+    return "netlist.yaml"

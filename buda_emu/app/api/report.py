@@ -1,4 +1,4 @@
-"""The result of a run as one object, from which the printed table and the JSON file are made."""
+"""The report of a run: the object from which the printed table and the JSON file are made."""
 
 import hashlib
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from buda_emu.support.version import RESULT_VERSION
 
 @dataclass(frozen=True, slots=True)
 class ProgramSummary:
-    """One run of a program, without the compilation of kernels."""
+    """A program of a run, its parameters, and the seconds that it took without the compilation of kernels."""
 
     name: str
     parameters: Mapping[str, str]
@@ -25,9 +25,11 @@ class ProgramSummary:
 
 @dataclass(frozen=True, slots=True)
 class OutputSummary:
-    """One op-fed queue or ram. Range and mean are over the finite elements, None where there are none.
+    """The figures of an output, which is an op-fed queue or ram. Range and mean are over the finite elements, None
+    where there are none.
 
-    `sha256` is over the elements as little-endian float32 (uint32 for RawUInt), every NaN written as 0x7fc00000.
+    `sha256` is over the elements as little-endian float32 (uint32 for RawUInt), every NaN written as 0x7fc00000. For an
+    output that is all zero or not finite, `began` is the op or queue where that began.
     """
 
     queue: str
@@ -40,13 +42,13 @@ class OutputSummary:
     not_finite: int
     zeros: int
     sha256: str
-    began: str = ""  # of an output that is all zero or not finite: the op or queue where that began
+    began: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """A whole run. `arrays` holds the outputs themselves, but those that went to a sink, and is not part of the JSON
-    form."""
+    """The settings and results of a run. `arrays` holds the outputs that no sink took, [entries, t, rows, cols] each;
+    it is not part of the JSON form."""
 
     netlist: str
     arch: str
@@ -67,23 +69,28 @@ class RunReport:
         return f"<Run of {self.netlist} for {self.arch}, precision {self.precision}: {outputs}>"
 
     def _repr_html_(self) -> str:
-        from buda_emu.app.api.shown import html_table  # what only a notebook asks for
+        from buda_emu.app.api.shown import html_table  # only a notebook needs it
 
         rows = [
-            {**asdict(item), "shape": "x".join(map(str, item.shape)), "sha256": item.sha256[:12]}
-            for item in self.outputs
+            {**asdict(output), "shape": "x".join(map(str, output.shape)), "sha256": output.sha256[:12]}
+            for output in self.outputs
         ]
         return html_table(repr(self)[1:-1], rows)
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data for a JSON file."""
-        rest = {name: value for name in self.__slots__ if not isinstance(value := getattr(self, name), Mapping | tuple)}
-        lists = {name: [asdict(item) for item in getattr(self, name)] for name in ("inputs", "programs", "outputs")}
-        return {"schema_version": RESULT_VERSION, **rest, **lists}
+        """Return the report as plain data for a JSON file, with `schema_version`."""
+        content: dict[str, Any] = {"schema_version": RESULT_VERSION}
+        for name in self.__slots__:
+            value = getattr(self, name)
+            if not isinstance(value, Mapping | tuple):
+                content[name] = value
+        for name in ("inputs", "programs", "outputs"):
+            content[name] = [asdict(record) for record in getattr(self, name)]
+        return content
 
 
 class Summariser:
-    """The figures of one output that comes in parts."""
+    """A collector of the figures of an output that comes in parts."""
 
     def __init__(self) -> None:
         self._low = np.inf
@@ -93,10 +100,12 @@ class Summariser:
         self._digest = hashlib.sha256()
 
     def add(self, part: NDArray[Any]) -> None:
-        """The next elements."""
+        """Count the next elements of the output in."""
         finite = part.reshape(-1)
-        if part.dtype.kind == "f" and not (whole := np.isfinite(finite)).all():
-            finite = finite[whole]
+        if part.dtype.kind == "f":
+            is_finite = np.isfinite(finite)
+            if not is_finite.all():
+                finite = finite[is_finite]
         if finite.size:
             self._low = min(self._low, float(finite.min()))
             self._high = max(self._high, float(finite.max()))
@@ -104,10 +113,10 @@ class Summariser:
         self._finite += finite.size
         self._size += part.size
         self._zeros += int(part.size - np.count_nonzero(part))
-        self._digest.update(_words(part).data)
+        self._digest.update(_words_to_digest(part).data)
 
     def summary(self, queue: str, kind: str, df: str, shape: tuple[int, ...]) -> OutputSummary:
-        """Of all elements that were added; `shape` is theirs."""
+        """Return the figures of all elements that were added; `shape` is the shape of the whole output."""
         low = high = mean = None
         if self._finite:
             low = self._low
@@ -128,17 +137,20 @@ class Summariser:
 
 
 def summarise(queue: str, kind: str, df: str, array: NDArray[Any]) -> OutputSummary:
-    """The figures of one output."""
+    """Return the figures of an output of which all elements are there. `kind` is the queue's type, `df` its format."""
     figures = Summariser()
     figures.add(array)
     return figures.summary(queue, kind, df, tuple(array.shape))
 
 
-def _words(array: NDArray[Any]) -> NDArray[Any]:
-    words = np.ascontiguousarray(array).astype("<u4" if array.dtype.kind == "u" else "<f4", copy=False)
-    if words.dtype.kind == "f":
-        missing = np.isnan(words)
-        words = words.view("<u4")
-        if missing.any():
-            words = np.where(missing, np.uint32(0x7FC00000), words)
+def _words_to_digest(array: NDArray[Any]) -> NDArray[Any]:
+    """Return the elements as little-endian 32-bit words. Sign and payload of a NaN are nobody's promise, so every NaN
+    becomes 0x7fc00000."""
+    if array.dtype.kind == "u":
+        return np.ascontiguousarray(array).astype("<u4", copy=False)
+    floats = np.ascontiguousarray(array).astype("<f4", copy=False)
+    words = floats.view("<u4")
+    is_nan = np.isnan(floats)
+    if is_nan.any():
+        words = np.where(is_nan, np.uint32(0x7FC00000), words)
     return np.ascontiguousarray(words)

@@ -1,5 +1,5 @@
-"""Load a netlist, feed it, run its programs, read everything back; also of an image whose host computes between its
-programs.
+"""Runs the programs of a netlist once: pushes inputs, reads all outputs back, and reports. An image may have steps of
+the host between its programs.
 """
 
 import time
@@ -70,31 +70,35 @@ def run_netlist(
     foretell: Callable[[str], None] | None = None,
     sink: Callable[[OutputParts], None] | None = None,
 ) -> RunReport:
-    """Run `programs` (default: all, in file order) once each and report.
+    """Run `programs` (default: all, in file order) once each, and return a report with their outputs.
 
-    `inputs`: a directory with [entries, t, rows, cols] for each queue to push, as `<queue>.npy`, by queue in .npz or
-    .safetensors files, or as the vendor's .bin files (docs/run/run.md), or one .npz file, for an image of
-    `compile` by the model's own input names and in its shapes; `tell` is told what in it is not used,
-    `foretell` what memory the run is going to hold, before it begins. Without it
-    the data comes from the test-config or a generator seeded by `seed` and the queue's name. `parameters` ("$name":
-    value) replace the defaults. `progress` is told what happens. `image`: the one that the netlist is of. Its
-    constants and parameters are pushed first, other queues as said; inputs may have the shape of the host's
-    tensors; and with readout "host" outputs have it. `memory_limit`: bytes of queues, rams and intermediate tensors
-    (docs/run/memory.md). `workers`: machines that hold the netlist in parts, which changes no bit
-    (docs/run/workers.md); those of this machine share the limit. `inputs_done` is told how many of all inputs are
-    through, on the thread that runs them. `sink` takes each output in parts, and the report holds none, but those of an
-    image with readout "host". Raises HostError, NetlistError, ProgramError, UnsupportedError: more memory is needed
-    than there is.
+    Inputs: `inputs` is a directory with [entries, t, rows, cols] for each queue to push, as `<queue>.npy`, by queue in
+    .npz or .safetensors files, or as the vendor's .bin files (docs/run/run.md); or it is one .npz file, for an image of
+    `compile` by the model's own input names and in its shapes. Without `inputs` the data comes from the test-config, or
+    from a generator seeded by `seed` and the queue's name. `parameters` ("$name": value) replace the defaults.
+
+    `image` is the image that the netlist belongs to. Its constants and parameters are pushed first, other queues as
+    above; inputs may have the shape of the host's tensors, and with readout "host" outputs have it.
+
+    `memory_limit` is the bytes of queues, rams and intermediate tensors (docs/run/memory.md). `workers` are machines
+    that hold the netlist in parts, which changes no bit (docs/run/workers.md); those on this machine share the limit.
+
+    Callbacks: `progress` gets a word about each step, `tell` a sentence about inputs that are not used, `foretell` one
+    about the memory that the run is going to hold, before it begins. `inputs_done` gets the number of inputs that are
+    through and of all inputs, on the thread that runs them. `sink` takes each output in parts; the report then holds
+    none, except those of an image with readout "host".
+
+    Raises HostError, NetlistError, ProgramError, and UnsupportedError where more memory is needed than there is.
     """
     if workers is not None and workers.alone:
         workers = None
     if image and readout == "host":
         image.check_outputs()
-    beside = 0
+    bytes_of_inputs = 0
     if inputs:
         from buda_emu.emulator.inputs.numpy_files import host_copy_bytes
 
-        beside = host_copy_bytes(inputs)
+        bytes_of_inputs = host_copy_bytes(inputs)
         if image is not None:
             image = fit_image_to_inputs(image, inputs, parameters or {})
             netlist = image.for_inputs
@@ -109,15 +113,13 @@ def run_netlist(
         ),
         rams=not inputs,
         as_bits=precision == "device",
-        beside=beside,
+        beside=bytes_of_inputs,
         progress=progress,
         foretell=foretell,
     )
-    limit = ready.limit
-    arch = netlist.arch_name
     report = RunReport(
         netlist=netlist.path,
-        arch=arch,
+        arch=netlist.arch_name,
         precision=precision,
         readout=readout,
         threads=threads,
@@ -132,56 +134,55 @@ def run_netlist(
     )
     if image is not None and image.plan is not None:
         if readout != "host" or programs or workers is not None:
-            said = "without --program, --readout and --workers"
-            raise HostError(f"run: an image with host parts is run whole, by its plan: {said}")
+            raise HostError(
+                "run: an image with host parts is run whole, by its plan: without --program, --readout and --workers"
+            )
+        return run_by_plan(image, ready.values, report, inputs=inputs, memory_limit=ready.limit, progress=progress)
 
-        return run_parted(image, ready.values, report, inputs=inputs, memory_limit=limit, progress=progress)
-
-    running = _Running(ready, inputs, seed, readout, progress, tell, inputs_done, sink)
+    execution = _Execution(
+        ready=ready,
+        precision=precision,
+        threads=threads,
+        inputs=inputs,
+        seed=seed,
+        readout=readout,
+        progress=progress,
+        tell=tell,
+        inputs_done=inputs_done,
+        sink=sink,
+    )
     if workers is None:
-        with Emulator(netlist, precision, threads, memory_limit=limit) as emulator:
-            found = running.carry_out(emulator)
+        outputs = execution.run_here()
     else:
-        from buda_emu.emulator.distributed.machines import Machines, run_with_restarts
-
-        own = limit if workers.dask is not None else limit // workers.count  # of each worker
-        make = partial(Machines, netlist, workers, precision, threads, memory_limit=own, tell=tell)
-        found = run_with_restarts(make, running.carry_out, tell, is_local=workers.dask is None)
-    arrays = running.arrays
+        outputs = execution.run_on_workers(workers)
+    arrays = execution.arrays
     if image and readout == "host":
         arrays = image.host_outputs(arrays)
         queues = netlist.queues
-        found = [summarise(name, queues[name].type, queues[name].df, array) for name, array in arrays.items()]
-    outputs = tuple(found)
-    flaws: dict[str, Flaw] = {output.queue: flaw for output in outputs if (flaw := _flaw(output)) is not None}
-    if flaws and workers is None:
-        # Once more with somebody watching; what is sound, which is nearly everything, costs nothing.
-        progress("looking for where it began")
-        with Emulator(netlist, precision, threads, memory_limit=limit, listeners=(watch := Flaws(),)) as emulator:
-            running.fill(emulator, lambda _: None)
-            for body in ready.bodies:
-                emulator.run(body.name, ready.values)
-        places = {name: locate_origin(netlist, watch, name, flaw) for name, flaw in flaws.items()}
-        outputs = tuple(replace(output, began=places.get(output.queue, "")) for output in outputs)
+        outputs = [summarise(name, queues[name].type, queues[name].df, array) for name, array in arrays.items()]
+    if workers is None:
+        outputs = execution.locate_origins(outputs)
     return replace(
         report,
-        push_seconds=running.push_seconds,
-        inputs=running.pushed,
-        programs=tuple(running.ran),
-        outputs=outputs,
+        push_seconds=execution.push_seconds,
+        inputs=execution.pushed,
+        programs=tuple(execution.program_summaries),
+        outputs=tuple(outputs),
         arrays=arrays,
     )
 
 
 @dataclass(slots=True)
-class _Running:
-    """A run on one machine, or on several that hold the netlist in parts; on others that replace them it goes on.
+class _Execution:
+    """A run of a prepared netlist on one machine, or on several that hold the netlist in parts.
 
-    `pushed`, `push_seconds`, `ran` and `arrays` are its results: inputs, seconds to push them, programs, and the
-    outputs that `sink` did not take.
+    `pushed`, `push_seconds`, `program_summaries` and `arrays` are its results: the inputs, the seconds to push them,
+    the programs, and the outputs that `sink` did not take.
     """
 
     ready: PreparedRun
+    precision: Precision
+    threads: int
     inputs: "Path | None"
     seed: int
     readout: Readout
@@ -191,84 +192,156 @@ class _Running:
     sink: Callable[[OutputParts], None] | None
     pushed: tuple[InputUsed, ...] = ()
     push_seconds: float = 0.0
-    ran: list[ProgramSummary] = field(default_factory=list[ProgramSummary])
+    program_summaries: list[ProgramSummary] = field(default_factory=list[ProgramSummary])
     arrays: dict[str, Any] = field(default_factory=dict[str, Any])
 
-    def fill(self, emulator: "Emulator | Machines", tell: Callable[[str], None]) -> tuple[InputUsed, ...]:
-        """Push what the image holds, and what files or the generator have. Raises HostError."""
+    def run_here(self) -> list[OutputSummary]:
+        """Run everything on an emulator in this process, and return the figures of the outputs."""
+        ready = self.ready
+        with Emulator(ready.netlist, self.precision, self.threads, memory_limit=ready.limit) as emulator:
+            return self._run_programs(emulator)
+
+    def run_on_workers(self, workers: "Workers") -> list[OutputSummary]:
+        """Run everything on machines that hold the netlist in parts, and return the figures of the outputs. When a
+        machine is lost, new ones go on from the last program whose state was saved."""
+        from buda_emu.emulator.distributed.machines import Machines, run_with_restarts
+
+        is_local = workers.dask is None
+        limit = self.ready.limit
+        if is_local:
+            limit //= workers.count  # the workers share this machine's memory
+        make = partial(
+            Machines, self.ready.netlist, workers, self.precision, self.threads, memory_limit=limit, tell=self.tell
+        )
+        return run_with_restarts(make, self._run_programs, self.tell, is_local=is_local)
+
+    def locate_origins(self, outputs: Sequence[OutputSummary]) -> list[OutputSummary]:
+        """Return the outputs with `began` set for those that are all zero or not finite.
+
+        Everything is run a second time for it, with a listener. A run without such outputs, as nearly all are, costs
+        nothing.
+        """
+        flaws: dict[str, Flaw] = {}
+        for output in outputs:
+            flaw = _flaw(output)
+            if flaw is not None:
+                flaws[output.queue] = flaw
+        if not flaws:
+            return list(outputs)
+        self.progress("looking for where it began")
+        ready = self.ready
+        listener = Flaws()
+        with Emulator(
+            ready.netlist, self.precision, self.threads, memory_limit=ready.limit, listeners=(listener,)
+        ) as emulator:
+            self._push_inputs(emulator, lambda _: None)
+            for body in ready.bodies:
+                emulator.run(body.name, ready.values)
+        origins = {name: locate_origin(ready.netlist, listener, name, flaw) for name, flaw in flaws.items()}
+        return [replace(output, began=origins.get(output.queue, "")) for output in outputs]
+
+    def _push_inputs(self, emulator: "Emulator | Machines", tell: Callable[[str], None]) -> tuple[InputUsed, ...]:
+        """Push the tensors of the image, then those of the files or of the generator. Raises HostError."""
         ready = self.ready
         inputs = self.inputs
         netlist = ready.netlist
         image = ready.image
-        held = image.held_queues if image else frozenset[str]()
+        image_queues = image.held_queues if image else frozenset[str]()
         if inputs and is_archive_of_inputs(inputs):
             blocks = in_queues(image, archive_blocks(netlist, inputs, image, ready.limit))
         elif inputs:
-            blocks = in_queues(image, _files(netlist, inputs, held, image, tell, ready.limit))
+            blocks = in_queues(image, _directory_blocks(ready, inputs, image_queues, tell))
         else:
-            needed = ready.steps and ready.steps.entries
             blocks = made_up_blocks(
-                netlist, ready.config, ready.bodies, ready.values, self.seed, image, excluded=held, needed=needed
+                netlist,
+                ready.config,
+                ready.bodies,
+                ready.values,
+                self.seed,
+                image,
+                excluded=image_queues,
+                needed=ready.steps and ready.steps.entries,
             )
         return push(emulator, chain(initial_blocks(image), blocks), self.progress)
 
-    def carry_out(self, emulator: "Emulator | Machines", saved: "SavedState | None" = None) -> list[OutputSummary]:
-        """All programs; on machines that replace others those that `saved` does not have."""
+    def _run_programs(self, emulator: "Emulator | Machines", saved: "SavedState | None" = None) -> list[OutputSummary]:
+        """Push the inputs, run the programs, and return the figures of the outputs. Machines that replace lost ones go
+        on from the state that was saved."""
         machines = None if isinstance(emulator, Emulator) else emulator
-        done = saved.restore(machines) if saved is not None and machines is not None else 0
-        del self.ran[done:]
+        done = 0
+        if saved is not None and machines is not None:
+            done = saved.restore(machines)
+        del self.program_summaries[done:]
         if not done:
             self.progress("inputs")
             start = time.perf_counter()
-            self.pushed = self.fill(emulator, self.tell)
+            self.pushed = self._push_inputs(emulator, self.tell)
             self.push_seconds = time.perf_counter() - start
-        steps = self.ready.steps
+        run = self._program_runner(emulator)
         bodies = self.ready.bodies
         values = self.ready.values
-        told = _Told(steps.inputs, self.inputs_done) if self.inputs_done is not None and steps is not None else None
         with compilations() as compiled:
             for number, body in enumerate(bodies[done:], done + 1):
                 self.progress(f"program {body.name}")
-                before = len(compiled)
+                compiled_before = len(compiled)
                 start = time.perf_counter()
-                if told is None or not isinstance(emulator, Emulator):
-                    emulator.run(body.name, values)
-                else:
-                    told.run(emulator, body.name, values)
+                run(body.name, values)
                 # Compiling is not part of the program: the next run takes the kernels from disk.
-                seconds = time.perf_counter() - start - sum(item.seconds for item in compiled[before:])
-                own = {name: values[name] for name in parameter_names([body])}
-                self.ran.append(ProgramSummary(body.name, own, max(0.0, seconds)))
+                compile_seconds = sum(compilation.seconds for compilation in compiled[compiled_before:])
+                seconds = max(0.0, time.perf_counter() - start - compile_seconds)
+                parameters = {name: values[name] for name in parameter_names([body])}
+                self.program_summaries.append(ProgramSummary(body.name, parameters, seconds))
                 if saved is not None and machines is not None and number < len(bodies):
                     saved.save(machines, number)
         self.progress("outputs")
-        image = self.ready.image if self.readout == "host" else None  # as the host reads its outputs
-        between, taken = (frozenset[str](), self.sink) if image is None else (image.between_queues, None)
-        outputs = (one for one in emulator.outputs_in_parts(self.readout) if one.queue not in between)
-        return [_output(self.ready.netlist, output, taken, self.arrays) for output in outputs]
+        return self._read_outputs(emulator)
+
+    def _program_runner(self, emulator: "Emulator | Machines") -> Callable[[str, Mapping[str, str]], object]:
+        """Return the function that runs a program by name and parameters; it counts inputs if a callback and their
+        number are there."""
+        steps = self.ready.steps
+        if self.inputs_done is None or steps is None or not isinstance(emulator, Emulator):
+            return emulator.run
+        return _CountingRunner(emulator, steps.inputs, self.inputs_done).run
+
+    def _read_outputs(self, emulator: "Emulator | Machines") -> list[OutputSummary]:
+        """Read all outputs, and return their figures. The outputs of an image that the host reads are kept whole, since
+        they get the host's shapes; queues between its parts are none of them."""
+        sink = self.sink
+        hidden_queues: Collection[str] = frozenset[str]()
+        image = self.ready.image
+        if image is not None and self.readout == "host":
+            sink = None
+            hidden_queues = image.between_queues
+        return [
+            _summarise_output(self.ready.netlist, output, sink, self.arrays)
+            for output in emulator.outputs_in_parts(self.readout)
+            if output.queue not in hidden_queues
+        ]
 
 
-def _output(
+def _summarise_output(
     netlist: Netlist, output: OutputParts, sink: Callable[[OutputParts], None] | None, arrays: dict[str, Any]
 ) -> OutputSummary:
-    """Figures of an output, which goes to `sink`, else as a whole into `arrays`."""
+    """Return the figures of an output, and hand it to `sink`; without a sink it goes into `arrays` as a whole."""
     figures = Summariser()
 
-    def looked_at() -> Iterator[Any]:
+    def counted_parts() -> Iterator[Any]:
         for part in output.parts:
             figures.add(part)
             yield part
 
-    parts = looked_at()
+    parts = counted_parts()
     if sink is not None:
         sink(replace(output, parts=parts))
-        for _ in parts:  # what the sink left
+        for _ in parts:  # those that the sink did not read are counted, too
             pass
     else:
-        arrays[output.queue] = whole = np.empty(output.shape, output.dtype)
+        array = np.empty(output.shape, output.dtype)
+        arrays[output.queue] = array
         first = 0
         for part in parts:
-            whole[first : first + len(part)] = part
+            array[first : first + len(part)] = part
             first += len(part)
     queue = netlist.queues[output.queue]
     return figures.summary(queue.name, queue.type, queue.df, output.shape)
@@ -277,73 +350,99 @@ def _output(
 def _flaw(output: OutputSummary) -> Flaw | None:
     if output.not_finite:
         return "not finite"
-    return "zero" if output.zeros == prod(output.shape) else None
+    if output.zeros == prod(output.shape):
+        return "zero"
+    return None
 
 
-class _Told:
-    """Runs programs and tells how many inputs of all are through."""
+class _CountingRunner:
+    """Runs programs one after the other, and reports after each input how many of all inputs are through."""
 
-    def __init__(self, count: int, tell: Callable[[int, int], None]) -> None:
+    def __init__(self, emulator: Emulator, count: int, report: Callable[[int, int], None]) -> None:
+        self._emulator = emulator
         self._count = count
-        self._tell = tell
+        self._report = report
         self._done = 0
 
-    def run(self, emulator: Emulator, program: str, values: Mapping[str, str]) -> None:
-        """As `Emulator.run`."""
-        run = emulator.run_async(
-            program, values, wait=0.0, progress=lambda now: self._tell(self._done + now.inputs, self._count)
+    def run(self, program: str, values: Mapping[str, str]) -> None:
+        """Run a program as `Emulator.run` does."""
+        run = self._emulator.run_async(
+            program, values, wait=0.0, progress=lambda state: self._report(self._done + state.inputs, self._count)
         )
         run.result()
         self._done += run.progress.inputs
 
 
-def _files(
-    netlist: Netlist,
-    directory: "Path",
-    held: Collection[str],
-    image: "DeviceImage | None",
-    tell: Callable[[str], None],
-    most: int,
+def _directory_blocks(
+    ready: PreparedRun, directory: "Path", image_queues: Collection[str], tell: Callable[[str], None]
 ) -> Iterator[InputBlock]:
-    """Every tensor of a directory that belongs to a queue, in the netlist's order of queues. `held`: queues that have
-    their data. Of an image, arrays may have the shape of the host's tensors. `tell` is told what is left out. `most`:
-    bytes that an archive may unpack to."""
+    """Yield every tensor of a directory that belongs to a queue, in the netlist's order of queues.
+
+    `image_queues` are queues whose tensors the image holds: files must not have them. The arrays for an image may have
+    the shape of the host's tensors. `tell` gets a sentence with the names that are not pushed. Raises HostError for a
+    path that is no directory, has no tensors, or has a tensor that belongs to no queue.
+    """
     from buda_emu.emulator.inputs.reference import DirectoryFiles, tensor_names, tensors, whole_array
 
+    netlist = ready.netlist
+    image = ready.image
     if not directory.is_dir():
         raise HostError(f"inputs: {directory} is not a directory")
-    files = DirectoryFiles.for_netlist(directory, netlist.path, most)
+    files = DirectoryFiles.for_netlist(directory, netlist.path, ready.limit)
     names = tensor_names(files)
     if not names:
         raise HostError(f"inputs: no .npy, .npz, .safetensors or .bin file in {files.where}")
-    filled: list[str] = []
-    labels = image.model.labels if image is not None and image.model is not None else ()
-    for name, file in names.items():
+    filled_by_ops = _names_filled_by_ops(ready, names, directory, image_queues)
+    if filled_by_ops:
+        tell(f"inputs: not pushed, since ops fill them: {', '.join(filled_by_ops)}")
+    host_queues = [queue for queue in netlist.queues.values() if queue.host_fed or queue.is_ram]
+    for queue in host_queues:
+        queue_names = (queue.name,) if image is None else image.names_of(queue.name)
+        for name in (*queue_names, f"{queue.name}.init"):
+            stored = None
+            if image is not None:
+                stored = whole_array(files, name)
+            if stored is None:
+                stored = tensors(files, name, queue.df, queue.blocking.element_shape)
+            if stored is not None:
+                yield InputBlock(queue.name, stored.array, None, str(files.directory / stored.source))
+            del stored  # lets go of its memory before the next tensor is read
+
+
+def _names_filled_by_ops(
+    ready: PreparedRun, file_of_name: Mapping[str, str], directory: "Path", image_queues: Collection[str]
+) -> list[str]:
+    """Return the names of tensors whose queues ops fill, so that they are not pushed. Raises HostError for a tensor
+    that the image holds, or that belongs to no queue."""
+    image = ready.image
+    labels: Collection[str] = ()
+    if image is not None and image.model is not None:
+        labels = image.model.labels
+    filled_by_ops: list[str] = []
+    for name, file in file_of_name.items():
         if name in labels:
             continue
-        queue = netlist.queues.get(name) or netlist.queues.get(name.removesuffix(".init"))
-        if name in held:
+        if name in image_queues:
             raise HostError(f"inputs: the image holds the tensor of queue {name}: take it out of {directory / file}")
-        if queue is None and name not in netlist.ops:
-            hint = near(name, netlist.queues)
-            where = f"{directory / file}" if file.startswith(name) else f"{name} in {directory / file}"
-            raise HostError(f"inputs: {where} belongs to no queue of {netlist.path}{f' ({hint})' if hint else ''}")
-        if queue is None or not (queue.host_fed or queue.is_ram):
-            filled.append(name)
-    if filled:
-        tell(f"inputs: not pushed, since ops fill them: {', '.join(filled)}")
-    for queue in netlist.queues.values():
-        if not (queue.host_fed or queue.is_ram):
-            continue
-        for name in (*(image.names_of(queue.name) if image is not None else (queue.name,)), f"{queue.name}.init"):
-            found = whole_array(files, name) if image is not None else None
-            found = found or tensors(files, name, queue.df, queue.blocking.element_shape)
-            if found is not None:
-                yield InputBlock(queue.name, found.array, None, str(files.directory / found.source))
-            del found  # before the next is read
+        if not _is_for_host_queue(ready.netlist, name, directory, file):
+            filled_by_ops.append(name)
+    return filled_by_ops
 
 
-def run_parted(
+def _is_for_host_queue(netlist: Netlist, name: str, directory: "Path", file: str) -> bool:
+    """Return whether a tensor belongs to a ram or to a queue that the host feeds; False where an op fills the queue.
+    Raises HostError for a tensor that belongs to neither queue nor op."""
+    queue = netlist.queues.get(name) or netlist.queues.get(name.removesuffix(".init"))
+    if queue is None and name not in netlist.ops:
+        hint = near(name, netlist.queues)
+        place = str(directory / file)
+        if not file.startswith(name):
+            place = f"{name} in {place}"
+        raise HostError(f"inputs: {place} belongs to no queue of {netlist.path}{f' ({hint})' if hint else ''}")
+    return queue is not None and (queue.host_fed or queue.is_ram)
+
+
+def run_by_plan(
     image: "DeviceImage",
     values: Mapping[str, str],
     report: RunReport,
@@ -352,35 +451,43 @@ def run_parted(
     memory_limit: int,
     progress: Callable[[str], None],
 ) -> RunReport:
-    """Programs and the host's work in the order of the image's plan, for one set of inputs: `report`, which has the
-    settings, completed with the results. What the host does is among the programs, each with its seconds. `values` are
-    those of the programs' parameters; `inputs`: one .npz file by the model's input names. Raises HostError,
-    ProgramError."""
+    """Run the programs and the host's steps of an image in the order of its plan, for one set of inputs.
+
+    `report` has the settings; it is returned with the results. The host's steps stand among the programs, each with its
+    seconds. `values` are the programs' parameters; `inputs` is an .npz file by the model's input names, None for
+    random inputs. Raises HostError, ProgramError.
+    """
     parts = host_parts.HostParts(image)
-    given = parts.made_up(report.seed) if inputs is None else parts.read(inputs, memory_limit)
-    source = host_parts.MADE_UP if inputs is None else str(inputs)
+    if inputs is None:
+        model_inputs = parts.made_up(report.seed)
+        source = host_parts.MADE_UP
+    else:
+        model_inputs = parts.read(inputs, memory_limit)
+        source = str(inputs)
     netlist = image.for_inputs
-    took: list[ProgramSummary] = []
+    summaries: list[ProgramSummary] = []
     precision: Precision = report.precision  # type: ignore[assignment]
     with Emulator(netlist, precision, report.threads, memory_limit=memory_limit) as emulator:
         start = time.perf_counter()
-        held = push(emulator, initial_blocks(image), progress)
+        image_inputs = push(emulator, initial_blocks(image), progress)
         push_seconds = time.perf_counter() - start
 
         def run(name: str) -> None:
             progress(f"program {name}")
             begin = time.perf_counter()
             emulator.run(name, values)
-            took.append(ProgramSummary(name, values, time.perf_counter() - begin))
+            summaries.append(ProgramSummary(name, values, time.perf_counter() - begin))
 
-        found = parts.run(emulator, given, run, source)
-    took += [ProgramSummary(f"on the host: {name}", {}, seconds) for name, seconds in found.seconds.items()]
-    outputs = tuple(summarise(item.label, "output", item.dtype, found.outputs[item.label]) for item in parts.plan.gives)
+        results = parts.run(emulator, model_inputs, run, source)
+    summaries += [ProgramSummary(f"on the host: {name}", {}, seconds) for name, seconds in results.seconds.items()]
+    outputs = tuple(
+        summarise(output.label, "output", output.dtype, results.outputs[output.label]) for output in parts.plan.gives
+    )
     return replace(
         report,
         push_seconds=push_seconds,
-        inputs=(*held, *found.inputs),
-        programs=tuple(took),
+        inputs=(*image_inputs, *results.inputs),
+        programs=tuple(summaries),
         outputs=outputs,
-        arrays=found.outputs,
+        arrays=results.outputs,
     )

@@ -1,48 +1,63 @@
-"""How results are displayed in a notebook: a sentence and a table."""
+"""HTML for results that a notebook displays: a sentence, a table, and maps of errors."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any, Final
 
 from buda_emu.report.terminal.text import number
-from buda_emu.testing.verify.result import CaseResult
+from buda_emu.testing.verify.result import CaseResult, OutputResult
 
 SCOPE: Final = "buda-emu"
-"""Class of what has colours of its own in a notebook."""
+"""The HTML class of elements that the style sheet of the charts applies to."""
 MOST_MAPS: Final = 4
+"""The largest number of error maps that a notebook shows."""
 MOST_ROWS: Final = 60
-"""Of a table in a notebook; the object has all."""
+"""The largest number of table rows that a notebook shows; the result object has all rows."""
 
 
 def html_table(sentence: str, rows: Sequence[Mapping[str, Any]]) -> str:
-    """The sentence, and the rows under the names of their columns."""
-    names = list(rows[0]) if rows else []
-    head = "".join(f"<th>{escape(name.replace('_', ' '))}</th>" for name in names)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell(row[name]))}</td>" for name in names) + "</tr>" for row in rows[:MOST_ROWS]
-    )
-    rest = f"<p>... and {len(rows) - MOST_ROWS:,} more rows</p>" if len(rows) > MOST_ROWS else ""
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if rows else ""
-    return f"<p>{escape(sentence)}</p>{table}{rest}"
+    """Return a sentence, and below it a table of rows under the names of their columns, as HTML. All rows have the
+    columns of the first; rows beyond MOST_ROWS are only counted."""
+    html = f"<p>{escape(sentence)}</p>"
+    if not rows:
+        return html
+    columns = list(rows[0])
+    head = "".join(f"<th>{escape(column.replace('_', ' '))}</th>" for column in columns)
+    body = "".join(f"<tr>{_html_cells(row, columns)}</tr>" for row in rows[:MOST_ROWS])
+    html += f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    if len(rows) > MOST_ROWS:
+        html += f"<p>... and {len(rows) - MOST_ROWS:,} more rows</p>"
+    return html
+
+
+def _html_cells(row: Mapping[str, Any], columns: Iterable[str]) -> str:
+    return "".join(f"<td>{escape(cell(row[column]))}</td>" for column in columns)
 
 
 def error_maps(cases: Iterable[CaseResult]) -> str:
-    """Where the errors of outputs that failed are, for those whose run kept what a picture needs."""
-    from buda_emu.report.pages.engine import chart_style  # what only a notebook shows
+    """Return maps of the errors of failed outputs as HTML. Only outputs of runs with `detail` have the errors of each
+    element; "" if there are none."""
+    from buda_emu.report.pages.engine import chart_style  # only a notebook needs it
     from buda_emu.report.test_report import heat_map
 
-    failed = [(case, output) for case in cases for output in case.outputs if not output.passed and output.detail]
-    maps = [
-        f"<p>{escape(case.netlist)}: {escape(output.queue)}: {escape(output.reason)}</p>"
-        f"{heat_map(output.detail, output.first_bad_tile)}"
-        for case, output in failed[:MOST_MAPS]
-        if output.detail is not None
-    ]
-    rest = f"<p>... and {len(failed) - MOST_MAPS:,} more outputs that failed</p>" if len(failed) > MOST_MAPS else ""
-    style = f"<style>{chart_style(SCOPE)}</style>" if maps else ""
-    return f'{style}<div class="{SCOPE}">{"".join(maps)}</div>{rest}' if maps else ""
+    failed: list[tuple[CaseResult, OutputResult]] = []
+    for case in cases:
+        failed += [(case, output) for output in case.outputs if not output.passed and output.detail]
+    maps: list[str] = []
+    for case, output in failed[:MOST_MAPS]:
+        if output.detail is not None:
+            maps.append(f"<p>{escape(case.netlist)}: {escape(output.queue)}: {escape(output.reason)}</p>")
+            maps.append(heat_map(output.detail, output.first_bad_tile))
+    if not maps:
+        return ""
+    html = f'<style>{chart_style(SCOPE)}</style><div class="{SCOPE}">{"".join(maps)}</div>'
+    if len(failed) > MOST_MAPS:
+        html += f"<p>... and {len(failed) - MOST_MAPS:,} more outputs that failed</p>"
+    return html
 
 
 def cell(value: object) -> str:
-    """A value of a row as text."""
-    return number(value) if isinstance(value, float) or value is None else str(value)
+    """Return the text of a table cell; floats and None are written as in the tables of the command line."""
+    if isinstance(value, float) or value is None:
+        return number(value)
+    return str(value)

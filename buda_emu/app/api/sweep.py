@@ -1,4 +1,4 @@
-"""One netlist modelled under many conditions: the product of speeds, chips and parameters."""
+"""Models a netlist under many conditions: the product of speeds, chips and parameters."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
@@ -19,23 +19,27 @@ from buda_emu.support.workers.spread import in_order, spread_with_caller
 
 MOST_POINTS: Final = 100_000
 AXES: Final = (*WHAT_IF, "board", "grid", "harvest")
-"""What can be swept, beside parameters of programs (names that begin with $)."""
+"""The names of axes; parameters of programs, whose names begin with $, are axes, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One choice of every axis. `problem`: why it cannot be modelled, such as ops that the chip does not hold."""
+    """A point of a sweep: one value of every axis, as text by name in `settings`, and the figures of the model there.
+
+    `cycles` and `seconds` are those of all programs, `cycles_per_input`, `inputs_per_second` and `bottleneck` those of
+    the slowest epoch. `problem` says why a point has no figures, such as ops that the chip does not hold.
+    """
 
     settings: Mapping[str, str]
-    cycles: float | None  # of all programs
+    cycles: float | None
     seconds: float | None
-    cycles_per_input: float | None  # of the slowest epoch
+    cycles_per_input: float | None
     inputs_per_second: float | None
     bottleneck: str = ""
     problem: str = ""
 
     def row(self) -> dict[str, Any]:
-        """As a plain dict, a column for each axis."""
+        """Return the point as a plain dict, with a column for each axis and each figure."""
         return {
             **self.settings,
             "cycles": self.cycles,
@@ -48,23 +52,31 @@ class Point:
 
 
 def parse_axes(words: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """`NAME=a,b,c` each. Raises HostError for an unknown or repeated name, and for one without values."""
+    """Parse axes that are written `NAME=a,b,c`, and return the values of each by name. Values of `harvest` are sets of
+    rows, separated by semicolons: `harvest=2;2,7`. Raises HostError for an unknown or repeated name, and for an axis
+    without values."""
     axes: dict[str, tuple[str, ...]] = {}
     for word in words:
         name, _, text = word.partition("=")
         separator = ";" if name == "harvest" else ","
-        values = tuple(filter(None, (item.strip() for item in text.split(separator))))
-        if name not in AXES and not name.startswith("$"):
-            hint = f" ({meant})" if (meant := near(name, AXES)) else ""
-            raise HostError(
-                f"--sweep {word}: {name!r} is not one of {', '.join(AXES)}, nor a parameter ($p_loop_count){hint}"
-            )
+        values = tuple(filter(None, (value.strip() for value in text.split(separator))))
+        _require_axis(name, word)
         if not values:
             raise HostError(f"--sweep {word}: expected NAME=a,b,c (harvest: sets of rows, NAME=2;2,7)")
         if name in axes:
             raise HostError(f"--sweep {word}: {name} is swept twice")
         axes[name] = values
     return axes
+
+
+def _require_axis(name: str, word: str) -> None:
+    """Raise HostError for a name that is no axis; `word` is the argument that the message shows."""
+    if name not in AXES and not name.startswith("$"):
+        suggestion = near(name, AXES)
+        hint = f" ({suggestion})" if suggestion else ""
+        raise HostError(
+            f"--sweep {word}: {name!r} is not one of {', '.join(AXES)}, nor a parameter ($p_loop_count){hint}"
+        )
 
 
 def _require_number(name: str, value: str) -> None:
@@ -75,8 +87,10 @@ def _require_number(name: str, value: str) -> None:
 
 
 def points_of(axes: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:
-    """The product, the last axis first. Raises HostError for more than MOST_POINTS and for a speed that is "
-    "not a number."""
+    """Return every combination of values of the axes; the last axis changes fastest. Raises HostError for an axis that
+    does not exist, a speed that is not a number, and more than MOST_POINTS combinations."""
+    for name in axes:
+        _require_axis(name, name)
     for name in WHAT_IF:
         for value in axes.get(name, ()):
             _require_number(name, value)
@@ -100,32 +114,39 @@ def sweep(
     dask: str | None = None,
     progress: Callable[[int, int], None] = lambda _done, _count: None,
 ) -> list[Point]:
-    """Model the netlist of `path` at every point of `axes` (name -> values as text), on so many processes, or on
-    the Dask cluster whose scheduler is at `dask`.
+    """Model a netlist at every combination of the values of `axes` (values as text, by name).
 
-    The result is in the order of the product and does not depend on `workers`. A point that cannot be modelled says
-    why in `problem`. `board`: of all points. Raises what loading the netlist does, and HostError for an axis that does
-    not exist.
+    `workers` processes, or the Dask cluster whose scheduler is at `dask`, share the points. The result is in the order
+    of `points_of` and does not depend on the workers. A point that cannot be modelled says why in `problem`. `board` is
+    the board of all points. Raises the errors of loading the netlist and of `points_of`, and HostError for a board that
+    is also an axis.
     """
     points = points_of(axes)
     arch = agreed_arch(board, arch)
     if board and "board" in axes:
         raise HostError("--sweep board: a board is given, too; leave out one of the two")
     netlist = netlist_of(path, arch)
-    elsewhere = dask is not None or is_image(path)
-    about = _About(netlist if elsewhere else path, arch, board, tuple(programs), dict(parameters or {}))
+    needs_object = dask is not None or is_image(path)
+    about = _About(
+        netlist=netlist if needs_object else path,
+        arch=arch,
+        board=board,
+        programs=tuple(programs),
+        parameters=dict(parameters or {}),
+    )
     job = Job("buda_emu.app.api.sweep:modeller", about)
-    found: list[Point] = []
+    modelled: list[Point] = []
     with closing(in_order(spread_with_caller(job, points, Workers(min(workers, len(points)), dask)))) as results:
         for point in results:
-            found.append(point)
-            progress(len(found), len(points))
-    return found
+            modelled.append(point)
+            progress(len(modelled), len(points))
+    return modelled
 
 
 @dataclass(frozen=True, slots=True)
 class _About:
-    """`netlist`: with the path of one on this machine a process has it sooner, from the cache, than as an object."""
+    """The conditions that all points share. `netlist` is the path of a netlist file on this machine, which a process
+    reads from the cache sooner than it would unpack the object; else the object."""
 
     netlist: Netlist | str
     arch: str | None
@@ -135,18 +156,21 @@ class _About:
 
 
 def modeller(about: _About) -> Callable[[Mapping[str, str]], Point]:
-    """The work of a sweep: models one point."""
-    netlist = netlist_of(about.netlist, about.arch) if isinstance(about.netlist, str) else about.netlist
-    return partial(_model, netlist, about)
+    """Return the function that models one point in a process of its own."""
+    netlist = about.netlist
+    if isinstance(netlist, str):
+        netlist = netlist_of(netlist, about.arch)
+    return partial(_model_point, netlist, about)
 
 
-def _model(netlist: Netlist, job: _About, settings: Mapping[str, str]) -> Point:
+def _model_point(netlist: Netlist, about: _About, settings: Mapping[str, str]) -> Point:
+    parameters = {name: text for name, text in settings.items() if name.startswith("$")}
     try:
-        found = perf(
+        result = perf(
             netlist,
-            programs=job.programs,
-            board=settings.get("board", job.board),
-            parameters={**job.parameters, **{name: text for name, text in settings.items() if name.startswith("$")}},
+            programs=about.programs,
+            board=settings.get("board", about.board),
+            parameters={**about.parameters, **parameters},
             what_if={name: float(text) for name, text in settings.items() if name in WHAT_IF},
             grid=parse_grid(settings["grid"]) if "grid" in settings else None,
             harvest=parse_rows(settings.get("harvest", "")),
@@ -160,12 +184,12 @@ def _model(netlist: Netlist, job: _About, settings: Mapping[str, str]) -> Point:
             inputs_per_second=None,
             problem=str(error).splitlines()[0],
         )
-    slowest = max(found.epochs, key=lambda epoch: epoch.pace, default=None)
+    slowest = max(result.epochs, key=lambda epoch: epoch.pace, default=None)
     return Point(
         settings=settings,
-        cycles=found.cycles,
-        seconds=found.seconds,
+        cycles=result.cycles,
+        seconds=result.seconds,
         cycles_per_input=slowest.pace if slowest else None,
-        inputs_per_second=found.inputs_per_second or None,
+        inputs_per_second=result.inputs_per_second or None,
         bottleneck=slowest.bottleneck.name if slowest else "",
     )

@@ -1,4 +1,4 @@
-"""Tests of netlists in one call, as an object that holds every figure: `be.test`."""
+"""`be.test`: runs netlists and compares their outputs with a reference."""
 
 import os
 import time
@@ -28,12 +28,14 @@ from buda_emu.testing.verify.runs.run_all import run_all
 from buda_emu.testing.verify.runs.run_case import run_case
 
 TIMEOUT = 600.0
+"""Seconds after which a netlist that runs in a process of its own is stopped."""
 _GOOD = ("passed", "skipped")
 
 
 @dataclass(frozen=True)
 class Tested:
-    """What testing netlists gave. `run` holds everything, the other names the usual of it."""
+    """The results of testing netlists. `run` holds all of them; the other attributes are those that most callers
+    need."""
 
     run: TestRun = field(repr=False)
 
@@ -44,28 +46,13 @@ class Tested:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing went wrong: every compared output of every netlist that was not skipped holds."""
+        """True if every netlist passed or was skipped."""
         return all(case.status in _GOOD for case in self.cases)
 
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
         """A plain dict for each netlist (`pandas.DataFrame(tested.rows)`)."""
-        return [
-            {
-                "netlist": case.netlist,
-                "status": case.status,
-                "arch": case.arch,
-                "precision": case.precision,
-                "expected": case.expected,
-                "outputs": len(case.outputs),
-                "failed_outputs": len(case.failed_outputs),
-                "pcc": min((item.pcc for item in case.outputs if item.pcc is not None), default=None),
-                "max_error": max((item.max_error for item in case.outputs if item.max_error is not None), default=None),
-                "seconds": case.seconds,
-                "reason": "" if case.status == "passed" else reason(case),
-            }
-            for case in self.cases
-        ]
+        return [_case_row(case) for case in self.cases]
 
     @cached_property
     def output_rows(self) -> list[dict[str, Any]]:
@@ -73,58 +60,79 @@ class Tested:
         return [
             {
                 "netlist": case.netlist,
-                "output": item.queue,
-                "passed": item.passed,
-                "pcc": item.pcc,
-                "match": item.match,
-                "max_error": item.max_error,
-                "mean_error": item.mean_error,
-                "bad_tiles": item.bad_tiles,
-                "tiles": item.tiles,
-                "format": item.format,
-                "shape": item.shape,
-                "comparison": item.comparison.type,
-                "reason": item.reason,
+                "output": output.queue,
+                "passed": output.passed,
+                "pcc": output.pcc,
+                "match": output.match,
+                "max_error": output.max_error,
+                "mean_error": output.mean_error,
+                "bad_tiles": output.bad_tiles,
+                "tiles": output.tiles,
+                "format": output.format,
+                "shape": output.shape,
+                "comparison": output.comparison.type,
+                "reason": output.reason,
             }
             for case in self.cases
-            for item in case.outputs
+            for output in case.outputs
         ]
 
     @cached_property
     def op_rows(self) -> list[dict[str, Any]]:
-        """A plain dict for each op of each netlist, with `per_op`; none without."""
+        """A plain dict for each op of each netlist if the test ran with `per_op`, else an empty list."""
         return [
             {
                 "netlist": case.netlist,
-                "op": item.name,
-                "type": item.type,
-                "graph": item.graph,
-                "format": item.format,
-                "shape": item.shape,
-                "pcc": item.pcc,
-                "max_error": item.max_error,
-                "mean_error": item.mean_error,
-                "max_ulp": item.max_ulp,
-                "mean_ulp": item.mean_ulp,
+                "op": op.name,
+                "type": op.type,
+                "graph": op.graph,
+                "format": op.format,
+                "shape": op.shape,
+                "pcc": op.pcc,
+                "max_error": op.max_error,
+                "mean_error": op.mean_error,
+                "max_ulp": op.max_ulp,
+                "mean_ulp": op.mean_ulp,
             }
             for case in self.cases
-            for item in case.ops
+            for op in case.ops
         ]
 
     def to_json(self) -> dict[str, Any]:
-        """Everything, as `buda-emu test --json` writes it, with its `schema_version`."""
+        """Return all results as `buda-emu test --json` writes them, with `schema_version`."""
         return as_json(self.run)
 
     def __repr__(self) -> str:
         counts = Counter(case.status for case in self.cases)
-        found = ", ".join(f"{counts[status]} {status}" for status in sorted(counts, key=_GOOD.count))
-        return f"<Tested {plural(len(self.cases), 'netlist')}: {found}, {self.run.seconds:.1f} s>"
+        statuses = sorted(counts, key=_GOOD.count)  # failures first
+        numbers = ", ".join(f"{counts[status]} {status}" for status in statuses)
+        return f"<Tested {plural(len(self.cases), 'netlist')}: {numbers}, {self.run.seconds:.1f} s>"
 
     def _repr_html_(self) -> str:
         return html_table(repr(self)[1:-1], self.rows) + error_maps(self.cases)
 
 
+def _case_row(case: CaseResult) -> dict[str, Any]:
+    """Return the result of a netlist as a plain dict; PCC and error are those of its worst output."""
+    correlations = [output.pcc for output in case.outputs if output.pcc is not None]
+    errors = [output.max_error for output in case.outputs if output.max_error is not None]
+    return {
+        "netlist": case.netlist,
+        "status": case.status,
+        "arch": case.arch,
+        "precision": case.precision,
+        "expected": case.expected,
+        "outputs": len(case.outputs),
+        "failed_outputs": len(case.failed_outputs),
+        "pcc": min(correlations, default=None),
+        "max_error": max(errors, default=None),
+        "seconds": case.seconds,
+        "reason": "" if case.status == "passed" else reason(case),
+    }
+
+
 Source = str | PathLike[str] | Netlist
+"""A netlist to test: a loaded one, or a path, folder or pattern."""
 
 
 def test(
@@ -149,16 +157,17 @@ def test(
     timeout: float = TIMEOUT,
     progress: Callable[[CaseResult], None] = lambda _: None,
 ) -> Tested:
-    """Feed netlists, compare what comes out (docs/run/test.md).
+    """Run netlists and compare their outputs with a reference (docs/run/test.md).
 
-    `source`: a path, folder or pattern, a loaded netlist (read again from its file, for its architecture), or several.
-    The observed run in `precision` is compared with one in `expected`, or with tensors in the folder `reference`.
-    With `workers` above 1, or on the Dask cluster whose scheduler is at `dask`, netlists run in processes of their own,
-    at most `timeout` seconds each. Else they run here, one after the other. What goes wrong with a netlist is its
-    result's status. `detail` keeps what a notebook needs to draw where errors are. Raises HostError for paths that give
-    no netlist, and for memory or workers that cannot be had.
+    `source` is a path, folder or pattern, a loaded netlist (read again from its file, for its architecture), or several
+    of these. The outputs of a run in `precision` are compared with those of a run in `expected`, or with tensors in the
+    folder `reference`. With `workers` above 1, or on the Dask cluster whose scheduler is at `dask`, netlists run in
+    processes of their own, at most `timeout` seconds each; otherwise they run here, one after the other. A netlist that
+    fails does not raise: the status of its result says why. `detail` keeps the errors of all elements, so that a
+    notebook can draw them. Raises HostError for paths that give no netlist, and for memory or workers that cannot be
+    had.
     """
-    on = Workers(workers, dask)
+    pool = Workers(workers, dask)
     limit = (memory_limit or default_memory_limit()) // workers
     settings = Settings(
         precision=precision,
@@ -167,7 +176,7 @@ def test(
         seed=seed,
         arch=arch,
         programs=tuple(programs),
-        parameters=tuple(_named(parameters or {})),
+        parameters=tuple(_with_dollar_signs(parameters or {})),
         threads=threads or max(1, usable_processors() // workers),
         memory_limit=limit,
         per_op=per_op,
@@ -177,35 +186,49 @@ def test(
     )
     cases = list(_cases(source, settings, reference))
     start = time.perf_counter()
-    if on.alone:
+    if pool.alone:
         results: list[CaseResult] = []
         for case in cases:
             results.append(run_case(case))
             progress(results[-1])
     else:
-        results = run_all(cases, on, timeout=timeout, on_result=lambda _, result: progress(result))
-    asked = {"paths": [case.name for case in cases], **settings.as_json(), "parameters": dict(settings.parameters)}
-    asked["reference"] = None if reference is None else fspath(reference)
-    return Tested(TestRun(tuple(results), __version__, time.perf_counter() - start, asked))
+        results = run_all(cases, pool, timeout=timeout, on_result=lambda _, result: progress(result))
+    arguments = {"paths": [case.name for case in cases], **settings.as_json(), "parameters": dict(settings.parameters)}
+    arguments["reference"] = None if reference is None else fspath(reference)
+    return Tested(TestRun(tuple(results), __version__, time.perf_counter() - start, arguments))
 
 
-def _named(parameters: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _with_dollar_signs(parameters: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield names and values of parameters; a name without a `$` gets it in front."""
     for name, value in parameters.items():
-        yield (name if "$" in name else f"${name}"), str(value)
+        if "$" in name:
+            yield name, str(value)
+        else:
+            yield f"${name}", str(value)
 
 
 def _cases(
     source: Source | Sequence[Source], settings: Settings, reference: str | PathLike[str] | None
 ) -> Iterator[Case]:
-    sources = [source] if isinstance(source, str | PathLike | Netlist) else source
-    for item in sources:
-        netlist = item if isinstance(item, Netlist) else None
-        if netlist is not None and settings.arch is None:
-            settings_here = replace(settings, arch=netlist.arch_name)
+    """Yield a case for each netlist of the sources. A loaded netlist is tested for its own architecture if the settings
+    name none. Raises HostError for a loaded netlist whose file is gone."""
+    sources: Sequence[Source]
+    if isinstance(source, str | PathLike | Netlist):
+        sources = [source]
+    else:
+        sources = source
+    for entry in sources:
+        case_settings = settings
+        if isinstance(entry, Netlist):
+            path = entry.path
+            if not os.path.isfile(path):  # noqa: PTH113 - as it was given
+                raise HostError(f"{path}: the netlist's file is not there: test reads it again")
+            if settings.arch is None:
+                case_settings = replace(settings, arch=entry.arch_name)
         else:
-            settings_here = settings
-        if netlist is not None and not os.path.isfile(netlist.path):  # noqa: PTH113 - as it was given
-            raise HostError(f"{netlist.path}: the netlist's file is not there: test reads it again")
-        for name in collect([netlist.path if netlist is not None else fspath(item)]):  # type: ignore[arg-type]
-            files = DirectoryFiles.for_netlist(Path(reference), name) if reference is not None else None
-            yield Case(name=name, path=name, text=None, reference=files, defaults=None, settings=settings_here)
+            path = fspath(entry)
+        for name in collect([path]):
+            files = None
+            if reference is not None:
+                files = DirectoryFiles.for_netlist(Path(reference), name)
+            yield Case(name=name, path=name, text=None, reference=files, defaults=None, settings=case_settings)

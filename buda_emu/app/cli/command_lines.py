@@ -1,6 +1,5 @@
-"""Lines that a user types to the debugger: with history, completion and colours where prompt_toolkit is installed and
-both ends are a terminal, plain ones else.
-"""
+"""Read the commands that a user types to the debugger. Where prompt_toolkit is installed and both ends are a terminal,
+the prompt has history, completion and colours; otherwise lines are read as they come."""
 
 import select
 import sys
@@ -10,16 +9,20 @@ from typing import Final
 from buda_emu.app.cli.ctrl_c import CtrlC
 from buda_emu.app.cli.output import say
 from buda_emu.app.debugger.console.console import Console
-from buda_emu.app.debugger.console.execute import repeated
+from buda_emu.app.debugger.console.execute import line_to_repeat
 from buda_emu.support.errors import HostError
 
 PROMPT: Final = "(buda) "
-_AWAKE: Final = 0.1  # seconds
+_POLL_SECONDS: Final = 0.1  # seconds
 
 
-def command_lines(console: Console, ctrl_c: CtrlC, *, interactive: bool, quiet: bool) -> Iterator[str]:
-    """Until the end of the input. An empty line is the last step again. Ctrl-C drops what was typed."""
-    ask = _with_completion(console, ctrl_c) if interactive else _plain(ctrl_c, quiet=quiet)
+def read_commands(console: Console, ctrl_c: CtrlC, *, interactive: bool, quiet: bool) -> Iterator[str]:
+    """Yield commands until the input ends. An empty line repeats the last step, and Ctrl-C drops the line being
+    typed."""
+    if interactive:
+        ask = _completing_reader(console, ctrl_c)
+    else:
+        ask = _plain_reader(ctrl_c, quiet=quiet)
     last = ""
     while True:
         try:
@@ -37,15 +40,15 @@ def command_lines(console: Console, ctrl_c: CtrlC, *, interactive: bool, quiet: 
             continue
         yield line
         try:
-            last = repeated(line)
+            last = line_to_repeat(line)
         except HostError:
             last = ""
 
 
-def _plain(ctrl_c: CtrlC, *, quiet: bool) -> Callable[[], str]:
-    """From standard input as it comes; the prompt is shown where somebody sits there. Elsewhere Ctrl-C has nothing to
-    drop: a line that was sent is done."""
-    typed = sys.stdin.isatty()
+def _plain_reader(ctrl_c: CtrlC, *, quiet: bool) -> Callable[[], str]:
+    """Return a function that reads the next line of standard input, and raises EOFError at its end. The prompt is shown
+    only on a terminal. Elsewhere Ctrl-C has no unfinished line to drop, since a line that arrives is complete."""
+    is_terminal = sys.stdin.isatty()
     waiting = False
 
     def drop() -> bool:
@@ -53,16 +56,16 @@ def _plain(ctrl_c: CtrlC, *, quiet: bool) -> Callable[[], str]:
         if waiting:  # the terminal has forgotten what was typed; what came after it can be read
             waiting = False
             raise KeyboardInterrupt
-        return not typed
+        return not is_terminal
 
     def ask() -> str:
         nonlocal waiting
-        if typed and not quiet:
+        if is_terminal and not quiet:
             say(PROMPT, end="")
-        with ctrl_c.asking(drop):
-            waiting = typed
-            if typed:
-                _until_a_line_comes()
+        with ctrl_c.reading_line(drop):
+            waiting = is_terminal
+            if is_terminal:
+                _wait_for_line()
             waiting = False
             line = sys.stdin.readline()
         if not line:
@@ -72,17 +75,19 @@ def _plain(ctrl_c: CtrlC, *, quiet: bool) -> Callable[[], str]:
     return ask
 
 
-def _until_a_line_comes() -> None:
-    while sys.platform != "win32" and not select.select([sys.stdin], [], [], _AWAKE)[0]:
+def _wait_for_line() -> None:
+    """Block until standard input has a line. Polling lets a signal that arrived just before the wait be handled."""
+    while sys.platform != "win32" and not select.select([sys.stdin], [], [], _POLL_SECONDS)[0]:
         pass  # a signal that came just before the waiting is handled now
 
 
-def _with_completion(console: Console, ctrl_c: CtrlC) -> Callable[[], str]:
+def _completing_reader(console: Console, ctrl_c: CtrlC) -> Callable[[], str]:
+    """Return the reader of prompt_toolkit, or the plain one with a hint if prompt_toolkit is not installed."""
     try:
-        from buda_emu.app.cli.prompt import prompt
+        from buda_emu.app.cli.prompt import make_prompt
     except ImportError as error:
         if (error.name or "").startswith("buda_emu"):
             raise
         say("completion and history: pip install 'buda-emu[debug]'")
-        return _plain(ctrl_c, quiet=False)
-    return prompt(PROMPT, console, ctrl_c)
+        return _plain_reader(ctrl_c, quiet=False)
+    return make_prompt(PROMPT, console, ctrl_c)

@@ -1,6 +1,5 @@
-"""Settings of a project, `buda-emu.toml` or `[tool.buda-emu]` of pyproject.toml, and which settings such a file may
-not decide.
-"""
+"""Settings of a project: `buda-emu.toml` or `[tool.buda-emu]` of pyproject.toml, how they become defaults of options,
+and which options a settings file may not set."""
 
 import argparse
 import os
@@ -15,7 +14,7 @@ from buda_emu.support.checker.result import Choice
 from buda_emu.support.errors import HostError
 from buda_emu.support.screen import WHEN
 
-NEVER: Final[Mapping[str, str]] = {
+COMMAND_LINE_ONLY: Final[Mapping[str, str]] = {
     "allow-pickle": "a pickle can run any code",
     "check-command": "it is run in a shell",
     "command": "a command of the debugger can write files",
@@ -23,128 +22,140 @@ NEVER: Final[Mapping[str, str]] = {
     "port": "everybody who reaches the port can give commands",
     "dask": "a scheduler runs the work of this command on other machines",
 }
-"""Options that no settings file has, and why."""
-LOWERS: Final = "memory-limit"
-"""The option that a settings file may lower, and not raise."""
-FILE_WORDS: Final = frozenset({"FILE", "FILE.npy", "DIR", "OLD", "OTHER", "RAW", "MODEL"})
-"""Metavars of options that name a file or folder, alone or after `NAME=`."""
+"""Options that no settings file may set, with the reason."""
+LOWERABLE_OPTION: Final = "memory-limit"
+"""The option that a settings file may lower, but not raise."""
+FILE_METAVARS: Final = frozenset({"FILE", "FILE.npy", "DIR", "OLD", "OTHER", "RAW", "MODEL"})
+"""Metavars of options whose value is a file or folder, alone or after `NAME=`."""
 _FILE_OR_NUMBER: Final = "chips"
-"""The option that names a file where it is not a number."""
-_OTHERS: Final = 0o022  # write permission of the group and of everybody
+"""The option whose value is a file unless it is a number."""
+_WRITE_BY_OTHERS: Final = 0o022  # write permission of the group and of everybody
 
 
-def kind(name: str, action: argparse.Action) -> str:
-    """How far a setting of this option is trusted: `never`, `lowers`, `file` (one within the project), `free`."""
-    if name in NEVER:
+def setting_trust(name: str, action: argparse.Action) -> str:
+    """Classify how far a settings file may set an option: `never`, `lowers` (only to a lower value), `file` (only to a
+    path within the project) or `free`."""
+    if name in COMMAND_LINE_ONLY:
         return "never"
-    if name == LOWERS:
+    if name == LOWERABLE_OPTION:
         return "lowers"
-    word = action.metavar.rpartition("=")[2] if isinstance(action.metavar, str) and action.nargs != 0 else ""
-    return "file" if word in FILE_WORDS or name == _FILE_OR_NUMBER else "free"
+    metavar = ""
+    if isinstance(action.metavar, str) and action.nargs != 0:
+        metavar = action.metavar.rpartition("=")[2]
+    if metavar in FILE_METAVARS or name == _FILE_OR_NUMBER:
+        return "file"
+    return "free"
 
 
-def refusal(name: str) -> str:
-    """What is said of a setting that no file has; "" of any other."""
-    return f"no setting, because {NEVER[name]}: give --{name} on the command line" if name in NEVER else ""
+def explain_refusal(name: str) -> str:
+    """Return why no settings file may set this option; "" for an option that it may set."""
+    if name not in COMMAND_LINE_ONLY:
+        return ""
+    return f"no setting, because {COMMAND_LINE_ONLY[name]}: give --{name} on the command line"
 
 
 def require_within(name: str, action: argparse.Action, text: str, folder: str) -> None:
-    """Raises HostError where a setting in a file of `folder` names a file outside of it, and of the current folder."""
-    if kind(name, action) != "file" or (name == _FILE_OR_NUMBER and text.isdecimal()):
+    """Raise HostError if a setting from a file in `folder` names a path outside of that folder and of the current
+    one."""
+    if setting_trust(name, action) != "file" or (name == _FILE_OR_NUMBER and text.isdecimal()):
         return
-    file = text.partition("=")[2] if isinstance(action.metavar, str) and "=" in action.metavar else text
-    if not (_within(file, folder) or _within(file, ".")):
+    file = text
+    if isinstance(action.metavar, str) and "=" in action.metavar:  # NAME=FILE
+        file = text.partition("=")[2]
+    if not (_is_within(file, folder) or _is_within(file, ".")):
         raise HostError(f"{file} lies outside of {folder or 'this folder'}: give --{name} on the command line")
 
 
-def _within(path: str, folder: str) -> bool:
-    """Whether a path, its links followed, leads into a folder."""
-    inside = os.path.realpath(path)
-    outside = os.path.realpath(folder or ".")
-    return inside == outside or inside.startswith(outside.rstrip(os.sep) + os.sep)
+def _is_within(path: str, folder: str) -> bool:
+    """Return whether a path leads into a folder once symbolic links are resolved."""
+    target = os.path.realpath(path)
+    root = os.path.realpath(folder or ".")
+    return target == root or target.startswith(root.rstrip(os.sep) + os.sep)
 
 
 # --------------------------------------------------------------------------------------------------------- where
-def highest(folder: str) -> str:
-    """The last folder that may have settings for this one: the root of the repository that it is in, else the user's
-    home, else the folder itself."""
+def find_top_folder(folder: str) -> str:
+    """Return the topmost folder in which settings for `folder` are looked for: the root of its repository, else the
+    user's home, else `folder` itself."""
     home = os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111 - importing pathlib takes longer than all of this
-    above = folder
+    candidate = folder
     while True:
-        if os.path.lexists(os.path.join(above, ".git")):  # noqa: PTH118
-            return above
-        if above == home:
+        if os.path.lexists(os.path.join(candidate, ".git")):  # noqa: PTH118
+            return candidate
+        if candidate == home:
             return home
-        parent = os.path.dirname(above)  # noqa: PTH120
-        if parent == above:
+        parent = os.path.dirname(candidate)  # noqa: PTH120
+        if parent == candidate:
             return folder
-        above = parent
+        candidate = parent
 
 
-def why_not(path: str, what: str = "folder") -> str:
-    """Why settings in a folder, or a file of them, links followed, are not trusted; "" where only this user and root
-    can have written them."""
+def explain_distrust(path: str, subject: str = "folder") -> str:
+    """Return why settings in a folder, or in a file, are not trusted; "" if nobody but this user and root can have
+    written them. Links are followed."""
     if sys.platform == "win32":
         return ""
     try:
-        found = os.stat(path)  # noqa: PTH116
+        status = os.stat(path)  # noqa: PTH116
     except OSError as error:
         return error.strerror or str(error)
-    if found.st_uid not in (os.geteuid(), 0):
-        return f"the {what} belongs to another user"
-    others = found.st_mode & _OTHERS
-    if others == stat.S_IWGRP and found.st_gid == os.getegid() == os.geteuid():  # a group of this user alone
+    if status.st_uid not in (os.geteuid(), 0):
+        return f"the {subject} belongs to another user"
+    write_by_others = status.st_mode & _WRITE_BY_OTHERS
+    if write_by_others == stat.S_IWGRP and status.st_gid == os.getegid() == os.geteuid():  # a group of this user alone
         return ""
-    return f"others can write to the {what}" if others else ""
+    return f"others can write to the {subject}" if write_by_others else ""
 
 
-OWN_FILE: Final = "buda-emu.toml"
+SETTINGS_FILE: Final = "buda-emu.toml"
 _SHARED_FILE: Final = "pyproject.toml"
 _TABLE: Final = "tool.buda-emu"
 _MOST_BYTES: Final = 1 << 20
 _MAY_MENTION: Final = re.compile(
     rb"""tool["']?[ \t]*\.[ \t]*["']?buda-emu|^[ \t]*(\[[ \t]*)?["']?tool["']?[ \t]*[]=]""", re.MULTILINE
 )
-"""What a file with the table has in any spelling: its dotted name, or a table `tool` by itself."""
-NONE: Final = "none"
+"""Matches any pyproject.toml that can have the table, however TOML spells it: as a dotted name, or below a table
+`tool`."""
+NO_SETTINGS: Final = "none"
 WITHOUT_SETTINGS: Final = frozenset({"cache", "completion", "schema"})
 """Verbs whose output depends on no project."""
-RULES: Final = {
+RULE_OPTIONS: Final = {
     "select": "tell findings of these rules only (ids or their beginnings), and what refuses a document",
     "ignore": "do not tell findings of these rules, unless they refuse a document",
     "error": "make findings of these rules errors",
 }
-"""What `Choice` has, as options of `check` and as keys of the settings."""
-_NOT_KEPT: Final = frozenset({"help", "config", *RULES})
+"""The fields of `Choice`, which are options of `check` and keys of the settings, with their help."""
+_NOT_SETTINGS: Final = frozenset({"help", "config", *RULE_OPTIONS})
 _TYPES: Final = {"array": "a list", "boolean": "true or false", "object": "a table", "string": "a text"}
 
 
 class Settings(NamedTuple):
-    """Settings in use: which findings are told, the file ("" without one), and files that were passed over, each with
-    the reason."""
+    """The settings in use: the choice of findings, the path of the file ("" without one), and the files that were not
+    used, each with the reason."""
 
     choice: Choice = Choice()
     path: str = ""
     passed_over: tuple[str, ...] = ()
 
 
-def configure(parser: ExampleParser, verb: str, verbs: Mapping[str, str], given: Sequence[str]) -> Settings:
-    """Give the options of a verb the defaults of the project's settings.
+def configure(parser: ExampleParser, verb: str, verbs: Mapping[str, str], words: Sequence[str]) -> Settings:
+    """Give the options of a verb the defaults that the project's settings state.
 
-    `verbs`: all there are, with what they are for; `given`: the words of the command line. Raises HostError.
+    `verbs` maps every verb to its help line; `words` are those of the command line. Raises HostError for settings that
+    are not valid.
     """
-    path = _named(given)
+    path = _config_argument(words)
     passed_over = ()
     if not path:
-        path, passed_over = _found(os.getcwd())  # noqa: PTH109 - importing pathlib takes longer than all of this
-    if path == NONE or not path:
+        path, passed_over = _find_settings(os.getcwd())  # noqa: PTH109 - importing pathlib takes longer than all of this
+    if path == NO_SETTINGS or not path:
         return Settings(passed_over=passed_over)
-    table = read(path)
+    table = read_settings(path)
     if not table:
         return Settings(path=path, passed_over=passed_over)
-    _validate(path, table, schema({verb: parser}, verbs))
+    _validate(path, table, settings_schema({verb: parser}, verbs))
     _set_defaults(path, [verb], parser, table.get(verb, {}))
-    choice = Choice(*(tuple(table.get(name, ())) for name in RULES))
+    choice = Choice(*(tuple(table.get(name, ())) for name in RULE_OPTIONS))
     _check_rules(path, choice)
     for leaf in parser.leaves():
         if "color" in table and "color" not in table.get(verb, {}):
@@ -152,43 +163,56 @@ def configure(parser: ExampleParser, verb: str, verbs: Mapping[str, str], given:
     return Settings(choice, path, passed_over)
 
 
-def _named(given: Sequence[str]) -> str:
-    """The value of `--config` among the words of a command line, "" without."""
-    for index, word in enumerate(given):
-        if word == "--config" and index + 1 < len(given):
-            return given[index + 1]
+def _config_argument(words: Sequence[str]) -> str:
+    """Return the value of `--config` among the words of a command line; "" without one."""
+    for index, word in enumerate(words):
+        if word == "--config" and index + 1 < len(words):
+            return words[index + 1]
         if word.startswith("--config="):
             return word.partition("=")[2]
     return ""
 
 
-def _found(folder: str) -> tuple[str, tuple[str, ...]]:
-    """The nearest file with settings, in this folder or above it, "" where there is none; and what was passed over
-    because others may have written it (`trust`)."""
-    here = folder
-    last = highest(folder)
+def _find_settings(folder: str) -> tuple[str, tuple[str, ...]]:
+    """Return the nearest file with settings in this folder or above it, "" if there is none; and a note on a file that
+    was not used because others may have written it."""
+    start_folder = folder
+    last = find_top_folder(folder)
     while True:
-        for name in (OWN_FILE, _SHARED_FILE):
+        name = _settings_name(folder)
+        if name:
             path = os.path.join(folder, name)  # noqa: PTH118
-            if os.path.isfile(path) and (name == OWN_FILE or _mentions(path)):  # noqa: PTH113
-                reason = why_not(folder) or why_not(path, "file")
-                return ("", (f"{path}: {reason}",)) if reason else (name if folder == here else path, ())
-        if folder == last or why_not(folder):
+            reason = explain_distrust(folder) or explain_distrust(path, "file")
+            if reason:
+                return "", (f"{path}: {reason}",)
+            return name if folder == start_folder else path, ()
+        if folder == last or explain_distrust(folder):
             return "", ()
         folder = os.path.dirname(folder)  # noqa: PTH120
 
 
-def _mentions(path: str) -> bool:
-    """Whether a pyproject.toml has the table. Reading TOML takes longer than all other settings: only where it may."""
+def _settings_name(folder: str) -> str:
+    """Return the name of the file with settings that lies in this folder; "" if there is none."""
+    for name in (SETTINGS_FILE, _SHARED_FILE):
+        path = os.path.join(folder, name)  # noqa: PTH118
+        if os.path.isfile(path) and (name == SETTINGS_FILE or _has_settings(path)):  # noqa: PTH113
+            return name
+    return ""
+
+
+def _has_settings(path: str) -> bool:
+    """Return whether a pyproject.toml has the table of settings. Parsing TOML takes longer than everything else here,
+    so a file that cannot have the table is not parsed."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123
-            return _MAY_MENTION.search(file.read()) is not None and bool(read(path))
+            return _MAY_MENTION.search(file.read()) is not None and bool(read_settings(path))
     except (OSError, HostError):  # a file for others, which they will complain about
         return False
 
 
-def read(path: str) -> dict[str, Any]:
-    """The settings of a file. Raises HostError for a file that is not TOML or too large, OSError."""
+def read_settings(path: str) -> dict[str, Any]:
+    """Return the settings of a file as plain data. Raises HostError for a file that is not TOML or too large, and
+    OSError."""
     import tomllib
 
     with open(path, "rb") as file:  # noqa: PTH123
@@ -204,90 +228,114 @@ def read(path: str) -> dict[str, Any]:
     if os.path.basename(path) != _SHARED_FILE:  # noqa: PTH119
         return content
     for key in _TABLE.split("."):
-        found: Any = content.get(key, {})
-        content = cast(dict[str, Any], found) if isinstance(found, dict) else {}
+        section: Any = content.get(key, {})
+        if isinstance(section, dict):
+            content = cast(dict[str, Any], section)
+        else:
+            content = {}
     return content
 
 
 # ---------------------------------------------------------------------------------------------------------- form
-def schema(parsers: Mapping[str, ExampleParser], verbs: Mapping[str, str]) -> dict[str, Any]:
-    """The JSON schema of the settings: what tables of these verbs may hold in full, of all other verbs that they are
-    tables."""
+def settings_schema(parsers: Mapping[str, ExampleParser], verbs: Mapping[str, str]) -> dict[str, Any]:
+    """Return the JSON schema of the settings. The tables of the verbs in `parsers` are described in full; those of all
+    other verbs are only required to be tables."""
     words = {"type": "array", "items": {"type": "string", "minLength": 1}}
-    rules = {name: {**words, "description": text} for name, text in RULES.items()}
+    rules = {name: {**words, "description": text} for name, text in RULE_OPTIONS.items()}
     color = {"enum": list(WHEN), "description": "when colours are shown"}
-    tables = {
-        verb: _form(parsers[verb], text) if verb in parsers else {"type": "object", "description": text}
-        for verb, text in verbs.items()
-        if verb not in WITHOUT_SETTINGS
-    }
+    tables: dict[str, Any] = {}
+    for verb, text in verbs.items():
+        if verb in parsers and verb not in WITHOUT_SETTINGS:
+            tables[verb] = _table_schema(parsers[verb], text)
+        elif verb not in WITHOUT_SETTINGS:
+            tables[verb] = {"type": "object", "description": text}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": f"Settings of buda-emu: {OWN_FILE}, or [{_TABLE}] of {_SHARED_FILE}",
+        "title": f"Settings of buda-emu: {SETTINGS_FILE}, or [{_TABLE}] of {_SHARED_FILE}",
         "type": "object",
         "properties": {**rules, "color": color, **tables},
         "additionalProperties": False,
     }
 
 
-def _form(parser: ExampleParser, text: str) -> dict[str, Any]:
-    fields = {name: _form(leaf, leaf.description or "") for name, leaf in parser.below.items()}
+def _table_schema(parser: ExampleParser, text: str) -> dict[str, Any]:
+    """Return the schema of a verb's table: its options, or a table for each verb below it."""
+    fields = {name: _table_schema(leaf, leaf.description or "") for name, leaf in parser.below.items()}
     if not fields:
-        kept = {name: action for name, action in parser.options.items() if name not in _NOT_KEPT}
-        fields = {name: _value(action) for name, action in kept.items() if name not in NEVER}
+        settings = {name: action for name, action in parser.options.items() if name not in _NOT_SETTINGS}
+        fields = {name: _option_schema(action) for name, action in settings.items() if name not in COMMAND_LINE_ONLY}
     return {"type": "object", "description": text, "properties": fields, "additionalProperties": False}
 
 
-def _value(action: argparse.Action) -> dict[str, Any]:
-    described = {"description": action.help} if action.help else {}
+def _option_schema(action: argparse.Action) -> dict[str, Any]:
+    """Return the schema of the values that an option accepts."""
+    description: dict[str, Any] = {}
+    if action.help:
+        description["description"] = action.help
     if action.nargs == 0:
-        return {"type": "boolean", **described}
+        return {"type": "boolean", **description}
     if action.choices is not None:
-        one: dict[str, Any] = {"enum": list(action.choices)}
+        value_schema: dict[str, Any] = {"enum": list(action.choices)}
     else:
-        one = {"type": ["string", "number"]}
-    if isinstance(action.default, list):  # may be given several times
-        return {"type": "array", "items": one, **described}
-    return {**one, **described}
+        value_schema = {"type": ["string", "number"]}
+    if isinstance(action.default, list):  # an option that may be repeated
+        return {"type": "array", "items": value_schema, **description}
+    return {**value_schema, **description}
 
 
 def _validate(path: str, table: Mapping[str, Any], form: Mapping[str, Any]) -> None:
+    """Check settings against their schema. Raises HostError with a line for each violation."""
     from jsonschema import Draft202012Validator
 
     errors: Iterable[Any] = Draft202012Validator(form).iter_errors(table)  # type: ignore[reportUnknownMemberType]
-    found = sorted(errors, key=lambda error: list(map(str, error.absolute_path)))
-    said = [text for error in found for text in _words(error)]
-    if said:
-        raise HostError("\n".join(f"{path}: {text}" for text in said))
+    violations: list[str] = []
+    for error in sorted(errors, key=lambda error: list(map(str, error.absolute_path))):
+        violations += _describe_violation(error)
+    if violations:
+        raise HostError("\n".join(f"{path}: {text}" for text in violations))
 
 
-def _words(error: Any) -> Iterator[str]:
-    """A violation of the schema as a user would say it."""
+def _describe_violation(error: Any) -> Iterator[str]:
+    """Yield a violation of the schema in the words of a user, with the place of the setting."""
     from buda_emu.support.checker.suggest import near
 
     place = ".".join(str(step) for step in error.absolute_path if isinstance(step, str))
     if error.validator == "additionalProperties":
-        known = error.schema["properties"]
-        for key in error.instance:
-            if refused := refusal(key):
-                yield f"{place}.{key}: {refused}"
-            elif key not in known:
-                hint = near(key, known) or f"known: {', '.join(known) or 'none'}"
-                yield f"{f'{place}.' if place else ''}{key}: no such key ({hint})"
+        yield from _describe_unknown_keys(error, place)
     elif error.validator == "enum":
         words = [str(word) for word in error.validator_value]
         hint = near(str(error.instance), words)
-        yield f"{place}: {error.instance!r} is not one of {', '.join(words)}{f' ({hint})' if hint else ''}"
+        suffix = f" ({hint})" if hint else ""
+        yield f"{place}: {error.instance!r} is not one of {', '.join(words)}{suffix}"
     elif error.validator == "type":
-        kinds = [error.validator_value] if isinstance(error.validator_value, str) else error.validator_value
+        kinds = error.validator_value
+        if isinstance(kinds, str):
+            kinds = [kinds]
         expected = " or ".join(_TYPES.get(kind, f"a {kind}") for kind in kinds)
         yield f"{place}: expected {expected}, not {error.instance!r}"
     else:
         yield f"{place}: {error.message}"
 
 
+def _describe_unknown_keys(error: Any, place: str) -> Iterator[str]:
+    """Yield a line for each key of a table that is no setting, with the reason or a similar key."""
+    from buda_emu.support.checker.suggest import near
+
+    properties = error.schema["properties"]
+    prefix = f"{place}." if place else ""
+    for key in error.instance:
+        refusal = explain_refusal(key)
+        if refusal:
+            yield f"{place}.{key}: {refusal}"
+        elif key not in properties:
+            hint = near(key, properties) or f"known: {', '.join(properties) or 'none'}"
+            yield f"{prefix}{key}: no such key ({hint})"
+
+
 # ------------------------------------------------------------------------------------------------------ defaults
 def _set_defaults(path: str, place: list[str], parser: ExampleParser, table: Mapping[str, Any]) -> None:
+    """Make the settings of a table the defaults of a verb's options. Raises HostError with the place of a setting whose
+    value does not fit."""
     if parser.below:
         for name, leaf in parser.below.items():
             _set_defaults(path, [*place, name], leaf, table.get(name, {}))
@@ -295,12 +343,13 @@ def _set_defaults(path: str, place: list[str], parser: ExampleParser, table: Map
     options = parser.options
     for key, value in table.items():
         action = options[key]
+        entries = cast(list[Any], value) if isinstance(value, list) else [value]
         try:
-            for one in cast(list[Any], value) if isinstance(value, list) else [value]:
-                require_within(key, action, str(one), os.path.dirname(path))  # noqa: PTH120
-            default = _default(action, value)
-            if key == LOWERS:
-                default = min(_without(action), default)
+            for entry in entries:
+                require_within(key, action, str(entry), os.path.dirname(path))  # noqa: PTH120
+            default = _convert_default(action, value)
+            if key == LOWERABLE_OPTION:
+                default = min(_default_limit(action), default)
         except HostError as error:
             raise HostError(f"{path}: {'.'.join([*place, key])}: {error}") from None
         except (argparse.ArgumentTypeError, ValueError, TypeError) as error:
@@ -310,18 +359,18 @@ def _set_defaults(path: str, place: list[str], parser: ExampleParser, table: Map
             action.required = False
 
 
-def _default(action: argparse.Action, value: Any) -> Any:
-    """What the option's default becomes; SUPPRESS where it stays what it is."""
+def _convert_default(action: argparse.Action, value: Any) -> Any:
+    """Return the default that a setting gives an option; SUPPRESS if the option keeps its own."""
     if action.nargs == 0:
         return action.const if value else argparse.SUPPRESS
     convert: Callable[[str], Any] = action.type if callable(action.type) else str
     if isinstance(value, list):
-        return [convert(str(item)) for item in value]  # type: ignore[misc]  # of a TOML list
+        return [convert(str(entry)) for entry in value]  # type: ignore[misc]  # of a TOML list
     return convert(str(value))
 
 
-def _without(action: argparse.Action) -> float:
-    """What a limit is where nobody gives one."""
+def _default_limit(action: argparse.Action) -> float:
+    """Return the memory limit in bytes that holds if none is set."""
     if action.default is not None:
         return action.default
     from buda_emu.emulator.memory.host import default_memory_limit
@@ -330,8 +379,8 @@ def _without(action: argparse.Action) -> float:
 
 
 def _check_rules(path: str, choice: Choice) -> None:
-    """Every word begins the id of a rule. Raises HostError."""
-    for name in RULES:
+    """Raise HostError if a word among the chosen rules does not begin the id of any rule."""
+    for name in RULE_OPTIONS:
         try:
             for word in getattr(choice, name):
                 require_rules(word, to_ignore=name == "ignore")
@@ -340,37 +389,38 @@ def _check_rules(path: str, choice: Choice) -> None:
 
 
 def require_rules(word: str, to_ignore: bool = False) -> None:
-    """Raises HostError where no rule's id begins so, or it is one that cannot be ignored."""
+    """Raise HostError if no rule's id begins with this word, or if it names a rule that cannot be ignored."""
     from buda_emu.app.documents.kinds import rule_kind
     from buda_emu.support.checker.suggest import near
 
-    known = rule_kind(word).rules().rules
-    if not any(rule.startswith(word) for rule in known):
-        hint = near(word, known)
-        raise HostError(f"no rule begins with {word!r}{f' ({hint})' if hint else ''}; `buda-emu explain` lists them")
-    if to_ignore and word in known and refuses(word):
+    rules = rule_kind(word).rules().rules
+    if not any(rule.startswith(word) for rule in rules):
+        hint = near(word, rules)
+        suffix = f" ({hint})" if hint else ""
+        raise HostError(f"no rule begins with {word!r}{suffix}; `buda-emu explain` lists them")
+    if to_ignore and word in rules and refuses(word):
         raise HostError(f"{word} refuses a document and cannot be ignored")
 
 
 def refuses(rule: str) -> bool:
-    """Whether findings of a rule are errors even where nobody is strict."""
+    """Return whether a finding of this rule is an error even without --strict."""
     from buda_emu.app.documents.kinds import rule_kind
 
-    known = rule_kind(rule).rules().rules.get(rule)
-    return known is not None and known.at() == "error"
+    definition = rule_kind(rule).rules().rules.get(rule)
+    return definition is not None and definition.at() == "error"
 
 
-def rules_of(to_ignore: bool) -> Callable[[str], tuple[str, ...]]:
-    """argparse type: ids of rules, or their beginnings, with commas."""
+def rule_list_type(to_ignore: bool) -> Callable[[str], tuple[str, ...]]:
+    """Return an argparse type for ids of rules, or their beginnings, separated by commas."""
 
     def rules(text: str) -> tuple[str, ...]:
         words: Iterable[str] = filter(None, (word.strip() for word in text.split(",")))
-        found = tuple(words)
+        rule_ids = tuple(words)
         try:
-            for word in found:
+            for word in rule_ids:
                 require_rules(word, to_ignore)
         except HostError as error:
             raise argparse.ArgumentTypeError(str(error)) from None
-        return found
+        return rule_ids
 
     return rules

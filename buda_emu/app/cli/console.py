@@ -5,7 +5,7 @@ import shlex
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from buda_emu.app.cli.output import bar_text, say, say_lines, write_live
@@ -22,7 +22,8 @@ _COLOURS: Mapping[str, Style] = {"passed": "green", "skipped": "yellow"}
 
 
 class Console:
-    """What a user sees: a bar on a terminal, a character or a line for each netlist elsewhere, then what went wrong."""
+    """The output of `buda-emu test`: while it runs a bar on a terminal, elsewhere a character or a line for each
+    netlist; at the end everything that did not pass."""
 
     def __init__(self, cases: "list[Case]", args: argparse.Namespace, heading: str) -> None:
         self._cases = cases
@@ -36,7 +37,7 @@ class Console:
         self._bar()
 
     def result(self, _number: int, result: "CaseResult") -> None:
-        """One netlist more is done."""
+        """Count the result of one netlist and show the progress."""
         self._counts[result.status] += 1
         self._clear()
         if self._args.verbose:
@@ -45,47 +46,63 @@ class Console:
             self._character(result)
         self._bar()
 
-    def end(self, run: "TestRun", known: "frozenset[str]") -> None:
-        """Everything that did not pass but what is `known` from a baseline, the summary, the last line."""
+    def end(self, run: "TestRun", known_netlists: "frozenset[str]") -> None:
+        """Print everything that did not pass, except for `known_netlists` (those that fail as the baseline expects),
+        then the summary and the closing line."""
         self._clear()
         if self._column:
             say()
-        told = [case for case in run.cases if case.netlist not in known]
-        shown = [case for case in told if self._is_shown(case, len(run.cases))]
+        reported = [case for case in run.cases if case.netlist not in known_netlists]
+        shown = [case for case in reported if self._shows(case, len(run.cases))]
         for case in shown:
+            self._case(case)
+        self._summary(run, reported)
+        if shown or not self._args.quiet:
             say()
-            if case.status == "passed":
-                say(f"{case.netlist}: passed")
-            say_lines(testing.case_lines(case) if case.status != "passed" else ())
-            self._tables(case)
-        summary = list(testing.summary_lines(told))
+        has_failed = any(case.status not in ("passed", "skipped") for case in run.cases)
+        colour: Style = "red" if has_failed else "green"
+        say(current().paint(f"== {testing.closing_line(run)} ==", colour))
+
+    def _summary(self, run: "TestRun", reported: "Sequence[CaseResult]") -> None:
+        """Print a line for each of these cases that did not pass, and the longest durations if they were asked for."""
+        summary = list(testing.summary_lines(reported))
         if summary:
             say("\nshort summary")
             say_lines(summary)
         if self._args.durations is not None:
             say(f"\n{testing.durations_table(run.cases, self._args.durations)}")
-        bad = any(case.status not in ("passed", "skipped") for case in run.cases)
-        text = testing.closing_line(run)
-        if shown or not self._args.quiet:
-            say()
-        say(current().paint(f"== {text} ==", "red" if bad else "green"))
 
-    def _is_shown(self, case: "CaseResult", count: int) -> bool:
+    def _case(self, case: "CaseResult") -> None:
+        """Print the result of one netlist in full."""
+        say()
+        if case.status == "passed":
+            say(f"{case.netlist}: passed")
+        else:
+            say_lines(testing.case_lines(case))
+        self._tables(case)
+
+    def _shows(self, case: "CaseResult", count: int) -> bool:
+        """Return whether a netlist is reported in full at the end."""
         if case.status in ("passed", "skipped"):
-            asked = self._args.verbose or self._args.per_op or count == 1
-            return not self._args.quiet and case.status == "passed" and asked
+            is_requested = self._args.verbose or self._args.per_op or count == 1
+            return not self._args.quiet and case.status == "passed" and is_requested
         return True
 
     def _tables(self, case: "CaseResult") -> None:
+        """Print the warnings and tables about one netlist."""
         if self._args.quiet:
             return
         for text in case.warnings:
             say(f"warning: {text}")
         if case.outputs:
             say(f"\n{testing.outputs_table(case)}")
-        for name, why in case.not_compared.items():
-            if why.startswith("io-config lists it"):  # someone expects it to be
-                say(f"not compared: {name}: {why}")
+        for name, reason in case.not_compared.items():
+            if reason.startswith("io-config lists it"):  # the user expects it to be compared
+                say(f"not compared: {name}: {reason}")
+        self._detail_tables(case)
+
+    def _detail_tables(self, case: "CaseResult") -> None:
+        """Print the figures of performance-check, the ops, and how to find out why an output differs."""
         if case.performance:
             say(f"\n{testing.performance_table(case)}")
         if case.ops and self._args.per_op:
@@ -95,6 +112,7 @@ class Console:
             say(f"\nwhy the chip's answer differs: buda-emu numerics {shlex.quote(case.netlist)}")
 
     def _character(self, result: "CaseResult") -> None:
+        """Print the mark of one netlist, and the share that is done at the end of a line."""
         done = sum(self._counts.values())
         say(MARKS[result.status], end="")
         self._column += 1
@@ -103,7 +121,7 @@ class Console:
             self._column = 0
 
     def _bar(self) -> None:
-        """Done of all, what did not pass, and the time that is left."""
+        """Redraw the bar: the number of netlists done, how many did not pass, and the time left."""
         if not self._live:
             return
         done = sum(self._counts.values())
@@ -113,8 +131,10 @@ class Console:
         write_live(f"\r\x1b[K{escape_controls(text)}")
 
     def _clear(self) -> None:
+        """Remove the bar from the terminal."""
         if self._live:
             write_live("\r\x1b[K")
 
     def _paint(self, status: str) -> str:
+        """Return a status in its colour."""
         return current().paint(status, _COLOURS.get(status, "red"))

@@ -12,11 +12,11 @@ from buda_emu.support.checker.text import plural
 if TYPE_CHECKING:
     from buda_emu.testing.verify.result import CaseResult
 
-_SHOWN = 8  # names of a list that are missing
+_MOST_NAMES = 8  # names of a list that are missing
 
 
 def add_coverage(parser: argparse._ArgumentGroup) -> None:  # pyright: ignore[reportPrivateUsage] - has no other name
-    """--coverage and --coverage-min."""
+    """Add the options --coverage and --coverage-min to a group of a parser."""
     parser.add_argument(
         "--coverage",
         type=Path,
@@ -29,32 +29,45 @@ def add_coverage(parser: argparse._ArgumentGroup) -> None:  # pyright: ignore[re
     )
 
 
-def settle_coverage(args: argparse.Namespace, results: "Sequence[CaseResult]") -> bool:
-    """Counts, prints and writes; whether it is as much as was asked for. Raises HostError for another kind of file."""
+def record_coverage(args: argparse.Namespace, results: "Sequence[CaseResult]") -> bool:
+    """Add the features that the results exercise to the coverage file, write its page and print a table. Return whether
+    the coverage reaches --coverage-min. Raises HostError for a file that is not a coverage file."""
     if args.coverage is None:
         return True
     from buda_emu.testing.coverage.report import Coverage, read
 
-    found = read(args.coverage) if args.coverage.exists() else Coverage()
-    new = [what for case in results if case.exercised for what in found.count(case.exercised)]
+    coverage = Coverage()
+    if args.coverage.exists():
+        coverage = read(args.coverage)
+    new_features = 0
+    for case in results:
+        if case.exercised:
+            new_features += len(list(coverage.count(case.exercised)))
     from buda_emu.report.pages.coverage import coverage_page
 
-    write_json(args.coverage, found.as_json())
-    write_text(args.coverage.with_suffix(".html"), coverage_page(found, str(args.coverage)))
+    write_json(args.coverage, coverage.as_json())
+    write_text(args.coverage.with_suffix(".html"), coverage_page(coverage, str(args.coverage)))
     if not args.quiet:
         say()
-        rows = [(subject, f"{there} of {all_}", _some(missing)) for subject, there, all_, missing in found.rows()]
+        rows = [
+            (subject, f"{exercised} of {total}", _list_names(missing))
+            for subject, exercised, total, missing in coverage.rows()
+        ]
         say(table(("exercised", "names", "not exercised"), rows, right=(1,), prose=(2,)))
         say(
-            f"\n{args.coverage}: {plural(found.netlists, 'netlist')}, {found.percent:.1f} % of the language, "
-            f"{len(new)} new by this run"
+            f"\n{args.coverage}: {plural(coverage.netlists, 'netlist')}, {coverage.percent:.1f} % of the language, "
+            f"{new_features} new by this run"
         )
-    if args.coverage_min is not None and found.percent < args.coverage_min:
-        complain(f"buda-emu: coverage {found.percent:.1f} % is below --coverage-min {args.coverage_min:g}")
+    if args.coverage_min is not None and coverage.percent < args.coverage_min:
+        complain(f"buda-emu: coverage {coverage.percent:.1f} % is below --coverage-min {args.coverage_min:g}")
         return False
     return True
 
 
-def _some(names: Sequence[str]) -> str:
-    more = len(names) - _SHOWN
-    return ", ".join(names[:_SHOWN]) + (f", and {more} more" if more > 0 else "")
+def _list_names(names: Sequence[str]) -> str:
+    """Return the first names of a list, and the number of the others."""
+    text = ", ".join(names[:_MOST_NAMES])
+    hidden = len(names) - _MOST_NAMES
+    if hidden > 0:
+        return f"{text}, and {hidden} more"
+    return text

@@ -1,4 +1,5 @@
-"""Ctrl-C at a prompt: it stops what runs, or drops the current line, and ends nothing."""
+"""Handling of Ctrl-C at a prompt: it stops the running command or drops the line being typed, and never ends the
+process."""
 
 import signal
 from collections.abc import Callable, Generator
@@ -8,9 +9,11 @@ from typing import Any, Self
 
 
 class CtrlC:
-    """While it is entered no KeyboardInterrupt comes out of nowhere. From the moment at which a line is taken to the
-    next prompt Ctrl-C calls `stop` and is `seen`; before the next prompt `clear` is called, for one that came too late.
-    Nothing changes on other threads than the main one, and where Ctrl-C is ignored.
+    """A context in which Ctrl-C raises no KeyboardInterrupt at an arbitrary place. From the moment at which a line is
+    accepted until the next prompt, Ctrl-C calls `stop` and sets `seen`. Before each prompt `clear` is called, so that
+    an interrupt that came too late is forgotten.
+
+    Nothing changes on threads other than the main one, or where the caller ignores Ctrl-C.
     """
 
     def __init__(self, stop: Callable[[], None], clear: Callable[[], None]) -> None:
@@ -22,7 +25,7 @@ class CtrlC:
 
     def __enter__(self) -> Self:
         if current_thread() is main_thread() and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-            self._before = signal.signal(signal.SIGINT, lambda _number, _frame: self._came())
+            self._before = signal.signal(signal.SIGINT, lambda _number, _frame: self._on_signal())
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -30,8 +33,9 @@ class CtrlC:
             signal.signal(signal.SIGINT, self._before)
 
     @contextmanager
-    def asking(self, drop: Callable[[], bool]) -> Generator[None]:
-        """A line is asked for. `drop` lets go of what was typed; False where a line was taken already."""
+    def reading_line(self, drop: Callable[[], bool]) -> Generator[None]:
+        """Mark the time in which a line is read. `drop` discards what was typed, and returns False if a line has been
+        accepted already."""
         self.seen = False
         self._clear()
         self._drop = drop
@@ -40,11 +44,12 @@ class CtrlC:
         finally:
             self._drop = None
 
-    def _came(self) -> None:
+    def _on_signal(self) -> None:
+        """Drop the line being typed, or else stop the running command."""
         if self._drop is None or not self._drop():
             self.stop_command()
 
     def stop_command(self) -> None:
-        """It is meant for the command whose line was taken."""
+        """Stop the command whose line was accepted."""
         self.seen = True
         self._stop()

@@ -1,4 +1,4 @@
-"""The entry point of the command's process: an interrupt ends it quietly, even while modules are imported."""
+"""The entry point of the command's process. Ctrl-C ends it quietly, even while modules are imported."""
 
 import gc
 import os
@@ -10,7 +10,7 @@ _COLLECT_AFTER = 20_000
 
 
 def entry() -> NoReturn:
-    """Console script."""
+    """Run the command as the console script `buda-emu`, and end the process with its exit code."""
     gc.set_threshold(_COLLECT_AFTER, 10, 10)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # to start the threads of BLAS takes a seventh of numpy's import
     before = signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing is open yet that would have to be cleaned up

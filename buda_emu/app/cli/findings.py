@@ -1,11 +1,11 @@
-"""What verbs report of the checker's findings, and the option `--baseline` of the verbs that have it."""
+"""How verbs report findings of the checker, and the option `--baseline` of the verbs that have it."""
 
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from buda_emu.app.cli.config import RULES, refuses, rules_of
+from buda_emu.app.cli.config import RULE_OPTIONS, refuses, rule_list_type
 from buda_emu.app.cli.output import complain, say
 from buda_emu.support.checker.result import Choice
 from buda_emu.support.checker.text import plural
@@ -16,46 +16,48 @@ if TYPE_CHECKING:
     from buda_emu.support.checker import Diagnostic
 
 
-_MOST = 3  # findings that are said one by one
-_chosen = [Choice()]
+_MOST_LINES = 3  # findings that are said one by one
+_choice = [Choice()]
 
 
-def choose(choice: Choice) -> None:
-    """Which findings the project's settings want to be told."""
-    _chosen[0] = choice
+def set_choice(choice: Choice) -> None:
+    """Set which findings are reported, as the project's settings state."""
+    _choice[0] = choice
 
 
-def chosen() -> Choice:
-    """The same."""
-    return _chosen[0]
+def current_choice() -> Choice:
+    """Return which findings are reported, as the project's settings state."""
+    return _choice[0]
 
 
-def add_choice(parser: argparse.ArgumentParser) -> None:
-    """--select, --ignore and --error, of verbs that check."""
-    for name, meaning in RULES.items():
-        of_rules = rules_of(to_ignore=name == "ignore")
-        parser.add_argument(f"--{name}", type=of_rules, metavar="RULE,...", help=meaning)
+def add_rule_options(parser: argparse.ArgumentParser) -> None:
+    """Add --select, --ignore and --error, which verbs that check documents take."""
+    for name, meaning in RULE_OPTIONS.items():
+        rule_list = rule_list_type(to_ignore=name == "ignore")
+        parser.add_argument(f"--{name}", type=rule_list, metavar="RULE,...", help=meaning)
 
 
-def told(found: "Iterable[Diagnostic]", args: argparse.Namespace) -> "list[Diagnostic]":
-    """The findings that are told: as the settings say, where these options do not say otherwise."""
-    given = {name: rules for name in RULES if (rules := getattr(args, name)) is not None}
-    return replace(chosen(), **given).filter_findings(found, refuses)
+def select_findings(findings: "Iterable[Diagnostic]", args: argparse.Namespace) -> "list[Diagnostic]":
+    """Return the findings to report: the project's settings choose them, unless options of the command line override
+    these."""
+    overrides = {name: rules for name in RULE_OPTIONS if (rules := getattr(args, name)) is not None}
+    return replace(current_choice(), **overrides).filter_findings(findings, refuses)
 
 
-def tell_findings(diagnostics: "Sequence[Diagnostic]", file: str) -> None:
-    """A line on standard error for each finding; for more than three their number and how to see them."""
-    found = chosen().filter_findings(diagnostics, refuses)
-    for item in found[: _MOST if len(found) <= _MOST else 0]:
-        complain(f"{item.path}:{item.where}: {item.severity}[{item.rule}]: {item.message}")
-    if len(found) > _MOST:
-        complain(f"buda-emu: {plural(len(found), 'warning')} about {file}: `buda-emu check {file}` shows them")
+def print_findings(diagnostics: "Sequence[Diagnostic]", file: str) -> None:
+    """Print a line to standard error for each finding; for more than three only their number, and how to see them."""
+    findings = current_choice().filter_findings(diagnostics, refuses)
+    if len(findings) > _MOST_LINES:
+        complain(f"buda-emu: {plural(len(findings), 'warning')} about {file}: `buda-emu check {file}` shows them")
+        return
+    for finding in findings:
+        complain(f"{finding.path}:{finding.where}: {finding.severity}[{finding.rule}]: {finding.message}")
 
 
 def open_baseline(
     args: argparse.Namespace, section: "Section", settings: Mapping[str, Any], measure: "Measure | None" = None
 ) -> "Baseline | None":
-    """The baseline that was asked for, None without; read before the work. Raises HostError."""
+    """Read the baseline that --baseline names, before the work begins; None without one. Raises HostError."""
     if args.baseline is None:
         if args.update_baseline:
             raise HostError("--update-baseline: which one? --baseline FILE names it")
@@ -65,8 +67,10 @@ def open_baseline(
     return read_baseline(args.baseline, section, settings, update=args.update_baseline, measure=measure)
 
 
-def settle(held: "BaselineComparison", *, updated: bool, tell: Callable[[str], None] = say) -> int:
-    """Tell what is new, worse and mended; the exit code."""
-    for line in held.lines():
-        tell(line)
-    return Exit.OK if updated or held.holds else Exit.DIFFERS
+def report_comparison(
+    comparison: "BaselineComparison", *, updated: bool, print_line: Callable[[str], None] = say
+) -> int:
+    """Print what is new, worse and mended against a baseline, and return the exit code."""
+    for line in comparison.lines():
+        print_line(line)
+    return Exit.OK if updated or comparison.holds else Exit.DIFFERS

@@ -1,12 +1,12 @@
-"""Changes of the user's own files: exact hints of findings applied to netlists, shown as a diff or written in place."""
+"""Changes to the user's files: exact fixes of findings applied to netlists, shown as a diff or written in place."""
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 from typing import TYPE_CHECKING, Final
 
-from buda_emu.app.cli.findings import told
+from buda_emu.app.cli.findings import select_findings
 from buda_emu.app.cli.output import complain, say
 from buda_emu.app.documents.kinds import NETLIST, files_below, kind_of
 from buda_emu.netlist.fixes import apply_fixes
@@ -25,8 +25,8 @@ _BOM: Final = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
-    """A text file: its name, its bytes, their text and the text that it shall have."""
+class TextChange:
+    """A text file with its name, its bytes, their text, and the text that is to replace it."""
 
     name: str
     data: bytes
@@ -34,22 +34,23 @@ class Changed:
     after: str
 
     @property
-    def same(self) -> bool:
-        """Whether nothing changes."""
+    def is_unchanged(self) -> bool:
+        """Return whether the new text is the old one."""
         return self.before == self.after
 
 
-def difference(change: Changed) -> str:
-    """In the form of `diff -u`; "" for none."""
+def unified_difference(change: TextChange) -> str:
+    """Return a change in the form of `diff -u`; "" if nothing changes."""
     shown = "<stdin>" if change.name == "-" else change.name
     lines = unified_diff(change.before.splitlines(), change.after.splitlines(), shown, shown, lineterm="")
     return "\n".join(lines)
 
 
-def replace_file(change: Changed) -> None:
-    """Write the new text in the file's place, with the byte order mark if it had one. Raises OSError."""
+def replace_file(change: TextChange) -> None:
+    """Write the new text in place of the file, with a byte order mark if the file had one. Raises OSError."""
     data = change.after.encode("utf-8")
-    data = _BOM + data if change.data.startswith(_BOM) else data
+    if change.data.startswith(_BOM):
+        data = _BOM + data
     write_file(os.fspath(change.name), lambda stream: stream.write(data))
 
 
@@ -57,33 +58,42 @@ _STDIN: Final = "-"
 
 
 def fix_files(args: argparse.Namespace, *, write: bool) -> int:
-    """Fix the netlists among the files of `check`, or print the difference; documents of other kinds are left alone.
+    """Apply the fixes of findings to the netlists among the files of `check`, or print the difference. Documents of
+    other kinds are left alone.
 
-    Returns 1 where something would change and nothing is written, else 0. Raises HostError for standard input, OSError.
+    Returns 1 if something would change and nothing is written, else 0. Raises HostError for standard input, and
+    OSError.
     """
     if _STDIN in args.file:
         raise HostError("check: --fix and --diff work on files, not on standard input")
     changed = 0
     removed = 0
-    for name in files_below(args.file):
-        found = _fixed(name, args) if kind_of(name) is NETLIST else None
-        if found is None or found[0].same:
-            continue
-        change, count = found
+    for change, count in _changes(args):
         changed += 1
         removed += count
         if write:
             replace_file(change)
         else:
-            say(difference(change))
+            say(unified_difference(change))
     if changed:
         words = "fixed" if write else "would be fixed"
         complain(f"{plural(removed, 'finding')} {words} in {plural(changed, 'file')}")
     return Exit.DIFFERS if changed and not write else Exit.OK
 
 
-def _fixed(name: str, args: argparse.Namespace) -> tuple[Changed, int] | None:
-    """A file with its fixes and how many findings they removed; None if it is not text, which the check says."""
+def _changes(args: argparse.Namespace) -> Iterator[tuple[TextChange, int]]:
+    """Yield the change of each netlist that fixes change, and the number of findings that it removes."""
+    for name in files_below(args.file):
+        if kind_of(name) is not NETLIST:
+            continue
+        fix = _fix_text(name, args)
+        if fix is not None and not fix[0].is_unchanged:
+            yield fix
+
+
+def _fix_text(name: str, args: argparse.Namespace) -> tuple[TextChange, int] | None:
+    """Return a file's change and the number of findings that it removes; None if the file is not text, which the check
+    reports."""
     try:
         data = read_bytes(name)
         text = decode(data)
@@ -91,7 +101,7 @@ def _fixed(name: str, args: argparse.Namespace) -> tuple[Changed, int] | None:
         return None
 
     def check(text: str) -> "Sequence[Diagnostic]":
-        return told(check_text(text, name, args.arch, strict=args.strict).diagnostics, args)
+        return select_findings(check_text(text, name, args.arch, strict=args.strict).diagnostics, args)
 
     result = apply_fixes(text, check, unsafe=args.unsafe_fixes)
-    return Changed(name, data, text, result.text), len(result.removed)
+    return TextChange(name, data, text, result.text), len(result.removed)

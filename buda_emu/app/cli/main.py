@@ -1,4 +1,5 @@
-"""Parse the command line, run one verb, turn what it raises into an exit code (docs/run/run.md, "Exit codes")."""
+"""The command: parse the command line, run one verb, and turn exceptions into exit codes (docs/run/run.md, "Exit
+codes")."""
 
 import gc
 import os
@@ -8,11 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from io import TextIOWrapper
+from itertools import chain
 from typing import Any, NoReturn, cast
 
 from buda_emu.app.cli import findings
 from buda_emu.app.cli.config import WITHOUT_SETTINGS, Settings, configure
-from buda_emu.app.cli.output import complain, keep_stdout_for_results, say, stream_for_words
+from buda_emu.app.cli.output import complain, keep_stdout_for_results, say, word_stream
 from buda_emu.app.cli.parser import ExampleParser, Verb, add_verb
 from buda_emu.app.cli.shared_arguments import add_shared
 from buda_emu.app.documents.kinds import KINDS
@@ -60,7 +62,7 @@ _FOLDERS: Mapping[str, Mapping[str, str]] = {
     },
 }
 _FOLDER_OF = {name: folder for folder, verbs in _FOLDERS.items() for name in verbs}
-VERBS: Mapping[str, str] = {name: line for verbs in _FOLDERS.values() for name, line in verbs.items()}
+VERBS: Mapping[str, str] = dict(chain.from_iterable(verbs.items() for verbs in _FOLDERS.values()))
 GROUPS: Mapping[str, Sequence[str]] = {
     "write and check netlists": ("new", "check", "info", "graph", "fmt", "diff"),
     "run and test them": ("run", "test", "debug", "numerics"),
@@ -77,13 +79,13 @@ EXAMPLE = "buda-emu run netlists/attention.yaml"
 _INSTEAD: Mapping[tuple[str, str], str] = {
     ("test", "inputs"): "here tensors come from --reference DIR, <queue>.npy for each queue, or from the test-config",
 }
-"""What a verb takes in place of an option of others, where it has another name."""
+"""(verb, option of other verbs) -> what the verb takes instead, under another name."""
 _GC_THRESHOLD = 200_000  # imports make many objects and no garbage: collect after so many, not after every 700
 
 
 def build_parser(*used: str, alone: bool = False) -> ExampleParser:
-    """The parser of the command line, with the arguments of the verbs that are going to be used; `alone`: without the
-    names of all others, which only the help of the whole command shows."""
+    """Return the parser of the command line with the arguments of the verbs in use. With `alone` it does not know the
+    names of the other verbs, which only the help of the whole command shows."""
     parser = ExampleParser(
         prog="buda-emu",
         example=EXAMPLE,
@@ -100,69 +102,50 @@ def build_parser(*used: str, alone: bool = False) -> ExampleParser:
             continue
         module = import_module(_ARGUMENTS_OF_KINDS.get(name) or f"{_FOLDER_OF[name]}.{name}")
         work = module.__name__.replace(".arguments.", ".verbs.")
-        own = add_verb(verbs, name, Verb(line, module.EXAMPLE, module.add_arguments), work)
-        for parser_of_arguments in own.leaves():
-            general = parser_of_arguments.add_argument_group("of every verb")
+        verb_parser = add_verb(verbs, name, Verb(line, module.EXAMPLE, module.add_arguments), work)
+        for leaf in verb_parser.leaves():
+            general = leaf.add_argument_group("of every verb")
             add_shared(general, "--color", "--config")
-            if "verbose" not in parser_of_arguments.options:
+            if "verbose" not in leaf.options:
                 add_shared(general, "--verbose")
-        own.set_defaults(color="auto")
-    parser.elsewhere = lambda option: _takers(option, used)
+        verb_parser.set_defaults(color="auto")
+    parser.describe_owners = lambda option: _describe_owners(option, used)
     return parser
 
 
-def _takers(option: str, used: Sequence[str]) -> str:
-    """Which other verbs take an option, and what the verbs in use take in its place; "" where none does."""
+def _describe_owners(option: str, used: Sequence[str]) -> str:
+    """Describe which other verbs take an option, and what the verbs in use take instead; "" if there are none."""
     name = option.removeprefix("--")
-    instead = next((text for verb in used for text in [_INSTEAD.get((verb, name))] if text), "")
-    others = [verb for verb in VERBS if verb not in used]
-    takers = [f"`{verb}`" for verb, parser in build_parser(*others).below.items() if _takes(parser, name)]
-    said = f"an option of {', '.join(takers)}" if takers else ""
-    return ": ".join(filter(None, (said, instead)))
+    parts: list[str] = []
+    other_verbs = [verb for verb in VERBS if verb not in used]
+    owners = [f"`{verb}`" for verb, parser in build_parser(*other_verbs).below.items() if _has_option(parser, name)]
+    if owners:
+        parts.append(f"an option of {', '.join(owners)}")
+    replacements = [_INSTEAD[verb, name] for verb in used if (verb, name) in _INSTEAD]
+    return ": ".join([*parts, *replacements[:1]])
 
 
-def _takes(parser: ExampleParser, name: str) -> bool:
+def _has_option(parser: ExampleParser, name: str) -> bool:
+    """Return whether a verb, or a verb below it, takes an option."""
     return any(name in leaf.options for leaf in parser.leaves())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit code. Only an internal error shows a traceback."""
+    """Run the command and return its exit code. Only an internal error prints a traceback."""
     _prepare_streams()
-    given = sys.argv[1:] if arguments is None else arguments
-    with clean_streams(given):
-        return _run(given)
+    words = sys.argv[1:] if arguments is None else arguments
+    with clean_streams(words):
+        return _run(words)
 
 
-def _run(given: Sequence[str]) -> int:
-    verb = next((text for text in given if not text.startswith("-")), "")
-    settings = Settings()
+def _run(words: Sequence[str]) -> int:
+    """Run a verb, report any exception to standard error, and return the exit code."""
     try:
-        if not given:
-            say(build_parser(verb).format_help().rstrip())
-            return Exit.OK
-        if verb and verb not in VERBS:
-            return _unknown_verb(verb)
-        parser = build_parser(verb, alone=given[0] == verb)
-        if verb and verb not in WITHOUT_SETTINGS:
-            settings = configure(parser.below[verb], verb, VERBS, given)
-            findings.choose(settings.choice)
-        args = parser.parse_args(given)
-        _keep_pipes(given, _documents(parser, args))
-        _tell(settings, getattr(args, "verbose", False))
-        keep_stdout_for_results(vars(args).values())
-        with printing_on(screen_of(stream_for_words(), args.color)):
-            return args.verb(args)
+        return _run_verb(words)
     except BudaError as error:
-        if error.exit_code == Exit.INTERNAL:
-            return _internal_error()
-        # findings come with their places; any other message says who speaks
-        if isinstance(error, DocumentError) and error.diagnostics and error.is_report:
-            complain(_findings(error))
-        else:
-            complain(f"buda-emu: {error}")
-        return error.exit_code
+        return _report(error)
     except OSError as error:
-        complain(f"buda-emu: {_describe(error)}")
+        complain(f"buda-emu: {_describe_os_error(error)}")
         return Exit.REFUSED
     except MemoryError as error:
         complain(f"buda-emu: not enough memory{f' ({error})' if str(error) else ''}")
@@ -177,25 +160,61 @@ def _run(given: Sequence[str]) -> int:
         return _internal_error()
 
 
+def _run_verb(words: Sequence[str]) -> int:
+    """Parse the words of the command line with the project's settings as defaults, and run the verb."""
+    if not words:
+        say(build_parser("").format_help().rstrip())
+        return Exit.OK
+    verb = next((text for text in words if not text.startswith("-")), "")
+    if verb and verb not in VERBS:
+        return _unknown_verb(verb)
+    parser = build_parser(verb, alone=words[0] == verb)
+    settings = Settings()
+    if verb and verb not in WITHOUT_SETTINGS:
+        settings = configure(parser.below[verb], verb, VERBS, words)
+        findings.set_choice(settings.choice)
+    args = parser.parse_args(words)
+    _keep_pipes(words, _document_names(parser, args))
+    _print_settings(settings, getattr(args, "verbose", False))
+    keep_stdout_for_results(vars(args).values())
+    with printing_on(screen_of(word_stream(), args.color)):
+        return args.verb(args)
+
+
+def _report(error: BudaError) -> int:
+    """Print an error of this package and return its exit code."""
+    if error.exit_code == Exit.INTERNAL:
+        return _internal_error()
+    # Findings come with their places; any other message says which program prints it.
+    if isinstance(error, DocumentError) and error.diagnostics and error.is_report:
+        complain(_render_findings(error))
+    else:
+        complain(f"buda-emu: {error}")
+    return error.exit_code
+
+
 def _keep_pipes(words: Sequence[str], documents: Iterable[str]) -> None:
-    """Keep what pipes give that the caller handed over open, wherever the command line names them. Raises HostError for
-    any other pipe in the place of a document."""
+    """Keep every pipe that the caller handed over and that the command line names open to be read again. Raises
+    HostError for any other pipe in the place of a document."""
     for word in words:
         keep_pipe(word[word.rfind("=") + 1 :])
     for name in documents:
         refuse_pipe(name)
 
 
-def _documents(parser: ExampleParser, args: Namespace) -> Iterator[str]:
-    """What the arguments without an option name."""
-    names = {action.dest for leaf in parser.leaves() for action in leaf.arguments if not action.option_strings}
+def _document_names(parser: ExampleParser, args: Namespace) -> Iterator[str]:
+    """Yield the values of the positional arguments."""
+    names: set[str] = set()
+    for leaf in parser.leaves():
+        names.update(action.dest for action in leaf.arguments if not action.option_strings)
     for name in names:
         value: Any = getattr(args, name, None)
-        yield from map(str, cast("list[Any]", value) if isinstance(value, list) else [value])
+        values = cast("list[Any]", value) if isinstance(value, list) else [value]
+        yield from map(str, values)
 
 
-def _tell(settings: Settings, verbose: bool) -> None:
-    """Which settings hold, where that is asked; and which might have been meant to, always."""
+def _print_settings(settings: Settings, verbose: bool) -> None:
+    """Print which settings files were not used, and with `verbose` the one that is."""
     for reason in settings.passed_over:
         complain(f"buda-emu: settings not used: {reason} (--config takes them all the same)")
     if verbose:
@@ -203,16 +222,18 @@ def _tell(settings: Settings, verbose: bool) -> None:
 
 
 def _stems_from_interrupt(error: BaseException) -> bool:
-    """Python and some modules raise another error in place of a Ctrl-C that came while a module was imported."""
-    found: BaseException | None = error
-    while found is not None:
-        if isinstance(found, KeyboardInterrupt):
+    """Return whether an exception was raised because of Ctrl-C: Python and some modules replace a KeyboardInterrupt
+    that arrives during an import."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, KeyboardInterrupt):
             return True
-        found = found.__cause__ or found.__context__
+        cause = cause.__cause__ or cause.__context__
     return False
 
 
 def _prepare_streams() -> None:
+    """Replace closed standard streams by the null device, and let output hold any character of a netlist."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         stream = getattr(sys, name)
         if stream is None:  # closed by the caller; what is opened next must not take its place
@@ -222,16 +243,19 @@ def _prepare_streams() -> None:
 
 
 def _unknown_verb(word: str) -> int:
+    """Report a word that is no verb with a hint, and return the exit code."""
     from buda_emu.support.checker.suggest import near
 
-    looks_like_file = word.lower().endswith((".yaml", ".yml", ".tti"))
-    hint = f"to run it: buda-emu run {word}" if looks_like_file else near(word, VERBS)
-    complain(f"buda-emu: no verb {word!r}{f' ({hint})' if hint else ''}; verbs: {', '.join(VERBS)}")
+    hint = near(word, VERBS)
+    if word.lower().endswith((".yaml", ".yml", ".tti")):  # the user left out the verb
+        hint = f"to run it: buda-emu run {word}"
+    suffix = f" ({hint})" if hint else ""
+    complain(f"buda-emu: no verb {word!r}{suffix}; verbs: {', '.join(VERBS)}")
     return Exit.REFUSED
 
 
-def _findings(error: DocumentError) -> str:
-    """The message, its findings in the colours and within the width of standard error."""
+def _render_findings(error: DocumentError) -> str:
+    """Return the message of an error with its findings in the colours and within the width of standard error."""
     from buda_emu.support.checker.render import render
 
     text = str(error)
@@ -239,14 +263,16 @@ def _findings(error: DocumentError) -> str:
     return text.replace(plain, render(error.diagnostics, screen_of(sys.stderr)), 1)
 
 
-def _describe(error: OSError) -> str:
-    """`file: reason`, without the number."""
+def _describe_os_error(error: OSError) -> str:
+    """Return `file: reason` of an operating system error, without its number."""
     reason = error.strerror or str(error)
-    return f"{error.filename}: {reason}" if error.filename else reason
+    if error.filename:
+        return f"{error.filename}: {reason}"
+    return reason
 
 
 def _internal_error() -> int:
-    """Show the traceback of the exception being handled and ask for a report."""
+    """Print the traceback of the current exception, ask for a report, and return the exit code."""
     import traceback
 
     complain(traceback.format_exc().rstrip())
@@ -258,7 +284,8 @@ def _internal_error() -> int:
 
 
 def entry() -> NoReturn:
-    """Console script. Start and end of the process are a good part of a short run, so both are kept cheap."""
+    """Run the command and end the process. Starting and ending Python is a good part of a short run, so both are kept
+    cheap."""
     gc.set_threshold(_GC_THRESHOLD)
     code = main()
     # Nothing is left to do, and taking numba's and numpy's modules apart takes a tenth of a second.

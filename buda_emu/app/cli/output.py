@@ -1,4 +1,5 @@
-"""How the command prints and writes: plain tables, no complaint when a pipe is closed, outputs to files and `-`."""
+"""Printing and writing of results: lines that survive a closed pipe, progress on a terminal, and output files, `-`
+being standard output."""
 
 import os
 import sys
@@ -19,40 +20,43 @@ _LEAST_SECONDS = 0.1
 
 
 _TO_STDOUT = "-"
-_apart = False  # results go to standard output, so words do not
+_words_to_stderr = False  # whether `say` prints to standard error, because standard output is for results
 
 
 def keep_stdout_for_results(options: Iterable[object]) -> None:
-    """Where one of them is the output file `-`, what is said goes to standard error."""
-    speak_apart(any(str(option) == _TO_STDOUT and isinstance(option, os.PathLike) for option in options))
+    """Print words to standard error if one of the options is the output file `-`, so that standard output holds the
+    result alone."""
+    print_words_to_stderr(any(str(option) == _TO_STDOUT and isinstance(option, os.PathLike) for option in options))
 
 
-def speak_apart(apart: bool = True) -> None:
-    """Whether what is said goes to standard error, because standard output is for results."""
-    global _apart
-    _apart = apart
+def print_words_to_stderr(enabled: bool = True) -> None:
+    """Choose whether `say` prints to standard error, because standard output is for results."""
+    global _words_to_stderr
+    _words_to_stderr = enabled
 
 
-def stream_for_words() -> IO[str]:
-    """Where `say` prints."""
-    return sys.stderr if _apart else sys.stdout
+def word_stream() -> IO[str]:
+    """Return the stream to which `say` prints."""
+    return sys.stderr if _words_to_stderr else sys.stdout
 
 
 def say(text: str = "", stream: IO[str] | None = None, end: str = "\n") -> None:
-    """Print a line. When the reader of a pipe is gone (`| head`) the rest is dropped and the work goes on. Raises
-    OSError where nothing can be written for another reason."""
-    target = stream if stream is not None else stream_for_words()
+    """Print a line. If the reader of a pipe has gone (`| head`), further output is dropped and the work goes on. Raises
+    OSError if nothing can be written for another reason."""
+    target = stream if stream is not None else word_stream()
     try:
-        print(escape_controls(text) if _is_terminal(target) else text, end=end, file=target, flush=True)
+        if _is_terminal(target):
+            text = escape_controls(text)
+        print(text, end=end, file=target, flush=True)
     except BrokenPipeError:
-        _drop(target)
+        _discard_output(target)
     except OSError as error:
         raise OSError(error.errno, error.strerror, target.name) from None
 
 
 def require_open(verb: str, *streams: str) -> None:
-    """Raises HostError for the first of the standard streams, `stdin` or `stdout`, that the caller closed. The null
-    device stands in for it, so what only prints needs not ask."""
+    """Raise HostError for the first of the standard streams `stdin` and `stdout` that the caller closed. The null
+    device stands in for a closed stream, so code that only prints need not ask."""
     for name in streams:
         if getattr(getattr(sys, name), "name", "") == os.devnull:
             words = {"stdin": "input", "stdout": "output"}[name]
@@ -60,33 +64,36 @@ def require_open(verb: str, *streams: str) -> None:
 
 
 def say_lines(lines: Iterable[str]) -> None:
-    """Print each."""
+    """Print each of these lines."""
     for line in lines:
         say(line)
 
 
 def say_data(text: str, end: str = "\n") -> None:
-    """Print what another program reads, to the character: a netlist, a script, annotations of a code forge."""
-    say(text, as_it_is(stream_for_words()), end)
+    """Print text for another program without escaping anything: a netlist, a script, annotations of a code forge."""
+    say(text, as_it_is(word_stream()), end)
 
 
 def _is_terminal(stream: IO[str] | None) -> bool:
+    """Return whether a stream exists and is a terminal."""
     return stream is not None and stream.isatty()
 
 
-def _drop(stream: IO[str]) -> None:
+def _discard_output(stream: IO[str]) -> None:
     # What is still buffered would raise again when the interpreter closes the stream.
+    """Redirect a stream to the null device. What is still buffered would raise again when the interpreter closes it."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def complain(text: str) -> None:
-    """Print a line to standard error. There is nobody to tell when that fails."""
+    """Print a line to standard error. A failure to do so is ignored, since it cannot be reported."""
     with suppress(OSError):
         say(text, sys.stderr)
 
 
 def write_output(path: "str | os.PathLike[str]", write: Callable[[IO[bytes]], object]) -> int:
-    """Write an output that the command line names, `-` being standard output; the number of bytes. Raises OSError."""
+    """Write an output that the command line names, `-` being standard output, and return the number of bytes. Raises
+    OSError."""
     from buda_emu.support.files import write_file, write_forward
 
     if str(path) != _TO_STDOUT:
@@ -95,29 +102,35 @@ def write_output(path: "str | os.PathLike[str]", write: Callable[[IO[bytes]], ob
         size = write_forward(sys.stdout.buffer, write)
         sys.stdout.flush()
     except BrokenPipeError:
-        _drop(sys.stdout)
+        _discard_output(sys.stdout)
         return 0
     return size
 
 
 def write_text(path: "str | os.PathLike[str]", text: str) -> None:
-    """Write UTF-8 as `write_output` does."""
+    """Write text as UTF-8 to an output (`write_output`)."""
     write_output(path, lambda stream: stream.write(text.encode("utf-8", "replace")))
 
 
 def write_printable(path: "str | os.PathLike[str]", text: str) -> None:
-    """Write UTF-8 as `write_output` does; on standard output, which may be the log of a build, as clean as what is
-    said. For forms in which an escaped character stands for itself, or is read by people."""
-    write_text(path, harmless(plain(text)) if str(path) == _TO_STDOUT else text)
+    """Write text as UTF-8 to an output (`write_output`). On standard output, which may be the log of a build, control
+    characters are escaped as in printed lines. For forms in which an escaped character stands for itself, or which
+    people read."""
+    if str(path) == _TO_STDOUT:
+        text = harmless(plain(text))
+    write_text(path, text)
 
 
 def write_json(path: "str | os.PathLike[str]", content: Any, *, compact: bool = False) -> None:
-    """Write strict JSON (no NaN) as `write_output` does, without white space where it is for programs alone; packed
-    where the name ends in .gz, to the same bytes."""
+    """Write strict JSON (no NaN) to an output (`write_output`), without white space if `compact`. A file whose name
+    ends in .gz is compressed reproducibly."""
     import json
 
-    layout: dict[str, Any] = {"separators": (",", ":")} if compact else {"indent": 1}
-    text = json.dumps(content, allow_nan=False, **layout) + "\n"
+    if compact:
+        text = json.dumps(content, allow_nan=False, separators=(",", ":"))
+    else:
+        text = json.dumps(content, allow_nan=False, indent=1)
+    text += "\n"
     if not str(path).endswith(".gz"):
         write_printable(path, text)
         return
@@ -128,7 +141,7 @@ def write_json(path: "str | os.PathLike[str]", content: Any, *, compact: bool = 
 
 
 def say_json(content: Mapping[str, Any]) -> None:
-    """Print a result as strict JSON with the version of its form; figures that are not numbers become null."""
+    """Print a result as strict JSON with the version of its schema; figures that are not finite become null."""
     import json
 
     from buda_emu.report.machine_readable.strict import strict
@@ -137,9 +150,11 @@ def say_json(content: Mapping[str, Any]) -> None:
 
 
 def write_picture(path: "str | os.PathLike[str]", picture: "TimelinePicture", page: bool | None = None) -> None:
-    """Write a run: a page that needs nothing else where the name ends in .html, else a trace (`write_json`); `page`:
-    which of them, whatever the name."""
-    if str(path).lower().endswith(".html") if page is None else page:
+    """Write a picture of a run: an HTML page that needs nothing else if the name ends in .html, else a trace
+    (`write_json`). `page` chooses between them whatever the name."""
+    if page is None:
+        page = str(path).lower().endswith(".html")
+    if page:
         import shlex
 
         from buda_emu.report.pages.timeline import timeline_page
@@ -152,47 +167,53 @@ def write_picture(path: "str | os.PathLike[str]", picture: "TimelinePicture", pa
 
 
 def write_live(text: str) -> None:
-    """To a terminal's standard error, with what moves its cursor; names in it pass through `escape_controls`."""
+    """Write to a terminal's standard error, cursor movements included. Names in the text must have passed through
+    `escape_controls`."""
     print(text, end="", file=as_it_is(sys.stderr), flush=True)
 
 
 class Progress:
-    """One line on a terminal's standard error that says what is going on; nothing where it is not a terminal."""
+    """A line on a terminal's standard error that says what is going on; nothing is shown elsewhere."""
 
     def __init__(self, quiet: bool = False) -> None:
         self.live = not quiet and sys.stderr.isatty()
         self._shown = 0.0
 
     def show(self, text: str) -> None:
-        """Replace the line, by as much of the text as a line has room for."""
+        """Replace the line by as much of the text as fits."""
         if self.live:
             write_live(f"\r\x1b[K{escape_controls(text)[: screen_of(sys.stderr).columns]}")
 
-    def bar(self, done: int, count: int, seconds: float, what: str) -> None:
-        """Replace the line by `bar_text`; at most ten times a second, so that quick work is not slowed by it."""
-        now = time.monotonic()
-        if self.live and now - self._shown >= _LEAST_SECONDS:
-            self._shown = now
-            self.show(bar_text(done, count, seconds, what))
+    def bar(self, done: int, count: int, seconds: float, unit: str) -> None:
+        """Replace the line by `bar_text`, at most ten times a second, so that quick work is not slowed down."""
+        current_time = time.monotonic()
+        if self.live and current_time - self._shown >= _LEAST_SECONDS:
+            self._shown = current_time
+            self.show(bar_text(done, count, seconds, unit))
 
     def clear(self) -> None:
-        """Take the line away."""
+        """Remove the line from the terminal."""
         self.show("")
 
 
-def bar_text(done: int, count: int, seconds: float, what: str, note: str = "") -> str:
-    """`[####......] 4/10 inputs, note, 6 s left`: `done` took `seconds`, and the rest takes so long at that rate."""
+def bar_text(done: int, count: int, seconds: float, unit: str, note: str = "") -> str:
+    """Return a bar such as `[####......] 4/10 inputs, note, 6 s left`. The time left assumes that the rest goes at the
+    rate of the `done` units that took `seconds`."""
     filled = _BAR_WIDTH * min(done, count) // max(count, 1)
-    parts = [f"[{'#' * filled}{'.' * (_BAR_WIDTH - filled)}] {done}/{count} {what}"]
-    parts += [note] if note else []
-    parts += [f"{duration(seconds * (count - done) / done)} left"] if 0 < done < count else []
+    parts = [f"[{'#' * filled}{'.' * (_BAR_WIDTH - filled)}] {done}/{count} {unit}"]
+    if note:
+        parts.append(note)
+    if 0 < done < count:
+        parts.append(f"{duration_text(seconds * (count - done) / done)} left")
     return ", ".join(parts)
 
 
-def duration(seconds: float) -> str:
-    """`12 s`, `3 min 20 s`, `2 h 5 min`."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    minutes, rest = divmod(whole, 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+def duration_text(seconds: float) -> str:
+    """Return a duration such as `12 s`, `3 min 20 s` or `2 h 5 min`."""
+    total = round(seconds)
+    if total < 60:
+        return f"{total} s"
+    minutes, remaining = divmod(total, 60)
+    if minutes < 60:
+        return f"{minutes} min {remaining} s"
+    return f"{minutes // 60} h {minutes % 60} min"

@@ -1,4 +1,4 @@
-"""The parser of the command line: help begins with an example, and its options can be asked for."""
+"""The parser of the command line. Its help begins with an example, and its options can be listed by name."""
 
 import argparse
 import sys
@@ -12,7 +12,8 @@ _MOST_IN_USAGE = 6  # options
 
 
 class _Formatter(argparse.HelpFormatter):
-    """argparse makes one for each argument, and imports much to learn the terminal's width; the screen knows it too."""
+    """A formatter that takes the terminal's width from `screen_of`. argparse makes a formatter for each argument, and
+    its own way to learn the width imports much."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=(screen_of(sys.stdout).columns or 80) - 2)
@@ -29,7 +30,7 @@ class _Formatter(argparse.HelpFormatter):
     def _format_usage(
         self, usage: str | None, actions: Iterable[argparse.Action], groups: Iterable[Any], prefix: str | None
     ) -> str:
-        """Of many options only those that are needed; the others stand below, each with what it is for."""
+        """Leave optional arguments out of the usage line of a verb that has many; the help lists them below."""
         listed = list(actions)
         free = [action for action in listed if action.option_strings and not action.required]
         if usage is not None or len(free) <= _MOST_IN_USAGE:
@@ -40,64 +41,70 @@ class _Formatter(argparse.HelpFormatter):
 
 
 class ExampleParser(argparse.ArgumentParser):
-    """An argument parser whose help begins with an example."""
+    """An argument parser whose help begins with an example. `below` maps the verbs below it to their parsers;
+    `describe_owners` says which other verbs take an option that this parser does not know."""
 
     def __init__(self, *args: object, example: str = "", **kwargs: object) -> None:
         super().__init__(*args, formatter_class=_Formatter, **kwargs)  # type: ignore[arg-type]  # handed through as given
         self.example = example
         self.below: Mapping[str, ExampleParser] = {}
-        self.elsewhere: Callable[[str], str] = lambda _: ""  # of an option that it does not take: who does
+        self.describe_owners: Callable[[str], str] = lambda _: ""
 
     def format_help(self) -> str:
-        """The example, then what argparse says."""
+        """Return the example, followed by the help of argparse."""
         return f"example: {self.example}\n\n{super().format_help()}"
 
     def add_subparsers(self, **kwargs: Any) -> Any:
-        """As argparse's; `below` has the parsers that are added to it."""
-        made = super().add_subparsers(**kwargs)
-        self.below = made.choices
-        return made
+        """Add verbs below this parser as argparse does, and remember their parsers in `below`."""
+        action = super().add_subparsers(**kwargs)
+        self.below = action.choices
+        return action
 
     def leaves(self) -> "Iterator[ExampleParser]":
-        """The parsers that take no further verb, this one where it takes none."""
+        """Yield the parsers that take no further verb; this one if it takes none."""
         for parser in self.below.values():
             yield from parser.leaves()
         if not self.below:
             yield self
 
     def error(self, message: str) -> NoReturn:
-        """As argparse's; an option that does not exist gets the one that was probably meant, or whose it is."""
+        """Report an error as argparse does. For an unknown option add the one that was probably meant, or the verb that
+        takes it."""
         words = message.removeprefix("unrecognized arguments: ").split()
         if len(words) < len(message.split()) and words[0].startswith("--"):
             from buda_emu.support.checker.suggest import near
 
-            known = [f"--{name}" for leaf in self.leaves() for name in leaf.options]
+            known_options: list[str] = []
+            for leaf in self.leaves():
+                known_options += [f"--{name}" for name in leaf.options]
             option = words[0].partition("=")[0]
-            hint = near(option, known) or self.elsewhere(option)
-            message = f"{message} ({hint})" if hint else message
-        speaker = self  # what no verb takes comes to the parser of the whole command
-        while len(speaker.below) == 1:
-            (speaker,) = speaker.below.values()
-        super(ExampleParser, speaker).error(message)
+            hint = near(option, known_options) or self.describe_owners(option)
+            if hint:
+                message = f"{message} ({hint})"
+        # argparse lets the parser of the whole command report an option that no verb takes: name the verb in use.
+        parser = self
+        while len(parser.below) == 1:
+            (parser,) = parser.below.values()
+        super(ExampleParser, parser).error(message)
 
     @property
     def arguments(self) -> list[argparse.Action]:
-        """Everything that it takes, in the order of declaration."""
+        """Return all arguments in the order of declaration."""
         return list(self._actions)
 
     @property
     def options(self) -> dict[str, argparse.Action]:
-        """Its long options by name, without `--`."""
-        found: dict[str, argparse.Action] = {}
+        """Return the long options by name, without `--`."""
+        actions: dict[str, argparse.Action] = {}
         for action in self._actions:
             name = max(action.option_strings, key=len, default="")
             if name.startswith("--"):
-                found[name.removeprefix("--")] = action
-        return found
+                actions[name.removeprefix("--")] = action
+        return actions
 
 
 class Verb(NamedTuple):
-    """What is said of a verb, an example, and what declares its arguments."""
+    """A verb of the command: its help line, an example, and the function that declares its arguments."""
 
     line: str
     example: str
@@ -105,25 +112,26 @@ class Verb(NamedTuple):
 
 
 def add_verb(verbs: Any, name: str, verb: Verb, work: str) -> ExampleParser:
-    """The parser of a verb; `main` of the module `work` is what it does, imported when it is called, or that of a
-    module that an argument names (`other_work`)."""
-    own: ExampleParser = verbs.add_parser(name, help=verb.line, description=verb.line, example=verb.example)
-    verb.add_arguments(own)
+    """Add the parser of a verb. The function `main` of the module `work` does its work; the module is imported when the
+    verb is called. A flag can choose another module (`alternative_work`)."""
+    verb_parser: ExampleParser = verbs.add_parser(name, help=verb.line, description=verb.line, example=verb.example)
+    verb.add_arguments(verb_parser)
 
-    def do(args: argparse.Namespace) -> int:
+    def run_verb(args: argparse.Namespace) -> int:
         return import_module(args.work or work).main(args)
 
-    own.set_defaults(verb=do, work=None, default_of=own.get_default)
-    return own
+    verb_parser.set_defaults(verb=run_verb, work=None, default_of=verb_parser.get_default)
+    return verb_parser
 
 
-def other_work(module: str) -> dict[str, Any]:
-    """For `add_argument`: a flag with which the verb does what a module of its own does, without importing the rest."""
+def alternative_work(module: str) -> dict[str, Any]:
+    """Return the arguments of `add_argument` for a flag with which the verb runs another module of `cli.verbs`, without
+    importing the rest."""
     return {"action": "store_const", "dest": "work", "const": f"buda_emu.app.cli.verbs.{module}"}
 
 
 def add_verbs(parser: argparse.ArgumentParser, folder: str, verbs: Mapping[str, Verb]) -> None:
-    """Verbs below a verb, whose work is in the modules of their names in `folder`."""
+    """Add verbs below a verb; their work is in the modules of their names in `folder`."""
     below = parser.add_subparsers(metavar="VERB", title="verbs", required=True)
     for name, verb in verbs.items():
         add_verb(below, name, verb, f"{folder}.{name}")

@@ -1,4 +1,4 @@
-"""Lines typed at a prompt with history, completion and colours, by prompt_toolkit."""
+"""A prompt with history, completion and colours, made with prompt_toolkit."""
 
 import os
 import sys
@@ -20,31 +20,31 @@ from buda_emu.support.caches import cache_folder
 _HISTORY: Final = "debug-history"
 
 
-def prompt(words: str, console: Console, ctrl_c: CtrlC) -> Callable[[], str]:
-    """What asks for a line, after `words`; Ctrl-C drops what was typed."""
+def make_prompt(words: str, console: Console, ctrl_c: CtrlC) -> Callable[[], str]:
+    """Return a function that shows `words` and reads a line. Ctrl-C drops the line being typed."""
 
     class Offers(Completer):
-        """What the debugger's own completion offers."""
+        """Completion of debugger commands (`complete`)."""
 
         def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:  # noqa: ARG002
-            """See `completion.complete`."""
+            """Yield the completions of the text before the cursor."""
             text = document.text_before_cursor
             begin, offers = complete(console, text)
             for offer in offers:
                 yield Completion(offer, begin - len(text))
 
-    kept = _history_file()
-    history = FileHistory(kept) if kept else InMemoryHistory()
+    history_file = _history_file()
+    history = FileHistory(history_file) if history_file else InMemoryHistory()
     session: PromptSession[str] = PromptSession(
-        completer=Offers(), history=history, complete_while_typing=False, input=_keys()
+        completer=Offers(), history=history, complete_while_typing=False, input=_terminal_input()
     )
     message: list[Any] = [("bold fg:ansicyan", words)]
-    shown = False
+    is_open = False
 
     def drop() -> bool:
         app = session.app
-        if shown and (app.future is None or app.future.done()):
-            return False  # the line is taken, and its command about to begin
+        if is_open and (app.future is None or app.future.done()):
+            return False  # the line is accepted, and its command about to begin
         if app.loop is not None and app.future is not None:
             app.loop.call_soon_threadsafe(leave)
         return True
@@ -56,22 +56,22 @@ def prompt(words: str, console: Console, ctrl_c: CtrlC) -> Callable[[], str]:
         else:
             app.exit(exception=KeyboardInterrupt, style="class:aborting")
 
-    def begun() -> None:
-        nonlocal shown
-        shown = True
+    def mark_open() -> None:
+        nonlocal is_open
+        is_open = True
 
     def ask() -> str:
-        nonlocal shown
-        shown = False
-        with ctrl_c.asking(drop):
-            return session.prompt(message, pre_run=begun, handle_sigint=False)
+        nonlocal is_open
+        is_open = False
+        with ctrl_c.reading_line(drop):
+            return session.prompt(message, pre_run=mark_open, handle_sigint=False)
 
     return ask
 
 
-def _keys() -> Input | None:
-    """The terminal, on which Ctrl-C is a signal at the prompt, too: as a key it would be lost where it comes while a
-    command begins."""
+def _terminal_input() -> Input | None:
+    """Return the terminal as an input on which Ctrl-C stays a signal during the prompt; as a key it would be lost when
+    it comes while a command begins. None on Windows, which uses the default."""
     if sys.platform == "win32":
         return None
     import termios
@@ -79,11 +79,11 @@ def _keys() -> Input | None:
     from prompt_toolkit.input.vt100 import Vt100Input
 
     class Keys(Vt100Input):
-        """A terminal."""
+        """A terminal whose raw mode leaves Ctrl-C to the signal handler."""
 
         @contextmanager
         def raw_mode(self) -> Generator[None]:
-            """See `Vt100Input`."""
+            """Enter raw mode, but let Ctrl-C raise a signal; the keys that quit and suspend stay keys."""
             with super().raw_mode():
                 mode = termios.tcgetattr(self.fileno())
                 mode[3] |= termios.ISIG
@@ -95,6 +95,6 @@ def _keys() -> Input | None:
 
 
 def _history_file() -> str:
-    """Where the lines of earlier sessions are kept; "" where nobody but this user may be sure of it."""
+    """Return the path of the lines of earlier sessions; "" if no folder is private to this user."""
     folder = cache_folder()
     return os.path.join(folder, _HISTORY) if folder else ""  # noqa: PTH118 - as caches, which speaks of paths as text

@@ -1,4 +1,5 @@
-"""What verbs write as JSON, as schemas: from the classes that they write, and the fields that a verb adds."""
+"""JSON schemas of what verbs print with --json, derived from the classes that they write and the fields that they
+add."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
@@ -10,7 +11,8 @@ from buda_emu.report.machine_readable.schema import Row, Rows, document
 from buda_emu.report.perf_against import RunComparison
 
 
-def _debug() -> Any:
+def _debug_schema() -> Any:
+    """Return the schema of a line of `debug --json`."""
     stop = Row(
         reason=Literal["start", "step", "breakpoint", "interrupted", "end", "error"],
         position=str,
@@ -31,15 +33,17 @@ def _debug() -> Any:
     )
 
 
-DEBUG_SCHEMAS: Final[Mapping[str, Callable[[], Any]]] = {"debug": _debug}
-"""By verb."""
+DEBUG_SCHEMAS: Final[Mapping[str, Callable[[], Any]]] = {"debug": _debug_schema}
+"""Verb -> function that returns the schema of its JSON, for the debugger, which prints a line for each command."""
 
 
-def _numerics() -> Any:
+def _numerics_schema() -> Any:
+    """Return the schema of `numerics --json`."""
     return document("Results of buda-emu numerics --json", Numerics)
 
 
-def _advise() -> Any:
+def _advise_schema() -> Any:
+    """Return the schema of `advise --json`."""
     edits = Rows(kind=Literal["op", "queue"], name=str, field=str, value=str)
     change = {
         "move": str,
@@ -69,28 +73,32 @@ def _advise() -> Any:
     )
 
 
-def _perf_against() -> Any:
+def _perf_against_schema() -> Any:
+    """Return the schema of `perf --against --json`."""
     return document("Results of buda-emu perf --against --json", RunComparison, worst_percent=float)
 
 
-def _perf_sweep() -> Any:
+def _perf_sweep_schema() -> Any:
+    """Return the schema of `perf --sweep --json`, whose points have a column for each axis."""
     from buda_emu.app.api.sweep import Point
 
-    found = document("Results of buda-emu perf --sweep --json", netlist=str, points=list[Point])
-    row = found["$defs"]["Point"]
+    sweep_schema = document("Results of buda-emu perf --sweep --json", netlist=str, points=list[Point])
+    row = sweep_schema["$defs"]["Point"]
     del row["properties"]["settings"]
     row["required"].remove("settings")
     row["additionalProperties"] = {"type": "string"}  # a column for each axis
-    return found
+    return sweep_schema
 
 
-def _info() -> Any:
+def _info_schema() -> Any:
+    """Return the schema of `info --json`."""
     count = {f"{severity}s": int for severity in ("error", "warning", "note")}
     files = Rows(count, path=str, kind=str, accepted=bool, summary=dict[str, int | str])
     return document("Results of buda-emu info --json", files=files)
 
 
-def _faults() -> Any:
+def _faults_schema() -> Any:
+    """Return the schema of `faults --json`."""
     from buda_emu.testing.injection.result import OUTCOMES, TABLES, column
 
     counts: dict[str, Any] = dict.fromkeys(map(column, OUTCOMES), int)
@@ -164,7 +172,8 @@ def _faults() -> Any:
     )
 
 
-def _reduce() -> Any:
+def _reduce_schema() -> Any:
+    """Return the schema of `reduce --json`."""
     size = Row(before=int, after=int)
     sizes = Row(ops=size, queues=size, graphs=size, instructions=size, tiles_of_an_input=size, characters=size)
     return document(
@@ -181,9 +190,10 @@ def _reduce() -> Any:
 
 
 SCHEMAS: Final[Mapping[str, Callable[[], Any]]] = {
-    "info": _info, "numerics": _numerics, "advise": _advise, "perf --against": _perf_against,
-    "perf --sweep": _perf_sweep, "faults": _faults, "reduce": _reduce, "baseline": schema,
+    "info": _info_schema, "numerics": _numerics_schema, "advise": _advise_schema,
+    "perf --against": _perf_against_schema, "perf --sweep": _perf_sweep_schema, "faults": _faults_schema,
+    "reduce": _reduce_schema, "baseline": schema,
     **DEBUG_SCHEMAS,
     **{verb: schema for kind in KINDS for verb, schema in kind.schemas().items()},
 }  # fmt: skip
-"""Of what verbs print with --json, by verb, and of baselines."""
+"""Verb (or `baseline`) -> function that returns the schema of its JSON."""

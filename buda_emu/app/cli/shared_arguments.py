@@ -1,5 +1,5 @@
-"""Arguments that several verbs share: each is declared once, with its type and its words. A verb takes them by name, in
-the order of its help (`add_shared`), and those that are not the same everywhere by a function."""
+"""Arguments that several verbs share, each declared once with its type and help text. A verb takes them by name, in the
+order of its help (`add_shared`); those that differ between verbs have a function of their own."""
 
 import argparse
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -25,15 +25,15 @@ _PRECISION_HELP: Final = (
 )
 
 
-class Taker(Protocol):
-    """A parser, or a group of one."""
+class ArgumentTarget(Protocol):
+    """A parser or a group of a parser: anything to which arguments can be added."""
 
     def add_argument(self, *names: str, **how: Any) -> object:
-        """As argparse's."""
+        """Add an argument as `argparse.ArgumentParser.add_argument` does."""
         ...
 
-    def add_mutually_exclusive_group(self) -> "Taker":
-        """As argparse's."""
+    def add_mutually_exclusive_group(self) -> "ArgumentTarget":
+        """Add a group of arguments of which at most one may be given."""
         ...
 
 
@@ -52,39 +52,46 @@ class _Archs(Collection[str]):
         yield from self._others()
 
     def __contains__(self, arch: object) -> bool:
-        return any(arch == known for known in self)
+        return any(arch == name for name in self)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
 
 def add_arch(
-    parser: Taker,
+    parser: ArgumentTarget,
     default: str = "wormhole_b0 if the netlist lists it, else the first",
     others: Callable[[], Iterable[str]] = tuple[str, ...],
-    more: str = "",
+    help_suffix: str = "",
 ) -> None:
     """Add --arch, which chooses one of the architectures of a document. `default` describes what holds without it;
-    `others` gives the architectures of other documents than netlists, and `more` names them in the help."""
+    `others` gives the architectures of other documents than netlists, and `help_suffix` names them in the help."""
     archs = _Archs(others)
 
-    def spelled(text: str) -> str:
+    def match_case(text: str) -> str:
         return next((arch for arch in archs if arch.lower() == text.lower()), text)
 
     parser.add_argument(
-        "--arch", type=spelled, choices=archs, metavar="ARCH", help=f"{', '.join(ARCHS)}; default: {default}{more}"
+        "--arch",
+        type=match_case,
+        choices=archs,
+        metavar="ARCH",
+        help=f"{', '.join(ARCHS)}; default: {default}{help_suffix}",
     )
 
 
-def add_cluster(parser: Taker, more: str = "") -> None:
-    """--cluster: the chips of a netlist and the links between them. `more`: when it is read."""
+def add_cluster(parser: ArgumentTarget, help_suffix: str = "") -> None:
+    """Add --cluster, the description of a netlist's chips and the links between them. `help_suffix` says when it is
+    read."""
     parser.add_argument(
-        "--cluster", metavar="FILE", help=f"the cluster's description, which determines the ways over Ethernet{more}"
+        "--cluster",
+        metavar="FILE",
+        help=f"the cluster's description, which determines the ways over Ethernet{help_suffix}",
     )
 
 
-def add_program(parser: Taker, purpose: str = "run") -> None:
-    """--program: names in a list. `purpose`: what is done with a program."""
+def add_program(parser: ArgumentTarget, purpose: str = "run") -> None:
+    """Add --program, which lists programs by name. `purpose` is the verb for the help: what is done with a program."""
     parser.add_argument(
         "--program",
         action="append",
@@ -94,16 +101,17 @@ def add_program(parser: Taker, purpose: str = "run") -> None:
     )
 
 
-def add_precision(parser: Taker, default: Precision, words: str = "") -> None:
-    """--precision. `words`: what goes before the meaning of each."""
-    said = f"{words}{_PRECISION_HELP}; default: {default}"
-    parser.add_argument("--precision", choices=PRECISIONS, default=default, help=said)
+def add_precision(parser: ArgumentTarget, default: Precision, prefix: str = "") -> None:
+    """Add --precision. `prefix` stands before the meaning of each precision in the help."""
+    help_text = f"{prefix}{_PRECISION_HELP}; default: {default}"
+    parser.add_argument("--precision", choices=PRECISIONS, default=default, help=help_text)
 
 
-def add_workers(parser: Taker, default: int | None = 1, words: str = "1", *, short: bool = True) -> None:
-    """--workers, -n where it is `short`, and --dask, one of the two: who shares the work (docs/run/workers.md)."""
-    where = parser.add_mutually_exclusive_group()
-    where.add_argument(
+def add_workers(parser: ArgumentTarget, default: int | None = 1, words: str = "1", *, short: bool = True) -> None:
+    """Add --workers (`-n`, too, if `short`) and --dask, of which one may be given: the processes or machines that share
+    the work (docs/run/workers.md)."""
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument(
         *(("-n",) if short else ()),
         "--workers",
         type=positive,
@@ -112,35 +120,39 @@ def add_workers(parser: Taker, default: int | None = 1, words: str = "1", *, sho
         metavar="N",
         help=f"worker processes (default: {words}); never changes results",
     )
-    where.add_argument(
+    group.add_argument(
         "--dask",
         metavar="SCHEDULER",
         help="distribute the work over the Dask cluster of this scheduler, such as tcp://host:8786",
     )
 
 
-def workers_of(args: argparse.Namespace) -> "Workers":
-    """What `add_workers` was given."""
+def read_workers(args: argparse.Namespace) -> "Workers":
+    """Return the workers that the options of `add_workers` state."""
     from buda_emu.support.workers.job import Workers
 
     return Workers(args.workers or 1, args.dask)
 
 
 def add_memory_limit(
-    parser: Taker, what: str = "tensors", default: int | None = None, words: str = "three quarters of what is available"
+    parser: ArgumentTarget,
+    contents: str = "tensors",
+    default: int | None = None,
+    words: str = "three quarters of what is available",
 ) -> None:
-    """--memory-limit, bytes, of every verb that has one. `what` it holds; its default in bytes and in `words`."""
+    """Add --memory-limit in bytes. `contents` names what the memory holds, `default` is the limit in bytes, and `words`
+    describes it in the help."""
     parser.add_argument(
         "--memory-limit",
         type=memory_size,
         default=default,
         metavar="SIZE",
-        help=f"most memory for {what}, such as 8G, 512MiB or a number of bytes; default: {words}",
+        help=f"most memory for {contents}, such as 8G, 512MiB or a number of bytes; default: {words}",
     )
 
 
-def add_frontend(parser: Taker, *, required: bool) -> None:
-    """--frontend, of a schedule's network."""
+def add_frontend(parser: ArgumentTarget, *, required: bool) -> None:
+    """Add --frontend, the network of a schedule."""
     parser.add_argument(
         "--frontend",
         required=required,
@@ -150,14 +162,15 @@ def add_frontend(parser: Taker, *, required: bool) -> None:
 
 
 def path(text: str) -> "Path":
-    """argparse type: a path. A run without one does not import pathlib, which takes a thirtieth of its time."""
+    """Parse a path (argparse type). A run without a path does not import pathlib, which takes a thirtieth of its
+    time."""
     from pathlib import Path
 
     return Path(text)
 
 
 def memory_size(text: str) -> int:
-    """argparse type: bytes, with or without a unit."""
+    """Parse a number of bytes, with or without a unit (argparse type)."""
     from buda_emu.emulator.memory.host import parse_size
 
     try:
@@ -167,7 +180,7 @@ def memory_size(text: str) -> int:
 
 
 def parameter(text: str) -> tuple[str, str]:
-    """argparse type: NAME=VALUE; a name without `$` is given one."""
+    """Parse NAME=VALUE (argparse type); a name without `$` gets one."""
     name, equals, value = text.partition("=")
     if not equals or not name or not value:
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
@@ -175,7 +188,7 @@ def parameter(text: str) -> tuple[str, str]:
 
 
 def positive(text: str) -> int:
-    """argparse type: an integer of 1 or more."""
+    """Parse an integer of 1 or more (argparse type)."""
     number = natural(text)
     if number < 1:
         raise argparse.ArgumentTypeError("must be at least 1")
@@ -183,14 +196,14 @@ def positive(text: str) -> int:
 
 
 def natural(text: str) -> int:
-    """argparse type: an integer of 0 or more."""
+    """Parse an integer of 0 or more (argparse type)."""
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not an integer of 0 or more")
     return int(text)
 
 
 def shard(text: str) -> tuple[int, int]:
-    """argparse type: K/N, K from 1 to N."""
+    """Parse K/N with K from 1 to N (argparse type)."""
     place, _, count = text.partition("/")
     if not (place.isdecimal() and count.isdecimal() and 1 <= int(place) <= int(count)):
         raise argparse.ArgumentTypeError(f"{text!r} is not K/N such as 1/4")
@@ -198,33 +211,37 @@ def shard(text: str) -> tuple[int, int]:
 
 
 def seconds(text: str) -> float:
-    """argparse type: a time above 0."""
+    """Parse a number of seconds above 0 (argparse type)."""
     return number_below(text, float("inf"), "a number of seconds above 0")
 
 
-def number_below(text: str, below: float, what: str) -> float:
-    """A number above 0 and below another, for argparse types. Raises ArgumentTypeError, which says `what` it is not."""
+def number_below(text: str, below: float, description: str) -> float:
+    """Parse a number above 0 and below another (for argparse types). Raises ArgumentTypeError that quotes `description`
+    as the expected form."""
     try:
         value = float(text)
     except ValueError:
         value = 0.0
     if not 0 < value < below:
-        raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
+        raise argparse.ArgumentTypeError(f"{text!r} is not {description}")
     return value
 
 
-_Arguments: TypeAlias = Callable[[Taker], object]
+_Arguments: TypeAlias = Callable[[ArgumentTarget], object]
 
 
 def _argument(*names: str, **how: Any) -> _Arguments:
+    """Return a function that adds an argument to a parser."""
     return lambda parser: parser.add_argument(*names, **how)
 
 
 def _flag(*names: str, **how: Any) -> _Arguments:
+    """Return a function that adds an option without a value to a parser."""
     return _argument(*names, action="store_true", **how)
 
 
-def _all(*arguments: _Arguments) -> _Arguments:
+def _combine(*arguments: _Arguments) -> _Arguments:
+    """Return a function that adds several arguments to a parser."""
     return lambda parser: [add(parser) for add in arguments]
 
 
@@ -276,7 +293,7 @@ _SHARED: Final[Mapping[str, _Arguments]] = MappingProxyType(
             "--allow-pickle",
             help="load pickled tensors of an image: a pickle can run any code, so only use it if you trust its maker",
         ),
-        "--baseline": _all(
+        "--baseline": _combine(
             _argument(
                 "--baseline",
                 metavar="FILE",
@@ -305,7 +322,8 @@ _SHARED: Final[Mapping[str, _Arguments]] = MappingProxyType(
 )
 
 
-def add_shared(parser: Taker, *names: str) -> None:
-    """Shared arguments by name, in this order. Those that also have a function are added as it does by default."""
+def add_shared(parser: ArgumentTarget, *names: str) -> None:
+    """Add shared arguments by name, in this order. An argument that has a function of its own is added with that
+    function's defaults."""
     for name in names:
         _SHARED[name](parser)

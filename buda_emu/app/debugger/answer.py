@@ -1,4 +1,4 @@
-"""The answer of a command: lines for people, and the same as plain data for programs."""
+"""The answer of a debugger command: lines for people, and the same facts as plain data for programs."""
 
 from dataclasses import field
 from typing import Any
@@ -9,7 +9,8 @@ from buda_emu.support.screen import lines_of
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`kind` says what `data` has."""
+    """The result of one command. `kind` names the command's form of answer and thereby the keys of `data`; `lines` are
+    printed."""
 
     kind: str
     lines: tuple[str, ...] = ()
@@ -17,6 +18,7 @@ class Answer:
 
 
 def answer(kind: str, lines: "list[str] | tuple[str, ...] | str", **data: Any) -> Answer:
-    """Of a text or lines."""
-    found = tuple(lines_of(lines)) if isinstance(lines, str) else tuple(lines)
-    return Answer(kind, found, data)
+    """Build an `Answer` from a text, which is split into lines, or from lines, with `data` as its plain data."""
+    if isinstance(lines, str):
+        lines = lines_of(lines)
+    return Answer(kind, tuple(lines), data)

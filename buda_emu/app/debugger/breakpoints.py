@@ -1,22 +1,29 @@
-"""Breakpoints, watches and conditions: where they are set, and whether they hold."""
+"""Breakpoints, watches and log points: parsing of where they are set, and the tests that decide whether they hit."""
 
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from typing import Any, Final, Literal
 
-from buda_emu.app.debugger.expressions import OF_POINTERS, OF_TENSOR, Node, Pieces, Tensor, calls, evaluate, told
+from buda_emu.app.debugger.expressions import (
+    POINTER_FUNCTIONS,
+    TENSOR_FUNCTIONS,
+    Node,
+    Pieces,
+    Tensor,
+    calls_in,
+    evaluate,
+    format_pieces,
+)
 from buda_emu.app.debugger.lookup import MomentScope
 from buda_emu.app.debugger.machine.engine import Engine
 from buda_emu.app.debugger.machine.steps import Steps
 from buda_emu.app.debugger.machine.stop import Moment, StoppedShortError
-from buda_emu.app.debugger.names import Names, line_of
+from buda_emu.app.debugger.names import Names, describe_instruction, line_of
 from buda_emu.app.debugger.tensors import summary
 from buda_emu.emulator.memory.channel import Fifo, Ram
 from buda_emu.emulator.runtime.graph.steps import Topology
-from buda_emu.netlist.model import Execute
-from buda_emu.netlist.program.settings import instruction_text
-from buda_emu.support.checker.suggest import near
+from buda_emu.support.checker.suggest import hint_in_parentheses
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
 from buda_emu.support.records import dataclass
@@ -27,9 +34,12 @@ Pointers = tuple[int, ...]
 
 @dataclass(slots=True, eq=False)
 class Breakpoint:
-    """`name`: of the program, op, graph or queue; `index`: of the instruction, the input (from 1) or the pointer's
-    value, -1 for any; `condition` has to hold, too; `ignore`: how many hits are still passed over; `log`: of a
-    log point, whose hits tell this and stop nothing."""
+    """A breakpoint, watch or log point, and its counts.
+
+    `name` is that of the program, op, graph or queue; `index` is the instruction, the input (from 1) or the pointer's
+    value, and -1 means any. `condition` must hold for a hit. `ignore` counts the hits that are still passed over. `log`
+    is the text of a log point, whose hits print it and stop nothing.
+    """
 
     number: int
     kind: Kind
@@ -44,10 +54,10 @@ class Breakpoint:
     hits: int = 0
     log: Pieces = ()
     log_text: str = ""
-    last: Any = field(default=None, repr=False)  # what it saw at the event before
+    last: Any = field(default=None, repr=False)  # pointers or truth of the condition at the previous event
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return the breakpoint as plain data."""
         return {
             "number": self.number,
             "kind": self.kind,
@@ -61,7 +71,7 @@ class Breakpoint:
         }
 
     def line(self, names: Names) -> int:
-        """Where it stands in the netlist; 0 where it has no place."""
+        """Return its line in the netlist, or 0 for kinds that have no place there."""
         match self.kind:
             case "instruction":
                 return line_of(names.netlist.programs[self.name].instructions[self.index])
@@ -76,241 +86,296 @@ class Breakpoint:
 
 
 def pointers_of(channel: Fifo | Ram) -> Pointers:
-    """Global read and write pointer, and of a queue the local one."""
+    """Return the global read and write pointers of a ram, or the global read, global write and local read pointers of a
+    queue."""
     if isinstance(channel, Ram):
         return channel.rd, channel.wr
     return channel.ring.rd, channel.ring.wr, channel.ring.local
 
 
 def _pointer_names(values: Pointers) -> str:
+    """Return pointers with their names as text."""
     names = ("rd_ptr_global", "wr_ptr_global", "rd_ptr_local")
     return ", ".join(f"{name} {value}" for name, value in zip(names, values, strict=False))
 
 
 class BreakpointSet:
-    """All breakpoints of a session. Is a `steps.Breaks`. `scope`: what names mean at a moment of a machine."""
+    """All breakpoints of a session, by number; implements `steps.BreakpointTests`. `scope` resolves names for a moment
+    of a machine."""
 
     def __init__(self, names: Names, scope: Callable[[Steps, Moment], MomentScope]) -> None:
         self._names = names
         self._scope = scope
         self._next = 1
         self.items: dict[int, Breakpoint] = {}
-        self.counting = True  # hits count, and ignore counts are used up
-        self.on_log: Callable[[str], None] = lambda _: None  # is given what log points tell, on the run's thread
+        self.counting = True  # False while hits do not count and ignore counts stay
+        self.on_log: Callable[[str], None] = lambda _: None  # receives the texts of log points, on the run's thread
 
-    def add(self, kind: Kind, text: str, **more: Any) -> Breakpoint:
-        """Another one."""
-        found = Breakpoint(self._next, kind, text, **more)
-        self.items[found.number] = found
+    def add(self, kind: Kind, text: str, **fields: Any) -> Breakpoint:
+        """Add a breakpoint under the next number and return it; `fields` are further fields of `Breakpoint`."""
+        point = Breakpoint(self._next, kind, text, **fields)
+        self.items[point.number] = point
         self._next += 1
-        return found
+        return point
 
-    def of(self, number: int) -> Breakpoint:
-        """Raises HostError where there is not one of this number."""
+    def get(self, number: int) -> Breakpoint:
+        """Return the breakpoint of this number. Raises HostError that lists the numbers in use where there is none."""
         if number not in self.items:
-            known = ", ".join(map(str, self.items)) or "none"
-            raise HostError(f"no breakpoint {number}; there are: {known}")
+            numbers = ", ".join(map(str, self.items)) or "none"
+            raise HostError(f"no breakpoint {number}; there are: {numbers}")
         return self.items[number]
 
     @property
     def enabled(self) -> list[Breakpoint]:
-        """Those that may stop."""
-        return [item for item in self.items.values() if item.enabled]
+        """The breakpoints that are not disabled."""
+        return [point for point in self.items.values() if point.enabled]
 
     def forget(self) -> None:
-        for item in self.items.values():
-            item.last = None
+        """Forget what each breakpoint saw at the previous event."""
+        for point in self.items.values():
+            point.last = None
 
-    # --------------------------------------------------------------------------------- how closely to look
+    # -------------------------------------------------------------------------- how closely the run is watched
     def stops_at_ops(self, graphs: Sequence[str]) -> bool:
-        return any(self._at_ops(item, graphs) for item in self.enabled)
+        """Return whether an enabled breakpoint has to be tested at single ops of these graphs."""
+        return any(self._may_stop_at_ops(point, graphs) for point in self.enabled)
 
-    def _at_ops(self, item: Breakpoint, graphs: Sequence[str]) -> bool:
-        match item.kind:
+    def _may_stop_at_ops(self, point: Breakpoint, graphs: Sequence[str]) -> bool:
+        """Return whether the breakpoint has to be tested at single ops of these graphs."""
+        match point.kind:
             case "op":
-                return self._graph_of(item.name) in graphs
+                return self._graph_of(point.name) in graphs
             case "graph":
-                return item.name in graphs
+                return point.name in graphs
             case "input" | "nan" | "inf":
                 return True
             case "if":
-                return any(self._graph_of(name) in graphs for name in self._ops_in(item.condition))
+                return any(self._graph_of(name) in graphs for name in self._ops_in(point.condition))
             case _:
                 return False
 
-    def _graph_of(self, op: str) -> str:
-        found = self._names.ops.get(op)
-        return found.graph if found is not None else ""
+    def _graph_of(self, name: str) -> str:
+        """Return the graph of an op, or "" where no op has the name."""
+        op = self._names.ops.get(name)
+        return op.graph if op is not None else ""
 
     def _ops_in(self, node: Node | None) -> list[str]:
-        return [which.name for which in _tensors(node) if self._is_op(which)]
+        """Return the names of the ops whose results an expression reads."""
+        return [reference.name for reference in _tensors_in(node) if self._is_op(reference)]
 
-    def _is_op(self, which: Tensor) -> bool:
-        return which.kind == "op" or (which.kind == "" and which.name in self._names.ops)
+    def _is_op(self, reference: Tensor) -> bool:
+        """Return whether a reference names an op."""
+        return reference.kind == "op" or (reference.kind == "" and reference.name in self._names.ops)
 
     def _queues_in(self, node: Node | None) -> list[str]:
-        return [self._names.queue(which.name).name for which in _tensors(node) if not self._is_op(which)]
+        """Return the netlist names of the queues and rams that an expression reads."""
+        return [self._names.queue(reference.name).name for reference in _tensors_in(node) if not self._is_op(reference)]
 
     def stops_at_inputs(self, topo: Topology) -> bool:
+        """Return whether an enabled breakpoint has to be tested after each input of this epoch."""
         touched = {*topo.reads, *topo.writes, *topo.local}
-        for item in self.enabled:
-            if item.kind in ("pointer", "wrap", "watch") and item.name in touched:
+        for point in self.enabled:
+            if point.kind in ("pointer", "wrap", "watch") and point.name in touched:
                 return True
-            if item.kind == "if" and (item.last is not None or touched.intersection(self._queues_in(item.condition))):
+            if point.kind == "if" and (
+                point.last is not None or touched.intersection(self._queues_in(point.condition))
+            ):
                 return True
         return False
 
-    # --------------------------------------------------------------------------------------- does one stop
-    def hits(self, engine: Steps, now: Moment) -> tuple[tuple[int, ...], str]:
-        before = [(item, item.last) for item in self.enabled]
+    # ------------------------------------------------------------------------------------- tests at a moment
+    def hits(self, engine: Steps, moment: Moment) -> tuple[tuple[int, ...], str]:
+        """Return the numbers of the breakpoints that stop at this moment, and what happened; log points print their
+        texts. Raises StoppedShortError where an interrupt ends the evaluation of a condition."""
+        before = [(point, point.last) for point in self.enabled]
         try:
-            found = [(item, text) for item, _ in before if (text := self._told(item, engine, now)) is not None]
-        except StoppedShortError:  # this moment is going to be asked for again
-            for item, last in before:
-                item.last = last
+            hit_points = [
+                (point, text) for point, _ in before if (text := self._describe_stop(point, engine, moment)) is not None
+            ]
+        except StoppedShortError:  # the hits of this moment are going to be asked for again
+            for point, last in before:
+                point.last = last
             raise
         numbers: list[int] = []
         texts: list[str] = []
-        for item, text in found:
+        for point, text in hit_points:
             if self.counting:
-                item.hits += 1
-                if item.ignore:
-                    item.ignore -= 1
+                point.hits += 1
+                if point.ignore:
+                    point.ignore -= 1
                     continue
-                if item.log:
-                    self.on_log(self._logged(item, engine, now))
-            if item.log:
+                if point.log:
+                    self.on_log(self._log_message(point, engine, moment))
+            if point.log:
                 continue
-            numbers.append(item.number)
+            numbers.append(point.number)
             texts.append(text)
         return tuple(numbers), "; ".join(texts)
 
-    def _logged(self, item: Breakpoint, engine: Steps, now: Moment) -> str:
-        scope = self._scope(engine, now)
-        return told(item.log, lambda node: evaluate(node, scope), lambda which: summary(scope.find(which, False)))
+    def _log_message(self, point: Breakpoint, engine: Steps, moment: Moment) -> str:
+        """Return the text of a log point with the values of its expressions filled in."""
+        scope = self._scope(engine, moment)
+        return format_pieces(
+            point.log, lambda node: evaluate(node, scope), lambda reference: summary(scope.find(reference, False))
+        )
 
-    def _told(self, item: Breakpoint, engine: Steps, now: Moment) -> str | None:
-        """In words, where it hits and its condition holds or cannot be told; else None."""
-        text = self._hit(item, engine, now)
-        if text is None or item.kind == "if" or item.condition is None:
+    def _describe_stop(self, point: Breakpoint, engine: Steps, moment: Moment) -> str | None:
+        """Return what happened where the breakpoint hits and its condition holds, else None. A condition that cannot be
+        evaluated counts as a hit, and the text says why."""
+        text = self._describe_hit(point, engine, moment)
+        if text is None or point.kind == "if" or point.condition is None:
             return text
         try:
-            return text if evaluate(item.condition, self._scope(engine, now)) else None
+            holds = evaluate(point.condition, self._scope(engine, moment))
         except StoppedShortError:
             raise
         except HostError as error:
             return f"{text}; its condition: {error}"
+        return text if holds else None
 
-    def _hit(self, item: Breakpoint, engine: Steps, now: Moment) -> str | None:
-        """In words, or None."""
-        place = now.position
-        match item.kind:
-            case "instruction":
-                here = now.event == "instruction" and now.program == item.name and now.index == item.index
-                return item.text if here else None
-            case "op":
-                op = engine.op_now
-                return item.text if now.event == "op" and op is not None and op.name == item.name else None
-            case "graph":
-                first = now.event == "op" and place.input == 0 and place.step == 0
-                return item.text if first and item.name in engine.graphs else None
-            case "input":
-                first = now.event == "op" and place.input == item.index - 1 and place.step == 0
-                return item.text if first and (not item.name or item.name in engine.graphs) else None
+    def _describe_hit(self, point: Breakpoint, engine: Steps, moment: Moment) -> str | None:
+        """Return what happened where the breakpoint hits, whatever its condition says, else None."""
+        match point.kind:
+            case "instruction" | "op" | "graph" | "input":
+                return point.text if _stands_at(point, engine, moment) else None
             case "pointer" | "wrap" | "watch":
-                return self._moved(item, engine, now)
+                return self._describe_move(point, engine, moment)
             case "nan" | "inf":
-                return self._not_finite(engine, now, item.kind)
+                return self._describe_non_finite(engine, moment, point.kind)
             case "if":
-                return self._holds(item, engine, now)
+                return self._describe_condition(point, engine, moment)
 
-    def _moved(self, item: Breakpoint, engine: Steps, now: Moment) -> str | None:
-        if now.event not in ("instruction", "stored"):
+    def _describe_move(self, point: Breakpoint, engine: Steps, moment: Moment) -> str | None:
+        """Return which entry was written, or how the pointers of the queue moved since the previous event, else
+        None."""
+        if moment.event not in ("instruction", "stored"):
             return None
-        before = item.last
-        values = pointers_of(engine.channels[item.name])
-        item.last = values
-        if item.kind == "watch" and now.event == "stored":
-            chunk = next(engine.log.latest())
-            slots = chunk.writes.get(item.name)
+        before = point.last
+        values = pointers_of(engine.channels[point.name])
+        point.last = values
+        if point.kind == "watch" and moment.event == "stored":
+            slots = next(engine.log.latest()).writes.get(point.name)
             if slots:
-                return f"{item.name}[{slots[-1]}] was written by op {engine.netlist.queues[item.name].input}"
-        if before is None or before == values:
+                return f"{point.name}[{slots[-1]}] was written by op {engine.netlist.queues[point.name].input}"
+        if before is None or before == values or not _is_awaited_move(point, before, values):
             return None
-        moved = f"{item.name}: {_pointer_names(before)} -> {_pointer_names(values)}"
-        if item.kind == "wrap":
-            return moved if any(new < old for old, new in zip(before, values, strict=True)) else None
-        if item.kind == "pointer" and item.index >= 0:
-            reached = any(new == item.index != old for old, new in zip(before, values, strict=True))
-            return moved if reached else None
-        return moved
+        return f"{point.name}: {_pointer_names(before)} -> {_pointer_names(values)}"
 
-    def _not_finite(self, engine: Steps, now: Moment, kind: str) -> str | None:
-        """NaN in the result of the op that has run; of kind "inf" infinities, too."""
+    def _describe_non_finite(self, engine: Steps, moment: Moment, kind: str) -> str | None:
+        """Return how many NaN the op that has just run gave, with kind "inf" also how many infinities; None where there
+        are none."""
         op = engine.op_now
-        if now.event != "result" or op is None or op.name not in engine.values:
+        if moment.event != "result" or op is None or op.name not in engine.values:
             return None
-        count = int(OF_TENSOR["nan"][1](engine.values[op.name]))
-        if count or kind == "nan":
-            return f"op {op.name} gave {count} NaN" if count else None
-        count = int(OF_TENSOR["inf"][1](engine.values[op.name]))
-        return f"op {op.name} gave {plural(count, 'infinity')}" if count else None
+        tiles = engine.values[op.name]
+        nan_count = int(TENSOR_FUNCTIONS["nan"][1](tiles))
+        if nan_count:
+            return f"op {op.name} gave {nan_count} NaN"
+        if kind == "nan":
+            return None
+        infinity_count = int(TENSOR_FUNCTIONS["inf"][1](tiles))
+        return f"op {op.name} gave {plural(infinity_count, 'infinity')}" if infinity_count else None
 
-    def _holds(self, item: Breakpoint, engine: Steps, now: Moment) -> str | None:
-        """A condition of its own: of tensors when one of them is new, of pointers and variables when it becomes so."""
-        if item.condition is None:
+    def _describe_condition(self, point: Breakpoint, engine: Steps, moment: Moment) -> str | None:
+        """Test a breakpoint that consists of a condition alone. A condition on tensors is tested when one of them is
+        new; one on pointers and variables hits when it changes from false to true."""
+        condition = point.condition
+        if condition is None:
             return None
-        tensors = [which for which in _tensors(item.condition) if not _is_pointer(item.condition, which)]
-        if tensors and not self._is_new(tensors, engine, now):
-            return None
-        if not tensors and now.event not in ("instruction", "stored"):
+        tensors = [reference for reference in _tensors_in(condition) if not _is_pointer_argument(condition, reference)]
+        if tensors:
+            return self._describe_tensor_condition(point, tensors, engine, moment)
+        if moment.event not in ("instruction", "stored"):
             return None
         try:
-            value = bool(evaluate(item.condition, self._scope(engine, now)))
+            holds = bool(evaluate(condition, self._scope(engine, moment)))
+        except StoppedShortError:
+            raise
+        except HostError:
+            point.last = False  # a variable that is not declared yet
+            return None
+        before = point.last
+        point.last = holds
+        return f"{point.condition_text} holds now" if holds and before is False else None
+
+    def _describe_tensor_condition(
+        self, point: Breakpoint, tensors: Sequence[Tensor], engine: Steps, moment: Moment
+    ) -> str | None:
+        """Test a condition on these tensors where one of them is new. One that cannot be evaluated counts as a hit, and
+        the text says why."""
+        if point.condition is None or not self._has_new_operand(tensors, engine, moment):
+            return None
+        try:
+            holds = evaluate(point.condition, self._scope(engine, moment))
         except StoppedShortError:
             raise
         except HostError as error:
-            if tensors:
-                return f"{item.text}: {error}"
-            item.last = False  # a variable that is not declared yet
-            return None
-        if tensors:
-            return f"{item.condition_text} holds" if value else None
-        before = item.last
-        item.last = value
-        return f"{item.condition_text} holds now" if value and before is False else None
+            return f"{point.text}: {error}"
+        return f"{point.condition_text} holds" if holds else None
 
-    def _is_new(self, tensors: Sequence[Tensor], engine: Steps, now: Moment) -> bool:
-        """Is one of them from the step that has just been done, and are all of them there?"""
-        ops = {which.name for which in tensors if self._is_op(which)}
+    def _has_new_operand(self, tensors: Sequence[Tensor], engine: Steps, moment: Moment) -> bool:
+        """Return whether one of the tensors comes from the step that has just been done, and all of those of ops are
+        there."""
+        ops = {reference.name for reference in tensors if self._is_op(reference)}
         if not ops <= engine.values.keys():
             return False
-        if now.event == "result":
+        if moment.event == "result":
             return engine.op_now is not None and engine.op_now.name in ops
-        if now.event != "stored" or ops:
+        if moment.event != "stored" or ops:
             return False
         chunk = next(engine.log.latest())
-        return any(self._names.queue(which.name).name in chunk.writes for which in tensors)
+        return any(self._names.queue(reference.name).name in chunk.writes for reference in tensors)
 
 
-def _tensors(node: Node | None) -> list[Tensor]:
+def _stands_at(point: Breakpoint, engine: Steps, moment: Moment) -> bool:
+    """Return whether the run is at the instruction, op, or beginning of an input that the breakpoint names."""
+    if point.kind == "instruction":
+        return moment.event == "instruction" and moment.program == point.name and moment.index == point.index
+    if moment.event != "op":
+        return False
+    if point.kind == "op":
+        return engine.op_now is not None and engine.op_now.name == point.name
+    if moment.position.step != 0:
+        return False
+    if point.kind == "graph":
+        return moment.position.input == 0 and point.name in engine.graphs
+    return moment.position.input == point.index - 1 and (not point.name or point.name in engine.graphs)
+
+
+def _is_awaited_move(point: Breakpoint, before: Pointers, values: Pointers) -> bool:
+    """Return whether the pointers moved in the way that the breakpoint waits for: back to the first slot for "wrap",
+    to its value for a "pointer" with one, and anyhow for other kinds."""
+    pairs = list(zip(before, values, strict=True))
+    if point.kind == "wrap":
+        return any(new < old for old, new in pairs)
+    if point.kind == "pointer" and point.index >= 0:
+        return any(new == point.index != old for old, new in pairs)
+    return True
+
+
+def _tensors_in(node: Node | None) -> list[Tensor]:
+    """Return the references to tensors in an expression, those in functions of pointers included."""
     if node is None:
         return []
-    return [item for call in calls(node) for item in call.arguments if isinstance(item, Tensor)]
+    tensors: list[Tensor] = []
+    for call in calls_in(node):
+        tensors += [argument for argument in call.arguments if isinstance(argument, Tensor)]
+    return tensors
 
 
-def _is_pointer(node: Node, which: Tensor) -> bool:
-    return any(call.name in OF_POINTERS and which in call.arguments for call in calls(node))
+def _is_pointer_argument(node: Node, reference: Tensor) -> bool:
+    """Return whether a reference stands in a function of pointers, which reads no tensor."""
+    return any(call.name in POINTER_FUNCTIONS and reference in call.arguments for call in calls_in(node))
 
 
 WORDS: Final = ("op", "graph", "line", "instruction", "input", "pointer", "wrap", "queue", "node", "nan", "inf")
 
-_MOST_DIGITS = 9
+_MAX_DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)
 class BreakLocation:
-    """Fields of a `Breakpoint`."""
+    """The fields of a `Breakpoint` that say where it stops."""
 
     kind: Kind
     text: str
@@ -318,118 +383,153 @@ class BreakLocation:
     index: int = -1
 
 
-def place(text: str, names: Names, engine: Engine) -> BreakLocation:
-    """Raises HostError that names what was probably meant."""
+def locate(text: str, names: Names, engine: Engine) -> BreakLocation:
+    """Parse where a breakpoint is to stop: a line, PROGRAM:INSTRUCTION, a name, or a word of `WORDS` with its
+    arguments. Raises HostError that suggests what was probably meant."""
     words = text.split()
-    first = words[0] if words else ""
+    first = next(iter(words), "")
     if first in WORDS and (len(words) > 1 or first in ("nan", "inf")):
-        return _worded(first, words[1:], names, engine)
+        return _locate_by_kind(first, words[1:], names, engine)
     if len(words) > 1:
         raise HostError(f"break {text}: the first word is one of {', '.join(WORDS)}, or it is the only word")
     if first.isdecimal():
-        return _line(_number(first, "a line"), names)
-    found = re.fullmatch(r"(.+):(\d+)", first)
-    if found is not None and (found[1] in names.netlist.programs or found[1] == names.netlist.path):
-        if found[1] in names.netlist.programs:
-            return _instruction(found[1], int(found[2]), names)
-        return _line(int(found[2]), names)
-    first = first.removeprefix("op:").strip("'")
-    if first in names.ops:
-        return _op(first, names)
-    if first in names.netlist.graphs:
-        return BreakLocation("graph", f"graph {first}", first)
-    if first in names.netlist.programs:
-        return _instruction(first, 0, names)
-    if first in names.netlist.queues or first in names.labels:
-        name = names.queue(first).name
-        return BreakLocation("watch", f"queue {name}", name)
-    known = (*names.ops, *names.netlist.graphs, *names.netlist.programs, *names.netlist.queues, *WORDS)
-    hint = near(first, known)
-    raise HostError(f"break {text}: no line, op, graph, program or queue {first!r}{f' ({hint})' if hint else ''}")
+        return _locate_line(_parse_number(first, "a line"), names)
+    numbered = re.fullmatch(r"(.+):(\d+)", first)
+    if numbered is not None and (numbered[1] in names.netlist.programs or numbered[1] == names.netlist.path):
+        number = _parse_number(numbered[2], "a line or instruction")
+        if numbered[1] in names.netlist.programs:
+            return _locate_instruction(numbered[1], number, names)
+        return _locate_line(number, names)
+    name = first.removeprefix("op:").strip("'")
+    location = _locate_name(name, names)
+    if location is None:
+        candidates = (*names.ops, *names.netlist.graphs, *names.netlist.programs, *names.netlist.queues, *WORDS)
+        hint = hint_in_parentheses(name, candidates)
+        raise HostError(f"break {text}: no line, op, graph, program or queue {name!r}{hint}")
+    return location
 
 
-def _worded(kind: str, words: list[str], names: Names, engine: Engine) -> BreakLocation:
-    argument = words[0] if words else ""
+def _locate_name(name: str, names: Names) -> BreakLocation | None:
+    """Return the location of the op, graph, program or queue of this name, in this order; None where there is none."""
+    if name in names.ops:
+        return _locate_op(name, names)
+    if name in names.netlist.graphs:
+        return BreakLocation("graph", f"graph {name}", name)
+    if name in names.netlist.programs:
+        return _locate_instruction(name, 0, names)
+    if name in names.netlist.queues or name in names.labels:
+        queue = names.queue(name).name
+        return BreakLocation("watch", f"queue {queue}", queue)
+    return None
+
+
+def _locate_by_kind(kind: str, words: list[str], names: Names, engine: Engine) -> BreakLocation:
+    """Parse the arguments that follow a word of `WORDS`."""
+    argument = next(iter(words), "")
     match kind:
         case "op":
-            return _op(argument.strip("'"), names)
+            return _locate_op(argument.strip("'"), names)
         case "line":
-            return _line(_number(argument, "a line"), names)
+            return _locate_line(_parse_number(argument, "a line"), names)
         case "graph":
-            if argument not in names.netlist.graphs:
-                hint = near(argument, names.netlist.graphs)
-                raise HostError(f"no graph {argument!r}{f' ({hint})' if hint else ''}")
-            return BreakLocation("graph", f"graph {argument}", argument)
+            return _locate_graph(argument, names)
         case "instruction":
             if len(words) > 1:
-                return _instruction(argument, _number(words[1], "an instruction"), names)
+                return _locate_instruction(argument, _parse_number(words[1], "an instruction"), names)
             program = engine.program or next(iter(names.netlist.programs))
-            return _instruction(program, _number(argument, "an instruction"), names)
+            return _locate_instruction(program, _parse_number(argument, "an instruction"), names)
         case "input":
-            graph = words[1] if len(words) > 1 else ""
-            if graph and graph not in names.netlist.graphs:
-                raise HostError(f"no graph {graph!r}")
-            number = _number(argument, "an input, from 1,")
-            if number < 1:
-                raise HostError("inputs of an epoch are counted from 1")
-            return BreakLocation("input", f"input {number}{f' of {graph}' if graph else ''}", graph, number)
+            return _locate_input(words, names)
         case "node":
-            return _node(" ".join(words), names)
+            return _locate_node(" ".join(words), names)
         case "nan":
             return BreakLocation("nan", "a NaN in any op's result")
         case "inf":
             return BreakLocation("inf", "an infinity or NaN in any op's result")
         case _:
-            name = names.queue(argument).name
-            if kind == "wrap":
-                return BreakLocation("wrap", f"wrap of {name}", name)
-            value = _number(words[1], "a pointer") if len(words) > 1 else -1
-            return BreakLocation("pointer", f"pointer of {name}{f' at {value}' if value >= 0 else ''}", name, value)
+            return _locate_pointer(kind, words, names)
 
 
-def _number(text: str, what: str) -> int:
-    if not text.isdecimal() or len(text) > _MOST_DIGITS:
-        raise HostError(f"{what} is a number of at most {_MOST_DIGITS} digits, not {text[:40]!r}")
+def _locate_graph(name: str, names: Names) -> BreakLocation:
+    """Return the location of a graph's first op. Raises HostError that suggests the nearest name."""
+    if name not in names.netlist.graphs:
+        raise HostError(f"no graph {name!r}{hint_in_parentheses(name, names.netlist.graphs)}")
+    return BreakLocation("graph", f"graph {name}", name)
+
+
+def _locate_input(words: list[str], names: Names) -> BreakLocation:
+    """Parse `N [GRAPH]`, the number of an input from 1 and the graph whose epoch it is of."""
+    number = _parse_number(next(iter(words), ""), "an input, from 1,")
+    if number < 1:
+        raise HostError("inputs of an epoch are counted from 1")
+    if len(words) < 2:
+        return BreakLocation("input", f"input {number}", "", number)
+    graph = words[1]
+    if graph not in names.netlist.graphs:
+        raise HostError(f"no graph {graph!r}")
+    return BreakLocation("input", f"input {number} of {graph}", graph, number)
+
+
+def _locate_pointer(kind: str, words: list[str], names: Names) -> BreakLocation:
+    """Parse `QUEUE [VALUE]` of the kinds "pointer", "wrap" and "queue", of which a wrap has no value."""
+    name = names.queue(next(iter(words), "")).name
+    if kind == "wrap":
+        return BreakLocation("wrap", f"wrap of {name}", name)
+    if len(words) < 2:
+        return BreakLocation("pointer", f"pointer of {name}", name)
+    value = _parse_number(words[1], "a pointer")
+    return BreakLocation("pointer", f"pointer of {name} at {value}", name, value)
+
+
+def _parse_number(text: str, meaning: str) -> int:
+    """Parse a number of at most `_MAX_DIGITS` digits; `meaning` names it in the error. Raises HostError."""
+    if not text.isdecimal() or len(text) > _MAX_DIGITS:
+        raise HostError(f"{meaning} is a number of at most {_MAX_DIGITS} digits, not {text[:40]!r}")
     return int(text)
 
 
-def _op(name: str, names: Names) -> BreakLocation:
+def _locate_op(name: str, names: Names) -> BreakLocation:
+    """Return the location of an op. Raises HostError that suggests the nearest name."""
     op = names.op(name)
     return BreakLocation("op", f"op {op.name} ({op.type}, line {op.at().line})", op.name)
 
 
-def _node(node: str, names: Names) -> BreakLocation:
+def _locate_node(node: str, names: Names) -> BreakLocation:
+    """Return the location of the first op that the compiler made from a node of the model."""
     ops = names.ops_of_node(node)
     if not ops:
-        every = dict.fromkeys(one for note in names.nodes.values() for one in note.split(", "))
-        hint = near(node, every)
-        raise HostError(f"no op was made of a node {node!r}{f' ({hint})' if hint else ''}")
+        candidates: dict[str, None] = {}
+        for note in names.nodes.values():
+            candidates |= dict.fromkeys(note.split(", "))
+        raise HostError(f"no op was made of a node {node!r}{hint_in_parentheses(node, candidates)}")
     return BreakLocation("op", f"node {node}, op {ops[0].name}", ops[0].name)
 
 
-def _instruction(program: str, index: int, names: Names) -> BreakLocation:
+def _locate_instruction(program: str, index: int, names: Names) -> BreakLocation:
+    """Return the location of an instruction by the number in its program. Raises HostError."""
     body = names.netlist.programs.get(program)
     if body is None:
-        hint = near(program, names.netlist.programs)
-        raise HostError(f"no program {program!r}{f' ({hint})' if hint else ''}")
+        raise HostError(f"no program {program!r}{hint_in_parentheses(program, names.netlist.programs)}")
     if index >= len(body.instructions):
         raise HostError(f"program {program} has instructions 0..{len(body.instructions) - 1}, not {index}")
     instruction = body.instructions[index]
-    told = f"execute {instruction.graph}" if isinstance(instruction, Execute) else instruction_text(instruction)
-    text = f"{program} instruction {index}, line {instruction.at().line}: {told}"
+    text = f"{program} instruction {index}, line {instruction.at().line}: {describe_instruction(instruction)}"
     return BreakLocation("instruction", text, program, index)
 
 
-def _line(line: int, names: Names) -> BreakLocation:
-    found = names.at_line(line)
-    moved = f" (line {found.line}, the next that runs)" if found.line != line else ""
-    match found.kind:
+def _locate_line(line: int, names: Names) -> BreakLocation:
+    """Return the location of what stands on a line, or of the next thing below it that runs, which the text then
+    says."""
+    target = names.at_line(line)
+    match target.kind:
         case "instruction":
-            location = _instruction(found.name, found.index, names)
+            location = _locate_instruction(target.name, target.index, names)
         case "op":
-            location = _op(found.name, names)
+            location = _locate_op(target.name, names)
         case "graph":
-            location = BreakLocation("graph", f"graph {found.name} (line {found.line})", found.name)
+            location = BreakLocation("graph", f"graph {target.name} (line {target.line})", target.name)
         case "queue":
-            location = BreakLocation("watch", f"queue {found.name} (line {found.line})", found.name)
-    return replace(location, text=location.text + moved)
+            location = BreakLocation("watch", f"queue {target.name} (line {target.line})", target.name)
+    if target.line == line:
+        return location
+    return replace(location, text=f"{location.text} (line {target.line}, the next that runs)")

@@ -1,4 +1,5 @@
-"""The language of conditions and messages: its tree, its parser, its functions and its values at a moment of a run."""
+"""The language of conditions and log messages: its tree, its parser, its functions, and evaluation at a moment of a
+run."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -14,7 +15,7 @@ from buda_emu.support.records import dataclass
 
 Values = NDArray[Any]
 
-OF_TENSOR: Final[Mapping[str, tuple[str, Callable[[Values], float]]]] = MappingProxyType(
+TENSOR_FUNCTIONS: Final[Mapping[str, tuple[str, Callable[[Values], float]]]] = MappingProxyType(
     {
         "nan": ("how many elements are NaN", lambda a: float(np.isnan(a).sum())),
         "inf": ("how many elements are infinite", lambda a: float(np.isinf(a).sum())),
@@ -29,20 +30,22 @@ OF_TENSOR: Final[Mapping[str, tuple[str, Callable[[Values], float]]]] = MappingP
 
 
 def _pcc(a: Values, b: Values) -> float:
+    """Return the Pearson correlation of two tensors, with NaN taken as zero, as the tests' comparison measures it."""
     from buda_emu.testing.verify.comparison import pcc, replace_special
 
-    rows = [replace_special(item.reshape(1, -1).astype(np.float64), nan_is_zero=True) for item in (a, b)]
-    return float(pcc(rows[0], rows[1], rows[0].size)[0][0])
+    first = replace_special(a.reshape(1, -1).astype(np.float64), nan_is_zero=True)
+    second = replace_special(b.reshape(1, -1).astype(np.float64), nan_is_zero=True)
+    return float(pcc(first, second, first.size)[0][0])
 
 
-OF_TWO: Final[Mapping[str, tuple[str, Callable[[Values, Values], float]]]] = MappingProxyType(
+PAIR_FUNCTIONS: Final[Mapping[str, tuple[str, Callable[[Values, Values], float]]]] = MappingProxyType(
     {
         "pcc": ("the correlation of two tensors, as tests measure it", _pcc),
         "maxdiff": ("the largest difference of two tensors", lambda a, b: float(np.abs(a - b).max())),
     }
 )
 
-OF_POINTERS: Final[Mapping[str, str]] = MappingProxyType(
+POINTER_FUNCTIONS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "rd": "rd_ptr_global of a queue or ram",
         "wr": "wr_ptr_global of a queue or ram",
@@ -62,46 +65,48 @@ WORDS: Final[Mapping[str, str]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number, or a truth as 1 or 0."""
+    """A numeric literal."""
 
     value: float
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """`$name` of the running program."""
+    """A variable `$name` of the running program."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """`input`, `inputs` or `instruction`."""
+    """One of the words of `WORDS`: `input`, `inputs` or `instruction`."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """`op:NAME`, `queue:NAME`, or a name that is looked for among both; `slot`: of a queue, default its newest."""
+    """A reference to a tensor: `op:NAME`, `queue:NAME`, or a name that is looked up among both. `slot` selects an entry
+    of a queue; None means its newest."""
 
     name: str
     kind: Literal["", "op", "queue"] = ""
     slot: int | None = None
 
     def __str__(self) -> str:
+        prefix = f"{self.kind}:" if self.kind else ""
         slot = f"[{self.slot}]" if self.slot is not None else ""
-        return f"{self.kind}:{self.name}{slot}" if self.kind else f"{self.name}{slot}"
+        return f"{prefix}{self.name}{slot}"
 
 
 @dataclass(frozen=True, slots=True)
 class Ideal:
-    """In place of a tensor: the other one, as precision "ideal" has it."""
+    """Stands in a call for the other tensor as precision "ideal" computes it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function of tensors, or of a queue's pointers."""
+    """A call of a function of tensors or of a queue's pointers."""
 
     name: str
     arguments: "tuple[Tensor | Ideal, ...]"
@@ -109,7 +114,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Unary:
-    """`-` or `not`."""
+    """Negation `-` or `not`."""
 
     operator: str
     operand: "Node"
@@ -117,7 +122,7 @@ class Unary:
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """Arithmetic, a comparison, `and`, `or`."""
+    """An operator of two operands: arithmetic, a comparison, `and`, `or`."""
 
     operator: str
     left: "Node"
@@ -127,37 +132,37 @@ class Binary:
 Node: TypeAlias = Number | Variable | Word | Call | Unary | Binary
 
 
-def calls(node: Node) -> Iterator[Call]:
-    """Every call in it."""
+def calls_in(node: Node) -> Iterator[Call]:
+    """Yield every call in an expression, from left to right."""
     match node:
         case Call():
             yield node
         case Unary():
-            yield from calls(node.operand)
+            yield from calls_in(node.operand)
         case Binary():
-            yield from calls(node.left)
-            yield from calls(node.right)
+            yield from calls_in(node.left)
+            yield from calls_in(node.right)
         case _:
             pass
 
 
 class Scope(Protocol):
-    """What names mean. Every method raises HostError for what is not there."""
+    """Meaning of the names in an expression. Every method raises HostError for a name that has no value."""
 
-    def tensor(self, which: Tensor, *, ideal: bool = False) -> NDArray[Any]:
-        """Its values."""
+    def tensor(self, reference: Tensor, *, ideal: bool = False) -> NDArray[Any]:
+        """Return the elements of a tensor [t, rows, columns]; `ideal` selects those that precision "ideal" computes."""
         ...
 
-    def pointer(self, queue: Tensor, which: str) -> int:
-        """A key of OF_POINTERS."""
+    def pointer(self, queue: Tensor, name: str) -> int:
+        """Return a pointer of a queue or ram, or its occupancy; `name` is a key of `POINTER_FUNCTIONS`."""
         ...
 
     def variable(self, name: str) -> int:
-        """Of the running program, by `$name`."""
+        """Return the value of a variable of the running program, named with its `$`."""
         ...
 
     def word(self, name: str) -> int:
-        """A key of WORDS."""
+        """Return the value of a key of `WORDS`."""
         ...
 
 
@@ -167,7 +172,7 @@ _OPERATORS: Final[Mapping[str, Callable[[float, float], float]]] = MappingProxyT
         "+": lambda a, b: float(a) + float(b),
         "-": lambda a, b: float(a) - float(b),
         "*": lambda a, b: float(a) * float(b),
-        "/": lambda a, b: float(np.float64(a) / np.float64(b)),  # by zero it is infinite, as everywhere here
+        "/": lambda a, b: float(np.float64(a) / np.float64(b)),  # numpy division: by zero it is infinite, and no error
         "%": lambda a, b: float(np.mod(np.float64(a), np.float64(b))),
         "<": lambda a, b: float(a < b),
         "<=": lambda a, b: float(a <= b),
@@ -180,12 +185,14 @@ _OPERATORS: Final[Mapping[str, Callable[[float, float], float]]] = MappingProxyT
 
 
 def evaluate(node: Node, scope: Scope) -> float:
-    """Its value; a truth is 1 or 0. Raises HostError."""
+    """Return the value of an expression; truths are 1 and 0. Raises HostError for names without a value and tensors of
+    different sizes."""
     with np.errstate(all="ignore"):
         return _value(node, scope)
 
 
 def _value(node: Node, scope: Scope) -> float:
+    """Return the value of an expression, by recursion over its tree."""
     match node:
         case Number():
             return node.value
@@ -199,27 +206,41 @@ def _value(node: Node, scope: Scope) -> float:
             return float(not _value(node.operand, scope))
         case Unary():
             return -_value(node.operand, scope)
-        case Binary(operator="and"):
-            return float(bool(_value(node.left, scope)) and bool(_value(node.right, scope)))
-        case Binary(operator="or"):
-            return float(bool(_value(node.left, scope)) or bool(_value(node.right, scope)))
         case Binary():
-            return _OPERATORS[node.operator](_value(node.left, scope), _value(node.right, scope))
+            return _binary_value(node, scope)
+
+
+def _binary_value(node: Binary, scope: Scope) -> float:
+    """Return the value of an operator of two operands; `and` and `or` evaluate the second only if it matters."""
+    left = _value(node.left, scope)
+    if node.operator == "and" and not left:
+        return 0.0
+    if node.operator == "or" and left:
+        return 1.0
+    right = _value(node.right, scope)
+    if node.operator in ("and", "or"):
+        return float(bool(right))
+    return _OPERATORS[node.operator](left, right)
 
 
 def _call(call: Call, scope: Scope) -> float:
-    first = next(item for item in call.arguments if isinstance(item, Tensor))
-    if call.name in OF_POINTERS:
+    """Return the value of a function of one or two tensors, or of a queue's pointers."""
+    first = next(argument for argument in call.arguments if isinstance(argument, Tensor))
+    if call.name in POINTER_FUNCTIONS:
         return scope.pointer(first, call.name)
-    if call.name in OF_TENSOR:
-        return OF_TENSOR[call.name][1](scope.tensor(first))
-    values = [
-        scope.tensor(first, ideal=True) if isinstance(item, Ideal) else scope.tensor(item) for item in call.arguments
-    ]
-    a, b = values
+    if call.name in TENSOR_FUNCTIONS:
+        return TENSOR_FUNCTIONS[call.name][1](scope.tensor(first))
+    a, b = (_operand(argument, first, scope) for argument in call.arguments)
     if a.size != b.size:
         raise HostError(f"{call.name}: the tensors have {a.size} and {b.size} elements")
-    return OF_TWO[call.name][1](a, b)
+    return PAIR_FUNCTIONS[call.name][1](a, b)
+
+
+def _operand(argument: Tensor | Ideal, other: Tensor, scope: Scope) -> Values:
+    """Return an operand of a function of two tensors; `ideal` is the other operand in precision "ideal"."""
+    if isinstance(argument, Ideal):
+        return scope.tensor(other, ideal=True)
+    return scope.tensor(argument)
 
 
 _TOKEN: Final = re.compile(
@@ -232,12 +253,16 @@ _TOKEN: Final = re.compile(
     re.VERBOSE,
 )
 _COMPARISONS: Final = ("<", "<=", ">", ">=", "==", "!=")
-_MOST_DEPTH: Final = 50
-_MOST_OPERATORS: Final = 200
-_MOST_SLOT_DIGITS: Final = 9
-_SHOWN: Final = 60
+_MAX_DEPTH: Final = 50
+_MAX_OPERATORS: Final = 200
+_MAX_SLOT_DIGITS: Final = 9
+_ERROR_CONTEXT: Final = 60
 """Characters of a text on each side of an error."""
-_ARGUMENTS: Final = {**dict.fromkeys(OF_TENSOR, 1), **dict.fromkeys(OF_TWO, 2), **dict.fromkeys(OF_POINTERS, 1)}
+_ARGUMENTS: Final = {
+    **dict.fromkeys(TENSOR_FUNCTIONS, 1),
+    **dict.fromkeys(PAIR_FUNCTIONS, 2),
+    **dict.fromkeys(POINTER_FUNCTIONS, 1),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,45 +273,51 @@ class _Token:
 
 
 def parse(text: str) -> Node:
-    """Raises HostError that names the place and what was probably meant."""
+    """Parse an expression. Raises HostError that names the column and suggests what was probably meant."""
     parser = _Parser(text)
-    found = parser.either(0)
-    parser.end()
-    return found
+    tree = parser.disjunction(0)
+    parser.expect_end()
+    return tree
 
 
-def tensor(text: str) -> Tensor:
-    """`op:NAME`, `queue:NAME`, NAME, each with or without `[slot]`. Raises HostError."""
+def parse_tensor(text: str) -> Tensor:
+    """Parse a reference to a tensor: `op:NAME`, `queue:NAME` or NAME, each with or without `[slot]`. Raises
+    HostError."""
     parser = _Parser(text)
-    found = parser.tensor()
-    parser.end()
-    return found
+    reference = parser.tensor()
+    parser.expect_end()
+    return reference
 
 
 def _tokens(text: str) -> list[_Token]:
-    found: list[_Token] = []
+    """Split a text into tokens, with a token "end" after the last. Raises HostError for characters that begin none."""
+    tokens: list[_Token] = []
     place = 0
     end = len(text.rstrip())
     while place < end:
         token = _TOKEN.match(text, place)
         if token is None or token.lastgroup is None:
-            rest = text[place:]
-            column = place + len(rest) - len(rest.lstrip())
+            remainder = text[place:]
+            column = place + len(remainder) - len(remainder.lstrip())
             raise _error(text, column, f"{text[column]!r} means nothing here")
-        found.append(_Token(token.lastgroup, token[token.lastgroup], token.start(token.lastgroup)))
+        tokens.append(_Token(token.lastgroup, token[token.lastgroup], token.start(token.lastgroup)))
         place = token.end()
-    return [*found, _Token("end", "", end)]
+    return [*tokens, _Token("end", "", end)]
 
 
 def _error(text: str, column: int, problem: str) -> HostError:
-    if len(text) <= 2 * _SHOWN:
-        shown = repr(text.strip())
+    """Return a HostError that names the column and quotes the text, or the part around the column of a long one."""
+    if len(text) <= 2 * _ERROR_CONTEXT:
+        quote = repr(text.strip())
     else:
-        shown = f"a text of {len(text)} characters, near {text[max(0, column - _SHOWN) : column + _SHOWN].strip()!r}"
-    return HostError(f"{problem} (column {column + 1} of {shown})")
+        part = text[max(0, column - _ERROR_CONTEXT) : column + _ERROR_CONTEXT]
+        quote = f"a text of {len(text)} characters, near {part.strip()!r}"
+    return HostError(f"{problem} (column {column + 1} of {quote})")
 
 
 class _Parser:
+    """Recursive-descent parser of expressions, one method for each level of precedence."""
+
     def __init__(self, text: str) -> None:
         self._text = text
         self._tokens = _tokens(text)
@@ -298,78 +329,93 @@ class _Parser:
         return self._tokens[self._next]
 
     def _fail(self, problem: str, token: _Token | None = None) -> HostError:
+        """Return a HostError about a token, by default the next one."""
         return _error(self._text, (token or self._token).column, problem)
 
     def _take(self, *texts: str) -> str:
-        """The next token's text where it is one of these, else ""."""
+        """Consume the next token and return its text if it is one of `texts`, else return ""."""
         text = self._token.text
         if self._token.kind not in ("sign", "name") or text not in texts:
             return ""
         self._next += 1
         return text
 
-    def _need(self, text: str) -> None:
+    def _expect(self, text: str) -> None:
+        """Consume the next token, which must have this text."""
         if not self._take(text):
             raise self._fail(f"{text!r} is missing")
 
-    def _join(self, operator: str, left: Node, right: Node) -> Node:
-        """An operator with its operands. The tree is walked by recursion, and a chain is as deep as it is long."""
+    def _binary(self, operator: str, left: Node, right: Node) -> Node:
+        """Build an operator with its operands. Raises HostError beyond `_MAX_OPERATORS`: the tree is walked by
+        recursion, and a chain of operators is as deep as it is long."""
         self._operators += 1
-        if self._operators > _MOST_OPERATORS:
-            raise self._fail(f"more than {_MOST_OPERATORS} operators in one expression")
+        if self._operators > _MAX_OPERATORS:
+            raise self._fail(f"more than {_MAX_OPERATORS} operators in one expression")
         return Binary(operator, left, right)
 
-    def end(self) -> None:
-        """Nothing may follow."""
+    def expect_end(self) -> None:
+        """Require that every token has been consumed."""
         if self._token.kind != "end":
             raise self._fail(f"{self._token.text!r} is too much")
 
-    def either(self, depth: int) -> Node:
-        """The whole."""
-        if depth > _MOST_DEPTH:
-            raise self._fail(f"more than {_MOST_DEPTH} parentheses and signs within each other")
-        left = self._both(depth)
+    def disjunction(self, depth: int) -> Node:
+        """Parse a complete expression, at the level of `or`; `depth` counts the parentheses and signs around it."""
+        self._require_depth(depth)
+        left = self._conjunction(depth)
         while self._take("or"):
-            left = self._join("or", left, self._both(depth))
+            left = self._binary("or", left, self._conjunction(depth))
         return left
 
-    def _both(self, depth: int) -> Node:
-        left = self._negated(depth)
+    def _conjunction(self, depth: int) -> Node:
+        """Parse at the level of `and`."""
+        left = self._negation(depth)
         while self._take("and"):
-            left = self._join("and", left, self._negated(depth))
+            left = self._binary("and", left, self._negation(depth))
         return left
 
-    def _negated(self, depth: int) -> Node:
+    def _negation(self, depth: int) -> Node:
+        """Parse a comparison, with `not` before it any number of times."""
         if self._take("not"):
-            if depth > _MOST_DEPTH:
-                raise self._fail(f"more than {_MOST_DEPTH} parentheses and signs within each other")
-            return Unary("not", self._negated(depth + 1))
+            self._require_depth(depth)
+            return Unary("not", self._negation(depth + 1))
         left = self._sum(depth)
         operator = self._take(*_COMPARISONS)
-        return self._join(operator, left, self._sum(depth)) if operator else left
+        if not operator:
+            return left
+        return self._binary(operator, left, self._sum(depth))
+
+    def _require_depth(self, depth: int) -> None:
+        """Raise HostError beyond `_MAX_DEPTH`: parser and evaluation recurse."""
+        if depth > _MAX_DEPTH:
+            raise self._fail(f"more than {_MAX_DEPTH} parentheses and signs within each other")
 
     def _sum(self, depth: int) -> Node:
+        """Parse at the level of `+` and `-`."""
         left = self._product(depth)
         while operator := self._take("+", "-"):
-            left = self._join(operator, left, self._product(depth))
+            left = self._binary(operator, left, self._product(depth))
         return left
 
     def _product(self, depth: int) -> Node:
-        left = self._signed(depth)
+        """Parse at the level of `*`, `/` and `%`."""
+        left = self._factor(depth)
         while operator := self._take("*", "/", "%"):
-            left = self._join(operator, left, self._signed(depth))
+            left = self._binary(operator, left, self._factor(depth))
         return left
 
-    def _signed(self, depth: int) -> Node:
-        if depth > _MOST_DEPTH:
-            raise self._fail(f"more than {_MOST_DEPTH} parentheses and signs within each other")
-        return Unary("-", self._signed(depth + 1)) if self._take("-") else self._atom(depth)
+    def _factor(self, depth: int) -> Node:
+        """Parse an operand with its signs."""
+        self._require_depth(depth)
+        if self._take("-"):
+            return Unary("-", self._factor(depth + 1))
+        return self._atom(depth)
 
     def _atom(self, depth: int) -> Node:
+        """Parse a number, variable, word, call, or an expression in parentheses."""
         token = self._token
         if self._take("("):
-            inner = self.either(depth + 1)
-            self._need(")")
+            inner = self.disjunction(depth + 1)
+            self._expect(")")
             return inner
         self._next += token.kind != "end"
         match token.kind:
@@ -382,51 +428,63 @@ class _Parser:
             case "name" if token.text in WORDS:
                 return Word(token.text)
             case "name":
+                problem = f"{token.text!r} is not a number: a tensor goes into a function, such as absmax({token.text})"
                 hint = near(token.text, (*WORDS, *_ARGUMENTS))
-                what = f"{token.text!r} is not a number: a tensor goes into a function, such as absmax({token.text})"
-                raise self._fail(f"{what}; {hint}" if hint else what, token)
+                if hint:
+                    problem = f"{problem}; {hint}"
+                raise self._fail(problem, token)
             case "end":
                 raise self._fail("something is missing at the end", token)
             case _:
                 raise self._fail(f"{token.text!r} means nothing here", token)
 
     def _call(self, name: _Token) -> Call:
+        """Parse the arguments of a function, whose name has been read."""
         count = _ARGUMENTS.get(name.text)
         if count is None:
             hint = near(name.text, _ARGUMENTS)
-            known = ", ".join(_ARGUMENTS)
-            raise self._fail(f"no function {name.text!r} ({f'{hint}; ' if hint else ''}functions: {known})", name)
-        self._need("(")
+            functions = f"functions: {', '.join(_ARGUMENTS)}"
+            if hint:
+                functions = f"{hint}; {functions}"
+            raise self._fail(f"no function {name.text!r} ({functions})", name)
+        self._expect("(")
         arguments = [self._argument(name.text)]
         while self._take(","):
             arguments.append(self._argument(name.text))
-        self._need(")")
-        if len(arguments) != count or all(isinstance(item, Ideal) for item in arguments):
-            wanted = "one tensor" if count == 1 else "two tensors, one of which may be `ideal`"
-            raise self._fail(f"{name.text} takes {wanted}", name)
+        self._expect(")")
+        if len(arguments) != count or all(isinstance(argument, Ideal) for argument in arguments):
+            expected = {1: "one tensor", 2: "two tensors, one of which may be `ideal`"}[count]
+            raise self._fail(f"{name.text} takes {expected}", name)
         return Call(name.text, tuple(arguments))
 
     def _argument(self, function: str) -> Tensor | Ideal:
-        if self._token.text == "ideal" and self._token.kind == "name" and function in OF_TWO:
+        """Parse an argument of a call: a tensor, or `ideal` in a function of two tensors."""
+        if self._token.text == "ideal" and self._token.kind == "name" and function in PAIR_FUNCTIONS:
             self._next += 1
             return Ideal()
         return self.tensor()
 
     def tensor(self) -> Tensor:
-        """A tensor, with or without a slot."""
+        """Parse a reference to a tensor, with or without a slot."""
         token = self._token
         if token.kind != "name":
             raise self._fail("the name of a queue or op is missing")
         self._next += 1
-        before, colon, after = token.text.partition(":")
-        kind, name = (before, after) if colon and before in ("op", "queue") else ("", token.text)
+        name = token.text
+        kind: Literal["", "op", "queue"] = ""
+        if name.startswith("op:"):
+            kind = "op"
+            name = name.removeprefix("op:")
+        elif name.startswith("queue:"):
+            kind = "queue"
+            name = name.removeprefix("queue:")
         slot = None
         if self._take("["):
             number = self._token
-            if number.kind != "number" or not number.text.isdecimal() or len(number.text) > _MOST_SLOT_DIGITS:
-                raise self._fail(f"a slot is a number of 0 or more, of at most {_MOST_SLOT_DIGITS} digits")
+            if number.kind != "number" or not number.text.isdecimal() or len(number.text) > _MAX_SLOT_DIGITS:
+                raise self._fail(f"a slot is a number of 0 or more, of at most {_MAX_SLOT_DIGITS} digits")
             self._next += 1
-            self._need("]")
+            self._expect("]")
             slot = int(number.text)
         return Tensor(name.strip("'"), kind, slot)
 
@@ -436,29 +494,44 @@ Pieces = tuple[Piece, ...]
 _BRACES: Final = re.compile(r"\{([^{}]*)\}")
 
 
-def pieces_of(text: str, expression: Callable[[str], Node]) -> Pieces:
-    """Words, and between braces expressions, or tensors by their names alone. Raises HostError."""
+def parse_pieces(text: str, expression: Callable[[str], Node]) -> Pieces:
+    """Split the text of a log point into words and, from between braces, expressions or tensors that stand alone.
+    Raises HostError."""
     if not text.strip():
         raise HostError("the text to print is missing")
-    found = [_between(part, expression) if number % 2 else part for number, part in enumerate(_BRACES.split(text))]
-    return tuple(piece for piece in found if piece != "")
+    pieces: list[Piece] = []
+    for number, part in enumerate(_BRACES.split(text)):
+        if number % 2:  # what the group of `_BRACES` matched
+            pieces.append(_parse_piece(part, expression))
+        elif part:
+            pieces.append(part)
+    return tuple(pieces)
 
 
-def _between(text: str, expression: Callable[[str], Node]) -> Piece:
+def _parse_piece(text: str, expression: Callable[[str], Node]) -> Piece:
+    """Parse the text between two braces: a tensor by its name alone, else an expression."""
     try:
-        which = tensor(text)
+        reference = parse_tensor(text)
     except HostError:
         return expression(text)
-    return expression(text) if which.name in WORDS and not which.kind else which
+    if reference.name in WORDS and not reference.kind:
+        return expression(text)
+    return reference
 
 
-def told(pieces: Pieces, value: Callable[[Node], float], words: Callable[[Tensor], str]) -> str:
-    """The text, in which what cannot be told says why."""
-    return "".join(piece if isinstance(piece, str) else _one(piece, value, words) for piece in pieces)
+def format_pieces(pieces: Pieces, value: Callable[[Node], float], words: Callable[[Tensor], str]) -> str:
+    """Return the text of a log point; an expression that cannot be evaluated is replaced by the reason in angle
+    brackets."""
+    return "".join(_format_piece(piece, value, words) for piece in pieces)
 
 
-def _one(piece: Node | Tensor, value: Callable[[Node], float], words: Callable[[Tensor], str]) -> str:
+def _format_piece(piece: Piece, value: Callable[[Node], float], words: Callable[[Tensor], str]) -> str:
+    """Return one piece of a log point's text."""
+    if isinstance(piece, str):
+        return piece
     try:
-        return words(piece) if isinstance(piece, Tensor) else f"{value(piece):g}"
+        if isinstance(piece, Tensor):
+            return words(piece)
+        return f"{value(piece):g}"
     except HostError as error:
         return f"<{error}>"

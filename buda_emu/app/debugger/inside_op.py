@@ -1,8 +1,8 @@
-"""One tile of an op, unit by unit: what is unpacked, each phase of a product, Dst before and after a spill, the vector
-unit, the packer (precision "device").
+"""Trace of one tile through the units of a core (precision "device"): what is unpacked, each phase of a product, Dst
+before and after a spill, the vector unit, the packer.
 
-The op runs once more on the units of plain numpy, which are the definition of the precision, for this one tile, and
-each unit's result is written down.
+The op runs once more on the units of plain numpy, which define the precision, for this one tile, and each unit's result
+is recorded.
 """
 
 from collections.abc import Sequence
@@ -28,13 +28,13 @@ from buda_emu.emulator.runtime.graph.steps import Run
 from buda_emu.netlist.model import Op
 from buda_emu.support.errors import HostError, UnsupportedError
 
-MOST_STEPS: Final = 4096
+MAX_STEPS: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class UnitStep:
-    """`words`: uint32[32, 32], what the unit left in the register file or in L1; `exponents`: of a block format, one
-    byte for each 16 neighbours."""
+    """The result of one unit. `words` are uint32[32, 32], as the unit left them in the register file or in L1;
+    `exponents` are those of a block format, one byte for each 16 neighbours of a row."""
 
     unit: str
     what: str
@@ -43,24 +43,29 @@ class UnitStep:
     exponents: np.ndarray[Any, np.dtype[np.uint8]] | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data, words as hexadecimal rows."""
+        """Return the step as plain data, words as rows of hexadecimal text."""
         rows = [[f"{word:x}" for word in row] for row in self.words.tolist()]
-        exponents = None if self.exponents is None else self.exponents.tolist()
-        return {"unit": self.unit, "what": self.what, "format": self.format, "words": rows, "exponents": exponents}
+        data = {"unit": self.unit, "what": self.what, "format": self.format, "words": rows, "exponents": None}
+        if self.exponents is not None:
+            data["exponents"] = self.exponents.tolist()
+        return data
 
 
 @dataclass(frozen=True)
 class RecordingUnits(ReferenceUnits):
-    """The definition, and what each unit gave. An operand that is unpacked whole is told as it is used."""
+    """The reference units, which also record what each unit gave. An operand that is unpacked whole is recorded as it
+    is used."""
 
     steps: list[UnitStep] = field(default_factory=list[UnitStep])
 
-    def _note(self, unit: str, what: str, format: str, image: U32) -> None:
-        if len(self.steps) >= MOST_STEPS:
-            raise UnsupportedError(f"more than {MOST_STEPS} steps in one tile: they are not all written down")
+    def _note(self, unit: str, action: str, format: str, image: U32) -> None:
+        """Record an image of one tile; images of several tiles are left out. Raises UnsupportedError beyond
+        MAX_STEPS."""
+        if len(self.steps) >= MAX_STEPS:
+            raise UnsupportedError(f"more than {MAX_STEPS} steps in one tile: they are not all written down")
         tile = image.reshape(-1, 1024)
         if len(tile) == 1:
-            self.steps.append(UnitStep(unit, what, format, tile[0].reshape(32, 32).astype(np.uint32)))
+            self.steps.append(UnitStep(unit, action, format, tile[0].reshape(32, 32).astype(np.uint32)))
 
     def unpack(self, tiles: Bits, register: str, out: U32 | None = None) -> U32:
         words = super().unpack(tiles, register, out)
@@ -74,11 +79,12 @@ class RecordingUnits(ReferenceUnits):
 
     def add(self, a: U32, b: U32, register: str, mode: DstMode, subtract: bool = False, dst: U32 | None = None) -> U32:
         image = super().add(a, b, register, mode, subtract, dst)
-        self._note("matrix unit", f"{'ELWSUB' if subtract else 'ELWADD'} into Dst", mode, image)
+        instruction = "ELWSUB" if subtract else "ELWADD"
+        self._note("matrix unit", f"{instruction} into Dst", mode, image)
         return image
 
     def multiply(self, a: U32, b: U32, register: str, mode: DstMode, fidelity: str, dst: U32 | None = None) -> U32:
-        """See `Units`: phase by phase."""
+        """Multiply as `Units.multiply` does, phase by phase, and record each phase."""
         if REGISTERS[register] is None:
             image = super().multiply(a, b, register, mode, fidelity, dst)
             self._note("matrix unit", f"ELWMUL, all phases of {fidelity}", mode, image)
@@ -90,40 +96,42 @@ class RecordingUnits(ReferenceUnits):
         return result
 
     def matmul(self, dst: U32, items: range, block: ProductBlock) -> None:
-        """See `Units`: inner tile by inner tile, and of each phase by phase where phases run one after the other."""
+        """Multiply as `Units.matmul` does, inner tile by inner tile, and phase by phase where the core runs phases one
+        after the other."""
         operands, product, mode, k, spill, fresh = block
         if spill is not None or REGISTERS[operands[0].register] is None:
             super().matmul(dst, items, block)
             if spill is None:
-                self._noted_items(dst, items, f"MVMUL of inner tiles {k.start}..{k.stop - 1}", mode)
+                self._note_tiles(dst, items, f"MVMUL of inner tiles {k.start}..{k.stop - 1}", mode)
             return
         if fresh:
             tiles_of(dst)[items.start : items.stop] = 0
         phases = PHASES[product.fidelity]
         family = float_family(operands[0].register)
         apart = [phases] if self.core == "grayskull" else [(phase,) for phase in phases]
-        kept = slice(0, 16 * product.faces)
+        rows = slice(0, 16 * product.faces)
         for n in k:
             for some in apart:
-                for item in items:
-                    entry, tile = divmod(item, dst.shape[1])
+                for number in items:
+                    entry, tile = divmod(number, dst.shape[1])
                     row, col = divmod(tile, product.cols)
                     left = tile_of(operands[0], entry, row * product.inner + n)
                     b = tile_of(operands[1], entry, (row // product.rows * product.inner + n) * product.cols + col)
-                    a = left[:, kept]
+                    a = left[:, rows]
                     if some is apart[0]:
                         self._note("unpacker", f"input 0, inner tile {n}, in SrcB", operands[0].register, left)
                         self._note("unpacker", f"input 1, inner tile {n}, in SrcA", operands[1].register, b)
                     flat = dst.reshape(-1, 32, 32)
-                    flat[item] = products.tile_matmul(
-                        flat[item], a[np.newaxis], b[kept][np.newaxis], some, family, mode, self.core
+                    flat[number] = products.tile_matmul(
+                        flat[number], a[np.newaxis], b[rows][np.newaxis], some, family, mode, self.core
                     )
-                what = f"phase {some[0]}" if len(some) == 1 else "all phases"
-                self._noted_items(dst, items, f"MVMUL of inner tile {n}, {what} of {product.fidelity}", mode)
+                action = f"phase {some[0]}" if len(some) == 1 else "all phases"
+                self._note_tiles(dst, items, f"MVMUL of inner tile {n}, {action} of {product.fidelity}", mode)
 
-    def _noted_items(self, dst: U32, items: range, what: str, mode: DstMode) -> None:
+    def _note_tiles(self, dst: U32, items: range, action: str, mode: DstMode) -> None:
+        """Record each of the numbered tiles of Dst."""
         for image in tiles_of(dst)[items.start : items.stop]:
-            self._note("matrix unit", what, mode, image)
+            self._note("matrix unit", action, mode, image)
 
     def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
         image = super().function(bound, mode, *images, vector=vector)
@@ -141,30 +149,34 @@ class RecordingUnits(ReferenceUnits):
         return words
 
     def pack(self, dst: U32, to: PackedAs, out: Bits | None = None) -> Bits:
-        """See `Units`: Dst as the packer finds it, and what it leaves in L1."""
+        """Pack as `Units.pack` does, and record Dst as the packer finds it and the tile that it leaves in L1."""
         self._note("Dst", "as the packer reads it", to.mode, dst)
         packed = super().pack(dst, to, out)
-        self._packed(f"{to.mode} to {to.df}{' with relu' if to.relu else ''}", packed)
+        relu = " with relu" if to.relu else ""
+        self._note_pack(f"{to.mode} to {to.df}{relu}", packed)
         return packed
 
     def add_in_l1(self, old: Bits, new: Bits) -> Bits:
         total = super().add_in_l1(old, new)
-        self._packed("added to what is in L1", total)
+        self._note_pack("added to what is in L1", total)
         return total
 
-    def _packed(self, what: str, bits: Bits) -> None:
+    def _note_pack(self, action: str, bits: Bits) -> None:
+        """Record one packed tile with its shared exponents; several tiles are left out."""
         rows = bits.rows()
         if len(rows) == 1:
             words = rows.datums[0].reshape(32, 32).astype(np.uint32)
-            exponents = None if rows.exponents is None else rows.exponents[0].reshape(32, 2).copy()
-            self.steps.append(UnitStep(unit="packer", what=what, format=bits.df, words=words, exponents=exponents))
+            exponents = None
+            if rows.exponents is not None:
+                exponents = rows.exponents[0].reshape(32, 2).copy()
+            self.steps.append(UnitStep(unit="packer", what=action, format=bits.df, words=words, exponents=exponents))
 
 
-def steps_of(run: Run, operands: Sequence[Bits], tile: int) -> tuple[list[UnitStep], Bits]:
-    """The steps of tile number `tile` of an op's result, and what is packed in the end: Bits [1].
+def trace_tile(run: Run, operands: Sequence[Bits], tile: int) -> tuple[list[UnitStep], Bits]:
+    """Return the steps of tile number `tile` of an op's result, and the packed tile: Bits [1].
 
-    `operands`: Bits [1, tiles] each, before their TMs. No steps: tiles go from L1 to L1 as they lie. Raises
-    UnsupportedError for what is not emulated, HostError for an op that adds to a sum.
+    `operands` are Bits [1, tiles] each, before their TMs. There are no steps for an op that copies tiles from L1 to L1
+    unchanged. Raises UnsupportedError for what is not emulated, HostError for an op that adds to a sum.
     """
     call = run.device
     if call is None:
@@ -184,11 +196,11 @@ def steps_of(run: Run, operands: Sequence[Bits], tile: int) -> tuple[list[UnitSt
     if isinstance(maker, base.Filler):
         maker.fill(tile, tile + 1, out)
         return units.steps, out
-    made = maker(tile, tile + 1)
-    if isinstance(made, Bits):
-        out.assign(slice(None), made)
+    product = maker(tile, tile + 1)
+    if isinstance(product, Bits):
+        out.assign(slice(None), product)
     else:
         dims = base.result_dims(call)
-        kept = base.DstTiles(blank_words(made.image, dims), made.mode)
-        base.pack_tiles(units, kept, op.out_df, base.packing_of(call, registers), out)
+        dst = base.DstTiles(blank_words(product.image, dims), product.mode)
+        base.pack_tiles(units, dst, op.out_df, base.packing_of(call, registers), out)
     return units.steps, out

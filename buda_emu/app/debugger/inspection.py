@@ -1,4 +1,4 @@
-"""The state at the current moment of a session: place, queues, variables, ops, epochs, memory, provenance."""
+"""Answers about the current moment of a session: place, queues, variables, ops, epochs, memory, provenance."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -10,120 +10,129 @@ from buda_emu.app.debugger.machine.engine import Engine
 from buda_emu.app.debugger.machine.history import Chunk
 from buda_emu.app.debugger.machine.steps import Steps
 from buda_emu.app.debugger.machine.stop import STORED, Position
-from buda_emu.app.debugger.names import Names
+from buda_emu.app.debugger.names import Names, describe_instruction
 from buda_emu.app.debugger.session import Session
-from buda_emu.app.debugger.tensors import Found, extremes, held, of_queue, summary
+from buda_emu.app.debugger.tensors import TensorValue, extremes, queue_entry, running_value, summary
 from buda_emu.emulator.memory.channel import Ram
 from buda_emu.emulator.memory.host import size_text
 from buda_emu.emulator.runtime.graph.steps import Topology
-from buda_emu.netlist.model import Execute, Op, Queue
+from buda_emu.netlist.model import Op, Queue
 from buda_emu.netlist.program.settings import instruction_text
 from buda_emu.report.terminal.text import table
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError, ProgramError
 from buda_emu.support.records import dataclass
 
-MOST: Final = 2000
-"""Entries that one answer goes back over."""
-MOST_DEPTH: Final = 40
-"""Of what is printed."""
+MAX_ENTRIES: Final = 2000
+"""Versions of entries that one answer traces back."""
+MAX_DEPTH: Final = 40
+"""Levels of a tree of provenance that are printed."""
+_MAX_OPS_SHOWN: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One version of an entry. `op`: who wrote it, "" for the host; `through`: the ops of its graph between what was
-    read and it, in the order in which they ran; `reads`: numbers of entries among those of the answer."""
+class EntryVersion:
+    """One version of an entry of a queue or ram. `op` wrote it, "" means the host; `through` are the ops of its graph
+    between the entries that were read and this one, in the order in which they ran; `reads` are indices of versions in
+    the same answer."""
 
     queue: str
     slot: int
     op: str
-    position: Position | None  # of the input that wrote it; None: it was there before, or longer ago than is remembered
+    position: Position | None  # of the input that wrote it; None for the host, or for a write that was forgotten
     through: tuple[str, ...]
     reads: tuple[int, ...]
     forgotten: bool = False
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data."""
-        where = (
-            None
-            if self.position is None
-            else {"instruction": self.position.instruction, "input": self.position.input + 1}
-        )
+        """Return the version as plain data."""
+        written = None
+        if self.position is not None:
+            written = {"instruction": self.position.instruction, "input": self.position.input + 1}
         return {
             "queue": self.queue,
             "slot": self.slot,
             "op": self.op,
-            "written": where,
+            "written": written,
             "through": list(self.through),
             "reads": list(self.reads),
             "forgotten": self.forgotten,
         }
 
 
-class _Why:
+class _Provenance:
+    """Breadth-first search from an entry back to the entries that it was computed from."""
+
     def __init__(self, engine: Engine, ops: Mapping[str, Op]) -> None:
         self._engine = engine
         self._netlist = engine.netlist
         self._ops = ops
         self._log = engine.log
         self._numbers: dict[tuple[str, int, Position | None], int] = {}
-        self.entries: list[Entry] = []
+        self.entries: list[EntryVersion] = []
         self._open: list[tuple[int, Chunk, int]] = []
 
-    def of(self, queue: str, slot: int, before: Position) -> list[Entry]:
+    def trace(self, queue: str, slot: int, before: Position) -> list[EntryVersion]:
+        """Return the version of the entry that was current before a position, and all that it was computed from."""
         self._number(queue, slot, before)
-        while self._open and len(self.entries) < MOST:
-            number, chunk, which = self._open.pop(0)
+        while self._open and len(self.entries) < MAX_ENTRIES:
+            number, chunk, input_number = self._open.pop(0)
             entry = self.entries[number]
-            reads, through = self._sources(self._ops[entry.op], chunk, which)
-            begun = Position(chunk.instruction, chunk.first + which)
+            reads, through = self._sources(self._ops[entry.op], chunk, input_number)
+            begun = Position(chunk.instruction, chunk.first + input_number)
             if self._adds_up(entry) and entry.queue not in chunk.anew:
                 reads.append((entry.queue, entry.slot))
-            found = tuple(self._number(name, at, begun) for name, at in dict.fromkeys(reads))
-            self.entries[number] = Entry(
-                queue=entry.queue, slot=entry.slot, op=entry.op, position=entry.position, through=through, reads=found
+            read_numbers = tuple(self._number(name, at, begun) for name, at in dict.fromkeys(reads))
+            self.entries[number] = EntryVersion(
+                queue=entry.queue,
+                slot=entry.slot,
+                op=entry.op,
+                position=entry.position,
+                through=through,
+                reads=read_numbers,
             )
         return self.entries
 
-    def _adds_up(self, entry: Entry) -> bool:
-        """Does the op add to what the ram held?"""
+    def _adds_up(self, entry: EntryVersion) -> bool:
+        """Return whether the op adds to what the ram held."""
         queue = self._netlist.queues[entry.queue]
         return queue.is_ram and self._ops[entry.op].gradient_op
 
     def _number(self, queue: str, slot: int, before: Position) -> int:
+        """Return the index of the entry's version before a position; a new version is appended, and queued for the
+        search if an op wrote it."""
         entries = self._engine.sharing(queue, slot)
-        found = self._log.writer(entries, before) if entries else None
-        position = None if found is None else Position(found[0].instruction, found[0].first + found[1])
+        writer = self._log.writer(entries, before) if entries else None
+        position = None
+        op = ""
+        if writer is not None:
+            chunk, input_number, name, _ = writer
+            position = Position(chunk.instruction, chunk.first + input_number)
+            op = self._netlist.queues[name].input
         key = queue, slot, position
         if key in self._numbers:
             return self._numbers[key]
         number = self._numbers[key] = len(self.entries)
-        if found is None:
-            self.entries.append(
-                Entry(
-                    queue=queue,
-                    slot=slot,
-                    op="",
-                    position=None,
-                    through=(),
-                    reads=(),
-                    forgotten=bool(entries) and self._log.cut,
-                )
+        self.entries.append(
+            EntryVersion(
+                queue=queue,
+                slot=slot,
+                op=op,
+                position=position,
+                through=(),
+                reads=(),
+                forgotten=writer is None and bool(entries) and self._log.cut,
             )
-        else:
-            chunk, which, name, _ = found
-            self.entries.append(
-                Entry(
-                    queue=queue, slot=slot, op=self._netlist.queues[name].input, position=position, through=(), reads=()
-                )
-            )
-            self._open.append((number, chunk, which))
+        )
+        if writer is not None:
+            self._open.append((number, writer[0], writer[1]))
         return number
 
-    def _sources(self, op: Op, chunk: Chunk, which: int) -> tuple[list[tuple[str, int]], tuple[str, ...]]:
-        """The entries that an op's result was made of in one input, and the ops in between, itself the last."""
+    def _sources(self, op: Op, chunk: Chunk, input_number: int) -> tuple[list[tuple[str, int]], tuple[str, ...]]:
+        """Return the entries that an op's result was computed from in one input of a chunk, and the ops in between,
+        itself the last."""
         topo = self._engine.topology(op.graph)
-        inside = {item.name for item in topo.ops}
+        inside = {op_inside.name for op_inside in topo.ops}
         reads: dict[tuple[str, int], None] = {}
         seen: dict[str, None] = {}
         ahead = [op.name]
@@ -137,45 +146,58 @@ class _Why:
                     ahead.append(source)
                 elif source in chunk.reads:
                     slots = chunk.reads[source]
-                    reads[source, slots[which]] = None
-                else:  # what the epoch has just pushed to a queue of its own
+                    reads[source, slots[input_number]] = None
+                else:  # an entry that the same epoch has pushed: its producer is part of the chain
                     ahead.append(self._netlist.queues[source].input)
-        order = {item.name: number for number, item in enumerate(topo.ops)}
+        order = {op_inside.name: number for number, op_inside in enumerate(topo.ops)}
         return list(reads), tuple(sorted(seen, key=order.__getitem__))
 
 
-def why(engine: Engine, names: Names, queue: str, slot: int) -> list[Entry]:
-    """The entry as it is now first, then what it was made of, breadth first; an entry is told once."""
-    now = engine.stop.position
-    return _Why(engine, names.ops).of(queue, slot, now._replace(step=now.step + 1))
+def trace_provenance(engine: Engine, names: Names, queue: str, slot: int) -> list[EntryVersion]:
+    """Return the current version of the entry, then those that it was computed from, breadth first, each version
+    once."""
+    position = engine.stop.position
+    return _Provenance(engine, names.ops).trace(queue, slot, position._replace(step=position.step + 1))
 
 
-def chain_lines(entries: list[Entry], number: int = 0, depth: int = 0, seen: set[int] | None = None) -> Iterator[str]:
-    """As an indented tree; what was told above is not told again."""
-    told = set[int]() if seen is None else seen
+def chain_lines(
+    entries: list[EntryVersion], number: int = 0, depth: int = 0, printed: set[int] | None = None
+) -> Iterator[str]:
+    """Yield an indented tree of the versions below `number`; a version that was printed above is only referred to.
+    `printed` are the numbers of those."""
+    if printed is None:
+        printed = set()
     entry = entries[number]
-    if depth > MOST_DEPTH:
-        yield f"{'  ' * depth}..."
+    indent = "  " * depth
+    if depth > MAX_DEPTH:
+        yield f"{indent}..."
         return
-    again = number in told and bool(entry.reads)
-    told.add(number)
-    yield f"{'  ' * depth}{entry.queue}[{entry.slot}] {_written(entry)}{' (as above)' if again else ''}"
-    if not again:
-        for source in entry.reads:
-            yield from chain_lines(entries, source, depth + 1, told)
+    line = f"{indent}{entry.queue}[{entry.slot}] {_writer_text(entry)}"
+    if number in printed and entry.reads:
+        yield f"{line} (as above)"
+        return
+    yield line
+    printed.add(number)
+    for source in entry.reads:
+        yield from chain_lines(entries, source, depth + 1, printed)
 
 
-def _written(entry: Entry) -> str:
+def _writer_text(entry: EntryVersion) -> str:
+    """Return who wrote a version of an entry, through which ops, and when."""
+    if entry.forgotten:
+        return "was written longer ago than is remembered"
     if entry.position is None:
-        return "was written longer ago than is remembered" if entry.forgotten else "was given by the host"
+        return "was given by the host"
     others = [name for name in entry.through if name != entry.op]
-    shown = f" (through {', '.join(others[:6])}{', ...' if len(others) > 6 else ''})" if others else ""
-    where = f"instruction {entry.position.instruction} of the run, input {entry.position.input + 1}"
-    return f"was written by op {entry.op}{shown} in {where}"
+    if len(others) > _MAX_OPS_SHOWN:
+        others[_MAX_OPS_SHOWN:] = ["..."]
+    through = f" (through {', '.join(others)})" if others else ""
+    place = f"instruction {entry.position.instruction} of the run, input {entry.position.input + 1}"
+    return f"was written by op {entry.op}{through} in {place}"
 
 
 def stop_data(run: Session) -> dict[str, Any]:
-    """Why and where it stands."""
+    """Return why and where the run stands, as plain data."""
     stop = run.stop
     position = stop.position
     return {
@@ -188,12 +210,13 @@ def stop_data(run: Session) -> dict[str, Any]:
     }
 
 
-def where(run: Session) -> Answer:
-    """Program, loops, instruction, epoch, input, op and its cores."""
-    return run.engine.call(lambda: _where(run))
+def describe_place(run: Session) -> Answer:
+    """Describe the current program, loops, instruction, epoch, input, op and its cores."""
+    return run.engine.call(lambda: _describe_place(run))
 
 
-def _where(run: Session) -> Answer:
+def _describe_place(run: Session) -> Answer:
+    """Describe the current place; runs while no program runs."""
     engine = run.engine
     stop = run.stop
     data: dict[str, Any] = {
@@ -208,109 +231,124 @@ def _where(run: Session) -> Answer:
         "input": None,
         "inputs": None,
     }
-    lines: list[str] = []
     instruction = engine.instruction_now
     if instruction is None or not engine.program:
         text = {"start": "before the first program", "end": "all programs have run"}.get(stop.reason, stop.reason)
         return answer("where", [text], **data)
     place = engine.place()
-    text = f"execute {instruction.graph}" if isinstance(instruction, Execute) else instruction_text(instruction)
+    text = describe_instruction(instruction)
     data |= {"index": engine.index, "line": place.line, "text": instruction_text(instruction)}
     data["loops"] = [{"line": loop.line, "round": loop.round, "rounds": loop.rounds} for loop in place.rounds]
-    lines.append(f"{engine.program} instruction {engine.index}, line {place.line}: {text}")
+    lines = [f"{engine.program} instruction {engine.index}, line {place.line}: {text}"]
     lines += [f"  {loop}" for loop in reversed(place.rounds)]
     if engine.graphs:
-        now = min(stop.position.input, engine.input_count - 1) if stop.position.in_epoch else 0
-        data |= {"input": now + 1, "inputs": engine.input_count}
-        lines.append(f"  epoch {' + '.join(engine.graphs)}, input {now + 1} of {engine.input_count}{_through(run)}")
+        input_number = 1
+        if stop.position.in_epoch:
+            input_number = min(stop.position.input, engine.input_count - 1) + 1
+        data |= {"input": input_number, "inputs": engine.input_count}
+        epoch = f"epoch {' + '.join(engine.graphs)}, input {input_number} of {engine.input_count}"
+        lines.append(f"  {epoch}{_stored_note(run)}")
     op = engine.op_now
     if op is not None:
-        data |= {"op": op.name, "cores": _cores(op), "line": op.at().line}
-        after = "after" if stop.position.step % 2 else "before"
-        node = run.names.nodes.get(op.name, "")
-        made = f", of {node}" if node else ""
-        lines.append(f"  {after} op {op.name} ({op.type}, {_on(op)}, line {op.at().line}{made})")
+        data |= {"op": op.name, "cores": _cores_data(op), "line": op.at().line}
+        lines.append(f"  {_op_line(run, op)}")
     return answer("where", lines, **data)
 
 
-def _through(run: Session) -> str:
-    return ", its results are stored" if run.stop.position.step == STORED and run.stop.reason != "error" else ""
+def _op_line(run: Session, op: Op) -> str:
+    """Return the line that says where the run stands relative to an op: before or after it."""
+    side = "after" if run.stop.position.step % 2 else "before"
+    facts = f"{op.type}, {_chip_and_cores(op)}, line {op.at().line}"
+    node = run.names.nodes.get(op.name, "")
+    if node:
+        facts += f", of {node}"
+    return f"{side} op {op.name} ({facts})"
 
 
-def _cores(op: Op) -> dict[str, Any]:
+def _stored_note(run: Session) -> str:
+    """Return a remark for the moment at which the results of the input are stored, else ""."""
+    if run.stop.position.step == STORED and run.stop.reason != "error":
+        return ", its results are stored"
+    return ""
+
+
+def _cores_data(op: Op) -> dict[str, Any]:
+    """Return chip, upper left core and size in cores of an op, as plain data."""
     return {"chip": op.target_device, "at": list(op.grid_loc), "size": list(op.cores)}
 
 
-def _on(op: Op) -> str:
-    return f"chip {op.target_device} cores {_place(op)}"
+def _chip_and_cores(op: Op) -> str:
+    """Return chip and cores of an op as text."""
+    return f"chip {op.target_device} cores {_grid_text(op)}"
 
 
-def _place(op: Op) -> str:
+def _grid_text(op: Op) -> str:
+    """Return the upper left core and the size in cores of an op as text."""
     rows, columns = op.cores
     at = ",".join(map(str, op.grid_loc)) or "ethernet"
     return f"{at} {rows}x{columns}"
 
 
-def _short_cores(run: Session, op: Op) -> str:
-    """For tables: the chip only where there are several."""
+def _brief_cores(run: Session, op: Op) -> str:
+    """Return the cores of an op for a table; the chip is named only where graphs run on several."""
     chips = {graph.target_device for graph in run.netlist.graphs.values()}
-    return f"chip {op.target_device} {_place(op)}" if len(chips) > 1 else _place(op)
+    if len(chips) > 1:
+        return f"chip {op.target_device} {_grid_text(op)}"
+    return _grid_text(op)
 
 
 # ---------------------------------------------------------------------------------------------------------------- info
 def queues(run: Session, pattern: str = "") -> Answer:
-    """All queues and rams, or those whose name has `pattern` in it."""
+    """Describe all queues and rams, or those whose name contains `pattern`. Raises HostError where there is none."""
     rows = run.engine.call(lambda: list(_queue_rows(run, pattern)))
     if not rows:
         raise HostError(f"no queue has {pattern!r} in its name")
     headers = ("queue", "kind", "fed by", "entries", "written", "held", "rd", "wr", "local", "format")
-    cells = [
-        (
-            run.names.shown(row["name"]),
-            row["kind"],
-            row["input"],
-            *(
-                "-" if row[key] is None else str(row[key])
-                for key in ("entries", "written", "held", "rd", "wr", "local")
-            ),
-            row["format"],
-        )
-        for row in rows
-    ]
+    cells: list[tuple[str, ...]] = []
+    for row in rows:
+        numbers = (row[key] for key in ("entries", "written", "held", "rd", "wr", "local"))
+        figures = ("-" if number is None else str(number) for number in numbers)
+        cells.append((run.names.display_name(row["name"]), row["kind"], row["input"], *figures, row["format"]))
     return answer("queues", table(headers, cells, right=(3, 4, 5, 6, 7, 8)), queues=rows)
 
 
 def _queue_rows(run: Session, pattern: str) -> Iterator[dict[str, Any]]:
+    """Yield the pointers and sizes of each queue and ram whose name contains `pattern`."""
     for name, channel in run.engine.channels.items():
         if pattern not in name:
             continue
         queue = run.netlist.queues[name]
-        ram = isinstance(channel, Ram)
         pointers = pointers_of(channel)
-        yield {
+        row: dict[str, Any] = {
             "name": name,
             "kind": queue.type,
             "input": queue.input,
             "entries": queue.entries,
             "written": channel.view.written,
-            "held": None if ram else channel.ring.occupancy,
+            "held": None,
             "rd": pointers[0],
             "wr": pointers[1],
-            "local": None if ram else pointers[2],
+            "local": None,
             "format": queue.df,
         }
+        if not isinstance(channel, Ram):
+            row["held"] = channel.ring.occupancy
+            row["local"] = pointers[2]
+        yield row
 
 
 def variables(run: Session) -> Answer:
-    """Of the running program."""
+    """List the variables of the running program."""
     engine = run.engine
-    found = engine.call(engine.variables.snapshot) if engine.variables is not None else {}
-    lines = [f"{name} = {value}" for name, value in found.items()] or ["no program runs"]
-    return answer("vars", lines, variables=found)
+    if engine.variables is None:
+        return answer("vars", ["no program runs"], variables={})
+    values = engine.call(engine.variables.snapshot)
+    lines = [f"{name} = {value}" for name, value in values.items()] or ["no program runs"]
+    return answer("vars", lines, variables=values)
 
 
 def ops(run: Session) -> Answer:
-    """Of the running epoch, in their order; else of all graphs."""
+    """List the ops of the running epoch in the order in which they run, or those of all epochs where none runs."""
     engine = run.engine
     graphs = engine.graphs[:1] or tuple(temporal.graphs[0] for temporal in run.netlist.temporal_graphs)
     rows: list[dict[str, Any]] = []
@@ -322,37 +360,35 @@ def ops(run: Session) -> Answer:
                     "type": op.type,
                     "graph": op.graph,
                     "inputs": list(op.inputs),
-                    "cores": _cores(op),
+                    "cores": _cores_data(op),
                     "state": _state(run, number) if engine.graphs else "",
                     "node": run.names.nodes.get(op.name, ""),
                 }
             )
-    named = any(row["node"] for row in rows)
-    headers = ("", "op", "type", "graph", "cores", "reads", *(("node",) if named else ()))
-    cells = [
-        (
-            row["state"],
-            row["name"],
-            row["type"],
-            row["graph"],
-            _short_cores(run, run.names.ops[row["name"]]),
-            ", ".join(row["inputs"]),
-            *((row["node"],) if named else ()),
-        )
-        for row in rows
-    ]
+    headers = ["", "op", "type", "graph", "cores", "reads"]
+    cells: list[list[str]] = []
+    for row in rows:
+        cores = _brief_cores(run, run.names.ops[row["name"]])
+        cells.append([row["state"], row["name"], row["type"], row["graph"], cores, ", ".join(row["inputs"])])
+    if any(row["node"] for row in rows):
+        headers.append("node")
+        for line, row in zip(cells, rows, strict=True):
+            line.append(row["node"])
     return answer("ops", table(headers, cells), ops=rows)
 
 
 def _state(run: Session, number: int) -> str:
+    """Return whether op number `number` of the running epoch "ran" in this input, is "next", or ""."""
     step = run.stop.position.step
     if step == STORED or step > 2 * number:
         return "ran"
-    return "next" if step == 2 * number else ""
+    if step == 2 * number:
+        return "next"
+    return ""
 
 
 def epochs(run: Session) -> Answer:
-    """Which graphs run together, and how often they did."""
+    """List which graphs run together, and how often they have run."""
     executed = run.engine.executed
     rows: list[dict[str, Any]] = [
         {
@@ -372,163 +408,175 @@ def epochs(run: Session) -> Answer:
 
 
 def memory(run: Session) -> Answer:
-    """Bytes of the machine, and of what going back keeps."""
+    """Report the bytes of the machine, and those of checkpoints and log, by which the run goes back."""
     engine = run.engine
     use = engine.emulator.memory
-    kept = engine.history
+    history = engine.history
     data = {
         "queues": use.queues,
         "widest_cut": use.widest_cut,
         "limit": use.limit,
-        "checkpoints": len(kept),
-        "checkpoint_bytes": kept.bytes,
+        "checkpoints": len(history),
+        "checkpoint_bytes": history.bytes,
         "chunks_remembered": len(engine.log),
     }
     machine = f"queues and rams {size_text(use.queues)}, widest cut {size_text(use.widest_cut)}"
-    back = f"{plural(len(kept), 'checkpoint')} with {size_text(kept.bytes)}"
-    told = f"the log of writes has {plural(len(engine.log), 'chunk')} of inputs"
-    return answer("memory", [f"{machine}, limit {size_text(use.limit)}", f"{back}; {told}"], **data)
+    back = f"{plural(len(history), 'checkpoint')} with {size_text(history.bytes)}"
+    log = f"the log of writes has {plural(len(engine.log), 'chunk')} of inputs"
+    return answer("memory", [f"{machine}, limit {size_text(use.limit)}", f"{back}; {log}"], **data)
 
 
-def breakpoints(run: Session) -> Answer:
-    """All of them."""
+def list_breakpoints(run: Session) -> Answer:
+    """Answer with all breakpoints of the session."""
     items = list(run.breakpoints.items.values())
-    lines = [_breakpoint_line(item.as_json()) for item in items] or ["no breakpoints"]
-    return answer("breakpoints", lines, breakpoints=[item.as_json() for item in items])
+    lines = [_breakpoint_line(point.as_json()) for point in items] or ["no breakpoints"]
+    return answer("breakpoints", lines, breakpoints=[point.as_json() for point in items])
 
 
-def _breakpoint_line(item: dict[str, Any]) -> str:
-    own = item["condition"] if item["kind"] != "if" else ""
-    parts = [
-        f"{item['number']}: {item['text']}",
-        f"if {own}" if own else "",
-        f"tells {item['log']}" if item["log"] else "",
-        "temporary" if item["temporary"] else "",
-        "" if item["enabled"] else "disabled",
-        f"ignored {item['ignore']} more times" if item["ignore"] else "",
-        f"hit {item['hits']} times" if item["hits"] else "",
-    ]
-    return ", ".join(part for part in parts if part)
+def _breakpoint_line(point: dict[str, Any]) -> str:
+    """Return the line that describes a breakpoint."""
+    parts = [f"{point['number']}: {point['text']}"]
+    if point["condition"] and point["kind"] != "if":
+        parts.append(f"if {point['condition']}")
+    if point["log"]:
+        parts.append(f"tells {point['log']}")
+    if point["temporary"]:
+        parts.append("temporary")
+    if not point["enabled"]:
+        parts.append("disabled")
+    if point["ignore"]:
+        parts.append(f"ignored {point['ignore']} more times")
+    if point["hits"]:
+        parts.append(f"hit {point['hits']} times")
+    return ", ".join(parts)
 
 
 # ------------------------------------------------------------------------------------------------------- where from
 def provenance(run: Session, text: str) -> Answer:
-    """Who wrote an entry from what, back to what the host gave."""
-    found = run.tensor(text)
-    if isinstance(found.of, Op) or found.slot is None:
-        raise HostError(f"why tells of entries of queues and rams; {found.of.name} is an op: why QUEUE[slot]")
-    queue = found.of.name
-    slot = found.slot
-    entries = run.engine.call(lambda: why(run.engine, run.names, queue, slot))
+    """Answer which op wrote an entry from which entries, back to those of the host. Raises HostError for an op."""
+    tensor = run.tensor(text)
+    if isinstance(tensor.of, Op) or tensor.slot is None:
+        raise HostError(f"why tells of entries of queues and rams; {tensor.of.name} is an op: why QUEUE[slot]")
+    queue = tensor.of.name
+    slot = tensor.slot
+    entries = run.engine.call(lambda: trace_provenance(run.engine, run.names, queue, slot))
     return answer("why", list(chain_lines(entries)), entries=[entry.as_json() for entry in entries])
 
 
-def why_not(run: Session) -> Answer:
-    """Why a stopped program waits, or failed."""
+def explain_stop(run: Session) -> Answer:
+    """Explain why a stopped program waits, or how it failed."""
     error = run.stop.error
-    if not isinstance(error, ProgramError):
-        told = (
-            str(error) if error is not None else "the program did not stop with an error: there is nothing to explain"
-        )
-        return answer("why-not", [told], stopped=None)
-    if error.stopped is None:
+    if error is None:
+        text = "the program did not stop with an error: there is nothing to explain"
+        return answer("why-not", [text], stopped=None)
+    if not isinstance(error, ProgramError) or error.stopped is None:
         return answer("why-not", [str(error)], stopped=None)
     return answer("why-not", list(error.stopped.text_lines()), stopped=error.stopped.as_json())
 
 
 # ------------------------------------------------------------------------------------------------------------ pictures
 def graph(run: Session) -> Answer:
-    """The ops of the running epoch, one below the other, and its queues, with what was read and given."""
+    """Draw the running epoch as a table: queues that were read, ops in their order and queues that they feed, with the
+    extremes of their tensors in this input."""
     engine = run.engine
-    topo = _running(run)
-    now = _now(run)
-    cells: list[tuple[str, ...]] = [
-        ("", *_short(now, name), name, "read", "", "") for name in topo.reads if name in run.netlist.queues
-    ]
+    topo = _running_topology(run)
+    tensors = _current_tensors(run)
+    cells: list[tuple[str, ...]] = []
+    for name in topo.reads:
+        if name in run.netlist.queues:
+            cells.append(("", *_brief_extremes(tensors, name), name, "read", "", ""))
     rows: list[dict[str, Any]] = []
     for number, op in enumerate(topo.ops):
         state = _state(run, number)
         mark = {"ran": "*", "next": ">"}.get(state, "")
-        told = _short(now, op.name) if op.name in now else ("", "")
-        cells.append((mark, *told, op.name, op.type, _short_cores(run, op), ", ".join(op.inputs)))
+        figures = ("", "")
+        value = ""
+        if op.name in tensors:
+            figures = _brief_extremes(tensors, op.name)
+            value = _figures_text(tensors, op.name)
+        cells.append((mark, *figures, op.name, op.type, _brief_cores(run, op), ", ".join(op.inputs)))
         fed = topo.sinks.get(op.name, ())
-        cells += [("", *_short(now, name), f"-> {name}", "written", "", "") for name in fed]
-        rows.append(
-            {
-                "op": op.name,
-                "state": state,
-                "inputs": list(op.inputs),
-                "feeds": list(fed),
-                "value": _in_a_line(now, op.name) if op.name in now else "",
-            }
-        )
-    queues = {name: _in_a_line(now, name) for name in now if name in run.netlist.queues}
+        cells += [("", *_brief_extremes(tensors, name), f"-> {name}", "written", "", "") for name in fed]
+        rows.append({"op": op.name, "state": state, "inputs": list(op.inputs), "feeds": list(fed), "value": value})
+    queues = {name: _figures_text(tensors, name) for name in tensors if name in run.netlist.queues}
     lines = table(("", "least", "greatest", "op or queue", "type", "cores", "reads"), cells)
     return answer("graph", lines, graphs=list(engine.graphs), ops=rows, queues=queues)
 
 
-def _short(now: Mapping[str, Found], name: str) -> tuple[str, str]:
-    return extremes(now[name], worded=False) if name in now else ("nothing yet", "")
+def _brief_extremes(tensors: Mapping[str, TensorValue], name: str) -> tuple[str, str]:
+    """Return least and greatest element of a tensor for a table, or "nothing yet"."""
+    if name not in tensors:
+        return "nothing yet", ""
+    return extremes(tensors[name], worded=False)
 
 
-def _running(run: Session) -> Topology:
+def _running_topology(run: Session) -> Topology:
+    """Return the topology of the running epoch. Raises HostError where none runs."""
     if not run.engine.graphs:
         raise HostError("no epoch runs: `epoch` goes to the next one")
     return run.engine.topology(run.engine.graphs[0])
 
 
-def _now(run: Session) -> dict[str, Found]:
-    """Of the running epoch what each op gave and what was read of each queue in this input; of other queues the newest
-    entry."""
-    topo = _running(run)
-    netlist = run.netlist
-    fed = (name for names in topo.sinks.values() for name in names)
-    items = {name: netlist.queues[name] for name in (*topo.reads, *fed) if name in netlist.queues}
-    return run.engine.call(lambda: dict(_each_now(run.engine, [*items.values(), *topo.ops])))
+def _current_tensors(run: Session) -> dict[str, TensorValue]:
+    """Return by name what each op of the running epoch gave and what was read of each queue in this input; of the
+    other queues the newest entry."""
+    topo = _running_topology(run)
+    queues = run.netlist.queues
+    names = [*topo.reads]
+    for sinks in topo.sinks.values():
+        names += sinks
+    sources = {name: queues[name] for name in names if name in queues}
+    return run.engine.call(lambda: dict(_find_tensors(run.engine, [*sources.values(), *topo.ops])))
 
 
-def _each_now(engine: Steps, items: Sequence[Queue | Op]) -> Iterator[tuple[str, Found]]:
-    for item in items:
-        found = held(engine, item)
-        if found is None and isinstance(item, Queue):
-            with suppress(HostError):  # it holds nothing yet
-                found = of_queue(engine, item, None)
-        if found is not None:
-            yield item.name, found
+def _find_tensors(engine: Steps, items: Sequence[Queue | Op]) -> Iterator[tuple[str, TensorValue]]:
+    """Yield the name and tensor of each queue and op that has one at this moment."""
+    for source in items:
+        tensor = running_value(engine, source)
+        if tensor is None and isinstance(source, Queue):
+            with suppress(HostError):  # the queue holds nothing yet
+                tensor = queue_entry(engine, source, None)
+        if tensor is not None:
+            yield source.name, tensor
 
 
-def _in_a_line(now: Mapping[str, Found], name: str) -> str:
-    slot = now[name].slot
-    return f"{'' if slot is None else f'[{slot}]: '}{summary(now[name]).partition('), ')[2]}"
+def _figures_text(tensors: Mapping[str, TensorValue], name: str) -> str:
+    """Return slot and figures of a tensor in one line, without its format and size."""
+    slot = tensors[name].slot
+    prefix = "" if slot is None else f"[{slot}]: "
+    return prefix + summary(tensors[name]).partition("), ")[2]
 
 
 def graph_svg(run: Session) -> str:
-    """The running epoch on the core grid with extremes of its tensors, all figures in tooltips; in red the op that is
-    about to run, or has just run."""
+    """Return an SVG picture of the running epoch on the core grid with the extremes of its tensors, and all figures in
+    tooltips. The op that is about to run, or has just run, is red."""
     from buda_emu.report.pictures.grid_svg import grid_svg
 
     engine = run.engine
-    now = _now(run)
-    number = next(item.id for item in run.netlist.temporal_graphs if engine.graphs[0] in item.graphs)
-    heat = {engine.op_now.name: 1.0} if engine.op_now is not None else None
+    tensors = _current_tensors(run)
+    number = next(temporal.id for temporal in run.netlist.temporal_graphs if engine.graphs[0] in temporal.graphs)
+    heat = None
+    if engine.op_now is not None:
+        heat = {engine.op_now.name: 1.0}
     return grid_svg(
         run.netlist,
         epochs=[number],
-        notes={name: _in_a_line(now, name) for name in now},
+        notes={name: _figures_text(tensors, name) for name in tensors},
         heat=heat,
         red="the op where the run stands",
-        values={name: extremes(found) for name, found in now.items()},
+        values={name: extremes(tensor) for name, tensor in tensors.items()},
     )
 
 
 # ------------------------------------------------------------------------------------------------------------- memory
 def raw_bytes(run: Session, text: str, offset: int, count: int) -> Answer:
-    """Bytes of an entry as they lie in the device's memory, buffer by buffer of the grid."""
-    found = run.tensor(text)
-    if isinstance(found.of, Op) or found.slot is None:
-        raise HostError(f"x shows entries of queues and rams; {found.of.name} is an op")
-    queue = found.of
-    slot = found.slot
+    """Describe `count` bytes from `offset` of an entry as they lie in the device's memory, for each buffer of the
+    queue's grid. Raises HostError for an op."""
+    tensor = run.tensor(text)
+    if isinstance(tensor.of, Op) or tensor.slot is None:
+        raise HostError(f"x shows entries of queues and rams; {tensor.of.name} is an op")
+    queue = tensor.of
+    slot = tensor.slot
     images = run.engine.call(lambda: run.engine.emulator.memory_image(queue.name, slot))
     lines: list[str] = []
     rows: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""Tensors and expressions of a run: now, at an earlier moment, and in precision "ideal"."""
+"""Lookup of tensors and evaluation of expressions for a run: now, at an earlier moment, and in precision "ideal"."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -6,12 +6,21 @@ from typing import Any, Final
 
 from numpy.typing import NDArray
 
-from buda_emu.app.debugger.expressions import Ideal, Pieces, Tensor, calls, evaluate, parse, pieces_of, tensor
+from buda_emu.app.debugger.expressions import (
+    Ideal,
+    Pieces,
+    Tensor,
+    calls_in,
+    evaluate,
+    parse,
+    parse_pieces,
+    parse_tensor,
+)
 from buda_emu.app.debugger.machine.engine import Engine
 from buda_emu.app.debugger.machine.steps import Steps
 from buda_emu.app.debugger.machine.stop import Moment, Position, Stop, StoppedShortError
 from buda_emu.app.debugger.names import Names
-from buda_emu.app.debugger.tensors import Found, here, newest
+from buda_emu.app.debugger.tensors import TensorValue, find_tensor, newest_slot
 from buda_emu.emulator.memory.channel import Ram
 from buda_emu.netlist.model import Op, Queue
 from buda_emu.spec.precision import Precision
@@ -21,23 +30,25 @@ from buda_emu.support.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class MomentScope:
-    """Is an `expressions.evaluate.Scope`. `find`: a tensor, of the run, or as precision "ideal" has it."""
+    """Names of an expression at a moment of a machine; implements `expressions.Scope`. `find` returns a tensor of the
+    run or, with True, that of precision "ideal"."""
 
     engine: Steps
     names: Names
-    find: Callable[[Tensor, bool], Found]
+    find: Callable[[Tensor, bool], TensorValue]
 
-    def tensor(self, which: Tensor, *, ideal: bool = False) -> NDArray[Any]:
-        return self.find(which, ideal).values()
+    def tensor(self, reference: Tensor, *, ideal: bool = False) -> NDArray[Any]:
+        return self.find(reference, ideal).values()
 
-    def pointer(self, queue: Tensor, which: str) -> int:
+    def pointer(self, queue: Tensor, name: str) -> int:
         channel = self.engine.channels[self.names.queue(queue.name).name]
         if isinstance(channel, Ram):
-            if which not in ("rd", "wr"):
-                raise HostError(f"{which}({queue.name}): a ram has rd and wr only")
-            return channel.rd if which == "rd" else channel.wr
+            pointers = {"rd": channel.rd, "wr": channel.wr}
+            if name not in pointers:
+                raise HostError(f"{name}({queue.name}): a ram has rd and wr only")
+            return pointers[name]
         ring = channel.ring
-        return {"rd": ring.rd, "wr": ring.wr, "local": ring.local, "occupancy": ring.occupancy}[which]
+        return {"rd": ring.rd, "wr": ring.wr, "local": ring.local, "occupancy": ring.occupancy}[name]
 
     def variable(self, name: str) -> int:
         if self.engine.variables is None:
@@ -49,120 +60,130 @@ class MomentScope:
 
     def word(self, name: str) -> int:
         engine = self.engine
-        own = {
+        words = {
             "input": engine.done + 1 if engine.graphs else 0,
             "inputs": engine.input_count,
             "instruction": engine.count,
         }
-        return own[name]
+        return words[name]
 
 
 IDEAL: Final = "ideal"
 
 
 class Lookup:
-    """What a session finds. `engine`: the machine that runs; `names`: of the netlist."""
+    """The part of a session that looks up tensors and evaluates expressions. `engine` is the machine that runs, `names`
+    are those of its netlist."""
 
     engine: Engine
     names: Names
     _shadow: Engine | None = None
 
     @abstractmethod
-    def _engine(self, precision: Precision) -> Engine:
-        """Another machine of the same run."""
+    def _make_engine(self, precision: Precision) -> Engine:
+        """Return another machine for the same run in this precision."""
 
     @property
     def stop(self) -> Stop:
-        """Where it stands, and why."""
+        """The position at which the run stands, and the reason for it."""
         return self.engine.stop
 
     def evaluate(self, text: str) -> float:
-        """An expression, here."""
-        node = self._condition(text)
-        scope = MomentScope(self.engine, self.names, lambda which, ideal: self._find(which, ideal=ideal))
+        """Return the value of an expression at the current moment. Raises HostError."""
+        node = self._parse_condition(text)
+        scope = MomentScope(self.engine, self.names, lambda reference, ideal: self._find(reference, ideal=ideal))
         return evaluate(node, scope)
 
-    def tensor(self, text: str, *, ideal: bool = False) -> Found:
-        """`QUEUE[slot]`, `QUEUE` (its newest entry) or `op:NAME` (its last result), here; `ideal`: as precision "ideal"
-        has it. What an op gave is computed again where it is not held any more."""
-        return self._find(tensor(text), ideal=ideal)
+    def tensor(self, text: str, *, ideal: bool = False) -> TensorValue:
+        """Return `QUEUE[slot]`, `QUEUE` (its newest entry) or `op:NAME` (its last result) at the current moment;
+        `ideal` selects the tensor of precision "ideal". The result of an op that is no longer held is computed again.
+        Raises HostError."""
+        return self._find(parse_tensor(text), ideal=ideal)
 
-    def _find(self, which: Tensor, *, ideal: bool) -> Found:
+    def _find(self, reference: Tensor, *, ideal: bool) -> TensorValue:
+        """Return the tensor that a reference names at the current moment; compute the result of an op again if it is no
+        longer held."""
         engine = self.engine
         if ideal:
-            item = self._known(which)
-            if isinstance(item, Queue) and which.slot is None:  # the same entry as here
-                which = Tensor(item.name, "queue", self.engine.call(lambda: newest(self.engine, item.name)))
-            engine = self._ideal_at(self.stop.position)
-        item = self._known(which)
-        if isinstance(item, Queue) or item.name in engine.values:
-            return engine.call(lambda: here(engine, self.names, which))
-        return self._again(engine, item, which)
+            source = self._resolve(reference)
+            if isinstance(source, Queue) and reference.slot is None:  # the same entry as here
+                reference = Tensor(
+                    source.name, "queue", self.engine.call(lambda: newest_slot(self.engine, source.name))
+                )
+            engine = self._ideal_engine_at(self.stop.position)
+        source = self._resolve(reference)
+        if isinstance(source, Queue) or source.name in engine.values:
+            return engine.call(lambda: find_tensor(engine, self.names, reference))
+        return self._rerun(engine, source, reference)
 
-    def _again(self, engine: Engine, op: Op, which: Tensor) -> Found:
-        """Go to where the op ran last, take what it gave, and come back."""
-        target = self._ran_at(engine, op)
+    def _rerun(self, engine: Engine, op: Op, reference: Tensor) -> TensorValue:
+        """Return the last result of an op: go back to where the op ran, take it, and return to the current moment."""
+        target = self._last_run_position(engine, op)
         if target is None:
             raise HostError(f"op {op.name} has not run yet")
-        return engine.look_at(target, lambda: here(engine, self.names, which))
+        return engine.look_at(target, lambda: find_tensor(engine, self.names, reference))
 
-    def _ran_at(self, engine: Engine, op: Op) -> Position | None:
-        """After the last time that an op ran, before here."""
+    def _last_run_position(self, engine: Engine, op: Op) -> Position | None:
+        """Return the position after the last time that an op ran before the current moment, or None."""
         after = 2 * engine.order(op.graph)[op.name] + 1
-        now = engine.stop.position
-        if now.in_epoch and op.graph in engine.graphs:
-            if now.step >= after:
-                return Position(now.instruction, now.input, after)
-            if now.input > 0:
-                return Position(now.instruction, now.input - 1, after)
-        chunk = engine.log.epoch_before(now.instruction, op.graph)
-        return None if chunk is None else Position(chunk.instruction, chunk.first + chunk.count - 1, after)
+        position = engine.stop.position
+        if position.in_epoch and op.graph in engine.graphs:
+            if position.step >= after:
+                return Position(position.instruction, position.input, after)
+            if position.input > 0:
+                return Position(position.instruction, position.input - 1, after)
+        chunk = engine.log.epoch_before(position.instruction, op.graph)
+        if chunk is None:
+            return None
+        return Position(chunk.instruction, chunk.first + chunk.count - 1, after)
 
-    # ------------------------------------------------------------------------------------------- what is asked for
-    def _condition(self, text: str) -> Any:
-        """Parsed, with every name known."""
+    # ------------------------------------------------------------------------------------------- parsing of names
+    def _parse_condition(self, text: str) -> Any:
+        """Parse an expression and resolve every name in it; prepares the machine of precision "ideal" where it is
+        named."""
         node = parse(text)
-        for call in calls(node):
-            for item in call.arguments:
-                if isinstance(item, Tensor):
-                    self._known(item)
-            if any(isinstance(item, Ideal) for item in call.arguments):
-                self._ideal()
+        for call in calls_in(node):
+            for argument in call.arguments:
+                if isinstance(argument, Tensor):
+                    self._resolve(argument)
+            if any(isinstance(argument, Ideal) for argument in call.arguments):
+                self._ideal_engine()
         return node
 
-    def _pieces(self, text: str) -> Pieces:
-        """Of a log point's text, with every name known."""
-        found = pieces_of(text, self._condition)
-        for piece in found:
+    def _parse_log_text(self, text: str) -> Pieces:
+        """Parse the text of a log point and resolve every name in it."""
+        pieces = parse_pieces(text, self._parse_condition)
+        for piece in pieces:
             if isinstance(piece, Tensor):
-                self._known(piece)
-        return found
+                self._resolve(piece)
+        return pieces
 
-    def _known(self, which: Tensor) -> Queue | Op:
-        if which.kind == "op":
-            return self.names.op(which.name)
-        return self.names.queue(which.name) if which.kind == "queue" else self.names.either(which.name)
+    def _resolve(self, reference: Tensor) -> Queue | Op:
+        """Return the queue or op that a reference names. Raises HostError."""
+        return self.names.resolve(reference.kind, reference.name)
 
-    def _scope(self, engine: Steps, now: Moment) -> MomentScope:
-        """At an event of the run, on its thread."""
+    def _scope(self, engine: Steps, moment: Moment) -> MomentScope:
+        """Return the meaning of names at an event of the run; used on the thread of the program."""
 
-        def find(which: Tensor, ideal: bool) -> Found:
+        def find(reference: Tensor, ideal: bool) -> TensorValue:
             if not ideal:
-                return here(engine, self.names, which)
-            shadow = self._ideal_at(now.position)
-            return shadow.call(lambda: here(shadow, self.names, which))
+                return find_tensor(engine, self.names, reference)
+            shadow = self._ideal_engine_at(moment.position)
+            return shadow.call(lambda: find_tensor(shadow, self.names, reference))
 
         return MomentScope(engine, self.names, find)
 
-    def _ideal(self) -> Engine:
-        """The same run in precision "ideal", made when somebody asks for it: it takes as much memory again."""
+    def _ideal_engine(self) -> Engine:
+        """Return the machine of the same run in precision "ideal". It is made at the first call, because it takes as
+        much memory again."""
         if self._shadow is None:
-            self._shadow = self._engine(IDEAL)
+            self._shadow = self._make_engine(IDEAL)
         return self._shadow
 
-    def _ideal_at(self, position: Position) -> Engine:
-        """Raises StoppedShortError where somebody interrupts it on its way there."""
-        shadow = self._ideal()
+    def _ideal_engine_at(self, position: Position) -> Engine:
+        """Return the machine of precision "ideal", brought to a position. Raises StoppedShortError where the user
+        interrupts it on the way."""
+        shadow = self._ideal_engine()
         if shadow.seek(position).reason == "interrupted" and shadow.stop.position < position:
             raise StoppedShortError
         return shadow

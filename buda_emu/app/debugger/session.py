@@ -8,16 +8,16 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from buda_emu.app.debugger.breakpoints import Breakpoint, BreakpointSet, place
-from buda_emu.app.debugger.expressions import tensor
+from buda_emu.app.debugger.breakpoints import Breakpoint, BreakpointSet, locate
+from buda_emu.app.debugger.expressions import parse_tensor
 from buda_emu.app.debugger.lookup import Lookup
-from buda_emu.app.debugger.machine.backwards import BACK, before_here
+from buda_emu.app.debugger.machine.backwards import BACK_STEPS, position_before
 from buda_emu.app.debugger.machine.engine import Engine
 from buda_emu.app.debugger.machine.history import DEFAULT_LIMIT
 from buda_emu.app.debugger.machine.steps import Steps, UserChange
 from buda_emu.app.debugger.machine.stop import START, STORED, Goal, Interrupt, Kind, Position, Stop
 from buda_emu.app.debugger.names import Names
-from buda_emu.app.debugger.tensors import Found, newest
+from buda_emu.app.debugger.tensors import TensorValue, newest_slot
 from buda_emu.emulator.image.opened import Opened, open_file
 from buda_emu.emulator.inputs.feed import push
 from buda_emu.emulator.inputs.prepared import RunChoice, prepare_run
@@ -30,90 +30,103 @@ from buda_emu.support.errors import HostError
 from buda_emu.support.unmasked import refuse_masked_arrays
 
 
-def filled(
-    values: object, shape: tuple[int, int, int], before: Found | None, tile: tuple[int, int, int] | None, of: Queue | Op
+def fill_elements(
+    values: object,
+    shape: tuple[int, int, int],
+    before: TensorValue | None,
+    tile: tuple[int, int, int] | None,
+    of: Queue | Op,
 ) -> Any:
-    """All elements [t, rows, columns], of which `values` may give one tile alone, of the tensor as it is `before`."""
+    """Return all elements [t, rows, columns] of an entry or result after a write. `values` are a number, all elements,
+    or with `tile` (t, row, column) those of this tile of `before`. Raises HostError for another size, and for masked
+    arrays."""
     refuse_masked_arrays(values, of.name)
-    given: Any = np.asarray(values)
+    array: Any = np.asarray(values)
     if tile is not None:
         assert before is not None
-        return before.with_tile(tile, given).values()
-    if given.ndim and given.size != int(np.prod(shape)):
-        raise HostError(f"{of.name} takes {' x '.join(map(str, shape))} elements, not {given.shape}")
-    return np.array(np.broadcast_to(given, shape) if not given.ndim else given.reshape(shape))
+        return before.with_tile(tile, array).values()
+    if not array.ndim:
+        return np.full(shape, array)
+    if array.size != int(np.prod(shape)):
+        raise HostError(f"{of.name} takes {' x '.join(map(str, shape))} elements, not {array.shape}")
+    return np.array(array.reshape(shape))
 
 
-class Changing(Lookup):
-    """What a session changes; going back before a change undoes it."""
+class ChangeableRun(Lookup):
+    """The part of a session that changes the run. Going back before a change undoes it."""
 
     changes: list[UserChange]
 
     @property
     def changed(self) -> list[str]:
-        """What was changed before here, in words."""
+        """Descriptions of the changes that were made at or before the current position."""
         return [change.text for change in self.changes if change.position <= self.stop.position]
 
     def set_variable(self, name: str, value: int) -> None:
-        """Of the running program, as a varinst: queue settings that name it follow."""
+        """Set a variable of the running program as a varinst does: queue settings that name it follow. Raises
+        HostError."""
         engine = self.engine
         if engine.variables is None:
             raise HostError("no program runs: a variable is set between two instructions of one")
         text = name if name.startswith("$") else f"${name}"
-        known = engine.call(engine.variables.snapshot)
-        if text not in known:
-            raise HostError(f"no variable {text} ({near(text, known) or ', '.join(known) or 'there is none'})")
+        variables = engine.call(engine.variables.snapshot)
+        if text not in variables:
+            raise HostError(f"no variable {text} ({near(text, variables) or ', '.join(variables) or 'there is none'})")
         self._change(f"{text} set to {value}", lambda machine: machine.set_variable(text, value))
 
     def write(self, target: str, values: object, tile: tuple[int, int, int] | None = None) -> None:
-        """Change an entry of a queue or ram, or what the op gave that has just run: `values` an array [t, rows,
-        columns] or a number for every element; `tile`: (t, row, column) of one tile alone."""
-        which = tensor(target)
-        item = self._known(which)
-        found = self._find(which, ideal=False) if tile is not None or isinstance(item, Op) else None
-        where = f" tile {','.join(map(str, tile))}" if tile is not None else ""
-        if isinstance(item, Op):
-            assert found is not None
-            self._write_op(item, found, values, tile, where)
+        """Change an entry of a queue or ram, or the result of the op that has just run. `values` are an array [t, rows,
+        columns] or a number for every element; `tile` (t, row, column) restricts the change to one tile. Raises
+        HostError."""
+        reference = parse_tensor(target)
+        source = self._resolve(reference)
+        tensor = self._find(reference, ideal=False) if tile is not None or isinstance(source, Op) else None
+        place = f" tile {','.join(map(str, tile))}" if tile is not None else ""
+        if isinstance(source, Op):
+            assert tensor is not None
+            self._write_op(source, tensor, values, tile, place)
             return
-        slot = which.slot
+        slot = reference.slot
         if slot is None:
-            slot = self.engine.call(lambda: newest(self.engine, item.name))
-        shape = item.blocking.element_shape
-        array = filled(values, shape, found, tile, item)
-        text = f"{item.name}[{slot}]{where} written"
+            slot = self.engine.call(lambda: newest_slot(self.engine, source.name))
+        shape = source.blocking.element_shape
+        array = fill_elements(values, shape, tensor, tile, source)
+        text = f"{source.name}[{slot}]{place} written"
 
         def make(machine: Steps) -> None:
-            machine.history.before_write(machine.channels[item.name].view.store, position)
-            machine.emulator.put(item.name, array[np.newaxis], slot)
+            machine.history.before_write(machine.channels[source.name].view.store, position)
+            machine.emulator.put(source.name, array[np.newaxis], slot)
 
         position = self.stop.position
         self._change(text, make)
 
     def read_bytes(self, target: str) -> bytes:
-        """An entry of a queue or ram as it lies in the device's memory, all buffers of its grid one after the other; of
-        what an op gave the float32 tiles."""
-        found = self.tensor(target)
+        """Return an entry of a queue or ram as it lies in the device's memory, all buffers of its grid one after the
+        other; for the result of an op, its tiles as little-endian float32."""
+        tensor = self.tensor(target)
         emulator = self.engine.emulator
-        name = found.of.name
-        slot = found.slot
+        name = tensor.of.name
+        slot = tensor.slot
         if slot is None:
-            return found.tiles.astype("<f4").tobytes()
+            return tensor.tiles.astype("<f4").tobytes()
         return b"".join(image.tobytes() for image in self.engine.call(lambda: emulator.memory_image(name, slot)))
 
     def write_bytes(self, target: str, offset: int, data: bytes) -> None:
-        """Change some of the bytes that `read_bytes` gives, of an op right after it ran."""
-        found = self.tensor(target)
-        if isinstance(found.of, Op):
-            whole = bytearray(self.read_bytes(target))
-            if not 0 <= offset <= offset + len(data) <= len(whole):
-                raise HostError(f"what op {found.name} gave has bytes 0..{len(whole) - 1}")
-            whole[offset : offset + len(data)] = data
-            changed = replace(found, tiles=np.frombuffer(whole, "<f4").astype(np.float32).reshape(found.tiles.shape))
-            self._write_op(found.of, found, changed.values(), None, f" at byte {offset}")
+        """Change some of the bytes that `read_bytes` returns, from `offset` on; those of an op only right after it ran.
+        Raises HostError."""
+        tensor = self.tensor(target)
+        if isinstance(tensor.of, Op):
+            contents = bytearray(self.read_bytes(target))
+            if not 0 <= offset <= offset + len(data) <= len(contents):
+                raise HostError(f"what op {tensor.name} gave has bytes 0..{len(contents) - 1}")
+            contents[offset : offset + len(data)] = data
+            changed = replace(
+                tensor, tiles=np.frombuffer(contents, "<f4").astype(np.float32).reshape(tensor.tiles.shape)
+            )
+            self._write_op(tensor.of, tensor, changed.values(), None, f" at byte {offset}")
             return
-        name = found.of.name
-        slot = found.slot
+        name = tensor.of.name
+        slot = tensor.slot
         position = self.stop.position
         assert slot is not None
 
@@ -121,29 +134,33 @@ class Changing(Lookup):
             machine.history.before_write(machine.channels[name].view.store, position)
             machine.emulator.put_bytes(name, slot, offset, data)
 
-        self._change(f"{found.name} written at byte {offset}", make)
+        self._change(f"{tensor.name} written at byte {offset}", make)
 
-    def _write_op(self, op: Op, found: Found, values: object, tile: tuple[int, int, int] | None, where: str) -> None:
+    def _write_op(
+        self, op: Op, tensor: TensorValue, values: object, tile: tuple[int, int, int] | None, place: str
+    ) -> None:
+        """Replace the result of the op that has just run. Raises HostError where that is another op, or its result
+        cannot be replaced."""
         position = self.stop.position
         if position.step % 2 == 0 or self.engine.op_now is None or self.engine.op_now.name != op.name:
             raise HostError(f"what op {op.name} gave can be changed right after it ran: break if, on its result")
         if self.engine.put is None:
             raise HostError(f"op {op.name} passes its operand on, or adds to a sum: write its queue instead")
-        t, rows, columns = found.shape
-        height, width = found.tile_dim
+        t, rows, columns = tensor.shape
+        height, width = tensor.tile_dim
         if (height, width) != (32, 32):
             raise HostError(f"op {op.name} has tiles of {height} x {width}: write its queue instead")
-        array = filled(values, (t, rows * 32, columns * 32), found, tile, op)
+        array = fill_elements(values, (t, rows * 32, columns * 32), tensor, tile, op)
         tiles = array.reshape(t, rows, 32, columns, 32).transpose(0, 1, 3, 2, 4).reshape(1, -1, 1024)
 
         def make(machine: Steps) -> None:
             assert machine.put is not None
             machine.put(tiles.astype(np.float32))
 
-        self._change(f"result of op {op.name}{where} written", make)
+        self._change(f"result of op {op.name}{place} written", make)
 
     def skip(self) -> str:
-        """Do not run the op that is about to run: its result is zero. Returns its name."""
+        """Skip the op that is about to run, so that its result is zero, and return its name. Raises HostError."""
         op = self.engine.op_now
         position = self.stop.position
         if op is None or position.step % 2 or position.step == STORED:
@@ -154,18 +171,20 @@ class Changing(Lookup):
         return op.name
 
     def _change(self, text: str, make: Callable[[Steps], None]) -> None:
+        """Make a change at the current position on this machine, and let that of precision "ideal" follow."""
         change = UserChange(self.stop.position, text, make)
         self.engine.change(change)
         if self._shadow is not None:
-            self._shadow.changed(change.position)
+            self._shadow.follow_change(change.position)
 
 
-class Session(Changing):
-    """All programs of a netlist or image, run once each in file order, under a debugger.
+class Session(ChangeableRun):
+    """A run under a debugger: all programs of a netlist or image, once each in file order.
 
     `precision`, `programs`, `parameters`, `inputs`, `seed`, `threads` and `memory_limit` are those of `buda-emu run`:
-    without `inputs` they are generated as it does. `history_limit`: bytes of checkpoints. Use it as a context
-    manager, or call `close`. Every method raises HostError for what is not there or cannot be done here.
+    without `inputs` they are generated as it does. `history_limit` is in bytes of checkpoints. Use the session as a
+    context manager, or call `close`. Every method raises HostError for names that do not exist, and for moves and
+    changes that are impossible at the current moment.
     """
 
     def __init__(
@@ -199,10 +218,11 @@ class Session(Changing):
         self.changes: list[UserChange] = []
         self.breakpoints = BreakpointSet(self.names, self._scope)
         self._interrupted = Interrupt()
-        self._unfinished: Callable[[], Stop] = lambda: self.stop
-        self.engine = self._engine(precision)
+        self._repeat_move: Callable[[], Stop] = lambda: self.stop
+        self.engine = self._make_engine(precision)
 
-    def _engine(self, precision: Precision) -> Engine:
+    def _make_engine(self, precision: Precision) -> Engine:
+        """Return a machine that runs the session's programs in this precision, filled with the inputs."""
         emulator = Emulator(self.netlist, precision, self._threads, memory_limit=self._limit)
         try:
             return Engine(
@@ -224,15 +244,15 @@ class Session(Changing):
         self.close()
 
     def close(self) -> None:
-        """End the run and free the machine."""
+        """End the run and free the machines."""
         self.engine.close()
         if self._shadow is not None:
             self._shadow.close()
 
     # ------------------------------------------------------------------------------------------------------ going
     def go(self, kind: Kind, count: int = 1, index: int | None = None) -> Stop:
-        """Forward, `count` times or until a breakpoint or the end. `index`: of kind "until", the instruction of the
-        program to reach."""
+        """Run forward by `count` steps of a kind, or to a breakpoint or the end before that. `index` is the instruction
+        that kind "until" is to reach."""
         stop = self.stop
         for _ in range(count):
             stop = self._go(Goal(kind, self.engine.moment("instruction"), None, index))
@@ -241,110 +261,124 @@ class Session(Changing):
         return stop
 
     def _go(self, goal: Goal) -> Stop:
-        self.engine.breaks = self.breakpoints if self.breakpoints.enabled else None
-        self._unfinished = lambda: self._go(goal)
+        """Run forward to one goal, and delete temporary breakpoints that stopped there."""
+        self._arm_breakpoints()
+        self._repeat_move = lambda: self._go(goal)
         stop = self.engine.go(goal)
         self._drop_temporary(stop)
         return stop
 
+    def _arm_breakpoints(self) -> None:
+        """Let the engine test the breakpoints in the next move, unless none is enabled."""
+        self.engine.breaks = None
+        if self.breakpoints.enabled:
+            self.engine.breaks = self.breakpoints
+
     def resume(self) -> Stop:
-        """Go on with the move, forward or backward, that an interrupt stopped."""
-        return self._unfinished()
+        """Continue the move, forward or backward, that an interrupt stopped."""
+        return self._repeat_move()
 
     def step(self, count: int = 1) -> Stop:
-        """To the next instruction."""
+        """Run to the next instruction, `count` times."""
         return self.go("step", count)
 
     def next(self, count: int = 1) -> Stop:
-        """To the next op, or instruction where none runs an epoch."""
+        """Run to the next op, or outside of epochs to the next instruction, `count` times."""
         return self.go("next", count)
 
     def input(self, count: int = 1) -> Stop:
-        """To the first op of the next input of an epoch."""
+        """Run to the first op of the next input of an epoch, `count` times."""
         return self.go("input", count)
 
     def epoch(self, count: int = 1) -> Stop:
-        """To the first op of the next epoch."""
+        """Run to the first op of the next epoch, `count` times."""
         return self.go("epoch", count)
 
     def finish(self) -> Stop:
-        """To the end of the epoch, outside of one of the innermost loop, else of the program."""
+        """Run to the end of the epoch; outside of one to the end of the innermost loop, or else of the program."""
         return self.go("finish")
 
     def until(self, index: int | None = None) -> Stop:
-        """To a later instruction than this one, so that a loop runs to its end; or to the one of that index."""
+        """Run to a later instruction than the current one, so that a loop runs to its end, or to the instruction
+        `index`."""
         return self.go("until", 1, index)
 
     def cont(self) -> Stop:
-        """To the next breakpoint, or the end."""
+        """Continue to the next breakpoint, or to the end."""
         return self.go("continue")
 
     def run(self) -> Stop:
-        """From the start to the first breakpoint, or the end. Changes are undone."""
+        """Begin again, and run to the first breakpoint or the end. Changes are undone."""
         self.seek(START)
         return self.cont()
 
     def seek(self, position: Position) -> Stop:
-        """Stand at any position, reason "interrupted" where an interrupt stopped it on its way; changes made after one
-        that is gone back to are undone."""
+        """Go to a position, forward or backward, without stopping at breakpoints. The stop has the reason "interrupted"
+        where an interrupt ended the move early. Changes that were made after the position are undone."""
         if position < self.stop.position:
             self._undo_after(position)
-        self._unfinished = lambda: self.seek(position)
+        self._repeat_move = lambda: self.seek(position)
         return self.engine.seek(position)
 
     def back(self, kind: Literal["step", "next", "input", "epoch", "finish"] = "next", count: int = 1) -> Stop:
-        """As `go`, backwards. At the start it stays there."""
-        if kind not in BACK:
-            raise HostError(f"back goes by one of: {', '.join(BACK)}")
+        """Go back by `count` steps of a kind, as `go` goes forward, at most to the start."""
+        if kind not in BACK_STEPS:
+            raise HostError(f"back goes by one of: {', '.join(BACK_STEPS)}")
         for _ in range(count):
-            target = before_here(self.engine, kind)
+            target = position_before(self.engine, kind)
             if self.seek(target).position < target:
                 break
         return self.stop
 
     def reverse_continue(self) -> Stop:
-        """Back to the last moment at which a breakpoint stops, or to the start."""
+        """Go back to the last moment at which a breakpoint stops, or to the start."""
         return self._reverse_from(self.stop.position)
 
     def _reverse_from(self, start: Position) -> Stop:
-        self._unfinished = lambda: self._reverse_from(start)
-        self.engine.breaks = self.breakpoints if self.breakpoints.enabled else None
-        found = None
+        """Go back from a position to the last one before it at which a breakpoint stops, or to the start."""
+        self._repeat_move = lambda: self._reverse_from(start)
+        self._arm_breakpoints()
+        hit = None
         if self.engine.breaks is not None:
             self.breakpoints.counting = False
             try:
-                found = self.engine.last_hit(start)
+                hit = self.engine.last_hit(start)
             finally:
                 self.breakpoints.counting = True
                 self.breakpoints.forget()
             if self.stop.reason == "interrupted":
                 self._undo_after(self.stop.position)
                 return self.stop
-        target = found[0] if found is not None else START
+        if hit is None:
+            self._undo_after(START)
+            return self.engine.seek(START)
+        target, numbers, text = hit
         self._undo_after(target)
         stop = self.engine.seek(target)
-        if found is not None and stop.position >= target:
-            stop = Stop("breakpoint", target, found[2], found[1])
+        if stop.position >= target:
+            stop = Stop("breakpoint", target, text, numbers)
             self.engine.stopped_by(stop)
             self._drop_temporary(stop)
         return stop
 
     def interrupt(self) -> None:
-        """From another thread, or a handler of signals: stop what runs, forward, backward or beside, at its next step;
-        where nothing runs, what runs next."""
+        """Stop the current move at its next step, or where none is under way, the next one. May be called from another
+        thread or a signal handler."""
         for engine in (self.engine, self._shadow):
             if engine is not None:
                 engine.interrupt()
 
     def clear_interrupt(self) -> None:
-        """An interrupt that found nothing to stop is no more."""
+        """Withdraw an interrupt that found nothing to stop."""
         self._interrupted.wanted = False
 
     def _undo_after(self, position: Position) -> None:
+        """Take back the changes that were made after a position."""
         if self.engine.forget_changes_after(position) and self._shadow is not None:
-            self._shadow.changed(position)
+            self._shadow.follow_change(position)
 
     def _drop_temporary(self, stop: Stop) -> None:
+        """Delete the temporary breakpoints that have stopped the run."""
         for number in stop.breakpoints:
             if self.breakpoints.items[number].temporary:
                 del self.breakpoints.items[number]
@@ -353,34 +387,34 @@ class Session(Changing):
     def break_at(
         self, where: str, condition: str = "", *, temporary: bool = False, ignore: int = 0, log: str = ""
     ) -> Breakpoint:
-        """A breakpoint: `where` as `place` reads it, "" for a condition alone. `log`: stop nowhere, but give this text,
-        with the values of `{expressions}` in it, to `breakpoints.on_log`."""
-        parsed = self._condition(condition) if condition else None
-        more: dict[str, Any] = {"temporary": temporary, "ignore": ignore}
+        """Set a breakpoint and return it. `where` is parsed by `breakpoints.locate`, and "" means a condition alone.
+        With `log` the breakpoint does not stop, but gives this text, with the values of its `{expressions}`, to
+        `breakpoints.on_log`. Raises HostError."""
+        fields: dict[str, Any] = {"temporary": temporary, "ignore": ignore}
+        if condition:
+            fields |= {"condition": self._parse_condition(condition), "condition_text": condition.strip()}
         if log:
-            more |= {"log": self._pieces(log), "log_text": log}
-        if parsed is not None:
-            more |= {"condition": parsed, "condition_text": condition.strip()}
-        if not where:
-            if parsed is None:
-                raise HostError("break WHERE, break WHERE if CONDITION, or break if CONDITION")
-            return self.breakpoints.add("if", f"if {condition.strip()}", **more)
-        location = place(where, self.names, self.engine)
-        return self.breakpoints.add(location.kind, location.text, name=location.name, index=location.index, **more)
+            fields |= {"log": self._parse_log_text(log), "log_text": log}
+        if where:
+            target = locate(where, self.names, self.engine)
+            return self.breakpoints.add(target.kind, target.text, name=target.name, index=target.index, **fields)
+        if not condition:
+            raise HostError("break WHERE, break WHERE if CONDITION, or break if CONDITION")
+        return self.breakpoints.add("if", f"if {condition.strip()}", **fields)
 
     def watch(self, queue: str) -> Breakpoint:
-        """Stop when an entry of a queue or ram is written, or a pointer of it moves."""
-        found = self.names.queue(queue)
-        return self.breakpoints.add("watch", f"watch {found.name}", name=found.name)
+        """Set a breakpoint that stops when an entry of a queue or ram is written, or a pointer of it moves."""
+        source = self.names.queue(queue)
+        return self.breakpoints.add("watch", f"watch {source.name}", name=source.name)
 
     def set_condition(self, number: int, condition: str) -> Breakpoint:
-        """Of a breakpoint; "" for none."""
-        found = self.breakpoints.of(number)
-        if found.kind == "if" and not condition:
+        """Set the condition of a breakpoint, or remove it with "". Raises HostError."""
+        point = self.breakpoints.get(number)
+        if point.kind == "if" and not condition:
             raise HostError(f"breakpoint {number} is its condition: delete it instead")
-        found.condition = self._condition(condition) if condition else None
-        found.condition_text = condition.strip()
-        return found
+        point.condition = self._parse_condition(condition) if condition else None
+        point.condition_text = condition.strip()
+        return point
 
 
 def debug(
@@ -396,8 +430,8 @@ def debug(
     memory_limit: int | None = None,
     history_limit: int = DEFAULT_LIMIT,
 ) -> Session:
-    """A session on a netlist, or the path of one or of a device image; see `Session`. It stands before the first
-    program. Raises what loading and feeding raise."""
+    """Open a debugging session on a netlist, the path of one, or a device image; see `Session`. The session stands
+    before the first program. Raises the errors of loading the netlist and its inputs."""
     opened = Opened(source) if isinstance(source, Netlist) else open_file(fspath(source), arch)
     return Session(
         opened,

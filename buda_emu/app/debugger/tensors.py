@@ -1,13 +1,14 @@
-"""Values of queues and ops at a moment: where they are found, and what they are as rows, columns, tiles and bits."""
+"""Tensors of queues and ops at a moment of a run: lookup, elements, tiles, bits and figures."""
 
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.app.debugger.answer import Answer, answer
-from buda_emu.app.debugger.expressions import OF_TWO, Tensor
+from buda_emu.app.debugger.expressions import PAIR_FUNCTIONS, Tensor
 from buda_emu.app.debugger.names import Names
 from buda_emu.arithmetic.formats.stored import Bits
 from buda_emu.arithmetic.tensor.tilize import untilize
@@ -26,9 +27,9 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A tensor: `tiles` float32[t * R * C, 1024]; `slot`: of a queue; `bits`: as the machine holds them, in precision
-    "device"."""
+class TensorValue:
+    """A tensor at a moment: `tiles` are float32[t * R * C, 1024]; `slot` is that of a queue's entry; `bits` are those
+    that the machine holds in precision "device"."""
 
     of: Queue | Op
     slot: int | None
@@ -39,35 +40,38 @@ class Found:
 
     @property
     def name(self) -> str:
-        """With the slot."""
+        """The name of the queue or op, with the slot."""
         return self.of.name if self.slot is None else f"{self.of.name}[{self.slot}]"
 
     @property
     def tile_dim(self) -> tuple[int, int]:
-        """Rows and columns of a tile."""
+        """Rows and columns of a tile in elements."""
         return self.of.blocking.tile_dim
 
     def values(self) -> NDArray[Any]:
-        """[t, rows, columns] in elements; uint32 for raw words."""
+        """Return the elements [t, rows, columns]: float32, or uint32 for raw formats."""
         runs = is_raw(self.df) or (isinstance(self.of, Queue) and self.of.layout == "flat")  # LAYOUT 2 Megarow
-        whole = untilize(self.tiles.reshape(1, *self.shape, 32, 32), self.tile_dim, runs)[0]
-        return whole.view(np.uint32) if is_raw(self.df) else whole
+        elements = untilize(self.tiles.reshape(1, *self.shape, 32, 32), self.tile_dim, runs)[0]
+        if is_raw(self.df):
+            return elements.view(np.uint32)
+        return elements
 
-    def with_tile(self, place: tuple[int, int, int], values: NDArray[Any]) -> "Found":
-        """Another value of one tile, one number or [rows, columns]. Raises HostError for a tile that is not there, or
-        another size."""
-        which = self.number(*place)
-        (height, width) = self.tile_dim
-        if values.ndim and values.size != height * width:
-            raise HostError(f"a tile has {height} x {width} elements, not {values.shape}")
+    def with_tile(self, place: tuple[int, int, int], values: NDArray[Any]) -> "TensorValue":
+        """Return a copy in which one tile (t, row, column) has other values, a number or [rows, columns]. Raises
+        HostError for a tile that does not exist, and for another size."""
+        number = self.number(*place)
+        height, width = self.tile_dim
+        if values.ndim:
+            if values.size != height * width:
+                raise HostError(f"a tile has {height} x {width} elements, not {values.shape}")
+            values = values.reshape(height, width)
         kind = np.uint32 if is_raw(self.df) else np.float32
         tiles = self.tiles.copy()
-        part = tiles.view(kind)[which].reshape(32, 32)[:height, :width]
-        part[...] = values.reshape(height, width) if values.ndim else values
+        tiles.view(kind)[number].reshape(32, 32)[:height, :width] = values
         return replace(self, tiles=tiles)
 
     def number(self, t: int, row: int, column: int) -> int:
-        """Of a tile. Raises HostError for one that is not there."""
+        """Return the index of a tile (t, row, column). Raises HostError for one that does not exist."""
         depth, rows, columns = self.shape
         if not (0 <= t < depth and 0 <= row < rows and 0 <= column < columns):
             raise HostError(
@@ -75,21 +79,22 @@ class Found:
             )
         return (t * rows + row) * columns + column
 
-    def coded(self, number: int) -> Bits:
-        """The bits of one tile: as they are held, else as its format has them."""
+    def encode_tile(self, number: int) -> Bits:
+        """Return the bits of tile `number`: those that the machine holds, else the encoding of its values in the
+        tensor's format."""
         if self.bits is not None:
             return self.bits[number]
         return Bits.encode(self.df, self.tiles[number])
 
 
-def shape_of(item: Queue | Op, tiles: int) -> tuple[int, int, int]:
-    """In tiles; of an op whose result has other dims than its blocking one row."""
-    t, rows, columns = item.blocking.shape
+def shape_of(source: Queue | Op, tiles: int) -> tuple[int, int, int]:
+    """Return t, rows and columns in tiles; one row for an op whose result has other dims than its blocking."""
+    t, rows, columns = source.blocking.shape
     return (t, rows, columns) if t * rows * columns == tiles else (1, 1, tiles)
 
 
-def newest(engine: "Steps", queue: str) -> int:
-    """The slot that was written last. Raises HostError where none was."""
+def newest_slot(engine: "Steps", queue: str) -> int:
+    """Return the slot of a queue or ram that was written last. Raises HostError where none was written."""
     for chunk in engine.log.latest():
         slots = chunk.writes.get(queue)
         if chunk.stored and slots:
@@ -106,158 +111,183 @@ def newest(engine: "Steps", queue: str) -> int:
     raise HostError(f"{queue} holds nothing yet")
 
 
-def of_queue(engine: "Steps", queue: Queue, slot: int | None) -> Found:
-    """An entry, the newest without `slot`. Raises HostError for one that is not there or was never written."""
+def queue_entry(engine: "Steps", queue: Queue, slot: int | None) -> TensorValue:
+    """Return an entry of a queue or ram, the newest where `slot` is None. Raises HostError for a slot that does not
+    exist or was never written."""
     view = engine.channels[queue.name].view
     if slot is None:
-        slot = newest(engine, queue.name)
+        slot = newest_slot(engine, queue.name)
     if not 0 <= slot < queue.entries:
         raise HostError(f"{queue.name} has slots 0..{queue.entries - 1}, not {slot}")
     if not view.label(slot):
         raise HostError(f"{queue.name}[{slot}] was never written")
-    bits = view.bits(slot, 1)[0].copy() if isinstance(view, BitView) else None
-    return Found(
-        of=queue, slot=slot, df=queue.df, shape=queue.blocking.shape, tiles=np.array(view.entry(slot)), bits=bits
-    )
+    bits = None
+    if isinstance(view, BitView):
+        bits = view.bits(slot, 1)[0].copy()
+    tiles = np.array(view.entry(slot))
+    return TensorValue(of=queue, slot=slot, df=queue.df, shape=queue.blocking.shape, tiles=tiles, bits=bits)
 
 
-def of_op(engine: "Steps", op: Op) -> Found:
-    """What it gave in the running input. Raises HostError where it has not run there."""
-    found = held(engine, op)
-    if found is None:
+def op_result(engine: "Steps", op: Op) -> TensorValue:
+    """Return the result of an op in the running input. Raises HostError where the op has not run in it."""
+    tensor = running_value(engine, op)
+    if tensor is None:
         raise HostError(f"op {op.name} has given nothing in this input yet")
-    return found
+    return tensor
 
 
-def held(engine: "Steps", item: Queue | Op) -> Found | None:
-    """What an op gave, or the epoch read of a queue, in the running input; None where it has not done so yet."""
-    tiles: Tiles | None = engine.values.get(item.name)
+def running_value(engine: "Steps", source: Queue | Op) -> TensorValue | None:
+    """Return the result of an op, or what the epoch read of a queue, in the running input; None where that has not
+    happened yet."""
+    tiles: Tiles | None = engine.values.get(source.name)
     if tiles is None:
         return None
-    df = item.df if isinstance(item, Queue) else item.out_df
-    return Found(of=item, slot=None, df=df, shape=shape_of(item, tiles.shape[1]), tiles=tiles[0])
+    df = source.df if isinstance(source, Queue) else source.out_df
+    return TensorValue(of=source, slot=None, df=df, shape=shape_of(source, tiles.shape[1]), tiles=tiles[0])
 
 
-def here(engine: "Steps", names: Names, which: Tensor) -> Found:
-    """At the moment at which the machine stands. Raises HostError."""
-    if which.kind == "op":
-        return of_op(engine, names.op(which.name))
-    item = names.queue(which.name) if which.kind == "queue" else names.either(which.name)
-    if isinstance(item, Queue):
-        return of_queue(engine, item, which.slot)
-    if which.slot is not None:
-        raise HostError(f"{item.name} is an op: only queues and rams have slots")
-    return of_op(engine, item)
+def find_tensor(engine: "Steps", names: Names, reference: Tensor) -> TensorValue:
+    """Return the tensor that a reference names at the moment at which the machine stands. Raises HostError."""
+    source = names.resolve(reference.kind, reference.name)
+    if isinstance(source, Queue):
+        return queue_entry(engine, source, reference.slot)
+    if reference.slot is not None and reference.kind != "op":
+        raise HostError(f"{source.name} is an op: only queues and rams have slots")
+    return op_result(engine, source)
 
 
 _ROWS: Final = 8
 """Rows and columns of a tile that are printed without `all`."""
-MOST_WORST: Final = 5
+MAX_WORST: Final = 5
 
 
 def figures(values: NDArray[Any]) -> dict[str, Any]:
-    """Of all elements; of those that are finite the extremes and the mean."""
+    """Return counts of NaN, infinities and zeros over all elements, and extremes, mean and root mean square of the
+    finite ones."""
     with np.errstate(all="ignore"):
-        plain = values.astype(np.float64) if values.dtype != np.float64 else values
-        finite = plain[np.isfinite(plain)]
-        return {
+        elements = values.astype(np.float64, copy=False)
+        finite = elements[np.isfinite(elements)]
+        statistics: dict[str, Any] = {
             "elements": int(values.size),
-            "nan": int(np.isnan(plain).sum()),
-            "inf": int(np.isinf(plain).sum()),
-            "zeros": int((plain == 0).sum()),
-            "min": float(finite.min()) if finite.size else None,
-            "max": float(finite.max()) if finite.size else None,
-            "mean": float(finite.mean()) if finite.size else None,
-            "rms": float(np.sqrt(np.square(finite).mean())) if finite.size else None,
+            "nan": int(np.isnan(elements).sum()),
+            "inf": int(np.isinf(elements).sum()),
+            "zeros": int((elements == 0).sum()),
+            **dict.fromkeys(("min", "max", "mean", "rms")),
         }
+        if finite.size:
+            statistics["min"] = float(finite.min())
+            statistics["max"] = float(finite.max())
+            statistics["mean"] = float(finite.mean())
+            statistics["rms"] = float(np.sqrt(np.square(finite).mean()))
+        return statistics
 
 
-def summary(found: Found) -> str:
-    """One line."""
-    told = figures(found.values())
-    t, rows, columns = found.shape
-    bad = "".join(f", {told[what]} {word}" for what, word in (("nan", "NaN"), ("inf", "infinite")) if told[what])
+def summary(tensor: TensorValue) -> str:
+    """Return name, format, size and figures of a tensor in one line."""
+    statistics = figures(tensor.values())
+    t, rows, columns = tensor.shape
+    non_finite = "".join(f", {count}" for count in _non_finite_counts(statistics))
     return (
-        f"{found.name}: {found.df}, t {t}, {rows} x {columns} tiles ({shape(found.values().shape)}), "
-        f"min {number(told['min'])}, max {number(told['max'])}, mean {number(told['mean'])}, "
-        f"rms {number(told['rms'])}, {told['zeros']} of {told['elements']} zero{bad}"
+        f"{tensor.name}: {tensor.df}, t {t}, {rows} x {columns} tiles ({shape(tensor.values().shape)}), "
+        f"min {number(statistics['min'])}, max {number(statistics['max'])}, mean {number(statistics['mean'])}, "
+        f"rms {number(statistics['rms'])}, {statistics['zeros']} of {statistics['elements']} zero{non_finite}"
     )
 
 
-def extremes(found: Found, *, worded: bool = True) -> tuple[str, str]:
-    """What a picture has room for: the least and the greatest element, `worded` or bare, or how many are not finite."""
-    told = figures(found.values())
-    slot = "" if found.slot is None else f"[{found.slot}] "
-    bad = [f"{told[what]} {word}" for what, word in (("nan", "NaN"), ("inf", "infinite")) if told[what]]
-    if told["min"] is None or bad:
-        return f"{slot}{bad[0]}", bad[1] if len(bad) > 1 else f"of {told['elements']}"
-    least = number(told["min"])
-    greatest = number(told["max"])
-    return (f"{slot}min {least}", f"max {greatest}") if worded else (f"{slot}{least}", greatest)
+def _non_finite_counts(statistics: dict[str, Any]) -> list[str]:
+    """Return the counts of NaN and of infinities that are not zero, as text."""
+    return [f"{statistics[key]} {word}" for key, word in (("nan", "NaN"), ("inf", "infinite")) if statistics[key]]
 
 
-def whole(found: Found) -> Answer:
-    """Its figures, and the first rows of its first tile."""
-    values = found.values()
-    lines = [summary(found), *_grid(values[0, :_ROWS, :_ROWS])]
-    return answer("tensor", lines, name=found.name, format=found.df, shape=list(values.shape), figures=figures(values))
+def extremes(tensor: TensorValue, *, worded: bool = True) -> tuple[str, str]:
+    """Return two short texts for a picture: the least and the greatest element, `worded` or bare, or how many elements
+    are not finite."""
+    statistics = figures(tensor.values())
+    slot = "" if tensor.slot is None else f"[{tensor.slot}] "
+    non_finite = _non_finite_counts(statistics)
+    if statistics["min"] is None or non_finite:
+        first, second = (*non_finite, f"of {statistics['elements']}")[:2]
+        return f"{slot}{first}", second
+    least = number(statistics["min"])
+    greatest = number(statistics["max"])
+    if worded:
+        return f"{slot}min {least}", f"max {greatest}"
+    return f"{slot}{least}", greatest
 
 
-def tile(found: Found, place: tuple[int, int, int], *, bits: bool, all_of_it: bool) -> Answer:
-    """One tile, (t, row, column): the upper left corner, or `all_of_it`."""
-    which = found.number(*place)
-    height, width = found.tile_dim
-    values = found.tiles[which].reshape(32, 32)[:height, :width]
+def tensor_answer(tensor: TensorValue) -> Answer:
+    """Answer with the figures of a tensor, and the first rows of its first tile."""
+    values = tensor.values()
+    lines = [summary(tensor), *_grid(values[0, :_ROWS, :_ROWS])]
+    return answer(
+        "tensor", lines, name=tensor.name, format=tensor.df, shape=list(values.shape), figures=figures(values)
+    )
+
+
+def tile_answer(tensor: TensorValue, place: tuple[int, int, int], *, bits: bool, all_of_it: bool) -> Answer:
+    """Answer with one tile (t, row, column): its upper left corner, or all of it; `bits` adds its words and shared
+    exponents."""
+    tile_number = tensor.number(*place)
+    height, width = tensor.tile_dim
+    values = tensor.tiles[tile_number].reshape(32, 32)[:height, :width]
     upto = slice(None) if all_of_it else slice(_ROWS)
     data: dict[str, Any] = {
-        "name": found.name,
-        "format": found.df,
+        "name": tensor.name,
+        "format": tensor.df,
         "tile": list(place),
         "shape": [height, width],
         "values": [[float(value) for value in row] for row in values],
         "figures": figures(values),
+        "words": None,
+        "exponents": None,
     }
-    lines = [f"{found.name} tile {place[0]},{place[1]},{place[2]} of {found.df}"]
+    lines = [f"{tensor.name} tile {place[0]},{place[1]},{place[2]} of {tensor.df}"]
     if not bits:
-        return answer("tile", [*lines, *_grid(values[upto, upto])], **data, words=None, exponents=None)
-    coded = found.coded(which)
-    digits = max(2, coded.datums.dtype.itemsize * 2)
-    words = coded.datums.reshape(32, 32)[:height, :width]
-    lines += ["  ".join(f"{int(word):0{digits}x}" for word in row) for row in words[upto, upto]]
-    exponents = None
-    if coded.exponents is not None:
-        shared = coded.exponents.reshape(32, 2)[:height]
-        exponents = shared.tolist()
+        return answer("tile", [*lines, *_grid(values[upto, upto])], **data)
+    encoding = tensor.encode_tile(tile_number)
+    words = encoding.datums.reshape(32, 32)[:height, :width]
+    data["words"] = [[int(word) for word in row] for row in words]
+    lines += _hexadecimal_rows(words[upto, upto], max(2, encoding.datums.dtype.itemsize * 2))
+    if encoding.exponents is not None:
+        exponents = encoding.exponents.reshape(32, 2)[:height]
+        data["exponents"] = exponents.tolist()
         lines.append("shared exponents, for each row and 16 columns:")
-        lines += ["  ".join(f"{int(one):02x}" for one in row) for row in shared[upto]]
-    return answer("tile", lines, **data, words=[[int(word) for word in row] for row in words], exponents=exponents)
+        lines += _hexadecimal_rows(exponents[upto], 2)
+    return answer("tile", lines, **data)
+
+
+def _hexadecimal_rows(words: NDArray[Any], digits: int) -> list[str]:
+    """Format a matrix of unsigned integers as lines of hexadecimal numbers."""
+    return ["  ".join(f"{int(word):0{digits}x}" for word in row) for row in words]
 
 
 def _grid(values: NDArray[Any]) -> list[str]:
+    """Format a matrix as lines of aligned columns."""
     cells = [[f"{value:.5g}" for value in row] for row in values.tolist()]
-    width = max((len(cell) for row in cells for cell in row), default=0)
+    width = max((len(cell) for cell in chain.from_iterable(cells)), default=0)
     return ["  ".join(cell.rjust(width) for cell in row) for row in cells]
 
 
 def difference(first: str, a: NDArray[Any], second: str, b: NDArray[Any]) -> Answer:
-    """Two tensors of one size: figures, and where they are furthest apart. Raises HostError for other sizes."""
+    """Compare two tensors of one size: figures, and the elements that differ most. Raises HostError for different
+    sizes."""
     if a.size != b.size:
         raise HostError(f"{first} has {a.size} elements ({shape(a.shape)}), {second} {b.size} ({shape(b.shape)})")
     b = b.reshape(a.shape)
     with np.errstate(all="ignore"):
-        one = a.astype(np.float64)
-        other = b.astype(np.float64)
-        same = (one == other) | (np.isnan(one) & np.isnan(other))
-        apart = np.where(same, 0.0, np.abs(one - other))
+        first_values = a.astype(np.float64)
+        second_values = b.astype(np.float64)
+        is_equal = (first_values == second_values) | (np.isnan(first_values) & np.isnan(second_values))
+        apart = np.where(is_equal, 0.0, np.abs(first_values - second_values))
         apart = np.where(np.isnan(apart), np.inf, apart)
-        differ = int((~same).sum())
+        differ = int((~is_equal).sum())
         largest = float(apart.max()) if apart.size else 0.0
-        correlation = OF_TWO["pcc"][1](a, b)
-    order: list[int] = np.argsort(-apart, axis=None, kind="stable")[:MOST_WORST].tolist()
+        correlation = PAIR_FUNCTIONS["pcc"][1](a, b)
+    order: list[int] = np.argsort(-apart, axis=None, kind="stable")[:MAX_WORST].tolist()
     worst = [tuple(map(int, np.unravel_index(index, a.shape))) for index in order]
-    worst = [place for place in worst if not same[place]]
-    told = f"{differ} of {a.size} elements differ" if differ else f"all {a.size} elements are equal"
-    lines = [f"{first} and {second}: {told}, largest difference {number(largest)}, PCC {correlation:.6f}"]
+    worst = [place for place in worst if not is_equal[place]]
+    verdict = f"{differ} of {a.size} elements differ" if differ else f"all {a.size} elements are equal"
+    lines = [f"{first} and {second}: {verdict}, largest difference {number(largest)}, PCC {correlation:.6f}"]
     if worst:
         rows = [(",".join(map(str, place)), f"{a[place]:.6g}", f"{b[place]:.6g}") for place in worst]
         lines += lines_of(table(("at", first, second), rows, right=(1, 2)))

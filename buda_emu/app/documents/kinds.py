@@ -30,7 +30,7 @@ else:
     netlists = lazy("buda_emu.netlist.load")
 
 
-_HEAD = 1 << 16  # bytes from which a document is known
+_HEAD = 1 << 16  # bytes at the beginning of a file that are read to recognise it
 _GZIP = b"\x1f\x8b"
 _OTHER_STAGE = re.compile(rb'\s*(?:\{\s*"|\[\w+, \{)')
 _SCHEDULE = re.compile(rb'\s*\{\s*"(-1|[0-9]+|xlen|ylen|buffersize|top_batch_cut)"\s*:')
@@ -44,7 +44,7 @@ class Kind:
     letters. Of a file that was found in a folder, and that nobody named, more may be asked: `in_folders` is a second
     function of first bytes and name, and `holds`, written `module:name`, a function of all bytes.
 
-    `module` names a module with the functions of `protocol.DocumentModule`. `book`, written `module:name`, is a
+    `module` names a module with the functions of `DocumentModule`. `book`, written `module:name`, is a
     RuleBook all of whose rules are entered when its module is imported; `prefix` begins the ids of its rules. `archs`
     lists the architectures that a check may ask for.
 
@@ -67,7 +67,7 @@ class Kind:
 
     def rules(self) -> "RuleBook":
         """Import and return the book of the kind's rules."""
-        return _imported(self.book)
+        return _import_object(self.book)
 
     def check(self, path: str, options: Options) -> CheckResult[Any]:
         """Check one such document. Raises OSError, HostError for a file that cannot be read."""
@@ -83,11 +83,13 @@ class Kind:
 
     def schemas(self) -> "Mapping[str, Callable[[], Any]]":
         """Import and return the JSON schemas of the kind's own verbs, by verb; none for a kind without verbs."""
-        return import_module(f"{self.command}.schemas").SCHEMAS if self.command else {}
+        if not self.command:
+            return {}
+        return import_module(f"{self.command}.schemas").SCHEMAS
 
 
-def _imported(place: str) -> Any:
-    """Import what `module:name` names."""
+def _import_object(place: str) -> Any:
+    """Import the object that a text `module:name` names."""
     module, _, name = place.partition(":")
     return getattr(import_module(module), name)
 
@@ -105,12 +107,13 @@ def _is_schedule(head: bytes, _name: str) -> bool:
 
 
 def _is_of_gemini(head: bytes, name: str) -> bool:
-    """A schedule, or what the tool chain writes at another stage: the schedule's reader says where that belongs."""
+    """Return whether a file is a schedule, or a file of another stage of the tool chain, for which the schedule's
+    reader names the stage in its message."""
     if _is_schedule(head, name):
         return True
     if _OTHER_STAGE.match(head) is None:
         return False
-    return _imported("buda_emu.foreign.gemini.stages:recognise_beginning")(head) is not None
+    return _import_object("buda_emu.foreign.gemini.stages:recognise_beginning")(head) is not None
 
 
 def _is_package(head: bytes, _name: str) -> bool:
@@ -206,7 +209,7 @@ def _kinds_of_other_packages() -> Iterator[Kind]:
         yield kind
 
 
-def kind_named(name: str) -> Kind:
+def kind_by_name(name: str) -> Kind:
     """Return the kind of that name. Raises KeyError where no package declares one."""
     for kind in (*KINDS, NETLIST):
         if kind.name == name:
@@ -230,20 +233,22 @@ def kind_of(path: str) -> Kind:
 
 
 def files_below(paths: Iterable[str], only: Kind | None = None) -> list[str]:
-    """The paths, each once, and instead of a folder the documents in it and below it, of one kind or of all, by name.
-    Raises HostError for a folder without any."""
-    found: dict[str, None] = {}
+    """Return the paths, each once; a folder is replaced by the documents in it and below it, sorted by name.
+
+    `only` limits the documents of folders to one kind. Raises HostError for a folder without documents.
+    """
+    files: dict[str, None] = {}
     for path in paths:
         if not os.path.isdir(path):  # noqa: PTH112 - names are shown as they were given
-            found.setdefault(path)
+            files.setdefault(path)
             continue
-        inside = sorted(_documents(path, only))
-        if not inside:
-            what = f"no {only.words}" if only is not None else "no document that can be checked"
-            raise HostError(f"{path}: {what} in this folder")
-        for name in inside:
-            found.setdefault(name)
-    return list(found)
+        documents = sorted(_documents(path, only))
+        if not documents:
+            noun = only.words if only is not None else "document that can be checked"
+            raise HostError(f"{path}: no {noun} in this folder")
+        for name in documents:
+            files.setdefault(name)
+    return list(files)
 
 
 def documents_among(paths: Iterable[str], only: Kind | None = None) -> list[str]:
@@ -260,7 +265,7 @@ def _is_recognised(path: str, only: Kind | None) -> bool:
 
 
 def _documents(folder: str, only: Kind | None) -> Iterator[str]:
-    """Regular files of a folder and those below it that are documents."""
+    """Yield the regular files of a folder, and of those below it, that are documents; hidden folders are left out."""
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in names:
@@ -270,7 +275,8 @@ def _documents(folder: str, only: Kind | None) -> Iterator[str]:
 
 
 def _is_document(path: str, only: Kind | None) -> bool:
-    """What nobody named has to say more clearly what it is: an archive by its name, a `.tflite` by a package in it."""
+    """Return whether a file that nobody named is a document. The tests are stricter than those of `kind_of`: an archive
+    must have the name of an image, a `.tflite` a package in it."""
     name = path.lower()
     if name.endswith((".yaml", ".yml")):
         return only in (None, NETLIST) and netlists.looks_like_netlist(path)
@@ -281,12 +287,12 @@ def _is_document(path: str, only: Kind | None) -> bool:
         return False
     if not kind.holds:
         return True
-    return _imported(kind.holds)(read_whole(path))
+    return _import_object(kind.holds)(read_whole(path))
 
 
 def _head(path: str) -> bytes:
-    """The first bytes of a file, unpacked if they are gzip; none where it cannot be read. Raises HostError for a
-    pipe."""
+    """Return the first bytes of a file, unpacked if they are gzip; none for a file that cannot be read. Raises
+    HostError for a pipe."""
     refuse_pipe(path)
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - importing pathlib takes longer than all of this
@@ -302,11 +308,11 @@ def _head(path: str) -> bytes:
 
 
 def rule_kind(rule: str) -> Kind:
-    """Return the kind whose rules have ids that begin as this one does; netlists where no kind's do."""
-    words = rule.lower()
-    if words.startswith(NETLIST.prefix.lower()):
+    """Return the kind of documents that a rule is for, by the prefix of its id; netlists for an unknown prefix."""
+    rule_id = rule.lower()
+    if rule_id.startswith(NETLIST.prefix.lower()):
         return NETLIST
-    return next((kind for kind in kinds() if words.startswith(kind.prefix.lower())), NETLIST)
+    return next((kind for kind in kinds() if rule_id.startswith(kind.prefix.lower())), NETLIST)
 
 
 def books() -> "Mapping[str, RuleBook]":
@@ -315,27 +321,28 @@ def books() -> "Mapping[str, RuleBook]":
 
 
 class Document(Protocol):
-    """A document that was read. What a rule refuses need not be refused when it is opened: a check says it."""
+    """A document that was opened. It may break rules: those are tested by a check."""
 
     def summary(self) -> Mapping[str, int | str]:
-        """What it is, in figures by name."""
+        """Return the figures of the document that a short listing shows, by name."""
         ...
 
     def timeline(self) -> "TimelinePicture":
-        """When everything in it happens, with the defaults of its kind, as a picture for a page or a trace.
+        """Return a picture of the times of all events, with the defaults of the kind, for a page or a trace.
 
-        Raises UnsupportedError for what is not emulated, ProgramError for what stops.
+        Raises UnsupportedError for a document that cannot be emulated, ProgramError for a program that stops.
         """
         ...
 
 
 class DocumentModule(Protocol):
-    """What the module of a kind of document offers."""
+    """The interface of the module of a kind of document."""
 
     def load(self, path: str, /) -> Document:
-        """Open a file. Raises DocumentError with the findings for one that cannot be opened, OSError."""
+        """Open a file. Raises DocumentError with the findings for a document that cannot be opened, OSError."""
         ...
 
     def check_file(self, path: str, options: Options, /) -> CheckResult[object]:
-        """Every finding about a file; never raises for what is in it. Raises OSError where it cannot be read."""
+        """Return every finding about a file; no contents of a file raise. Raises OSError for a file that cannot be
+        read."""
         ...

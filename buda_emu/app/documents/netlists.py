@@ -1,4 +1,4 @@
-"""Netlists as documents; `images` adds what only images have."""
+"""Load, check, summarise and time a netlist through the interface that documents of every kind have."""
 
 from typing import IO, TYPE_CHECKING
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NetlistDocument:
-    """An opened netlist."""
+    """A netlist that was opened from a file."""
 
     path: str
     netlist: Netlist
 
     def summary(self) -> dict[str, int | str]:
-        """What it is, in figures by name."""
+        """Return architecture, chips, numbers of objects and programs, by name."""
         netlist = self.netlist
         return {
             "arch": netlist.arch_name,
@@ -33,7 +33,7 @@ class NetlistDocument:
         }
 
     def timeline(self) -> "TimelinePicture":
-        """Modelled cycles of all programs, with their default parameters."""
+        """Return a picture of the modelled cycles of all programs, with their default parameters."""
         from buda_emu.app.api.perf import perf
         from buda_emu.report.pictures.epoch_picture import run_picture
 
@@ -41,21 +41,22 @@ class NetlistDocument:
 
 
 def load(path: str) -> NetlistDocument:
-    """Open one. Raises NetlistError."""
+    """Load a netlist for its default architecture. Raises NetlistError."""
     return NetlistDocument(path, netlists.load(path))
 
 
 def check_file(path: str, options: Options) -> NetlistResult:
-    """Check a netlist file."""
+    """Check a netlist file; a strict check also routes it. Raises HostError for the file of a cluster that cannot be
+    read."""
     if options.strict:
-        from buda_emu.performance.routing import checking  # only then: it makes pipes and streams
+        from buda_emu.performance.routing import checking  # only a strict check makes pipes and streams
 
         return checking.check(path, options.arch, cache=options.cache, cluster=cluster_of(options))
     return netlists.check(path, options.arch, cache=options.cache)
 
 
 def check_stream(stream: IO[bytes], options: Options) -> NetlistResult:
-    """Check a netlist from a stream."""
+    """Check a netlist that is read from a stream, as `check_file` does."""
     if options.strict:
         from buda_emu.performance.routing import checking
 
@@ -64,7 +65,7 @@ def check_stream(stream: IO[bytes], options: Options) -> NetlistResult:
 
 
 def cluster_of(options: Options) -> "Cluster | None":
-    """What the file of a cluster says. Raises HostError."""
+    """Read the file of the cluster that the options name, None without one. Raises HostError."""
     if options.cluster is None:
         return None
     from buda_emu.spec.boards import read_cluster

@@ -26,9 +26,11 @@ from buda_emu.spec.attributes import ATTRIBUTES
 from buda_emu.spec.formats import NETLIST_FORMATS
 from buda_emu.spec.ops import OP_TYPES
 from buda_emu.spec.varinst import OPCODES
+from buda_emu.support.checker.diagnostic import Diagnostic
 from buda_emu.support.records import dataclass
 
-Kind = Literal["key", "word", "queue", "op", "graph", "fused op", "variable"]
+NameKind = Literal["queue", "op", "graph", "fused op", "variable"]
+Kind = Literal["key", "word"] | NameKind
 SECONDS: Final = 0.4
 """Time in which candidates are tried; the rest are offered untried, after the others."""
 _BOOLS: Final = ("true", "false")
@@ -36,7 +38,7 @@ _BOOLS: Final = ("true", "false")
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One text that completion offers. `tried` is true if the netlist has no new errors with it."""
+    """A text that completion offers. `tried` is true if the checker found no new errors in the netlist with it."""
 
     text: str
     kind: Kind
@@ -50,98 +52,101 @@ def complete(text: OpenText, line: int, column: int, seconds: float = SECONDS) -
     place = place_at(text.lines, line, column)
     offers = {offer.text: offer for offer in _candidates(text, place)}
     matches = [offer for offer in offers.values() if offer.text.lower().startswith(place.word.lower())]
-    return _legal(text, line, place, matches or [*offers.values()], seconds)
+    return _rank_offers(text, line, place, matches or [*offers.values()], seconds)
 
 
 # --------------------------------------------------------------------------------------------------------- candidates
 def _candidates(text: OpenText, place: Place) -> Iterator[Offer]:
+    """Yield the offers for the section and the keys around the place, whether they make a legal netlist or not."""
     keys = place.keys
     if not keys:
-        yield from _keys(SECTIONS, place.block)
+        yield from _key_offers(SECTIONS, place.block)
         return
     section = keys[0]
     if section == "devices":
-        yield from _device_fields(place, keys[1:])
+        yield from _device_offers(place, keys[1:])
     elif section == "queues" and len(keys) > 1:
-        yield from _in_object(text, QUEUE_FIELDS, place, keys[2:])
+        yield from _object_offers(text, QUEUE_FIELDS, place, keys[2:])
     elif section == "graphs":
-        yield from _in_graph(text, place, keys)
+        yield from _graph_offers(text, place, keys)
     elif section == "fused_ops" and len(keys) > 1:
-        yield from _in_fused(text, place, keys)
+        yield from _fused_op_offers(text, place, keys)
     elif section == "programs":
-        yield from _in_program(text, place, keys)
+        yield from _program_offers(text, place, keys)
 
 
-def _in_graph(text: OpenText, place: Place, keys: tuple[str, ...]) -> Iterator[Offer]:
+def _graph_offers(text: OpenText, place: Place, keys: tuple[str, ...]) -> Iterator[Offer]:
     if len(keys) == 2 and not place.levels:
-        yield from _keys({name: field.doc for name, field in GRAPH_FIELDS.items()}, place.block)
+        yield from _key_offers({name: field.doc for name, field in GRAPH_FIELDS.items()}, place.block)
     elif len(keys) > 2 and keys[2] not in GRAPH_FIELDS:
-        yield from _in_object(text, OP_FIELDS, place, keys[3:])
+        yield from _object_offers(text, OP_FIELDS, place, keys[3:])
 
 
-def _in_fused(text: OpenText, place: Place, keys: tuple[str, ...]) -> Iterator[Offer]:
+def _fused_op_offers(text: OpenText, place: Place, keys: tuple[str, ...]) -> Iterator[Offer]:
     if len(keys) == 2 and not place.levels:
-        yield from _keys({name: field.doc for name, field in FUSED_FIELDS.items()}, place.block)
+        yield from _key_offers({name: field.doc for name, field in FUSED_FIELDS.items()}, place.block)
     elif len(keys) > 3 and keys[2] == "schedules":
-        yield from _in_object(text, SUB_OP_FIELDS, place, keys[4:])
+        yield from _object_offers(text, SUB_OP_FIELDS, place, keys[4:])
 
 
-def _in_object(text: OpenText, table: Table, place: Place, keys: tuple[str, ...]) -> Iterator[Offer]:
+def _object_offers(text: OpenText, table: Table, place: Place, keys: tuple[str, ...]) -> Iterator[Offer]:
     """Yield the offers in the map of a queue, op or scheduled op; `keys` are those below it."""
     if not keys:
-        yield from _keys({name: field.doc for name, field in table.items()}, _sibling_keys(place))
+        yield from _key_offers({name: field.doc for name, field in table.items()}, _sibling_keys(place))
         if table is OP_FIELDS:
-            yield from _shaping(place)
+            yield from _tm_key_offers(place)
         return
     key = keys[0]
     if key == "attributes":
-        yield from _attribute(text, place, keys[1:])
+        yield from _attribute_offers(text, place, keys[1:])
     elif key.endswith("_tms"):
-        yield from _tm(place, keys[1:])
+        yield from _tm_offers(place, keys[1:])
     elif key.endswith(("_pad", "_unpad")) and key.startswith("input_") and len(keys) == 1:
-        yield from _keys({name: field.doc for name, field in PAD_FIELDS.items()}, _sibling_keys(place))
+        yield from _key_offers({name: field.doc for name, field in PAD_FIELDS.items()}, _sibling_keys(place))
     elif key in table:
-        yield from _values(text, table[key])
+        yield from _value_offers(text, table[key])
 
 
-def _shaping(place: Place) -> Iterator[Offer]:
-    if place.levels:
-        count = place.levels[0].values.get("inputs", "")
-    else:
-        count = ""
+def _outer_value(place: Place, key: str) -> str:
+    """Return the value of a key of the op or instruction whose brackets are around the place, "" if there is none."""
+    if not place.levels:
+        return ""
+    return place.levels[0].values.get(key, "")
+
+
+def _tm_key_offers(place: Place) -> Iterator[Offer]:
+    """Yield the keys of TMs of an op, once its inputs are written."""
+    if not _outer_value(place, "inputs"):
+        return
     used = set(_sibling_keys(place))
-    if count:
-        for name in ("input_0_tms", "input_1_tms", "input_2_tms"):
-            if name not in used:
-                yield Offer(name, "key", "TMs on this input, applied from left to right")
+    for name in ("input_0_tms", "input_1_tms", "input_2_tms"):
+        if name not in used:
+            yield Offer(name, "key", "TMs on this input, applied from left to right")
 
 
-def _attribute(text: OpenText, place: Place, keys: tuple[str, ...]) -> Iterator[Offer]:
-    outer = place.levels[0] if place.levels else None
-    if outer is not None:
-        op_type = outer.values.get("type", "")
-    else:
-        op_type = ""
+def _attribute_offers(text: OpenText, place: Place, keys: tuple[str, ...]) -> Iterator[Offer]:
+    """Yield the attributes that are legal on the op's type, or the values of an attribute."""
     if not keys:
+        op_type = _outer_value(place, "type")
         legal = {
             name: spec.doc for name, spec in ATTRIBUTES.items() if op_type not in OP_TYPES or spec.is_legal_on(op_type)
         }
-        yield from _keys(legal, _sibling_keys(place))
+        yield from _key_offers(legal, _sibling_keys(place))
     elif keys[0] == "fused_op_id":
-        yield from (Offer(name.text, "fused op") for name in text.names.definitions("fused op"))
+        yield from _name_offers(text, "fused op")
     elif keys[0] in ATTRIBUTES:
         spec = ATTRIBUTES[keys[0]]
-        yield from (Offer(word, "word") for word in (_BOOLS if spec.kind == "bool" else spec.words))
+        yield from _word_offers(_BOOLS if spec.kind == "bool" else spec.words)
 
 
-def _tm(place: Place, keys: tuple[str, ...]) -> Iterator[Offer]:
+def _tm_offers(place: Place, keys: tuple[str, ...]) -> Iterator[Offer]:
     if not keys:
-        yield from (Offer(word, "word") for word in TM_WORDS)
+        yield from _word_offers(TM_WORDS)
     elif keys == ("broadcast",):
         yield from (Offer(word, "key") for word in BROADCAST_DIMS if word not in _sibling_keys(place))
 
 
-def _in_program(text: OpenText, place: Place, keys: tuple[str, ...]) -> Iterator[Offer]:
+def _program_offers(text: OpenText, place: Place, keys: tuple[str, ...]) -> Iterator[Offer]:
     if len(keys) < 2:
         return
     if len(keys) == 2:
@@ -152,77 +157,92 @@ def _in_program(text: OpenText, place: Place, keys: tuple[str, ...]) -> Iterator
     word = keys[2]
     below = keys[3:]
     if word in ("allocate_queue", "deallocate_queue"):
-        yield from (Offer(name.text, "queue") for name in text.names.definitions("queue"))
+        yield from _name_offers(text, "queue")
     elif word == "loop":
-        yield from _variables(text, program)
+        yield from _name_offers(text, "variable", program)
     elif word == "varinst" and place.levels:
-        number = len(place.levels[-1].items)
-        if number == 1:
+        if len(place.levels[-1].items) == 1:  # the second item is the opcode
             yield from (Offer(name, "word", opcode.doc) for name, opcode in OPCODES.items())
         else:
-            yield from _variables(text, program)
+            yield from _name_offers(text, "variable", program)
     elif word == "execute":
-        yield from _in_execute(text, place, program, below)
+        yield from _execute_offers(text, place, program, below)
 
 
-def _in_execute(text: OpenText, place: Place, program: str, below: tuple[str, ...]) -> Iterator[Offer]:
+def _execute_offers(text: OpenText, place: Place, program: str, below: tuple[str, ...]) -> Iterator[Offer]:
+    """Yield the offers in an execute instruction; `below` are the keys inside it."""
     if not below:
-        yield from _keys({name: field.doc for name, field in EXECUTE_FIELDS.items()}, _sibling_keys(place))
+        yield from _key_offers({name: field.doc for name, field in EXECUTE_FIELDS.items()}, _sibling_keys(place))
     elif below[0] == "graph_name":
-        yield from (Offer(name.text, "graph") for name in text.names.definitions("graph"))
-    elif below[0] == "queue_settings" and len(below) == 1:
-        if place.levels:
-            graph = place.levels[0].values.get("graph_name", "")
-        else:
-            graph = ""
-        netlist = text.netlist
-        if netlist is not None and graph in netlist.graphs:
-            read = {name for op in netlist.graphs[graph].ops for name in op.inputs}
-        else:
-            read = None
-        for name in text.names.definitions("queue"):
-            if (read is None or name.text in read) and name.text not in _sibling_keys(place):
-                yield Offer(name.text, "queue")
-    elif below[0] == "queue_settings" and len(below) == 2:
-        yield from _keys({name: field.doc for name, field in SETTING_FIELDS.items()}, _sibling_keys(place))
-    elif below[0] == "queue_settings" and below[-1] in SETTING_FIELDS:
+        yield from _name_offers(text, "graph")
+    elif below[0] == "queue_settings":
+        yield from _setting_offers(text, place, program, below[1:])
+
+
+def _setting_offers(text: OpenText, place: Place, program: str, below: tuple[str, ...]) -> Iterator[Offer]:
+    """Yield the offers in `queue_settings`: queues, settings of a queue, or values of a setting."""
+    if not below:
+        yield from _settable_queues(text, place)
+    elif len(below) == 1:
+        yield from _key_offers({name: field.doc for name, field in SETTING_FIELDS.items()}, _sibling_keys(place))
+    elif below[-1] in SETTING_FIELDS:
         if SETTING_FIELDS[below[-1]].default == "false":
-            yield from (Offer(word, "word") for word in _BOOLS)
-        yield from _variables(text, program)
+            yield from _word_offers(_BOOLS)
+        yield from _name_offers(text, "variable", program)
 
 
-def _variables(text: OpenText, program: str) -> Iterator[Offer]:
-    return (Offer(name.text, "variable") for name in text.names.definitions("variable", program))
+def _settable_queues(text: OpenText, place: Place) -> Iterator[Offer]:
+    """Yield the queues that the graph reads, all queues if the graph is not known, without those that have settings."""
+    graph_name = _outer_value(place, "graph_name")
+    netlist = text.netlist
+    inputs: set[str] | None = None
+    if netlist is not None and graph_name in netlist.graphs:
+        inputs = set()
+        for op in netlist.graphs[graph_name].ops:
+            inputs.update(op.inputs)
+    used = _sibling_keys(place)
+    for name in text.names.definitions("queue"):
+        if (inputs is None or name.text in inputs) and name.text not in used:
+            yield Offer(name.text, "queue")
 
 
-def _device_fields(place: Place, keys: tuple[str, ...]) -> Iterator[Offer]:
+def _name_offers(text: OpenText, kind: NameKind, scope: str | None = None) -> Iterator[Offer]:
+    """Return offers of all names of a kind that the text defines, of variables those of the program `scope`."""
+    return (Offer(name.text, kind) for name in text.names.definitions(kind, scope))
+
+
+def _word_offers(words: Iterable[str]) -> Iterator[Offer]:
+    return (Offer(word, "word") for word in words)
+
+
+def _device_offers(place: Place, keys: tuple[str, ...]) -> Iterator[Offer]:
     if not keys:
-        yield from _keys({name: field.doc for name, field in DEVICE_FIELDS.items()}, place.block)
+        yield from _key_offers({name: field.doc for name, field in DEVICE_FIELDS.items()}, place.block)
     elif keys[0] in DEVICE_FIELDS:
-        yield from (Offer(word, "word") for word in DEVICE_FIELDS[keys[0]].words)
+        yield from _word_offers(DEVICE_FIELDS[keys[0]].words)
 
 
-def _values(text: OpenText, field: Field) -> Iterator[Offer]:
+def _value_offers(text: OpenText, field: Field) -> Iterator[Offer]:
+    """Yield the values that a field of a queue or op may have."""
     if field.kind in ("format", "formats"):
-        yield from (Offer(name, "word") for name in NETLIST_FORMATS)
+        yield from _word_offers(NETLIST_FORMATS)
     elif field.kind == "bool":
-        yield from (Offer(word, "word") for word in _BOOLS)
+        yield from _word_offers(_BOOLS)
     elif field.words:
-        yield from (
-            Offer(word, "word", OP_TYPES[word].doc if field.name == "type" and word in OP_TYPES else "")
-            for word in field.words
-        )
+        for word in field.words:
+            is_op_type = field.name == "type" and word in OP_TYPES
+            yield Offer(word, "word", OP_TYPES[word].doc if is_op_type else "")
     elif field.name == "inputs" and field.kind == "texts":
-        yield from (Offer(name.text, "queue") for name in text.names.definitions("queue"))
-        yield from (Offer(name.text, "op") for name in text.names.definitions("op"))
+        yield from _name_offers(text, "queue")
+        yield from _name_offers(text, "op")
     elif field.name == "input":
         yield Offer("HOST", "word")
-        yield from (Offer(name.text, "op") for name in text.names.definitions("op"))
+        yield from _name_offers(text, "op")
     elif field.name == "alias":
-        yield from (Offer(name.text, "queue") for name in text.names.definitions("queue"))
+        yield from _name_offers(text, "queue")
 
 
-def _keys(table: Mapping[str, str], used: Iterable[str]) -> Iterator[Offer]:
+def _key_offers(table: Mapping[str, str], used: Iterable[str]) -> Iterator[Offer]:
     used_names = set(used)
     return (Offer(name, "key", doc) for name, doc in table.items() if name not in used_names)
 
@@ -235,13 +255,12 @@ def _sibling_keys(place: Place) -> list[str]:
 
 
 # -------------------------------------------------------------------------------------------------------------- legal
-def _legal(text: OpenText, line: int, place: Place, offers: list[Offer], seconds: float) -> list[Offer]:
-    """Return the offers with which the checker finds the fewest errors, none of them new. A key without a value
-    cannot be tried."""
-    row = text.lines[line - 1]
-    end = place.column - 1 + len(place.word)
-    while end < len(row) and row[end] not in " \t,:{}[]'\"#":
-        end += 1
+def _rank_offers(text: OpenText, line: int, place: Place, offers: list[Offer], seconds: float) -> list[Offer]:
+    """Return the offers with which the checker finds the fewest errors, then those that were not tried.
+
+    An offer with which the checker finds a new error is dropped. Keys without a value are not tried, since the text
+    with them is incomplete; nor are the offers that remain when the seconds are over.
+    """
     untried = [offer for offer in offers if offer.kind == "key" and not place.has_value]
     until = time.monotonic() + seconds
     messages = {(finding.rule, finding.message) for finding in text.findings}
@@ -249,10 +268,19 @@ def _legal(text: OpenText, line: int, place: Place, offers: list[Offer], seconds
     remaining = [offer for offer in offers if offer not in untried]
     while remaining and time.monotonic() < until:
         offer = remaining.pop(0)
-        lines = [*text.lines]
-        lines[line - 1] = row[: place.column - 1] + offer.text + row[end:]
-        errors = [finding for finding in text.with_text("\n".join(lines)).findings if finding.severity == "error"]
-        if all((finding.rule, finding.message) in messages for finding in errors):  # else it is wrong by itself
+        errors = _errors_with(text, line, place, offer)
+        if all((error.rule, error.message) in messages for error in errors):
             tried.append((len(errors), Offer(offer.text, offer.kind, offer.doc, True)))
-    least = min((errors for errors, _ in tried), default=0)
-    return [offer for errors, offer in tried if errors == least] + untried + remaining
+    fewest = min((errors for errors, _ in tried), default=0)
+    return [offer for errors, offer in tried if errors == fewest] + untried + remaining
+
+
+def _errors_with(text: OpenText, line: int, place: Place, offer: Offer) -> list[Diagnostic]:
+    """Return the errors of the text in which an offer replaces the word at the place."""
+    row = text.lines[line - 1]
+    end = place.column - 1 + len(place.word)
+    while end < len(row) and row[end] not in " \t,:{}[]'\"#":
+        end += 1
+    lines = [*text.lines]
+    lines[line - 1] = row[: place.column - 1] + offer.text + row[end:]
+    return [finding for finding in text.with_text("\n".join(lines)).findings if finding.severity == "error"]

@@ -1,6 +1,7 @@
 """Hover texts for the place under the cursor, in Markdown."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from buda_emu.app.editor.names import Name
 from buda_emu.app.editor.text import OpenText
@@ -18,8 +19,9 @@ from buda_emu.netlist.fields import (
     SETTING_FIELDS,
     SUB_OP_FIELDS,
     Field,
+    Table,
 )
-from buda_emu.netlist.model import Netlist, Op, Queue
+from buda_emu.netlist.model import FusedOp, Graph, Netlist, Op, Queue
 from buda_emu.netlist.rules.book import RULES
 from buda_emu.netlist.sizes import buffer_bytes
 from buda_emu.performance.timing.op.cost import op_cycles as cycles
@@ -34,6 +36,14 @@ from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import BudaError
 
 _WORD = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")
+_TABLES: Final[dict[str, tuple[Table, ...]]] = {
+    "devices": (DEVICE_FIELDS,),
+    "queues": (QUEUE_FIELDS,),
+    "graphs": (OP_FIELDS, GRAPH_FIELDS, PAD_FIELDS),
+    "fused_ops": (SUB_OP_FIELDS, FUSED_FIELDS),
+    "programs": (EXECUTE_FIELDS, SETTING_FIELDS),
+}
+"""The fields that keys of each section may be."""
 
 
 def hover(text: OpenText, line: int, column: int) -> str:
@@ -74,21 +84,29 @@ def about_name(text: OpenText, name: Name) -> list[str]:
         ops = [op for op in netlist.ops.values() if op.name == name.text or op.written_name == name.text]
         return [title, *(about_op(netlist, op) for op in ops)][:5]
     if name.kind == "graph" and name.text in netlist.graphs:
-        graph = netlist.graphs[name.text]
-        return [
-            f"{title}: {plural(len(graph.ops), 'op')} on chip {graph.target_device}, input_count {graph.input_count}"
-        ]
+        return [f"{title}: {_about_graph(netlist.graphs[name.text])}"]
     if name.kind == "fused op" and name.text in netlist.fused_ops:
-        fused = netlist.fused_ops[name.text]
-        steps = " → ".join(step.type for schedule in fused.schedules for step in schedule)
-        return [f"{title}: {plural(fused.inputs, 'input')}, {steps}"]
+        return [f"{title}: {_about_fused_op(netlist.fused_ops[name.text])}"]
     if name.kind == "variable":
         uses = text.names.same(name)
         return [f"{title} of program `{name.scope}`: {plural(len(uses), 'place')}"]
     return [title]
 
 
+def _about_graph(graph: Graph) -> str:
+    return f"{plural(len(graph.ops), 'op')} on chip {graph.target_device}, input_count {graph.input_count}"
+
+
+def _about_fused_op(fused: FusedOp) -> str:
+    """Return the number of inputs and the types of all scheduled ops, in words."""
+    types: list[str] = []
+    for schedule in fused.schedules:
+        types += [step.type for step in schedule]
+    return f"{plural(fused.inputs, 'input')}, {' → '.join(types)}"
+
+
 def _copies(netlist: Netlist, name: str) -> Iterator[Queue]:
+    """Return the queue of a name, or, for the written name of a queue on several chips, its copies (NETLIST 1.7)."""
     return (queue for queue in netlist.queues.values() if queue.name == name or queue.written_name == name)
 
 
@@ -112,13 +130,18 @@ def about_op(netlist: Netlist, op: Op) -> str:
         place = f", from core {list(op.grid_loc)}"
     else:
         place = ""
+    title = op.type
+    if declaration is not None:
+        title += f": {declaration.doc}"
     lines = [
-        f"{op.type}: {declaration.doc}" if declaration is not None else op.type,
+        title,
         f"writes `{op.blocking.t} x {rows} x {columns}` {op.out_df}; {op.cores[0]} x {op.cores[1]} cores{place}",
         *(f"input {index} `{name}`" for index, name in enumerate(op.inputs)),
     ]
     cycles = op_cycles(netlist, op)
-    return "  \n".join([*lines, f"about {cycles:,.0f} cycles for one input, modelled"] if cycles else lines)
+    if cycles:
+        lines.append(f"about {cycles:,.0f} cycles for one input, modelled")
+    return "  \n".join(lines)
 
 
 def op_cycles(netlist: Netlist, op: Op) -> float:
@@ -132,38 +155,43 @@ def op_cycles(netlist: Netlist, op: Op) -> float:
 # -------------------------------------------------------------------------------------------------------------- words
 def about_word(word: str, section: str) -> list[str]:
     """Return the meanings of a word of the language in a section."""
-    tables = {
-        "devices": (DEVICE_FIELDS,),
-        "queues": (QUEUE_FIELDS,),
-        "graphs": (OP_FIELDS, GRAPH_FIELDS, PAD_FIELDS),
-        "fused_ops": (SUB_OP_FIELDS, FUSED_FIELDS),
-        "programs": (EXECUTE_FIELDS, SETTING_FIELDS),
-    }.get(section, ())
-    paragraphs = [about_field(table[word]) for table in tables if word in table][:1]
-    parts = word.split("_")
-    if len(parts) == 3 and parts[0] == "input" and parts[1].isdecimal():
-        paragraphs += [about_field(field) for name, field in INPUT_FIELDS.items() if name.endswith(f"_{parts[2]}")]
+    paragraphs = _about_key(word, section)
     if word in SECTIONS and not paragraphs:
         paragraphs.append(f"**{word}**: {SECTIONS[word]}")
-    if section == "programs" and word in INSTRUCTIONS:
-        paragraphs.append(f"**{word}**: {INSTRUCTIONS[word].doc}")
-    if section == "programs" and word in OPCODES:
-        paragraphs.append(f"`{OPCODES[word].doc}`")
-    if section in ("graphs", "fused_ops"):
+    if section == "programs":
+        if word in INSTRUCTIONS:
+            paragraphs.append(f"**{word}**: {INSTRUCTIONS[word].doc}")
+        if word in OPCODES:
+            paragraphs.append(f"`{OPCODES[word].doc}`")
+    elif section in ("graphs", "fused_ops"):
         if word in OP_TYPES:
             paragraphs.append(f"**op type {word}**: {OP_TYPES[word].doc}; inputs: {OP_TYPES[word].inputs_text}")
-        if word in ATTRIBUTES and not paragraphs:
-            legal = ATTRIBUTES[word].types
-            if legal is None:
-                types = "all op types"
-            else:
-                types = ", ".join(legal)
-            paragraphs.append(f"**attribute {word}**: {ATTRIBUTES[word].doc}; on {types}")
+        elif word in ATTRIBUTES and not paragraphs:
+            paragraphs.append(_about_attribute(word))
     if word in FORMATS:
         paragraphs.append(f"**format {word}**: {FORMATS[word].doc}")
     if word in ARCHS:
         paragraphs.append(f"**{word}** {ARCHS[word].about}")
     return paragraphs
+
+
+def _about_key(word: str, section: str) -> list[str]:
+    """Return the descriptions of the fields of a section that a word may be the key of."""
+    tables = _TABLES.get(section, ())
+    paragraphs = [about_field(table[word]) for table in tables if word in table][:1]
+    parts = word.split("_")
+    if len(parts) == 3 and parts[0] == "input" and parts[1].isdecimal():
+        paragraphs += [about_field(field) for name, field in INPUT_FIELDS.items() if name.endswith(f"_{parts[2]}")]
+    return paragraphs
+
+
+def _about_attribute(name: str) -> str:
+    attribute = ATTRIBUTES[name]
+    if attribute.types is None:
+        types = "all op types"
+    else:
+        types = ", ".join(attribute.types)
+    return f"**attribute {name}**: {attribute.doc}; on {types}"
 
 
 def about_field(field: Field) -> str:
@@ -180,6 +208,7 @@ def about_field(field: Field) -> str:
 
 
 def _word_at(lines: list[str], line: int, column: int) -> str:
+    """Return the word that a place is in or at the end of, "" if there is none."""
     if not 0 < line <= len(lines):
         return ""
     text = lines[line - 1]
@@ -192,6 +221,7 @@ def _word_at(lines: list[str], line: int, column: int) -> str:
 
 
 def _section(lines: list[str], line: int) -> str:
+    """Return the name of the section that a line is in, "" above the first."""
     for text in reversed(lines[:line]):
         if text[:1].isalpha():
             return text.split(":", 1)[0].strip()

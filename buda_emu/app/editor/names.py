@@ -1,6 +1,6 @@
 """The names in a netlist's tree, with the places where they are defined and used."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, Literal
 
 from buda_emu.netlist.fields import GRAPH_FIELDS, SETTING_FIELDS
@@ -76,23 +76,25 @@ class Names:
 
     # ----------------------------------------------------------------------------------------------------------- uses
     def _uses(self, root: Mapping) -> Iterator[Name]:
+        """Yield the places where names are used, section by section."""
         for section, _, node in root.items():
             if section == "queues":
-                for _, _, queue in _items(node):
-                    for key, _, value in _items(queue):
-                        if key == "input":
-                            yield from self._source(value, ("op",))
-                        elif key == "alias":
-                            yield from self._source(value, ("queue",))
+                for _, _, queue in _map_items(node):
+                    yield from self._uses_in_queue(queue)
             elif section == "graphs":
-                for _, _, graph in _items(node):
-                    for op, _, body in _items(graph):
-                        if op not in GRAPH_FIELDS:
-                            yield from self._of_op(body)
+                for body in _op_bodies(node):
+                    yield from self._uses_in_op(body)
             elif section == "programs":
-                for program, _, body in _programs(node):
-                    for step in body.items if isinstance(body, Sequence) else ():
-                        yield from self._of_step(step, program)
+                for program, _, body in _program_items(node):
+                    for step in _list_items(body):
+                        yield from self._uses_in_step(step, program)
+
+    def _uses_in_queue(self, queue: Node) -> Iterator[Name]:
+        for key, _, value in _map_items(queue):
+            if key == "input":
+                yield from self._source(value, ("op",))
+            elif key == "alias":
+                yield from self._source(value, ("queue",))
 
     def _source(self, node: Node, kinds: tuple[Kind, ...]) -> Iterator[Name]:
         """Yield the queue or op that a node names; `name.device` is the copy of `name` for one chip (NETLIST 1.7)."""
@@ -101,98 +103,128 @@ class Names:
         for text in (node.text, node.text.rpartition(".")[0]):
             for kind in kinds:
                 if text in (self._queues if kind == "queue" else self._ops):
-                    yield _name(kind, node, text)
+                    yield _make_name(kind, node, text)
                     return
 
-    def _of_op(self, body: Node) -> Iterator[Name]:
-        for key, _, value in _items(body):
-            if key == "inputs" and isinstance(value, Sequence):
-                for entry in value.items:
+    def _uses_in_op(self, body: Node) -> Iterator[Name]:
+        for key, _, value in _map_items(body):
+            if key == "inputs":
+                for entry in _list_items(value):
                     yield from self._source(entry, _SOURCES)
-            elif key == "forked_dram_inputs" and isinstance(value, Sequence):
-                for entry in value.items:
-                    for _, queue, op in _items(entry):
-                        yield from self._source(queue, ("queue",))
-                        yield from self._source(op, ("op",))
+            elif key == "forked_dram_inputs":
+                yield from self._uses_in_forks(value)
             elif key == "attributes":
-                for attribute, _, number in _items(value):
+                for attribute, _, number in _map_items(value):
                     if attribute == "fused_op_id" and isinstance(number, Scalar):
-                        yield _name("fused op", number)
+                        yield _make_name("fused op", number)
 
-    def _of_step(self, step: Node, program: str) -> Iterator[Name]:
-        for word, _, value in _items(step):
+    def _uses_in_forks(self, node: Node) -> Iterator[Name]:
+        """Yield the names in `forked_dram_inputs`, a list of maps from a queue to an op that reads it, too."""
+        for entry in _list_items(node):
+            for _, queue, op in _map_items(entry):
+                yield from self._source(queue, ("queue",))
+                yield from self._source(op, ("op",))
+
+    def _uses_in_step(self, step: Node, program: str) -> Iterator[Name]:
+        """Yield the names in an instruction of a program."""
+        for word, _, value in _map_items(step):
             if word == "varinst" and isinstance(value, Sequence):
                 for operand in (*value.items[:1], *value.items[2:]):
-                    yield from _variable(operand, program)
+                    yield from _variable_uses(operand, program)
             elif word == "loop":
-                yield from _variable(value, program)
+                yield from _variable_uses(value, program)
             elif word in ("allocate_queue", "deallocate_queue") and isinstance(value, Sequence):
                 for operand in value.items:
                     yield from self._source(operand, ("queue",))
             elif word == "execute":
-                yield from self._of_execute(value, program)
+                yield from self._uses_in_execute(value, program)
 
-    def _of_execute(self, node: Node, program: str) -> Iterator[Name]:
-        for key, _, value in _items(node):
+    def _uses_in_execute(self, node: Node, program: str) -> Iterator[Name]:
+        for key, _, value in _map_items(node):
             if key == "graph_name" and isinstance(value, Scalar):
-                yield _name("graph", value)
+                yield _make_name("graph", value)
             elif key == "queue_settings":
-                for _, queue, settings in _items(value):
+                for _, queue, settings in _map_items(value):
                     yield from self._source(queue, ("queue",))
-                    for field, _, text in _items(settings):
+                    for field, _, text in _map_items(settings):
                         if field in SETTING_FIELDS:
-                            yield from _variable(text, program)
+                            yield from _variable_uses(text, program)
 
 
 def _definitions(root: Mapping) -> Iterator[Name]:
+    """Yield the places where names are defined, section by section."""
     for section, _, node in root.items():
         if section == "queues":
-            yield from (_name("queue", key, defines=True, body=value) for _, key, value in _items(node))
+            for _, key, value in _map_items(node):
+                yield _make_name("queue", key, defines=True, body=value)
         elif section == "fused_ops":
-            yield from (_name("fused op", key, defines=True, body=value) for _, key, value in _items(node))
+            for _, key, value in _map_items(node):
+                yield _make_name("fused op", key, defines=True, body=value)
         elif section == "graphs":
-            for _, key, graph in _items(node):
-                yield _name("graph", key, defines=True, body=graph)
-                for op, op_key, body in _items(graph):
-                    if op not in GRAPH_FIELDS:
-                        yield _name("op", op_key, defines=True, body=body)
+            for _, key, graph in _map_items(node):
+                yield _make_name("graph", key, defines=True, body=graph)
+                yield from _op_definitions(graph)
         elif section == "programs":
-            for program, key, body in _programs(node):
-                yield _name("program", key, defines=True, body=body)
-                for step in body.items if isinstance(body, Sequence) else ():
-                    yield from _declared(step, program)
+            for program, key, body in _program_items(node):
+                yield _make_name("program", key, defines=True, body=body)
+                for step in _list_items(body):
+                    yield from _variable_definitions(step, program)
 
 
-def _declared(step: Node, program: str) -> Iterator[Name]:
-    for word, _, value in _items(step):
+def _op_definitions(graph: Node) -> Iterator[Name]:
+    for op, key, body in _map_items(graph):
+        if op not in GRAPH_FIELDS:
+            yield _make_name("op", key, defines=True, body=body)
+
+
+def _op_bodies(graphs: Node) -> Iterator[Node]:
+    """Yield the node of each op of all graphs."""
+    for _, _, graph in _map_items(graphs):
+        for op, _, body in _map_items(graph):
+            if op not in GRAPH_FIELDS:
+                yield body
+
+
+def _variable_definitions(step: Node, program: str) -> Iterator[Name]:
+    """Yield the variables and parameters that an instruction declares."""
+    for word, _, value in _map_items(step):
         if word not in ("var", "staticvar", "param"):
             continue
         if isinstance(value, Sequence):
             names = value.items
         else:
-            names = [key for _, key, _ in _items(value)]
-        for item in names:
-            if isinstance(item, Scalar):
-                yield _name("variable", item, defines=True, scope=program, body=value)
+            names = [key for _, key, _ in _map_items(value)]
+        for name in names:
+            if isinstance(name, Scalar):
+                yield _make_name("variable", name, defines=True, scope=program, body=value)
 
 
-def _variable(node: Node, program: str) -> Iterator[Name]:
+def _variable_uses(node: Node, program: str) -> Iterator[Name]:
     if isinstance(node, Scalar) and is_variable(node.text):
-        yield _name("variable", node, scope=program)
+        yield _make_name("variable", node, scope=program)
 
 
-def _programs(node: Node) -> Iterator[tuple[str, Scalar, Node]]:
-    for item in node.items if isinstance(node, Sequence) else ():
-        yield from _items(item)
+def _program_items(node: Node) -> Iterator[tuple[str, Scalar, Node]]:
+    """Yield name, key and instructions of each program."""
+    for entry in _list_items(node):
+        yield from _map_items(entry)
 
 
-def _items(node: Node) -> Iterator[tuple[str, Scalar, Node]]:
+def _list_items(node: Node) -> Iterable[Node]:
+    """Return the entries of a list, none for a node that is no list: the text may be broken."""
+    if isinstance(node, Sequence):
+        return node.items
+    return ()
+
+
+def _map_items(node: Node) -> Iterator[tuple[str, Scalar, Node]]:
+    """Return the text of each key, its node and its value, none for a node that is no map: the text may be broken."""
     if isinstance(node, Mapping):
         return node.items()
     return iter(())
 
 
-def _name(
+def _make_name(
     kind: Kind,
     node: Scalar,
     text: str | None = None,
@@ -201,14 +233,18 @@ def _name(
     scope: str = "",
     body: Node | None = None,
 ) -> Name:
-    said = node.text if text is None else text
-    column = node.column + (0 if node.plain else 1)
+    """Return the name that a scalar is, or that its beginning `text` is; quotes around it are left out."""
+    if text is None:
+        text = node.text
+    column = node.column
+    if not node.plain:
+        column += 1
     return Name(
         kind=kind,
-        text=said,
+        text=text,
         line=node.line,
         column=column,
-        end=column + len(said),
+        end=column + len(text),
         defines=defines,
         scope=scope,
         body=body,

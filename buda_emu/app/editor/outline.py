@@ -127,9 +127,10 @@ def _token_of(node: Scalar, is_key: bool) -> Token | None:
     return None
 
 
-def _scalars(node: Node, key: bool) -> Iterator[tuple[Scalar, bool]]:
+def _scalars(node: Node, is_key: bool) -> Iterator[tuple[Scalar, bool]]:
+    """Yield every scalar of a node, and whether it is a key."""
     if isinstance(node, Scalar):
-        yield node, key
+        yield node, is_key
     elif isinstance(node, Mapping):
         for name, value in node.pairs:
             yield from _scalars(name, True)
@@ -142,7 +143,7 @@ def _scalars(node: Node, key: bool) -> Iterator[tuple[Scalar, bool]]:
 # --------------------------------------------------------------------------------------------------------------- hints
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """A few words after a place of the text; `more` is the text of its tooltip."""
+    """A short text that the editor shows after a place of the netlist's text; `more` is the text of its tooltip."""
 
     line: int
     column: int
@@ -155,32 +156,36 @@ def hints(text: OpenText, first: int, last: int) -> Iterator[Hint]:
     netlist = text.netlist
     if netlist is None:
         return
-    ops = netlist.ops
-    written = {op.written_name: op for op in ops.values()}
+    op_by_written_name = {op.written_name: op for op in netlist.ops.values()}
     for name in text.names.all:
         if not (name.defines and first <= name.line <= last):
             continue
         if name.kind == "queue":
-            copies = (queue for queue in netlist.queues.values() if queue.written_name == name.text)
-            queue = next(copies, None)
-            if queue is not None and not queue.broken:
-                size = buffer_bytes(queue, netlist, ops) * len(queue.buffers)
-                yield Hint(name.line, name.end + 1, f" {_bytes(size)}", f"{size:,} bytes in all buffers")
-        elif name.kind == "op" and name.text in written:
-            yield from _of_op(netlist, written[name.text], name)
+            yield from _queue_hints(netlist, name)
+        elif name.kind == "op" and name.text in op_by_written_name:
+            yield from _op_hints(netlist, op_by_written_name[name.text], name)
 
 
-def _of_op(netlist: Netlist, op: Op, name: Name) -> Iterator[Hint]:
+def _queue_hints(netlist: Netlist, name: Name) -> Iterator[Hint]:
+    """Yield the bytes of a queue, of one copy if it has copies on several chips."""
+    queue = next((queue for queue in netlist.queues.values() if queue.written_name == name.text), None)
+    if queue is not None and not queue.broken:
+        size = buffer_bytes(queue, netlist, netlist.ops) * len(queue.buffers)
+        yield Hint(name.line, name.end + 1, f" {_bytes(size)}", f"{size:,} bytes in all buffers")
+
+
+def _op_hints(netlist: Netlist, op: Op, name: Name) -> Iterator[Hint]:
+    """Yield the cycles of an op, and the shapes of its operands after their TMs."""
     cycles = op_cycles(netlist, op)
     if cycles:
         yield Hint(name.line, name.end + 1, f" {cycles:,.0f} cycles", "of one core for one input, modelled")
     for index, tms in enumerate(op.input_tms):
-        shape = shape_read(netlist, op, index) if tms else ""
-        key = f"input_{index}_tms"
+        if not tms:
+            continue
+        shape = shape_read(netlist, op, index)
+        node = None
         if isinstance(op.source, Mapping):
-            node = op.source.find(key)
-        else:
-            node = None
+            node = op.source.find(f"input_{index}_tms")
         if shape and isinstance(node, Sequence) and node.end_column > node.column + 1:
             yield Hint(node.line, node.end_column, f" {shape}", "t x tile rows x tile columns after the TMs")
 
@@ -202,6 +207,7 @@ def shape_read(netlist: Netlist, op: Op, index: int) -> str:
 
 
 def _bytes(size: int) -> str:
+    """Return a number of bytes with its unit, such as 1.5 KiB."""
     if size < 1 << 10:
         return f"{size} B"
     if size < 1 << 20:

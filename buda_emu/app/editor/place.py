@@ -2,6 +2,7 @@
 parser."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import field
 from typing import Final, Literal
 
@@ -15,6 +16,9 @@ _TOKEN: Final = re.compile(
 _KEY: Final = re.compile(r"\s*((?:- +)*)([^\s#{}\[\],'\"]+?)\s*:(?:\s|$)")
 _BEHIND: Final = re.compile(r"[^\s{}\[\],:'\"#]*\s*(:(?=\s|$))?")
 _BACKWARD_WORD: Final = re.compile(r"[^\s{}\[\],:'\"#]*")
+_OPENING: Final = ("{", "[")
+_CLOSING: Final = ("}", "]")
+_LINES_BEHIND: Final = 60  # lines after that of the cursor in which keys of the same brackets are looked for
 
 
 @dataclass(slots=True)
@@ -68,22 +72,22 @@ def place_at(lines: list[str], line: int, column: int) -> Place:
     else:
         begin = len(lines[start - 1]) - len(lines[start - 1].lstrip(" -"))
     levels: list[Level] = []
-    for number in range(start, line + 1):
-        text = lines[number - 1]
-        _scan(text[begin : len(text) if number < line else max(column - 1 - len(word), begin)], levels)
+    for number in range(start, line):
+        _scan(lines[number - 1][begin:], levels)
         begin = 0
+    _scan(lines[line - 1][begin : max(column - 1 - len(word), begin)], levels)
     if head is not None:
         indent = head.start(2)
     else:
         indent = len(row) - len(row.lstrip(" -"))
-    rest = _BEHIND.match(row[column - 1 :])
+    behind = _BEHIND.match(row[column - 1 :])
     place = Place(
         path=path,
         levels=levels,
         word=word,
         column=column - len(word),
         block=_siblings(lines, start, indent),
-        has_value=bool(rest is not None and rest[1]),
+        has_value=bool(behind is not None and behind[1]),
     )
     _look_behind(place, lines, line, column)
     return place
@@ -91,114 +95,173 @@ def place_at(lines: list[str], line: int, column: int) -> Place:
 
 def _entry(lines: list[str], line: int) -> tuple[int, tuple[str, ...]]:
     """Return the line on which the innermost block entry around `line` begins, and the keys of the blocks around it."""
-    section = line
-    while section > 1 and not lines[section - 1][:1].isalpha():
-        section -= 1
+    section = _section_line(lines, line)
     depth = 0
     start = section
     entry_indent = 0
-    stack: list[tuple[int, str]] = []
+    blocks: list[tuple[int, str]] = []
     around: tuple[str, ...] = ()
     for number in range(section, line + 1):
         row = lines[number - 1]
         text = row.lstrip(" ")
         if not text or text[0] == "#":
             if number == line and depth == 0:  # an entry that is about to be written
-                around = tuple(key for indent, key in stack if indent < len(row))
+                around = tuple(key for indent, key in blocks if indent < len(row))
                 start = number
             continue
         indent = len(row) - len(text)
         head = _KEY.match(row)
-        if depth == 0 or (
-            indent <= entry_indent and (head is not None or text.startswith("- "))
-        ):  # a bracket was left open
+        # Further out than the entry a bracket cannot go on: one was left open.
+        is_bracket_left_open = indent <= entry_indent and (head is not None or text.startswith("- "))
+        if depth == 0 or is_bracket_left_open:
             depth = 0
             start = number
             entry_indent = indent
-            if head is not None:
-                place = head.start(2)
-            else:
-                place = len(row) - len(row.lstrip(" -"))
-            while stack and stack[-1][0] >= place:
-                stack.pop()
-            around = tuple(key for _, key in stack)
-            if head is not None and not row[head.end() :].strip().partition("#")[0]:
-                stack.append((place, head[2]))
+            around = _enter_entry(blocks, row, head)
         depth = max(depth + _bracket_balance(row), 0)
     return start, around
+
+
+def _section_line(lines: list[str], line: int) -> int:
+    """Return the line of the key of the section that a line is in."""
+    while line > 1 and not lines[line - 1][:1].isalpha():
+        line -= 1
+    return line
+
+
+def _enter_entry(blocks: list[tuple[int, str]], row: str, head: re.Match[str] | None) -> tuple[str, ...]:
+    """Return the keys of the blocks around an entry, which begins with `row`, and update `blocks`.
+
+    `blocks` are the indentations and keys of the open blocks. Those that end before the entry are removed, and the
+    entry is added if it is a key with a block below.
+    """
+    if head is not None:
+        indent = head.start(2)
+    else:
+        indent = len(row) - len(row.lstrip(" -"))
+    while blocks and blocks[-1][0] >= indent:
+        blocks.pop()
+    around = tuple(key for _, key in blocks)
+    if head is not None and not row[head.end() :].strip().partition("#")[0]:
+        blocks.append((indent, head[2]))
+    return around
+
+
+def _tokens(text: str) -> Iterator[str]:
+    """Yield the brackets, commas, colons and words of a piece of text, up to a comment."""
+    for token in _TOKEN.findall(text):
+        if token.startswith("#"):
+            return
+        yield token
 
 
 def _bracket_balance(row: str) -> int:
     """Return the number of brackets that a line opens minus those that it closes."""
     if "#" not in row and "'" not in row and '"' not in row:
         return row.count("{") + row.count("[") - row.count("}") - row.count("]")
-    depth = 0
-    for token in _TOKEN.findall(row):
-        if token.startswith("#"):
-            break
-        depth += (token in ("{", "[")) - (token in ("}", "]"))
-    return depth
+    return sum((token in _OPENING) - (token in _CLOSING) for token in _tokens(row))
 
 
 def _scan(text: str, levels: list[Level]) -> None:
     """Follow the brackets of a piece of text: open and close levels, and collect their keys, values and items."""
-    last = ""
-    for token in _TOKEN.findall(text):
-        top = levels[-1] if levels else None
-        if token.startswith("#"):
-            break
-        if token in ("{", "["):
-            levels.append(Level("map" if token == "{" else "list"))
-        elif token in ("}", "]"):
+    last_word = ""
+    for token in _tokens(text):
+        if token in _OPENING:
+            levels.append(_level_of(token))
+        elif token in _CLOSING:
+            del levels[-1:]
+        elif token in (",", ":"):
             if levels:
-                levels.pop()
-        elif token == ",":
-            if top is not None:
-                top.key = ""
-        elif token == ":":
-            if top is not None:
-                top.key = last
-                top.keys.append(last)
+                _end_word(levels[-1], token, last_word)
         else:
-            last = token.strip("'\"")
-            if top is not None:
-                if top.key:
-                    top.values[top.key] = last
-                top.items.append(last)
+            last_word = token.strip("'\"")
+            if levels:
+                _add_word(levels[-1], last_word)
+
+
+def _level_of(bracket: str) -> Level:
+    if bracket == "{":
+        return Level("map")
+    return Level("list")
+
+
+def _end_word(level: Level, separator: str, last_word: str) -> None:
+    """Begin an entry of a level after a comma, or its value after a colon, before which its key stands."""
+    if separator == ",":
+        level.key = ""
+    else:
+        level.key = last_word
+        level.keys.append(last_word)
+
+
+def _add_word(level: Level, word: str) -> None:
+    if level.key:
+        level.values[level.key] = word
+    level.items.append(word)
 
 
 def _look_behind(place: Place, lines: list[str], line: int, column: int) -> None:
     """Add the keys and values that stand after the cursor to the open levels."""
     if not place.levels:
         return
-    depth = len(place.levels)
-    probe = [Level(level.kind, level.key) for level in place.levels]
-    for number in range(line, min(line + 60, len(lines)) + 1):
-        row = lines[number - 1]
-        text = row[column - 1 :] if number == line else row
-        rest = _BEHIND.match(text) if number == line else None
-        if rest is not None:
-            text = text[rest.end(0) - len(rest[1] or "") :]
-        last = ""
-        for token in _TOKEN.findall(text):
-            if token.startswith("#"):
-                break
-            if token in ("{", "["):
-                probe.append(Level("map" if token == "{" else "list"))
-            elif token in ("}", "]"):
-                probe.pop()
-                if not probe:
-                    return
+    scan = _ScanBehind(place.levels)
+    scan.read(_text_behind(lines[line - 1], column) if line <= len(lines) else "")
+    for row in lines[line : line + _LINES_BEHIND]:
+        scan.read(row)
+
+
+def _text_behind(row: str, column: int) -> str:
+    """Return the text of a line after the word at the cursor."""
+    text = row[column - 1 :]
+    match = _BEHIND.match(text)
+    if match is None:
+        return text
+    return text[match.end(0) - len(match[1] or "") :]
+
+
+class _ScanBehind:
+    """A scan of the text behind the cursor, which adds keys and values to the levels that are open at the cursor. It
+    ends where the last of these is closed."""
+
+    def __init__(self, levels: list[Level]) -> None:
+        self._levels = levels
+        self._open = [Level(level.kind, level.key) for level in levels]
+
+    def read(self, text: str) -> None:
+        """Follow the brackets of the next piece of text."""
+        last_word = ""
+        for token in _tokens(text):
+            if not self._open:
+                return
+            if token in _OPENING:
+                self._open.append(_level_of(token))
+            elif token in _CLOSING:
+                self._open.pop()
             elif token == ",":
-                probe[-1].key = ""
+                self._open[-1].key = ""
             elif token == ":":
-                probe[-1].key = last
-                if len(probe) <= depth and last:
-                    place.levels[len(probe) - 1].keys.append(last)
+                self._add_key(last_word)
             else:
-                last = token.strip("'\"")
-                if probe[-1].key and len(probe) <= depth:
-                    place.levels[len(probe) - 1].values.setdefault(probe[-1].key, last)
+                last_word = token.strip("'\"")
+                self._add_value(last_word)
+
+    def _add_key(self, key: str) -> None:
+        self._open[-1].key = key
+        level = self._level_at_cursor()
+        if level is not None and key:
+            level.keys.append(key)
+
+    def _add_value(self, value: str) -> None:
+        key = self._open[-1].key
+        level = self._level_at_cursor()
+        if level is not None and key:
+            level.values.setdefault(key, value)
+
+    def _level_at_cursor(self) -> Level | None:
+        """Return the level that the scan is in, None if it was opened behind the cursor."""
+        if len(self._open) > len(self._levels):
+            return None
+        return self._levels[len(self._open) - 1]
 
 
 def _siblings(lines: list[str], start: int, indent: int) -> list[str]:

@@ -16,7 +16,7 @@ from buda_emu.app.editor.completion import Offer, complete
 from buda_emu.app.editor.hover import hover
 from buda_emu.app.editor.names import Name
 from buda_emu.app.editor.outline import TOKENS, Part, foldings, hints, parts, semantic_tokens
-from buda_emu.app.editor.place import place_at
+from buda_emu.app.editor.place import Place, place_at
 from buda_emu.app.editor.text import OpenText
 from buda_emu.app.editor.tree import TreeReader
 from buda_emu.netlist.fields import INSTRUCTIONS
@@ -107,7 +107,7 @@ _OFFERS: Final = {
 }  # fmt: skip
 
 
-class _At(Protocol):
+class _PlaceParams(Protocol):
     """Parameters of a request about one place."""
 
     text_document: lsp.TextDocumentIdentifier
@@ -213,28 +213,31 @@ def _diagnostic(positions: Positions, finding: Diagnostic) -> lsp.Diagnostic:
 def make_server() -> NetlistServer:
     """Return a server with all its features; `start_io` runs it."""
     server = NetlistServer()
-    for features in (_documents, _hover_features, _names, _edit_features, _outline):
-        features(server)
+    _register_document_features(server)
+    _register_hover_features(server)
+    _register_name_features(server)
+    _register_edit_features(server)
+    _register_outline_features(server)
     return server
 
 
-def _documents(server: NetlistServer) -> None:
+def _register_document_features(server: NetlistServer) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
-    async def opened(params: lsp.DidOpenTextDocumentParams) -> None:  # pyright: ignore[reportUnusedFunction]
+    async def on_open(params: lsp.DidOpenTextDocumentParams) -> None:  # pyright: ignore[reportUnusedFunction]
         server.publish(params.text_document.uri)
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
-    async def changed(params: lsp.DidChangeTextDocumentParams) -> None:  # pyright: ignore[reportUnusedFunction]
+    async def on_change(params: lsp.DidChangeTextDocumentParams) -> None:  # pyright: ignore[reportUnusedFunction]
         server.check_later(params.text_document.uri)
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
-    async def closed(params: lsp.DidCloseTextDocumentParams) -> None:  # pyright: ignore[reportUnusedFunction]
+    async def on_close(params: lsp.DidCloseTextDocumentParams) -> None:  # pyright: ignore[reportUnusedFunction]
         server.forget(params.text_document.uri)
 
 
-def _hover_features(server: NetlistServer) -> None:
+def _register_hover_features(server: NetlistServer) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_HOVER)
-    async def hovered(params: lsp.HoverParams) -> lsp.Hover | None:  # pyright: ignore[reportUnusedFunction]
+    async def show_hover(params: lsp.HoverParams) -> lsp.Hover | None:  # pyright: ignore[reportUnusedFunction]
         uri = params.text_document.uri
         markdown = hover(server.text(uri), *server.place(uri, params.position))
         if markdown:
@@ -246,21 +249,10 @@ def _hover_features(server: NetlistServer) -> None:
         params: lsp.SignatureHelpParams,
     ) -> lsp.SignatureHelp | None:
         uri = params.text_document.uri
-        place = place_at(server.text(uri).lines, *server.place(uri, params.position))
-        keys = place.keys
-        if len(keys) < 3 or keys[0] != "programs" or keys[2] not in INSTRUCTIONS:
-            return None
-        if keys[2] != "varinst":
-            return lsp.SignatureHelp([lsp.SignatureInformation(keys[2], INSTRUCTIONS[keys[2]].doc)])
-        written = place.levels[-1].items if place.levels else []
-        if len(written) > 1 and written[1] in OPCODES:
-            names = [written[1]]
-        else:
-            names = list(OPCODES)
-        return lsp.SignatureHelp([_signature(name) for name in names], 0, len(written))
+        return _signature_help(place_at(server.text(uri).lines, *server.place(uri, params.position)))
 
     @server.feature(lsp.TEXT_DOCUMENT_INLAY_HINT)
-    async def hinted(params: lsp.InlayHintParams) -> list[lsp.InlayHint]:  # pyright: ignore[reportUnusedFunction]
+    async def show_hints(params: lsp.InlayHintParams) -> list[lsp.InlayHint]:  # pyright: ignore[reportUnusedFunction]
         uri = params.text_document.uri
         positions = server.positions(uri)
         return [
@@ -270,25 +262,51 @@ def _hover_features(server: NetlistServer) -> None:
 
     @server.feature(PICTURE)
     async def picture(params: Any) -> dict[str, Any]:  # pyright: ignore[reportUnusedFunction]
-        """The grid of the last version without errors, of the epoch whose op is defined on `line` or last before it;
-        for each op the line that defines it, and which ops are `shown`."""
+        """Return the grid of the last version without errors, of the epoch whose op is defined on `line` or last before
+        it; for each op the line that defines it, and the ops that are `shown`."""
         if not isinstance(getattr(params, "uri", None), str) or not isinstance(getattr(params, "line", None), int):
             raise JsonRpcInvalidParams(f"{PICTURE} takes a uri and a line")
-        text = server.text(params.uri)
         netlist = server.drawable(params.uri)
         if netlist is None:
             return {"svg": "", "lines": {}, "shown": []}
-        lines = {op.name: line for op in netlist.ops.values() if (line := _line_of(text, op.written_name))}
-        above = [op for op in netlist.ops.values() if lines.get(op.name, params.line + 1) <= params.line]
-        nearest = max(above, key=lambda op: lines[op.name], default=next(iter(netlist.ops.values()), None))
-        epochs = [epoch for epoch in netlist.temporal_graphs if nearest is not None and nearest.graph in epoch.graphs][
-            :1
-        ]
-        shown = [op.name for op in netlist.ops.values() if any(op.graph in epoch.graphs for epoch in epochs)]
-        return {"svg": grid_svg(netlist, epochs=[epoch.id for epoch in epochs]), "lines": lines, "shown": shown}
+        return _picture_at(netlist, server.text(params.uri), params.line)
+
+
+def _signature_help(place: Place) -> lsp.SignatureHelp | None:
+    """Return the operands of the instruction around a place; of a varinst without an opcode, those of all opcodes."""
+    keys = place.keys
+    if len(keys) < 3 or keys[0] != "programs" or keys[2] not in INSTRUCTIONS:
+        return None
+    if keys[2] != "varinst":
+        return lsp.SignatureHelp([lsp.SignatureInformation(keys[2], INSTRUCTIONS[keys[2]].doc)])
+    operands = place.levels[-1].items if place.levels else []
+    if len(operands) > 1 and operands[1] in OPCODES:
+        names = [operands[1]]
+    else:
+        names = list(OPCODES)
+    return lsp.SignatureHelp([_signature(name) for name in names], 0, len(operands))
+
+
+def _picture_at(netlist: Netlist, text: OpenText, line: int) -> dict[str, Any]:
+    """Return the answer to PICTURE for a line of a text. Above the first op the epoch is that of the first op."""
+    lines: dict[str, int] = {}
+    for op in netlist.ops.values():
+        op_line = _line_of(text, op.written_name)
+        if op_line:
+            lines[op.name] = op_line
+    above = [op for op in netlist.ops.values() if lines.get(op.name, line + 1) <= line]
+    nearest = max(above, key=lambda op: lines[op.name], default=next(iter(netlist.ops.values()), None))
+    epoch = None
+    if nearest is not None:
+        epoch = next((epoch for epoch in netlist.temporal_graphs if nearest.graph in epoch.graphs), None)
+    if epoch is None:
+        return {"svg": grid_svg(netlist, epochs=[]), "lines": lines, "shown": []}
+    shown = [op.name for op in netlist.ops.values() if op.graph in epoch.graphs]
+    return {"svg": grid_svg(netlist, epochs=[epoch.id]), "lines": lines, "shown": shown}
 
 
 def _line_of(text: OpenText, op: str) -> int:
+    """Return the line that defines an op, 0 if the text does not."""
     places = text.names.by_key.get(("op", op, ""), [])
     return next((name.line for name in places if name.defines), 0)
 
@@ -299,8 +317,8 @@ def _signature(name: str) -> lsp.SignatureInformation:
     return lsp.SignatureInformation(shape, meaning, [lsp.ParameterInformation(part) for part in inside])
 
 
-def _names(server: NetlistServer) -> None:
-    def at(params: _At) -> tuple[str, OpenText, Name | None]:
+def _register_name_features(server: NetlistServer) -> None:
+    def at(params: _PlaceParams) -> tuple[str, OpenText, Name | None]:
         uri = params.text_document.uri
         text = server.text(uri)
         return uri, text, text.names.at(*server.place(uri, params.position))
@@ -344,20 +362,22 @@ def _names(server: NetlistServer) -> None:
 
 def rename_problem(text: OpenText, name: Name, new: str) -> str:
     """Return why an object cannot get a new name, "" if it can."""
-    variable = name.kind == "variable"
-    if not new or word(new) != new or ("$" in new) != variable or (variable and not new.startswith("$")):
-        return f"'{new}' is not a valid {name.kind} name" + (": it begins with $" if variable else "")
+    is_variable = name.kind == "variable"
+    if not new or word(new) != new or new.startswith("$") != is_variable or ("$" in new) != is_variable:
+        problem = f"'{new}' is not a valid {name.kind} name"
+        if is_variable:
+            problem += ": it begins with $"
+        return problem
+    kinds = (name.kind,)
     if name.kind in ("queue", "op"):
-        kinds = ("queue", "op")
-    else:
-        kinds = (name.kind,)
-    exists = any(other.text == new for kind in kinds for other in text.names.definitions(kind, name.scope))
-    if exists:
-        return f"there is a {name.kind} '{new}' already"
+        kinds = ("queue", "op")  # an op reads both by their names
+    for kind in kinds:
+        if any(definition.text == new for definition in text.names.definitions(kind, name.scope)):
+            return f"there is a {name.kind} '{new}' already"
     return ""
 
 
-def _edit_features(server: NetlistServer) -> None:
+def _register_edit_features(server: NetlistServer) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_COMPLETION, lsp.CompletionOptions([" ", "[", "{", ",", ":", "$"]))
     async def completion(params: lsp.CompletionParams) -> lsp.CompletionList:  # pyright: ignore[reportUnusedFunction]
         uri = params.text_document.uri
@@ -366,7 +386,7 @@ def _edit_features(server: NetlistServer) -> None:
         place = place_at(text.lines, line, column)
         spot = server.positions(uri).range(line, place.column, line, column)
         offers = complete(text, line, column)
-        return lsp.CompletionList(False, [_item(number, offer, spot) for number, offer in enumerate(offers)])
+        return lsp.CompletionList(False, [_completion_item(number, offer, spot) for number, offer in enumerate(offers)])
 
     @server.feature(
         lsp.TEXT_DOCUMENT_CODE_ACTION,
@@ -375,20 +395,15 @@ def _edit_features(server: NetlistServer) -> None:
     async def actions(params: lsp.CodeActionParams) -> list[lsp.CodeAction]:  # pyright: ignore[reportUnusedFunction]
         uri = params.text_document.uri
         text = server.text(uri)
-        first = params.range.start.line + 1
-        last = params.range.end.line + 1
-        fixable = [finding for finding in text.fixable if finding.fix is not None]
-        only = params.context.only or [lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.SourceFixAll]
+        fixes = [(finding, finding.fix) for finding in text.fixable if finding.fix is not None]
+        requested = params.context.only or [lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.SourceFixAll]
+        kinds = [_kind_text(kind) for kind in requested]
         code_actions: list[lsp.CodeAction] = []
-        if any(str(kind).startswith("quickfix") for kind in map(_value, only)):
-            code_actions += [
-                _quick_fix(server, uri, finding, finding.fix)
-                for finding in fixable
-                if finding.fix is not None and first <= finding.line <= last
-            ]
-        if any("source.fixAll".startswith(_value(kind)) for kind in only) and any(
-            finding.fix is not None and finding.fix.safe for finding in fixable
-        ):
+        if any(kind.startswith("quickfix") for kind in kinds):
+            lines = range(params.range.start.line + 1, params.range.end.line + 2)
+            code_actions += [_quick_fix(server, uri, finding, fix) for finding, fix in fixes if finding.line in lines]
+        is_fix_all_requested = any("source.fixAll".startswith(kind) for kind in kinds)
+        if is_fix_all_requested and any(fix.safe for _, fix in fixes):
             edit = line_edits(uri, text.text, text.after_safe_fixes())
             code_actions.append(lsp.CodeAction("Make all safe fixes", lsp.CodeActionKind.SourceFixAll, edit=edit))
         return code_actions
@@ -408,13 +423,13 @@ def _edit_features(server: NetlistServer) -> None:
         return []
 
 
-def _value(kind: "lsp.CodeActionKind | str") -> str:
+def _kind_text(kind: "lsp.CodeActionKind | str") -> str:
     if isinstance(kind, lsp.CodeActionKind):
         return kind.value
     return kind
 
 
-def _item(number: int, offer: Offer, spot: lsp.Range) -> lsp.CompletionItem:
+def _completion_item(number: int, offer: Offer, spot: lsp.Range) -> lsp.CompletionItem:
     if offer.kind == "key" and not offer.tried:
         new = f"{offer.text}: "
     else:
@@ -429,7 +444,7 @@ def _item(number: int, offer: Offer, spot: lsp.Range) -> lsp.CompletionItem:
     )
 
 
-def _quick_fix(server: NetlistServer, uri: str, item: Diagnostic, fix: Fix) -> lsp.CodeAction:
+def _quick_fix(server: NetlistServer, uri: str, finding: Diagnostic, fix: Fix) -> lsp.CodeAction:
     positions = server.positions(uri)
     edits = [
         lsp.TextEdit(positions.range(edit.line, edit.column, edit.end_line, edit.end_column), edit.text)
@@ -437,19 +452,19 @@ def _quick_fix(server: NetlistServer, uri: str, item: Diagnostic, fix: Fix) -> l
     ]
     new = fix.edits[0].text.strip(" ,\n")
     if new:
-        title = f"{item.rule}: write {new}"
+        title = f"{finding.rule}: write {new}"
     else:
-        title = f"{item.rule}: {fix.title}"
+        title = f"{finding.rule}: {fix.title}"
     return lsp.CodeAction(
         title if fix.safe else f"{title} (look at the result)",
         lsp.CodeActionKind.QuickFix,
-        [_diagnostic(positions, item)],
+        [_diagnostic(positions, finding)],
         is_preferred=fix.safe,
         edit=lsp.WorkspaceEdit({uri: edits}),
     )
 
 
-def _outline(server: NetlistServer) -> None:
+def _register_outline_features(server: NetlistServer) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
     async def symbols(  # pyright: ignore[reportUnusedFunction]
         params: lsp.DocumentSymbolParams,

@@ -20,15 +20,16 @@ from buda_emu.support.checker.result import Steps
 from buda_emu.support.garbage import no_collections
 
 
-def _sort_key(finding: Diagnostic) -> tuple[int, int, str]:
+def _place_order(finding: Diagnostic) -> tuple[int, int, str]:
     return finding.line, finding.column, finding.rule
 
 
-Checked: TypeAlias = tuple[Netlist | None, list[Diagnostic]]
+CheckResult: TypeAlias = tuple[Netlist | None, list[Diagnostic]]
 
 
 class OpenText:
-    """A version of a text. `last` is the netlist of an earlier version, for what a broken version cannot supply."""
+    """A version of a text. `last` is the netlist of an earlier version, which is used where none can be built from this
+    version."""
 
     def __init__(self, text: str, path: str, reader: TreeReader, last: Netlist | None = None) -> None:
         self.text = text
@@ -36,7 +37,7 @@ class OpenText:
         self._reader = reader
         self._last = last
         self._steps = self._check_steps()
-        self._done: Checked | None = None
+        self._done: CheckResult | None = None
 
     @cached_property
     def lines(self) -> list[str]:
@@ -71,12 +72,13 @@ class OpenText:
         return False
 
     @property
-    def _checked(self) -> Checked:
+    def _check_result(self) -> CheckResult:
+        """The netlist and the findings; the check is finished for them."""
         self.check(math.inf)
         assert self._done is not None
         return self._done
 
-    def _check_steps(self) -> Steps[Checked]:
+    def _check_steps(self) -> Steps[CheckResult]:
         if self.tree.problem is not None:
             findings = template_findings(self.text, self.path, None) or [self.tree.problem.diagnostic(self.path)]
             return None, findings
@@ -88,12 +90,12 @@ class OpenText:
         netlist, findings = yield from check_in_steps(self.tree.root, self.path, None, False, self._reader.cache)
         if has_ignores(self.text):
             findings = apply_ignores(findings, self.lines, self.path)
-        return netlist, sorted(dict.fromkeys(findings), key=_sort_key)
+        return netlist, sorted(dict.fromkeys(findings), key=_place_order)
 
     @property
     def findings(self) -> list[Diagnostic]:
         """Return the findings of the checker, without fixes, sorted by place."""
-        return self._checked[1]
+        return self._check_result[1]
 
     @property
     def known_netlist(self) -> Netlist | None:

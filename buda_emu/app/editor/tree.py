@@ -83,7 +83,8 @@ def _indent(row: str) -> int:
 
 
 class _Piece:
-    """The node of a few lines, and the number of lines above them."""
+    """The node that was read from a few lines. `above` is the number of lines above them, by which the lines of its
+    nodes count."""
 
     __slots__ = ("above", "node")
 
@@ -92,6 +93,7 @@ class _Piece:
         self.above = above
 
     def move(self, above: int) -> None:
+        """Shift the lines of all nodes, so that they are right with `above` lines above the piece."""
         if above != self.above:
             for node in _nodes(self.node):
                 node.line += above - self.above
@@ -110,8 +112,8 @@ def _nodes(node: Node) -> Iterator[Node]:
 
 
 class _Reading:
-    """The reading of one version. `earlier` holds the pieces of the last version by their text, `used` those of this
-    one."""
+    """A reader of one version of a text. `earlier` holds the pieces of the version before by their text, `used` those
+    of this version. `failed` is true if a part of the text could not be read."""
 
     def __init__(self, lines: list[str], earlier: dict[str, list[_Piece]]) -> None:
         self._lines = lines
@@ -187,6 +189,7 @@ class _Reading:
         return starts, indent
 
     def _pairs(self, start: int, end: int, indent: int) -> Iterator[tuple[Node, Node]]:
+        """Yield the keys and values of an entry of a map, usually one; an entry that cannot be read has none."""
         line = self._lines[start]
         head = _HEAD.match(line, indent)
         if head is not None and self._has_more(start + 1, end):
@@ -204,6 +207,7 @@ class _Reading:
             self.failed = True
 
     def _items(self, start: int, end: int, indent: int) -> Iterator[Node]:
+        """Yield the items of an entry of a list, usually one; an entry that cannot be read has none."""
         line = self._lines[start]
         inner = indent + 1 + len(line[indent + 1 :]) - len(line[indent + 1 :].lstrip(" "))
         if line[indent] == "-" and inner > indent + 1:
@@ -227,19 +231,22 @@ class _Reading:
             self.failed = True
 
     def _first_indent(self, start: int, end: int) -> int:
+        """Return the indentation of the first of the lines that is not blank."""
         first = next(line for line in self._lines[start:end] if not _BLANK.match(line))
         return len(first) - len(first.lstrip(" "))
 
     def _has_more(self, start: int, end: int) -> bool:
-        """Whether a block follows below a key: anything further in, or a list at the same column."""
+        """Return whether a block follows below a key, which is a list or begins with a key."""
         first = next((line for line in self._lines[start:end] if not _BLANK.match(line)), None)
         return first is not None and (self._is_list(start, end) or bool(_ENTRY.match(first)))
 
     def _is_list(self, start: int, end: int) -> bool:
+        """Return whether the first of the lines that is not blank begins an item of a list."""
         first = next((line for line in self._lines[start:end] if not _BLANK.match(line)), "")
         return first.lstrip(" ").startswith("- ")
 
     def _piece(self, start: int, end: int) -> Node | None:
+        """Return the node of a piece, that of the version before if its text is the same; None if it cannot be read."""
         while end > start + 1 and _BLANK.match(self._lines[end - 1]):
             end -= 1
         text = "\n".join(self._lines[start:end])

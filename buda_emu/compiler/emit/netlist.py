@@ -9,7 +9,7 @@ from buda_emu.compiler.lower.tiles import SubOp as TileSubOp
 from buda_emu.compiler.lower.tiles import TileOp
 from buda_emu.compiler.lower.tiles import Tm as TileTm
 from buda_emu.compiler.place.blocks import Blocks, step_blocks
-from buda_emu.compiler.place.placement import GraphPlace, Placed, Placement
+from buda_emu.compiler.place.placement import GraphPlace, PlacedOp, Placement
 from buda_emu.compiler.place.placement import Queue as PlacedQueue
 from buda_emu.compiler.target import Target
 from buda_emu.netlist.build import build
@@ -51,7 +51,9 @@ def _document(placement: Placement, path: str) -> WrittenNetlist:
                 document.queues[queue.name] = _queue(placement, queue)
     for name in document.queues if placement.instances else ():
         document.queue_devices[name] = placement.instances
-    inputs = {graph: placement.count(program) for program, graphs in placement.programs.items() for graph in graphs}
+    inputs: dict[GraphPlace, int] = {}
+    for program, graphs in placement.programs.items():
+        inputs |= dict.fromkeys(graphs, placement.count(program))
     for graph, name in graph_names(placement).items():
         document.graphs[name] = _graph(placement, graph, name, inputs[graph])
         if placement.instances:
@@ -99,7 +101,7 @@ def _graph(placement: Placement, graph: GraphPlace, name: str, inputs: int) -> G
     return Graph(name=name, target_device=device, input_count=inputs, ops=tuple(ops))
 
 
-def _op(placement: Placement, placed: Placed, graph: str, device: int) -> Op:
+def _op(placement: Placement, placed: PlacedOp, graph: str, device: int) -> Op:
     op = placed.op
     target = placement.target.of(placed.op.precision)
     sources = tuple(placement.source(use.source, placed) for use in op.uses)
@@ -134,7 +136,7 @@ def _op(placement: Placement, placed: Placed, graph: str, device: int) -> Op:
     )
 
 
-def _attribute_values(placed: Placed) -> dict[str, Any]:
+def _attribute_values(placed: PlacedOp) -> dict[str, Any]:
     """Return the values of an op's attributes map: those that define the op, and those of its division into blocks."""
     op = placed.op
     blocks = placed.blocks
@@ -176,14 +178,14 @@ def _attributes(entries: Mapping[str, Any]) -> Attributes:
 _NO_ATTRIBUTES: Final = Attributes()
 
 
-def _fused_op(placed: Placed) -> FusedOp:
+def _fused_op(placed: PlacedOp) -> FusedOp:
     """Return the schedules of a fused op; each schedule runs block by block (OPS 8)."""
     op = placed.op
     written = tuple(tuple(_step(placed, step) for step in schedule) for schedule in schedules(op.steps))
     return FusedOp(id=op.name, inputs=len(op.uses), intermediates=op.intermediates, schedules=written)
 
 
-def _step(placed: Placed, step: TileSubOp) -> SubOp:
+def _step(placed: PlacedOp, step: TileSubOp) -> SubOp:
     blocks = step_blocks(placed.op, placed.blocks, step)
     if step.inner:
         inner = {"m_k": blocks.m_k, "u_kt": blocks.u_kt}

@@ -54,7 +54,9 @@ def program_name(program: str) -> str:
 def graph_names(placement: Placement) -> dict[GraphPlace, str]:
     """Return the names of graphs (FRONTEND 5). Graphs of one epoch stand behind each other with different chips, so
     they run at the same time (NETLIST 1.8)."""
-    program_of = {graph: program for program, graphs in placement.programs.items() for graph in graphs}
+    program_of: dict[GraphPlace, str] = {}
+    for program, graphs in placement.programs.items():
+        program_of |= dict.fromkeys(graphs, program)
     return {
         graph: f"{program_of[graph]}_{number}_temporal_epoch_{graph.epoch}"
         for number, graph in enumerate(placement.graphs())
@@ -63,12 +65,10 @@ def graph_names(placement: Placement) -> dict[GraphPlace, str]:
 
 def programs(placement: Placement) -> Iterator[Program]:
     """Yield all programs in the order in which they run."""
-    last = {
-        name: program
-        for program, graphs in placement.programs.items()
-        for graph in graphs
-        for name in placement.read_by(graph)
-    }
+    last: dict[str, str] = {}
+    for program, graphs in placement.programs.items():
+        for graph in graphs:
+            last |= dict.fromkeys(placement.held_by_queue(graph), program)
     for program in placement.programs:
         yield Program(name=program_name(program), instructions=tuple(_program(placement, program, last)))
 
@@ -81,7 +81,7 @@ def _program(placement: Placement, program: str, last: dict[str, str]) -> Iterat
     """
     graphs = placement.programs[program]
     names = graph_names(placement)
-    reads = {graph: placement.read_by(graph) for graph in graphs}
+    reads = {graph: placement.held_by_queue(graph) for graph in graphs}
     stores = [store for store in placement.tiles.stores.values() if placement.ops[store.op].op.program == program]
     form = _form_of(placement, program, last, stores)
     yield from form.begin()
@@ -107,7 +107,7 @@ def _form_of(placement: Placement, program: str, last: Mapping[str, str], stores
     """Return the form of a program; `last`: the program that reads each queue last; `stores`: the program's own."""
     moving: list[Queue] = []
     for graph in placement.programs[program]:
-        queues = (placement.queues[name] for name in placement.read_by(graph))
+        queues = (placement.queues[name] for name in placement.held_by_queue(graph))
         moving += [queue for queue in queues if _advances(queue)]
     return _Form(
         entries=tuple(sorted({queue.entries for queue in moving}, reverse=True)),

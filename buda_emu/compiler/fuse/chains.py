@@ -4,6 +4,7 @@ tensors, which the other fusions also use.
 
 from collections.abc import Collection, Container, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import Final, Unpack
 
 from buda_emu.compiler.lower.schedule import Part, schedule_parts
@@ -112,7 +113,7 @@ def fuse_chains(tiles: TileGraph, target: Target) -> TileGraph:
             continue
         members, steps, uses = group
         parts = [op for op in tiles.ops.values() if op.name in members]
-        sources = tuple(name for op in parts for name in op.sources)
+        sources = tuple(chain.from_iterable(op.sources for op in parts))
         fused = replace(root, type="fused_op", uses=uses, attrs={}, steps=steps, made_of=sources)
         precision = replace(fused.precision, df=stored.get(fused.name, ""))
         if fused.name not in stored or has_grid(target, replace(fused, precision=precision)):

@@ -232,17 +232,18 @@ def _copy_source(tiles: TileGraph, op: TileOp) -> Use | None:
         if tiles.constants[op.uses[0].source].kind == "picker":
             return op.uses[1]
         return None
-    if len(op.uses) == 2:
-        matrix = tiles.constants.get(op.uses[1].source)
-    else:
-        matrix = None
-    if matrix is None:
-        return None
-    masks = op.type == "multiply" and np.isin(matrix.values, (0, 1)).all()
-    picks = op.type == "matmul" and matrix.kind == "picker" and matrix.values.sum(1).max() <= 1
-    if masks or picks:
+    if len(op.uses) == 2 and _copies_by_constant(op, tiles.constants.get(op.uses[1].source)):
         return op.uses[0]
     return None
+
+
+def _copies_by_constant(op: TileOp, constant: Constant | None) -> bool:
+    """Return whether an op multiplies by zeros and ones so that its result has only numbers of its first operand."""
+    if constant is None:
+        return False
+    if op.type == "multiply":
+        return bool(np.isin(constant.values, (0, 1)).all())
+    return op.type == "matmul" and constant.kind == "picker" and bool(constant.values.sum(1).max() <= 1)
 
 
 @dataclass(frozen=True, slots=True)

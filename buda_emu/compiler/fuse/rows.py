@@ -4,6 +4,7 @@ read them.
 
 from collections.abc import Container, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Final
 
 from buda_emu.compiler.fuse.chains import MOST, Readers, depths_of, is_elementwise
@@ -17,7 +18,7 @@ from buda_emu.compiler.fuse.columns import (
 )
 from buda_emu.compiler.lower.schedule import MAX_INPUTS, MAX_INTERMEDIATES, Part, schedule_parts, schedules
 from buda_emu.compiler.lower.tiles import SubOp, TileAttributes, TileGraph, TileOp, Use
-from buda_emu.compiler.place.blocks import SHARED, TargetOf, has_grid
+from buda_emu.compiler.place.blocks import MOST_SHARED_OPERANDS, TargetOf, has_grid
 
 _TIMES: Final = 2
 """Largest number of fused ops that each compute the same value: the parts of a softmax over two tensors."""
@@ -63,9 +64,11 @@ class _Rows:
             if not new_ends:
                 break
             ends |= new_ends
-        return [
-            group for group in _join_cones(cones) if any(self._sums(name) for cone in group.values() for name in cone)
-        ]
+        return [group for group in _join_cones(cones) if self._sums_any(group)]
+
+    def _sums_any(self, group: Mapping[str, Sequence[str]]) -> bool:
+        """Return whether an op of a group computes a maximum or a sum of rows."""
+        return any(self._sums(name) for name in chain.from_iterable(group.values()))
 
     def _values_to_pass_on(self, cones: Mapping[str, list[str]]) -> set[str]:
         """Return the values that a separate op should pass on instead of being computed again: those that more than two
@@ -124,15 +127,15 @@ class _Rows:
             return op.attrs == {"dim": "c", "type": "max"}
         if op.type != "matmul" or op.shape[2] != 1 or set(op.attrs) - {"bias"} or spreads_column(self.tiles, op):
             return False
-        return (
-            all(
-                use.source in self.tiles.constants
-                and all(tm[:2] in (("broadcast", "z"), ("broadcast", "r")) for tm in use.tms)
-                and equal_columns(self.tiles.constants[use.source])
-                for use in op.uses[1:]
-            )
-            and self.tiles.shape_of(op.uses[1].source)[0] == 1
-        )
+        factors_are_equal = all(self._has_equal_columns(use) for use in op.uses[1:])
+        return factors_are_equal and self.tiles.shape_of(op.uses[1].source)[0] == 1
+
+    def _has_equal_columns(self, use: Use) -> bool:
+        """Return whether an operand is a constant of equal columns that is only repeated for slices or rows."""
+        constant = self.tiles.constants.get(use.source)
+        if constant is None or any(tm[:2] not in (("broadcast", "z"), ("broadcast", "r")) for tm in use.tms):
+            return False
+        return equal_columns(constant)
 
     def _stays_inside(self, name: str, by_row: set[str]) -> bool:
         """Return whether all readers of an op are computations by rows on the same rows."""
@@ -181,7 +184,7 @@ class _Rows:
         parts = _Parts.of(self, members)
         if parts is None or not is_elementwise(root_op) or not parts.may_end(root):
             return None
-        sources = tuple(source for name in self.tiles.ops if name in members for source in self.tiles.ops[name].sources)
+        sources = tuple(chain.from_iterable(op.sources for name, op in self.tiles.ops.items() if name in members))
         target = self.target_of(replace(root_op, made_of=sources))
         schedule = schedule_parts(again(parts.halve(root), target.dest_tiles), root, target.arch.name)
         if schedule is None:
@@ -189,7 +192,7 @@ class _Rows:
         steps, uses = schedule
         fused_op = replace(root_op, type="fused_op", uses=uses, attrs={}, steps=steps, made_of=sources)
         turns = any(("transpose",) in use.tms for use in uses)  # V038
-        if turns or sum(fused_op.is_factor(number) for number in range(len(uses))) > SHARED:
+        if turns or sum(fused_op.is_factor(number) for number in range(len(uses))) > MOST_SHARED_OPERANDS:
             return None
         fits = _is_in_step(steps, root_op.shape[2], target.dest_tiles) and has_grid(target, fused_op)
         if fits:
@@ -200,7 +203,7 @@ class _Rows:
         """Put fused ops in the places of the last ops of a group, and remove the others."""
         for op in fused_ops:
             self.readers.put([self.tiles.ops[op.name]], op)
-        absorbed = {name for members in group.values() for name in members} - set(group)
+        absorbed = set(chain.from_iterable(group.values())) - set(group)
         for name in [name for name in reversed(self.tiles.ops) if name in absorbed]:
             self.readers.drop(self.tiles.ops[name])
 
@@ -447,19 +450,16 @@ def _join_products(op: TileOp, products: list[TileOp]) -> TileOp | None:
         inputs = [f"input{len(uses) + number}" for number in range(len(product.uses))]
         uses += product.uses
         words[f"input{place}"] = slot = f"intermed{op.intermediates + len(first)}"
-        has_bias = bool(product.attrs.get("bias"))
-        if has_bias:
+        name = product.name
+        if product.attrs.get("bias"):  # a row of equal rows
+            biases.append(SubOp(name, "add", (slot, inputs[2]), slot, pop=(slot,)))
             name = f"{product.name}.sum"
-        else:
-            name = product.name
         first.append(SubOp(name, "matmul", tuple(inputs[:2]), slot, inner=product.inner))
-        if has_bias:  # a row of equal rows
-            biases.append(SubOp(product.name, "add", (slot, inputs[2]), slot, pop=(slot,)))
     if len(uses) > MAX_INPUTS or op.intermediates + len(first) > MAX_INTERMEDIATES:
         return None
     renamed = [replace(step, inputs=tuple(words.get(name, name) for name in step.inputs)) for step in steps_of(op)]
     after = _pop_after_last_use(renamed, {step.output for step in first})
-    sources = tuple(source for part in (*products, op) for source in part.sources)
+    sources = tuple(chain.from_iterable(part.sources for part in (*products, op)))
     return replace(op, type="fused_op", uses=uses, attrs={}, steps=(*first, *biases, *after), made_of=sources)
 
 

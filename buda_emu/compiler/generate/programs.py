@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, Unpack, cast
 
 import numpy as np
@@ -61,7 +62,10 @@ def programs_graph(programs: Mapping[str, Program]) -> tuple[Graph, dict[str, Pa
     joint_graph = Graph("_".join(programs) if len(programs) > 1 else next(iter(graphs.values())).name)
     parts: dict[str, Part] = {}
     for number, (name, graph) in enumerate(graphs.items()):
-        prefix = f"{name}." if len(programs) > 1 else ""
+        if len(programs) > 1:
+            prefix = f"{name}."
+        else:
+            prefix = ""
         parts[name] = _add_model(joint_graph, graph, f"fwd_{number}", prefix, programs[name].keeps, caches)
     return joint_graph, parts
 
@@ -110,7 +114,7 @@ def _cache_names(name: str, keeps: object) -> Mapping[int, str]:
 
 def _unread_message(name: str, number: int, cache: str, inputs: Mapping[str, Sequence[str]]) -> str:
     """Return the message about a cache that no program reads."""
-    labels_of_inputs = [label for labels in inputs.values() for label in labels]
+    labels_of_inputs = [*chain.from_iterable(inputs.values())]
     hint = near(cache, labels_of_inputs)
     inputs_text = "; ".join(f"inputs of {program}: {', '.join(labels) or 'none'}" for program, labels in inputs.items())
     return (

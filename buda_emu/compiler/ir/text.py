@@ -64,7 +64,10 @@ def graph_lines(graph: Graph, printer: Printer) -> Iterator[str]:
         fields = {"program": output.program, "state": output.state, "accumulate": output.accumulate}
         defaults = {"program": FORWARD, "state": "", "accumulate": False}
         shown = {key: field_value for key, field_value in fields.items() if field_value != defaults[key]}
-        fields_text = f" {printer.map(shown)}" if shown else ""
+        if shown:
+            fields_text = f" {printer.map(shown)}"
+        else:
+            fields_text = ""
         yield f"output {quote(output.label)} = {name(output.value)} : {output.dtype}{fields_text}"
 
 

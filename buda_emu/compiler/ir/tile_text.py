@@ -17,8 +17,8 @@ from typing import Any, Final
 from buda_emu.compiler.ir.values import IrError, Printer, Reader, Tokens, conforms, make_record, name
 from buda_emu.compiler.lower.layout import Layout
 from buda_emu.compiler.lower.tiles import Constant, InputQueue, OutputQueue, State, Store, SubOp, TileGraph, TileOp, Use
-from buda_emu.compiler.place.decision import with_columns
-from buda_emu.compiler.place.placement import Detour, Placed, Placement, Queue
+from buda_emu.compiler.place.decision import broadcast_picker
+from buda_emu.compiler.place.placement import Detour, PlacedOp, Placement, Queue
 
 _RECORDS: Final[Mapping[str, tuple[str, type[Any]]]] = {
     "input": ("inputs", InputQueue), "constant": ("constants", Constant), "state": ("states", State),
@@ -33,7 +33,7 @@ _AT: Final = ("op", "at")
 _ROUNDS: Final = ("epochs", "microbatch", "ids", "copies", "step")
 
 
-def tile_lines(tiles: TileGraph, printer: Printer, placed: Mapping[str, Placed] | None = None) -> Iterator[str]:
+def tile_lines(tiles: TileGraph, printer: Printer, placed: Mapping[str, PlacedOp] | None = None) -> Iterator[str]:
     """Yield the inputs of the ops, the ops in order, and their outputs."""
     if tiles.undefined_is_nan:
         yield _UNDEFINED
@@ -76,7 +76,7 @@ def _fields(record: Any, without: Iterable[str]) -> dict[str, Any]:
     return shown
 
 
-def _op_lines(op: TileOp, printer: Printer, placed: Placed | None) -> Iterator[str]:
+def _op_lines(op: TileOp, printer: Printer, placed: PlacedOp | None) -> Iterator[str]:
     """Yield the line of an op, those of its steps, and the one of its place."""
     uses = ", ".join(_use(use) for use in op.uses)
     if op.attrs:
@@ -118,7 +118,7 @@ class TileReader:
         self._reader = reader
         self.places: dict[str, str] = {}
         """File and line of each op and queue."""
-        self._placed: dict[str, Placed] = {}
+        self._placed: dict[str, PlacedOp] = {}
         self._rest: dict[str, Any] = {"queues": {}, "between": {}, "held_as": {}, "detours": {}}
         self._last: TileOp | None = None
 
@@ -137,12 +137,12 @@ class TileReader:
 
     def done(self, target: Any) -> Placement:
         """Return the placement for a target. Raises IrError for an op without a place."""
-        ops: dict[str, Placed] = {}
+        ops: dict[str, PlacedOp] = {}
         for op_name, op in self.tiles.ops.items():
             if op_name not in self._placed:
                 raise IrError(f"{self.places[op_name]}: {op_name}: no line says `at` which core it is placed")
             placed = self._placed[op_name]
-            ops[op_name] = replace(placed, op=with_columns(op, placed.blocks.grid[1]))
+            ops[op_name] = replace(placed, op=broadcast_picker(op, placed.blocks.grid[1]))
         return Placement(target, self.tiles, ops=ops, **self._rest)
 
     # --------------------------------------------------------------------------------------------------------- ops
@@ -217,7 +217,9 @@ class TileReader:
         if self._last is None:
             tokens.fail("a place comes after its op")
         fields = {"op": self._last, "at": self._reader.value(tokens)}
-        self._placed[self._last.name] = make_record(Placed, self._reader.map(tokens) | fields, tokens, self._last.name)
+        self._placed[self._last.name] = make_record(
+            PlacedOp, self._reader.map(tokens) | fields, tokens, self._last.name
+        )
 
     # ------------------------------------------------------------------------------------------------------ queues
     def _record(self, word: str, tokens: Tokens) -> None:

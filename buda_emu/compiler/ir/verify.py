@@ -13,7 +13,7 @@ from buda_emu.compiler.graph.spec import CORE, FRONT, declaration_problems, grap
 from buda_emu.compiler.ir.text import PLACED, TILE, Ir
 from buda_emu.compiler.lower.picker import PickTable
 from buda_emu.compiler.lower.tiles import Shape, TileGraph, TileOp, Tm, Use, after
-from buda_emu.compiler.place.placement import ROLES, Placed, Placement, Queue
+from buda_emu.compiler.place.placement import ROLES, PlacedOp, Placement, Queue
 from buda_emu.compiler.target import FIDELITIES
 from buda_emu.netlist.fields import LAYOUTS, LOCATIONS, QUEUE_TYPES
 from buda_emu.netlist.rules.ops.shapes import Expected, shape_text
@@ -221,7 +221,10 @@ def problems(form: Ir, arch: str = "") -> list[str]:
 
 
 def _problems(form: Ir, arch: str) -> Iterator[str]:
-    stage = FRONT if form.level == FRONT else CORE
+    if form.level == FRONT:
+        stage = FRONT
+    else:
+        stage = CORE
     broken = False
     for problem in graph_problems(form.graph, stage):
         broken = True
@@ -346,7 +349,7 @@ def _address_problems(placement: Placement, queue: Queue) -> Iterator[str]:
         yield f"an address that is not in {plural(channels, 'channel')} of {queue.loc}"
 
 
-def _division_problems(placement: Placement, placed: Placed) -> Iterator[str]:
+def _division_problems(placement: Placement, placed: PlacedOp) -> Iterator[str]:
     """Yield problems with an op's blocks and cores: blocks that are not its result, cores that are not on the chip."""
     blocks = placed.blocks
     (t, rows, columns) = placed.op.shape
@@ -359,7 +362,7 @@ def _division_problems(placement: Placement, placed: Placed) -> Iterator[str]:
         yield f"{placed.op.name}: cores {[top, left]} to {[bottom - 1, right - 1]}, the chip has {height}x{width}"
 
 
-def _rectangle(placed: Placed) -> tuple[int, int, int, int]:
+def _rectangle(placed: PlacedOp) -> tuple[int, int, int, int]:
     rows, columns = reversed(placed.blocks.grid) if placed.grid_transpose else placed.blocks.grid
     return (*placed.at, placed.at[0] + rows, placed.at[1] + columns)
 

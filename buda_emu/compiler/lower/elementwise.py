@@ -137,7 +137,10 @@ def binary(low: Lowering, node: Node) -> LoweredValue:
         uses.append(use)
         clean.append(flags)
         same.append(copies)
-    all_or_any = any if node.op == "multiply" else all
+    if node.op == "multiply":
+        all_or_any = any
+    else:
+        all_or_any = all
     t, r, c = layout.extent
     name = low.op(_BINARY[node.op], uses, (t, r // TILE, c // TILE))
     return LoweredValue(

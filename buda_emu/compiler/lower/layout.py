@@ -9,6 +9,7 @@ op needs it elsewhere (`relayout`).
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import chain
 from math import prod
 
 import numpy as np
@@ -79,7 +80,7 @@ class Layout:
     @property
     def pieces(self) -> tuple[Piece, ...]:
         """All pieces in the order of the dimensions."""
-        return tuple(piece for dim in self.dims for piece in dim)
+        return tuple(chain.from_iterable(self.dims))
 
     def on(self, axis: str) -> tuple[Piece, ...]:
         """Return the pieces along one axis, largest stride first."""

@@ -1,6 +1,7 @@
 """Lowering of a constant matrix along one dimension, on any axis: rows are moved, columns multiplied."""
 
 from collections.abc import Sequence
+from itertools import chain
 from math import prod
 
 import numpy as np
@@ -23,11 +24,10 @@ def along(low: Lowering, value: LoweredValue, dim: int, matrix: Sparse) -> Lower
     """Apply a constant matrix along one dimension, on whatever axis it lies."""
     layout = value.layout
     axes = {piece.axis for piece in layout.dims[dim]}
-    if axes == {"c"} and any(
-        piece.axis == "c" for place, pieces in enumerate(layout.dims) if place != dim for piece in pieces
-    ):
-        return _along_columns_beside(low, value, dim, matrix)
     if axes == {"c"}:
+        beside = chain(*layout.dims[:dim], *layout.dims[dim + 1 :])
+        if any(piece.axis == "c" for piece in beside):
+            return _along_columns_beside(low, value, dim, matrix)
         return _along_columns(low, materialise(low, value), dim, matrix)
     if "c" in axes or "-" in axes or any(piece.axis == "-" for piece in layout.pieces):
         rest = [place for place in range(len(layout.dims)) if place != dim]

@@ -1,12 +1,12 @@
 """Lowering of core ops to netlist ops, node by node, program by program."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from buda_emu.compiler.graph.graph import Graph, Node, OwnMemory
 from buda_emu.compiler.lower import elementwise, inputs, integers, linear, matmul, moves
 from buda_emu.compiler.lower.layout import Layout
 from buda_emu.compiler.lower.lowering import RULES, Lowering
-from buda_emu.compiler.lower.tiles import TileGraph
+from buda_emu.compiler.lower.tiles import TileGraph, TileOp
 from buda_emu.compiler.target import Target
 from buda_emu.support.errors import InternalError
 
@@ -62,6 +62,11 @@ def _nodes_by_program(graph: Graph) -> dict[str, list[Node]]:
     return nodes
 
 
+def _readers(tiles: TileGraph, source: str) -> Iterator[TileOp]:
+    """Yield the ops that read a queue or the result of an op."""
+    return (op for op in tiles.ops.values() if any(use.source == source for use in op.uses))
+
+
 def store_early(tiles: TileGraph) -> TileGraph:
     """Move ops that write caches to the place where nothing reads the cache any more, instead of the end, so that the
     values need not lie in DRAM until then. The order of all other ops, and of a training, stays."""
@@ -71,10 +76,9 @@ def store_early(tiles: TileGraph) -> TileGraph:
     at = dict[str, float](place)
     for store in tiles.stores.values():
         op = tiles.ops[store.op]
-        readers = (other for other in tiles.ops.values() if any(use.source == store.queue for use in other.uses))
         before = [place[use.source] for use in op.uses if use.source in place]
-        before += [place[other.name] for other in readers if other.program == op.program]
-        if before and not any(use.source == op.name for other in tiles.ops.values() for use in other.uses):
+        before += [place[other.name] for other in _readers(tiles, store.queue) if other.program == op.program]
+        if before and not any(_readers(tiles, op.name)):
             at[op.name] = max(before) + 0.5
     tiles.ops = {name: tiles.ops[name] for name in sorted(tiles.ops, key=at.__getitem__)}
     return tiles

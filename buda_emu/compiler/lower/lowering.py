@@ -95,7 +95,10 @@ class Lowering:
     # ------------------------------------------------------------------------------------------ names, constants
     def name(self, suffix: str = "") -> str:
         """Return an unused name derived from the node that is being lowered."""
-        base = self.node.name if self.node else "value"
+        if self.node:
+            base = self.node.name
+        else:
+            base = "value"
         return self.unique_name(f"{base}.{suffix}" if suffix else base)
 
     def unique_name(self, base: str) -> str:

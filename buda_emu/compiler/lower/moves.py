@@ -207,7 +207,10 @@ def _largest_of_axis(low: Lowering, value: LoweredValue, dim: int, axis: str) ->
     value = low.real(_low_padding(low, value, axis))
     layout = value.layout
     t, r, c = value.tiles
-    shape = (t, r, 1) if axis == "c" else (t, 1, c)
+    if axis == "c":
+        shape = (t, r, 1)
+    else:
+        shape = (t, 1, c)
     name = low.op("reduce", [low.use(value)], shape, inner=c if axis == "c" else r, dim=axis, type="max")
     dims = list(layout.dims)
     dims[dim] = ()

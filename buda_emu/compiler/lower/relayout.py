@@ -100,15 +100,22 @@ def _change_columns(low: Lowering, value: LoweredValue, parts: list[Move]) -> Lo
         # Slices of t, though wanted along columns: what they hold leaves these, then rows and columns are swapped.
         return _in_slices(low, value, staying, prod(parts[k].size for k in staying))
     if expelled:
-        apart = _below(low, value, parts)
-        if apart is None and staying:
-            apart = _expel_columns(low, value, parts, expelled, staying)
-        if apart is None:
-            return _stood_up(low, value, parts)
-        return apart
+        return _expel(low, value, parts, expelled, staying)
     if incoming:
         return _put_side_by_side(low, value, parts, incoming)
     return None
+
+
+def _expel(
+    low: Lowering, value: LoweredValue, parts: list[Move], expelled: list[int], staying: list[int]
+) -> LoweredValue:
+    """Bring pieces out of the columns, in the first way that is possible."""
+    apart = _below(low, value, parts)
+    if apart is None and staying:
+        apart = _expel_columns(low, value, parts, expelled, staying)
+    if apart is None:
+        return _stood_up(low, value, parts)
+    return apart
 
 
 def _side_by_side(parts: list[Move], in_c: Sequence[int], incoming: Sequence[int]) -> bool:
@@ -129,6 +136,11 @@ def _parts(value: LoweredValue, parts: list[Move]) -> list[Move]:
     return [Move(dim[0], part.want) for dim, part in zip(value.layout.dims, parts, strict=True)]
 
 
+def _rows_stay(parts: Sequence[Move]) -> bool:
+    """Return whether the pieces that are rows before and after are the same ones."""
+    return all(part.have == part.want for part in parts if part.have.axis == "r" and part.want.axis == "r")
+
+
 def _below(low: Lowering, value: LoweredValue, parts: list[Move]) -> LoweredValue | None:
     """Put slices of t below each other before columns leave for t: all wanted slices, the innermost of t, in order,
     with no padding between their rows. Return None if they do not lie like that."""
@@ -136,10 +148,9 @@ def _below(low: Lowering, value: LoweredValue, parts: list[Move]) -> LoweredValu
     down = [k for k, part in enumerate(parts) if part.have.axis == "z" and part.want.axis == "r"]
     down.sort(key=lambda k: -parts[k].have.stride)
     count = prod(parts[k].size for k in down)
-    stays = all(part.have == part.want for part in parts if part.have.axis == "r" and part.want.axis == "r")
-    if not (down and stays and value.layout.rows_full and value.rows is None and _runs(parts, down, 1)):
+    if not (down and value.layout.rows_full and value.rows is None and _runs(parts, down, 1)):
         return None
-    if any(parts[k].want.stride != parts[k].have.stride * height for k in down):
+    if not _rows_stay(parts) or any(parts[k].want.stride != parts[k].have.stride * height for k in down):
         return None
     dims = list(value.layout.dims)
     for k, part in enumerate(parts):

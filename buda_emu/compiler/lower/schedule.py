@@ -2,6 +2,7 @@
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Final
 
 from buda_emu.compiler.lower.tiles import RELU, SubOp, TileAttributes, TileOp, Use, select_attributes
@@ -43,7 +44,8 @@ def schedule_parts(parts: Mapping[str, Part], root: str, arch: str) -> tuple[tup
     """Return the sub-ops in order, and the operands of the fused op; None if buffers do not suffice. A schedule runs
     block by block, and an intermediate is a block; a sum ends its schedule."""
     order = _order_parts(parts, root)
-    uses = list(dict.fromkeys(operand for part in order for operand in part.operands if isinstance(operand, Use)))
+    operands = chain.from_iterable(part.operands for part in order)
+    uses = list(dict.fromkeys(operand for operand in operands if isinstance(operand, Use)))
     if len(uses) > MAX_INPUTS:
         return None
     places: dict[str, str] = {root: "output"}
@@ -53,7 +55,7 @@ def schedule_parts(parts: Mapping[str, Part], root: str, arch: str) -> tuple[tup
         inputs = tuple(
             places[operand] if isinstance(operand, str) else f"input{uses.index(operand)}" for operand in part.operands
         )
-        later = {source for following in order[number + 1 :] for source in following.sources}
+        later = set(chain.from_iterable(following.sources for following in order[number + 1 :]))
         ended = [slot for slot, value in busy.items() if value not in later]
         if part.name != root:
             place = _result_place(part, order[number + 1 :], busy, arch)
@@ -110,7 +112,7 @@ def kept_columns(steps: Sequence[SubOp], columns: int) -> int:
 
 
 def _sources(parts: Sequence[Part]) -> set[str]:
-    return {source for part in parts for source in part.sources}
+    return set(chain.from_iterable(part.sources for part in parts))
 
 
 def _order_parts(parts: Mapping[str, Part], root: str) -> list[Part]:

@@ -106,21 +106,20 @@ def _neutral_operand(graph: Graph, node: Node) -> str | None:
     """Return the operand that an op returns unchanged, None if there is none."""
     number = _NEUTRAL.get(node.op)
     if number is None:
-        places = ()
-    elif node.op == "subtract":
-        places = (0,)
-    else:
-        places = (0, 1)
-    for place in places:
+        return None
+    for place in (0,) if node.op == "subtract" else (0, 1):
         operand = graph[node.inputs[place]]
-        other = graph[node.inputs[1 - place]]
-        if (
-            other.op != "constant"
-            or operand.op == "constant"
-            or (operand.shape, operand.dtype) != (node.shape, node.dtype)
-        ):
+        if operand.op == "constant" or (operand.shape, operand.dtype) != (node.shape, node.dtype):
             continue
-        channels = other.shape[-1:] != (1,) and prod(other.shape[:-1]) == 1 and other.shape
-        if not channels and bool((other.value == number).all()):
+        if _is_neutral(graph[node.inputs[1 - place]], number):
             return operand.name
     return None
+
+
+def _is_neutral(node: Node, number: float) -> bool:
+    """Return whether an operand is a constant that has the number everywhere. Constants with one value for each channel
+    do not count."""
+    if node.op != "constant":
+        return False
+    channels = node.shape[-1:] != (1,) and prod(node.shape[:-1]) == 1 and node.shape
+    return not channels and bool((node.value == number).all())

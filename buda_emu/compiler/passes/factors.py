@@ -199,6 +199,15 @@ class _Step:
     whole: tuple[int, ...] = ()
 
 
+def _origins_read_whole(graph: Graph, steps: Mapping[str, _Step], late: Mapping[str, _Late]) -> set[str]:
+    """Return the origins of late factors whose products are the first operand of a product that needs them whole."""
+    return {
+        late[node.inputs[0]].origin
+        for node in graph
+        if node.op == "matmul" and node.inputs[0] in late and 0 in steps[node.name].whole
+    }
+
+
 def late_factors(graph: Graph, longest_softmax: int = 0) -> Graph:
     """Move factors of rows behind the products that wait for them: if an element-wise op that reads the product can
     include the factor, or if there is only one such product, so that no op is added. A factor stays if another product
@@ -212,11 +221,7 @@ def late_factors(graph: Graph, longest_softmax: int = 0) -> Graph:
         read_whole = _read_whole(graph, steps, late)
         refused_now = {factor.origin for factor in late.values()} - waiting
         refused_now |= _needless_products(graph, steps, late, read_whole)
-        refused_now |= {
-            late[node.inputs[0]].origin
-            for node in graph
-            if node.op == "matmul" and node.inputs[0] in late and 0 in steps[node.name].whole
-        }
+        refused_now |= _origins_read_whole(graph, steps, late)
         if not late:
             return graph
         if not refused_now:

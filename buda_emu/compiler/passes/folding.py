@@ -263,11 +263,10 @@ def fuse_quantize_dequantize(graph: Graph) -> Graph:
     new_nodes: dict[str, Node] = {}
     for name, readers in graph.users().items():
         quantize = graph[name]
-        if quantize.op == "quantize" and name not in shown and readers:
-            codes = _codes(graph, quantize)
-        else:
-            codes = None
-        if codes is None or any(not _is_inverse(graph, quantize, graph[reader]) for reader in readers):
+        if quantize.op != "quantize" or name in shown or not readers:
+            continue
+        codes = _codes(graph, quantize)
+        if codes is None or not all(_is_inverse(graph, quantize, graph[reader]) for reader in readers):
             continue
         zero = codes.zero + codes.shift
         for suffix, value in (("factor", np.asarray(1 / codes.scale, np.float32)), ("scale", codes.scale)):

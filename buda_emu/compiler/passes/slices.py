@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import prod
 
 import numpy as np
@@ -208,7 +209,7 @@ def _joins_cache(graph: Graph, concat: Node) -> bool:
 
 
 def _origins(plan: _Plan, node: Node) -> frozenset[str]:
-    return frozenset(origin for name in node.inputs if name in plan.values for origin in plan.values[name].origins)
+    return frozenset(chain.from_iterable(plan.values[name].origins for name in node.inputs if name in plan.values))
 
 
 def _merge_groups(groups: list[set[str]], origins: frozenset[str]) -> list[set[str]]:
@@ -282,17 +283,14 @@ def _product(
     (a, b) = cuts
     (left, right) = shapes
     rank = len(node.shape)
-    inner_a = a is not None and a.dim == len(left) - 1
-    inner_b = b is not None and b.dim == len(right) - 2
-    if inner_a and inner_b and a is not None and b is not None:
-        if a.sizes == b.sizes:
+    if a is not None and b is not None:
+        both_inner = a.dim == len(left) - 1 and b.dim == len(right) - 2
+        return "sum" if both_inner and a.sizes == b.sizes else None
+    if a is not None:
+        if a.dim == len(left) - 1 and graph[node.inputs[1]].op == "constant":
             return "sum"
-        return None
-    if inner_a and b is None and graph[node.inputs[1]].op == "constant":
-        return "sum"
-    if a is not None and b is None and a.dim == len(left) - 2:
-        return SplitDimension(rank - 2, a.sizes)
-    if b is not None and a is None and b.dim == len(right) - 1:
+        return SplitDimension(rank - 2, a.sizes) if a.dim == len(left) - 2 else None
+    if b is not None and b.dim == len(right) - 1:
         return SplitDimension(rank - 1, b.sizes)
     return None
 
@@ -384,6 +382,13 @@ def _rebuild(graph: Graph, plan: _Plan) -> Graph:
     return rebuilt
 
 
+def _with_size(shape: Sequence[int], dim: int, size: int) -> tuple[int, ...]:
+    """Return a shape with another size of one dimension."""
+    sizes = list(shape)
+    sizes[dim] = size
+    return tuple(sizes)
+
+
 def _in_parts(build: Builder, graph: Graph, plan: _Plan, parts: dict[str, list[Node]], node: Node) -> list[Node]:
     """Emit an op on each part of its operands."""
     cut = next(plan.values[name].cut for name in node.inputs if name in parts)
@@ -392,9 +397,7 @@ def _in_parts(build: Builder, graph: Graph, plan: _Plan, parts: dict[str, list[N
         begin = sum(cut.sizes[:number])
         attrs = dict(node.attrs)
         if node.op == "reshape":
-            shape = list(node.shape)
-            shape[plan.values[node.name].cut.dim] = size
-            attrs["shape"] = tuple(shape)
+            attrs["shape"] = _with_size(node.shape, plan.values[node.name].cut.dim, size)
         if node.op == "linear" and node.attrs["dim"] == cut.dim:
             attrs["matrix"] = matrix = _columns_of_parts(node.attrs["matrix"], begin, size)
             if not matrix.row.size and (results or number < len(cut.sizes) - 1):

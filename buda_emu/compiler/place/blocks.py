@@ -1,10 +1,10 @@
-"""Grids, blocks and buffers of one op: the smallest grid that fits, within a measure of work for each core
-(FRONTEND 4.2, 4.3, 4.6).
-"""
+"""Grid, blocks and buffers of one op: the smallest grid that fits within a limit of work for each core (FRONTEND 4.2,
+4.3, 4.6)."""
 
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import product
 from math import prod
 
 from buda_emu.compiler.lower.picker import PickTable, WorkDivision
@@ -15,21 +15,23 @@ from buda_emu.spec.formats import tile_bytes
 from buda_emu.support.errors import UnsupportedError
 
 TargetOf = Callable[[TileOp], Target]
-"""The target with the formats that an op is going to have."""
+"""A function that returns the target with the formats that an op is going to have."""
 WORK = 192
-"""Tile operations of one core that a larger grid is taken for: above, cores are added while there are any."""
+"""Tile operations of one core up to which low effort takes a smaller grid; beyond this it adds cores while there are
+any."""
 
-SHARED = 2
-"""Operands of a fused op that several cores share, at most (V084)."""
+MOST_SHARED_OPERANDS = 2
+"""Largest number of operands of a fused op that several cores share (V084)."""
 SINGLE = 1
 DOUBLE = 2
-"""Mblocks of a result in L1: with two an op works on while its readers take the one before."""
+"""Mblocks of a result in L1: with two an op works on while its readers take the previous one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """What a netlist says of one op's division. Sizes as in the netlist language. `most`: of a fused op that sums rows,
-    tiles that an ublock of a step may have."""
+    """The division of one op as the netlist states it; sizes are those of the netlist language.
+
+    `most` is the number of tiles that an ublock of a step may have, for a fused op that sums rows."""
 
     grid: tuple[int, int]
     t: int
@@ -42,28 +44,31 @@ class Blocks:
 
 
 def choose_blocks(target: Target, op: TileOp) -> Blocks:
-    """The division of one op, with a single buffer for its result where no grid has room for two. Raises
-    UnsupportedError when no grid has room for one."""
+    """Return the smallest division of one op that fits, with a single buffer for its result where no grid has room for
+    two. Raises UnsupportedError when no grid has room for one."""
     target = target.of(op.precision)
-    found = _smallest(target, op, DOUBLE) or _smallest(target, op, SINGLE)
-    if found is None:
-        raise no_grid(target, op)
-    return found
+    blocks = _smallest_division(target, op, DOUBLE) or _smallest_division(target, op, SINGLE)
+    if blocks is None:
+        raise no_grid_error(target, op)
+    return blocks
 
 
 def has_grid(target: Target, op: TileOp, buffers: int = SINGLE) -> bool:
-    """Whether there is a grid with room for so many buffers of its result; the largest are the likeliest."""
+    """Return whether some grid has room for `buffers` buffers of the op's result. The largest grids are tried first, as
+    they are the most likely to fit."""
     target = target.of(op.precision)
-    made = (divided(target, op, grid, buffers=buffers) for grid in reversed(list(grids(target, op))))
-    return any(blocks is not None and buffer_bytes(target, op, blocks) <= target.buffer_room for blocks in made)
+    divisions = (divide_op(target, op, grid, buffers=buffers) for grid in reversed(list(grids(target, op))))
+    return any(blocks is not None and buffer_bytes(target, op, blocks) <= target.buffer_room for blocks in divisions)
 
 
-def _smallest(target: Target, op: TileOp, buffers: int) -> Blocks | None:
+def _smallest_division(target: Target, op: TileOp, buffers: int) -> Blocks | None:
+    """Return the division over the smallest grid that fits and whose cores do no more than `WORK` each, or over the
+    largest one that fits; None where none does."""
     t, rows, columns = op.shape
-    work = t * rows * columns * max(1, _depth(op)) / WORK
+    work = t * rows * columns * max(1, _products_per_tile(op)) / WORK
     best: Blocks | None = None
     for grid in grids(target, op):
-        blocks = divided(target, op, grid, buffers=buffers)
+        blocks = divide_op(target, op, grid, buffers=buffers)
         if blocks is None or buffer_bytes(target, op, blocks) > target.buffer_room:
             continue
         if best is None or prod(best.grid) < work:
@@ -73,62 +78,78 @@ def _smallest(target: Target, op: TileOp, buffers: int) -> Blocks | None:
     return best
 
 
-def _depth(op: TileOp) -> int:
+def _products_per_tile(op: TileOp) -> int:
+    """Return the products that each tile of the result takes; an identity matmul only moves tiles."""
     if op.attrs.get("identity"):
         return 1
     return op.inner
 
 
 def grids(target: Target, op: TileOp) -> Iterator[tuple[int, int]]:
-    """Legal grids by number of cores (FRONTEND 4.2); of an identity matmul those of its encoding."""
+    """Yield the legal grids by number of cores (FRONTEND 4.2); for an identity matmul those that its encoding
+    allows."""
     _, rows, columns = op.shape
     limit_r, limit_c = target.arch.grid
     heights = [n for n in divisors(rows) if n <= limit_r]
     widths = [n for n in divisors(columns) if n <= limit_c]
-    if op.has("reduces") and op.attrs["dim"] in "rc":
-        heights, widths = ([1], widths) if op.attrs["dim"] == "r" else (heights, [1])
-    if op.type == "depthwise" or op.sums_rows:
-        widths = [1]
-    if op.has("row-wise index"):
+    if _has_one_row(op):
         heights = [1]
+    if _has_one_column(op):
+        widths = [1]
     if op.grid is not None:
-        heights = [op.grid[0]] if op.grid[0] else heights
-        widths = [op.grid[1]] if op.grid[1] else widths
-    found = [(height, width) for height in heights for width in widths]
-    yield from sorted(found, key=lambda grid: (prod(grid), abs(grid[0] - grid[1]), grid))
+        if op.grid[0]:
+            heights = [op.grid[0]]
+        if op.grid[1]:
+            widths = [op.grid[1]]
+    yield from sorted(product(heights, widths), key=lambda grid: (prod(grid), abs(grid[0] - grid[1]), grid))
 
 
-def divided(
+def _has_one_row(op: TileOp) -> bool:
+    """Return whether one row of cores computes the op: each core needs all rows of its columns."""
+    return op.has("row-wise index") or (op.has("reduces") and op.attrs["dim"] == "r")
+
+
+def _has_one_column(op: TileOp) -> bool:
+    """Return whether one column of cores computes the op: each core needs all columns of its rows."""
+    return op.type == "depthwise" or op.sums_rows or (op.has("reduces") and op.attrs["dim"] == "c")
+
+
+def divide_op(
     target: Target, op: TileOp, grid: tuple[int, int], held: int = 0, *, buffers: int = DOUBLE
 ) -> Blocks | None:
-    """The division over a grid with the largest ublock and the longest inner block that fit; `held` bytes of constants
-    stay in L1, and so many mblocks of the result. None where there is no room."""
+    """Return the division over a grid with the largest ublock and the longest inner block that fit, or None where there
+    is no room. `held` bytes of constants stay in L1 beside `buffers` mblocks of the result."""
     t, rows, columns = op.shape
     block = (rows // grid[0], columns // grid[1])
     dest = target.dest_tiles
     if op.sums_rows:
-        return _divided_rows(target, op, grid, buffers)
+        return _divide_row_sums(target, op, grid, buffers)
     if op.has_sums:
-        return _divided_products(target, op, grid, held, buffers)
-    ublock = _ublock(block, dest, rows_fixed=op.ublock is not None or op.has("row-wise index"))
+        return _divide_products(target, op, grid, held, buffers)
+    ublock = _largest_ublock(block, dest, rows_fixed=op.ublock is not None or op.has("row-wise index"))
     mblock = (block[0] // ublock[0], block[1] // ublock[1])
-    single = op.attrs.get("gradient") or (op.attrs.get("untilize") and prod(block) > 256)
-    buffers = SINGLE if single else buffers
+    if op.attrs.get("gradient") or (op.attrs.get("untilize") and prod(block) > 256):
+        buffers = SINGLE
+    blocks = Blocks(grid=grid, t=t, mblock=mblock, ublock=ublock, buf_size_mb=buffers)
     if op.attrs.get("identity") or op.type == "depthwise":
-        return Blocks(grid=grid, t=t, mblock=mblock, ublock=ublock, buf_size_mb=buffers, m_k=op.inner, u_kt=1)
+        return replace(blocks, m_k=op.inner, u_kt=1)
     if op.inner:
-        for inner in reversed(divisors(op.inner)):
-            found = Blocks(
-                grid=grid, t=t, mblock=mblock, ublock=ublock, buf_size_mb=buffers, m_k=op.inner // inner, u_kt=inner
-            )
-            if buffer_bytes(target, op, found, held=held) <= target.buffer_room:
-                return found
-        return None
-    return Blocks(grid=grid, t=t, mblock=mblock, ublock=ublock, buf_size_mb=buffers)
+        return _with_longest_inner(target, op, blocks, held)
+    return blocks
 
 
-def _divided_rows(target: Target, op: TileOp, grid: tuple[int, int], buffers: int) -> Blocks | None:
-    """Of a fused op that sums rows: all rows of a core are one ublock, as wide as what is kept while a sum is taken."""
+def _with_longest_inner(target: Target, op: TileOp, blocks: Blocks, held: int) -> Blocks | None:
+    """Return the division with the longest inner blocks that fit L1; None where none do."""
+    for inner in reversed(divisors(op.inner)):
+        divided = replace(blocks, m_k=op.inner // inner, u_kt=inner)
+        if buffer_bytes(target, op, divided, held=held) <= target.buffer_room:
+            return divided
+    return None
+
+
+def _divide_row_sums(target: Target, op: TileOp, grid: tuple[int, int], buffers: int) -> Blocks | None:
+    """Divide a fused op that sums rows: all rows of a core are one ublock, as wide as dest allows beside the columns
+    that are held while a sum is taken."""
     t, rows, columns = op.shape
     height = rows // grid[0]
     dest = target.dest_tiles
@@ -138,43 +159,48 @@ def _divided_rows(target: Target, op: TileOp, grid: tuple[int, int], buffers: in
     return Blocks(grid=grid, t=t, mblock=(1, count), ublock=(height, wide), buf_size_mb=buffers, most=dest)
 
 
-def _divided_products(target: Target, op: TileOp, grid: tuple[int, int], held: int, buffers: int) -> Blocks | None:
-    """Of a fused op that begins with products: one ublock for each core, which is kept while a sum is taken, and the
-    longest inner blocks for which there is room."""
+def _divide_products(target: Target, op: TileOp, grid: tuple[int, int], held: int, buffers: int) -> Blocks | None:
+    """Divide a fused op that begins with products: each core has one ublock, which is held while a sum is taken, and
+    the longest inner blocks for which there is room."""
     t, rows, columns = op.shape
     block = (rows // grid[0], columns // grid[1])
     products = sum(step.inner > 0 for step in op.steps)
-    if prod(block) > target.dest_tiles or products * ((grid[0] > 1) + (grid[1] > 1)) > SHARED:
+    if prod(block) > target.dest_tiles or products * ((grid[0] > 1) + (grid[1] > 1)) > MOST_SHARED_OPERANDS:
         return None
     for inner in reversed(divisors(max(step.inner for step in op.steps))):
-        found = Blocks(grid=grid, t=t, mblock=(1, 1), ublock=block, buf_size_mb=buffers, u_kt=inner)
-        if buffer_bytes(target, op, found, held=held) <= target.buffer_room:
-            return found
+        blocks = Blocks(grid=grid, t=t, mblock=(1, 1), ublock=block, buf_size_mb=buffers, u_kt=inner)
+        if buffer_bytes(target, op, blocks, held=held) <= target.buffer_room:
+            return blocks
     return None
 
 
 def cut_columns(columns: int, height: int, dest: int) -> tuple[int, int]:
-    """Ublocks of so many rows of tiles that fit dest, and their columns, as wide as can be."""
+    """Return the number of ublocks, and their columns, that `columns` are cut into when each ublock has `height` rows
+    and as many columns as fit dest."""
     wide = max(size for size in divisors(columns) if size * height <= dest)
     return columns // wide, wide
 
 
 def step_blocks(op: TileOp, blocks: Blocks, step: SubOp) -> Blocks:
-    """The division of one step of a fused op (OPS 8.3)."""
+    """Return the division of one step of a fused op (OPS 8.3)."""
     if not op.has_sums:
         return blocks
     if not op.sums_rows:
-        u_kt = max((size for size in divisors(step.inner) if size <= blocks.u_kt), default=0) if step.inner else 0
+        u_kt = 0
+        if step.inner:
+            u_kt = max((size for size in divisors(step.inner) if size <= blocks.u_kt), default=0)
         return replace(blocks, m_k=step.inner // u_kt if u_kt else 0, u_kt=u_kt)
     height = blocks.ublock[0]
-    most = blocks.most
-    count, wide = cut_columns(step.columns or op.shape[2], height, most)
-    m_k, u_kt = cut_columns(step.inner, height, most) if step.inner else (0, 0)
+    max_tiles = blocks.most
+    count, wide = cut_columns(step.columns or op.shape[2], height, max_tiles)
+    m_k = u_kt = 0
+    if step.inner:
+        m_k, u_kt = cut_columns(step.inner, height, max_tiles)
     return replace(blocks, mblock=(blocks.mblock[0], count), ublock=(height, wide), m_k=m_k, u_kt=u_kt)
 
 
-def divided_as(target: Target, op: TileOp, grid: tuple[int, int], cut: WorkDivision) -> Blocks:
-    """The division of an identity matmul whose strips and ublocks are cut in one way."""
+def divide_picker(target: Target, op: TileOp, grid: tuple[int, int], cut: WorkDivision) -> Blocks:
+    """Return the division of an identity matmul whose strips and ublocks are cut as `cut` says."""
     t, rows, columns = op.shape
     height = rows // grid[0]
     width = columns // grid[1]
@@ -190,29 +216,31 @@ def divided_as(target: Target, op: TileOp, grid: tuple[int, int], cut: WorkDivis
     )
 
 
-def _ublock(block: tuple[int, int], dest: int, *, rows_fixed: bool) -> tuple[int, int]:
-    """The largest that divides the block and fits dest, the wider of equal ones (FRONTEND 4.2)."""
-    heights = [1] if rows_fixed else divisors(block[0])
-    found = [(height, width) for height in heights for width in divisors(block[1]) if height * width <= dest]
-    return max(found, key=lambda ublock: (prod(ublock), ublock[1]))
+def _largest_ublock(block: tuple[int, int], dest: int, *, rows_fixed: bool) -> tuple[int, int]:
+    """Return the largest ublock that divides the block and fits dest, the wider of equal ones (FRONTEND 4.2)."""
+    if rows_fixed:
+        heights = [1]
+    else:
+        heights = divisors(block[0])
+    ublocks = (ublock for ublock in product(heights, divisors(block[1])) if prod(ublock) <= dest)
+    return max(ublocks, key=lambda ublock: (prod(ublock), ublock[1]))
 
 
 @cache
 def size_of_tile(df: str, alignment: int) -> int:
-    """Bytes with the header."""
+    """Return the bytes of a tile with its header."""
     return tile_bytes(df, 32, 32, alignment, header=True)
 
 
 _READ_BYTES = 72 << 10
-"""Of the buffer of an operand, at most, where the router makes it larger because it is read out of DRAM or a fused op
-reads it."""
+"""Largest operand buffer in bytes for which the router asks when the operand is read out of DRAM or by a fused op."""
 _ROOM_FOR_READS = 160_000
 """Bytes of L1 beside `Target.buffer_room` for such buffers, with headers of four sizes of tile (`routing/streams`)."""
 
 
 def buffer_bytes(target: Target, op: TileOp, blocks: Blocks, *, held: int = 0) -> int:
-    """L1 of one core: operands double, the result's buffer, partial sums, and `held` bytes of constants (FRONTEND 4.3,
-    NETLIST 2.2)."""
+    """Return the bytes of L1 that one core needs: two buffers of each operand, the buffer of the result, partial sums,
+    and `held` bytes of constants (FRONTEND 4.3, NETLIST 2.2)."""
     align = target.arch.alignment
 
     def size(df: str) -> int:
@@ -222,21 +250,19 @@ def buffer_bytes(target: Target, op: TileOp, blocks: Blocks, *, held: int = 0) -
     reads = [max(act, size(target.read_df(number))) for number in range(len(op.uses))]
     ublock = prod(blocks.ublock)
     mblock = prod(blocks.mblock)
-    result = size(target.output_df if op.attrs.get("untilize") else target.activation_df)
     if op.attrs.get("gradient"):  # all of its block stays, as the ram's sum (FRONTEND 4.3)
         mblock *= blocks.t
-    rows = blocks.mblock[1] if op.attrs.get("untilize") else mblock
-    total = held + blocks.buf_size_mb * rows * ublock * result
+    if op.attrs.get("untilize"):
+        result = blocks.mblock[1] * ublock * size(target.output_df)
+    else:
+        result = mblock * ublock * size(target.activation_df)
+    total = held + blocks.buf_size_mb * result
     if op.attrs.get("identity"):
         picked = size(target.picker_df if op.attrs["table"].plain else target.activation_df)
         tiles = op.attrs["num_sparse_tiles"] * picked + op.attrs["num_index_tiles"] * size("RawUInt32")
         total += tiles + 2 * blocks.u_kt * blocks.mblock[1] * blocks.ublock[1] * reads[1]
     elif op.has("inner dimension"):
-        left = blocks.mblock[0] * blocks.ublock[0]
-        right = blocks.mblock[1] * blocks.ublock[1]
-        total += 2 * blocks.u_kt * (left * reads[0] + right * reads[1])
-        total += 2 * ublock * act if op.attrs.get("bias") else 0
-        total += 4 * ublock * size("Float32") if op.attrs.get("dequant") else 0
+        total += _bytes_of_product(op, blocks, reads, act, size("Float32"))
     elif op.has("reduces"):
         total += 2 * ublock * max(1, blocks.u_kt) * reads[0]
     elif op.has_sums:
@@ -249,28 +275,44 @@ def buffer_bytes(target: Target, op: TileOp, blocks: Blocks, *, held: int = 0) -
     return total
 
 
+def _bytes_of_product(op: TileOp, blocks: Blocks, reads: list[int], act: int, float32: int) -> int:
+    """Return the bytes that a product needs for its factors, two blocks of each, and for a bias or the scales of
+    integers. `act` and `float32` are the bytes of a tile of activations and of Float32."""
+    ublock = prod(blocks.ublock)
+    left = blocks.mblock[0] * blocks.ublock[0]
+    right = blocks.mblock[1] * blocks.ublock[1]
+    total = 2 * blocks.u_kt * (left * reads[0] + right * reads[1])
+    if op.attrs.get("bias"):
+        total += 2 * ublock * act
+    if op.attrs.get("dequant"):
+        total += 4 * ublock * float32
+    return total
+
+
 def _bytes_of_sums(op: TileOp, blocks: Blocks, reads: list[int], act: int) -> int:
-    """Operands, two blocks of each, and intermediates of a fused op with sums."""
+    """Return the bytes that a fused op with sums needs for its operands, two blocks of each, and its intermediates."""
     total = 0
     tiles = dict[str, int]()
     deepest = max(step_blocks(op, blocks, step).m_k for step in op.steps)  # inner blocks that are read again
     for number, size in enumerate(reads):
-        own = step_blocks(op, blocks, op.reader(number))
-        height, width = own.ublock
+        division = step_blocks(op, blocks, op.reader(number))
+        height, width = division.ublock
         if op.is_factor(number):
-            height = own.u_kt * own.m_k  # all of it, as the router has it (`least_bytes`)
+            height = division.u_kt * division.m_k  # all of it, as the router has it (`least_bytes`)
         elif op.is_left_factor(number):
-            width = own.u_kt
-        times = sum(f"input{number}" in step.inputs for step in op.steps)
-        total += 2 * size * height * width * (deepest if times > 1 else 1)
+            width = division.u_kt
+        operand = 2 * size * height * width
+        if sum(f"input{number}" in step.inputs for step in op.steps) > 1:
+            operand *= deepest
+        total += operand
     for step in op.steps:
         if step.output.startswith("intermed"):
             tiles[step.output] = max(tiles.get(step.output, 0), prod(step_blocks(op, blocks, step).ublock))
     return total + act * sum(tiles.values()) + max(0, _READ_BYTES * len(reads) - _ROOM_FOR_READS)
 
 
-def no_grid(target: Target, op: TileOp) -> UnsupportedError:
-    """What is said of an op for whose buffers no grid has room."""
+def no_grid_error(target: Target, op: TileOp) -> UnsupportedError:
+    """Build the error for an op whose buffers fit no grid."""
     return UnsupportedError(
         f"compile: {op.name}: no grid of {target.title} has room for {op.type} of {list(op.shape)} tiles: divide it "
         "into several, in the model"
@@ -278,13 +320,13 @@ def no_grid(target: Target, op: TileOp) -> UnsupportedError:
 
 
 MOST_PAIRS = 6000
-"""Of one row of cores: its words stay in L1."""
+"""Most pairs of indices that one row of cores may have: their words stay in L1."""
 MOST_INNER = 32
-"""Tiles of the inner dimension in one strip."""
+"""Most tiles of the inner dimension in one strip."""
 
 
-def cuts_of(op: TileOp, grid_rows: int, dest: int) -> Iterator[WorkDivision]:
-    """The ways to divide it over so many rows of cores."""
+def picker_cuts(op: TileOp, grid_rows: int, dest: int) -> Iterator[WorkDivision]:
+    """Yield the ways to cut the strips and ublocks of an identity matmul over `grid_rows` rows of cores."""
     table: PickTable = op.attrs["table"]
     block = op.shape[1] // grid_rows
     if table.counts(WorkDivision(grid_rows)).pairs > MOST_PAIRS and grid_rows != op.attrs["rows"]:
@@ -296,33 +338,33 @@ def cuts_of(op: TileOp, grid_rows: int, dest: int) -> Iterator[WorkDivision]:
                 yield cut
 
 
-def as_cut(op: TileOp, cut: WorkDivision) -> TileOp:
-    """The op as the search sees it: counts without the encoding itself."""
-    found = op.attrs["table"].counts(cut)
+def with_cut_counts(op: TileOp, cut: WorkDivision) -> TileOp:
+    """Return the op as the search sees it: with the counts of a cut, but without the encoding itself."""
+    counts = op.attrs["table"].counts(cut)
     attrs = {
-        "strips": (found.strips,) * cut.grid_rows,
-        "indices_len": found.pairs,
-        "num_index_tiles": found.word_tiles,
-        "num_sparse_tiles": found.tiles,
-        "ublocks": found.ublocks,
+        "strips": (counts.strips,) * cut.grid_rows,
+        "indices_len": counts.pairs,
+        "num_index_tiles": counts.word_tiles,
+        "num_sparse_tiles": counts.tiles,
+        "ublocks": counts.ublocks,
     }
     return replace(op, grid=(cut.grid_rows, op.grid[1] if op.grid else 0), attrs={**op.attrs, **attrs})
 
 
-def encoded(tiles: TileGraph, op: TileOp, blocks: Blocks) -> TileOp:
-    """The op with the tiles and the encoding of its division; new constants are put into the graph."""
+def encode_picker(tiles: TileGraph, op: TileOp, blocks: Blocks) -> TileOp:
+    """Return the op with the tiles and the encoding of its division. New constants are added to the graph."""
     cut = WorkDivision(blocks.grid[0], blocks.ublock[0], blocks.u_kt)
     if "table" not in op.attrs or cut == WorkDivision(op.attrs["rows"]):
         return op
-    return repicked(tiles.constants, op, op.attrs["table"], cut)
+    return replace_table(tiles.constants, op, op.attrs["table"], cut)
 
 
-def repicked(constants: dict[str, Constant], op: TileOp, table: PickTable, cut: WorkDivision) -> TileOp:
-    """The op with another table, divided in that way: its slices and rows, tiles and encoding; new constants are put
-    among the others."""
+def replace_table(constants: dict[str, Constant], op: TileOp, table: PickTable, cut: WorkDivision) -> TileOp:
+    """Return an identity matmul with another table, cut in another way: its slices and rows, its tiles and its
+    encoding. New constants are added to `constants`."""
     picker = table.picker(cut)
     kind = "picker" if picker.plain else "value"
-    names = [_unused(constants, f"{op.name}.{what}", cut.grid_rows) for what in ("picker", "encoding")]
+    names = [_unused_name(constants, f"{op.name}.{part}", cut.grid_rows) for part in ("picker", "encoding")]
     constants[names[0]] = Constant(names[0], picker.tiles, kind)
     constants[names[1]] = Constant(names[1], picker.words, "words")
     attrs = {
@@ -339,42 +381,44 @@ def repicked(constants: dict[str, Constant], op: TileOp, table: PickTable, cut: 
     return replace(op, uses=uses, shape=(table.t, table.rows, op.shape[2]), attrs=attrs)
 
 
-def _unused(constants: Container[str], stem: str, number: int) -> str:
-    """A name that no constant has."""
-    name = stem if stem not in constants else f"{stem}.{number}"
+def _unused_name(constants: Container[str], stem: str, number: int) -> str:
+    """Return a name with this stem that no constant has."""
+    name = stem
+    if stem in constants:
+        name = f"{stem}.{number}"
     while name in constants:
         name += "_"
     return name
 
 
 class CoreGrid:
-    """Which cores are free, a row of them as the bits of a number."""
+    """The free cores of a chip. Each row is a number whose bits are its free cores."""
 
     def __init__(self, rows: int, columns: int) -> None:
         self._rows = [(1 << columns) - 1] * rows
         self._columns = columns
 
     def take(self, grid: tuple[int, int]) -> tuple[int, int] | None:
-        """The first free rectangle, row by row; None where there is none."""
+        """Take the first free rectangle, row by row, and return its upper left core, or None where there is none."""
         at = next(self._free(grid), None)
         if at is not None:
             self.block(at, grid)
         return at
 
     def block(self, at: tuple[int, int], grid: tuple[int, int]) -> None:
-        """Take a rectangle."""
+        """Mark the cores of a rectangle as used."""
         mask = (1 << grid[1]) - 1
         for row in range(at[0], at[0] + grid[0]):
             self._rows[row] &= ~(mask << at[1])
 
     def release(self, at: tuple[int, int], grid: tuple[int, int]) -> None:
-        """Give a rectangle back."""
+        """Mark the cores of a rectangle as free again."""
         mask = (1 << grid[1]) - 1
         for row in range(at[0], at[0] + grid[0]):
             self._rows[row] |= mask << at[1]
 
     def places(self, grid: tuple[int, int]) -> list[tuple[int, int]]:
-        """All free rectangles."""
+        """List the upper left cores of all free rectangles of a size."""
         return list(self._free(grid))
 
     def _free(self, grid: tuple[int, int]) -> Iterator[tuple[int, int]]:
@@ -390,5 +434,5 @@ class CoreGrid:
 
     @property
     def free(self) -> int:
-        """Cores."""
+        """The number of free cores."""
         return sum(row.bit_count() for row in self._rows)

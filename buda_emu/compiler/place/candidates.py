@@ -1,4 +1,4 @@
-"""The legal divisions of an op that are worth considering: the fastest for each number of cores."""
+"""The legal divisions of an op that are worth considering: the fastest one for each number of cores."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -10,15 +10,15 @@ from buda_emu.compiler.place.blocks import (
     DOUBLE,
     SINGLE,
     Blocks,
-    as_cut,
     buffer_bytes,
     choose_blocks,
-    cuts_of,
-    divided,
-    divided_as,
+    divide_op,
+    divide_picker,
     grids,
-    no_grid,
+    no_grid_error,
+    picker_cuts,
     size_of_tile,
+    with_cut_counts,
 )
 from buda_emu.compiler.place.cost import (
     fits_channels,
@@ -31,14 +31,16 @@ from buda_emu.compiler.place.routable import EXTRA_STREAMS, FORKS, streams_of_op
 from buda_emu.compiler.target import Target
 from buda_emu.support.errors import UnsupportedError
 
-DEEP = 8
-"""Halves of an output buffer hold so many inputs at most."""
+MOST_BUFFERED_INPUTS = 8
+"""Most inputs that one half of an output buffer holds (docs/compile/placing.md, "The search", step 1)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A division, the constants that stay in L1, the estimated cycles of one input, of a core (`math`), and of the
-    slowest of the core and its transfers, and what DRAM moves for it."""
+    """A division of an op with the constants that stay in L1 (`held`) and its estimates.
+
+    `math` is the cycles of one input on one core; `cycles` those of the slowest of the core and its transfers;
+    `streamed` the bytes that DRAM moves for each input."""
 
     blocks: Blocks
     held: frozenset[str]
@@ -48,127 +50,139 @@ class Choice:
 
     @property
     def cores(self) -> int:
-        """How many it takes."""
+        """The number of cores of the grid."""
         return prod(self.blocks.grid)
 
 
 def first_choice(target: Target, tiles: TileGraph, op: TileOp) -> Choice:
-    """What low effort takes: the smallest grid within a measure of work, parameters in DRAM (FRONTEND 4.6)."""
+    """Return the division that low effort takes: the smallest grid within a limit of work, parameters in DRAM (FRONTEND
+    4.6)."""
     try:
         blocks = choose_blocks(target, op)
     except UnsupportedError:
         if "table" not in op.attrs:
             raise
         return choices(target, tiles, op)[0]  # its strips and ublocks cut in other ways
-    held = pickers(op)
+    held = picker_operands(op)
     target = target.of(op.precision)
-    return _estimated(target, tiles, op, blocks, held)
+    return _estimate_choice(target, tiles, op, blocks, held)
 
 
-def pickers(op: TileOp) -> frozenset[str]:
-    """Operands that have to stay in L1: the tiles and words of an identity matmul."""
-    return frozenset(op.uses[number].source for number in (0, 2)) if op.attrs.get("identity") else frozenset()
+def picker_operands(op: TileOp) -> frozenset[str]:
+    """Return the operands that have to stay in L1: the tiles and words of an identity matmul."""
+    if not op.attrs.get("identity"):
+        return frozenset()
+    return frozenset(op.uses[number].source for number in (0, 2))
 
 
 def choices(target: Target, tiles: TileGraph, op: TileOp) -> list[Choice]:
-    """By number of cores; each quicker than all that have fewer cores. Raises UnsupportedError when no grid has room
-    for the buffers."""
+    """Return the quickest choice of each grid, by number of cores, without grids for which a constant's buffers exceed
+    a DRAM channel if there are others. Raises UnsupportedError when no grid has room for the buffers."""
     target = target.of(op.precision)
-    best = _of_grids(target, tiles, op, DOUBLE) or _of_grids(target, tiles, op, SINGLE)
+    best = _choices_by_grid(target, tiles, op, DOUBLE) or _choices_by_grid(target, tiles, op, SINGLE)
     if not best:
-        raise no_grid(target, op)
+        raise no_grid_error(target, op)
     return [choice for choice in best if fits_channels(target, tiles, op, choice.blocks.grid)] or best
 
 
-def _of_grids(target: Target, tiles: TileGraph, op: TileOp, buffers: int) -> list[Choice]:
-    """The quickest choice of each grid that has room."""
+def _choices_by_grid(target: Target, tiles: TileGraph, op: TileOp, buffers: int) -> list[Choice]:
+    """Return the quickest choice of each grid that has room."""
     best: list[Choice] = []
     for grid in grids(target, op if "table" not in op.attrs else replace(op, grid=None)):
-        own = [_of_grid(target, tiles, item, grid, buffers, cut) for item, cut in _variants(target, op, grid)]
-        kept = [choice for choice in own if choice is not None]
-        if kept:
-            best.append(min(kept, key=lambda choice: choice.cycles))
+        cut_choices = [
+            _choice_for_grid(target, tiles, variant, grid, buffers, cut)
+            for variant, cut in _picker_variants(target, op, grid)
+        ]
+        legal = [choice for choice in cut_choices if choice is not None]
+        if legal:
+            best.append(min(legal, key=lambda choice: choice.cycles))
     return best
 
 
-def quicker(found: list[Choice]) -> list[Choice]:
-    """Without those that take as many cores as another, and are slower without reading less of DRAM."""
-    kept: list[Choice] = []
-    for choice in sorted(found, key=lambda choice: (choice.cores, choice.cycles, choice.streamed)):
-        if all(choice.cycles < other.cycles or choice.streamed < other.streamed for other in kept):
-            kept.append(choice)
-    return kept
+def drop_slower(candidates: list[Choice]) -> list[Choice]:
+    """Return the choices without those that are slower than one of as many or fewer cores and read no less out of
+    DRAM."""
+    best: list[Choice] = []
+    for choice in sorted(candidates, key=lambda choice: (choice.cores, choice.cycles, choice.streamed)):
+        if all(choice.cycles < other.cycles or choice.streamed < other.streamed for other in best):
+            best.append(choice)
+    return best
 
 
-def _variants(target: Target, op: TileOp, grid: tuple[int, int]) -> Iterator[tuple[TileOp, WorkDivision | None]]:
-    """The op; an identity matmul in all ways in which its strips and ublocks may be cut."""
+def _picker_variants(target: Target, op: TileOp, grid: tuple[int, int]) -> Iterator[tuple[TileOp, WorkDivision | None]]:
+    """Yield the op itself, or an identity matmul in all ways in which its strips and ublocks may be cut."""
     if "table" not in op.attrs:
         yield op, None
         return
-    for cut in cuts_of(op, grid[0], target.dest_tiles):
-        yield as_cut(op, cut), cut
+    for cut in picker_cuts(op, grid[0], target.dest_tiles):
+        yield with_cut_counts(op, cut), cut
 
 
-def _of_grid(
+def _choice_for_grid(
     target: Target, tiles: TileGraph, op: TileOp, grid: tuple[int, int], buffers: int, cut: WorkDivision | None = None
 ) -> Choice | None:
-    """With as many constants in L1 as there is room for, the smallest first."""
-    must = pickers(op)
-    holdable = [
-        use.source
-        for use in op.uses
-        if use.source in tiles.constants
-        and use.source not in must
-        and tiles.constants[use.source].kind != "table"
-        and not op.has("reads flat data")
-    ]
-    probe = Blocks(grid, op.shape[0], (1, 1), (1, 1))
-    act = size_of_tile(target.activation_df, target.arch.alignment)
-    need: dict[str, int] = {}
-    for number, use in enumerate(op.uses):
-        if use.source in holdable:
-            need[use.source] = need.get(use.source, 0) + act * tiles_read(tiles, op, probe, number)
+    """Return the choice for one grid with as many constants in L1 as there is room for, the smallest first; None where
+    the buffers do not fit."""
+    need = _holdable_bytes(target, tiles, op, grid)
     order = sorted(need, key=lambda name: (need[name], name))
     for count in range(len(order), -1, -1):
         size = sum(need[name] for name in order[:count])
         if size > target.buffer_room:
             continue
         if cut is None:
-            blocks = divided(target, op, grid, size, buffers=buffers)
+            blocks = divide_op(target, op, grid, size, buffers=buffers)
         else:
-            blocks = divided_as(target, op, grid, cut)
-        held = must | frozenset(order[:count])
+            blocks = divide_picker(target, op, grid, cut)
+        held = picker_operands(op) | frozenset(order[:count])
         if blocks is None or (count and not _has_streams(tiles, op, blocks, held)):
             continue
         if buffer_bytes(target, op, blocks, held=size) <= target.buffer_room:
-            found = _estimated(target, tiles, op, blocks, held)
-            return replace(found, blocks=deepened(target, op, blocks, size))
+            choice = _estimate_choice(target, tiles, op, blocks, held)
+            return replace(choice, blocks=deepen_buffer(target, op, blocks, size))
     return None
 
 
+def _holdable_bytes(target: Target, tiles: TileGraph, op: TileOp, grid: tuple[int, int]) -> dict[str, int]:
+    """Return the bytes of each constant that one core could hold in L1; tables and flat data are read where they
+    lie."""
+    if op.has("reads flat data"):
+        return {}
+    must = picker_operands(op)
+    probe = Blocks(grid, op.shape[0], (1, 1), (1, 1))
+    act = size_of_tile(target.activation_df, target.arch.alignment)
+    need: dict[str, int] = {}
+    for number, use in enumerate(op.uses):
+        constant = tiles.constants.get(use.source)
+        if constant is not None and constant.kind != "table" and use.source not in must:
+            need[use.source] = need.get(use.source, 0) + act * tiles_read(tiles, op, probe, number)
+    return need
+
+
 def _has_streams(tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]) -> bool:
-    """For constants that stay in L1, repeated where that helps."""
+    """Return whether a core has streams for the constants that stay in L1, once numbers are repeated where that
+    helps."""
     repeated = to_repeat(tiles, op, blocks, held)
     return repeated is None or streams_of_operands(tiles, op, blocks, held, repeated) <= EXTRA_STREAMS - FORKS
 
 
-def deepened(target: Target, op: TileOp, blocks: Blocks, held: int) -> Blocks:
-    """With an output buffer of up to `DEEP` inputs, as far as L1 goes: no larger buffer makes anything slower, and
-    branches of different length that meet again need it (FRONTEND 5, fork-join)."""
+def deepen_buffer(target: Target, op: TileOp, blocks: Blocks, held: int) -> Blocks:
+    """Return the division with an output buffer of up to `MOST_BUFFERED_INPUTS` inputs, as far as L1 goes. No larger
+    buffer makes anything slower, and branches of different length that meet again need it (FRONTEND 5, fork-join)."""
     if op.attrs.get("untilize"):
         return blocks
     t = blocks.t
     without = buffer_bytes(target, op, replace(blocks, buf_size_mb=0), held=held)
-    each = buffer_bytes(target, op, replace(blocks, buf_size_mb=1), held=held) - without
+    mblock_bytes = buffer_bytes(target, op, replace(blocks, buf_size_mb=1), held=held) - without
     best = blocks.buf_size_mb
-    for single in [*(n for n in divisors(t) if n > 1), *(t * n for n in range(2, DEEP + 1))]:  # V080
-        if without + 2 * single * each > target.buffer_room:
+    for single in [*(n for n in divisors(t) if n > 1), *(t * n for n in range(2, MOST_BUFFERED_INPUTS + 1))]:  # V080
+        if without + 2 * single * mblock_bytes > target.buffer_room:
             break
         best = 2 * single
     return replace(blocks, buf_size_mb=best)
 
 
-def _estimated(target: Target, tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]) -> Choice:
+def _estimate_choice(target: Target, tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]) -> Choice:
+    """Return the choice with the cycles and DRAM bytes that the cost model estimates."""
     math = op_cycles(target, op, blocks)
     cycles = max(math, transfer_cycles(target, tiles, op, blocks, held))
     return Choice(blocks=blocks, held=held, math=math, cycles=cycles, streamed=streamed_bytes(target, tiles, op, held))

@@ -1,72 +1,84 @@
-"""DRAM channels of queues for an epoch of a single input: what DRAM moves, when each transfer is due, and channels
-that suit both.
-"""
+"""DRAM channels of queues for an epoch of a single input: the bytes that DRAM moves, when each transfer is due, and
+channels that suit both."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain, product
 from math import prod
 from typing import NamedTuple, TypeVar
 
 from buda_emu.compiler.lower.tiles import Use as TileUse
 from buda_emu.compiler.place.blocks import size_of_tile
 from buda_emu.compiler.place.cost import op_cycles, shape_behind, speeds, transfer_cycles
-from buda_emu.compiler.place.placement import Placed, Placement, Queue
+from buda_emu.compiler.place.placement import PlacedOp, Placement, Queue
 from buda_emu.performance.timing.epoch.tasks import parts_of_blocks
 
-Readers = dict[str, list[Placed]]
+Readers = dict[str, list[PlacedOp]]
 """The ops that read each tensor, in order."""
 
 
 class Phase(NamedTuple):
-    """When a channel moves bytes: while an epoch loads what stays in L1 (`once`), or with its inputs."""
+    """The time at which a channel moves bytes: while an epoch loads what stays in L1 (`once`), or with its inputs."""
 
     epoch: int
     once: bool = False
 
 
-def traffic(found: Placement, queue: Queue, readers: Readers) -> dict[Phase, float]:
-    """Bytes of one input in each phase, as `buda-emu perf` counts them: a broadcast is made on the way, and what stays
-    in L1 is loaded once for all inputs of a round."""
+def traffic(placement: Placement, queue: Queue, readers: Readers) -> dict[Phase, float]:
+    """Return the bytes of one input that a queue moves in each phase, as `buda-emu perf` counts them: a broadcast is
+    made on the way, and what stays in L1 is loaded once for all inputs of a round."""
     if queue.loc != "dram":
         return {}
     moved: dict[Phase, float] = {}
-    producer = found.ops.get(queue.input)
+    producer = placement.ops.get(queue.input)
     if producer is not None:
-        moved[Phase(producer.epoch)] = float(prod(producer.op.shape) * _tile(found))
-    tensor = _tensor(queue)
-    for placed in readers_of(found, queue, readers):
+        moved[Phase(producer.epoch)] = float(prod(producer.op.shape) * _bytes_per_tile(placement))
+    tensor = _tensor_name(queue)
+    for placed in readers_of(placement, queue, readers):
         phase = Phase(placed.epoch, tensor in placed.held)
-        inputs = found.count(placed.op.program) if phase.once else 1
+        if phase.once:
+            inputs = placement.count(placed.op.program)
+        else:
+            inputs = 1
         for use in placed.op.uses:
             if use.source == tensor:
-                moved[phase] = moved.get(phase, 0.0) + bytes_read(found, placed, use) / inputs
+                moved[phase] = moved.get(phase, 0.0) + bytes_read(placement, placed, use) / inputs
     return moved
 
 
-def bytes_read(found: Placement, placed: Placed, use: TileUse) -> float:
-    """What DRAM moves for an operand of an op that reads it there."""
-    behind = placed.op.shape if placed.op.has("row-wise index") else shape_behind(found.tiles, use)
-    return float(min(prod(behind), prod(found.tiles.shape_of(use.source))) * _tile(found))
+def bytes_read(placement: Placement, placed: PlacedOp, use: TileUse) -> float:
+    """Return the bytes that DRAM moves for an operand of an op that reads it there."""
+    if placed.op.has("row-wise index"):
+        behind = placed.op.shape
+    else:
+        behind = shape_behind(placement.tiles, use)
+    return float(min(prod(behind), prod(placement.tiles.shape_of(use.source))) * _bytes_per_tile(placement))
 
 
-def _tile(found: Placement) -> int:
-    return size_of_tile(found.target.activation_df, found.target.arch.alignment)
+def _bytes_per_tile(placement: Placement) -> int:
+    """Return the bytes of a tile in the format of activations."""
+    return size_of_tile(placement.target.activation_df, placement.target.arch.alignment)
 
 
-def _tensor(queue: Queue) -> str:
-    return queue.tensor or (queue.input if queue.role in ("between", "fork") else queue.name)
+def _tensor_name(queue: Queue) -> str:
+    """Return the name of the tensor that a queue holds."""
+    if queue.tensor:
+        return queue.tensor
+    if queue.role in ("between", "fork"):
+        return queue.input
+    return queue.name
 
 
-def readers_of(found: Placement, queue: Queue, readers: Readers) -> Iterator[Placed]:
-    """The ops that take what a queue holds out of it: not those that have it from another queue, or from the op
-    itself."""
-    producer = found.ops.get(queue.input)
-    tensor = _tensor(queue)
+def readers_of(placement: Placement, queue: Queue, readers: Readers) -> Iterator[PlacedOp]:
+    """Yield the ops that take a tensor out of this queue, leaving out those that have it from another queue or from the
+    op itself."""
+    producer = placement.ops.get(queue.input)
+    tensor = _tensor_name(queue)
     for placed in readers.get(tensor, ()):
-        elsewhere = queue.role == "constant" and found.source(tensor, placed) != queue.name
+        elsewhere = queue.role == "constant" and placement.source(tensor, placed) != queue.name
         same_epoch = producer is not None and placed.epoch == producer.epoch
-        by_dram = (placed.op.name, tensor) in found.detours
+        by_dram = (placed.op.name, tensor) in placement.detours
         if not (elsewhere or (same_epoch and not by_dram) or (queue.role == "fork" and not same_epoch)):
             yield placed
 
@@ -76,8 +88,11 @@ HOP = 1_200.0
 
 
 class Due(NamedTuple):
-    """The last cycle of an epoch at which nothing waits yet, counted for what is written from when all of it is made;
-    in how many parts that is, the first of which is made `since` cycles before the last."""
+    """The deadline of a transfer.
+
+    `cycle` is the last cycle of an epoch at which nothing waits for it yet; for data that is written it is counted from
+    the time at which all of it is made. It is made in `parts` parts, the first of them `since` cycles before the
+    last."""
 
     cycle: float
     parts: int = 1
@@ -85,23 +100,23 @@ class Due(NamedTuple):
     written: bool = False
 
     def limit(self, late: float) -> float:
-        """Cycles that its channel may take so that nothing is later than that: a part after it is made, and all of them
-        after the first one is."""
+        """Return the cycles that its channel may take so that nothing is more than `late` cycles late: a part after it
+        is made, and all parts after the first one is."""
         return min(self.parts * (self.cycle + late), self.cycle + self.since + late)
 
     def late(self, cycles: float) -> float:
-        """How late it is where its channel takes so many cycles."""
+        """Return how many cycles late it is where its channel takes so many cycles."""
         return max(cycles / self.parts - self.cycle, cycles - self.since - self.cycle)
 
 
 @dataclass(slots=True)
-class _Op:
-    """Of an op: cycles of one part with what it reads on its way, and of the others, which come while it works; in how
-    many parts; when its first part and when all of it is done; and by when it has to begin its first and its last one.
-    """
+class _OpTimes:
+    """The times of an op in cycles: of one part with the operands it reads on its way (`part_cycles`), and of the other
+    parts, which come while it works (`later_cycles`); its number of parts; when its first part and when all of it is
+    done; and by when it has to begin its first and its last part."""
 
-    one: float
-    others: float
+    part_cycles: float
+    later_cycles: float
     parts: int
     first: float = 0.0
     done: float = 0.0
@@ -109,205 +124,223 @@ class _Op:
     last_by: float = float("inf")
 
 
-def _forwards(found: Placement, wanted: Mapping[str, Placed]) -> dict[str, _Op]:
-    """When each op is done, in cycles from the beginning of its epoch."""
-    ops: dict[str, _Op] = {}
-    dram = speeds(found.target.chip).dram
-    for name, placed in wanted.items():
+def _schedule_forwards(placement: Placement, placed_ops: Mapping[str, PlacedOp]) -> dict[str, _OpTimes]:
+    """Return when each op is done, in cycles from the beginning of its epoch."""
+    ops: dict[str, _OpTimes] = {}
+    dram = speeds(placement.target.chip).dram
+    for name, placed in placed_ops.items():
         op = placed.op
         blocks = placed.blocks
-        target = found.target.of(placed.op.precision)
-        held = placed.held | frozenset(use.source for use in op.uses if use.source not in found.tiles.ops)
-        moved = transfer_cycles(target, found.tiles, op, blocks, held)
+        target = placement.target.of(placed.op.precision)
+        held = placed.held | frozenset(use.source for use in op.uses if use.source not in placement.tiles.ops)
+        moved = transfer_cycles(target, placement.tiles, op, blocks, held)
         parts = parts_of_blocks(blocks.t, blocks.mblock)
         math = op_cycles(target, op, blocks)
-        streamed = sum(bytes_read(found, placed, use) for use in op.uses if use.source in held - placed.held) / dram
-        own = ops[name] = _Op((math + moved) / parts, max(math, moved, streamed) * (1 - 1 / parts), parts)
+        streamed = sum(bytes_read(placement, placed, use) for use in op.uses if use.source in held - placed.held) / dram
+        times = ops[name] = _OpTimes((math + moved) / parts, max(math, moved, streamed) * (1 - 1 / parts), parts)
         begin = ready = 0.0
-        for other in _makers(found, ops, placed):
-            begin = max(begin, other.first + (other.done - other.first) * _behind(own, other) + HOP)
-            ready = max(ready, other.done + HOP)
-        own.first = begin + own.one
-        own.done = max(own.first + own.others, ready + own.one)
+        for producer in _producers(placement, ops, placed):
+            begin = max(begin, producer.first + (producer.done - producer.first) * _wait_share(times, producer) + HOP)
+            ready = max(ready, producer.done + HOP)
+        times.first = begin + times.part_cycles
+        times.done = max(times.first + times.later_cycles, ready + times.part_cycles)
     return ops
 
 
-def _backwards(
-    found: Placement, wanted: Mapping[str, Placed], ops: Mapping[str, _Op], ends: Mapping[int, float]
+def _set_deadlines(
+    placement: Placement, placed_ops: Mapping[str, PlacedOp], ops: Mapping[str, _OpTimes], ends: Mapping[int, float]
 ) -> None:
-    """By when each op has to begin, where its epoch is to end when it does."""
-    done_by = {name: ends[placed.epoch] for name, placed in wanted.items()}
+    """Set the cycle by which each op has to begin so that its epoch ends no later than it does."""
+    done_by = {name: ends[placed.epoch] for name, placed in placed_ops.items()}
     first_by = dict(done_by)
-    for name, placed in reversed([*wanted.items()]):
-        own = ops[name]
-        own.last_by = done_by[name] - own.one
-        own.begin_by = min(first_by[name], done_by[name] - own.others) - own.one
+    for name, placed in reversed([*placed_ops.items()]):
+        times = ops[name]
+        times.last_by = done_by[name] - times.part_cycles
+        times.begin_by = min(first_by[name], done_by[name] - times.later_cycles) - times.part_cycles
         for use in placed.op.uses:
-            other = ops.get(use.source)
-            if other is not None and found.ops[use.source].epoch == placed.epoch:
-                done_by[use.source] = min(done_by[use.source], own.last_by - HOP)
-                wait = (other.done - other.first) * _behind(own, other)
-                first_by[use.source] = min(first_by[use.source], own.begin_by - HOP - wait)
+            producer = ops.get(use.source)
+            if producer is not None and placement.ops[use.source].epoch == placed.epoch:
+                done_by[use.source] = min(done_by[use.source], times.last_by - HOP)
+                wait = (producer.done - producer.first) * _wait_share(times, producer)
+                first_by[use.source] = min(first_by[use.source], times.begin_by - HOP - wait)
 
 
-def _makers(found: Placement, ops: Mapping[str, _Op], placed: Placed) -> Iterator[_Op]:
-    """The ops of the same epoch that an op reads."""
+def _producers(placement: Placement, ops: Mapping[str, _OpTimes], placed: PlacedOp) -> Iterator[_OpTimes]:
+    """Yield the times of the ops of the same epoch that an op reads."""
     for use in placed.op.uses:
-        if use.source in ops and found.ops[use.source].epoch == placed.epoch:
+        if use.source in ops and placement.ops[use.source].epoch == placed.epoch:
             yield ops[use.source]
 
 
-def _behind(own: _Op, other: _Op) -> float:
-    """The share of what another op takes after its first part that has to be done before the first part of an op that
-    reads it can begin."""
-    return max(1 / own.parts - 1 / other.parts, 0.0) / max(1 - 1 / other.parts, 0.5)
+def _wait_share(reader: _OpTimes, producer: _OpTimes) -> float:
+    """Return the share of the producer's time after its first part that has to pass before the reader can begin its
+    first part."""
+    return max(1 / reader.parts - 1 / producer.parts, 0.0) / max(1 - 1 / producer.parts, 0.5)
 
 
-def dues(found: Placement, readers: Readers, epoch: int | None = None) -> dict[str, dict[Phase, Due]]:
-    """Of each queue and phase in which DRAM moves it; with `epoch`, in that one."""
-    wanted = {name: placed for name, placed in found.ops.items() if epoch in (None, placed.epoch)}
-    ops = _forwards(found, wanted)
+def dues(placement: Placement, readers: Readers, epoch: int | None = None) -> dict[str, dict[Phase, Due]]:
+    """Return the deadline of each queue in each phase in which DRAM moves it; with `epoch`, in that epoch alone."""
+    placed_ops = {name: placed for name, placed in placement.ops.items() if epoch in (None, placed.epoch)}
+    ops = _schedule_forwards(placement, placed_ops)
     ends: dict[int, float] = {}
-    for name, placed in wanted.items():
+    for name, placed in placed_ops.items():
         ends[placed.epoch] = max(ends.get(placed.epoch, 0.0), ops[name].done)
-    _backwards(found, wanted, ops, ends)
-    made: dict[str, dict[Phase, Due]] = {}
-    for name, queue in found.queues.items():
-        own = made[name] = {}
-        for phase, due in _of(found, queue, readers, ops, ends):
-            own[phase] = min(own.get(phase, due), due)
-    return made
+    _set_deadlines(placement, placed_ops, ops, ends)
+    deadlines: dict[str, dict[Phase, Due]] = {}
+    for name, queue in placement.queues.items():
+        phase_dues = deadlines[name] = {}
+        for phase, due in _queue_dues(placement, queue, readers, ops, ends):
+            phase_dues[phase] = min(phase_dues.get(phase, due), due)
+    return deadlines
 
 
-def _of(
-    found: Placement, queue: Queue, readers: Readers, ops: Mapping[str, _Op], ends: Mapping[int, float]
+def _queue_dues(
+    placement: Placement, queue: Queue, readers: Readers, ops: Mapping[str, _OpTimes], ends: Mapping[int, float]
 ) -> Iterator[tuple[Phase, Due]]:
-    own = ops.get(queue.input)
-    if own is not None:
-        epoch = found.ops[queue.input].epoch
-        yield Phase(epoch), Due(ends[epoch] - own.done, own.parts, own.done - own.first, True)
-    for placed in readers_of(found, queue, readers):
+    """Yield each phase in which DRAM moves a queue, with its deadline there."""
+    times = ops.get(queue.input)
+    if times is not None:
+        epoch = placement.ops[queue.input].epoch
+        yield Phase(epoch), Due(ends[epoch] - times.done, times.parts, times.done - times.first, True)
+    for placed in readers_of(placement, queue, readers):
         once = (queue.tensor or queue.name) in placed.held
-        own = ops.get(placed.op.name)
-        if own is not None:
-            begin_by = own.begin_by if placed.begin_by is None else placed.begin_by
-            yield Phase(placed.epoch, once), Due(begin_by if once else own.last_by)
+        times = ops.get(placed.op.name)
+        if times is not None:
+            cycle = times.last_by
+            if once:
+                if placed.begin_by is None:
+                    cycle = times.begin_by
+                else:
+                    cycle = placed.begin_by
+            yield Phase(placed.epoch, once), Due(cycle)
 
 
-STEPS = 20
+BISECTIONS = 20
 """Halvings of the cycles that an epoch waits for its memory."""
 
-LEAST = 50.0
+LEAST_GAIN = 50.0
 """Cycles that moving a buffer has to save."""
 
 _Key = TypeVar("_Key")
 Channels = tuple[tuple[int, ...], ...]
-"""Of each item, the channel of each of its buffers."""
+"""For each queue, the channel of each of its buffers."""
 
 
-class Moved(NamedTuple):
-    """What a queue moves: when it is due, the cycles that one of its buffers keeps a channel busy, its buffers."""
+class Transfer(NamedTuple):
+    """A queue's transfer: when it is due, the cycles for which one of its buffers keeps a channel busy, and the number
+    of its buffers."""
 
     due: Due
     cycles: float
     buffers: int
 
 
-class Shared(NamedTuple):
-    """A channel as it is used already: cycles, and when what it moves is due."""
+class ChannelLoad(NamedTuple):
+    """The load of a channel: the cycles that it is busy, and when its transfers are due."""
 
     cycles: float = 0.0
     dues: frozenset[Due] = frozenset()
 
     def limit(self, late: float) -> float:
-        """As `Due.limit` of the first of them."""
+        """Return the cycles that the channel may take so that none of its transfers is more than `late` cycles late
+        (`Due.limit`)."""
         return min((due.limit(late) for due in self.dues), default=float("inf"))
 
-    def also(self, due: Due, cycles: float) -> "Shared":
-        """With one more buffer."""
-        return Shared(self.cycles + cycles, self.dues | {due})
+    def also(self, due: Due, cycles: float) -> "ChannelLoad":
+        """Return the load with one more buffer."""
+        return ChannelLoad(self.cycles + cycles, self.dues | {due})
 
 
 @lru_cache(4096)
-def channels_in_time(items: tuple[Moved, ...], used: tuple[Shared, ...]) -> Channels:
-    """The channel of each buffer of each item."""
-    total = sum(item.cycles * item.buffers for item in items) + sum(channel.cycles for channel in used)
-    dues = [item.due.cycle for item in items]
-    known: dict[tuple[float, float], Channels] = {}
+def channels_in_time(transfers: tuple[Transfer, ...], used: tuple[ChannelLoad, ...]) -> Channels:
+    """Return the channel of each buffer of each transfer, so that the latest one is as little late as possible and,
+    among such solutions, the busiest channel has as little to do as possible."""
+    total = sum(transfer.cycles * transfer.buffers for transfer in transfers) + sum(channel.cycles for channel in used)
+    dues = [transfer.due.cycle for transfer in transfers]
+    solutions: dict[tuple[float, float], Channels] = {}
 
-    def fits(late: float, most: float) -> bool:
-        found = _filled(items, used, late, most)
-        if found is not None:
-            known[late, most] = found
-        return found is not None
+    def fits(late: float, busiest: float) -> bool:
+        channels = _fill_channels(transfers, used, late, busiest)
+        if channels is not None:
+            solutions[late, busiest] = channels
+        return channels is not None
 
-    late = _least(-max(dues) - 1.0, total - min(dues) + 1.0, lambda cycles: fits(cycles, total))
-    most = _least(0.0, total, lambda cycles: fits(late, cycles))
-    return known[late, most] if fits(late, most) else _filled(items, used, float("inf"), total) or ()
+    late = _bisect_least(-max(dues) - 1.0, total - min(dues) + 1.0, lambda cycles: fits(cycles, total))
+    busiest = _bisect_least(0.0, total, lambda cycles: fits(late, cycles))
+    if fits(late, busiest):
+        return solutions[late, busiest]
+    return _fill_channels(transfers, used, float("inf"), total) or ()
 
 
-def _least(low: float, high: float, suits: Callable[[float], bool]) -> float:
-    """The least figure that suits, nearly; the highest where no other does."""
-    for _ in range(STEPS):
+def _bisect_least(low: float, high: float, suits: Callable[[float], bool]) -> float:
+    """Return the least figure that `suits`, found by bisection to within `BISECTIONS` halvings; the highest where no
+    other does."""
+    for _ in range(BISECTIONS):
         middle = (low + high) / 2
-        low, high = (low, middle) if suits(middle) else (middle, high)
+        if suits(middle):
+            high = middle
+        else:
+            low = middle
     return high
 
 
-def _filled(items: Sequence[Moved], used: Sequence[Shared], late: float, most: float) -> Channels | None:
-    """The channels, with nothing later than so many cycles and no channel at work longer than `most`; None where that
-    is not possible."""
+def _fill_channels(
+    transfers: Sequence[Transfer], used: Sequence[ChannelLoad], late: float, busiest: float
+) -> Channels | None:
+    """Return channels with which nothing is more than `late` cycles late and no channel is at work for more than
+    `busiest` cycles, the transfers that are due first first; None where that is not possible."""
     cycles = [channel.cycles for channel in used]
-    limits = [min(most, channel.limit(late)) for channel in used]
+    limits = [min(busiest, channel.limit(late)) for channel in used]
     order = sorted(range(len(used)), key=lambda n: (limits[n], n))
-    found: list[tuple[int, ...]] = [()] * len(items)
-    for number in sorted(range(len(items)), key=lambda n: (items[n].due.limit(late), n)):
-        item = items[number]
-        limit = item.due.limit(late)
+    chosen_channels: list[tuple[int, ...]] = [()] * len(transfers)
+    for number in sorted(range(len(transfers)), key=lambda n: (transfers[n].due.limit(late), n)):
+        transfer = transfers[number]
+        limit = transfer.due.limit(late)
         chosen = list[int]()
-        for _ in range(item.buffers):
-            channel = next((n for n in order if cycles[n] + item.cycles <= min(limits[n], limit)), None)
+        for _ in range(transfer.buffers):
+            channel = next((n for n in order if cycles[n] + transfer.cycles <= min(limits[n], limit)), None)
             if channel is None:
                 return None
-            cycles[channel] += item.cycles
+            cycles[channel] += transfer.cycles
             limits[channel] = min(limits[channel], limit)
             chosen.append(channel)
-        found[number] = tuple(chosen)
-    return tuple(found)
+        chosen_channels[number] = tuple(chosen)
+    return tuple(chosen_channels)
 
 
-class Use(NamedTuple):
-    """Of a queue in a phase, by number: cycles that one of its buffers keeps a channel busy, and when it is due."""
+class PhaseUse(NamedTuple):
+    """A queue's transfer in a phase, which is a number: the cycles for which one of its buffers keeps a channel busy,
+    and when it is due."""
 
     phase: int
     cycles: float
     due: Due
 
 
-class Queued(NamedTuple):
-    """What a queue does in each phase, and the channels of its buffers; `fixed` ones stay where they are."""
+class QueueUses(NamedTuple):
+    """The transfers of a queue and the channels of its buffers; those of a `fixed` queue stay where they are."""
 
-    uses: tuple[Use, ...]
+    uses: tuple[PhaseUse, ...]
     channels: tuple[int, ...]
     fixed: bool = False
 
 
 @lru_cache(1024)
-def evened(queues: tuple[Queued, ...], channels: int) -> Channels:
-    """The channels of the buffers of queues that may be used in several phases, with buffers moved and exchanged as
-    long as all phases together wait less for what they read and write."""
-    state = _Evened(queues, channels)
+def balance_channels(queues: tuple[QueueUses, ...], channels: int) -> Channels:
+    """Return the channels of the buffers of queues that may be used in several phases. Buffers are moved and exchanged
+    as long as all phases together wait less for their reads and writes."""
+    state = _Balancer(queues, channels)
     waiting = [*range(len(state.phases))]
     while waiting:
         phase = waiting.pop(0)
         touched = state.improve(phase)
         waiting += [number for number in sorted(touched) if number not in waiting]
-    return tuple(tuple(own) for own in state.places)
+    return tuple(tuple(places) for places in state.places)
 
 
 class _Phase:
-    """Of each channel the cycles that it is busy, what it moves, by when that is due, and for how long the epoch waits
-    for what it reads there, and for what it writes."""
+    """The load of each channel in a phase: the cycles that it is busy, its transfers and when they are due, and how
+    long the epoch waits for its reads and for its writes."""
 
     def __init__(self, channels: int) -> None:
         self.cycles = [0.0] * channels
@@ -316,17 +349,20 @@ class _Phase:
         self.read = [0.0] * channels
         self.written = [0.0] * channels
 
-    def add(self, channel: int, use: Use, count: int) -> None:
-        """Buffers of a queue, or fewer of them."""
+    def add(self, channel: int, use: PhaseUse, count: int) -> None:
+        """Add `count` buffers of a queue to a channel, or remove them if it is negative."""
         due = use.due
         cycles = self.cycles[channel] + count * use.cycles
-        whole = self.whole[channel]
+        read_whole = self.whole[channel]
         parts = self.parts[channel]
         if due.parts == 1 and not due.written:
-            _count(whole, due.cycle, count)
+            _count(read_whole, due.cycle, count)
         else:
             _count(parts, due, count)
-        read = cycles - min(whole) if whole else 0.0
+        if read_whole:
+            read = cycles - min(read_whole)
+        else:
+            read = 0.0
         written = 0.0
         for other in parts:
             late = other.late(cycles)
@@ -337,82 +373,102 @@ class _Phase:
         self.cycles[channel], self.read[channel], self.written[channel] = cycles, max(read, 0.0), written
 
     def late(self) -> float:
-        """Cycles that the epoch waits for what it reads, and then for what it writes."""
+        """Return the cycles that the epoch waits for its reads and then for its writes."""
         return max(self.read) + max(self.written)
 
     def slowest(self) -> list[int]:
-        """The channels that make it wait."""
-        own = (self.read, self.written)
-        return sorted({lates.index(max(lates)) for lates in own if max(lates) > 0})
+        """Return the channels for which the epoch waits longest."""
+        waits = (self.read, self.written)
+        return sorted({lates.index(max(lates)) for lates in waits if max(lates) > 0})
 
 
 def _count(counts: dict[_Key, int], key: _Key, count: int) -> None:
+    """Add to a count, and drop the key when it reaches zero."""
     counts[key] = counts.get(key, 0) + count
     if not counts[key]:
         del counts[key]
 
 
-class _Evened:
-    """Where buffers are while they are moved: `places` of each queue."""
+User = tuple[int, int]
+"""A buffer, by the number of its queue and its own number."""
+Change = Sequence[tuple[User, int]]
+"""Buffers with the channels that they move to."""
 
-    def __init__(self, queues: Sequence[Queued], channels: int) -> None:
+
+class _Balancer:
+    """The channels of all buffers while they are moved: `places` of each queue."""
+
+    def __init__(self, queues: Sequence[QueueUses], channels: int) -> None:
         self.channels = channels
         self.places = [list(queue.channels) for queue in queues]
-        self.phases = [_Phase(channels) for _ in range(1 + max((u.phase for q in queues for u in q.uses), default=-1))]
         self.uses = [{use.phase: use for use in queue.uses} for queue in queues]
-        self.users: list[list[tuple[int, int]]] = [[] for _ in self.phases]
+        phases = set[int]().union(*self.uses)
+        self.phases = [_Phase(channels) for _ in range(1 + max(phases, default=-1))]
+        self.users: list[list[User]] = [[] for _ in self.phases]
         for number, queue in enumerate(queues):
-            for use in queue.uses:
-                for place, channel in enumerate(queue.channels):
-                    self.phases[use.phase].add(channel, use, 1)
-                    if not queue.fixed:
-                        self.users[use.phase].append((number, place))
+            for use, (place, channel) in product(queue.uses, enumerate(queue.channels)):
+                self.phases[use.phase].add(channel, use, 1)
+                if not queue.fixed:
+                    self.users[use.phase].append((number, place))
         self.late = [phase.late() for phase in self.phases]
 
     def improve(self, phase: int) -> set[int]:
-        """Move what makes a phase wait; the phases that wait otherwise afterwards, none where nothing is gained."""
+        """Move a buffer for which a phase waits. Returns the phases whose waiting changed, none where nothing is
+        gained."""
         for channel in self.phases[phase].slowest():
-            here = [user for user in self.users[phase] if self._at(user) == channel and self._relieves(phase, user)]
-            for user in here:
-                for to in range(self.channels):
-                    if to != channel and (touched := self._moved(phase, [(user, to)])):
-                        return touched
-            for user in here:
-                most = self.uses[user[0]][phase].cycles
-                for other in self.users[phase]:
-                    at = self._at(other)
-                    if at == channel or self.uses[other[0]][phase].cycles >= most:
-                        continue
-                    if touched := self._moved(phase, [(user, at), (other, channel)]):
-                        return touched
+            users_there = [
+                user for user in self.users[phase] if self._at(user) == channel and self._relieves(phase, user)
+            ]
+            for change in chain(self._moves(channel, users_there), self._exchanges(phase, channel, users_there)):
+                touched = self._try_change(phase, change)
+                if touched:
+                    return touched
         return set()
 
-    def _relieves(self, phase: int, user: tuple[int, int]) -> bool:
-        """Whether the phase would wait less without a buffer."""
+    def _moves(self, channel: int, users: Sequence[User]) -> Iterator[Change]:
+        """Yield all moves of one buffer from a channel to another."""
+        for user in users:
+            for to in range(self.channels):
+                if to != channel:
+                    yield [(user, to)]
+
+    def _exchanges(self, phase: int, channel: int, users: Sequence[User]) -> Iterator[Change]:
+        """Yield all exchanges of a buffer of a channel for a buffer elsewhere that keeps its channel busy for fewer
+        cycles."""
+        for user in users:
+            cycles = self.uses[user[0]][phase].cycles
+            for other in self.users[phase]:
+                at = self._at(other)
+                if at != channel and self.uses[other[0]][phase].cycles < cycles:
+                    yield [(user, at), (other, channel)]
+
+    def _relieves(self, phase: int, user: User) -> bool:
+        """Return whether the phase would wait less without a buffer."""
         channel = self._at(user)
         use = self.uses[user[0]][phase]
         self.phases[phase].add(channel, use, -1)
         late = self.phases[phase].late()
         self.phases[phase].add(channel, use, 1)
-        return self.late[phase] - late >= LEAST
+        return self.late[phase] - late >= LEAST_GAIN
 
-    def _at(self, user: tuple[int, int]) -> int:
+    def _at(self, user: User) -> int:
+        """Return the channel of a buffer."""
         return self.places[user[0]][user[1]]
 
-    def _moved(self, first: int, change: Sequence[tuple[tuple[int, int], int]]) -> set[int]:
-        """The phases that a change touches, if the `first` and all of them together wait less by it; else nothing is
-        moved."""
+    def _try_change(self, first: int, change: Change) -> set[int]:
+        """Make a change if the phase `first` and all touched phases together wait less by it, and return the phases
+        that it touches; otherwise change nothing and return an empty set."""
         before = [(user, self._at(user)) for user, _ in change]
-        touched = {phase for (number, _), _ in change for phase in self.uses[number]}
+        touched = set[int]().union(*(self.uses[number] for (number, _), _ in change))
         done = list[int]()
         gain = 0.0
         for phase in (first, *sorted(touched - {first})):
             done.append(phase)
             self._put(phase, change, before)
             gain += self.late[phase] - self.phases[phase].late()
-            if phase == first and gain < LEAST:
+            if phase == first and gain < LEAST_GAIN:
                 break
-        if gain < LEAST:
+        if gain < LEAST_GAIN:
             for phase in done:
                 self._put(phase, before, change)
             return set()
@@ -425,10 +481,10 @@ class _Evened:
     def _put(
         self,
         phase: int,
-        change: Sequence[tuple[tuple[int, int], int]],
-        before: Sequence[tuple[tuple[int, int], int]],
+        change: Change,
+        before: Change,
     ) -> None:
-        """What is counted in a phase."""
+        """Move buffers between channels in the counts of a phase."""
         for (user, channel), (_, old) in zip(change, before, strict=True):
             use = self.uses[user[0]].get(phase)
             if use is not None:

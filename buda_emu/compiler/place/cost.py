@@ -1,7 +1,6 @@
 """The estimated cost of a division of an op in isolation: cycles of one core, and of the transfer of its operands.
 
-The search is bounded by these figures; what it finds is judged by the whole timing model (`search/evaluate.py`).
-"""
+The search is bounded by these figures; its results are judged by the whole timing model (`search/evaluate.py`)."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -17,14 +16,14 @@ from buda_emu.performance.timing.transfers.rates import GATHER, STREAM, speed
 from buda_emu.spec.devices import Device
 
 DRAM_BASE = 0x10000000
-"""Of each channel of DRAM, safely above what the backend keeps (NETLIST V153)."""
+"""First address of queues in each DRAM channel, safely above what the backend reserves (NETLIST V153)."""
 DEEPEST = 16
-"""Tiles of the inner dimension in a block of a product, where only an estimate is wanted."""
+"""Tiles of the inner dimension in a block of a product, where only an estimate is needed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Speeds:
-    """Bytes in a cycle: of all DRAM channels together, of the host link."""
+    """Bytes in a cycle: of all DRAM channels together, and of the host link."""
 
     dram: float
     host: float
@@ -32,23 +31,27 @@ class Speeds:
 
 @cache
 def speeds(chip: Device) -> Speeds:
-    """Of one chip."""
+    """Return the bytes that the DRAM and the host link of a chip move in a cycle."""
     rates = speed(chip, {}).rates()
     return Speeds(rates.dram * chip.dram_channels, rates.host)
 
 
 @cache
 def _cost(call: OpCall) -> OpCost:
+    """Return the cost of a call of the cost model, computed once for equal calls."""
     return op_cost(call)
 
 
 def op_call(target: Target, op: TileOp, blocks: Blocks, type: str, attrs: TileAttributes) -> OpCall:
-    """The op, or a part of it of that type and with these attributes, as the cost model sees it."""
+    """Return the call of the cost model for an op, or for a part of it that has this type and these attributes."""
     df = target.activation_df
     m, n = blocks.mblock
     r, c = blocks.ublock
     kind = "nop" if type == "datacopy" else type
-    product = kind in ("matmul", "depthwise")
+    m_k = u_kt = 0
+    if kind in ("matmul", "depthwise"):
+        m_k = max(blocks.m_k, 1)
+        u_kt = max(blocks.u_kt, 1)
     call: dict[str, Any] = {
         "op_type": kind,
         "arch": target.arch.name,
@@ -63,26 +66,20 @@ def op_call(target: Target, op: TileOp, blocks: Blocks, type: str, attrs: TileAt
         "fidelity": target.fidelity,
         "vector_mode": attrs.get("vector") or "rc",
         "untilize": bool(attrs.get("untilize")),
-        "m_k": max(blocks.m_k, 1) if product else 0,
-        "u_kt": max(blocks.u_kt, 1) if product else 0,
+        "m_k": m_k,
+        "u_kt": u_kt,
     }
     if attrs.get("untilize"):
         call["out_df"] = target.output_df
     if kind == "reduce":
-        call["reduce_dim"] = attrs["dim"]
-        if attrs["dim"] == "z":
-            call["z"] = max(int(attrs.get("z", 1)), 1)
-        elif attrs["dim"] == "r":
-            call |= {"mblock_m": m * max(blocks.m_k, 1), "ublock_rt": r * max(blocks.u_kt, 1)}
-        else:
-            call |= {"mblock_n": n * max(blocks.m_k, 1), "ublock_ct": c * max(blocks.u_kt, 1)}
+        call |= _reduce_fields(blocks, attrs)
     if attrs.get("identity"):
         strips = max(attrs["strips"])
         tiles = attrs["indices_len"]
         call |= {
             "sparse": True,
             "in0_df": target.picker_df if op.attrs["table"].plain else target.activation_df,
-            "fidelity": "LoFi" if target.fidelity == "LoFi" else "HiFi2",
+            "fidelity": _picker_fidelity(target),
             "nz_strips": strips,
             "nz_ublocks": max(attrs.get("ublocks", tiles), strips),
             "nz_tiles": max(tiles, strips),
@@ -90,8 +87,30 @@ def op_call(target: Target, op: TileOp, blocks: Blocks, type: str, attrs: TileAt
     return OpCall(**call)
 
 
+def _reduce_fields(blocks: Blocks, attrs: TileAttributes) -> dict[str, Any]:
+    """Return the fields of a reduction's call; its blocks are those of its operand."""
+    m, n = blocks.mblock
+    r, c = blocks.ublock
+    deep = max(blocks.m_k, 1)
+    inner = max(blocks.u_kt, 1)
+    fields: dict[str, Any] = {"reduce_dim": attrs["dim"]}
+    if attrs["dim"] == "z":
+        return fields | {"z": max(int(attrs.get("z", 1)), 1)}
+    if attrs["dim"] == "r":
+        return fields | {"mblock_m": m * deep, "ublock_rt": r * inner}
+    return fields | {"mblock_n": n * deep, "ublock_ct": c * inner}
+
+
+def _picker_fidelity(target: Target) -> str:
+    """Return the fidelity of an identity matmul, which needs no more than HiFi2 to move numbers."""
+    if target.fidelity == "LoFi":
+        return "LoFi"
+    return "HiFi2"
+
+
 def product_cycles(target: Target, rows: int, inner: int, columns: int) -> float:
-    """Of one core for a product of so many tiles, by a constant."""
+    """Return the cycles of one core for the product of a matrix of `rows` x `inner` tiles by a constant of `inner` x
+    `columns` tiles."""
     wide = max(size for size in divisors(columns) if size <= target.dest_tiles)
     high = max(size for size in divisors(rows) if size * wide <= target.dest_tiles)
     deep = max(size for size in divisors(inner) if size <= DEEPEST)
@@ -115,8 +134,8 @@ def product_cycles(target: Target, rows: int, inner: int, columns: int) -> float
 
 
 def picker_cycles(target: Target, rows: int, columns: int) -> float:
-    """Of one core for an identity matmul as it is lowered, before the search divides it: of each tile that it makes it
-    reads two, since what a tap reads begins anywhere in a tile."""
+    """Return the cycles of one core for an identity matmul as it is lowered, before the search divides it. For each
+    tile that it makes it reads two, since a tap may begin anywhere in a tile."""
     wide = max(size for size in divisors(columns) if size <= target.dest_tiles)
     return _cost(
         OpCall(
@@ -132,7 +151,7 @@ def picker_cycles(target: Target, rows: int, columns: int) -> float:
             in0_df=target.picker_df,
             in1_df=target.activation_df,
             out_df=target.activation_df,
-            fidelity="LoFi" if target.fidelity == "LoFi" else "HiFi2",
+            fidelity=_picker_fidelity(target),
             sparse=True,
             nz_strips=rows,
             nz_ublocks=2 * rows,
@@ -142,15 +161,16 @@ def picker_cycles(target: Target, rows: int, columns: int) -> float:
 
 
 def op_cycles(target: Target, op: TileOp, blocks: Blocks) -> float:
-    """Of one core for one input, fed by other ops."""
+    """Return the cycles of one core for one input, when other ops feed it."""
     calls = [op_call(target, op, step_blocks(op, blocks, step), step.type, step.attrs) for step in op.steps]
     calls = calls or [op_call(target, op, blocks, op.type, op.attrs)]
-    calls += [op_call(target, op, blocks, op.attrs["sfpu_op"], {})] if "sfpu_op" in op.attrs else []
+    if "sfpu_op" in op.attrs:
+        calls.append(op_call(target, op, blocks, op.attrs["sfpu_op"], {}))
     return sum(_cost(call).core_cycles * in_graph(call) for call in calls)
 
 
 def shape_behind(tiles: TileGraph, use: Use) -> Shape:
-    """Tiles of an operand after its TMs."""
+    """Return the tiles of an operand after its TMs as (t, rows, columns)."""
     shape = tiles.shape_of(use.source)
     for tm in use.tms:
         shape = after(tm, shape)
@@ -158,7 +178,8 @@ def shape_behind(tiles: TileGraph, use: Use) -> Shape:
 
 
 def tiles_read(tiles: TileGraph, op: TileOp, blocks: Blocks, number: int) -> int:
-    """Tiles of an operand that one core reads for one input: a row of cores shares rows, a column columns (OPS 6.1)."""
+    """Return the tiles of an operand that one core reads for one input: a row of cores shares rows, a column of cores
+    shares columns (OPS 6.1)."""
     shape = shape_behind(tiles, op.uses[number])
     if op.has("row-wise index") and number == 0:
         shape = op.shape  # of the table the rows that are picked
@@ -171,15 +192,21 @@ def tiles_read(tiles: TileGraph, op: TileOp, blocks: Blocks, number: int) -> int
 
 
 def divided_like(op: TileOp, number: int, shape: Shape, grid: tuple[int, int]) -> tuple[int, int]:
-    """Buffers of a constant, as its reader has it: a product's second operand is divided by columns of cores, its first
-    by rows, others by both (OPS 6.1)."""
-    height = 1 if op.is_factor(number) else gcd(grid[0], shape[1])
-    width = 1 if op.is_left_factor(number) else gcd(grid[1], shape[2])
+    """Return the rows and columns of buffers of a constant as its reader needs it: the second operand of a product is
+    divided by columns of cores, the first by rows, others by both (OPS 6.1)."""
+    if op.is_factor(number):
+        height = 1
+    else:
+        height = gcd(grid[0], shape[1])
+    if op.is_left_factor(number):
+        width = 1
+    else:
+        width = gcd(grid[1], shape[2])
     return height, width
 
 
 def fits_channels(target: Target, tiles: TileGraph, op: TileOp, grid: tuple[int, int]) -> bool:
-    """Whether no buffer of a constant is larger than a DRAM channel."""
+    """Return whether no buffer of a constant is larger than a DRAM channel."""
     size = size_of_tile(target.activation_df, target.arch.alignment)
     room = target.arch.dram_channel_bytes - DRAM_BASE
     held = [
@@ -191,21 +218,27 @@ def fits_channels(target: Target, tiles: TileGraph, op: TileOp, grid: tuple[int,
 
 
 def transfer_cycles(target: Target, tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]) -> float:
-    """Of the slowest operand on its way into a core, or of the result out of it."""
+    """Return the cycles of the slowest transfer of an op: of an operand into a core, or of the result out of it."""
     size = size_of_tile(target.activation_df, target.arch.alignment)
-    most = prod(op.shape) // prod(blocks.grid) * size / STREAM
+    slowest = prod(op.shape) // prod(blocks.grid) * size / STREAM
     for number, use in enumerate(op.uses):
         if use.source not in held:
-            rate = GATHER if use.source in tiles.ops else STREAM
-            most = max(most, tiles_read(tiles, op, blocks, number) * size / rate)
-    return most
+            if use.source in tiles.ops:
+                rate = GATHER
+            else:
+                rate = STREAM
+            slowest = max(slowest, tiles_read(tiles, op, blocks, number) * size / rate)
+    return slowest
 
 
 def streamed_bytes(target: Target, tiles: TileGraph, op: TileOp, held: frozenset[str]) -> float:
-    """Bytes of inputs and constants that an op reads of DRAM for each input; of an output that it writes."""
+    """Return the bytes that an op moves in DRAM for each input: the inputs and constants that it reads there, and the
+    output that it writes."""
     size = size_of_tile(target.activation_df, target.arch.alignment)
     read = [use.source for use in op.uses if use.source not in tiles.ops and use.source not in held]
     if op.has("row-wise index"):  # of the table the rows that are picked
         read[0] = op.name
     total = sum(prod(tiles.shape_of(name)) for name in read)
-    return float(size * (total + (prod(op.shape) if op.attrs.get("untilize") else 0)))
+    if op.attrs.get("untilize"):
+        total += prod(op.shape)
+    return float(size * total)

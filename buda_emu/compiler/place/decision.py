@@ -1,24 +1,27 @@
-"""A decision for every op, and the placement that it makes."""
+"""A decision for every op, and the placement that follows from all decisions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from buda_emu.compiler.lower.tiles import TileGraph, TileOp, Use
-from buda_emu.compiler.place.blocks import encoded
-from buda_emu.compiler.place.candidates import Choice, pickers
-from buda_emu.compiler.place.operand_room import prefetch
-from buda_emu.compiler.place.placement import Placed, Placement
-from buda_emu.compiler.place.queues import add_queues, add_queues_of
-from buda_emu.compiler.place.routable import repeated
+from buda_emu.compiler.place.blocks import encode_picker
+from buda_emu.compiler.place.candidates import Choice, picker_operands
+from buda_emu.compiler.place.operand_room import add_prefetch_buffers
+from buda_emu.compiler.place.placement import PlacedOp, Placement
+from buda_emu.compiler.place.queues import add_epoch_queues, add_queues
+from buda_emu.compiler.place.routable import repeat_numbers
 from buda_emu.compiler.place.routed import make_routable
+from buda_emu.compiler.place.rows import drop_unread_constants
 from buda_emu.compiler.target import Objective, Target
 
 
 @dataclass(frozen=True, slots=True)
 class PlacementDecision:
-    """Where an op is placed, and how it is divided; `grid_transpose`: its rows of cores are columns of the chip; `why`
-    it is divided so, where that is not for its time alone; `begin_by` as `Placed` has it."""
+    """The place and the division of an op.
+
+    `grid_transpose`: its rows of cores are columns of the chip; `why`: the reason for its division, where that is not
+    its time alone; `begin_by`: as in `PlacedOp`."""
 
     choice: Choice
     epoch: int
@@ -30,24 +33,26 @@ class PlacementDecision:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Rows and columns of the chip that it takes."""
+        """Rows and columns of the chip that the op takes."""
         rows, columns = self.choice.blocks.grid
-        return (columns, rows) if self.grid_transpose else (rows, columns)
+        if self.grid_transpose:
+            return (columns, rows)
+        return (rows, columns)
 
-    def placed_otherwise(self, other: "PlacementDecision") -> bool:
-        """Whether another one has other blocks or other cores, whatever its epoch and constants are."""
-        own = self.choice.blocks, self.chip, self.at, self.grid_transpose, self.begin_by
-        return own != (other.choice.blocks, other.chip, other.at, other.grid_transpose, other.begin_by)
+    def differs_in_place(self, other: "PlacementDecision") -> bool:
+        """Return whether another decision has other blocks or other cores, regardless of its epoch and constants."""
+        position = self.choice.blocks, self.chip, self.at, self.grid_transpose, self.begin_by
+        return position != (other.choice.blocks, other.chip, other.at, other.grid_transpose, other.begin_by)
 
 
 class OneEpoch(NamedTuple):
-    """Another placement of the same graph, and the only epoch in which its ops stand or are divided otherwise."""
+    """Another placement of the same graph, and the only epoch whose ops have other places or divisions in it."""
 
     base: Placement
     epoch: int
 
 
-def placed(
+def build_placement(
     tiles: TileGraph,
     target: Target,
     decisions: Mapping[str, PlacementDecision],
@@ -55,57 +60,72 @@ def placed(
     rounds: int = 2,
     only: OneEpoch | None = None,
 ) -> Placement:
-    """The placement with its queues, in rounds and copies as the aim has them; with `only` those of one epoch, in
-    channels as the whole placement has them, at addresses that mean nothing. Raises MemoryFullError."""
-    made = replace(tiles, ops=dict(tiles.ops), constants=dict(tiles.constants))
-    found = Placement(target, made, microbatch=objective.microbatch, copies=objective.copies, step=objective.step)
+    """Build the placement of all decisions with its queues, with the rounds and copies of the objective.
+
+    With `only`, just the queues of that epoch are added, in the channels that they have in the whole placement and at
+    addresses that mean nothing. Raises MemoryFullError."""
+    graph = replace(tiles, ops=dict(tiles.ops), constants=dict(tiles.constants))
+    placement = Placement(target, graph, microbatch=objective.microbatch, copies=objective.copies, step=objective.step)
     for op in tiles.ops.values():
         decision = decisions[op.name]
-        held = decisions[op.name].choice.held
         if only is not None and decision.epoch != only.epoch:
-            found.ops[op.name] = only.base.ops[op.name]
-            made.ops[op.name] = own = only.base.tiles.ops[op.name]
-            kept = only.base.tiles.constants
-            made.constants |= {use.source: kept[use.source] for use in own.uses if own is not op and use.source in kept}
-            continue
-        own = encoded(made, op, decision.choice.blocks)
-        if own is not op:
-            held = held - pickers(op) | pickers(own)
-        own, held = repeated(made, own, decision.choice.blocks, held)
-        made.ops[op.name] = own
-        found.ops[op.name] = Placed(
-            op=with_columns(own, decision.choice.blocks.grid[1]),
-            blocks=decision.choice.blocks,
-            epoch=decision.epoch,
-            at=decision.at,
-            chip=decision.chip,
-            held=held,
-            grid_transpose=decision.grid_transpose,
-            why=decision.why,
-            begin_by=decision.begin_by,
-        )
-    read = {use.source for op in made.ops.values() for use in op.uses}
-    made.constants = {name: item for name, item in made.constants.items() if name in read}
-    found.epochs = max((decision.epoch for decision in decisions.values()), default=-1) + 1
+            _copy_op(placement, op, only.base)
+        else:
+            _add_op(placement, op, decision)
+    drop_unread_constants(graph)
+    placement.epochs = max((decision.epoch for decision in decisions.values()), default=-1) + 1
     if only is None:
-        make_routable(found)
-        prefetch(found)
-        add_queues(found, rounds)
+        make_routable(placement)
+        add_prefetch_buffers(placement)
+        add_queues(placement, rounds)
     else:
         detours = only.base.detours.items()
-        found.detours = {edge: way for edge, way in detours if found.ops[edge[0]].epoch != only.epoch}
-        make_routable(found, only.epoch)
-        prefetch(found, only.epoch)
-        add_queues_of(found, rounds, only.epoch, only.base.queues)
-    return found
+        placement.detours = {edge: detour for edge, detour in detours if placement.ops[edge[0]].epoch != only.epoch}
+        make_routable(placement, only.epoch)
+        add_prefetch_buffers(placement, only.epoch)
+        add_epoch_queues(placement, rounds, only.epoch, only.base.queues)
+    return placement
 
 
-def with_columns(op: TileOp, columns: int) -> TileOp:
-    """An identity matmul whose tiles and words every column of cores has (OPS 6.2); any other op as it is."""
+def _copy_op(placement: Placement, op: TileOp, base: Placement) -> None:
+    """Add an op as another placement of the same graph has it, with the constants that were made for it there."""
+    placement.ops[op.name] = base.ops[op.name]
+    placement.tiles.ops[op.name] = base_op = base.tiles.ops[op.name]
+    if base_op is op:
+        return
+    constants = base.tiles.constants
+    placement.tiles.constants |= {use.source: constants[use.source] for use in base_op.uses if use.source in constants}
+
+
+def _add_op(placement: Placement, op: TileOp, decision: PlacementDecision) -> None:
+    """Add an op as it is decided, with its encoding and the numbers that are repeated for its cores."""
+    graph = placement.tiles
+    blocks = decision.choice.blocks
+    held = decision.choice.held
+    encoded_op = encode_picker(graph, op, blocks)
+    if encoded_op is not op:
+        held = held - picker_operands(op) | picker_operands(encoded_op)
+    encoded_op, held = repeat_numbers(graph, encoded_op, blocks, held)
+    graph.ops[op.name] = encoded_op
+    placement.ops[op.name] = PlacedOp(
+        op=broadcast_picker(encoded_op, blocks.grid[1]),
+        blocks=blocks,
+        epoch=decision.epoch,
+        at=decision.at,
+        chip=decision.chip,
+        held=held,
+        grid_transpose=decision.grid_transpose,
+        why=decision.why,
+        begin_by=decision.begin_by,
+    )
+
+
+def broadcast_picker(op: TileOp, columns: int) -> TileOp:
+    """Return an identity matmul with its tiles and words broadcast to every column of cores (OPS 6.2), and any other op
+    as it is."""
     if not op.attrs.get("identity") or columns == 1:
         return op
-    uses = [
-        Use(use.source, (("broadcast", "c", columns),)) if number in (0, 2) else use
-        for number, use in enumerate(op.uses)
-    ]
+    uses = list(op.uses)
+    for number in (0, 2):
+        uses[number] = Use(uses[number].source, (("broadcast", "c", columns),))
     return replace(op, uses=uses)

@@ -14,17 +14,19 @@ ROLES = ("input", "constant", "state", "between", "fork", "output")
 
 
 class GraphPlace(NamedTuple):
-    """Where a graph of the netlist runs; in order of time."""
+    """The epoch and the chip in which a graph of the netlist runs. Sorting by it gives the order of time."""
 
     epoch: int
     chip: int
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """An op with its division and its place. `held`: constants among its operands that stay in L1 (prologue);
-    `grid_transpose`: its rows of cores are columns of the chip; `why` it has this grid, where that is not for its time
-    alone; `begin_by`: the cycle of the epoch by which it has to begin, where that is not left to an estimate."""
+class PlacedOp:
+    """An op with its division and its place.
+
+    `held`: constants among its operands that stay in L1 (prologue); `grid_transpose`: its rows of cores are columns of
+    the chip; `why`: the reason for its grid, where that is not its time alone; `begin_by`: the cycle of the epoch by
+    which it has to begin, where that is not left to an estimate."""
 
     op: TileOp
     blocks: Blocks
@@ -38,7 +40,7 @@ class Placed:
 
     @property
     def graph(self) -> GraphPlace:
-        """The graph that it is an op of."""
+        """The graph that the op belongs to."""
         return GraphPlace(self.epoch, self.chip)
 
 
@@ -66,7 +68,8 @@ class Queue:
 
 
 class Detour(NamedTuple):
-    """Why an op takes an operand from a queue in DRAM, though its own epoch makes it: `kind` stack or streams."""
+    """The reason why an op takes an operand from a queue in DRAM although its own epoch makes it: `kind` is stack or
+    streams."""
 
     kind: str
     why: str
@@ -74,105 +77,113 @@ class Detour(NamedTuple):
 
 @dataclass(slots=True)
 class Placement:
-    """A placed graph. `between`: the queue by which other epochs read an op; `microbatch`: inputs that go through an
-    epoch before the next one begins; `given`: the graph before the search changed it."""
+    """A placed graph.
+
+    `between`: the queue by which other epochs read an op; `microbatch`: inputs that go through an epoch before the next
+    one begins; `given`: the graph before the search changed it."""
 
     target: Target
     tiles: TileGraph
-    ops: dict[str, Placed] = field(default_factory=dict[str, Placed])
+    ops: dict[str, PlacedOp] = field(default_factory=dict[str, PlacedOp])
     queues: dict[str, Queue] = field(default_factory=dict[str, Queue])
     between: dict[str, str] = field(default_factory=dict[str, str])
     held_as: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
     """The queue of each (reader, constant)."""
     detours: dict[tuple[str, str], Detour] = field(default_factory=dict[tuple[str, str], Detour])
-    """(reader, source) of operands that take the way by DRAM within an epoch (`routed.py`)."""
+    """The (reader, source) pairs of operands that go through DRAM within an epoch (`routed.py`)."""
     epochs: int = 0
     microbatch: int = 1
     given: TileGraph | None = None
     ids: tuple[int, ...] = ()
-    """Of the chips, where they are not counted from 0."""
+    """The ids of the chips, where they are not counted from 0."""
     cluster: Cluster | None = None
-    """Of the chips, where a file describes it."""
+    """The cluster of the chips, where a file describes it."""
     copies: int = 1
-    """Chips that all have the whole of it, each with its share of the inputs (NETLIST 1.7); 1 of a pipeline."""
+    """Number of chips that each have the whole model and a share of the inputs (NETLIST 1.7); 1 for a pipeline."""
     step: int = 1
-    """Inputs of a step of a training."""
+    """Inputs in one step of a training."""
     work: Work = field(default_factory=Work)
-    """What was searched for it."""
+    """The work that was done to find it."""
 
     @property
     def links(self) -> Cluster | None:
-        """The cluster that is known, or taken to be a row of chips; None on one."""
+        """The cluster that a file describes, or else a row of chips; None on one chip."""
         if self.stages == 1 or self.cluster is not None:
             return self.cluster
         return row_of_chips(self.ids or range(self.stages))
 
     def device(self, chip: int) -> int:
-        """The id of a chip of the pipeline, or of that of a copy."""
+        """Return the device id of a chip of the pipeline, or of the chip of a copy."""
         return self.ids[chip] if self.ids else chip
 
     @property
     def waits_for_one(self) -> bool:
-        """Whether an epoch takes one input at a time, of which everything counts that it waits for."""
+        """True if an epoch takes one input at a time, so that everything that this input waits for counts."""
         return self.microbatch == 1 and not self.tiles.trains
 
     @property
     def instances(self) -> tuple[int, ...]:
-        """The chips of all copies; () where there is one."""
-        return tuple(map(self.device, range(self.copies))) if self.copies > 1 else ()
+        """The chips of all copies; empty where there is one."""
+        if self.copies == 1:
+            return ()
+        return tuple(map(self.device, range(self.copies)))
 
-    def copied(self, name: str) -> tuple[str, ...]:
-        """A queue's names on the chips of all copies (NETLIST 1.7)."""
+    def copy_names(self, name: str) -> tuple[str, ...]:
+        """Return the names of a queue on the chips of all copies (NETLIST 1.7)."""
         return tuple(f"{name}.{chip}" for chip in self.instances) or (name,)
 
     @property
     def inputs(self) -> int:
-        """Of a round: of all copies."""
+        """The inputs of a round on all copies."""
         return self.microbatch * self.copies
 
     @property
     def rounds(self) -> int:
-        """How often the loops of a step's programs are gone through."""
+        """The number of rounds that a step's programs loop over."""
         return max(1, self.step // self.microbatch)
 
     def count(self, program: str) -> int:
-        """Inputs that an epoch of a program takes at once: one where only states are read."""
+        """Return the inputs that an epoch of a program takes at once: one where it only reads states."""
         alone = self.microbatch == 1 or (self.tiles.states and not self.tiles.flows(program))
         return 1 if alone else self.microbatch
 
-    def source(self, name: str, reader: Placed) -> str:
-        """What an op reads for a tensor: an op of its own epoch itself, of another by the queue between, a constant
-        from its own chip."""
+    def source(self, name: str, reader: PlacedOp) -> str:
+        """Return the name that an op reads for a tensor: an op of its own epoch, the queue between epochs for an op of
+        another, or the queue of a constant on its own chip."""
         placed = self.ops.get(name)
         if placed is not None and placed.epoch == reader.epoch:
-            return detour_queue(name, reader.chip) if (reader.op.name, name) in self.detours else name
+            if (reader.op.name, name) in self.detours:
+                return detour_queue(name, reader.chip)
+            return name
         if name in self.between:
             return self.between[name]
-        return self.held_as[reader.op.name, name] if name in self.tiles.constants else name
+        if name in self.tiles.constants:
+            return self.held_as[reader.op.name, name]
+        return name
 
     def graphs(self) -> list[GraphPlace]:
-        """All, in the order in which they run."""
+        """Return all graphs in the order in which they run."""
         return sorted({placed.graph for placed in self.ops.values()})
 
     @property
     def programs(self) -> dict[str, list[GraphPlace]]:
         """The graphs of each program, in order."""
         of = {placed.graph: placed.op.program for placed in self.ops.values()}
-        found: dict[str, list[GraphPlace]] = {}
+        graphs_by_program: dict[str, list[GraphPlace]] = {}
         for graph in self.graphs():
-            found.setdefault(of[graph], []).append(graph)
-        return found
+            graphs_by_program.setdefault(of[graph], []).append(graph)
+        return graphs_by_program
 
-    def read_by(self, graph: GraphPlace) -> dict[str, bool]:
-        """Queues that the ops of a graph read, and whether all of them keep it in L1."""
-        found: dict[str, bool] = {}
+    def held_by_queue(self, graph: GraphPlace) -> dict[str, bool]:
+        """Return the queues that the ops of a graph read, each with whether all these ops hold it in L1."""
+        held_by_queue: dict[str, bool] = {}
         for placed in self.ops.values():
             if placed.graph == graph:
                 for use in placed.op.uses:
                     name = self.source(use.source, placed)
                     if name in self.queues:
-                        found[name] = found.get(name, True) and use.source in placed.held
-        return found
+                        held_by_queue[name] = held_by_queue.get(name, True) and use.source in placed.held
+        return held_by_queue
 
     @property
     def stages(self) -> int:
@@ -181,15 +192,18 @@ class Placement:
 
     @property
     def chips(self) -> int:
-        """Of the pipeline, or of all copies."""
+        """The number of chips of the pipeline, or of all copies."""
         return self.stages * self.copies
 
 
 def detour_queue(name: str, chip: int) -> str:
-    """By which readers of its own epoch on one chip take from DRAM what an op makes."""
+    """Return the name of the queue by which readers on one chip take the result of an op of their own epoch out of
+    DRAM."""
     return constant_queue(f"by_dram_{name}", chip)
 
 
 def constant_queue(name: str, chip: int) -> str:
-    """Each chip has its own copy of a constant (NETLIST V161)."""
-    return name if chip == 0 else f"{name}_chip{chip}"
+    """Return the queue name of a constant on a chip: each chip has its own copy (NETLIST V161)."""
+    if chip == 0:
+        return name
+    return f"{name}_chip{chip}"

@@ -5,140 +5,182 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import gcd, lcm, prod
 
-from buda_emu.compiler.lower.tiles import Shape, State
+from buda_emu.compiler.lower.tiles import Constant, Shape, State
 from buda_emu.compiler.place.blocks import Blocks
 from buda_emu.compiler.place.channels import Due, Phase, Readers, dues, traffic
 from buda_emu.compiler.place.cost import divided_like
 from buda_emu.compiler.place.memory import Memory
-from buda_emu.compiler.place.placement import Placed, Placement, Queue, constant_queue, detour_queue
+from buda_emu.compiler.place.placement import PlacedOp, Placement, Queue, constant_queue, detour_queue
+from buda_emu.compiler.target import Target
 
 MOST_BUFFERS = 128
-"""Of a constant that DRAM reads with each input."""
+"""Most buffers of a constant that is read out of DRAM with each input."""
 MOST_FOR_A_CORE = 32
-"""Of these: a core's reads of DRAM are limited (`Device.dram_input_queues`)."""
+"""Most of these buffers that one core reads, as its reads of DRAM are limited (`Device.dram_input_queues`)."""
 FORK_ROUNDS = 2
 """Rounds of inputs that a queue on a short branch has room for (FRONTEND 5)."""
 
 
 def input_blocks(shape: Shape, grid: tuple[int, int] = (1, 1), ublock: tuple[int, int] = (1, 1)) -> Blocks:
-    """A queue that the host fills."""
+    """Return the blocks of a queue that the host fills."""
     t, r, c = shape
     return Blocks(grid, t, (r // grid[0] // ublock[0], c // grid[1] // ublock[1]), ublock)
 
 
-def add_queues(found: Placement, rounds: int) -> None:
-    """All queues with their addresses. Queues other than constants hold `rounds` rounds of inputs: with two the host
-    can be a round ahead. Raises MemoryFullError when memory is full."""
-    readers = _readers(found)
-    for queue in _queues(found, readers, rounds * found.microbatch):
-        found.queues[queue.name] = queue
-    due = dues(found, readers) if found.waits_for_one else {}
-    moved = _moved(found, readers, due)
-    Memory(found.target).add(found, _in_order(found, moved), due)
-    _share_addresses(found)
+def add_queues(placement: Placement, rounds: int) -> None:
+    """Add all queues with their addresses to the placement. Queues other than constants hold `rounds` rounds of inputs;
+    with two the host can be a round ahead. Raises MemoryFullError."""
+    readers = _readers(placement)
+    for queue in _build_queues(placement, readers, rounds * placement.microbatch):
+        placement.queues[queue.name] = queue
+    due: dict[str, dict[Phase, Due]] = {}
+    if placement.waits_for_one:
+        due = dues(placement, readers)
+    moved = _queue_traffic(placement, readers, due)
+    Memory(placement.target).add(placement, _sort_traffic(placement, moved), due)
+    _share_addresses(placement)
 
 
-def add_queues_of(found: Placement, rounds: int, epoch: int, others: Mapping[str, Queue]) -> None:
-    """The queues that one epoch reads or fills, in the channels that they have where all are added, unless what earlier
-    epochs hand on to later ones changes these. `others`: those of a placement that differs from this one in that epoch
-    alone, whose channels queues have that an earlier epoch uses, too; of a single input all that are not loaded once,
-    as where they lie depends on every epoch that uses them. Addresses are not the placement's."""
-    readers = _readers(found)
-    own = {name for name, placed in found.ops.items() if placed.epoch == epoch}
-    read = {use.source for name in own for use in found.ops[name].op.uses}
-    readers = {name: placed for name, placed in readers.items() if name in read or name in own}
-    for queue in _queues(found, readers, rounds * found.microbatch):
-        found.queues[queue.name] = queue
-    due = dues(found, readers, epoch) if found.waits_for_one else {}
-    moved = _moved(found, readers, due)
+def add_epoch_queues(placement: Placement, rounds: int, epoch: int, others: Mapping[str, Queue]) -> None:
+    """Add the queues that one epoch reads or fills, in the channels that they have when all queues are added, unless
+    queues between earlier and later epochs change these. Their addresses are not those of a whole placement.
+
+    `others` are the queues of a placement that differs in this epoch alone. A queue that an earlier epoch uses, too,
+    takes its channels from there; for a single input so does every queue that is not loaded once, since its channels
+    depend on every epoch that uses it."""
+    readers = _readers(placement)
+    ops_of_epoch = {name for name, placed in placement.ops.items() if placed.epoch == epoch}
+    tensors = set(ops_of_epoch)
+    for name in ops_of_epoch:
+        tensors.update(use.source for use in placement.ops[name].op.uses)
+    readers = {name: placed for name, placed in readers.items() if name in tensors}
+    for queue in _build_queues(placement, readers, rounds * placement.microbatch):
+        placement.queues[queue.name] = queue
+    due: dict[str, dict[Phase, Due]] = {}
+    if placement.waits_for_one:
+        due = dues(placement, readers, epoch)
+    moved = _queue_traffic(placement, readers, due)
     used = {name for name, phases in moved.items() if any(phase.epoch == epoch for phase in phases)}
-    shown = {queue.alias or name for name, queue in found.queues.items() if name in used or queue.input in own}
-    found.queues = {name: queue for name, queue in found.queues.items() if (queue.alias or name) in shown}
+    shown = {
+        queue.alias or name for name, queue in placement.queues.items() if name in used or queue.input in ops_of_epoch
+    }
+    placement.queues = {name: queue for name, queue in placement.queues.items() if (queue.alias or name) in shown}
+    channels = _channels_elsewhere(placement, moved, epoch, others)
+    Memory(placement.target).add(placement, _sort_traffic(placement, moved), due, channels)
+    _share_addresses(placement)
+
+
+def _channels_elsewhere(
+    placement: Placement, moved: dict[str, dict[Phase, float]], epoch: int, others: Mapping[str, Queue]
+) -> dict[str, list[int]]:
+    """Return the channels of the queues that have them from another placement, `others`. A queue of an earlier epoch
+    that is not there moves just what it moves in this epoch; `moved` is changed accordingly."""
     channels: dict[str, list[int]] = {}
-    for name, queue in found.queues.items():
+    for name, queue in placement.queues.items():
         earlier = min(moved[name], default=Phase(epoch)).epoch < epoch
         before = others.get(name)
-        kept = earlier or (found.waits_for_one and not any(phase.once for phase in moved[name]))
-        if kept and before is not None and len(before.addresses) == prod(queue.blocks.grid):
+        keeps_channels = earlier or (placement.waits_for_one and not any(phase.once for phase in moved[name]))
+        if keeps_channels and before is not None and len(before.addresses) == prod(queue.blocks.grid):
             channels[name] = [number for number, _ in before.addresses]
         elif earlier:
             moved[name] = {phase: size for phase, size in moved[name].items() if phase.epoch == epoch}
-    Memory(found.target).add(found, _in_order(found, moved), due, channels)
-    _share_addresses(found)
+    return channels
 
 
-def _in_order(found: Placement, moved: Mapping[str, Mapping[Phase, float]]) -> dict[str, Mapping[Phase, float]]:
-    """What queues move, those first that the first epochs use, of these the busiest: so that an epoch alone has the
-    channels that it has in the whole, and epochs that are alike have nearly the same."""
+def _sort_traffic(placement: Placement, moved: Mapping[str, Mapping[Phase, float]]) -> dict[str, Mapping[Phase, float]]:
+    """Return the traffic of queues sorted by the first epoch that uses them, the busiest first, so that an epoch alone
+    gets the channels that it has in the whole placement and similar epochs get nearly the same."""
 
     def key(name: str) -> tuple[int, float]:
         phases = moved[name]
-        first = 0 if found.waits_for_one else min((phase.epoch for phase in phases), default=-1)
+        first = 0
+        if not placement.waits_for_one:
+            first = min((phase.epoch for phase in phases), default=-1)
         return first, -max(phases.values(), default=0.0)
 
-    own = [name for name, queue in found.queues.items() if not queue.alias]
-    return {name: moved[name] for name in sorted(own, key=key)}
+    names = [name for name, queue in placement.queues.items() if not queue.alias]
+    return {name: moved[name] for name in sorted(names, key=key)}
 
 
-def _moved(found: Placement, readers: Readers, due: dict[str, dict[Phase, Due]]) -> dict[str, dict[Phase, float]]:
-    """What each queue moves in each phase. Two rams on the same bytes count as the one that gives them: for `due`,
-    too."""
-    moved = {name: traffic(found, queue, readers) for name, queue in found.queues.items()}
-    for name, queue in found.queues.items():
-        for phase, size in moved[name].items() if queue.alias else ():
+def _queue_traffic(
+    placement: Placement, readers: Readers, due: dict[str, dict[Phase, Due]]
+) -> dict[str, dict[Phase, float]]:
+    """Return the bytes that each queue moves in each phase. An alias of a ram counts with the ram whose bytes it
+    shares; `due` is changed accordingly."""
+    moved = {name: traffic(placement, queue, readers) for name, queue in placement.queues.items()}
+    for name, queue in placement.queues.items():
+        if not queue.alias:
+            continue
+        for phase, size in moved[name].items():
             moved[queue.alias][phase] = moved[queue.alias].get(phase, 0.0) + size
             if due and phase in due[name]:
                 due[queue.alias][phase] = min(due[queue.alias].get(phase, due[name][phase]), due[name][phase])
     return moved
 
 
-def _share_addresses(found: Placement) -> None:
-    """Of two rams on the same bytes."""
-    for name, queue in found.queues.items():
+def _share_addresses(placement: Placement) -> None:
+    """Give each alias the addresses of the ram whose bytes it shares."""
+    for name, queue in placement.queues.items():
         if queue.alias:
-            found.queues[name] = replace(queue, addresses=found.queues[queue.alias].addresses)
+            placement.queues[name] = replace(queue, addresses=placement.queues[queue.alias].addresses)
 
 
-def _queues(found: Placement, readers: Readers, entries: int) -> Iterator[Queue]:
-    """Inputs, constants, states, what lies between epochs, outputs."""
-    target = found.target
-    tiles = found.tiles
-    pipelined = found.stages > 1
-    for queue in tiles.inputs.values():
-        df = "RawUInt32" if queue.indices else target.activation_df
-        own = readers.get(queue.name, [])
-        grid = (1, 1) if queue.indices or not _spreads(own) else (_common_rows(own, queue.shape[1]), 1)
-        blocks = input_blocks(queue.shape, grid)
+def _build_queues(placement: Placement, readers: Readers, entries: int) -> Iterator[Queue]:
+    """Yield the queues of inputs, constants and states, those between epochs and beside long branches, and the
+    outputs."""
+    yield from _input_queues(placement, readers, entries)
+    yield from _constants(placement, readers)
+    for state in placement.tiles.states.values():
+        written = _state_queue(placement, state)
+        yield written
+        if state.slots > 1:  # all slots as one entry (NETLIST 1.10)
+            blocks = replace(written.blocks, t=written.blocks.t * state.slots)
+            yield replace(written, name=state.queue, input="HOST", blocks=blocks, entries=1, alias=written.name)
+    yield from _queues_between(placement, readers, entries)
+    for source, chip in dict.fromkeys((source, placement.ops[reader].chip) for reader, source in placement.detours):
+        yield fork_queue(placement, detour_queue(source, chip), source, chip)
+    yield from _output_queues(placement, entries)
+
+
+def _input_queues(placement: Placement, readers: Readers, entries: int) -> Iterator[Queue]:
+    """Yield the queues of the model's inputs."""
+    for queue in placement.tiles.inputs.values():
+        tensor_readers = readers.get(queue.name, [])
+        grid = (1, 1)
+        if not queue.indices and _may_spread(tensor_readers):
+            grid = (_common_rows(tensor_readers, queue.shape[1]), 1)
         yield Queue(
             name=queue.name,
             input="HOST",
             role="input",
-            blocks=blocks,
-            df=df,
+            blocks=input_blocks(queue.shape, grid),
+            df="RawUInt32" if queue.indices else placement.target.activation_df,
             type="queue",
             entries=entries,
             loc="dram",
             addresses=(),
         )
-    yield from _constants(found, readers)
-    for state in tiles.states.values():
-        written = _state(found, state)
-        yield written
-        if state.slots > 1:  # all slots as one entry (NETLIST 1.10)
-            blocks = replace(written.blocks, t=written.blocks.t * state.slots)
-            yield replace(written, name=state.queue, input="HOST", blocks=blocks, entries=1, alias=written.name)
-    for name, own in readers.items():
-        producer = found.ops.get(name)
-        later = [placed for placed in own if producer is not None and placed.epoch != producer.epoch]
+
+
+def _queues_between(placement: Placement, readers: Readers, entries: int) -> Iterator[Queue]:
+    """Yield the queues by which later epochs read what ops make, and record their names."""
+    for name, tensor_readers in readers.items():
+        producer = placement.ops.get(name)
+        later = [placed for placed in tensor_readers if producer is not None and placed.epoch != producer.epoch]
         if producer is None or not later:
             continue
-        found.between[name] = label = _name(found, f"e2e_{name}", name)
-        df = target.of(producer.op.precision).activation_df
+        placement.between[name] = label = _unique_name(placement, f"e2e_{name}", name)
+        df = placement.target.of(producer.op.precision).activation_df
         # All rounds of a program are done before the next program begins; within one each round is read before the
         # next is written (FRONTEND 5), so that its memory is free before and afterwards.
         held = any(placed.op.program != producer.op.program for placed in later)
-        count = entries if held else found.microbatch
-        life = None if held or pipelined else (producer.epoch, max(placed.epoch for placed in later))
+        if held:
+            count = entries
+        else:
+            count = placement.microbatch
+        life = None
+        if not held and placement.stages == 1:
+            life = (producer.epoch, max(placed.epoch for placed in later))
         yield Queue(
             name=label,
             input=name,
@@ -152,21 +194,27 @@ def _queues(found: Placement, readers: Readers, entries: int) -> Iterator[Queue]
             chip=later[0].chip,
             life=life,
         )
-    for source, chip in dict.fromkeys((source, found.ops[reader].chip) for reader, source in found.detours):
-        yield fork_queue(found, detour_queue(source, chip), source, chip)
+
+
+def _output_queues(placement: Placement, entries: int) -> Iterator[Queue]:
+    """Yield the queues of the model's outputs."""
+    tiles = placement.tiles
     for output in tiles.outputs.values():
-        placed = found.ops[output.op]
-        whole = input_blocks(tiles.ops[output.op].shape, ublock=placed.blocks.ublock)
+        placed = placement.ops[output.op]
+        output_blocks = input_blocks(tiles.ops[output.op].shape, ublock=placed.blocks.ublock)
         # V157, NETLIST 1.7: only the first chip reaches the host's memory. Of a window that is run again and again the
         # host wants one row: it reads that out of DRAM, and the program does not send it all of them.
-        loc = "host" if found.chips == 1 and not tiles.windows else "dram"
-        df = target.of(placed.op.precision).output_df
+        if placement.chips == 1 and not tiles.windows:
+            loc = "host"
+        else:
+            loc = "dram"
+        df = placement.target.of(placed.op.precision).output_df
         chip = 0 if loc == "host" else placed.chip
         yield Queue(
             name=output.name,
             input=output.op,
             role="output",
-            blocks=whole,
+            blocks=output_blocks,
             df=df,
             type="queue",
             entries=entries,
@@ -176,55 +224,68 @@ def _queues(found: Placement, readers: Readers, entries: int) -> Iterator[Queue]
         )
 
 
-def _constants(found: Placement, readers: Readers) -> Iterator[Queue]:
-    """Each on every chip that reads it. Who keeps one in L1 has a queue with as many buffers as its cores take apart
-    (`routable.streams_of_constants`): one of its own, where the first reader's is in others."""
-    for item in found.tiles.constants.values():
-        for chip in sorted({placed.chip for placed in readers.get(item.name, ())}):
-            own = [placed for placed in readers[item.name] if placed.chip == chip]
-            kind = "queue" if item.kind in ("words", "table") else "ram"
-            cut: dict[Blocks, str] = {}
-            for placed in own:
-                df, layout, blocks = _constant(found, item.name, own if item.kind == "table" else [placed])
-                if blocks not in cut and cut and item.name not in placed.held:
-                    blocks = next(iter(cut))
-                if blocks not in cut:
-                    wished = constant_queue(item.name, chip)
-                    cut[blocks] = name = _name(found, f"{wished}.cut{len(cut)}" if cut else wished, item.name)
-                    yield Queue(
-                        name=name,
-                        input="HOST",
-                        role="constant",
-                        blocks=blocks,
-                        df=df,
-                        type=kind,
-                        entries=1,
-                        loc="dram",
-                        addresses=(),
-                        layout=layout,
-                        alias="",
-                        chip=chip,
-                        tensor=item.name,
-                    )
-                found.held_as[placed.op.name, item.name] = cut[blocks]
+def _constants(placement: Placement, readers: Readers) -> Iterator[Queue]:
+    """Yield the queues of constants, one on every chip that reads it. An op that holds a constant in L1 needs a queue
+    with as many buffers as its cores take apart (`routable.streams_of_constants`), so it gets a queue of its own where
+    the first reader's is cut otherwise."""
+    for constant in placement.tiles.constants.values():
+        for chip in sorted({placed.chip for placed in readers.get(constant.name, ())}):
+            yield from _constant_on_chip(placement, constant, readers[constant.name], chip)
 
 
-def _name(found: Placement, wished: str, own: str) -> str:
-    """The name of a queue of the constant or op `own`, which nothing else has. Where each chip has a copy it does not
-    end as names of copies do, `x.1` beside `x`: net2pipe takes the one for the other (NETLIST 1.7)."""
-    if found.copies > 1:
+def _constant_on_chip(
+    placement: Placement, constant: Constant, readers: Sequence[PlacedOp], chip: int
+) -> Iterator[Queue]:
+    """Yield the queues of a constant on one chip, and record which of its readers takes which."""
+    chip_readers = [placed for placed in readers if placed.chip == chip]
+    names: dict[Blocks, str] = {}
+    for placed in chip_readers:
+        if constant.kind == "table":
+            layout_readers = chip_readers
+        else:
+            layout_readers = [placed]
+        df, layout, blocks = _constant_layout(placement, constant.name, layout_readers)
+        if blocks not in names and names and constant.name not in placed.held:
+            blocks = next(iter(names))
+        if blocks not in names:
+            name = constant_queue(constant.name, chip)
+            if names:
+                name = f"{name}.cut{len(names)}"
+            names[blocks] = _unique_name(placement, name, constant.name)
+            yield Queue(
+                name=names[blocks],
+                input="HOST",
+                role="constant",
+                blocks=blocks,
+                df=df,
+                type="queue" if constant.kind in ("words", "table") else "ram",
+                entries=1,
+                loc="dram",
+                addresses=(),
+                layout=layout,
+                alias="",
+                chip=chip,
+                tensor=constant.name,
+            )
+        placement.held_as[placed.op.name, constant.name] = names[blocks]
+
+
+def _unique_name(placement: Placement, wished: str, owner: str) -> str:
+    """Return a unique queue name for the constant or op `owner`. Where each chip has a copy the name must not end like
+    a copy's, `x.1` beside `x`: net2pipe mistakes one for the other (NETLIST 1.7)."""
+    if placement.copies > 1:
         wished = re.sub(r"\.(\d+)\Z", r"_\1", wished)
-    others = (found.queues, found.tiles.constants, found.ops)
-    while wished != own and any(wished in names for names in others):
+    others = (placement.queues, placement.tiles.constants, placement.ops)
+    while wished != owner and any(wished in names for names in others):
         wished += "_"
     return wished
 
 
-def fork_queue(found: Placement, name: str, source: str, chip: int) -> Queue:
-    """A queue by which an op of the same epoch reads another through DRAM, as large as FRONTEND 5 has it."""
-    producer = found.ops[source]
-    df = found.target.of(producer.op.precision).activation_df
-    entries = FORK_ROUNDS * found.microbatch
+def fork_queue(placement: Placement, name: str, source: str, chip: int) -> Queue:
+    """Return a queue by which an op reads another one of its epoch through DRAM, as large as FRONTEND 5 requires."""
+    producer = placement.ops[source]
+    df = placement.target.of(producer.op.precision).activation_df
+    entries = FORK_ROUNDS * placement.microbatch
     life = (producer.epoch, producer.epoch)
     return Queue(
         name=name,
@@ -241,12 +302,15 @@ def fork_queue(found: Placement, name: str, source: str, chip: int) -> Queue:
     )
 
 
-def _state(found: Placement, state: State) -> Queue:
-    """A ram in the blocks of the op that writes it (NETLIST V076); of the host where none does."""
-    store = found.tiles.stores.get(state.queue)
-    blocks = found.ops[store.op].blocks if store else input_blocks(state.shape)
-    source = store.op if store else "HOST"
-    df = state.df or found.target.activation_df
+def _state_queue(placement: Placement, state: State) -> Queue:
+    """Return a ram in the blocks of the op that writes it (NETLIST V076), or of the host where no op does."""
+    store = placement.tiles.stores.get(state.queue)
+    source = "HOST"
+    blocks = input_blocks(state.shape)
+    if store:
+        source = store.op
+        blocks = placement.ops[store.op].blocks
+    df = state.df or placement.target.activation_df
     return Queue(
         name=state.written,
         input=source,
@@ -260,57 +324,66 @@ def _state(found: Placement, state: State) -> Queue:
     )
 
 
-def _readers(found: Placement) -> Readers:
-    """The ops that read each tensor, in order."""
+def _readers(placement: Placement) -> Readers:
+    """Return the ops that read each tensor, in order."""
     readers: Readers = {}
-    for placed in found.ops.values():
+    for placed in placement.ops.values():
         for name in dict.fromkeys(use.source for use in placed.op.uses):
             readers.setdefault(name, []).append(placed)
     return readers
 
 
-def _spreads(readers: Iterable[Placed]) -> bool:
-    """Whether a queue may lie in several buffers: not what an embedding reads."""
+def _may_spread(readers: Iterable[PlacedOp]) -> bool:
+    """Return whether a queue may have several buffers; the table of an embedding may not."""
     return all(not placed.op.has("row-wise index") for placed in readers)
 
 
-def _common_rows(readers: Iterable[Placed], size: int) -> int:
-    """Rows of buffers that suit the grids of all readers."""
+def _common_rows(readers: Iterable[PlacedOp], size: int) -> int:
+    """Return the rows of buffers that suit the grids of all readers."""
     count = 0
     for placed in readers:
         count = gcd(count, placed.blocks.grid[0])
-    return count if count and size % count == 0 else 1
+    if count and size % count == 0:
+        return count
+    return 1
 
 
 _HELD = {"codes": "Int8", "sums": "Int32", "scale": "Float32"}
-"""Formats of constants of products of integers (V102, V103)."""
+"""Formats of constants in products of integers (V102, V103)."""
 
 
-def _constant(found: Placement, name: str, readers: Sequence[Placed]) -> tuple[str, str, Blocks]:
-    """Format, layout and blocks of a constant's queue, as its first reader has it (FRONTEND 5). A table is cut into as
-    many mblock columns as all its readers have columns of cores: the router takes whole ones only."""
+def _constant_layout(placement: Placement, name: str, readers: Sequence[PlacedOp]) -> tuple[str, str, Blocks]:
+    """Return format, layout and blocks of a constant's queue as its first reader needs it (FRONTEND 5). A table is cut
+    into as many mblock columns as all its readers have columns of cores, since the router takes whole ones only."""
     reader = readers[0]
-    target = found.target.of(reader.op.precision)
-    item = found.tiles.constants[name]
-    t, r, c = item.shape
-    if item.kind == "words":
-        return "RawUInt32", "tilized", input_blocks(item.shape, (reader.blocks.grid[0], 1))
-    if item.kind == "table":
+    target = placement.target.of(reader.op.precision)
+    constant = placement.tiles.constants[name]
+    t, r, c = constant.shape
+    if constant.kind == "words":
+        return "RawUInt32", "tilized", input_blocks(constant.shape, (reader.blocks.grid[0], 1))
+    if constant.kind == "table":
         columns = lcm(*(placed.blocks.grid[1] for placed in readers))
         return target.table_df, "flat", Blocks((1, 1), t, (1, columns), (r, c // columns))
     number = next(number for number, use in enumerate(reader.op.uses) if use.source == name)
-    df = _HELD.get(item.kind) or (target.picker_df if item.kind == "picker" else target.activation_df)
+    df = _constant_format(target, constant)
     if reader.op.attrs.get("identity") and number == 0:
-        return df, "tilized", input_blocks(item.shape, (reader.blocks.grid[0], 1))
-    grid = divided_like(reader.op, number, item.shape, reader.blocks.grid)
-    if reader.op.is_factor(number) and name not in reader.held and found.waits_for_one:
-        grid = grid[0], spread(grid[1], c, target.arch.dram_channels)
-    return df, "tilized", input_blocks(item.shape, grid)
+        return df, "tilized", input_blocks(constant.shape, (reader.blocks.grid[0], 1))
+    grid = divided_like(reader.op, number, constant.shape, reader.blocks.grid)
+    if reader.op.is_factor(number) and name not in reader.held and placement.waits_for_one:
+        grid = grid[0], buffer_count(grid[1], c, target.arch.dram_channels)
+    return df, "tilized", input_blocks(constant.shape, grid)
 
 
-def spread(columns: int, width: int, channels: int) -> int:
-    """Buffers of a constant that is `width` tiles wide and that DRAM reads with each input, for a reader of so many
-    columns of cores: a multiple of these, of which the fullest channel has the least share."""
-    most = min(MOST_BUFFERS, MOST_FOR_A_CORE * columns, width)
-    counts = [n for n in range(columns, most + 1, columns) if width % n == 0]
+def _constant_format(target: Target, constant: Constant) -> str:
+    """Return the data format of a constant."""
+    if constant.kind == "picker":
+        return target.picker_df
+    return _HELD.get(constant.kind) or target.activation_df
+
+
+def buffer_count(columns: int, width: int, channels: int) -> int:
+    """Return the number of buffers of a constant that is `width` tiles wide and read out of DRAM with each input: a
+    multiple of the reader's `columns` of cores with which the fullest channel has the least share."""
+    max_buffers = min(MOST_BUFFERS, MOST_FOR_A_CORE * columns, width)
+    counts = [n for n in range(columns, max_buffers + 1, columns) if width % n == 0]
     return min(counts, key=lambda n: (-(-n // channels) / n, -n), default=columns)

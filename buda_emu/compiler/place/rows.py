@@ -1,4 +1,4 @@
-"""Ops whose buffers fit no grid, or that waste tiles, in slices of their rows."""
+"""Cuts ops into slices of their rows where their buffers fit no grid or where they waste tiles."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,110 +21,126 @@ from buda_emu.compiler.lower.tiles import (
 from buda_emu.compiler.place.blocks import (
     DOUBLE,
     TargetOf,
-    as_cut,
     buffer_bytes,
-    cuts_of,
-    divided_as,
+    divide_picker,
     grids,
     has_grid,
-    repicked,
+    picker_cuts,
+    replace_table,
+    with_cut_counts,
 )
 from buda_emu.compiler.place.cost import shape_behind
 from buda_emu.compiler.target import Target
 
 
-def stacked(tiles: TileGraph, count: int) -> TileGraph:
-    """The graph with `count` slices of each op below each other where that can be; the same object where none can."""
-    return _with_counts(tiles, lambda op: count if op.shape[0] % count == 0 else 1)
+def stack_slices(tiles: TileGraph, count: int) -> TileGraph:
+    """Return the graph with `count` slices of each op below each other where that is possible; the same object where it
+    is nowhere possible."""
+    return _stack_by_count(tiles, lambda op: count if op.shape[0] % count == 0 else 1)
 
 
-def stacked_rows(tiles: TileGraph, target_of: TargetOf) -> TileGraph:
-    """The graph with the slices of ops that sum rows below each other, as many as there are grids for: one core after
-    the other could compute them otherwise."""
+def stack_row_sums(tiles: TileGraph, target_of: TargetOf) -> TileGraph:
+    """Return the graph with slices below each other in ops that sum rows, as many as there are grids for. Without this
+    one core could only compute them one after the other."""
 
     def most(op: TileOp) -> int:
-        counts = reversed(divisors(op.shape[0])) if op.sums_rows else (1,)
-        return next(
-            count for count in counts if count == 1 or has_grid(target_of(op), replace(op, shape=_shape(op, count)))
-        )
+        """Return the most slices below each other with which some grid fits."""
+        if op.sums_rows:
+            for count in reversed(divisors(op.shape[0])):
+                if has_grid(target_of(op), replace(op, shape=_shape(op, count))):
+                    return count
+        return 1
 
-    return _with_counts(tiles, most)
+    return _stack_by_count(tiles, most)
 
 
-def _with_counts(tiles: TileGraph, count_of: Callable[[TileOp], int]) -> TileGraph:
-    kept = tiles.shown
-    done: dict[str, int] = {}
-    found = replace(tiles, ops={})
+def _stack_by_count(tiles: TileGraph, count_of: Callable[[TileOp], int]) -> TileGraph:
+    """Return the graph with as many slices of each op below each other as `count_of` says; the same object where that
+    is 1 for all."""
+    shown = tiles.shown
+    counts: dict[str, int] = {}
+    graph = replace(tiles, ops={})
     for op in tiles.ops.values():
-        count = count_of(op) if op.name not in kept and _may_be_stacked(op) else 1
+        count = 1
+        if op.name not in shown and _can_stack(op):
+            count = count_of(op)
         if count > 1:
-            uses = [_stacked(use, op, place, count, done) for place, use in enumerate(op.uses)]
-            found.ops[op.name] = replace(op, uses=uses, shape=_shape(op, count))
-            done[op.name] = count
+            uses = [_stack_use(use, op, place, count, counts) for place, use in enumerate(op.uses)]
+            graph.ops[op.name] = replace(op, uses=uses, shape=_shape(op, count))
+            counts[op.name] = count
         else:
-            uses = [_unstacked(use, done) for use in op.uses]
-            found.ops[op.name] = replace(op, uses=uses)
-    return found if done else tiles
+            uses = [_unstack_use(use, counts) for use in op.uses]
+            graph.ops[op.name] = replace(op, uses=uses)
+    return graph if counts else tiles
 
 
 def _shape(op: TileOp, count: int) -> tuple[int, int, int]:
+    """Return the shape of an op's result with `count` slices below each other."""
     t, rows, columns = op.shape
     return (t // count, rows * count, columns)
 
 
-def _may_be_stacked(op: TileOp) -> bool:
-    """Whether it is done row by row, with no operand but a product's second that all rows share."""
+def _can_stack(op: TileOp) -> bool:
+    """Return whether an op works row by row, with no operand that all rows share except the second one of a product."""
     by_row = op.is_tile_by_tile or op.sums_rows or (op.has("reduces") and op.attrs["dim"] == "c")
     if op.has("rows by columns") and len(op.uses) == 2 and "table" not in op.attrs:
         by_row = op.uses[1].tms[-1:] == (("broadcast", "z", op.shape[0]),)
     return by_row and op.may_be_cut
 
 
-def _stacked(use: Use, op: TileOp, place: int, count: int, done: Mapping[str, int]) -> Use:
-    """An operand as the stacked op reads it. Slices of a stacked source stay as they are, if nothing on the way turns
-    or moves rows."""
+def _stack_use(use: Use, op: TileOp, place: int, count: int, done: Mapping[str, int]) -> Use:
+    """Return an operand as the stacked op reads it. Slices of a stacked source stay as they are if no TM turns or moves
+    rows."""
     tms = use.tms
-    whole = ("broadcast", "z", op.shape[0])
+    all_slices = ("broadcast", "z", op.shape[0])
     if op.is_factor(place):
-        return replace(use, tms=(*tms[:-1], *_over(op.shape[0] // count, 1)))
+        return replace(use, tms=(*tms[:-1], *_broadcasts(op.shape[0] // count, 1)))
     if use.source in done:
-        as_it_is = done[use.source] == count and all(tm[:2] == ("broadcast", "c") for tm in tms)
-        return use if as_it_is else _below(_unstacked(use, done), count)
-    if whole in tms and all(tm[0] == "broadcast" for tm in tms[tms.index(whole) :]):
-        at = tms.index(whole)
-        return replace(use, tms=(*tms[:at], *_over(op.shape[0] // count, count), *tms[at + 1 :]))
-    return _below(use, count)
+        if done[use.source] == count and all(tm[:2] == ("broadcast", "c") for tm in tms):
+            return use
+        return _stack_use_rows(_unstack_use(use, done), count)
+    if all_slices in tms and all(tm[0] == "broadcast" for tm in tms[tms.index(all_slices) :]):
+        at = tms.index(all_slices)
+        return replace(use, tms=(*tms[:at], *_broadcasts(op.shape[0] // count, count), *tms[at + 1 :]))
+    return _stack_use_rows(use, count)
 
 
-def _unstacked(use: Use, done: Mapping[str, int]) -> Use:
-    """Its slices along t again."""
-    return replace(use, tms=(("vslice", done[use.source]), *use.tms)) if use.source in done else use
+def _unstack_use(use: Use, done: Mapping[str, int]) -> Use:
+    """Return an operand with the slices of its source along t again."""
+    if use.source not in done:
+        return use
+    return replace(use, tms=(("vslice", done[use.source]), *use.tms))
 
 
-def _over(slices: int, rows: int) -> tuple[Tm, ...]:
-    """So many slices and rows of what is one of each."""
+def _broadcasts(slices: int, rows: int) -> tuple[Tm, ...]:
+    """Return the TMs that broadcast one slice and one row to so many."""
     return tuple(("broadcast", axis, n) for axis, n in (("z", slices), ("r", rows)) if n > 1)
 
 
-def _below(use: Use, count: int) -> Use:
+def _stack_use_rows(use: Use, count: int) -> Use:
+    """Return an operand with `count` of its slices below each other."""
     return replace(use, tms=(*use.tms, ("vstack", count)))
 
 
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """How an op's result lies in t: each slice cut into `count` by its rows, or by its columns (`wide`), or `gathered`,
-    so many of them below each other in one. With `together` above 1 of so many slices first all first parts, then all
-    second ones."""
+    """The way in which an op's result lies in t.
+
+    Each slice is cut into `count` parts by its rows, or by its columns (`wide`), or `count` slices are `gathered` below
+    each other in one. With `together` above 1, all first parts of that many slices come first, then all second parts,
+    and so on."""
 
     count: int
     together: int = 1
     gathered: bool = False
     wide: bool = False
 
-    def seen(self, use: Use) -> Use:
-        """An operand as its reader knows it."""
-        if self.gathered or self.wide:
-            tms = (("hstack" if self.wide else "vslice", self.count), *use.tms)
+    def reader_use(self, use: Use) -> Use:
+        """Return an operand with TMs that give its reader the original arrangement."""
+        if self.wide:
+            tms = (("hstack", self.count), *use.tms)
+        elif self.gathered:
+            tms = (("vslice", self.count), *use.tms)
         elif self.together > 1:  # (group, part, member), the members side by side: the parts are stacked after that
             tms = (*use.tms[:1], ("vstack", self.count), *use.tms[1:])
         else:
@@ -133,64 +149,72 @@ class Slices:
 
 
 def groups_of(tiles: TileGraph) -> dict[str, int]:
-    """Of each op how many slices of its result all readers put side by side, or take the maximum of; 1 where they
-    differ, or cannot run in slices."""
+    """Return for each op how many slices of its result all readers put side by side or take the maximum of; 1 where
+    they differ or cannot run in slices."""
     stores = {store.op for store in tiles.stores.values()}
-    found: dict[str, set[int]] = {name: set() for name in tiles.ops}
+    group_sizes: dict[str, set[int]] = {name: set() for name in tiles.ops}
     for op in tiles.ops.values():
         for use in op.uses:
-            if use.source in found:
-                found[use.source].add(1 if op.name in stores else _group(op, use))
-    return {name: own.pop() if len(own) == 1 else 1 for name, own in found.items()}
+            if use.source in group_sizes:
+                group_sizes[use.source].add(1 if op.name in stores else _group(op, use))
+    return {name: sizes.pop() if len(sizes) == 1 else 1 for name, sizes in group_sizes.items()}
 
 
 def is_over_taps(op: TileOp) -> bool:
-    """Whether it takes the maximum over slices of t."""
+    """Return whether an op takes the maximum over slices of t."""
     return op.has("reduces") and op.attrs["dim"] == "z"
 
 
 def _group(reader: TileOp, use: Use) -> int:
+    """Return how many slices of an operand a reader puts side by side or takes the maximum of; 1 for none."""
     if is_over_taps(reader):
-        return int(reader.attrs["z"]) if not use.tms and reader.may_be_cut else 1
-    return int(use.tms[0][-1]) if use.tms and use.tms[0][0] == "hstack" else 1
+        if not use.tms and reader.may_be_cut:
+            return int(reader.attrs["z"])
+        return 1
+    if use.tms and use.tms[0][0] == "hstack":
+        return int(use.tms[0][-1])
+    return 1
 
 
 def has_room(target: Target, op: TileOp) -> bool:
-    """Whether there is a grid, and a way to cut strips and ublocks, for which cores have room for a picker's
+    """Return whether there is a grid, and a way to cut strips and ublocks, with which cores have room for a picker's
     buffers."""
     target = target.of(op.precision)
     room = target.buffer_room
     least = replace(op, attrs={**op.attrs, "num_sparse_tiles": 1, "num_index_tiles": 1})
     for grid in reversed(list(grids(target, replace(op, grid=None)))):
-        if buffer_bytes(target, least, divided_as(target, op, grid, WorkDivision(grid[0]))) > room:
+        if buffer_bytes(target, least, divide_picker(target, op, grid, WorkDivision(grid[0]))) > room:
             continue
-        for cut in cuts_of(op, grid[0], target.dest_tiles):
-            if buffer_bytes(target, as_cut(op, cut), divided_as(target, op, grid, cut)) <= room:
+        for cut in picker_cuts(op, grid[0], target.dest_tiles):
+            if buffer_bytes(target, with_cut_counts(op, cut), divide_picker(target, op, grid, cut)) <= room:
                 return True
     return False
 
 
-def resliced(
+def reslice_picker(
     constants: dict[str, Constant], target: Target, op: TileOp, together: int, suits: Callable[[int], bool]
 ) -> tuple[TileOp, Slices] | None:
-    """A picker in other slices, for which there is room: of those with the most rows of cores the nearest to what it
-    was. `together`: how many slices its readers put together; `suits`: whether these have room for what they make of so
-    many parts. None where there are none."""
+    """Return a picker in other slices for which there is room, and how its result then lies; None where there are none.
+
+    Of the ways with the most rows of cores it takes the one nearest to the present slices. `together` is how many
+    slices its readers put together; `suits` tells whether the readers have room when these come in so many parts."""
     table: PickTable = op.attrs["table"]
     limit = target.arch.grid[0]
-    ways = sorted(_ways(op, together), key=lambda own: (-_cores(op, own, limit), own.wide, own.count))
-    alike = [own.together == 1 or suits(own.count) for own in ways]
-    for slices in (*compress(ways, alike), *compress(ways, map(not_, alike))):
+    options = sorted(
+        _possible_slices(op, together), key=lambda option: (-_cores(op, option, limit), option.wide, option.count)
+    )
+    alike = [option.together == 1 or suits(option.count) for option in options]
+    for slices in (*compress(options, alike), *compress(options, map(not_, alike))):
         rows = _cores(op, slices, limit)
-        draft = _draft(op, table, slices, rows)
+        draft = _draft_picker(op, table, slices, rows)
         other: PickTable = draft.attrs["table"]
         if other.fits(WorkDivision(rows)) and has_room(target, draft):
-            return repicked(constants, draft, other, WorkDivision(rows)), slices
+            return replace_table(constants, draft, other, WorkDivision(rows)), slices
     return None
 
 
-def _draft(op: TileOp, table: PickTable, slices: Slices, rows: int) -> TileOp:
-    """The op in other slices over so many rows of cores, still with the tiles and words that it had."""
+def _draft_picker(op: TileOp, table: PickTable, slices: Slices, rows: int) -> TileOp:
+    """Return the picker in other slices over so many rows of cores, still with its old tiles and words."""
     columns = op.shape[2]
     uses = op.uses
     act_t = op.attrs["act_t"]
@@ -209,199 +233,257 @@ def _draft(op: TileOp, table: PickTable, slices: Slices, rows: int) -> TileOp:
 
 
 def cut_apart(tms: tuple[Tm, ...], stack: str, slice: str, count: int) -> tuple[Tm, ...]:
-    """The TMs and a cut into slices; what was stacked to be cut again stays as it is."""
+    """Return the TMs followed by a cut into slices, without stacks that the cut would undo."""
     if tms and tms[-1][0] == stack:
         stacked = int(tms[-1][-1])
         if stacked % count == 0:
-            return (*tms[:-1], *_some(stack, stacked // count))
+            return (*tms[:-1], *_tm_unless_one(stack, stacked // count))
         if count % stacked == 0:
-            return (*tms[:-1], *_some(slice, count // stacked))
+            return (*tms[:-1], *_tm_unless_one(slice, count // stacked))
     return (*tms, (slice, count))
 
 
-def _some(name: str, count: int) -> tuple[Tm, ...]:
+def _tm_unless_one(name: str, count: int) -> tuple[Tm, ...]:
+    """Return a TM with this count, or none for a count of 1."""
     return ((name, count),) if count > 1 else ()
 
 
-def _ways(op: TileOp, together: int) -> Iterator[Slices]:
-    """All other slices; of those that are put together, where there are any, such as hold all that a reader puts side
-    by side."""
+def _possible_slices(op: TileOp, together: int) -> Iterator[Slices]:
+    """Yield all other slices of a picker; gathered ones that hold all slices which a reader puts side by side are
+    preferred, if there are any."""
     t, rows, columns = op.shape
     yield from (Slices(count, wide=True) for count in divisors(columns)[1:])
     yield from (Slices(count, together) for count in divisors(rows)[1:])
-    whole = [count for count in divisors(t)[1:] if count % together == 0]
-    yield from (Slices(count, gathered=True) for count in whole or divisors(t)[1:])
+    gatherable = [count for count in divisors(t)[1:] if count % together == 0]
+    yield from (Slices(count, gathered=True) for count in gatherable or divisors(t)[1:])
 
 
 def _cores(op: TileOp, slices: Slices, limit: int) -> int:
-    """The most rows of cores that share the rows of a slice."""
+    """Return the most rows of cores that share the rows of a slice."""
     rows = op.shape[1]
-    if not slices.wide:
-        rows = rows * slices.count if slices.gathered else rows // slices.count
+    if slices.gathered:
+        rows = rows * slices.count
+    elif not slices.wide:
+        rows = rows // slices.count
     return max(count for count in divisors(rows) if count <= limit)
 
 
-def streamed(tiles: TileGraph, target: Target, wanted: int = 1) -> TileGraph:
-    """The graph with ops in slices where nothing else has room for them, and those of a single slice in as many as are
-    `wanted`, where their rows are divided by it; the same object where none is."""
+def stream_rows(tiles: TileGraph, target: Target, slice_count: int = 1) -> TileGraph:
+    """Return the graph with ops in slices where no grid has room for them, and ops of a single slice in `slice_count`
+    slices where their rows can be divided so; the same object where none is."""
     tiles, large = _with_large_states(tiles, target)
-    found = replace(tiles, ops={}, constants=dict(tiles.constants))
+    graph = replace(tiles, ops={}, constants=dict(tiles.constants))
     slices = {name: Slices(count) for name, count in large.items()}
     stores = {store.op: large.get(name, 1) for name, store in tiles.stores.items()}
     groups = groups_of(tiles)
+    readers = _picker_readers(tiles)
+    for op in tiles.ops.values():
+        reader_op = replace(op, uses=[_reader_use(op, use, slices) for use in op.uses])
+        graph.ops[op.name] = reader_op
+        if op.name in stores:  # a ram has the slices of what writes it
+            if stores[op.name] > 1:
+                graph.ops[op.name] = _slice_op(graph, reader_op, stores[op.name]) or reader_op
+        elif "table" in op.attrs:
+            resliced = _reslice_if_full(graph.constants, target, reader_op, readers[op.name], groups[op.name])
+            if resliced is not None:
+                graph.ops[op.name], slices[op.name] = resliced
+        else:
+            counts = _slice_counts(target, reader_op, slices, slice_count)
+            count, graph.ops[op.name] = _first_fitting_cut(graph, target, reader_op, counts)
+            if count:
+                slices[op.name] = Slices(count)
+    if not slices:
+        return tiles
+    drop_unread_constants(graph)
+    graph.places = {name: place for name, place in tiles.places.items() if place[0] not in slices}
+    return graph
+
+
+def drop_unread_constants(graph: TileGraph) -> None:
+    """Remove the constants that no op of the graph reads."""
+    read = set[str]()
+    for op in graph.ops.values():
+        read.update(use.source for use in op.uses)
+    graph.constants = {name: constant for name, constant in graph.constants.items() if name in read}
+
+
+def _picker_readers(tiles: TileGraph) -> dict[str, list[TileOp]]:
+    """Return the ops that read each identity matmul."""
     readers: dict[str, list[TileOp]] = {name: [] for name, op in tiles.ops.items() if "table" in op.attrs}
     for op in tiles.ops.values():
         for name in {use.source for use in op.uses} & readers.keys():
             readers[name].append(op)
-    for op in tiles.ops.values():
-        own = replace(op, uses=[_seen(op, use, slices) for use in op.uses])
-        found.ops[op.name] = own
-        if op.name in stores:  # a ram has the slices of what writes it
-            cut = _sliced(found, own, stores[op.name]) if stores[op.name] > 1 else None
-            found.ops[op.name] = cut or own
-            continue
-        if "table" in op.attrs:
-            made = None
-            maxima = (reader for reader in readers[op.name] if is_over_taps(reader))
-            if not (has_room(target, own) and all(fits(target, reader) for reader in maxima)):
-                suits = partial(_have_room, target, readers[op.name])
-                made = resliced(found.constants, target, own, groups[op.name], suits)
-            if made is not None:
-                found.ops[op.name], slices[op.name] = made
-            continue
-        for count in _counts(target, own, slices, wanted):
-            cut = _sliced(found, own, count)
-            if cut is not None and (is_over_taps(op) or fits(target, cut)):
-                found.ops[op.name] = cut
-                slices[op.name] = Slices(count)
-                break
-    if not slices:
-        return tiles
-    read = {use.source for op in found.ops.values() for use in op.uses}
-    found.constants = {name: item for name, item in found.constants.items() if name in read}
-    found.places = {name: place for name, place in tiles.places.items() if place[0] not in slices}
-    return found
+    return readers
+
+
+def _reslice_if_full(
+    constants: dict[str, Constant], target: Target, op: TileOp, readers: Sequence[TileOp], together: int
+) -> tuple[TileOp, Slices] | None:
+    """Return a picker in other slices where it, or a maximum that reads it, fits no grid; None where all fit or no
+    other slices do."""
+    maxima = (reader for reader in readers if is_over_taps(reader))
+    if has_room(target, op) and all(fits(target, reader) for reader in maxima):
+        return None
+    return reslice_picker(constants, target, op, together, partial(_have_room, target, readers))
+
+
+def _first_fitting_cut(tiles: TileGraph, target: Target, op: TileOp, counts: Sequence[int]) -> tuple[int, TileOp]:
+    """Return the first of `counts` slices with which the op fits a grid, and the op in these slices; 0 and the op as it
+    is where none does. A maximum over taps takes the slices of its picker."""
+    for count in counts:
+        cut = _slice_op(tiles, op, count)
+        if cut is not None and (is_over_taps(op) or fits(target, cut)):
+            return count, cut
+    return 0, op
 
 
 def _have_room(target: Target, readers: Sequence[TileOp], count: int) -> bool:
-    """Whether all of them fit a grid in so many slices."""
+    """Return whether all readers fit a grid when they run in so many slices."""
     cut = (replace(op, shape=(op.shape[0] * count, op.shape[1] // count, op.shape[2])) for op in readers)
     return all(fits(target, op) for op in cut)
 
 
-def _seen(op: TileOp, use: Use, slices: Mapping[str, Slices]) -> Use:
-    """An operand as its reader knows it. A maximum over taps that follow each other takes them as they come."""
-    own = slices.get(use.source)
-    return use if own is None or (own.together > 1 and is_over_taps(op)) else own.seen(use)
+def _reader_use(op: TileOp, use: Use, slices: Mapping[str, Slices]) -> Use:
+    """Return an operand with TMs for its source's slices. A maximum over taps that follow each other takes them as they
+    come."""
+    arrangement = slices.get(use.source)
+    if arrangement is None or (arrangement.together > 1 and is_over_taps(op)):
+        return use
+    return arrangement.reader_use(use)
 
 
-def _counts(target: Target, op: TileOp, slices: Mapping[str, Slices], wanted: int) -> Sequence[int]:
-    """In how many slices an op might run, the likeliest first: in those of a picker whose taps it puts together; where
-    it fits no grid in those of its operands, or as few as are enough."""
+def _slice_counts(target: Target, op: TileOp, slices: Mapping[str, Slices], slice_count: int) -> Sequence[int]:
+    """Return the numbers of slices in which an op might run, the likeliest first: that of a picker whose taps it puts
+    together; where the op fits no grid that of its operands, or as few as are enough."""
     before = {use.source: slices[use.source] for use in op.uses if use.source in slices}
-    with_picker = [own.count for own in before.values() if own.together > 1]
+    with_picker = [arrangement.count for arrangement in before.values() if arrangement.together > 1]
     if is_over_taps(op):
         return with_picker
     if not fits(target, op):
-        return (*with_picker, *sorted({own.count for own in before.values()}), *divisors(op.shape[1])[1:])
-    return with_picker or ((wanted,) if wanted > 1 and op.shape[0] == 1 else ())
+        return (
+            *with_picker,
+            *sorted({arrangement.count for arrangement in before.values()}),
+            *divisors(op.shape[1])[1:],
+        )
+    if not with_picker and slice_count > 1 and op.shape[0] == 1:
+        return (slice_count,)
+    return with_picker
 
 
 def fits(target: Target, op: TileOp) -> bool:
-    """Whether there is a grid whose cores have room for the op's buffers."""
+    """Return whether there is a grid whose cores have room for the op's buffers."""
     if "table" in op.attrs:
         return has_room(target, op)
     return has_grid(target, op, DOUBLE)
 
 
-def _sliced(tiles: TileGraph, op: TileOp, count: int) -> TileOp | None:
-    """The op in so many slices; None where that is not possible."""
+def _slice_op(tiles: TileGraph, op: TileOp, count: int) -> TileOp | None:
+    """Return the op in so many slices; None where that is not possible."""
     t, rows, columns = op.shape
     if is_over_taps(op):  # as its picker gives them
         return replace(op, shape=(t * count, rows // count, columns))
-    product = op.has("inner dimension")
-    by_row = product or op.is_tile_by_tile or (op.has("reduces") and op.attrs["dim"] == "c")
+    is_product = op.has("inner dimension")
+    by_row = is_product or op.is_tile_by_tile or (op.has("reduces") and op.attrs["dim"] == "c")
     if not by_row or rows % count or not op.may_be_cut:
         return None
     uses: list[Use] = []
     for place, use in enumerate(op.uses):
-        if product and place == 1:
-            if t > 1 and (not use.tms or use.tms[-1] != ("broadcast", "z", t)):
-                repeated = ("broadcast", "r", count), ("vslice", count)  # each slice of t has an operand of its own
-                uses.append(Use(use.source, (*use.tms, *repeated)))
-                continue
-            kept = use.tms[:-1] if t > 1 else use.tms
-            uses.append(Use(use.source, (*kept, ("broadcast", "z", t * count))))
-            continue
-        if shape_behind(tiles, use)[1] % count:
+        if is_product and place == 1:
+            uses.append(_repeat_factor(use, t, count))
+        elif shape_behind(tiles, use)[1] % count:
             return None
-        uses.append(Use(use.source, cut_apart(use.tms, "vstack", "vslice", count)))
+        else:
+            uses.append(Use(use.source, cut_apart(use.tms, "vstack", "vslice", count)))
     return replace(op, uses=uses, shape=(t * count, rows // count, columns))
 
 
+def _repeat_factor(use: Use, t: int, count: int) -> Use:
+    """Return the second factor of a product of `t` slices for all parts, when each slice is cut into `count`."""
+    if t == 1:
+        return Use(use.source, (*use.tms, ("broadcast", "z", count)))
+    if use.tms[-1:] == (("broadcast", "z", t),):
+        return Use(use.source, (*use.tms[:-1], ("broadcast", "z", t * count)))
+    # Each slice of t has a factor of its own.
+    return Use(use.source, (*use.tms, ("broadcast", "r", count), ("vslice", count)))
+
+
 def _with_large_states(tiles: TileGraph, target: Target) -> tuple[TileGraph, Mapping[str, int]]:
-    """The graph with such states in slices, and in how many by the state's queue; the same object where there is none.
-    States of one shape, as a parameter and what an optimizer keeps of it, lie in as many."""
+    """Return the graph with those states in slices whose writers fit no grid, and the slices of each by the state's
+    queue; the same object where there are none. States of one shape, as a parameter and the values that an optimizer
+    holds for it, get equally many."""
+    slices = _state_slices(tiles, target)
+    if not slices:
+        return tiles, {}
+    sums = {store.op: name for name, store in tiles.stores.items() if name in slices and _is_sum(tiles.ops[store.op])}
+    graph = replace(tiles, ops={}, states=dict(tiles.states), stores=dict(tiles.stores))
+    for name, count in slices.items():
+        graph.states[name] = _in_slices(tiles.states[name], count, zeros=name in sums.values())
+    for op in tiles.ops.values():
+        queue = sums.get(op.name)
+        if queue is None:
+            graph.ops[op.name] = op
+            continue
+        replacements = {new_op.name: new_op for new_op in _split_gradient(op, queue)}
+        graph.ops |= replacements
+        graph.stores[queue] = replace(tiles.stores[queue], op=[*replacements][-1])
+    return graph, slices
+
+
+def _state_slices(tiles: TileGraph, target: Target) -> dict[str, int]:
+    """Return the number of slices of each state that needs more than one, by its queue."""
     counts: dict[Shape, int] = {}
     for name, store in tiles.stores.items():
         op = tiles.ops[store.op]
         state = tiles.states[name]
         if state.slots == 1 and not has_grid(target, op):
-            counts[state.shape] = max(counts.get(state.shape, 1), _count(target, op))
-    slices = {
+            counts[state.shape] = max(counts.get(state.shape, 1), _fewest_slices(target, op))
+    return {
         name: counts[state.shape]
         for name, state in tiles.states.items()
         if state.slots == 1 and counts.get(state.shape, 1) > 1
     }
-    if not slices:
-        return tiles, {}
-    sums = {store.op: name for name, store in tiles.stores.items() if name in slices and _is_sum(tiles.ops[store.op])}
-    found = replace(tiles, ops={}, states=dict(tiles.states), stores=dict(tiles.stores))
-    for name, count in slices.items():
-        found.states[name] = _in_slices(tiles.states[name], count, zeros=name in sums.values())
-    for op in tiles.ops.values():
-        queue = sums.get(op.name)
-        if queue is None:
-            found.ops[op.name] = op
-            continue
-        made = {one.name: one for one in _added(op, queue)}
-        found.ops |= made
-        found.stores[queue] = replace(tiles.stores[queue], op=[*made][-1])
-    return found, slices
 
 
 def _is_sum(op: TileOp) -> bool:
+    """Return whether an op adds up a gradient."""
     return bool(op.attrs.get("gradient"))
 
 
-def _plain(op: TileOp) -> TileOp:
-    """The copy that a gradient op is, without the sum."""
+def _without_sum(op: TileOp) -> TileOp:
+    """Return a gradient op without the sum: a copy."""
     return replace(op, attrs=select_attributes(op.attrs, op.attrs.keys() - {"gradient"}))
 
 
-def _count(target: Target, op: TileOp) -> int:
-    """The fewest slices of rows with which a grid has room for the op; 1 where none are enough."""
+def _fewest_slices(target: Target, op: TileOp) -> int:
+    """Return the fewest slices of rows with which a grid has room for the op; 1 where none are enough."""
     t, rows, columns = op.shape
     for count in divisors(rows):
-        if has_grid(target, replace(_plain(op), shape=(t * count, rows // count, columns)), DOUBLE):
+        if has_grid(target, replace(_without_sum(op), shape=(t * count, rows // count, columns)), DOUBLE):
             return count
     return 1
 
 
 def _in_slices(state: State, count: int, *, zeros: bool) -> State:
+    """Return a state with its values in so many slices of rows."""
     t, rows, columns = state.held.shape
     return replace(state, held=state.held.reshape(t * count, rows // count, columns), zeros=zeros)
 
 
-def _added(op: TileOp, queue: str) -> Iterator[TileOp]:
-    """Instead of a gradient op: the sum of what it reads and of the ram. What it transposes is copied before."""
+def _split_gradient(op: TileOp, queue: str) -> Iterator[TileOp]:
+    """Yield the ops that replace a gradient op: the sum of its operand and of the ram, after a copy of an operand that
+    is transposed."""
     uses = op.uses
     name = op.name
-    own = op.precision
+    precision = op.precision
     if any(("transpose",) in use.tms for use in uses):
-        yield _plain(op)
+        yield _without_sum(op)
         uses = [Use(op.name)]
         name = f"{op.name}.sum"
-        own = replace(own, reads=())
-    reads = (*own.reads, own.df) if own.reads else ()
-    yield replace(_plain(op), name=name, type="add", uses=[*uses, Use(queue)], precision=replace(own, reads=reads))
+        precision = replace(precision, reads=())
+    if precision.reads:
+        reads = (*precision.reads, precision.df)
+    else:
+        reads = ()
+    yield replace(
+        _without_sum(op), name=name, type="add", uses=[*uses, Use(queue)], precision=replace(precision, reads=reads)
+    )

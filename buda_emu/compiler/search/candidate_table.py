@@ -1,8 +1,9 @@
-"""The ops in their order, with all data that the search for epochs needs, as arrays."""
+"""The ops in their order, with the data that the search for epochs needs, as arrays."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from math import prod
 
 import numpy as np
@@ -10,17 +11,17 @@ from numpy.typing import NDArray
 
 from buda_emu.compiler.lower.tiles import TileAttributes, TileGraph, TileOp
 from buda_emu.compiler.place.blocks import size_of_tile
-from buda_emu.compiler.place.candidates import Choice, choices, pickers, quicker
+from buda_emu.compiler.place.candidates import Choice, choices, drop_slower, picker_operands
 from buda_emu.compiler.place.cost import speeds
 from buda_emu.compiler.place.routable import view
 from buda_emu.compiler.target import Target
 
 Floats = NDArray[np.float64]
 LEVELS = 64
-"""Paces that are tried, apart by equal factors."""
+"""Number of paces that are tried; each is a constant factor above the previous one."""
 STEP = 0.2
-"""Of a pace: how much later each op of a chain begins than the one before it; so many inputs are on the way in each op.
-Choices are ranked, epochs cut and packed with the same number.
+"""How much later each op of a chain begins than the previous one, as a share of a pace; so many inputs are on the way
+in each op. Choices are ranked, epochs cut and packed with the same number.
 
 It was 0.25 for the ranks and 0.2 for the cuts. Modelled inputs a second relative to that, and processor seconds:
 
@@ -36,13 +37,15 @@ It was 0.25 for the ranks and 0.2 for the cuts. Modelled inputs a second relativ
 FAR = 24
 """Ops of a chain beyond which an epoch is expected to end."""
 NEVER = 1 << 20
-"""More cores than there are."""
+"""A number of cores that no chip has."""
 
 
 @dataclass(frozen=True)
 class CandidateTable:
-    """`ops` in an order in which they can run; `plain[n]` are the choices of op n, `found[n]` the same with estimates
-    of what waits for room, `best[n]` those without slower ones of as many cores."""
+    """The choices of all ops, which stand in an order in which they can run.
+
+    `plain[n]` are the choices of op n; `found[n]` are the same with estimates that include waiting for buffer space;
+    `best[n]` are those of `found[n]` that no other choice beats."""
 
     target: Target
     tiles: TileGraph
@@ -52,62 +55,71 @@ class CandidateTable:
     best: list[list[Choice]]
 
     @staticmethod
-    def of(tiles: TileGraph, target: Target, known_from: "CandidateTable | None" = None) -> "CandidateTable":
-        """Ops that are alike share their choices, as do those of a graph that has the same ones. Raises
-        UnsupportedError for an op that fits no grid."""
+    def of(tiles: TileGraph, target: Target, earlier: "CandidateTable | None" = None) -> "CandidateTable":
+        """Return the table of a graph. Ops with equal costs share their choices, also with the table `earlier` of a
+        graph that has the same ops. Raises UnsupportedError for an op that fits no grid."""
         ops = list(tiles.ops.values())
-        known: dict[object, list[Choice]] = {}
-        found: list[list[Choice]] = []
+        choices_by_key: dict[object, list[Choice]] = {}
+        choice_lists: list[list[Choice]] = []
         cached = {store.op for store in tiles.stores.values() if tiles.states[store.queue].slots > 1}
         for op in ops:
-            if known_from is not None and known_from.tiles.ops.get(op.name) is op:
-                found.append(known_from.plain[known_from.index[op.name]])
+            if earlier is not None and earlier.tiles.ops.get(op.name) is op:
+                choice_lists.append(earlier.plain[earlier.index[op.name]])
                 continue
-            key = None if any(use.source in tiles.constants for use in op.uses) else likeness(tiles, op)
-            if key is None or key not in known:
-                own = choices(target, tiles, op)
-                if key is not None:
-                    known[key] = own
+            if any(use.source in tiles.constants for use in op.uses):
+                op_choices = choices(target, tiles, op)
             else:
-                own = known[key]
-            found.append(_spread(own, target.arch.dram_channels) if op.name in cached else own)
+                key = cost_key(tiles, op)
+                if key not in choices_by_key:
+                    choices_by_key[key] = choices(target, tiles, op)
+                op_choices = choices_by_key[key]
+            if op.name in cached:
+                op_choices = _with_enough_buffers(op_choices, target.arch.dram_channels)
+            choice_lists.append(op_choices)
         return CandidateTable(
-            target=target, tiles=tiles, ops=ops, plain=found, found=list(found), best=list(found)
-        ).corrected({})
+            target=target, tiles=tiles, ops=ops, plain=choice_lists, found=list(choice_lists), best=list(choice_lists)
+        ).correct_estimates({})
 
-    def narrowed(self, most: int) -> "CandidateTable":
-        """With no more pipes than `most` for an operand from another chip: each takes a stream of every link on its
-        way. An op that has no such choice keeps those with the fewest."""
-        plain = [self._with_few_pipes(op, own, most) for op, own in zip(self.ops, self.plain, strict=True)]
-        return replace(self, plain=plain, found=list(plain), best=list(plain)).corrected({})
+    def limit_pipes(self, max_pipes: int) -> "CandidateTable":
+        """Return the table without choices that read an operand of another chip through more than `max_pipes` pipes:
+        each pipe takes a stream of every link on its way. An op that has no such choice keeps those with the fewest
+        pipes."""
+        plain = [
+            self._with_few_pipes(op, op_choices, max_pipes) for op, op_choices in zip(self.ops, self.plain, strict=True)
+        ]
+        return replace(self, plain=plain, found=list(plain), best=list(plain)).correct_estimates({})
 
-    def _with_few_pipes(self, op: TileOp, own: list[Choice], most: int) -> list[Choice]:
+    def _with_few_pipes(self, op: TileOp, op_choices: list[Choice], max_pipes: int) -> list[Choice]:
+        """Return the choices of an op with no more pipes than `max_pipes` from other chips, or else those with the
+        fewest."""
         far = [n for n, use in enumerate(op.uses) if use.source in self.index and self._chip(use.source) != op.chip]
         if not far:
-            return own
-        counts = [max(prod(view(op, choice.blocks, n).grid) for n in far) for choice in own]
-        least = max(most, min(counts))
-        return [choice for choice, count in zip(own, counts, strict=True) if count <= least]
+            return op_choices
+        counts = [max(prod(view(op, choice.blocks, n).grid) for n in far) for choice in op_choices]
+        least = max(max_pipes, min(counts))
+        return [choice for choice, count in zip(op_choices, counts, strict=True) if count <= least]
 
     def _chip(self, name: str) -> int | None:
+        """Return the chip on which an op has to stand, None where it may stand on any."""
         return self.ops[self.index[name]].chip
 
-    def corrected(
+    def correct_estimates(
         self, factors: Mapping[str, float], step: float = STEP, within: range | None = None
     ) -> "CandidateTable":
-        """The same with the estimates of some ops multiplied, and so many inputs on the way in each op of a chain;
-        where only an epoch is asked for, of the ops `within`."""
-        found = list(self.found)
+        """Return the table with the estimates of some ops multiplied, and with `step` inputs on the way in each op of a
+        chain; `within` limits this to the ops of one epoch."""
+        estimates = list(self.found)
         best = list(self.best)
         for number in within or range(len(self.ops)):
             name = self.ops[number].name
-            found[number] = _slower(self.plain[number], factors.get(name, 1.0), step * self._spans[name])
-            best[number] = quicker(found[number])
-        return replace(self, found=found, best=best)
+            estimates[number] = _delay_choices(self.plain[number], factors.get(name, 1.0), step * self._spans[name])
+            best[number] = drop_slower(estimates[number])
+        return replace(self, found=estimates, best=best)
 
     @cached_property
     def _spans(self) -> dict[str, int]:
-        """How many ops lie between the end of an op and that of its last reader, on the longest way; `FAR` at most."""
+        """For each op, the number of ops between its end and that of its last reader on the longest path, at most
+        `FAR`."""
         level: dict[str, int] = {}
         last: dict[str, int] = {}
         for op in self.ops:
@@ -118,65 +130,68 @@ class CandidateTable:
 
     @cached_property
     def index(self) -> dict[str, int]:
-        """Number of each op."""
+        """The number of each op, by name."""
         return {op.name: number for number, op in enumerate(self.ops)}
 
     @cached_property
     def first_chip(self) -> NDArray[np.bool_]:
-        """Of each op whether it is one that the first chip has room for; all where no op has to stand on a chip."""
+        """For each op, True if it stands on the first chip; all True where no op is assigned to a chip."""
         return np.array([not op.chip for op in self.ops], np.bool_)
 
     @property
     def assigned(self) -> bool:
-        """Whether each op has to stand on a chip. The first one has all that the others have (`tensor_parallel.py`), so
-        an epoch is found for that one alone."""
+        """True if each op is assigned to a chip. The first chip has all that the others have (`tensor_parallel.py`), so
+        an epoch is searched for it alone."""
         return bool(self.ops) and self.ops[0].chip is not None
 
     @cached_property
     def whole(self) -> NDArray[np.int64]:
-        """[i]: the first op from i on before which an epoch may end: one that is not part of what stands on several
-        chips, which run it at once."""
+        """[i]: the first op from i on before which an epoch may end, that is, one which is not part of an op that
+        several chips run at once."""
         count = len(self.ops)
-        found = np.append(np.where(self.first_chip, np.arange(count), count), count)
-        return np.minimum.accumulate(found[::-1])[::-1]
+        ends = np.append(np.where(self.first_chip, np.arange(count), count), count)
+        return np.minimum.accumulate(ends[::-1])[::-1]
 
     @cached_property
     def stops(self) -> NDArray[np.int64]:
         """[i]: the first op after i of another program; programs share no epoch (FRONTEND 5)."""
         count = len(self.ops)
-        found = np.full(count + 1, count, np.int64)
+        stops = np.full(count + 1, count, np.int64)
         for number in range(count - 2, -1, -1):
             same = self.ops[number].program == self.ops[number + 1].program
-            found[number] = found[number + 1] if same else number + 1
-        return found
+            stops[number] = stops[number + 1] if same else number + 1
+        return stops
 
     @cached_property
     def paces(self) -> Floats:
-        """Cycles for each input, ascending."""
-        low = min((choice.cycles for own in self.best for choice in own), default=1.0)
-        high = max((choice.cycles for own in self.best for choice in own), default=1.0)
+        """Paces in cycles for each input, ascending."""
+        cycles = [choice.cycles for choice in chain.from_iterable(self.best)]
+        low = min(cycles, default=1.0)
+        high = max(cycles, default=1.0)
         return np.geomspace(max(low, 1.0), max(high, low + 1.0) * 1.001, LEVELS)
 
     @cached_property
     def _least(self) -> tuple[NDArray[np.int64], Floats]:
-        """[pace, op]: cores of the choice that keeps the pace with the least share of a chip, and what DRAM moves."""
+        """[pace, op]: the cores of the choice that keeps the pace with the least share of a chip, and the bytes that
+        DRAM moves for it."""
         need = np.full((LEVELS, len(self.ops)), NEVER, np.int64)
         streamed = np.zeros((LEVELS, len(self.ops)))
-        for number, own in enumerate(self.best):
+        for number, op_choices in enumerate(self.best):
             cycles, cores, moved = (
-                np.array([getattr(choice, name) for choice in own], np.float64)
+                np.array([getattr(choice, name) for choice in op_choices], np.float64)
                 for name in ("cycles", "cores", "streamed")
             )
             share = cores[None, :] + moved[None, :] * self.cores_a_byte(self.paces)[:, None]
             share[cycles[None, :] > self.paces[:, None]] = np.inf
-            which = share.argmin(1)
-            kept = np.isfinite(share[np.arange(LEVELS), which])
-            need[kept, number] = cores[which[kept]]
-            streamed[:, number] = moved[which]
+            cheapest = share.argmin(1)
+            reachable = np.isfinite(share[np.arange(LEVELS), cheapest])
+            need[reachable, number] = cores[cheapest[reachable]]
+            streamed[:, number] = moved[cheapest]
         return need * self.first_chip, streamed * self.first_chip
 
     def cores_a_byte(self, pace: Floats) -> Floats:
-        """What a byte that DRAM moves for each input is worth, in cores: shares of a chip at a pace."""
+        """Return the value in cores of a byte that DRAM moves for each input, when both are counted as shares of a chip
+        at a pace."""
         return prod(self.target.arch.grid) / (speeds(self.target.chip).dram * pace)
 
     @property
@@ -206,17 +221,17 @@ class CandidateTable:
                     bytes_.append(prod(self.tiles.ops[name].shape) * size)
         return makers, readers, np.array(bytes_)
 
-    def moved(self, i: int, ends: NDArray[np.int64], levels: NDArray[np.int64]) -> Floats:
-        """[pace, end]: DRAM bytes of one input for the ops from i up to each end, if they are an epoch: what they read
-        of earlier ones, what later ones read of them, inputs, and parameters that do not stay in L1."""
-        own = self._streamed
-        return self.crossing[i, ends] + own[levels[:, None], ends] - own[levels, i][:, None]
+    def dram_bytes(self, i: int, ends: NDArray[np.int64], levels: NDArray[np.int64]) -> Floats:
+        """[pace, end]: return the DRAM bytes of one input for an epoch of the ops from i up to each end: results of
+        earlier epochs that it reads, results that later ones read, inputs, and parameters that do not stay in L1."""
+        streamed = self._streamed
+        return self.crossing[i, ends] + streamed[levels[:, None], ends] - streamed[levels, i][:, None]
 
     @cached_property
     def _streamed(self) -> Floats:
-        """[pace, j]: what ops before j read and write beside the results of others."""
-        own = np.cumsum(self._least[1], axis=1)
-        return np.concatenate([np.zeros((LEVELS, 1)), own], axis=1)
+        """[pace, j]: the bytes that ops before j read and write in DRAM beside the results of other ops."""
+        totals = np.cumsum(self._least[1], axis=1)
+        return np.concatenate([np.zeros((LEVELS, 1)), totals], axis=1)
 
     @cached_property
     def crossing(self) -> Floats:
@@ -243,61 +258,73 @@ class CandidateTable:
 
     @cached_property
     def loaded(self) -> Floats:
-        """[i]: bytes that ops before i load into L1 before their first input."""
+        """[i]: the bytes that ops before i load into L1 before their first input."""
         size = size_of_tile(self.target.activation_df, self.target.arch.alignment)
-        own = [
-            sum(prod(self.tiles.constants[name].shape) for name in best[0].held - pickers(op)) * size
+        op_bytes = [
+            sum(prod(self.tiles.constants[name].shape) for name in best[0].held - picker_operands(op)) * size
             for op, best in zip(self.ops, self.best, strict=True)
         ]
-        return np.concatenate([[0.0], np.cumsum(np.array(own, np.float64) * self.first_chip)])
+        return np.concatenate([[0.0], np.cumsum(np.array(op_bytes, np.float64) * self.first_chip)])
 
     @cached_property
     def level(self) -> NDArray[np.int64]:
-        """[i]: length of the longest way to any op before i."""
+        """[i]: the length of the longest path to any op before i."""
         place = {op.name: number for number, op in enumerate(self.ops)}
-        own = np.zeros(len(self.ops) + 1, np.int64)
+        depths = np.zeros(len(self.ops) + 1, np.int64)
         for number, op in enumerate(self.ops):
-            before = [own[place[use.source] + 1] for use in op.uses if use.source in place]
-            own[number + 1] = max(before, default=0) + 1
-        return np.maximum.accumulate(own)
+            before = [depths[place[use.source] + 1] for use in op.uses if use.source in place]
+            depths[number + 1] = max(before, default=0) + 1
+        return np.maximum.accumulate(depths)
 
 
-def _slower(own: Sequence[Choice], factor: float, inputs: float) -> list[Choice]:
-    """With estimates multiplied; and slower where a buffer cannot hold all inputs that are on the way beside a short
-    branch: the others wait."""
-    found: list[Choice] = []
-    for choice in own:
+def _delay_choices(op_choices: Sequence[Choice], factor: float, inputs: float) -> list[Choice]:
+    """Return choices with their estimates multiplied by a factor, and longer where a buffer cannot hold all inputs that
+    are on the way beside a short branch, since the others wait."""
+    delayed: list[Choice] = []
+    for choice in op_choices:
         cycles = choice.cycles * factor
         if inputs:
             cycles *= max(1.0, inputs / (choice.blocks.buf_size_mb / choice.blocks.t))
-        found.append(choice if cycles == choice.cycles else replace(choice, cycles=cycles))
-    return found
+        delayed.append(choice if cycles == choice.cycles else replace(choice, cycles=cycles))
+    return delayed
 
 
-def _spread(own: list[Choice], channels: int) -> list[Choice]:
-    """Those with a buffer for half the channels, or with the most: a cache has the blocks of the op that writes it
-    (NETLIST V076), and all of its slots are read each time one is written; keys and values are two."""
-    enough = min(max(choice.cores for choice in own), -(-channels // 2))
-    return [choice for choice in own if choice.cores >= enough]
+def _with_enough_buffers(op_choices: list[Choice], channels: int) -> list[Choice]:
+    """Return the choices with a buffer for at least half the channels, or with the most buffers. A cache has the blocks
+    of the op that writes it (NETLIST V076), and all of its slots are read each time one is written; keys and values are
+    two caches."""
+    enough = min(max(choice.cores for choice in op_choices), -(-channels // 2))
+    return [choice for choice in op_choices if choice.cores >= enough]
 
 
-def likeness(tiles: TileGraph, op: TileOp, *, held: bool = False) -> object:
-    """Equal for ops that cost the same; with `held`, whatever their constants are."""
+def cost_key(tiles: TileGraph, op: TileOp, *, held: bool = False) -> object:
+    """Return a key that is equal for ops with equal costs; with `held`, whatever their constants are."""
     uses = tuple((tiles.shape_of(use.source), use.tms, use.source in tiles.ops) for use in op.uses)
     if "table" in op.attrs and not held:
         uses = (*uses, id(op.attrs["table"]))
     steps = tuple(
-        (step.type, step.inputs, step.output, step.pop, _values(step.attrs), step.spread, step.across, step.inner)
+        (
+            step.type,
+            step.inputs,
+            step.output,
+            step.pop,
+            _attribute_key(step.attrs),
+            step.spread,
+            step.across,
+            step.inner,
+        )
         for step in op.steps
     )
-    return op.type, op.shape, op.inner, op.grid, op.ublock, _values(op.attrs), uses, steps, op.precision
+    return op.type, op.shape, op.inner, op.grid, op.ublock, _attribute_key(op.attrs), uses, steps, op.precision
 
 
-def alike(tiles: TileGraph, ops: Sequence[TileOp]) -> object:
-    """Equal for ops that cost the same and read each other in the same way, whatever their constants are."""
+def sequence_key(tiles: TileGraph, ops: Sequence[TileOp]) -> object:
+    """Return a key that is equal for sequences of ops that cost the same and read each other in the same way, whatever
+    their constants are."""
     place = {op.name: number for number, op in enumerate(ops)}
-    return tuple((likeness(tiles, op, held=True), tuple(place.get(use.source, -1) for use in op.uses)) for op in ops)
+    return tuple((cost_key(tiles, op, held=True), tuple(place.get(use.source, -1) for use in op.uses)) for op in ops)
 
 
-def _values(attrs: TileAttributes) -> object:
+def _attribute_key(attrs: TileAttributes) -> object:
+    """Return the attributes of an op as a key, without its table."""
     return tuple(sorted((key, repr(value)) for key, value in attrs.items() if key != "table"))

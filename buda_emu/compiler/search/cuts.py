@@ -16,14 +16,14 @@ from buda_emu.compiler.target import Objective, Target
 from buda_emu.performance.timing.transfers.loading import load_cycles
 
 FULL = 0.94
-"""The share of a chip's cores that rectangles are expected to cover."""
+"""The share of a chip's cores that rectangles are expected to cover. Other shares are in `trials.SHARES`."""
 BACK = 12
-"""An epoch may end so many ops before the cores are used up, for a cut through less data."""
+"""Number of ops by which an epoch may end before the cores are used up, for a cut through less data."""
 
 
-def cuts(table: CandidateTable, objective: Objective, full: float, step: float = STEP) -> tuple[list[int], float]:
-    """The first op of each epoch, then the number of ops; the cycles of a round of inputs that this is expected to
-    take. `step` of a pace is how much later each op of a chain begins."""
+def cut_epochs(table: CandidateTable, objective: Objective, full: float, step: float = STEP) -> tuple[list[int], float]:
+    """Return the first op of each epoch followed by the number of ops, and the cycles of a round of inputs that these
+    epochs are expected to take. `step`, as a share of a pace, is how much later each op of a chain begins."""
     count = len(table.ops)
     reach = np.minimum(_reach(table, objective, full), table.stops[None, :])
     levels = np.array([LEVELS - 1] if objective.objective == "cores" else range(LEVELS), np.int64)
@@ -32,15 +32,18 @@ def cuts(table: CandidateTable, objective: Objective, full: float, step: float =
     best[0] = 0.0
     before = np.zeros(count + 1, np.int64)
     back = np.arange(BACK + 1)[None, :]
-    chips = 1 if table.assigned else objective.chips
+    if table.assigned:
+        chips = 1
+    else:
+        chips = objective.chips
     dram = speeds(table.target.chip).dram * chips
     used = table.used[levels]
-    begin, each = epoch_load(table.target)
+    begin, per_kernel = epoch_load(table.target)
     for i in range(count):
         if not np.isfinite(best[i]):
             continue
         ends = np.maximum(reach[levels, i][:, None] - back, i + 1)
-        moved = table.moved(i, ends, levels)
+        moved = table.dram_bytes(i, ends, levels)
         pace = np.broadcast_to(paces[:, None], ends.shape)
         if objective.objective == "cores":
             time = 1.0 + moved * 1e-15
@@ -48,7 +51,7 @@ def cuts(table: CandidateTable, objective: Objective, full: float, step: float =
             pace = np.maximum(pace, moved / dram)
             depth = table.level[ends] - table.level[i]
             kernels = np.take_along_axis(used, ends, axis=1) - used[:, i, None]
-            load = (table.loaded[ends] - table.loaded[i]) / dram + begin + each * kernels / chips
+            load = (table.loaded[ends] - table.loaded[i]) / dram + begin + per_kernel * kernels / chips
             time = (objective.microbatch + step * depth) * pace + load
         total = best[i] + time
         alone = reach[levels, i] <= i  # an op that never keeps this pace
@@ -60,10 +63,10 @@ def cuts(table: CandidateTable, objective: Objective, full: float, step: float =
         better = total < best[ends]
         best[ends[better]] = total[better]
         before[ends[better]] = i
-    found = [count]
-    while found[-1] > 0:
-        found.append(int(before[found[-1]]))
-    return found[::-1], float(best[count])
+    starts = [count]
+    while starts[-1] > 0:
+        starts.append(int(before[starts[-1]]))
+    return starts[::-1], float(best[count])
 
 
 def _reach(table: CandidateTable, objective: Objective, full: float) -> NDArray[np.int64]:
@@ -73,15 +76,17 @@ def _reach(table: CandidateTable, objective: Objective, full: float) -> NDArray[
     reached = np.zeros((LEVELS, count + 1), np.int64)
     for level in range(LEVELS):
         used: NDArray[np.int64] = table.used[level]
-        one = np.searchsorted(used, used + room, side="right") - 1
-        one = np.minimum(one, count)
+        chip_end = np.searchsorted(used, used + room, side="right") - 1
+        chip_end = np.minimum(chip_end, count)
         # One op may take all cores, more than `full` of them.
-        whole = (one == np.arange(count + 1)) & (np.append(table.need[level], 1 << 20) <= prod(table.target.arch.grid))
-        one = np.where(whole, table.whole[np.minimum(np.arange(count + 1) + 1, count)], one)
-        found = one
+        fills_chip = (chip_end == np.arange(count + 1)) & (
+            np.append(table.need[level], 1 << 20) <= prod(table.target.arch.grid)
+        )
+        chip_end = np.where(fills_chip, table.whole[np.minimum(np.arange(count + 1) + 1, count)], chip_end)
+        pipeline_end = chip_end
         for _ in range(0 if table.assigned else objective.chips - 1):
-            found = one[found]
-        reached[level] = found
+            pipeline_end = chip_end[pipeline_end]
+        reached[level] = pipeline_end
     return reached
 
 

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Evaluated:
-    """A placement and its modelled time. `cycles` of one input, `host` those of the host link; netlist and run are
-    those of one copy: they share nothing but the host."""
+class Evaluation:
+    """A placement with its modelled time, in cycles for each input: `cycles` in all, `host` on the host link. The
+    netlist and the run are those of one copy; copies share nothing but the host."""
 
     placement: Placement
     netlist: Netlist
@@ -30,8 +30,11 @@ class Evaluated:
 
 @dataclass(frozen=True)
 class Figures:
-    """Of a placement: cycles of one input, those of the host link, those of the chips alone, and those that no
-    placement undercuts: the math of all cores, the host link; cycles of a round of each epoch, loading it included."""
+    """The modelled figures of a placement, in cycles for each input.
+
+    `cycles` is the total, `host` that of the host link, `chips` that of the chips alone; no placement undercuts
+    `bound`, which is the math of all cores or the host link; `epochs` are the cycles of a round of each epoch with
+    loading it."""
 
     placement: Placement
     cycles: float
@@ -41,20 +44,21 @@ class Figures:
     epochs: tuple[float, ...]
 
 
-def judged(placement: Placement) -> Evaluated:
-    """By the same model as `buda-emu perf`; the host link is a limit, too."""
+def evaluate(placement: Placement) -> Evaluation:
+    """Evaluate a placement with the model of `buda-emu perf`; the host link is a limit, too."""
     netlist, programs, rounds = _netlist(placement)
     run = model_netlist(netlist, programs, rounds, chip=placement.target.chip)
     inputs = placement.microbatch * placement.rounds
     host = sum(run.host_seconds().values()) * run.clock * 1e6 / inputs
     cycles = sum(run.programs().values()) / (inputs * placement.copies)
-    return Evaluated(placement=placement, netlist=netlist, run=run, cycles=max(cycles, host), host=host)
+    return Evaluation(placement=placement, netlist=netlist, run=run, cycles=max(cycles, host), host=host)
 
 
-def figures(placement: Placement, known: ModelledEpochs) -> Figures:
-    """The same without what it consists of; epochs that are like `known` ones are not modelled again."""
+def evaluate_figures(placement: Placement, earlier: ModelledEpochs) -> Figures:
+    """Return the modelled figures of a placement without its netlist and run. Epochs that equal one of the `earlier`
+    epochs are not modelled again."""
     chip = placement.target.chip
-    total = model_totals(*_netlist(placement), chip, known)
+    total = model_totals(*_netlist(placement), chip, earlier)
     inputs = placement.microbatch * placement.rounds
     host = total.host * chip.clock * 1e6 / inputs
     cycles = total.cycles / inputs
@@ -66,7 +70,7 @@ def figures(placement: Placement, known: ModelledEpochs) -> Figures:
 
 
 def _netlist(placement: Placement) -> tuple[Netlist, Sequence[Program], Mapping[str, str]]:
-    """Of one copy, with its programs, and their parameters for a step or a round."""
+    """Return the netlist of one copy, its programs, and their parameters for one step or round."""
     netlist = netlist_of(replace(placement, copies=1), "placed")
     programs = [netlist.programs[name] for name in dict.fromkeys(netlist.program_order)]
     return netlist, programs, {**ONE_ROUND, LOOP: str(placement.rounds)}

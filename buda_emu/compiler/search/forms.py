@@ -1,43 +1,44 @@
 """The forms that a graph may be searched in, and which of several graphs of one model are worth a search."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
 from buda_emu.compiler.lower.picker import PickTable, WorkDivision
 from buda_emu.compiler.lower.tiles import RELU, TileGraph, TileOp, Use, over, select_attributes
 from buda_emu.compiler.passes.folding import rounds
-from buda_emu.compiler.place.blocks import repicked, size_of_tile
+from buda_emu.compiler.place.blocks import replace_table, size_of_tile
 from buda_emu.compiler.place.cost import speeds
-from buda_emu.compiler.place.decision import placed
+from buda_emu.compiler.place.decision import build_placement
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.search.candidate_table import CandidateTable
-from buda_emu.compiler.search.cuts import FULL, cuts
+from buda_emu.compiler.search.cuts import FULL, cut_epochs
 from buda_emu.compiler.search.starts import first_decisions
 from buda_emu.compiler.target import Objective, Target
 
-"""Attributes of the product that the last addition takes over."""
 
-
-def fractured(table: CandidateTable, chips: int, share: float) -> TileGraph:
-    """The graph with pickers cut that take longer than a share of the work of all ops, spread over the cores of all
-    chips; the same object when there is none."""
+def fracture_pickers(table: CandidateTable, chips: int, share: float) -> TileGraph:
+    """Return the graph with each picker cut into several that takes longer than `share` of the work of all ops, spread
+    over the cores of all chips; the same object when there is none."""
     cores = prod(table.target.arch.grid) * chips
-    limit = share * sum(min(choice.cycles * choice.cores for choice in own) for own in table.best) / cores
+    limit = share * sum(min(choice.cycles * choice.cores for choice in op_choices) for op_choices in table.best) / cores
     tiles = table.tiles
-    for op, own in zip(table.ops, table.best, strict=True):
-        quickest = min(choice.cycles for choice in own)
-        product = _product(tiles, op) if quickest > limit else None
+    for op, op_choices in zip(table.ops, table.best, strict=True):
+        quickest = min(choice.cycles for choice in op_choices)
+        if quickest <= limit:
+            continue
+        product = _product_of_taps(tiles, op)
         if product is None:
             continue
         taps = _taps(product)
         count = next((n for n in range(2, taps + 1) if taps % n == 0 and quickest / n <= limit), taps)
-        tiles = _cut(tiles, op, product, count)
+        tiles = _fracture(tiles, op, product, count)
     return tiles
 
 
-def _product(tiles: TileGraph, op: TileOp) -> TileOp | None:
-    """The only reader of a picker of several taps, if it multiplies them side by side by a constant."""
+def _product_of_taps(tiles: TileGraph, op: TileOp) -> TileOp | None:
+    """Return the only reader of a picker with several taps, if it multiplies them side by side by a constant; else
+    None."""
     if "table" not in op.attrs or op.shape[0] < 2:
         return None
     readers = [other for other in tiles.ops.values() if any(use.source == op.name for use in other.uses)]
@@ -45,98 +46,123 @@ def _product(tiles: TileGraph, op: TileOp) -> TileOp | None:
         return None
     product = readers[0]
     left = product.uses[0]
-    right = product.uses[1]
-    slices = product.shape[0]
-    if left.source != op.name or left.tms != (("hstack", op.shape[0] // slices),) or _taps(product) < 2:
+    side_by_side = (("hstack", op.shape[0] // product.shape[0]),)
+    if (left.source, left.tms) != (op.name, side_by_side) or _taps(product) < 2:
         return None
-    constant = tiles.constants.get(right.source)
-    if constant is None or constant.values.shape[0] != 1 or right.tms != over((slices, 1, 1)):
-        return None
-    if product.attrs.get("sfpu_op") or product.attrs.get("dequant"):  # of the whole sum
-        return None
-    return product
+    if _can_become_sum(tiles, product):
+        return product
+    return None
+
+
+def _can_become_sum(tiles: TileGraph, product: TileOp) -> bool:
+    """Return whether a product may become a sum of several: its second factor is one slice of a constant, and nothing
+    but a bias and a ReLU follows."""
+    factor = product.uses[1]
+    constant = tiles.constants.get(factor.source)
+    if constant is None or constant.values.shape[0] != 1 or factor.tms != over((product.shape[0], 1, 1)):
+        return False
+    return not (product.attrs.get("sfpu_op") or product.attrs.get("dequant"))  # these are of the whole sum
 
 
 def _taps(product: TileOp) -> int:
-    """How many slices of the picker stand side by side in one of the product."""
+    """Return the number of picker slices that stand side by side in one slice of the product."""
     return int(product.uses[0].tms[0][-1])
 
 
-def _cut(tiles: TileGraph, op: TileOp, product: TileOp, count: int) -> TileGraph:
-    """The graph with the picker's taps shared out over `count` parts."""
+def _fracture(tiles: TileGraph, op: TileOp, product: TileOp, count: int) -> TileGraph:
+    """Return the graph with the picker's taps divided over `count` convolutions whose results are added up."""
     every = _taps(product)
     taps = every // count
     table: PickTable = op.attrs["table"]
     weights = tiles.constants[product.uses[1].source]
     constants = dict(tiles.constants)
-    height = taps * (1 if product.type == "depthwise" else op.shape[2]) * 32  # of a tap: a row of diagonals (OPS 6.3)
-    made: list[TileOp] = []
-    taken = {*tiles.ops, *constants, *tiles.inputs, *tiles.states}
+    height = taps * 32
+    if product.type != "depthwise":  # which has a row of diagonals for each tap (OPS 6.3)
+        height *= op.shape[2]
+    new_ops: list[TileOp] = []
+    used_names = {*tiles.ops, *constants, *tiles.inputs, *tiles.states}
     stems = (f"{op.name}.taps", f"{product.name}.part", f"{product.name}.sum")
-    pick, part, total = (_stem(taken, stem) for stem in stems)
+    pick, part, total = (_unused_stem(used_names, stem) for stem in stems)
     before_end = select_attributes(product.attrs, product.attrs.keys() - {*RELU})
     terms = product.uses[2:]
-    added_last = terms if any(rounds(constants[use.source].values) for use in terms) else []
-    if added_last:
-        del before_end["bias"]
-    sums = count - 1 + len(added_last)
+    without_bias = select_attributes(before_end, before_end.keys() - {"bias"})
+    first_terms = terms
+    last_terms: list[Use] = []
+    if any(rounds(constants[use.source].values) for use in terms):
+        first_terms = []
+        last_terms = terms
+        before_end = without_bias
+    sums = count - 1 + len(last_terms)
 
     def add(number: int, term: Use) -> TileOp:
-        last = number == sums
-        before = f"{total}.{number - 1}" if number > 1 else f"{part}.0"
-        return replace(
-            product,
-            name=product.name if last else f"{total}.{number}",
-            type="add",
-            uses=[Use(before), term],
-            inner=0,
-            attrs=select_attributes(product.attrs, RELU) if last else {},
-        )
+        if number > 1:
+            before = f"{total}.{number - 1}"
+        else:
+            before = f"{part}.0"
+        addition = replace(product, type="add", uses=[Use(before), term], inner=0)
+        if number < sums:
+            return replace(addition, name=f"{total}.{number}", attrs={})
+        return replace(addition, attrs=select_attributes(product.attrs, RELU))
 
+    if taps > 1:
+        side_by_side = (("hstack", taps),)
+    else:
+        side_by_side = ()
     for number in range(count):
-        own = table.part(number * taps, taps, every)
-        made.append(repicked(constants, replace(op, name=f"{pick}.{number}"), own, WorkDivision(op.attrs["rows"])))
+        part_table = table.part(number * taps, taps, every)
+        new_ops.append(
+            replace_table(constants, replace(op, name=f"{pick}.{number}"), part_table, WorkDivision(op.attrs["rows"]))
+        )
         name = f"{part}.{number}.weights"
         constants[name] = replace(weights, name=name, values=weights.values[:, number * height : (number + 1) * height])
-        more = terms if number == 0 and not added_last else []
-        attrs = before_end if number == 0 else select_attributes(before_end, before_end.keys() - {"bias"})
-        tms = (("hstack", taps),) if taps > 1 else ()
-        uses = [Use(f"{pick}.{number}", tms), Use(name, product.uses[1].tms), *more]
-        made.append(replace(product, name=f"{part}.{number}", uses=uses, attrs=attrs, inner=product.inner // count))
-        if number:
-            made.append(add(number, Use(f"{part}.{number}")))
-    made += [add(sums, term) for term in added_last]
-    ops: dict[str, TileOp] = {}
-    for other in tiles.ops.values():
-        if other.name == product.name:
-            ops |= {item.name: item for item in made}
-        elif other.name != op.name:
-            ops[other.name] = other
-    return replace(tiles, ops=ops, constants=constants)
+        uses = [Use(f"{pick}.{number}", side_by_side), Use(name, product.uses[1].tms)]
+        part_op = replace(product, name=f"{part}.{number}", uses=uses, attrs=without_bias, inner=product.inner // count)
+        if number == 0:
+            new_ops.append(replace(part_op, uses=[*uses, *first_terms], attrs=before_end))
+        else:
+            new_ops += (part_op, add(number, Use(part_op.name)))
+    new_ops += [add(sums, term) for term in last_terms]
+    return replace(tiles, ops=_with_replacement(tiles.ops, op, product, new_ops), constants=constants)
 
 
-def _stem(taken: set[str], stem: str) -> str:
-    """With a number after it the name of nothing."""
-    while any(name.startswith(f"{stem}.") for name in taken):
+def _with_replacement(
+    ops: Mapping[str, TileOp], picker: TileOp, product: TileOp, new_ops: Sequence[TileOp]
+) -> dict[str, TileOp]:
+    """Return the ops of a graph with others in the place of a picker and its product."""
+    replaced: dict[str, TileOp] = {}
+    for op in ops.values():
+        if op.name == product.name:
+            replaced |= {new_op.name: new_op for new_op in new_ops}
+        elif op.name != picker.name:
+            replaced[op.name] = op
+    return replaced
+
+
+def _unused_stem(used_names: set[str], stem: str) -> str:
+    """Return a stem that no name begins with when a number follows it."""
+    while any(name.startswith(f"{stem}.") for name in used_names):
         stem += "_"
     return stem
 
 
 FRACTURES = (1.0, 0.3)
-"""A picker is cut where it takes more than such a share of the work of all ops, spread over all cores."""
+"""A picker is cut where it takes more than this share of the work of all ops, spread over all cores; a second form has
+the lower share (docs/compile/placing.md, "The search", step 3)."""
 ROOMY = 1.0
 """Inputs that are on the way in each op of a chain, where epochs are long."""
 NEAR = 1.25
-"""Default effort leaves out what is expected to take so much longer than the best."""
+"""Default effort leaves out forms that are expected to take this many times as long as the best, or longer
+(docs/compile/placing.md, "The search", step 3)."""
 SEARCHES = 3
-"""Forms of all graphs of a model that default effort searches at most."""
+"""Most forms, over all graphs of a model, that default effort searches."""
 
 
 @dataclass(frozen=True)
 class Forms:
-    """A graph, and what it becomes with slow pickers cut into fewer and more parts; those that are equal once. All are
-    made when they are first asked for, and kept from effort to effort. `chosen`: the numbers of the forms to search,
-    where they compete with other graphs' forms."""
+    """A graph, and the different forms that it takes when slow pickers are cut into fewer or more parts.
+
+    Forms are built when they are first needed and cached over all efforts. `chosen` are the numbers of the forms to
+    search, where they compete with forms of other graphs."""
 
     tiles: TileGraph
     target: Target
@@ -144,54 +170,59 @@ class Forms:
     _made: dict[int, tuple[CandidateTable, ...]] = field(default_factory=dict[int, tuple[CandidateTable, ...]])
     _first: list[tuple[Objective, int, Placement]] = field(default_factory=list[tuple[Objective, int, Placement]])
 
-    def first(self, objective: Objective, entries: int) -> Placement:
-        """The first legal choice, on as many chips. Raises UnsupportedError where there is none."""
+    def first_placement(self, objective: Objective, entries: int) -> Placement:
+        """Return the first legal placement on as many chips. Raises UnsupportedError where there is none."""
         objective = replace(objective, effort="low")
-        for known, count, placement in self._first:
-            if (known, count) == (objective, entries):
+        for earlier_objective, count, placement in self._first:
+            if (earlier_objective, count) == (objective, entries):
                 return placement
-        made = placed(
+        first_placement = build_placement(
             self.tiles, self.target, first_decisions(self.tiles, self.target, objective.chips), objective, entries
         )
-        self._first.append((objective, entries, made))
-        return made
+        self._first.append((objective, entries, first_placement))
+        return first_placement
 
     @property
     def plain(self) -> CandidateTable:
-        """The graph as it is. Raises UnsupportedError for an op that fits no grid."""
+        """The table of the graph without cut pickers. Raises UnsupportedError for an op that fits no grid."""
         if 0 not in self._made:
             self._made[0] = (CandidateTable.of(self.tiles, self.target),)
         return self._made[0][0]
 
-    def cut(self, chips: int) -> tuple[CandidateTable, ...]:
-        """For so many chips in a pipeline; on several each also with the deeper buffers that longer chains need. Raises
-        UnsupportedError for an op that fits no grid."""
+    def tables(self, chips: int) -> tuple[CandidateTable, ...]:
+        """Return the tables of all forms for a pipeline of so many chips; on several chips each form also with the
+        deeper buffers that longer chains need. Raises UnsupportedError for an op that fits no grid."""
         if chips not in self._made:
             plain = self.plain
-            found: dict[tuple[str, ...], CandidateTable] = {}
+            forms_by_ops: dict[tuple[str, ...], CandidateTable] = {}
             for share in FRACTURES:
-                made = fractured(plain, chips, share)
-                key = tuple(made.ops)
-                if key not in found:
-                    found[key] = plain if made is plain.tiles else CandidateTable.of(made, self.target, plain)
-            tables = found.values()
-            deeper = ((table, table.corrected({}, ROOMY)) if chips > 1 else (table,) for table in tables)
-            self._made[chips] = tuple(table for pair in deeper for table in pair)
+                graph = fracture_pickers(plain, chips, share)
+                key = tuple(graph.ops)
+                if graph is plain.tiles:
+                    forms_by_ops.setdefault(key, plain)
+                elif key not in forms_by_ops:
+                    forms_by_ops[key] = CandidateTable.of(graph, self.target, plain)
+            tables: list[CandidateTable] = []
+            for table in forms_by_ops.values():
+                tables.append(table)
+                if chips > 1:
+                    tables.append(table.correct_estimates({}, ROOMY))
+            self._made[chips] = tuple(tables)
         return self._made[chips]
 
-    def likely(self, objective: Objective) -> Sequence[CandidateTable]:
-        """Those to search."""
-        tables = self.cut(objective.chips)
+    def likely_tables(self, objective: Objective) -> Sequence[CandidateTable]:
+        """Return the tables that are worth a search."""
+        tables = self.tables(objective.chips)
         if objective.effort == "high" or objective.chips > 1 or len(tables) == 1:
             return tables
-        return [tables[number] for number in self.chosen or near(self.cycles(objective))]
+        return [tables[number] for number in self.chosen or nearly_best(self.cycles(objective))]
 
     def cycles(self, objective: Objective) -> list[float]:
-        """Of one input with each form, as the dynamic program over epochs estimates it; at least what the host link
-        needs."""
+        """Return the cycles of one input with each form as the dynamic program over epochs estimates them, but no fewer
+        than the host link needs."""
         return [
-            max(cuts(table, objective, FULL)[1] / objective.microbatch, self._host)
-            for table in self.cut(objective.chips)
+            max(cut_epochs(table, objective, FULL)[1] / objective.microbatch, self._host)
+            for table in self.tables(objective.chips)
         ]
 
     @property
@@ -205,22 +236,24 @@ class Forms:
         return sum(map(prod, shapes)) * size / speeds(target.chip).host
 
 
-def near(times: Sequence[float]) -> list[int]:
-    """The numbers of those that are not much longer than the shortest, from that on; a few of them."""
+def nearly_best(times: Sequence[float]) -> list[int]:
+    """Return the numbers of up to `SEARCHES` times that are not much longer than the shortest, ascending by time."""
     order = sorted(range(len(times)), key=lambda number: times[number])
     return [number for number in order[:SEARCHES] if times[number] <= NEAR * min(times)]
 
 
-def likely(graphs: Sequence[Forms], objective: Objective) -> list[tuple[int, Forms]]:
-    """The numbers of the graphs of one model that are worth a search, with their forms; on several chips that which is
-    expected to be quickest. Raises UnsupportedError for an op that fits no grid."""
+def likely_graphs(graphs: Sequence[Forms], objective: Objective) -> list[tuple[int, Forms]]:
+    """Return the numbers of the graphs of one model that are worth a search, each with its forms; on several chips only
+    the graph that is expected to be quickest. Raises UnsupportedError for an op that fits no grid."""
     if len(graphs) == 1 or objective.effort == "low" or objective.objective == "cores":
         return [(0, graphs[0])]
-    each = [(n, k, time) for n, forms in enumerate(graphs) for k, time in enumerate(forms.cycles(objective))]
+    expectations: list[tuple[int, int, float]] = []
+    for n, forms in enumerate(graphs):
+        expectations += [(n, k, time) for k, time in enumerate(forms.cycles(objective))]
     if objective.chips > 1:
-        best = min(each, key=lambda item: item[2])[0]
+        best = min(expectations, key=lambda expectation: expectation[2])[0]
         return [(best, graphs[best])]
     chosen: dict[int, list[int]] = {}
-    for number in near([time for _, _, time in each]):
-        chosen.setdefault(each[number][0], []).append(each[number][1])
+    for number in nearly_best([time for _, _, time in expectations]):
+        chosen.setdefault(expectations[number][0], []).append(expectations[number][1])
     return [(n, replace(graphs[n], chosen=tuple(numbers))) for n, numbers in chosen.items()]

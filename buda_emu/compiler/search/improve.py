@@ -1,11 +1,11 @@
-"""Improves each epoch beyond what the estimates can see: the whole timing model is evaluated, and its bottlenecks are
-changed.
-"""
+"""Improves each epoch beyond the reach of the estimates: the whole timing model evaluates it, and its bottlenecks are
+changed."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import ceil, prod
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,22 +14,22 @@ from buda_emu.compiler.lower.tiles import TileGraph
 from buda_emu.compiler.memory_watch import Work
 from buda_emu.compiler.place.candidates import Choice
 from buda_emu.compiler.place.cost import tiles_read
-from buda_emu.compiler.place.decision import OneEpoch, PlacementDecision, placed
+from buda_emu.compiler.place.decision import OneEpoch, PlacementDecision, build_placement
 from buda_emu.compiler.place.placement import Placement, Queue
-from buda_emu.compiler.search.candidate_table import STEP, CandidateTable, alike
+from buda_emu.compiler.search.candidate_table import STEP, CandidateTable, sequence_key
 from buda_emu.compiler.search.cuts import epoch_load
-from buda_emu.compiler.search.evaluate import Evaluated, judged
-from buda_emu.compiler.search.pack import on_chip, pack, widened
+from buda_emu.compiler.search.evaluate import Evaluation, evaluate
+from buda_emu.compiler.search.pack import pack, pack_on_chip, widen_ops
 from buda_emu.compiler.search.wiring import (
     PATIENCE,
     TimedWires,
     Wires,
     WiresOfOne,
-    annealed,
-    connected,
-    rewired,
-    rewired_turning,
-    ways,
+    anneal,
+    grid_orders,
+    limit_to_streams,
+    rewire,
+    rewire_and_transpose,
 )
 from buda_emu.compiler.target import Objective
 from buda_emu.performance.timing.result import EpochReport
@@ -39,15 +39,15 @@ from buda_emu.spec.devices import Device
 
 Ints = NDArray[np.int64]
 STEPS = 24
-"""Ops that are divided otherwise, at most."""
+"""Most ops that are divided differently in one pass."""
 LIGHT = 6_000
-"""Cycles in which a core may read an operand of which it reads more than before."""
+"""Cycles within which a core may read an operand of which it reads more than before."""
 GAIN = 100.0
 """Cycles that a change has to save."""
 
 
 class _Tasks:
-    """The schedule of an epoch, and the tasks of each op: its own, and those in which its operands arrive."""
+    """The schedule of an epoch and the tasks of each op: its own, and those in which its operands arrive."""
 
     def __init__(self, table: CandidateTable, report: EpochReport) -> None:
         timing = report.timing
@@ -55,62 +55,64 @@ class _Tasks:
         self.makespan = timing.schedule.makespans()
         self.durations: Ints = timing.schedule.durations
         numbers = {name: number for number, name in enumerate(timing.timing.units)}
-        self.own = {item.op: np.flatnonzero(timing.timing.unit == numbers[item.op]) for item in timing.ops}
+        self.own = {
+            op_timing.op: np.flatnonzero(timing.timing.unit == numbers[op_timing.op]) for op_timing in timing.ops
+        }
         self.arriving: dict[str, list[tuple[int, range, int]]] = {}
         rates = speed(table.target.chip, {}).rates()
         for edge, path, tasks in zip(report.edges, report.paths, timing.ways, strict=True):
             if edge.operand >= 0 and not edge.once:
-                rate = rates.gather if path.gathers else rates.stream
+                if path.gathers:
+                    rate = rates.gather
+                else:
+                    rate = rates.stream
                 self.arriving.setdefault(edge.target, []).append((edge.operand, tasks, ceil(edge.core_bytes / rate)))
 
     def with_choice(self, durations: Ints, name: str, old: Choice, new: Choice) -> Ints | None:
-        """Durations with an op divided otherwise; None where a core would read much more than it did, which others
-        would wait for on links and ports."""
-        made = durations.copy()
-        own = self.own[name]
-        made[own] = np.maximum(np.round(made[own] * (new.math / old.math)).astype(np.int64), 1)
+        """Return the durations with an op divided differently; None where a core would read much more than before, as
+        other transfers would wait for it on links and ports."""
+        changed = durations.copy()
+        op_tasks = self.own[name]
+        changed[op_tasks] = np.maximum(np.round(changed[op_tasks] * (new.math / old.math)).astype(np.int64), 1)
         op = self.table.tiles.ops[name]
         tiles = self.table.tiles
         for operand, tasks, cycles in self.arriving.get(name, ()):
             if operand < len(op.uses):
-                more = tiles_read(tiles, op, new.blocks, operand) / tiles_read(tiles, op, old.blocks, operand)
-                if more > 1 and cycles * more > LIGHT:
+                growth = tiles_read(tiles, op, new.blocks, operand) / tiles_read(tiles, op, old.blocks, operand)
+                if growth > 1 and cycles * growth > LIGHT:
                     return None
-                least = ceil(cycles * more / len(tasks))
-                made[tasks.start : tasks.stop] = np.maximum(made[tasks.start : tasks.stop], least)
-        return made
+                least = ceil(cycles * growth / len(tasks))
+                changed[tasks.start : tasks.stop] = np.maximum(changed[tasks.start : tasks.stop], least)
+        return changed
 
 
-def resized(
+def resize_ops(
     table: CandidateTable, decisions: Mapping[str, PlacementDecision], report: EpochReport
 ) -> dict[str, PlacementDecision]:
-    """The decisions with other divisions of the ops that gain most by it, one after the other; nothing where none does,
-    or where they find no room."""
+    """Return the decisions with other divisions of the ops that gain most by it, one after the other; empty where no op
+    gains, or where there is no room."""
     tasks = _Tasks(table, report)
     chosen = {name: decision.choice for name, decision in decisions.items()}
-    _, each = epoch_load(table.target)
+    _, load_per_kernel = epoch_load(table.target)
     room = prod(table.target.arch.grid)
     durations = tasks.durations
     best = float(report.timing.timing.makespan)
     for _ in range(STEPS):
         free = room - sum(choice.cores for choice in chosen.values())
-        found: tuple[float, str, Choice, Ints, float] | None = None
-        for name, old in chosen.items():
-            for new in table.best[table.index[name]]:
-                more = new.cores - old.cores
-                if not 0 != more <= free or new.held != old.held:
-                    continue
-                made = tasks.with_choice(durations, name, old, new)
-                if made is None:
-                    continue
-                done = float(tasks.makespan(made))
-                gain = best - done - each * more
-                if gain > GAIN and (found is None or gain > found[0]):
-                    found = gain, name, new, made, done
-        if found is None:
+        best_step: _Resizing | None = None
+        for name, new in _other_sizes(table, chosen, free):
+            changed = tasks.with_choice(durations, name, chosen[name], new)
+            if changed is None:
+                continue
+            done = float(tasks.makespan(changed))
+            gain = best - done - load_per_kernel * (new.cores - chosen[name].cores)
+            if gain > (GAIN if best_step is None else best_step.gain):
+                best_step = _Resizing(gain, name, new, changed, done)
+        if best_step is None:
             break
-        _, name, new, durations, best = found
-        chosen[name] = new
+        durations = best_step.durations
+        best = best_step.makespan
+        chosen[best_step.name] = best_step.choice
     if all(decisions[name].choice is choice for name, choice in chosen.items()):
         return {}
     first = next(iter(decisions.values()))
@@ -118,12 +120,33 @@ def resized(
     names = sorted(chosen, key=table.index.__getitem__)
     numbers = [table.index[name] for name in names]
     shapes = [[chosen[name]] for name in names]
-    return on_chip(table, numbers, shapes, first.epoch, first.chip, grid_transpose=grid_transpose) or {}
+    return pack_on_chip(table, numbers, shapes, first.epoch, first.chip, grid_transpose=grid_transpose) or {}
 
 
-def due_as_timed(decisions: Mapping[str, PlacementDecision], report: EpochReport) -> dict[str, PlacementDecision]:
-    """The decisions with the cycle by which each op that keeps something in L1 has to begin. All times are maxima of
-    sums of durations, so that one run in which an op begins last says what follows its beginning."""
+class _Resizing(NamedTuple):
+    """Another division of an op: the cycles that it gains, and the durations and the makespan that it leads to."""
+
+    gain: float
+    name: str
+    choice: Choice
+    durations: Ints
+    makespan: float
+
+
+def _other_sizes(table: CandidateTable, chosen: Mapping[str, Choice], free: int) -> Iterator[tuple[str, Choice]]:
+    """Yield the choices of ops with other numbers of cores for which there is room, and the same constants in L1."""
+    for name, old in chosen.items():
+        for new in table.best[table.index[name]]:
+            added_cores = new.cores - old.cores
+            if 0 != added_cores <= free and new.held == old.held:
+                yield name, new
+
+
+def set_deadlines(decisions: Mapping[str, PlacementDecision], report: EpochReport) -> dict[str, PlacementDecision]:
+    """Return the decisions with the cycle by which each op that holds something in L1 has to begin.
+
+    All times are maxima of sums of durations. One run in which an op begins last therefore tells how long the tasks
+    take that follow its beginning."""
     schedule = report.timing.schedule
     timing = report.timing.timing
     makespan = schedule.makespans()
@@ -132,53 +155,64 @@ def due_as_timed(decisions: Mapping[str, PlacementDecision], report: EpochReport
     at_once = schedule.durations
     at_once[reader != ""] = 0
     shortest = makespan(at_once)
-    found = dict(decisions)
+    timed = dict(decisions)
     for name in dict.fromkeys(readers.values()):
         late = at_once.copy()
         late[reader == name] = shortest
-        found[name] = replace(decisions[name], begin_by=float(2 * shortest - makespan(late)))
-    return found
+        timed[name] = replace(decisions[name], begin_by=float(2 * shortest - makespan(late)))
+    return timed
 
 
 def _readers(report: EpochReport) -> dict[str, str]:
-    """Of each unit that takes something out of a channel of DRAM before the first input, the op that keeps it."""
-    return {
-        stream_in_channel(channel_name(number, edge.chip), edge.name): edge.target
-        for edge in report.edges
-        if edge.once and edge.memory == "dram"
-        for number in edge.memory_bytes
-    }
+    """Return for each unit that reads a DRAM channel before the first input the op that holds the data."""
+    readers: dict[str, str] = {}
+    for edge in report.edges:
+        if edge.once and edge.memory == "dram":
+            for number in edge.memory_bytes:
+                readers[stream_in_channel(channel_name(number, edge.chip), edge.name)] = edge.target
+    return readers
 
 
-def epoch_of(placement: Placement, epoch: int) -> Placement:
-    """The ops of an epoch; queues that other epochs fill are filled by the host, without its link."""
+def isolate_epoch(placement: Placement, epoch: int) -> Placement:
+    """Return a placement of the ops of one epoch alone. The host fills the queues that other epochs would fill, but its
+    link is not counted."""
     ops = {name: replace(placed, epoch=0) for name, placed in placement.ops.items() if placed.epoch == epoch}
     stores = {name: store for name, store in placement.tiles.stores.items() if store.op in ops}
-    found = replace(placement, ops=ops, queues={}, epochs=1, step=1, tiles=replace(placement.tiles, stores=stores))
-    read = {found.source(use.source, placed) for placed in ops.values() for use in placed.op.uses}
+    part = replace(placement, ops=ops, queues={}, epochs=1, step=1, tiles=replace(placement.tiles, stores=stores))
+    read = set[str]()
+    for placed in ops.values():
+        read.update(part.source(use.source, placed) for use in placed.op.uses)
     read |= {queue.alias for name, queue in placement.queues.items() if name in read and queue.alias}
+    for name, queue in placement.queues.items():
+        if queue.input in ops:
+            part.queues[name] = queue
+        elif name in read:
+            part.queues[name] = _fill_by_host(queue)
+    return part
 
-    def own(queue: Queue) -> Queue:
-        if queue.input in ops or queue.role not in ("between", "state"):
-            return queue
-        return replace(queue, input="HOST", role="input" if queue.role == "between" else queue.role, life=None)
 
-    found.queues = {name: own(queue) for name, queue in placement.queues.items() if name in read or queue.input in ops}
-    return found
+def _fill_by_host(queue: Queue) -> Queue:
+    """Return a queue between epochs, or of a state, as one that the host fills; any other as it is."""
+    if queue.role == "between":
+        return replace(queue, input="HOST", role="input", life=None)
+    if queue.role == "state":
+        return replace(queue, input="HOST", life=None)
+    return queue
 
 
 Decisions = dict[str, PlacementDecision]
 Make = Callable[[Mapping[str, PlacementDecision], OneEpoch | None], Placement]
-Improved = tuple[list[PlacementDecision], int]
-"""What became of the ops of an epoch, and the ops that were modelled for it."""
-Known = Callable[[int], Improved | None]
-"""Of an epoch what has been found for it elsewhere (`speculative.py`); None where nothing has."""
+ImprovedEpoch = tuple[list[PlacementDecision], int]
+"""The decisions of the ops of an epoch, and the number of ops that were modelled for them."""
+KnownResult = Callable[[int], ImprovedEpoch | None]
+"""A function that returns what has been found for an epoch elsewhere (`speculative.py`), or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """For each epoch: moves of ops that are tried, and how often its estimates are corrected; `timed`: of a single
-    input each move is judged by when the epoch is done, and ops are given other numbers of cores."""
+    """The work for each epoch: the moves of ops that are tried, and the number of corrections of its estimates. With
+    `timed`, each move of an epoch of a single input is judged by the end of the epoch, and ops get other numbers of
+    cores."""
 
     moves: int
     rounds: int
@@ -186,26 +220,33 @@ class Budget:
 
 
 BUDGETS = {"default": Budget(600, 2), "high": Budget(1500, 3, timed=True), "training": Budget(200, 1)}
+"""The budget of each effort (docs/compile/placing.md, "The search", steps 6, 8 and 11)."""
 QUICKER = 0.95
-"""The share of its pace at which an epoch is worth being packed with transposed grids."""
+"""The share of its pace at which an epoch is worth being packed with transposed grids (docs/compile/placing.md, "The
+search", step 7)."""
 CONNECTED = 3
-"""How often grids are limited to those that streams are enough for: what was packed again may lack others."""
+"""Number of times that grids are limited to those with enough streams, since an epoch that was packed again may lack
+others. With this step one layer of BERT-Large (384 tokens, Bfp8_b, LoFi, grayskull) takes 2010 instead of 1955 inputs a
+second (docs/compile/placing.md, "The search", step 10)."""
 RESIZED = 3
-"""How often the ops of an epoch of a single input are given other numbers of cores."""
+"""Number of passes that give the ops of an epoch of a single input other numbers of cores."""
 IN_TIME = 3
-"""How often what its ops keep in L1 is put into other channels."""
+"""Number of passes that move the data which its ops hold in L1 to other DRAM channels, before and after annealing
+(docs/compile/placing.md, "The search", step 11)."""
 ANNEALED = 1000
-"""Moves for each op of an epoch of a single input, at last, where it is timed for each move."""
+"""Moves for each op of an epoch of a single input in the last search, which times the epoch for each move. They save
+1.5 % of the cycles of a GPT-2 step (docs/compile/placing.md, "The search", step 11)."""
 ENOUGH = 0.8
-"""Of what a link carries while the busiest op works: where the fullest one carries no more, no op is moved."""
+"""Share of the bytes that a link can carry while the busiest op works. No op is moved where the fullest link carries no
+more."""
 WAITING = 1.15
-"""An epoch so much slower than all that works in it waits for room in buffers."""
+"""An epoch that takes this many times as long as its busiest part waits for room in buffers."""
 
 
 @dataclass(slots=True)
 class Start:
-    """Where epochs are improved from: the decisions of the ops of a form of a graph, by the budget of that name; `only`
-    some of the epochs, where that is said."""
+    """A starting point for improving epochs: the decisions of the ops of a form of a graph, and the name of the budget.
+    With `only`, just these epochs are improved."""
 
     decisions: Decisions
     objective: Objective
@@ -215,9 +256,9 @@ class Start:
     _first: Placement | None = field(default=None, init=False, repr=False, compare=False)
 
     def is_like(self, other: "Start") -> bool:
-        """Whether the same comes of both, with whatever effort they are asked for."""
-        own = replace(self.objective, effort=other.objective.effort)
-        return (own, self.budget, self.entries, self.only, self.decisions) == (
+        """Return whether another start leads to the same result, whatever effort either was made for."""
+        own_objective = replace(self.objective, effort=other.objective.effort)
+        return (own_objective, self.budget, self.entries, self.only, self.decisions) == (
             other.objective,
             other.budget,
             other.entries,
@@ -226,91 +267,97 @@ class Start:
         )
 
     def improves(self, epoch: int) -> bool:
-        """Whether an epoch is to be improved."""
+        """Return whether an epoch is to be improved."""
         return self.only is None or epoch in self.only
 
     def make(
         self, table: CandidateTable, decisions: Mapping[str, PlacementDecision], only: OneEpoch | None = None
     ) -> Placement:
-        """Of such decisions. Raises MemoryFullError."""
-        return placed(table.tiles, table.target, decisions, self.objective, self.entries, only)
+        """Build the placement of these decisions. Raises MemoryFullError."""
+        return build_placement(table.tiles, table.target, decisions, self.objective, self.entries, only)
 
     def placement(self, table: CandidateTable) -> Placement:
-        """Of its own decisions, made once in each process. Raises MemoryFullError."""
+        """Return the placement of the start's own decisions, built once in each process. Raises MemoryFullError."""
         if self._first is None:
             self._first = self.make(table, self.decisions)
         return self._first
 
 
-def improved(table: CandidateTable, start: Start, known: Known) -> Decisions:
-    """The decisions with each epoch packed and wired again, as far as there is work left to be done; identical epochs
-    are changed in the same way. `known`: what was found elsewhere for this start, as it would be found here."""
+def improve_epochs(table: CandidateTable, start: Start, known_result: KnownResult) -> Decisions:
+    """Return the decisions with each epoch packed and wired again, as far as the bound of work allows. Identical epochs
+    are changed in the same way.
+
+    `known_result` returns what workers found for an epoch of this start, which equals what would be found here."""
     work = start.objective.work
     decisions = start.decisions
     better: dict[int, list[PlacementDecision]] = {}
-    found: Decisions = {}
-    for epoch, (first, names) in enumerate(epochs_alike(table, start)):
+    result: Decisions = {}
+    for epoch, (first, names) in enumerate(match_epochs(table, start)):
         if first == epoch:
             work.at(epoch, start.placement(table).epochs)
             if work.stop_modelling() or not start.improves(epoch):
                 better[epoch] = [decisions[name] for name in names]
-            elif (elsewhere := known(epoch)) is not None and work.has_room(elsewhere[1]):
+            elif (elsewhere := known_result(epoch)) is not None and work.has_room(elsewhere[1]):
                 better[epoch] = elsewhere[0]
                 work.modelled += elsewhere[1]
             else:
-                better[epoch] = of_epoch(table, start, work, names)
-        found |= as_like_ops(table, names, better[first], epoch) or {name: decisions[name] for name in names}
-    return found
+                better[epoch] = improve_epoch(table, start, work, names)
+        result |= copy_decisions(table, names, better[first], epoch) or {name: decisions[name] for name in names}
+    return result
 
 
-def nothing_known(_epoch: int) -> Improved | None:
-    """Of a start whose epochs nobody else improves."""
+def no_result(_epoch: int) -> ImprovedEpoch | None:
+    """Return None: no worker improves epochs of this start."""
 
 
-def as_like_ops(
+def copy_decisions(
     table: CandidateTable, names: Sequence[str], like: Sequence[PlacementDecision], epoch: int
 ) -> Decisions | None:
-    """For ops the decisions of like ones, with their own constants and in an epoch; None where one has no such
-    division, as one that writes a cache, or picks by another table."""
-    found: Decisions = {}
+    """Return for each op the decision of the corresponding op in `like`, with its own constants and epoch. None where
+    an op has no such division, as one that writes a cache or picks by another table."""
+    copies: Decisions = {}
     for name, decision in zip(names, like, strict=True):
         choices = table.found[table.index[name]]
-        own = next((item for item in choices if item.blocks == decision.choice.blocks), None)
-        if own is None:
+        counterpart = next((choice for choice in choices if choice.blocks == decision.choice.blocks), None)
+        if counterpart is None:
             return None
-        found[name] = replace(decision, epoch=epoch, choice=own)
-    return found
+        copies[name] = replace(decision, epoch=epoch, choice=counterpart)
+    return copies
 
 
-def epochs_alike(table: CandidateTable, start: Start) -> list[tuple[int, list[str]]]:
-    """Of each epoch the first that is like it, and its own ops. Raises MemoryFullError."""
+def match_epochs(table: CandidateTable, start: Start) -> list[tuple[int, list[str]]]:
+    """Return for each epoch the first one that is like it, and the names of its ops. Raises MemoryFullError."""
     placement = start.placement(table)
     decisions = start.decisions
     firsts: dict[object, int] = {}
-    found: list[tuple[int, list[str]]] = []
+    groups: list[tuple[int, list[str]]] = []
     for epoch in range(placement.epochs):
         names = [op.name for op in table.ops if decisions[op.name].epoch == epoch]
-        found.append((firsts.setdefault(_alike(placement.tiles, names, decisions), epoch), names))
-    return found
+        groups.append((firsts.setdefault(_epoch_key(placement.tiles, names, decisions), epoch), names))
+    return groups
 
 
-def of_epoch(table: CandidateTable, start: Start, work: Work, names: list[str]) -> list[PlacementDecision]:
-    """What becomes of the ops of one epoch; `work` counts what is modelled for it."""
+def improve_epoch(table: CandidateTable, start: Start, work: Work, names: list[str]) -> list[PlacementDecision]:
+    """Return the improved decisions of the ops of one epoch; `work` counts the ops that are modelled for it."""
     only = OneEpoch(start.placement(table), start.decisions[names[0]].epoch)
-    one = _Epoch(table, partial(start.make, table), start.objective.chips, only, BUDGETS[start.budget], work)
-    found = one.improved(start.decisions)
-    return [found[name] for name in names]
+    epoch = _Epoch(table, partial(start.make, table), start.objective.chips, only, BUDGETS[start.budget], work)
+    epoch_decisions = epoch.improve(start.decisions)
+    return [epoch_decisions[name] for name in names]
 
 
-def _alike(tiles: TileGraph, names: list[str], decisions: Decisions) -> object:
-    """Equal for epochs of the same ops, divided and placed in the same way."""
-    own = [decisions[name] for name in names]
-    where = tuple((item.choice.blocks, item.chip, item.at, item.grid_transpose) for item in own)
-    return alike(tiles, [tiles.ops[name] for name in names]), where
+def _epoch_key(tiles: TileGraph, names: list[str], decisions: Decisions) -> object:
+    """Return a key that is equal for epochs of equal ops that are divided and placed in the same way."""
+    epoch_decisions = [decisions[name] for name in names]
+    places = tuple(
+        (decision.choice.blocks, decision.chip, decision.at, decision.grid_transpose) for decision in epoch_decisions
+    )
+    return sequence_key(tiles, [tiles.ops[name] for name in names]), places
 
 
 @dataclass(frozen=True, slots=True)
 class _Epoch:
+    """One epoch that is being improved, with the means to place it and the bounds of its work."""
+
     table: CandidateTable
     make: Make
     chips: int
@@ -320,205 +367,253 @@ class _Epoch:
 
     @property
     def epoch(self) -> int:
-        """Its number."""
+        """The number of the epoch."""
         return self.only.epoch
 
-    def improved(self, decisions: Decisions) -> Decisions:
-        """The decisions of its ops. In each round they are wired, and packed again with estimates that the model
-        corrects."""
+    def improve(self, decisions: Decisions) -> Decisions:
+        """Return the improved decisions of the ops of the epoch. In each round they are wired, and packed again with
+        estimates that the model corrects."""
         placement = self.only.base
-        mine = {name: decision for name, decision in decisions.items() if decision.epoch == self.epoch}
-        part = epoch_of(placement, self.epoch)
-        best, told = self._wired(mine, part, self._judged(part))
-        first = min(self.table.index[name] for name in mine)
-        transposed, _ = pack(self.table, first, first + len(mine), self.epoch, self.chips, grid_transpose=True)
-        if len(transposed) == len(mine) and _pace(transposed) < QUICKER * _pace(mine):
-            best, told = self._tried(decisions, transposed, best, told)
-        turns = any(decision.grid_transpose for decision in best.values())
+        epoch_decisions = {name: decision for name, decision in decisions.items() if decision.epoch == self.epoch}
+        part = isolate_epoch(placement, self.epoch)
+        best, best_evaluation = self._wire(epoch_decisions, part, self._evaluate(part))
+        first = min(self.table.index[name] for name in epoch_decisions)
+        ops = range(first, first + len(epoch_decisions))
+        transposed, _ = pack(self.table, ops.start, ops.stop, self.epoch, self.chips, grid_transpose=True)
+        if len(transposed) == len(ops) and _pace(transposed) < QUICKER * _pace(epoch_decisions):
+            best, best_evaluation = self._try_decisions(decisions, transposed, best, best_evaluation)
+        grid_transpose = any(decision.grid_transpose for decision in best.values())
         if placement.microbatch == 1:
-            best, told = self._tried(decisions, widened(self.table, best), best, told)
+            best, best_evaluation = self._try_decisions(decisions, widen_ops(self.table, best), best, best_evaluation)
+        table, best, best_evaluation = self._correct(
+            decisions, ops, best, best_evaluation, grid_transpose=grid_transpose
+        )
+        if placement.microbatch == 1 and self.budget.timed:
+            best, best_evaluation = self._resize(decisions, table, best, best_evaluation)
+            best, best_evaluation = self._retime(decisions, best, best_evaluation)
+            if not self.work.stop_modelling():
+                best, best_evaluation = self._anneal(decisions, best, best_evaluation)
+                best, best_evaluation = self._retime(decisions, best, best_evaluation)
+        return self._connect(decisions, table, best, best_evaluation)
+
+    def _correct(
+        self, decisions: Decisions, ops: range, best: Decisions, best_evaluation: Evaluation, *, grid_transpose: bool
+    ) -> tuple[CandidateTable, Decisions, Evaluation]:
+        """Pack and wire the epoch again with estimates that the model corrects, as long as it gets quicker. Returns the
+        table with the last estimates, too."""
+        single = self.only.base.microbatch == 1
         table = self.table
         factors = dict[str, float]()
         step = STEP
-        for _ in range(1 if self.budget.timed and placement.microbatch == 1 else self.budget.rounds):
+        for _ in range(1 if self.budget.timed and single else self.budget.rounds):
             if self.work.stop_modelling():
                 break
-            timing = told.run.epochs[0].timing
+            timing = best_evaluation.run.epochs[0].timing
             if timing.pace > WAITING * max(busy.cycles for _, busy in timing.busy()):
                 step *= 2
-            for item in timing.ops:
-                said = item.cost.cycles / max(best[item.op].choice.math, 1.0)
-                factors[item.op] = max(factors.get(item.op, 1.0), said)
-            table = self.table.corrected(factors, step, range(first, first + len(mine)))
-            packed, end = pack(table, first, first + len(mine), self.epoch, self.chips, grid_transpose=turns)
-            if end < first + len(mine):
+            for op_timing in timing.ops:
+                factor = op_timing.cost.cycles / max(best[op_timing.op].choice.math, 1.0)
+                factors[op_timing.op] = max(factors.get(op_timing.op, 1.0), factor)
+            table = self.table.correct_estimates(factors, step, ops)
+            packed, end = pack(table, ops.start, ops.stop, self.epoch, self.chips, grid_transpose=grid_transpose)
+            if end < ops.stop:
                 break
-            if placement.microbatch == 1:
-                packed = widened(table, packed)
+            if single:
+                packed = widen_ops(table, packed)
             part = self._part(decisions, packed)
-            found, now = self._wired(packed, part, self._judged(part))
-            if _cycles(now) < _cycles(told):
-                best = found
-                told = now
+            wired, evaluation = self._wire(packed, part, self._evaluate(part))
+            if _round_cycles(evaluation) < _round_cycles(best_evaluation):
+                best = wired
+                best_evaluation = evaluation
             elif step == STEP:
                 break
-        if placement.microbatch == 1 and self.budget.timed:
-            best, told = self._resized(decisions, table, best, told)
-            best, told = self._in_time(decisions, best, told)
-            if not self.work.stop_modelling():
-                best, told = self._annealed(decisions, best, told)
-                best, told = self._in_time(decisions, best, told)
-        return self._connected(decisions, table, best, told)
+        return table, best, best_evaluation
 
-    def _resized(
-        self, decisions: Decisions, table: CandidateTable, best: Decisions, told: Evaluated
-    ) -> tuple[Decisions, Evaluated]:
-        """With more cores for what a single input waits for, and fewer for what it does not, as long as that is
-        quicker."""
+    def _resize(
+        self, decisions: Decisions, table: CandidateTable, best: Decisions, best_evaluation: Evaluation
+    ) -> tuple[Decisions, Evaluation]:
+        """Give more cores to ops that a single input waits for, and fewer to others, as long as that is quicker."""
         for _ in range(RESIZED):
-            wished = {} if self.work.stop_modelling() else resized(table, best, told.run.epochs[0])
-            found, now = self._tried(decisions, wished, best, told) if wished else (best, told)
-            if now is told:
+            if self.work.stop_modelling():
                 break
-            best = found
-            told = now
-        return best, told
+            wished = resize_ops(table, best, best_evaluation.run.epochs[0])
+            if not wished:
+                break
+            attempt, evaluation = self._try_decisions(decisions, wished, best, best_evaluation)
+            if evaluation is best_evaluation:
+                break
+            best = attempt
+            best_evaluation = evaluation
+        return best, best_evaluation
 
-    def _in_time(self, decisions: Decisions, best: Decisions, told: Evaluated) -> tuple[Decisions, Evaluated]:
-        """With what is kept in L1 in other channels, so that it is there when the model says that it is needed."""
+    def _retime(
+        self, decisions: Decisions, best: Decisions, best_evaluation: Evaluation
+    ) -> tuple[Decisions, Evaluation]:
+        """Move data that is held in L1 to other DRAM channels, so that it arrives by the time at which the model needs
+        it."""
         for _ in range(IN_TIME):
             if self.work.stop_modelling():
                 break
-            mine = due_as_timed(best, told.run.epochs[0])
-            now = self._judged(self._part(decisions, mine))
-            if _cycles(now) >= _cycles(told):
+            retimed = set_deadlines(best, best_evaluation.run.epochs[0])
+            evaluation = self._evaluate(self._part(decisions, retimed))
+            if _round_cycles(evaluation) >= _round_cycles(best_evaluation):
                 break
-            best = mine
-            told = now
-        return best, told
+            best = retimed
+            best_evaluation = evaluation
+        return best, best_evaluation
 
-    def _connected(self, decisions: Decisions, table: CandidateTable, best: Decisions, told: Evaluated) -> Decisions:
-        """With other grids where operands go through DRAM for lack of streams, if the model says that it is quicker."""
+    def _connect(
+        self, decisions: Decisions, table: CandidateTable, best: Decisions, best_evaluation: Evaluation
+    ) -> Decisions:
+        """Try grids with which operands go from core to core that now go through DRAM for lack of streams, and return
+        the decisions that the model finds quickest."""
         first = min(self.table.index[name] for name in best)
         before = best
-        for way in ways(self.make({**decisions, **best}, self.only), best):
-            own = table
-            mine = before
+        for order in grid_orders(self.make({**decisions, **best}, self.only), best):
+            limited_table = table
+            attempt = before
             for _ in range(CONNECTED):
                 if self.work.stop_modelling():
                     return best
-                limited = connected(own, self.make({**decisions, **mine}, self.only), mine, way)
+                limited = limit_to_streams(
+                    limited_table, self.make({**decisions, **attempt}, self.only), attempt, order
+                )
                 if limited is None:
                     break
-                own, why = limited
-                packed = packed_either_way(own, range(first, first + len(mine)), self.epoch, self.chips)
-                if len(packed) < len(mine):
+                limited_table, why = limited
+                packed = pack_either_way(limited_table, range(first, first + len(attempt)), self.epoch, self.chips)
+                if len(packed) < len(attempt):
                     break
-                mine = {name: replace(decision, why=why.get(name, mine[name].why)) for name, decision in packed.items()}
-                best, told = self._tried(decisions, mine, best, told)
+                attempt = {
+                    name: replace(decision, why=why.get(name, attempt[name].why)) for name, decision in packed.items()
+                }
+                best, best_evaluation = self._try_decisions(decisions, attempt, best, best_evaluation)
         return best
 
-    def _tried(
-        self, decisions: Decisions, mine: Decisions, best: Decisions, told: Evaluated
-    ) -> tuple[Decisions, Evaluated]:
-        """Other decisions of its ops, if the model says that these are quicker than the best ones."""
-        part = self._part(decisions, mine)
-        found, now = self._wired(mine, part, self._judged(part))
-        return (found, now) if _cycles(now) < _cycles(told) else (best, told)
+    def _try_decisions(
+        self, decisions: Decisions, candidate: Decisions, best: Decisions, best_evaluation: Evaluation
+    ) -> tuple[Decisions, Evaluation]:
+        """Return other decisions of the ops with their evaluation if the model finds them quicker than the best ones,
+        else the best ones."""
+        part = self._part(decisions, candidate)
+        wired, evaluation = self._wire(candidate, part, self._evaluate(part))
+        if _round_cycles(evaluation) < _round_cycles(best_evaluation):
+            return wired, evaluation
+        return best, best_evaluation
 
-    def _wired(self, decisions: Decisions, part: Placement, before: Evaluated) -> tuple[Decisions, Evaluated]:
-        """With its ops moved, if the model says that it gets quicker by it."""
+    def _wire(self, decisions: Decisions, part: Placement, before: Evaluation) -> tuple[Decisions, Evaluation]:
+        """Move ops so that wires are short, and return the moved decisions if the model finds them quicker."""
         report = before.run.epochs[0]
         chip = part.target.chip
         alone = part.waits_for_one
         wires: Wires | WiresOfOne
+        tries = 2 * self.budget.moves, 3 * PATIENCE
+        enough = 0.0
         if not alone:
             wires = Wires.of(before.netlist, report.edges, report.paths, chip)
+            tries = self.budget.moves, PATIENCE
+            enough = _link_limit(report, chip)
         elif self.budget.timed:
             wires = TimedWires(before.netlist, report, chip)
         else:
             wires = WiresOfOne(before.netlist, report.edges, chip)
-        tries = (2 * self.budget.moves, 3 * PATIENCE) if alone else (self.budget.moves, PATIENCE)
-        enough = 0.0 if alone else _enough(report, chip)
         regions = isinstance(wires, TimedWires)
         grid = part.target.arch.grid
-        moved = _chip_by_chip(decisions, lambda own: rewired(own, wires, grid, enough, *tries, regions=regions))
-        best, told = self._if_quicker(decisions, moved, part, before)
-        return (best, told) if alone else self._transposed(best, part, told)
+        moved = _chip_by_chip(
+            decisions, lambda chip_decisions: rewire(chip_decisions, wires, grid, enough, *tries, regions=regions)
+        )
+        best, evaluation = self._keep_if_quicker(decisions, moved, part, before)
+        if alone:
+            return best, evaluation
+        return self._transpose(best, part, evaluation)
 
-    def _transposed(self, decisions: Decisions, part: Placement, before: Evaluated) -> tuple[Decisions, Evaluated]:
-        """With transposed grids of ops where a link limits the epoch, if the model says that this is faster."""
+    def _transpose(self, decisions: Decisions, part: Placement, before: Evaluation) -> tuple[Decisions, Evaluation]:
+        """Transpose grids of ops where a link limits the epoch, and return the changed decisions if the model finds
+        them quicker."""
         report = before.run.epochs[0]
         grid = part.target.arch.grid
         if report.bottleneck.kind != "link":
             return decisions, before
         wires = Wires.of(before.netlist, report.edges, report.paths, part.target.chip)
-        enough = _enough(report, part.target.chip)
-        moved = _chip_by_chip(decisions, lambda own: rewired_turning(own, wires, grid, enough, self.budget.moves))
-        return self._if_quicker(decisions, moved, part, before)
+        enough = _link_limit(report, part.target.chip)
+        moved = _chip_by_chip(
+            decisions,
+            lambda chip_decisions: rewire_and_transpose(chip_decisions, wires, grid, enough, self.budget.moves),
+        )
+        return self._keep_if_quicker(decisions, moved, part, before)
 
-    def _annealed(self, decisions: Decisions, best: Decisions, told: Evaluated) -> tuple[Decisions, Evaluated]:
-        """The best decisions of an epoch of a single input with their ops moved in the long search."""
-        report = told.run.epochs[0]
+    def _anneal(
+        self, decisions: Decisions, best: Decisions, best_evaluation: Evaluation
+    ) -> tuple[Decisions, Evaluation]:
+        """Move the ops of an epoch of a single input in a long search, and return the moved decisions if the model
+        finds them quicker."""
+        report = best_evaluation.run.epochs[0]
         part = self._part(decisions, best)
-        wires = TimedWires(told.netlist, report, part.target.chip)
+        wires = TimedWires(best_evaluation.netlist, report, part.target.chip)
         grid = part.target.arch.grid
-        moved = _chip_by_chip(best, lambda own: annealed(own, wires, grid, ANNEALED * len(own)))
-        return self._if_quicker(best, moved, part, told)
+        moved = _chip_by_chip(
+            best, lambda chip_decisions: anneal(chip_decisions, wires, grid, ANNEALED * len(chip_decisions))
+        )
+        return self._keep_if_quicker(best, moved, part, best_evaluation)
 
-    def _if_quicker(
-        self, decisions: Decisions, moved: Decisions, part: Placement, before: Evaluated
-    ) -> tuple[Decisions, Evaluated]:
-        """The decisions with ops moved, if the model says that it gets quicker by it."""
+    def _keep_if_quicker(
+        self, decisions: Decisions, moved: Decisions, part: Placement, before: Evaluation
+    ) -> tuple[Decisions, Evaluation]:
+        """Return the moved decisions if the model finds them quicker, else the present ones."""
         if all(moved[name] == decision for name, decision in decisions.items()):
             return decisions, before
         ops = {
             name: replace(placed, at=moved[name].at, grid_transpose=moved[name].grid_transpose)
             for name, placed in part.ops.items()
         }
-        after = self._judged(replace(part, ops=ops))
-        return (moved, after) if _cycles(after) < _cycles(before) else (decisions, before)
+        after = self._evaluate(replace(part, ops=ops))
+        if _round_cycles(after) < _round_cycles(before):
+            return moved, after
+        return decisions, before
 
-    def _part(self, decisions: Decisions, mine: Decisions) -> Placement:
-        """The epoch alone, with such decisions of its ops among all."""
-        return epoch_of(self.make({**decisions, **mine}, self.only), self.epoch)
+    def _part(self, decisions: Decisions, epoch_decisions: Decisions) -> Placement:
+        """Return the epoch alone as a placement, with these decisions of its ops."""
+        return isolate_epoch(self.make({**decisions, **epoch_decisions}, self.only), self.epoch)
 
-    def _judged(self, part: Placement) -> Evaluated:
+    def _evaluate(self, part: Placement) -> Evaluation:
+        """Evaluate a placement of the epoch, and count its ops as modelled."""
         self.work.modelled += len(part.ops)
-        return judged(part)
+        return evaluate(part)
 
 
-def _enough(report: EpochReport, chip: Device) -> float:
-    """Bytes of the fullest link up to which no op is moved."""
-    busiest = max(item.cost.cycles for item in report.timing.ops)
+def _link_limit(report: EpochReport, chip: Device) -> float:
+    """Return the bytes over the fullest link below which no op is moved."""
+    busiest = max(op_timing.cost.cycles for op_timing in report.timing.ops)
     return busiest * speed(chip, {}).rates().link * ENOUGH
 
 
 def _chip_by_chip(decisions: Decisions, moved: Callable[[Decisions], Decisions]) -> Decisions:
-    """With the ops of each chip moved, one chip after the other."""
-    found = dict(decisions)
+    """Return the decisions with the ops of each chip moved, one chip after the other."""
+    result = dict(decisions)
     for number in sorted({decision.chip for decision in decisions.values()}):
-        found |= moved({name: decision for name, decision in found.items() if decision.chip == number})
-    return found
+        result |= moved({name: decision for name, decision in result.items() if decision.chip == number})
+    return result
 
 
-def packed_either_way(table: CandidateTable, ops: range, epoch: int, chips: int) -> Decisions:
-    """As many ops as find room; with transposed grids if that is faster or has room for more of them."""
+def pack_either_way(table: CandidateTable, ops: range, epoch: int, chips: int) -> Decisions:
+    """Pack as many ops as find room, with transposed grids if that is faster or has room for more of them."""
     plain, transposed = (
         pack(table, ops.start, ops.stop, epoch, chips, grid_transpose=grid_transpose)[0]
         for grid_transpose in (False, True)
     )
-    if len(transposed) == len(plain) == len(ops):
-        return transposed if _pace(transposed) < QUICKER * _pace(plain) else plain
-    return transposed if len(transposed) > len(plain) else plain
+    if len(transposed) > len(plain):
+        return transposed
+    if len(transposed) == len(plain) == len(ops) and _pace(transposed) < QUICKER * _pace(plain):
+        return transposed
+    return plain
 
 
 def _pace(decisions: Decisions) -> float:
-    """The slowest estimate."""
+    """Return the cycles of the slowest op as estimated."""
     return max(decision.choice.cycles for decision in decisions.values())
 
 
-def _cycles(found: Evaluated) -> float:
-    """Of a round of inputs of the only epoch, with loading it."""
-    report = found.run.epochs[0]
+def _round_cycles(evaluation: Evaluation) -> float:
+    """Return the cycles of a round of inputs of the only epoch, with loading it."""
+    report = evaluation.run.epochs[0]
     return report.timing.total + report.load.cycles

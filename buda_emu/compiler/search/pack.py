@@ -1,7 +1,7 @@
-"""Ops of an epoch onto the cores of its chips."""
+"""Packs the ops of an epoch onto the cores of its chips."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, pairwise
 from math import prod
 
 import numpy as np
@@ -13,27 +13,29 @@ from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.support.errors import UnsupportedError
 
 REFUSALS = 12
-"""Larger grids of an epoch's ops that find no room before no more are tried."""
+"""Number of larger grids that may find no room before no more are tried."""
 TRIES = 8
-"""Shapes of an op that are tried, from the fewest cores on."""
+"""Number of shapes of an op that are tried, from the fewest cores on."""
 
 
-def in_epochs(
+def pack_epochs(
     table: CandidateTable,
     ends: Iterable[int],
-    packed: Callable[[int, int, int], tuple[dict[str, PlacementDecision], int]],
+    pack_epoch: Callable[[int, int, int], tuple[dict[str, PlacementDecision], int]],
 ) -> dict[str, PlacementDecision]:
-    """All ops, those between two ends in one epoch, or in several where they find no room together. `packed` takes the
-    first op, the end and the epoch; it returns what found a place, and the first op that did not. Raises
-    UnsupportedError for an op that has no room."""
+    """Return the decisions of all ops, those between two ends in one epoch, or in several where they find no room
+    together.
+
+    `pack_epoch` takes the first op, the end and the number of the epoch; it returns the decisions of the ops that found
+    a place, and the first op that did not. Raises UnsupportedError for an op that has no room."""
     decisions: dict[str, PlacementDecision] = {}
     epoch = 0
     for start, stop in pairwise(ends):
         while start < stop:
-            found, end = packed(start, stop, epoch)
+            epoch_decisions, end = pack_epoch(start, stop, epoch)
             if end == start:
                 raise UnsupportedError(f"{table.ops[start].name}: no room for it on {table.target.title}")
-            decisions |= found
+            decisions |= epoch_decisions
             start = end
             epoch = epoch + 1
     return decisions
@@ -42,83 +44,93 @@ def in_epochs(
 def pack(
     table: CandidateTable, start: int, stop: int, epoch: int, chips: int, *, grid_transpose: bool = False
 ) -> tuple[dict[str, PlacementDecision], int]:
-    """The ops from `start` on, at the quickest pace that the cores of all chips allow. Also gives the first op that
-    found no place: `stop`, unless even the smallest grids are too many. `grid_transpose`: grids may be
-    transposed."""
-    paces = sorted({choice.cycles for own in table.best[start:stop] for choice in own})
-    best, end = _at(table, start, stop, epoch, chips, paces[-1], grid_transpose=grid_transpose)
+    """Pack the ops from `start` on at the quickest pace that the cores of all chips allow.
+
+    Returns their decisions and the first op that found no place: `stop`, unless even the smallest grids are too many.
+    With `grid_transpose`, grids may be transposed."""
+    paces = sorted({choice.cycles for choice in chain.from_iterable(table.best[start:stop])})
+    best, end = _pack_at_pace(table, start, stop, epoch, chips, paces[-1], grid_transpose=grid_transpose)
     if end < stop:
         return best, end
     low, high = 0, len(paces) - 1  # paces[high] is kept
     while low < high:
         middle = (low + high) // 2
-        found, end = _at(table, start, stop, epoch, chips, paces[middle], grid_transpose=grid_transpose)
+        attempt, end = _pack_at_pace(table, start, stop, epoch, chips, paces[middle], grid_transpose=grid_transpose)
         if end == stop:
-            best = found
+            best = attempt
             high = middle
         else:
             low = middle + 1
     return best, stop
 
 
-def _at(
+def _pack_at_pace(
     table: CandidateTable, start: int, stop: int, epoch: int, chips: int, pace: float, *, grid_transpose: bool
 ) -> tuple[dict[str, PlacementDecision], int]:
-    """Chip by chip as many ops as there is room for at a pace; where an op never keeps it, its quickest choice."""
-    found: dict[str, PlacementDecision] = {}
+    """Pack chip by chip as many ops as there is room for at a pace. Returns nothing packed where an op has no choice
+    that reaches the pace."""
+    placed_ops: dict[str, PlacementDecision] = {}
     fits: list[list[Choice]] = []
     worth = float(table.cores_a_byte(np.array([pace]))[0])
-    for own in table.found[start:stop]:
-        quick = [choice for choice in own if choice.cycles <= pace]
+    for op_choices in table.found[start:stop]:
+        quick = [choice for choice in op_choices if choice.cycles <= pace]
         if not quick:
-            return found, start
+            return placed_ops, start
         fits.append(sorted(quick, key=lambda choice: (choice.cores + choice.streamed * worth, choice.cycles))[:TRIES])
     if table.assigned:
-        return _on_their_chips(table, start, stop, fits, epoch, grid_transpose=grid_transpose)
+        return _pack_on_assigned_chips(table, start, stop, fits, epoch, grid_transpose=grid_transpose)
     for chip in range(chips):
-        if start == stop:
+        if not fits:
             break
-        offset = stop - len(fits)
-        room = prod(table.target.arch.grid)
-        end = start
-        while end < stop and room >= fits[end - offset][0].cores:
-            room -= fits[end - offset][0].cores
-            end += 1
-        while end > start:
-            shapes = [fits[n - offset] for n in range(start, end)]
-            decisions = on_chip(table, list(range(start, end)), shapes, epoch, chip, grid_transpose=grid_transpose)
-            if decisions is not None:
-                found |= decisions
-                break
-            end -= 1
-        start = end
-    return found, start
+        decisions = _pack_first(table, start, fits, epoch, chip, grid_transpose=grid_transpose)
+        placed_ops |= decisions
+        start += len(decisions)
+        fits = fits[len(decisions) :]
+    return placed_ops, start
 
 
-def _on_their_chips(
+def _pack_first(
+    table: CandidateTable, start: int, fits: Sequence[Sequence[Choice]], epoch: int, chip: int, *, grid_transpose: bool
+) -> dict[str, PlacementDecision]:
+    """Pack as many ops from `start` on as one chip has room for; `fits` are the shapes of each."""
+    room = prod(table.target.arch.grid)
+    count = 0
+    while count < len(fits) and room >= fits[count][0].cores:
+        room -= fits[count][0].cores
+        count += 1
+    for number in range(count, 0, -1):
+        ops = range(start, start + number)
+        decisions = pack_on_chip(table, ops, fits[:number], epoch, chip, grid_transpose=grid_transpose)
+        if decisions is not None:
+            return decisions
+    return {}
+
+
+def _pack_on_assigned_chips(
     table: CandidateTable, start: int, stop: int, fits: Sequence[Sequence[Choice]], epoch: int, *, grid_transpose: bool
 ) -> tuple[dict[str, PlacementDecision], int]:
-    """As many ops as there is room for, each on the chip that it has to stand on."""
+    """Pack as many ops as there is room for, each on the chip that it is assigned to."""
     for end in range(stop, start, -1):
         if table.whole[end] != end:
             continue
-        own: dict[int, list[int]] = {}
+        numbers_by_chip: dict[int, list[int]] = {}
         for number in range(start, end):
-            own.setdefault(table.ops[number].chip or 0, []).append(number)
-        found: dict[str, PlacementDecision] = {}
-        for chip, numbers in own.items():
+            numbers_by_chip.setdefault(table.ops[number].chip or 0, []).append(number)
+        placed_ops: dict[str, PlacementDecision] = {}
+        for chip, numbers in numbers_by_chip.items():
             shapes = [fits[number - start] for number in numbers]
-            room = sum(shape[0].cores for shape in shapes) <= prod(table.target.arch.grid)
-            decisions = on_chip(table, numbers, shapes, epoch, chip, grid_transpose=grid_transpose) if room else None
+            if sum(shape[0].cores for shape in shapes) > prod(table.target.arch.grid):
+                break
+            decisions = pack_on_chip(table, numbers, shapes, epoch, chip, grid_transpose=grid_transpose)
             if decisions is None:
                 break
-            found |= decisions
+            placed_ops |= decisions
         else:
-            return found, end
+            return placed_ops, end
     return {}, start
 
 
-def on_chip(
+def pack_on_chip(
     table: CandidateTable,
     numbers: Sequence[int],
     fits: Sequence[Sequence[Choice]],
@@ -127,7 +139,8 @@ def on_chip(
     *,
     grid_transpose: bool,
 ) -> dict[str, PlacementDecision] | None:
-    """Each op in the first of its shapes that finds room: in their order, else the tallest first."""
+    """Place each op in the first of its shapes that finds room: in the order of the ops, else the tallest first, else
+    the largest first. None where an op finds none."""
     orders = (
         range(len(numbers)),
         sorted(range(len(numbers)), key=lambda n: (-fits[n][0].blocks.grid[0], -fits[n][0].blocks.grid[1])),
@@ -135,61 +148,79 @@ def on_chip(
     )
     for order in orders:
         room = CoreGrid(*table.target.arch.grid)
-        found: dict[str, PlacementDecision] = {}
+        placed_ops: dict[str, PlacementDecision] = {}
         for number in order:
             for choice in fits[number]:
-                decision = _taken(room, choice, epoch, chip, grid_transpose=grid_transpose)
+                decision = _take_cores(room, choice, epoch, chip, grid_transpose=grid_transpose)
                 if decision is not None:
-                    found[table.ops[numbers[number]].name] = decision
+                    placed_ops[table.ops[numbers[number]].name] = decision
                     break
             else:
                 break
-        if len(found) == len(numbers):
-            return found
+        if len(placed_ops) == len(numbers):
+            return placed_ops
     return None
 
 
-def widened(table: CandidateTable, decisions: Mapping[str, PlacementDecision]) -> dict[str, PlacementDecision]:
-    """The decisions of an epoch with more cores for the ops that gain most by each, as long as there is room: for a
-    single input every op's own cycles count, not just the slowest one's."""
-    found = dict(decisions)
+def widen_ops(table: CandidateTable, decisions: Mapping[str, PlacementDecision]) -> dict[str, PlacementDecision]:
+    """Return the decisions of an epoch with more cores for the ops that gain most by each core, as long as there is
+    room. For a single input the cycles of every op count, not just those of the slowest."""
+    result = dict(decisions)
     for chip in sorted({decision.chip for decision in decisions.values()}):
-        mine = {table.index[name]: decision for name, decision in decisions.items() if decision.chip == chip}
-        grid_transpose = any(decision.grid_transpose for decision in mine.values())
-        epoch = next(iter(mine.values())).epoch
-        chosen = {number: decision.choice for number, decision in sorted(mine.items())}
-        free = prod(table.target.arch.grid) - sum(choice.cores for choice in chosen.values())
-        refused: set[tuple[int, int]] = set()
-        while len(refused) < REFUSALS:
-            steps = [
-                ((choice.cycles - more.cycles) / (more.cores - choice.cores), number, more)
-                for number, choice in chosen.items()
-                for more in table.best[number]
-                if choice.cores < more.cores <= choice.cores + free
-                and more.cycles < choice.cycles
-                and (number, more.cores) not in refused
-            ]
-            if not steps:
-                break
-            _, number, more = max(steps, key=lambda step: (step[0], -step[1]))
-            wished = {**chosen, number: more}
-            placed = on_chip(
-                table, list(wished), [[item] for item in wished.values()], epoch, chip, grid_transpose=grid_transpose
-            )
-            if placed is None:
-                refused.add((number, more.cores))
-                continue
-            free -= more.cores - chosen[number].cores
-            chosen = wished
-            found |= placed
-    return found
+        chip_decisions = {table.index[name]: decision for name, decision in decisions.items() if decision.chip == chip}
+        result |= _widen_on_chip(table, chip_decisions)
+    return result
 
 
-def _taken(room: CoreGrid, choice: Choice, epoch: int, chip: int, *, grid_transpose: bool) -> PlacementDecision | None:
-    """In its grid, else, where that is asked for, in the transposed one (grid_transpose)."""
+def _widen_on_chip(table: CandidateTable, decisions: Mapping[int, PlacementDecision]) -> dict[str, PlacementDecision]:
+    """Return the new decisions of the ops of one chip with more cores for some of them; empty where none gets more."""
+    grid_transpose = any(decision.grid_transpose for decision in decisions.values())
+    first = next(iter(decisions.values()))
+    chosen = {number: decision.choice for number, decision in sorted(decisions.items())}
+    free = prod(table.target.arch.grid) - sum(choice.cores for choice in chosen.values())
+    refused: set[tuple[int, int]] = set()
+    result: dict[str, PlacementDecision] = {}
+    while len(refused) < REFUSALS:
+        steps = [*_larger_choices(table, chosen, free, refused)]
+        if not steps:
+            break
+        _, number, larger = max(steps, key=lambda step: (step[0], -step[1]))
+        wished = {**chosen, number: larger}
+        shapes = [[shape] for shape in wished.values()]
+        placed = pack_on_chip(table, list(wished), shapes, first.epoch, first.chip, grid_transpose=grid_transpose)
+        if placed is None:
+            refused.add((number, larger.cores))
+            continue
+        free -= larger.cores - chosen[number].cores
+        chosen = wished
+        result |= placed
+    return result
+
+
+def _larger_choices(
+    table: CandidateTable, chosen: Mapping[int, Choice], free: int, refused: Container[tuple[int, int]]
+) -> Iterator[tuple[float, int, Choice]]:
+    """Yield the quicker choices of ops with up to `free` more cores, each after the cycles that each core gains and the
+    number of the op; not those that were refused."""
+    for number, choice in chosen.items():
+        for larger in table.best[number]:
+            fits = choice.cores < larger.cores <= choice.cores + free
+            if fits and larger.cycles < choice.cycles and (number, larger.cores) not in refused:
+                yield (choice.cycles - larger.cycles) / (larger.cores - choice.cores), number, larger
+
+
+def _take_cores(
+    room: CoreGrid, choice: Choice, epoch: int, chip: int, *, grid_transpose: bool
+) -> PlacementDecision | None:
+    """Take cores for a choice in its own grid or else, if `grid_transpose` is set, in the transposed one; None where
+    neither has room."""
     rows, columns = choice.blocks.grid
     at = room.take((rows, columns))
     if at is not None:
         return PlacementDecision(choice, epoch, chip, at)
-    at = room.take((columns, rows)) if grid_transpose and rows != columns else None
-    return None if at is None else PlacementDecision(choice, epoch, chip, at, grid_transpose=True)
+    if not grid_transpose or rows == columns:
+        return None
+    at = room.take((columns, rows))
+    if at is None:
+        return None
+    return PlacementDecision(choice, epoch, chip, at, grid_transpose=True)

@@ -1,36 +1,37 @@
-"""From netlist ops to their blocks, cores, epochs, chips, queues and addresses (docs/compile/placing.md)."""
+"""Places a graph: from netlist ops to their blocks, cores, epochs, chips, queues and addresses
+(docs/compile/placing.md)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from itertools import chain
+from itertools import chain, product
 from math import prod
 
 from buda_emu.compiler.emit.netlist import netlist_of
 from buda_emu.compiler.lower.tiles import TileGraph
-from buda_emu.compiler.place.decision import PlacementDecision, placed
+from buda_emu.compiler.place.decision import PlacementDecision, build_placement
 from buda_emu.compiler.place.memory import MemoryFullError
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.search.candidate_table import STEP, CandidateTable
-from buda_emu.compiler.search.cuts import FULL, cuts
-from buda_emu.compiler.search.evaluate import Figures, figures
-from buda_emu.compiler.search.forms import Forms, likely
+from buda_emu.compiler.search.cuts import FULL, cut_epochs
+from buda_emu.compiler.search.evaluate import Figures, evaluate_figures
+from buda_emu.compiler.search.forms import Forms, likely_graphs
 from buda_emu.compiler.search.improve import Start
-from buda_emu.compiler.search.refine import refined
+from buda_emu.compiler.search.refine import refine_result
 from buda_emu.compiler.search.speculative import side_by_side
 from buda_emu.compiler.search.starts import first_decisions, searched_decisions
-from buda_emu.compiler.search.tensor_parallel import across
+from buda_emu.compiler.search.tensor_parallel import share_products
 from buda_emu.compiler.search.trials import (
     MORE_SHARES,
     SHARES,
-    Found,
-    cycles_of,
-    improved_with_workers,
-    starts_of,
-    told,
+    SearchResult,
+    comparable_cycles,
+    improve_with_workers,
+    model_placement,
+    starts_for_later,
+    starts_with_results,
     try_form,
-    try_later,
     try_start,
 )
 from buda_emu.compiler.target import ONE_BY_ONE, Objective, Target
@@ -41,13 +42,13 @@ from buda_emu.support.errors import HostError, UnsupportedError
 _OF_LINKS = ("V362", "V363", "V364")
 
 
-def overfull(placement: Placement, objective: Objective) -> str:
-    """Why links have no room for what a placement sends over them, "" where they have. Chips that no file describes
-    stand in a row."""
+def link_refusal(placement: Placement, objective: Objective) -> str:
+    """Return why links have no room for the pipes between chips of a placement, "" where they have. Chips that no file
+    describes stand in a row."""
     if placement.stages == 1:
         return ""
-    own = replace(placement, ids=objective.ids, cluster=objective.cluster)
-    for epoch in epochs(netlist_of(own, "placement"), own.links):
+    with_ids = replace(placement, ids=objective.ids, cluster=objective.cluster)
+    for epoch in epochs(netlist_of(with_ids, "placement"), with_ids.links):
         if len({op.target_device for op in epoch.ops.values()}) == 1:
             continue
         try:
@@ -61,27 +62,30 @@ def overfull(placement: Placement, objective: Objective) -> str:
 
 
 TRAINING = (0.5, 0.65, 0.8, FULL)
-"""Shares of a chip's cores (`tries.SHARES`) of a training, whose epochs are many and wait for single inputs."""
+"""Shares of a chip's cores (`trials.SHARES`) that are tried for a training, whose epochs are many and wait for single
+inputs."""
 STEPS = (0.05, 0.5)
-"""How much later each op of a chain of a training is taken to begin, beside what an inference takes."""
+"""Steps that are tried for a training beside that of an inference (`candidate_table.STEP`)."""
 PIPES = (4, 2, 1)
-"""For an operand from another chip, at most, where links have no room for more."""
+"""Most pipes of an operand from another chip, tried in turn where links have no room for more (docs/compile/placing.md,
+"Links between chips")."""
 WORTH = (2_000.0, 20_000.0)
-"""Cycles for which a constant has to keep DRAM busy for its product to be shared out over chips: what takes longer is
-gained, what is put together again is lost by it."""
+"""Cycles for which a constant has to keep DRAM busy for its product to be shared by several chips; the dynamic program
+chooses between the two (docs/compile/placing.md, "Products shared out"). With less, putting the parts together again
+costs more than the sharing gains."""
 
 
 def place(tiles: TileGraph, target: Target, objective: Objective = ONE_BY_ONE, *, entries: int = 2) -> Placement:
-    """Blocks, cores, epochs, queues and addresses of a graph; queues have room for `entries` rounds of inputs. Raises
-    UnsupportedError for what does not fit."""
+    """Return the blocks, cores, epochs, queues and addresses of a graph. Queues have room for `entries` rounds of
+    inputs. Raises UnsupportedError where the graph does not fit."""
     return place_best([tiles], target, objective, entries=entries)[1]
 
 
 def place_best(
     graphs: Sequence[TileGraph], target: Target, objective: Objective, *, entries: int = 2
 ) -> tuple[int, Placement]:
-    """Of several graphs of one model the quickest: its number and its placement. High effort tries all that the default
-    does, too, so that it is never worse. Raises as `place`."""
+    """Return the number and the placement of the quickest of several graphs of one model. High effort tries all that
+    the default does, too, so that it is never worse. Raises as `place`."""
     objective.work.running = True
     try:
         number, best = _with_effort(graphs, target, objective, entries)
@@ -103,243 +107,274 @@ def place_best(
 
 def _with_effort(
     graphs: Sequence[TileGraph], target: Target, objective: Objective, entries: int
-) -> "tuple[int, Found]":
-    """The number of the quickest graph, after all efforts."""
-    first = "default" if objective.effort == "high" else objective.effort
+) -> tuple[int, SearchResult]:
+    """Return the number and the result of the graph that is quickest after all efforts."""
     forms = [Forms(tiles, target) for tiles in graphs]
-    number, best = _best_of(forms, replace(objective, effort=first), entries)
+    first = objective
+    if objective.effort == "high":
+        first = replace(objective, effort="default")
+    number, best = _best_of(forms, first, entries)
     if objective.effort == "high":
         objective.work.at_bound = best.chips > 0 and best.cycles <= best.bound
         if not (objective.work.at_bound or objective.work.stop_modelling()):
-            more = _best_of(forms, objective, entries)
-            number, best = min((number, best), more, key=lambda item: cycles_of(item[1]))
+            second_result = _best_of(forms, objective, entries)
+            number, best = min((number, best), second_result, key=lambda numbered: comparable_cycles(numbered[1]))
     return number, best
 
 
-def _best_of(graphs: Sequence[Forms], objective: Objective, entries: int) -> "tuple[int, Found]":
-    """The number of the graph that one effort finds quickest."""
-    found = [(number, _searched(forms, objective, entries)) for number, forms in likely(graphs, objective)]
-    number, best = min(found, key=lambda item: cycles_of(item[1]))
+def _best_of(graphs: Sequence[Forms], objective: Objective, entries: int) -> tuple[int, SearchResult]:
+    """Return the number and the result of the graph that one effort finds quickest."""
+    results = [(number, _search_graph(forms, objective, entries)) for number, forms in likely_graphs(graphs, objective)]
+    number, best = min(results, key=lambda numbered: comparable_cycles(numbered[1]))
     try:
-        return number, _over_links([refined(best, entries)])
+        return number, _first_within_links([refine_result(best, entries)])
     except _LinksFullError:
         return number, best
 
 
-def _searched(forms: Forms, objective: Objective, entries: int) -> Found:
-    """A graph by itself."""
+def _search_graph(forms: Forms, objective: Objective, entries: int) -> SearchResult:
+    """Search the placements of one graph."""
     if objective.chips > 1 and forms.target.arch.eth_cores == 0:
         raise HostError(f"compile: chips of {forms.target.title} are not connected: one only")
     if forms.tiles.states:  # what an input leaves in a ram the next one reads
         if objective.chips > 1:
             raise HostError("compile: what keeps states from input to input (training, caches) takes one chip")
         objective = replace(objective, microbatch=1)
-        return _step(forms, objective, entries) if forms.tiles.trains else _place(forms, entries, objective)
+        if forms.tiles.trains:
+            return _search_training(forms, objective, entries)
+        return _place(forms, entries, objective)
     return _quickest(forms, objective, entries)
 
 
 def _copies_have_names(tiles: TileGraph, objective: Objective) -> bool:
-    """Whether no input or output is called as the copy of another queue on some chip would be: net2pipe takes the one
-    for the other (NETLIST 1.7). Names of all other queues are chosen."""
-    own = {item.name for queues in (tiles.inputs, tiles.outputs) for item in queues.values()}
-    return own.isdisjoint(
-        f"{name}.{chip}" for name in own | {*tiles.constants} for chip in objective.ids or range(objective.chips)
-    )
+    """Return whether no input or output is called as the copy of another queue on some chip would be, since net2pipe
+    mistakes one for the other (NETLIST 1.7). The names of all other queues are chosen by the compiler."""
+    names = {queue.name for queue in chain(tiles.inputs.values(), tiles.outputs.values())}
+    chips = objective.ids or range(objective.chips)
+    return names.isdisjoint(f"{name}.{chip}" for name, chip in product(names | {*tiles.constants}, chips))
 
 
-def _quickest(forms: Forms, objective: Objective, entries: int) -> Found:
-    """Of the ways to use several chips the one that serves the objective best; products are shared out over them where
-    that is what one input takes the shortest time with, or where nothing else has room for the model. Where links have
-    no room for any of them, one chip."""
+def _quickest(forms: Forms, objective: Objective, entries: int) -> SearchResult:
+    """Return the best result over the ways to use several chips.
+
+    Products are shared out over chips for the shortest time of one input, or where nothing else has room for the model.
+    One chip is used where links have no room for any of these."""
     cut = partial(_place, forms, entries)
     if objective.chips == 1:
-        return _in_memory(cut, objective)
+        return _halve_until_fits(cut, objective)
     tiles = forms.tiles
-    shared = partial(_shared_out, tiles, forms.target, entries)
-    ways = [(cut, objective)]
+    shared = partial(_share_products, tiles, forms.target, entries)
+    searches = [(cut, objective)]
     if objective.effort != "low" and objective.objective == "throughput" and _copies_have_names(tiles, objective):
-        ways.insert(0, (cut, replace(objective, chips=1, copies=objective.chips)))
+        searches.insert(0, (cut, replace(objective, chips=1, copies=objective.chips)))
     if objective.effort != "low" and objective.objective == "latency":
-        ways.append((shared, objective))
-    found: list[Found] = []
+        searches.append((shared, objective))
+    results: list[SearchResult] = []
     refused: list[UnsupportedError] = []
-    for way, own in ways:
+    for search, search_objective in searches:
         try:
-            found.append(_in_memory(way, own))
+            result = _halve_until_fits(search, search_objective)
         except UnsupportedError as error:
             refused.append(error)
             continue
-        if (
-            objective.objective == "throughput" and found[-1].cycles <= found[-1].host
-        ):  # as quick as the host link, or first
+        results.append(result)
+        if objective.objective == "throughput" and result.cycles <= result.host:  # as quick as the host link, or first
             break
-    if found:
-        return min(found, key=cycles_of)
-    for way, own in ((shared, objective), (cut, replace(objective, chips=1))):
+    if results:
+        return min(results, key=comparable_cycles)
+    for search, search_objective in ((shared, objective), (cut, replace(objective, chips=1))):
         with suppress(UnsupportedError):
-            return _in_memory(way, own)
+            return _halve_until_fits(search, search_objective)
     raise refused[-1]
 
 
-def _step(forms: Forms, objective: Objective, entries: int) -> Found:
-    """A training: its microbatches one after the other, or all of them in one round, if that takes less time and no
-    input reads what the one before it wrote: gradients are only added up, in L1."""
+def _search_training(forms: Forms, objective: Objective, entries: int) -> SearchResult:
+    """Search the placement of a training. Its microbatches run one after the other, or all in one round if that takes
+    less time and no input reads data that the previous one wrote: gradients are only added up, in L1."""
     if objective.effort == "low" or objective.step == 1:
         return _place(forms, entries, objective)
     tiles = forms.tiles
     first = _place(forms, entries, replace(objective, effort="low"))
-    first = Found.of(objective, figures(first.placement, objective.work.epochs))
+    first = SearchResult.of(objective, evaluate_figures(first.placement, objective.work.epochs))
     in_rams = [store.op for name, store in tiles.stores.items() if not store.accumulate or tiles.states[name].zeros]
     writers = {tiles.ops[name].program for name in in_rams}
     if not any(map(tiles.flows, writers)):
         with suppress(MemoryFullError):
             together = replace(objective, microbatch=objective.step)
-            return min(first, _place(forms, 1, together), key=cycles_of)
-    return min(first, _place(forms, entries, objective), key=cycles_of)
+            return min(first, _place(forms, 1, together), key=comparable_cycles)
+    return min(first, _place(forms, entries, objective), key=comparable_cycles)
 
 
-def _in_memory(way: Callable[[Objective], Found], objective: Objective) -> Found:
-    """With rounds of as many inputs as memory has room for. Raises MemoryFullError."""
+def _halve_until_fits(search: Callable[[Objective], SearchResult], objective: Objective) -> SearchResult:
+    """Search with the largest rounds of inputs that memory has room for. Raises MemoryFullError."""
     while True:
         try:
-            return way(objective)
+            return search(objective)
         except MemoryFullError:
             if objective.microbatch == 1 or objective.firm:
                 raise
             objective = replace(objective, microbatch=objective.microbatch // 2)
 
 
-def _place(forms: Forms, entries: int, objective: Objective) -> Found:
-    """On one chip, or cut over all of them."""
+def _place(forms: Forms, entries: int, objective: Objective) -> SearchResult:
+    """Search the placement on one chip, or in a pipeline over all of them."""
     tiles = forms.tiles
     target = forms.target
-    first = forms.first(objective, entries)
+    first = forms.first_placement(objective, entries)
     if objective.effort == "low":
-        return _over_links([Found(objective, first)])
+        return _first_within_links([SearchResult(objective, first)])
     if objective.objective == "cores":
-        searched = placed(tiles, target, searched_decisions(forms.plain, objective, FULL), objective, entries)
-        return _over_links([Found(objective, one) for one in sorted((searched, first), key=_cores)])
+        searched = build_placement(tiles, target, searched_decisions(forms.plain, objective, FULL), objective, entries)
+        candidates = sorted((searched, first), key=_core_count)
+        return _first_within_links([SearchResult(objective, candidate) for candidate in candidates])
     if tiles.trains:
-        return Found.of(
-            objective, _trained(forms.likely(objective), objective, entries, figures(first, objective.work.epochs))
-        )
-    shares = (FULL, *SHARES, *MORE_SHARES) if objective.effort == "high" else (FULL,)
-    tried: list[Found] = []
-    if (
-        objective.effort == "default"
-        and objective.work.effort == "high"
-        and (side := side_by_side(objective.work)) is not None
-    ):
-        tables = forms.likely(replace(objective, effort="high"))
-        side.later = chain(*(try_later(table, objective, (*SHARES, *MORE_SHARES), entries) for table in tables))
-    for table in forms.likely(objective):
-        for start, known in starts_of(table, objective, shares, entries):
+        tables = forms.likely_tables(objective)
+        first_figures = evaluate_figures(first, objective.work.epochs)
+        return SearchResult.of(objective, _training_figures(tables, objective, entries, first_figures))
+    if objective.effort == "default" and objective.work.effort == "high":
+        _announce_high_effort(forms, objective, entries)
+    tried = _try_forms(forms, objective, entries)
+    best_tried = min(tried, key=comparable_cycles)
+    tried.append(SearchResult.of(objective, evaluate_figures(first, objective.work.epochs)))
+    best = _first_within_links(sorted(tried, key=comparable_cycles))
+    return replace(best, table=best_tried.table)
+
+
+def _announce_high_effort(forms: Forms, objective: Objective, entries: int) -> None:
+    """Let workers begin what high effort is going to try after default effort."""
+    side = side_by_side(objective.work)
+    if side is not None:
+        tables = forms.likely_tables(replace(objective, effort="high"))
+        side.later = chain(*(starts_for_later(table, objective, (*SHARES, *MORE_SHARES), entries) for table in tables))
+
+
+def _try_forms(forms: Forms, objective: Objective, entries: int) -> list[SearchResult]:
+    """Return the results of all likely forms of a graph with the shares of a chip that the effort tries, within the
+    bound of work."""
+    shares = [FULL]
+    if objective.effort == "high":
+        shares += [*SHARES, *MORE_SHARES]
+    tried: list[SearchResult] = []
+    for table in forms.likely_tables(objective):
+        for start, known_result in starts_with_results(table, objective, shares, entries):
             if not tried or not objective.work.stop_modelling():
-                tried.append(try_start(table, start, known))
-    kept = min(tried, key=cycles_of)
-    best = _over_links(sorted([*tried, Found.of(objective, figures(first, objective.work.epochs))], key=cycles_of))
-    return replace(best, table=kept.table)
+                tried.append(try_start(table, start, known_result))
+    return tried
 
 
 class _LinksFullError(UnsupportedError):
-    """More goes from chip to chip than Ethernet links have room for."""
+    """More data goes from chip to chip than Ethernet links have room for."""
 
 
-def _over_links(found: Sequence[Found]) -> Found:
-    """The first whose pipes between chips find room on the links. Raises _LinksFullError with what is said of the
-    first."""
+def _first_within_links(results: Sequence[SearchResult]) -> SearchResult:
+    """Return the first result whose pipes between chips find room on the links. Raises _LinksFullError with the reason
+    for the first result."""
     reasons = [""]
-    for one in found:
-        if one.placement.stages == 1 or not (why := overfull(one.placement, one.objective)):
-            return one
+    for result in results:
+        if result.placement.stages == 1 or not (why := link_refusal(result.placement, result.objective)):
+            return result
         reasons.append(why)
     raise _LinksFullError(f"compile: {reasons[1]}")
 
 
-def _trained(tables: Sequence[CandidateTable], objective: Objective, entries: int, first: Figures) -> Figures:
-    """Several expectations as they are packed, one after the other; only the best is wired and corrected. Never worse
-    than `first`."""
+def _training_figures(tables: Sequence[CandidateTable], objective: Objective, entries: int, first: Figures) -> Figures:
+    """Return the best figures for a training, never worse than `first`. Several expectations are packed one after the
+    other, and only the best is wired and corrected."""
     tried: dict[tuple[int, float, float], tuple[Figures, dict[str, PlacementDecision]]] = {}
 
     def make(number: int, decisions: Mapping[str, PlacementDecision]) -> Placement:
-        return placed(tables[number].tiles, tables[number].target, decisions, objective, entries)
+        """Build the placement of decisions on one of the tables."""
+        return build_placement(tables[number].tiles, tables[number].target, decisions, objective, entries)
 
-    def packed(number: int, full: float, step: float) -> None:
+    def try_packing(number: int, full: float, step: float) -> None:
+        """Pack with one pair of expectations, unless the work is used up."""
         if tried and objective.work.stop_modelling():
             return
         decisions = searched_decisions(tables[number], objective, full, step)
         with suppress(MemoryFullError):  # more epochs have more between them
-            tried[number, full, step] = told(objective, make(number, decisions)), decisions
+            tried[number, full, step] = model_placement(objective, make(number, decisions)), decisions
 
     def quickest() -> tuple[int, float, float]:
+        """Return the key of the quickest try."""
         return min(tried, key=lambda key: tried[key][0].cycles)
 
     for number in range(len(tables)):
         for full in TRAINING:
-            packed(number, full, STEP)
+            try_packing(number, full, STEP)
     if not tried:
         return first
     number, full, _ = quickest()
     for step in STEPS:
-        packed(number, full, step)
+        try_packing(number, full, step)
     number, *_ = key = quickest()
-    best = min(tried[key], (first, {}), key=lambda item: item[0].cycles)[0]
+    best = min(tried[key], (first, {}), key=lambda attempt: attempt[0].cycles)[0]
     decisions = tried[key][1]
     for effort in ("training", "high") if objective.effort == "high" else ("training",):
         start = Start(decisions, objective, effort, entries)
-        decisions = improved_with_workers(tables[number], start)
-        best = min(told(objective, make(number, decisions)), best, key=lambda item: item.cycles)
+        decisions = improve_with_workers(tables[number], start)
+        best = min(model_placement(objective, make(number, decisions)), best, key=lambda attempt: attempt.cycles)
     return best
 
 
-def _shared_out(tiles: TileGraph, target: Target, entries: int, objective: Objective) -> Found:
-    """With products shared out over chips: more or fewer of them, whichever is expected to be quicker. Raises
+def _share_products(tiles: TileGraph, target: Target, entries: int, objective: Objective) -> SearchResult:
+    """Search with products shared out over chips, more or fewer of them, whichever is expected to be quicker. Raises
     UnsupportedError where there is none to share out."""
-    graphs = [across(tiles, target, objective.chips, cycles) for cycles in WORTH]
+    graphs = [share_products(tiles, target, objective.chips, cycles) for cycles in WORTH]
     tables = [
         CandidateTable.of(graph, target)
         for n, graph in enumerate(graphs)
-        if graph is not tiles and n == _first(graphs, n)
+        if graph is not tiles and n == _first_like(graphs, n)
     ]
     if not tables:
         raise UnsupportedError("compile: no product by a constant whose columns chips could share")
     if objective.effort == "high":
         with suppress(_LinksFullError):
-            return _over_links(sorted((try_form(table, objective, FULL, entries) for table in tables), key=cycles_of))
-    tables.sort(key=lambda item: cuts(item, objective, FULL)[1])
-    for most in (0, *PIPES):
-        own = tables[0].narrowed(most) if most else tables[0]
+            results = [try_form(table, objective, FULL, entries) for table in tables]
+            return _first_within_links(sorted(results, key=comparable_cycles))
+    tables.sort(key=lambda form: cut_epochs(form, objective, FULL)[1])
+    for max_pipes in (0, *PIPES):
+        if max_pipes:
+            limited = tables[0].limit_pipes(max_pipes)
+        else:
+            limited = tables[0]
         with suppress(_LinksFullError):
-            first = _over_links(
-                [
-                    Found(
-                        objective,
-                        placed(own.tiles, target, searched_decisions(own, objective, FULL), objective, entries),
-                    )
-                ]
-            )
-            return first if objective.effort == "low" else _over_links([try_form(own, objective, FULL, entries)])
+            decisions = searched_decisions(limited, objective, FULL)
+            placement = build_placement(limited.tiles, target, decisions, objective, entries)
+            first = _first_within_links([SearchResult(objective, placement)])
+            if objective.effort == "low":
+                return first
+            return _first_within_links([try_form(limited, objective, FULL, entries)])
     raise UnsupportedError("compile: links have no room for what chips that share a product send to each other")
 
 
-def _first(graphs: Sequence[TileGraph], number: int) -> int:
-    """The first graph of the same ops."""
+def _first_like(graphs: Sequence[TileGraph], number: int) -> int:
+    """Return the number of the first graph with the same ops."""
     return next(n for n, graph in enumerate(graphs) if graph.ops.keys() == graphs[number].ops.keys())
 
 
-def first_placement(found: Placement) -> Placement | None:
-    """The first legal choice for the same graph, chips and microbatch; None where memory has no room for it."""
-    tiles = found.given or found.tiles
-    microbatch = 1 if tiles.states else found.microbatch
-    objective = Objective("low", chips=found.stages, microbatch=microbatch, copies=found.copies, step=found.step)
+def first_placement(placement: Placement) -> Placement | None:
+    """Return the first legal placement of the same graph, chips and microbatch; None where memory has no room for
+    it."""
+    tiles = placement.given or placement.tiles
+    if tiles.states:
+        microbatch = 1
+    else:
+        microbatch = placement.microbatch
+    objective = Objective(
+        "low", chips=placement.stages, microbatch=microbatch, copies=placement.copies, step=placement.step
+    )
     try:
-        return placed(
-            tiles, found.target, first_decisions(tiles, found.target, found.stages), objective, max(2, found.step)
+        return build_placement(
+            tiles,
+            placement.target,
+            first_decisions(tiles, placement.target, placement.stages),
+            objective,
+            max(2, placement.step),
         )
     except UnsupportedError:
         return None
 
 
-def _cores(placement: Placement) -> int:
-    """Of all ops."""
+def _core_count(placement: Placement) -> int:
+    """Return the number of cores of all ops."""
     return sum(prod(placed.blocks.grid) for placed in placement.ops.values())

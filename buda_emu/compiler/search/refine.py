@@ -1,19 +1,27 @@
 """Refinement that is tried only with the best form of the best graph."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from itertools import pairwise
 from math import inf
 from typing import NamedTuple
 
-from buda_emu.compiler.place.decision import PlacementDecision, placed
-from buda_emu.compiler.place.rows import stacked, streamed
-from buda_emu.compiler.search.candidate_table import CandidateTable, alike
+from buda_emu.compiler.place.decision import PlacementDecision, build_placement
+from buda_emu.compiler.place.rows import stack_slices, stream_rows
+from buda_emu.compiler.search.candidate_table import CandidateTable, sequence_key
 from buda_emu.compiler.search.cuts import FULL
-from buda_emu.compiler.search.improve import Start, as_like_ops
+from buda_emu.compiler.search.improve import Start, copy_decisions
 from buda_emu.compiler.search.single_input import SingleInput
-from buda_emu.compiler.search.trials import SHARES, Found, cycles_of, starts_of, told, try_form, try_start
+from buda_emu.compiler.search.trials import (
+    SHARES,
+    SearchResult,
+    comparable_cycles,
+    model_placement,
+    starts_with_results,
+    try_form,
+    try_start,
+)
 from buda_emu.compiler.target import Objective
 from buda_emu.support.errors import UnsupportedError
 
@@ -23,7 +31,8 @@ LEAST_GAIN_IN_CYCLES = 100.0
 
 
 class _Change(NamedTuple):
-    """Ops `start` to `stop` with other decisions, their epochs counted from 0, and the cycles that this may save."""
+    """Other decisions for the ops `start` to `stop`, with their epochs counted from 0, and the cycles that these may
+    save."""
 
     start: int
     stop: int
@@ -31,233 +40,295 @@ class _Change(NamedTuple):
     gain: float
 
 
-def combined(found: Sequence[Found], entries: int) -> Found:
-    """The best of them, or what is quicker with the best epochs of all: of the others those count that are of the same
-    form."""
-    best, *others = sorted(found, key=cycles_of)
+def combine_epochs(results: Sequence[SearchResult], entries: int) -> SearchResult:
+    """Return the best result, or a quicker one that combines the best epochs of all results with the same form."""
+    best, *others = sorted(results, key=comparable_cycles)
     table = best.table
     if table is None or best.decisions is None:
         return best
     for other in others:
         if other.table is table and other.decisions is not None:
-            best = _changed(table, best, [*_of_other(table, best, other)], entries)
-    return _changed(table, best, [*_of_alike(table, best)], entries)
+            best = _apply_changes(table, best, [*_changes_from_other(table, best, other)], entries)
+    return _apply_changes(table, best, [*_changes_from_alike(table, best)], entries)
 
 
-def by_rank(found: Sequence[Found], entries: int, count: int) -> list[Found]:
-    """The best of them, then the next best of each program together, whose epochs end elsewhere, and so on: of those of
-    the same form as the best, as many as `count`."""
-    best = min(found, key=cycles_of)
+def rank_epochs(results: Sequence[SearchResult], entries: int, count: int) -> list[SearchResult]:
+    """Return up to `count` results of the same form as the best one: the best of each program together, then the next
+    best of each whose epochs end elsewhere, and so on."""
+    best = min(results, key=comparable_cycles)
     table = best.table
     if table is None or best.decisions is None:
         return [best]
-    same_form = [item for item in found if item.table is table and item.decisions is not None]
+    same_form = [result for result in results if result.table is table and result.decisions is not None]
     ranks: list[dict[int, _Change]] = []
     for start, stop in _programs(table):
-        elsewhere: dict[frozenset[int], _Change] = {}
-        for item in sorted(same_form, key=lambda item: _within(_cycles(table, item), start, stop)):
-            ends = frozenset(end for end in _cycles(table, item) if start < end <= stop)
-            elsewhere.setdefault(ends, _change(table, item.decisions or {}, start, stop))
-        own = [*elsewhere.values()][:count]
-        ranks += [{} for _ in own[len(ranks) :]]
-        for rank, change in zip(ranks, own, strict=False):
+        ranked = _rank_program(table, same_form, start, stop)[:count]
+        ranks += [{} for _ in ranked[len(ranks) :]]
+        for rank, change in zip(ranks, ranked, strict=False):
             rank[start] = change
     first = ranks[0]
-    made = [_made(table, best, _with(table, {}, {**first, **rank}), entries) for rank in ranks]
-    return [item for item in made if item is not None] or [best]
+    evaluated = [
+        _evaluate_decisions(table, best, _merge_changes(table, {}, {**first, **rank}), entries) for rank in ranks
+    ]
+    return [result for result in evaluated if result is not None] or [best]
+
+
+def _rank_program(table: CandidateTable, results: Sequence[SearchResult], start: int, stop: int) -> list[_Change]:
+    """Return the decisions of the results for one program, the quickest first; of those whose epochs end at the same
+    places only the first."""
+    by_ends: dict[frozenset[int], _Change] = {}
+    for result in sorted(results, key=lambda result: _sum_between(_epoch_cycles(table, result), start, stop)):
+        ends = frozenset(end for end in _epoch_cycles(table, result) if start < end <= stop)
+        by_ends.setdefault(ends, _change(table, result.decisions or {}, start, stop))
+    return [*by_ends.values()]
 
 
 def _programs(table: CandidateTable) -> Iterator[tuple[int, int]]:
-    """The first op of each, and the op after its last one."""
+    """Yield the first op of each program, and the op after its last one."""
     start = 0
     while start < len(table.ops):
         yield start, int(table.stops[start])
         start = int(table.stops[start])
 
 
-def _of_other(table: CandidateTable, best: Found, other: Found) -> Iterator[_Change]:
-    """What is quicker in another placement, between ends that both have."""
-    mine = _cycles(table, best)
-    theirs = _cycles(table, other)
-    for start, stop in pairwise(sorted({0, *mine} & {0, *theirs})):
-        gain = _within(mine, start, stop) - _within(theirs, start, stop)
+def _changes_from_other(table: CandidateTable, best: SearchResult, other: SearchResult) -> Iterator[_Change]:
+    """Yield the quicker parts of another placement, between ends of epochs that both have."""
+    best_cycles = _epoch_cycles(table, best)
+    other_cycles = _epoch_cycles(table, other)
+    for start, stop in pairwise(sorted({0, *best_cycles} & {0, *other_cycles})):
+        gain = _sum_between(best_cycles, start, stop) - _sum_between(other_cycles, start, stop)
         if gain > LEAST_GAIN_IN_CYCLES:
             yield _change(table, other.decisions or {}, start, stop, gain)
 
 
-def _of_alike(table: CandidateTable, best: Found) -> Iterator[_Change]:
-    """Of epochs of like ops the decisions of the quickest for each of the others."""
-    cycles = _cycles(table, best)
+def _changes_from_alike(table: CandidateTable, best: SearchResult) -> Iterator[_Change]:
+    """Yield for epochs of like ops the decisions of the quickest one, where they differ."""
+    cycles = _epoch_cycles(table, best)
     decisions = best.decisions or {}
-    groups: dict[object, list[tuple[int, int]]] = {}
-    for start, stop in pairwise([0, *cycles]):
-        groups.setdefault(alike(table.tiles, table.ops[start:stop]), []).append((start, stop))
-    for group in groups.values():
+    for group in _group_alike(table, cycles):
         first, last = min(group, key=lambda ends: cycles[ends[1]])
         quickest = [decisions[op.name] for op in table.ops[first:last]]
         for start, stop in group:
             gain = cycles[stop] - cycles[last]
-            if gain > LEAST_GAIN_IN_CYCLES:
-                own = as_like_ops(table, [op.name for op in table.ops[start:stop]], quickest, 0) or {}
-                if any(decisions[name].placed_otherwise(item) for name, item in own.items()):
-                    yield _change(table, own, start, stop, gain)
+            if gain <= LEAST_GAIN_IN_CYCLES:
+                continue
+            copies = copy_decisions(table, [op.name for op in table.ops[start:stop]], quickest, 0) or {}
+            if any(decisions[name].differs_in_place(decision) for name, decision in copies.items()):
+                yield _change(table, copies, start, stop, gain)
+
+
+def _group_alike(table: CandidateTable, ends: Iterable[int]) -> list[list[tuple[int, int]]]:
+    """Return groups of epochs of like ops, each epoch as its first op and the op after its last one."""
+    groups: dict[object, list[tuple[int, int]]] = {}
+    for start, stop in pairwise([0, *ends]):
+        groups.setdefault(sequence_key(table.tiles, table.ops[start:stop]), []).append((start, stop))
+    return [*groups.values()]
 
 
 def _change(table: CandidateTable, decisions: Decisions, start: int, stop: int, gain: float = 0.0) -> _Change:
-    own = {op.name: decisions[op.name] for op in table.ops[start:stop]}
-    order = {epoch: number for number, epoch in enumerate(sorted({item.epoch for item in own.values()}))}
-    return _Change(start, stop, {name: replace(item, epoch=order[item.epoch]) for name, item in own.items()}, gain)
+    """Return the change that takes over decisions for the ops `start` to `stop`."""
+    changed = {op.name: decisions[op.name] for op in table.ops[start:stop]}
+    epochs = sorted({decision.epoch for decision in changed.values()})
+    for name, decision in changed.items():
+        changed[name] = replace(decision, epoch=epochs.index(decision.epoch))
+    return _Change(start, stop, changed, gain)
 
 
-def _changed(table: CandidateTable, best: Found, changes: Sequence[_Change], entries: int) -> Found:
-    """With the changes that make it quicker: all of them, else one after the other, the greatest gain first."""
+def _apply_changes(table: CandidateTable, best: SearchResult, changes: Sequence[_Change], entries: int) -> SearchResult:
+    """Return the result with the changes that make it quicker: all of them, else one after the other, the greatest gain
+    first."""
     order = sorted(changes, key=lambda change: (-change.gain, change.start))
-    found = _tried(table, best, order, entries) if order else best
-    if found is best and len(order) > 1:
+    if not order:
+        return best
+    result = _try_changes(table, best, order, entries)
+    if result is best and len(order) > 1:
         for change in order:
-            found = _tried(table, found, [change], entries)
-    return found
+            result = _try_changes(table, result, [change], entries)
+    return result
 
 
-def _tried(table: CandidateTable, best: Found, changes: Sequence[_Change], entries: int) -> Found:
-    """With all of the changes, if that is quicker and memory has room for it."""
+def _try_changes(table: CandidateTable, best: SearchResult, changes: Sequence[_Change], entries: int) -> SearchResult:
+    """Return the result with all of the changes, if that is quicker and memory has room for it."""
     if best.objective.work.stop_modelling():
         return best
-    found = _made(table, best, _with(table, best.decisions or {}, {item.start: item for item in changes}), entries)
-    return best if found is None else min(best, found, key=cycles_of)
+    merged = _merge_changes(table, best.decisions or {}, {change.start: change for change in changes})
+    result = _evaluate_decisions(table, best, merged, entries)
+    if result is None:
+        return best
+    return min(best, result, key=comparable_cycles)
 
 
-def _made(table: CandidateTable, best: Found, decisions: Decisions, entries: int) -> Found | None:
-    """What other decisions come to; None where memory has no room for it."""
+def _evaluate_decisions(
+    table: CandidateTable, best: SearchResult, decisions: Decisions, entries: int
+) -> SearchResult | None:
+    """Evaluate other decisions; None where memory has no room for them."""
     try:
-        placement = placed(table.tiles, table.target, decisions, best.objective, entries)
+        placement = build_placement(table.tiles, table.target, decisions, best.objective, entries)
     except UnsupportedError:
         return None
-    return Found.of(best.objective, told(best.objective, placement), table, decisions)
+    return SearchResult.of(best.objective, model_placement(best.objective, placement), table, decisions)
 
 
-def _with(table: CandidateTable, decisions: Decisions, changes: Mapping[int, _Change]) -> dict[str, PlacementDecision]:
-    """The decisions with changes, by the op that each begins with; epochs are counted anew."""
-    found: dict[str, PlacementDecision] = {}
+def _merge_changes(
+    table: CandidateTable, decisions: Decisions, changes: Mapping[int, _Change]
+) -> dict[str, PlacementDecision]:
+    """Return the decisions with changes, which are listed by their first op; epochs are numbered anew."""
+    merged: dict[str, PlacementDecision] = {}
     before: tuple[int, int] | None = None
     epoch = -1
     change = None
     for number, op in enumerate(table.ops):
         if change is None or number >= change.stop:
             change = changes.get(number)
-        own = (change.decisions if change is not None else decisions)[op.name]
-        now = -1 if change is None else change.start, own.epoch
-        epoch = epoch + (now != before)
-        before = now
-        found[op.name] = replace(own, epoch=epoch)
-    return found
+        if change is None:
+            decision = decisions[op.name]
+            place = -1, decision.epoch
+        else:
+            decision = change.decisions[op.name]
+            place = change.start, decision.epoch
+        epoch = epoch + (place != before)
+        before = place
+        merged[op.name] = replace(decision, epoch=epoch)
+    return merged
 
 
-def quicker_epochs(before: Found, after: Found) -> frozenset[int]:
-    """Those of `after` that take less time than they did, or began or ended elsewhere."""
+def quicker_epochs(before: SearchResult, after: SearchResult) -> frozenset[int]:
+    """Return the epochs of `after` that take less time than before, or begin or end elsewhere."""
     if after.table is None or after.table is not before.table:
         return frozenset(range(len(after.epochs)))
     old, new = (
-        {ends: each[ends[1]] for ends in pairwise([0, *each])}
-        for each in (_cycles(after.table, item) for item in (before, after))
+        {ends: cycles[ends[1]] for ends in pairwise([0, *cycles])}
+        for cycles in (_epoch_cycles(after.table, result) for result in (before, after))
     )
     return frozenset(number for number, ends in enumerate(new) if new[ends] < old.get(ends, inf))
 
 
-def _cycles(table: CandidateTable, found: Found) -> dict[int, float]:
-    """Of each epoch, by the op after it, in their order: its cycles, and those of loading it."""
-    decisions = found.decisions or {}
+def _epoch_cycles(table: CandidateTable, result: SearchResult) -> dict[int, float]:
+    """Return the cycles of each epoch with loading it, by the op after the epoch, in order."""
+    decisions = result.decisions or {}
     stops = {decisions[op.name].epoch: number + 1 for number, op in enumerate(table.ops)}
-    return {stops[epoch]: cycles for epoch, cycles in enumerate(found.epochs)}
+    return {stops[epoch]: cycles for epoch, cycles in enumerate(result.epochs)}
 
 
-def _within(cycles: Mapping[int, float], start: int, stop: int) -> float:
-    """Of all epochs between two ends."""
-    return sum(each for end, each in cycles.items() if start < end <= stop)
+def _sum_between(cycles: Mapping[int, float], start: int, stop: int) -> float:
+    """Return the cycles of all epochs between two ends."""
+    return sum(epoch_cycles for end, epoch_cycles in cycles.items() if start < end <= stop)
 
 
 REFINED = 2
-"""Of the epochs that are found for a single input those that are refined: of each program as many."""
+"""Number of starts found for a single input that are refined, for each program: the two best whose epochs end elsewhere
+(docs/compile/placing.md, "The search", step 9)."""
 ROUNDS = 6
-"""Of more moves and corrections, at most."""
+"""Most rounds of moves and corrections."""
 LEAST_SHARE_GAINED = 0.0005
-"""The share of an input's cycles that a round has to gain so that another one is tried."""
+"""Share of an input's cycles that a round has to gain for another one to be tried."""
 SLICES = (2, 4)
-"""Of the rows of a single input; more are tried where fewer are of use."""
+"""Numbers of slices of the rows of a single input; the larger number is tried where the smaller one helps. The encoder
+of width 128 took 1.16 times as many inputs a second with slices, under the model of 23 November 2026; in rounds of 64
+they gain nothing (docs/compile/placing.md, "The search", step 9)."""
 ROWS = 2
-"""Slices of a single input that are put below each other: with more, ops wait longer for each other."""
+"""Slices of a single input that are put below each other. With more, ops wait longer for each other, and a layer of
+GPT-2 gets slower again (docs/compile/placing.md, "What is not there")."""
 
 
-def refined(best: Found, entries: int) -> Found:
-    """With what is tried with the best form of the best graph only, where it is of use: of a single input slices along
-    t, the other shares of a chip that rectangles may be taken to cover, and more moves and corrections from there, and
-    from epochs that were found for a single input, which may gain more by them."""
+def refine_result(best: SearchResult, entries: int) -> SearchResult:
+    """Return the result after the refinements that are tried with the best form of the best graph only.
+
+    For a single input these are slices along t, and epochs that are found for a single input; for all, the other shares
+    of a chip that rectangles may cover, and more moves and corrections from there."""
     objective = best.objective
     searched = best.table
     if searched is None:
         return best
-    refined_one: Found | None = None
-    if (
-        objective.microbatch == 1
-        and objective.chips == 1
-        and not (searched.assigned or searched.tiles.trains or objective.work.stop_modelling())
-    ):
-        forms = searched, _with_rows(searched)
-        single = [found for form in forms if form is not None for found in _one_by_one(form, objective, entries)]
-        ended = [_to_the_end(found, entries, 1) for found in by_rank(single, entries, REFINED)]
-        refined_one = _to_the_end(combined([*single, *ended], entries), entries)
-        best = min(best, refined_one, key=cycles_of)
-    for count in SLICES if objective.microbatch == 1 and not objective.work.stop_modelling() else ():
-        found = _quicker(best, _in_slices(searched, count), FULL, entries)
-        if found is best:
-            break
-        best = found
-    again = objective.effort == "default" or best.table is not searched
-    table = best.table
-    if table is not None and objective.chips == 1 and again and not _is_enough(best):
-        with closing(starts_of(table, objective, SHARES, entries)) as made:
-            for start, known in made:
-                with suppress(UnsupportedError):
-                    best = min(best, try_start(table, start, known), key=cycles_of)
-                if _is_enough(best):
-                    break
+    refined_one: SearchResult | None = None
+    if objective.microbatch == 1:
+        if not (objective.chips > 1 or searched.assigned or searched.tiles.trains or objective.work.stop_modelling()):
+            refined_one = _refine_single_input(searched, objective, entries)
+            best = min(best, refined_one, key=comparable_cycles)
+        best = _try_slices(searched, best, entries)
+    if objective.chips == 1 and (objective.effort == "default" or best.table is not searched):
+        best = _try_shares(best, entries)
     if best.cycles > best.host and best is not refined_one:
-        best = _to_the_end(best, entries)
+        best = _refine_repeatedly(best, entries)
     return best
 
 
-def _to_the_end(found: Found, entries: int, rounds: int = ROUNDS) -> Found:
-    """With more moves and corrections from there, of each epoch the best; and again for those that gain by it, as far
-    as there is work left to be done."""
+def _refine_single_input(table: CandidateTable, objective: Objective, entries: int) -> SearchResult:
+    """Return the best result that begins with epochs for a single input, of the form itself and with slices below each
+    other."""
+    results = _try_single_input(table, objective, entries)
+    stack_form = _stack_form(table)
+    if stack_form is not None:
+        results += _try_single_input(stack_form, objective, entries)
+    ended = [_refine_repeatedly(candidate, entries, 1) for candidate in rank_epochs(results, entries, REFINED)]
+    return _refine_repeatedly(combine_epochs([*results, *ended], entries), entries)
+
+
+def _try_slices(table: CandidateTable, best: SearchResult, entries: int) -> SearchResult:
+    """Return the best result, or that of the form with the ops of a single input in slices if it is quicker."""
+    if best.objective.work.stop_modelling():
+        return best
+    for count in SLICES:
+        candidate = _keep_quicker(best, _slice_form(table, count), FULL, entries)
+        if candidate is best:
+            break
+        best = candidate
+    return best
+
+
+def _try_shares(best: SearchResult, entries: int) -> SearchResult:
+    """Return the best result, or a quicker one of the same form with another share of a chip that rectangles are
+    expected to cover."""
+    table = best.table
+    if table is None or _is_enough(best):
+        return best
+    with closing(starts_with_results(table, best.objective, SHARES, entries)) as starts:
+        for start, known_result in starts:
+            with suppress(UnsupportedError):
+                best = min(best, try_start(table, start, known_result), key=comparable_cycles)
+            if _is_enough(best):
+                break
+    return best
+
+
+def _refine_repeatedly(result: SearchResult, entries: int, rounds: int = ROUNDS) -> SearchResult:
+    """Apply more moves and corrections to each epoch and combine the best ones; repeat this for the epochs that gain,
+    within the bound of work."""
     only: frozenset[int] | None = None
     for _ in range(rounds):
-        table = found.table
-        decisions = found.decisions
-        if table is None or decisions is None or found.objective.work.stop_modelling():
+        table = result.table
+        decisions = result.decisions
+        if table is None or decisions is None or result.objective.work.stop_modelling():
             break
         after = try_start(
             table,
-            Start(decisions=dict(decisions), objective=found.objective, budget="high", entries=entries, only=only),
+            Start(decisions=dict(decisions), objective=result.objective, budget="high", entries=entries, only=only),
         )
-        before = found
-        found = combined([found, after], entries)
-        only = quicker_epochs(before, found)
-        if found.cycles > before.cycles * (1 - LEAST_SHARE_GAINED):
+        before = result
+        result = combine_epochs([result, after], entries)
+        only = quicker_epochs(before, result)
+        if result.cycles > before.cycles * (1 - LEAST_SHARE_GAINED):
             break
-    return found
+    return result
 
 
-def _is_enough(best: Found) -> bool:
-    """Whether there are no epochs to cut otherwise, or nothing more can be gained, or may be tried."""
+def _is_enough(best: SearchResult) -> bool:
+    """Return whether there are no other cuts of epochs, nothing more can be gained, or the work is used up."""
     return best.placement.epochs == 1 or best.cycles <= best.host or best.objective.work.stop_modelling()
 
 
-def decisions_of_one(table: CandidateTable, objective: Objective, entries: int) -> list[dict[str, PlacementDecision]]:
-    """Of all ops, in epochs for a single input, by the longest way through their ops; those of layers alike first."""
+def single_input_decisions(
+    table: CandidateTable, objective: Objective, entries: int
+) -> list[dict[str, PlacementDecision]]:
+    """Return decisions of all ops in epochs for a single input, by the longest path through their ops; epochs of like
+    layers come first."""
 
     def cycles(decisions: Mapping[str, PlacementDecision]) -> float:
+        """Return the modelled cycles of decisions, infinity where they do not fit."""
         try:
-            return told(objective, placed(table.tiles, table.target, decisions, objective, entries)).cycles
+            return model_placement(
+                objective, build_placement(table.tiles, table.target, decisions, objective, entries)
+            ).cycles
         except UnsupportedError:
             return inf
 
@@ -265,37 +336,41 @@ def decisions_of_one(table: CandidateTable, objective: Objective, entries: int) 
     return [*single.decisions_by_layers(cycles), single.decisions()]
 
 
-def _one_by_one(table: CandidateTable, objective: Objective, entries: int) -> list[Found]:
-    """With epochs for a single input."""
-    made = decisions_of_one(table, objective, entries)
-    return [try_start(table, Start(item, objective, "default", entries)) for item in made]
+def _try_single_input(table: CandidateTable, objective: Objective, entries: int) -> list[SearchResult]:
+    """Try epochs for a single input."""
+    starts = single_input_decisions(table, objective, entries)
+    return [try_start(table, Start(decisions, objective, "default", entries)) for decisions in starts]
 
 
-def _with_rows(table: CandidateTable) -> CandidateTable | None:
-    """The form with slices of ops of many slices below each other, so that more cores share what is done row by row;
-    None where there are none."""
-    cut = stacked(table.tiles, ROWS)
+def _stack_form(table: CandidateTable) -> CandidateTable | None:
+    """Return the form with slices of ops below each other, so that more cores share row-by-row work; None where there
+    are none."""
+    cut = stack_slices(table.tiles, ROWS)
+    if cut is table.tiles:
+        return None
     try:
-        return None if cut is table.tiles else CandidateTable.of(cut, table.target, table)
+        return CandidateTable.of(cut, table.target, table)
     except UnsupportedError:
         return None
 
 
-def _quicker(best: Found, table: CandidateTable | None, full: float, entries: int) -> Found:
-    """The best, or what another form or share comes to, where memory has room for it and it is quicker."""
+def _keep_quicker(best: SearchResult, table: CandidateTable | None, full: float, entries: int) -> SearchResult:
+    """Return the best result, or that of another form if memory has room for it and it is quicker."""
     if table is None:
         return best
     try:
-        return min(best, try_form(table, best.objective, full, entries), key=cycles_of)
+        return min(best, try_form(table, best.objective, full, entries), key=comparable_cycles)
     except UnsupportedError:
         return best
 
 
-def _in_slices(table: CandidateTable, count: int) -> CandidateTable | None:
-    """The form with its ops in slices of their rows along t, which follow each other through the ops of an epoch; None
-    where nothing can be cut."""
-    cut = streamed(table.tiles, table.target, count)
+def _slice_form(table: CandidateTable, count: int) -> CandidateTable | None:
+    """Return the form with its ops in slices of their rows along t, which follow each other through the ops of an
+    epoch; None where nothing can be cut."""
+    cut = stream_rows(table.tiles, table.target, count)
+    if cut is table.tiles:
+        return None
     try:
-        return None if cut is table.tiles else CandidateTable.of(cut, table.target)
+        return CandidateTable.of(cut, table.target)
     except UnsupportedError:
         return None

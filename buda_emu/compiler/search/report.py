@@ -2,14 +2,15 @@
 what sets the pace and why no further move helps.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
 from buda_emu.compiler.lower.tiles import TileOp
 from buda_emu.compiler.place.candidates import choices
 from buda_emu.compiler.place.cost import speeds
-from buda_emu.compiler.place.placement import Placed, Placement
-from buda_emu.compiler.search.evaluate import Evaluated, judged
+from buda_emu.compiler.place.placement import PlacedOp, Placement
+from buda_emu.compiler.search.evaluate import Evaluation, evaluate
 from buda_emu.performance.timing.result import EpochReport
 from buda_emu.report.terminal.text import table
 from buda_emu.support.checker.text import plural
@@ -26,53 +27,54 @@ class Limits:
     host: float
 
 
-def limits(found: Evaluated) -> Limits:
-    """Of a placement on all its chips; of DRAM as much as this placement moves, what stays in L1 once for a round."""
-    placement = found.placement
-    run = found.run
+def limits(evaluation: Evaluation) -> Limits:
+    """Return the limits of a placement on all its chips. DRAM moves as much as in this placement, with the data that
+    stays in L1 loaded once for a round."""
+    placement = evaluation.placement
+    run = evaluation.run
     chips = placement.chips
     cores = prod(placement.target.arch.grid) * chips
     work = math = moved = 0.0
     for epoch in run.epochs:
-        for item in epoch.timing.ops:
-            count = prod(placement.ops[item.op].blocks.grid)
-            work += item.cost.cycles * count
-            math += item.cost.math * count
+        for op_timing in epoch.timing.ops:
+            count = prod(placement.ops[op_timing.op].blocks.grid)
+            work += op_timing.cost.cycles * count
+            math += op_timing.cost.math * count
         inputs = max(epoch.timing.inputs, 1)
         moved += sum(
             sum(edge.memory_bytes.values()) / (inputs if edge.once else 1)
             for edge in epoch.edges
             if edge.memory == "dram"
         )
-    return Limits(math / cores, work / cores, moved / (speeds(placement.target.chip).dram * chips), found.host)
+    return Limits(math / cores, work / cores, moved / (speeds(placement.target.chip).dram * chips), evaluation.host)
 
 
-def epoch_rows(found: Evaluated) -> list[list[str]]:
-    """Graph, ops, cores, cycles of one input and how many of them load the epoch, share of all, what sets the pace, why
-    no move helps."""
-    total = sum(epoch.runs * epoch.cycles for epoch in found.run.epochs)
-    inputs = found.placement.microbatch * found.placement.rounds
+def epoch_rows(evaluation: Evaluation) -> list[list[str]]:
+    """Return a row for each epoch: graph, ops, cores, cycles of one input and how many of them load the epoch, share of
+    all, what sets the pace, and why no move helps."""
+    total = sum(epoch.runs * epoch.cycles for epoch in evaluation.run.epochs)
+    inputs = evaluation.placement.microbatch * evaluation.placement.rounds
     rows: list[list[str]] = []
-    for epoch in found.run.epochs:
-        ops = [found.placement.ops[item.op] for item in epoch.timing.ops]
+    for epoch in evaluation.run.epochs:
+        ops = [evaluation.placement.ops[op_timing.op] for op_timing in epoch.timing.ops]
         cores = sum(prod(placed.blocks.grid) for placed in ops)
         cycles = epoch.runs * epoch.cycles
         loading = epoch.runs * epoch.load.cycles
         share = f"{100 * cycles / total:.0f} %"
-        why = _why(found.placement, epoch)
+        why = _why(evaluation.placement, epoch)
         figures = [ops[0].epoch, len(ops), cores, round(cycles / inputs), round(loading / inputs)]
         rows.append([*map(str, figures), share, epoch.bottleneck.name, why])
     return rows
 
 
 DETOURS = 12
-"""Operands through DRAM that are listed."""
+"""Most operands through DRAM that are listed."""
 BESIDE_LONG = "it waits there for a longer branch, for which the reader's L1 has no room"
 HEADERS = ["epoch", "ops", "cores", "cycles an input", "of them loading", "share", "limited by", "because"]
 
 
 def _why(placement: Placement, epoch: EpochReport) -> str:
-    """Why nothing that the search changes makes the epoch quicker."""
+    """Return why nothing that the search changes makes the epoch quicker."""
     limit = epoch.bottleneck
     if limit.kind == "op":
         return _why_op(placement, placement.ops[limit.name])
@@ -84,112 +86,121 @@ def _why(placement: Placement, epoch: EpochReport) -> str:
     return f"ops wait for each other: first and last input, and branches that meet again; {pace}"
 
 
-def _why_op(placement: Placement, placed: Placed) -> str:
-    own = choices(placement.target, placement.tiles, _as_searched(placement, placed.op))
+def _why_op(placement: Placement, placed: PlacedOp) -> str:
+    """Return why the op that limits an epoch has no more cores."""
+    op_choices = choices(placement.target, placement.tiles, _without_fork_queues(placement, placed.op))
     used = prod(placed.blocks.grid)
-    more = sorted({choice.cores for choice in own if choice.cores > used})
-    if not more:
+    larger = sorted({choice.cores for choice in op_choices if choice.cores > used})
+    if not larger:
         return f"its largest grid, {plural(used, 'core')}"
-    return f"{plural(used, 'core')}; its next grid takes {more[0]}, which no pace of this epoch had room for"
+    return f"{plural(used, 'core')}; its next grid takes {larger[0]}, which no pace of this epoch had room for"
 
 
-def _as_searched(placement: Placement, op: TileOp) -> TileOp:
-    """With what it reads itself, where `fork_room` put a queue in DRAM between: of that the graph knows nothing."""
+def _without_fork_queues(placement: Placement, op: TileOp) -> TileOp:
+    """Return the op with the sources that the graph knows, without the queues in DRAM that `operand_room` put
+    between."""
     queues = placement.queues
-    return replace(
-        op,
-        uses=[
-            replace(use, source=queues[use.source].input)
-            if use.source in queues and queues[use.source].role == "fork"
-            else use
-            for use in op.uses
-        ],
-    )
+    uses = list(op.uses)
+    for number, use in enumerate(uses):
+        if use.source in queues and queues[use.source].role == "fork":
+            uses[number] = replace(use, source=queues[use.source].input)
+    return replace(op, uses=uses)
 
 
-def report(found: Evaluated, first: Placement | None) -> str:
-    """The text. `first`: the first legal choice, where there is one."""
-    run = found.run
-    limit = limits(found)
+def report(evaluation: Evaluation, first: Placement | None) -> str:
+    """Return the text of the report. `first` is the first legal choice, where there is one."""
+    run = evaluation.run
+    limit = limits(evaluation)
 
-    def line(what: str, cycles: float) -> list[str]:
+    def line(label: str, cycles: float) -> list[str]:
+        """Return the table row of one figure."""
         least = max(cycles, 1e-9)
-        return [what, f"{cycles:.0f}", f"{run.clock * 1e6 / least:.1f}", f"{least / found.cycles:.2f}"]
+        return [label, f"{cycles:.0f}", f"{run.clock * 1e6 / least:.1f}", f"{least / evaluation.cycles:.2f}"]
 
-    rows = [
-        line("this placement", found.cycles),
-        *([line("first legal choice", judged(first).cycles)] if first is not None else []),
+    rows = [line("this placement", evaluation.cycles)]
+    if first is not None:
+        rows.append(line("first legal choice", evaluate(first).cycles))
+    rows += [
         line("limit: work of all cores", limit.cores),
         line("limit: math alone", limit.math),
         line("limit: DRAM bytes", limit.dram),
         line("limit: host link", limit.host),
     ]
-    placement = found.placement
-    of = "step" if placement.step > 1 else "round"
+    placement = evaluation.placement
+    if placement.step > 1:
+        of = "step"
+    else:
+        of = "round"
     head = (
         f"{placement_words(placement)}; a {of} of {placement.inputs * placement.rounds} inputs takes "
         f"{sum(run.programs().values()):.0f} cycles"
     )
     figures = table(["", "cycles an input", "inputs a second", "of this placement's cycles"], rows)
-    searched = [f"Searched: {placement.work.words()}."] if placement.work.words() else []
-    epochs = table(HEADERS, epoch_rows(found))
-    return "\n\n".join(
-        [head, figures, *searched, epochs, *grids_text(placement), *detours_text(placement), *formats_text(placement)]
-    )
+    paragraphs = [head, figures]
+    if placement.work.words():
+        paragraphs.append(f"Searched: {placement.work.words()}.")
+    paragraphs.append(table(HEADERS, epoch_rows(evaluation)))
+    paragraphs += [*grids_text(placement), *detours_text(placement), *formats_text(placement)]
+    return "\n\n".join(paragraphs)
+
+
+def _list_first(lines: Sequence[str]) -> list[str]:
+    """Return the first lines, indented, and the number of those that are left out."""
+    listed = [f"  {line}" for line in lines[:DETOURS]]
+    if len(lines) > DETOURS:
+        listed.append(f"  ... and {len(lines) - DETOURS} more")
+    return listed
 
 
 def grids_text(placement: Placement) -> list[str]:
-    """Ops that stand on another grid than their pace asks for, so that the router finds streams for who reads a
-    result; nothing where there are none."""
-    known = [(name, placed) for name, placed in placement.ops.items() if placed.why]
-    if not known:
-        return []
+    """Return the paragraph on ops whose grid was chosen so that the router finds streams for all readers of a result;
+    empty where there are none."""
     lines = [
-        f"  {name}: {placed.blocks.grid[0]} x {placed.blocks.grid[1]} cores; by the pace alone {placed.why}"
-        for name, placed in known[:DETOURS]
+        f"{name}: {placed.blocks.grid[0]} x {placed.blocks.grid[1]} cores; by the pace alone {placed.why}"
+        for name, placed in placement.ops.items()
+        if placed.why
     ]
-    more = [f"  ... and {len(known) - DETOURS} more"] if len(known) > DETOURS else []
-    what = plural(len(known), "op has", "ops have")
+    if not lines:
+        return []
+    count = plural(len(lines), "op has", "ops have")
     why = "grid chosen by streams, so that no operand has to go through DRAM, which is quicker according to the model:"
-    return ["\n".join([f"{what} a {why}", *lines, *more])]
+    return ["\n".join([f"{count} a {why}", *_list_first(lines)])]
 
 
 def detours_text(placement: Placement) -> list[str]:
-    """Operands that an op of the same epoch makes and that go through DRAM all the same, and why; nothing where there
-    are none."""
-    routed = [(reader, source, detour.why) for (reader, source), detour in placement.detours.items()]
-    known = routed + [
-        (name, placement.queues[use.source].input, BESIDE_LONG)
-        for name, placed in placement.ops.items()
-        for use in placed.op.uses
-        if use.source in placement.queues and placement.queues[use.source].role == "fork"
-    ]
-    if not known:
+    """Return the paragraph on operands that go through DRAM although an op of the same epoch makes them; empty where
+    there are none."""
+    lines = [f"{reader} reads {source}: {detour.why}" for (reader, source), detour in placement.detours.items()]
+    for name, placed in placement.ops.items():
+        for use in placed.op.uses:
+            queue = placement.queues.get(use.source)
+            if queue is not None and queue.role == "fork":
+                lines.append(f"{name} reads {queue.input}: {BESIDE_LONG}")
+    if not lines:
         return []
-    lines = [f"  {reader} reads {source}: {why}" for reader, source, why in known[:DETOURS]]
-    more = [f"  ... and {len(known) - DETOURS} more"] if len(known) > DETOURS else []
-    what = plural(len(known), "operand goes", "operands go")
-    return ["\n".join([f"{what} through DRAM within an epoch instead of from core to core:", *lines, *more])]
+    count = plural(len(lines), "operand goes", "operands go")
+    return ["\n".join([f"{count} through DRAM within an epoch instead of from core to core:", *_list_first(lines)])]
 
 
 def formats_text(placement: Placement) -> list[str]:
-    """Ops that do not have the block format which they were to have, and why; nothing where there are none."""
-    known = [
+    """Return the paragraph on ops that do not have the block format which was asked for; empty where there are none."""
+    lines = [
         f"{name}: {placement.target.of(placed.op.precision).activation_df} instead of {placed.op.avoids}"
         for name, placed in placement.ops.items()
         if placed.op.avoids
     ]
-    if not known:
+    if not lines:
         return []
-    lines = [f"  {line}" for line in known[:DETOURS]]
-    more = [f"  ... and {len(known) - DETOURS} more"] if len(known) > DETOURS else []
-    what = plural(len(known), "op has", "ops have")
+    count = plural(len(lines), "op has", "ops have")
     why = "16 bits for each number, as the padding of its tiles may take the exponent that sixteen numbers share:"
-    return ["\n".join([f"{what} {why}", *lines, *more])]
+    return ["\n".join([f"{count} {why}", *_list_first(lines)])]
 
 
 def placement_words(placement: Placement) -> str:
-    """`388 ops in 24 epochs on 1 chip`."""
+    """Return the size of a placement in words, such as `388 ops in 24 epochs on 1 chip`."""
     chips = plural(placement.chips, "chip")
-    each = ", each with all of them and its share of the inputs" if placement.copies > 1 else ""
-    return f"{plural(len(placement.ops), 'op')} in {plural(placement.epochs, 'epoch')} on {chips}{each}"
+    if placement.copies > 1:
+        shares = ", each with all of them and its share of the inputs"
+    else:
+        shares = ""
+    return f"{plural(len(placement.ops), 'op')} in {plural(placement.epochs, 'epoch')} on {chips}{shares}"

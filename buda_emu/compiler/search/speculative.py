@@ -1,21 +1,22 @@
-"""Epochs of the starts that a search tries, improved by this process and by workers side by side: this process in the
-order in which the search asks for them, workers from the last on, so that they meet. Where the search knows what it is
-going to try later, workers do that meanwhile. What they found is taken as if it had been found here, within the
-search's own bound of work, so its result is the same for any number of workers.
-"""
+"""Epochs of the starts that a search tries, improved by this process and by workers side by side.
+
+This process works in the order in which the search asks for them, workers from the last one on, so that they meet.
+Where it is clear what the search will try later, workers do that meanwhile. Their results are used as if they had been
+found here, within the search's own bound of work, so the result of the search is the same for any number of workers."""
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from threading import Condition, Thread
 from typing import Any, Final
 
 from buda_emu.compiler.memory_watch import Work
 from buda_emu.compiler.place.memory import MemoryFullError
 from buda_emu.compiler.search.candidate_table import CandidateTable
-from buda_emu.compiler.search.improve import Improved, Known, Start, epochs_alike, nothing_known, of_epoch
+from buda_emu.compiler.search.improve import ImprovedEpoch, KnownResult, Start, improve_epoch, match_epochs, no_result
 from buda_emu.compiler.target import Objective
 from buda_emu.support.errors import BudaError
 from buda_emu.support.workers.job import Job, Shared
@@ -23,49 +24,53 @@ from buda_emu.support.workers.spread import JobPool, short_turns
 
 JOB: Final = Job("buda_emu.compiler.search.speculative:worker")
 SPLIT: Final = 4
-"""Each worker is given such a part of what waits."""
+"""Each worker gets its share of the waiting epochs divided by this number."""
 STARTS: Final = 3
-"""That are there for workers, or one more than these are: each holds a placement."""
+"""Fewest starts that are available to workers, or one more than there are workers: each holds a placement."""
 Later = Iterator[tuple[CandidateTable, Start]]
-"""Starts that are going to be tried, made when they are asked for."""
+"""Starts that are going to be tried, made when they are needed."""
 
 
-def ahead(table: CandidateTable, starts: Iterable[Start | None], objective: Objective) -> Generator[Known, None, None]:
-    """For each start, in their order, what is asked for its epochs; nothing is known without workers, or of None.
-    Raises InternalError where workers are lost."""
+def improve_ahead(
+    table: CandidateTable, starts: Iterable[Start | None], objective: Objective
+) -> Generator[KnownResult, None, None]:
+    """Yield for each start, in order, a function that returns the results of workers for its epochs. It returns nothing
+    without workers, or for a start of None. Raises InternalError where workers are lost."""
     side = side_by_side(objective.work)
     if side is None:
         for _ in starts:
-            yield nothing_known
+            yield no_result
         return
-    left = iter(starts)
-    next_ones = deque[Start | None]()
+    starts = iter(starts)
+    next_starts = deque[Start | None]()
     try:
         while True:
-            while len(next_ones) < side.most and (start := next(left, left)) is not left:
-                next_ones.append(start if isinstance(start, Start) else None)
-                if next_ones[-1] is not None:
-                    side.add(table, next_ones[-1])
+            for start in islice(starts, side.most - len(next_starts)):
+                next_starts.append(start)
+                if start is not None:
+                    side.add(table, start)
             side.look_further()
-            if not next_ones:
+            if not next_starts:
                 return
-            yield nothing_known if next_ones[0] is None else partial(side.of, next_ones[0])
-            side.leave(next_ones.popleft())
+            yield no_result if next_starts[0] is None else partial(side.of, next_starts[0])
+            side.leave(next_starts.popleft())
     finally:
-        for start in next_ones:
+        for start in next_starts:
             side.leave(start)
 
 
 def side_by_side(work: Work) -> "SideBySide | None":
-    """What shares a search with its workers; None where there are none. Close it when the search is over."""
+    """Return the object that shares a search with its workers; None where there are none. Close it when the search is
+    over."""
     if work.pool is not None and work.side_by_side is None:
         work.side_by_side = SideBySide(work.pool)
     return work.side_by_side
 
 
 @dataclass(frozen=True, slots=True)
-class _Item:
-    """An epoch of a start of a form of a graph: as workers have both, and the names of the epoch's ops."""
+class _EpochTask:
+    """An epoch of a start: the table and the start, both also as workers have them, and the names of the epoch's
+    ops."""
 
     table: CandidateTable
     start: Start
@@ -75,7 +80,8 @@ class _Item:
 
 
 class SideBySide:
-    """All that this process and workers do of one search. `later`: what it is going to try, as far as is known."""
+    """The work of this process and its workers on one search. `later` are the starts that it is going to try, as far as
+    they are known."""
 
     def __init__(self, pool: JobPool) -> None:
         self.most = max(STARTS, pool.workers.count + 1)
@@ -85,19 +91,21 @@ class SideBySide:
         self._starts: dict[int, Start] = {}  # by number, those that are not done
         self._count = 0  # of all so far
         self._changed = Condition()
-        self._waiting: dict[tuple[int, int], _Item] = {}  # by the numbers of start and epoch: nobody has begun them
+        self._waiting: dict[
+            tuple[int, int], _EpochTask
+        ] = {}  # by the numbers of start and epoch: nobody has begun them
         self._begun: set[tuple[int, int]] = set()  # by workers
-        self._found: dict[tuple[int, int], Improved | None] = {}
+        self._found: dict[tuple[int, int], ImprovedEpoch | None] = {}
         self._closed = False
         self._lost: BaseException | None = None
         self._thread: Thread | None = None
 
     def add(self, table: CandidateTable, start: Start) -> None:
-        """A start that is tried soon; one that was added before once."""
+        """Add a start that is tried soon, unless it was added before."""
         if self._number(start) is not None:
             return
         try:
-            alike = epochs_alike(table, start)
+            alike = match_epochs(table, start)
         except MemoryFullError:  # the search will find it, too
             return
         number = self._count
@@ -108,23 +116,23 @@ class SideBySide:
         with self._changed:
             for epoch, (first, names) in enumerate(alike):
                 if first == epoch and start.improves(epoch):
-                    self._waiting[number, epoch] = _Item(table, start, form, token, names)
+                    self._waiting[number, epoch] = _EpochTask(table, start, form, token, names)
             self._changed.notify_all()
         if self._thread is None:
             self._thread = Thread(target=self._serve, daemon=True)
             self._thread.start()
 
     def look_further(self) -> None:
-        """Let there be enough to do: of what is tried later where there is nothing else."""
+        """Add starts that are tried later, until there is enough to do."""
         while len({number for number, _ in self._waiting}) < self.most:
             table, start = next(self.later, (None, None))
             if table is None or start is None:
                 return
             self.add(table, start)
 
-    def of(self, start: Start, epoch: int) -> Improved | None:
-        """What workers found; None for what this process has to do itself. While a worker is at it, this process does
-        what is asked for next. Raises InternalError where workers are lost."""
+    def of(self, start: Start, epoch: int) -> ImprovedEpoch | None:
+        """Return the result of workers for an epoch; None if this process has to improve it itself. While a worker is
+        busy with it, this process improves other epochs. Raises InternalError where workers are lost."""
         number = self._number(start)
         while number is not None:
             place = number, epoch
@@ -140,15 +148,18 @@ class SideBySide:
                     self._changed.wait()
                     continue
                 other = next(iter(self._waiting))
-                item = self._waiting.pop(other)
-            found = _improved(item.table, item.start, item.names)
+                task = self._waiting.pop(other)
+            result = _improve_or_none(task.table, task.start, task.names)
             with self._changed:
-                self._found[other] = found
+                self._found[other] = result
         return None
 
     def leave(self, start: Start | None) -> None:
-        """A start is done, or not tried after all; it holds a placement."""
-        number = None if start is None else self._number(start)
+        """Remove a start that is done, or not tried after all, as it holds a placement."""
+        if start is None:
+            number = None
+        else:
+            number = self._number(start)
         if number is None:
             return
         del self._starts[number]
@@ -157,11 +168,11 @@ class SideBySide:
                 del self._waiting[place]
 
     def _number(self, start: Start) -> int | None:
-        """Of a start that was added and is not done."""
-        return next((number for number, known in self._starts.items() if known is start), None)
+        """Return the number of a start that was added and is not done, else None."""
+        return next((number for number, other in self._starts.items() if other is start), None)
 
     def close(self) -> None:
-        """Nothing more is asked for; what workers have begun ends first."""
+        """Wait for the epochs that workers have begun, and drop all others."""
         with self._changed:
             self._closed = True
             self._waiting.clear()
@@ -170,7 +181,7 @@ class SideBySide:
             self._thread.join()
 
     def _serve(self) -> None:
-        """On a thread of its own: workers are given what waits."""
+        """Give workers the waiting epochs, on a thread of its own."""
         try:
             with short_turns():
                 while self._has_some():
@@ -181,23 +192,25 @@ class SideBySide:
                 self._changed.notify_all()
 
     def _spread(self) -> None:
-        given: list[list[tuple[int, int]]] = []
-        with closing(self._pool.spread(self._from_the_last(given))) as results:
+        """Send waiting epochs to workers and store their results."""
+        handed_out: list[list[tuple[int, int]]] = []
+        with closing(self._pool.spread(self._from_the_last(handed_out))) as results:
             for number, result in results:
                 with self._changed:
-                    self._found.update(zip(given[number], result, strict=True))
-                    self._begun.difference_update(given[number])
+                    self._found.update(zip(handed_out[number], result, strict=True))
+                    self._begun.difference_update(handed_out[number])
                     self._changed.notify_all()
 
     def _has_some(self) -> bool:
-        """Whether there is something to do, once there is, or nothing more will come."""
+        """Wait until there is something to do or nothing more will come, and return whether there is."""
         with self._changed:
             while not (self._waiting or self._closed):
                 self._changed.wait()
             return bool(self._waiting)
 
-    def _from_the_last(self, given: list[list[tuple[int, int]]]) -> Iterator[Any]:
-        """Epochs of one start at a time, the fewer the less there is to do."""
+    def _from_the_last(self, handed_out: list[list[tuple[int, int]]]) -> Iterator[Any]:
+        """Yield the waiting epochs from the last start on, of one start at a time, fewer of them when there is less to
+        do."""
         while True:
             with self._changed:
                 if not self._waiting:
@@ -207,20 +220,20 @@ class SideBySide:
                 places = [place for place in self._waiting if place[0] == places[0][0]][-many:]
                 items = [self._waiting.pop(place) for place in places]
                 self._begun.update(places)
-                given.append(places)
-            yield items[0].form, items[0].token, [item.names for item in items]
+                handed_out.append(places)
+            yield items[0].form, items[0].token, [task.names for task in items]
 
     def _form(self, table: CandidateTable) -> Shared:
-        """What stands for a form of a graph in items: workers are sent it once."""
-        for known, form in self._forms:
-            if known is table:
+        """Return the object that stands for a form of a graph in items; workers are sent it once."""
+        for shared_table, form in self._forms:
+            if shared_table is table:
                 return form
         self._forms.append((table, self._pool.share(_without_values(table))))
         return self._forms[-1][1]
 
 
 class _Shape:
-    """In place of the values of a constant, which the search of epochs does not look at."""
+    """A stand-in for the values of a constant, which the search of epochs does not read."""
 
     __slots__ = ("shape",)
 
@@ -229,28 +242,31 @@ class _Shape:
 
 
 def _without_values(table: CandidateTable) -> CandidateTable:
-    """Without those of more than one tile: whether one tile is a single number is looked at (`to_repeat`)."""
+    """Return the table without the values of constants of more than one tile. Those of a single tile stay, as the
+    search checks whether they are a single number (`to_repeat`)."""
     bare: Any = {
-        name: item if item.shape == (1, 1, 1) else replace(item, values=_Shape(item.values.shape))  # type: ignore[arg-type]
-        for name, item in table.tiles.constants.items()
+        name: constant if constant.shape == (1, 1, 1) else replace(constant, values=_Shape(constant.values.shape))  # type: ignore[arg-type]
+        for name, constant in table.tiles.constants.items()
     }
     return replace(table, tiles=replace(table.tiles, constants=bare))
 
 
-def worker(_about: None) -> Callable[[tuple[CandidateTable, Start, list[list[str]]]], list[Improved | None]]:
-    """The work of `JOB`: what becomes of the ops of each epoch, and the ops that were modelled for it; None where that
-    fails, as it will where it is asked for."""
+def worker(_about: None) -> Callable[[tuple[CandidateTable, Start, list[list[str]]]], list[ImprovedEpoch | None]]:
+    """Return the work of `JOB`: a function that improves epochs and returns for each its decisions and the ops that
+    were modelled, or None where that fails, as it then will in the main process."""
 
-    def improve(item: tuple[CandidateTable, Start, list[list[str]]]) -> list[Improved | None]:
-        table, start, epochs = item
-        return [_improved(table, start, names) for names in epochs]
+    def improve(task: tuple[CandidateTable, Start, list[list[str]]]) -> list[ImprovedEpoch | None]:
+        """Improve the epochs of one item."""
+        table, start, epochs = task
+        return [_improve_or_none(table, start, names) for names in epochs]
 
     return improve
 
 
-def _improved(table: CandidateTable, start: Start, names: list[str]) -> Improved | None:
+def _improve_or_none(table: CandidateTable, start: Start, names: list[str]) -> ImprovedEpoch | None:
+    """Improve an epoch; None where it fails."""
     work = Work()
     try:
-        return of_epoch(table, start, work, names), work.modelled
+        return improve_epoch(table, start, work, names), work.modelled
     except BudaError:
         return None

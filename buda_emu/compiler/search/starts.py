@@ -5,8 +5,8 @@ from buda_emu.compiler.place.blocks import CoreGrid
 from buda_emu.compiler.place.candidates import first_choice
 from buda_emu.compiler.place.decision import PlacementDecision
 from buda_emu.compiler.search.candidate_table import STEP, CandidateTable
-from buda_emu.compiler.search.cuts import cuts
-from buda_emu.compiler.search.pack import in_epochs, pack
+from buda_emu.compiler.search.cuts import cut_epochs
+from buda_emu.compiler.search.pack import pack, pack_epochs
 from buda_emu.compiler.target import Objective, Target
 from buda_emu.support.errors import UnsupportedError
 
@@ -14,13 +14,14 @@ from buda_emu.support.errors import UnsupportedError
 def searched_decisions(
     table: CandidateTable, objective: Objective, full: float, step: float = STEP
 ) -> dict[str, PlacementDecision]:
-    """Epochs by the dynamic program, each packed at its best pace."""
-    ends, _ = cuts(table, objective, full, step)
-    return in_epochs(table, ends, lambda start, stop, epoch: pack(table, start, stop, epoch, objective.chips))
+    """Return the decisions of the dynamic program's epochs, each packed at its best pace."""
+    ends, _ = cut_epochs(table, objective, full, step)
+    return pack_epochs(table, ends, lambda start, stop, epoch: pack(table, start, stop, epoch, objective.chips))
 
 
 def first_decisions(tiles: TileGraph, target: Target, chips: int) -> dict[str, PlacementDecision]:
-    """First fit in order: the next chip, then the next epoch, where an op finds no room (FRONTEND 5)."""
+    """Return the decisions of a first fit in order: where an op finds no room it goes to the next chip, then to the
+    next epoch (FRONTEND 5). Raises UnsupportedError for an op that does not fit an empty chip."""
     rows, columns = target.arch.grid
     room = CoreGrid(rows, columns)
     epoch = 0
@@ -37,7 +38,10 @@ def first_decisions(tiles: TileGraph, target: Target, chips: int) -> dict[str, P
         at = room.take(choice.blocks.grid)
         if at is None:
             room = CoreGrid(rows, columns)
-            epoch, chip = (epoch, chip + 1) if chip + 1 < chips else (epoch + 1, 0)
+            chip = chip + 1
+            if chip == chips:
+                chip = 0
+                epoch = epoch + 1
             at = room.take(choice.blocks.grid)
             if at is None:
                 raise UnsupportedError(f"{op.name}: {choice.blocks.grid} cores, {target.title} has {rows}x{columns}")

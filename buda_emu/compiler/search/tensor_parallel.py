@@ -1,12 +1,11 @@
 """Products whose columns are distributed over chips, each with its share of the constant: N chips have N times the DRAM
 and its bandwidth.
 
-`y = f(x W + b)` becomes `y_k = f(x W_k + b_k)` on chip k, for `W = [W_0 W_1 ...]` and an element-wise f. Who needs all
-of y reads a `splice` on its own chip that puts the parts one after another along t, and puts them side by side
-(`hstack`). A product in slices along t (`lower/matmul.py`) is shared out by slices. No sum changes its order. What is
-not shared out stands on the first chip, which so has all that the others have: an epoch that it has room for is one
-that all have room for.
-"""
+`y = f(x W + b)` becomes `y_k = f(x W_k + b_k)` on chip k, for `W = [W_0 W_1 ...]` and an element-wise f. An op that
+needs all of y reads a `splice` on its own chip that puts the parts one after another along t, and then puts them side
+by side (`hstack`). A product in slices along t (`lower/matmul.py`) is shared out by slices. No sum changes its order.
+Ops that are not shared out stand on the first chip, which therefore has all that the others have: an epoch that it has
+room for is one that all have room for."""
 
 from dataclasses import dataclass, field, replace
 from math import prod
@@ -20,9 +19,9 @@ MOST_PARTS = 8
 """Inputs of a splice (OPS 6.8), and readers of an op (FRONTEND 4.4)."""
 
 
-def across(tiles: TileGraph, target: Target, chips: int, cycles: float) -> TileGraph:
-    """The graph with the columns of all products shared out whose constants take DRAM at least so many cycles; the same
-    object when there is none. Every op of it has its chip."""
+def share_products(tiles: TileGraph, target: Target, chips: int, cycles: float) -> TileGraph:
+    """Return the graph with the columns of those products shared out whose constants take DRAM at least so many cycles;
+    the same object when there is none. Every op of the new graph is assigned to a chip."""
     sharing = _Sharing(tiles, target, min(chips, MOST_PARTS), cycles)
     for op in tiles.ops.values():
         sharing.add(op)
@@ -34,32 +33,38 @@ def across(tiles: TileGraph, target: Target, chips: int, cycles: float) -> TileG
 
 @dataclass(frozen=True, slots=True)
 class _Axis:
-    """What is shared out, `count` parts of it: columns of each slice, or the slices along t."""
+    """The axis along which an op is shared out in `count` parts: columns of each slice, or the slices along t."""
 
     name: str
     count: int
 
     @property
     def place(self) -> int:
-        """In a shape."""
+        """The index of the axis in a shape."""
         return "zrc".index(self.name)
 
     def part(self, size: tuple[int, int, int]) -> tuple[int, int, int]:
-        """Of a shape."""
+        """Return the shape of one part of a shape."""
         t, rows, columns = size
-        return (t // self.count, rows, columns) if self.name == "z" else (t, rows, columns // self.count)
+        if self.name == "z":
+            return (t // self.count, rows, columns)
+        return (t, rows, columns // self.count)
 
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
+    """The names of the parts of an op, and the axis along which it is divided."""
+
     axis: _Axis
     names: tuple[str, ...]
 
 
 @dataclass(slots=True)
 class _Sharing:
-    """`parts`: of each op that is shared out, those on the chips in turn; `gathered`: of an op and a chip, who puts its
-    parts together there."""
+    """The graph that is being shared out.
+
+    `parts` lists for each op that is shared out its parts on the chips in turn; `gathered` is the op that puts the
+    parts of an op together on a chip."""
 
     tiles: TileGraph
     target: Target
@@ -71,40 +76,51 @@ class _Sharing:
     constants: dict[str, Constant] = field(default_factory=dict[str, Constant])
 
     def add(self, op: TileOp) -> None:
-        """An op, after all that it reads: in parts, or as it is on the first chip."""
+        """Add an op, after all ops that it reads: in parts, or whole on the first chip."""
         axis = self._axis(op)
         if axis is not None and all(self._divides(op, place, axis) for place in range(len(op.uses))):
-            made = [self._part(op, number, axis) for number in range(axis.count)]
-            self.parts[op.name] = _Parts(axis, tuple(part.name for part in made))
+            parts = [self._part(op, number, axis) for number in range(axis.count)]
+            self.parts[op.name] = _Parts(axis, tuple(part.name for part in parts))
         else:
-            self.ops[op.name] = replace(op, uses=[self._whole(use, 0) for use in op.uses], chip=0)
+            self.ops[op.name] = replace(op, uses=[self._gathered_use(use, 0) for use in op.uses], chip=0)
 
     def _axis(self, op: TileOp) -> _Axis | None:
-        """Along which it may be shared out; None where it stays whole."""
+        """Return the axis along which an op may be shared out; None where it stays whole."""
         if not op.may_be_cut:
             return None
         if op.has("rows by columns"):
-            if not self._is_heavy(op):
-                return None
-            own = "z" if op.shape[0] > 1 and self.tiles.shape_of(op.uses[1].source)[0] > 1 else "c"
-            size = op.shape["zrc".index(own)]
-            counts = (_Axis(own, count) for count in range(min(self.chips, size), 1, -1) if size % count == 0)
-            return next(counts, None)
+            return self._product_axis(op)
         if not op.is_tile_by_tile or any(step.has("keeps sums") for step in op.steps):
             return None
-        found = {self._read_along(use) for use in op.uses if use.source in self.parts}
-        return found.pop() if len(found) == 1 else None
+        axes = {self._read_along(use) for use in op.uses if use.source in self.parts}
+        if len(axes) == 1:
+            return axes.pop()
+        return None
+
+    def _product_axis(self, op: TileOp) -> _Axis | None:
+        """Return the axis along which a product may be shared out: its slices if its factor has several, else its
+        columns, in the most parts that divide them. None where its constant is too small."""
+        if not self._is_heavy(op):
+            return None
+        in_slices = op.shape[0] > 1 and self.tiles.shape_of(op.uses[1].source)[0] > 1
+        name = "z" if in_slices else "c"
+        size = op.shape["zrc".index(name)]
+        axes = (_Axis(name, count) for count in range(min(self.chips, size), 1, -1) if size % count == 0)
+        return next(axes, None)
 
     def _read_along(self, use: Use) -> _Axis | None:
-        """The axis along which who reads a tensor in parts may be in parts, too; slices side by side are columns."""
+        """Return the axis along which a reader of a tensor in parts may be in parts, too; slices side by side are
+        columns."""
         axis = self.parts[use.source].axis
         if not use.tms:
             return axis
         stacked = use.tms == (("hstack", self.tiles.shape_of(use.source)[0]),)
-        return _Axis("c", axis.count) if stacked and axis.name == "z" else None
+        if stacked and axis.name == "z":
+            return _Axis("c", axis.count)
+        return None
 
     def _is_heavy(self, op: TileOp) -> bool:
-        """A product by a constant that keeps DRAM busy."""
+        """Return whether an op is a product by a constant that keeps DRAM busy for long enough."""
         right = op.uses[1]
         constant = self.tiles.constants.get(right.source)
         if constant is None or constant.kind != "value" or any(tm[:2] != ("broadcast", "z") for tm in right.tms):
@@ -113,13 +129,13 @@ class _Sharing:
         return prod(constant.shape) * size / speeds(self.target.chip).dram >= self.cycles
 
     def _divides(self, op: TileOp, place: int, axis: _Axis) -> bool:
-        """Whether a part reads all of an operand, or just a part of it."""
+        """Return whether a part can read its operand, either all of it or a part of its own."""
         use = op.uses[place]
         if op.has("rows by columns") and place == 0:
-            return axis.name == "c" or self._is_repeated(use, op.shape, axis)
+            return axis.name == "c" or self._is_broadcast(use, op.shape, axis)
         if use.source in self.parts:
             return self._read_along(use) == axis
-        if self._is_repeated(use, op.shape, axis):
+        if self._is_broadcast(use, op.shape, axis):
             return True
         constant = self.tiles.constants.get(use.source)
         if constant is None or any(tm[0] != "broadcast" for tm in use.tms):
@@ -127,39 +143,47 @@ class _Sharing:
         return constant.shape[axis.place] == op.shape[axis.place]
 
     @staticmethod
-    def _is_repeated(use: Use, shape: tuple[int, int, int], axis: _Axis) -> bool:
-        """Whether an operand is the same for all parts: made as wide by a broadcast at its end."""
+    def _is_broadcast(use: Use, shape: tuple[int, int, int], axis: _Axis) -> bool:
+        """Return whether an operand is the same for all parts: widened by a broadcast at its end."""
         return bool(use.tms) and use.tms[-1] == ("broadcast", axis.name, shape[axis.place])
 
     def _part(self, op: TileOp, number: int, axis: _Axis) -> TileOp:
+        """Add one part of an op and return it."""
         uses = [self._operand(op, place, number, axis) for place in range(len(op.uses))]
-        name = self._unused(f"{op.name}.part.{number}")
+        name = self._unused_name(f"{op.name}.part.{number}")
         self.ops[name] = replace(op, name=name, uses=uses, shape=axis.part(op.shape), chip=number)
         return self.ops[name]
 
     def _operand(self, op: TileOp, place: int, number: int, axis: _Axis) -> Use:
-        """What a part reads."""
+        """Return an operand as a part reads it."""
         use = op.uses[place]
-        if self._is_repeated(use, op.shape, axis):
-            whole = self._whole(Use(use.source, use.tms[:-1]), number)
+        if self._is_broadcast(use, op.shape, axis):
+            source = self._gathered_use(Use(use.source, use.tms[:-1]), number)
             times = op.shape[axis.place] // axis.count
-            more: tuple[Tm, ...] = (("broadcast", axis.name, times),) if times > 1 else ()
-            return Use(whole.source, (*whole.tms, *more))
+            repeats: tuple[Tm, ...] = (("broadcast", axis.name, times),) if times > 1 else ()
+            return Use(source.source, (*source.tms, *repeats))
         if op.has("rows by columns") and place == 0:
-            return self._whole(use, number)
+            return self._gathered_use(use, number)
         if use.source in self.parts:
-            stacked = self.tiles.shape_of(use.source)[0] // axis.count if use.tms else 1
+            if use.tms:
+                stacked = self.tiles.shape_of(use.source)[0] // axis.count
+            else:
+                stacked = 1
             return Use(self.parts[use.source].names[number], (("hstack", stacked),) if stacked > 1 else ())
         constant = self.tiles.constants[use.source]
         size = constant.values.shape[axis.place] // axis.count
-        mine = slice(number * size, (number + 1) * size)
-        values = constant.values[mine] if axis.name == "z" else constant.values[:, :, mine]
+        share = slice(number * size, (number + 1) * size)
+        if axis.name == "z":
+            values = constant.values[share]
+        else:
+            values = constant.values[:, :, share]
         name = f"{constant.name}.part.{number}.{axis.count}"
         self.constants[name] = replace(constant, name=name, values=values)
         return Use(name, use.tms)
 
-    def _whole(self, use: Use, chip: int) -> Use:
-        """All of an operand, for an op of a chip."""
+    def _gathered_use(self, use: Use, chip: int) -> Use:
+        """Return all of an operand, for an op of a chip. Adds the splice that puts its parts together where there is
+        none yet."""
         parts = self.parts.get(use.source)
         if parts is None:
             if use.source in self.tiles.constants:
@@ -168,12 +192,15 @@ class _Sharing:
         axis = parts.axis
         count = parts.axis.count
         first = self.ops[parts.names[0]]
-        each = first.shape[0] if axis.name == "z" else 1
+        if axis.name == "z":
+            turn = first.shape[0]
+        else:
+            turn = 1
         if (use.source, chip) not in self.gathered:
             t, rows, columns = first.shape
-            name = self.gathered[use.source, chip] = self._unused(f"{use.source}.whole.{chip}")
+            name = self.gathered[use.source, chip] = self._unused_name(f"{use.source}.whole.{chip}")
             # In turns some slices of each (OPS 6.8): of columns one, so that hstack puts their shares side by side.
-            turns = {f"input{number}": (0, each, each) for number in range(count)}
+            turns = {f"input{number}": (0, turn, turn) for number in range(count)}
             self.ops[name] = replace(
                 first,
                 name=name,
@@ -188,8 +215,8 @@ class _Sharing:
         stack: tuple[Tm, ...] = (("hstack", count),) if axis.name == "c" else ()
         return Use(self.gathered[use.source, chip], (*stack, *use.tms))
 
-    def _unused(self, name: str) -> str:
-        """The name, or with underscores after it that of nothing."""
+    def _unused_name(self, name: str) -> str:
+        """Return the name, with underscores after it until nothing else has it."""
         while name in self.tiles.ops or name in self.ops or name in self.tiles.inputs or name in self.tiles.constants:
             name += "_"
         return name

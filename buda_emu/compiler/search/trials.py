@@ -11,26 +11,28 @@ from buda_emu.compiler.memory_watch import Trial
 from buda_emu.compiler.place.decision import PlacementDecision
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.search.candidate_table import CandidateTable
-from buda_emu.compiler.search.evaluate import Figures, figures
-from buda_emu.compiler.search.improve import Decisions, Known, Start, improved
-from buda_emu.compiler.search.speculative import Later, ahead
+from buda_emu.compiler.search.evaluate import Figures, evaluate_figures
+from buda_emu.compiler.search.improve import Decisions, KnownResult, Start, improve_epochs
+from buda_emu.compiler.search.speculative import Later, improve_ahead
 from buda_emu.compiler.search.starts import searched_decisions
 from buda_emu.compiler.target import Objective
 from buda_emu.support.errors import UnsupportedError
 
 SHARES = (0.8, 0.88, 1.0)
-"""Other shares of a chip's cores that rectangles are taken to cover: high effort tries them with every form of a graph,
-default effort with the best form of the best graph, on one chip, where there are epochs to cut."""
+"""Other shares of a chip's cores that rectangles are expected to cover. High effort tries them with every form of a
+graph; default effort with the best form of the best graph, on one chip, where there are epochs to cut
+(docs/compile/placing.md, "The search", step 4)."""
 MORE_SHARES = (0.65, 0.7, 0.75, 0.84, 0.91)
-"""Those that high effort tries with every form beside these."""
+"""Shares that high effort tries with every form beside these. On BERT-base (wormhole_b0, Float16_b, HiFi3) the five
+save 4.3 % of the cycles (docs/compile/placing.md)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What a graph came to: a placement, the cycles of one input, those of the host link, those of the chips alone, and
-    those that no placement undercuts (the math of all cores, the host link); those of a round of each of its `epochs`;
-    the best `table` that was searched, the `decisions` of the placement on it; `objective` in rounds that memory has
-    room for."""
+class SearchResult:
+    """The result of a search: a placement with its modelled cycles.
+
+    `cycles`, `host`, `chips`, `bound` and `epochs` are those of `Figures`; `table` is the best table that was searched,
+    and `decisions` are those of the placement on it; `objective` has rounds that memory has room for."""
 
     objective: Objective
     placement: Placement
@@ -48,74 +50,77 @@ class Found:
         best: Figures,
         table: CandidateTable | None = None,
         decisions: Mapping[str, PlacementDecision] | None = None,
-    ) -> "Found":
-        """With what the timing model says."""
+    ) -> "SearchResult":
+        """Return a result with the figures of the timing model."""
         figures = best.placement, best.cycles, best.host, best.chips, best.bound, best.epochs
-        return Found(objective, *figures, table, decisions)
+        return SearchResult(objective, *figures, table, decisions)
 
 
-def cycles_of(found: Found) -> tuple[float, float]:
-    """Of one input; where the host link takes longer, of the chips."""
-    return found.cycles, found.chips
+def comparable_cycles(result: SearchResult) -> tuple[float, float]:
+    """Return the cycles of one input and those of the chips alone, to compare results: where the host link limits both,
+    the chips decide."""
+    return result.cycles, result.chips
 
 
-def told(objective: Objective, placement: Placement) -> Figures:
-    """What the timing model says of a whole placement, as part of the work."""
+def model_placement(objective: Objective, placement: Placement) -> Figures:
+    """Return the modelled figures of a whole placement, and count them as work."""
     objective.work.modelled += len(placement.ops)
-    found = figures(placement, objective.work.epochs)
-    objective.work.trials.append(Trial(objective.effort, found.cycles))
-    return found
+    modelled = evaluate_figures(placement, objective.work.epochs)
+    objective.work.trials.append(Trial(objective.effort, modelled.cycles))
+    return modelled
 
 
-def try_form(table: CandidateTable, objective: Objective, full: float, entries: int) -> Found:
-    """A form of a graph, where rectangles are expected to cover such a share of a chip."""
+def try_form(table: CandidateTable, objective: Objective, full: float, entries: int) -> SearchResult:
+    """Try a form of a graph, with rectangles expected to cover a share `full` of a chip."""
     return try_start(table, Start(searched_decisions(table, objective, full), objective, "default", entries))
 
 
-def try_start(table: CandidateTable, start: Start, known: Known | None = None) -> Found:
-    """What a start comes to; `known`: what workers do of it. One that was tried before, with any effort, came to the
-    same."""
+def try_start(table: CandidateTable, start: Start, known_result: KnownResult | None = None) -> SearchResult:
+    """Return the result of a start; `known_result` returns what workers found for its epochs. A start that was tried
+    before, with any effort, has the same result as then."""
     work = start.objective.work
-    before = tried(table, start)
+    before = earlier_result(table, start)
     if before is not None:
         work.trials.append(Trial(start.objective.effort, before.cycles))
         return replace(before, objective=start.objective)
-    if known is None:
-        decisions = improved_with_workers(table, start)
+    if known_result is None:
+        decisions = improve_with_workers(table, start)
     else:
-        decisions = improved(table, start, known)
-    found = Found.of(start.objective, told(start.objective, start.make(table, decisions)), table, decisions)
-    work.tried.append((start, found))
-    return found
+        decisions = improve_epochs(table, start, known_result)
+    result = SearchResult.of(
+        start.objective, model_placement(start.objective, start.make(table, decisions)), table, decisions
+    )
+    work.tried.append((start, result))
+    return result
 
 
-def improved_with_workers(table: CandidateTable, start: Start) -> Decisions:
-    """As `improved`, of one start by itself."""
-    with closing(ahead(table, [start], start.objective)) as known:
-        return improved(table, start, next(known))
+def improve_with_workers(table: CandidateTable, start: Start) -> Decisions:
+    """Improve the epochs of one start by itself, as `improve_epochs` does, with workers."""
+    with closing(improve_ahead(table, [start], start.objective)) as known_results:
+        return improve_epochs(table, start, next(known_results))
 
 
-def tried(table: CandidateTable, start: Start) -> Found | None:
-    """What a start came to that was tried before."""
-    earlier: list[tuple[Start, Found]] = start.objective.work.tried
-    return next((found for other, found in earlier if found.table is table and other.is_like(start)), None)
+def earlier_result(table: CandidateTable, start: Start) -> SearchResult | None:
+    """Return the earlier result of a start that was tried before, else None."""
+    earlier: list[tuple[Start, SearchResult]] = start.objective.work.tried
+    return next((result for other, result in earlier if result.table is table and other.is_like(start)), None)
 
 
-def try_later(table: CandidateTable, objective: Objective, shares: Sequence[float], entries: int) -> Later:
-    """Starts of a form of a graph that are going to be tried, for workers that have nothing else to do."""
+def starts_for_later(table: CandidateTable, objective: Objective, shares: Sequence[float], entries: int) -> Later:
+    """Yield starts of a form of a graph that are going to be tried, for workers that have nothing else to do."""
     for full in shares:
         with suppress(UnsupportedError):
             start = Start(searched_decisions(table, objective, full), objective, "default", entries)
-            if tried(table, start) is None:
+            if earlier_result(table, start) is None:
                 objective.work.begun.append((table, full, start))
                 yield table, start
 
 
-def _begun(table: CandidateTable, objective: Objective, full: float, entries: int) -> Start:
-    """A start, made now or before."""
-    for number, (known, share, start) in enumerate(objective.work.begun):
+def _take_start(table: CandidateTable, objective: Objective, full: float, entries: int) -> Start:
+    """Return a start that workers have already begun, or a new one."""
+    for number, (begun_table, share, start) in enumerate(objective.work.begun):
         if (
-            known is table
+            begun_table is table
             and share == full
             and (replace(start.objective, effort=objective.effort), start.entries) == (objective, entries)
         ):
@@ -125,17 +130,18 @@ def _begun(table: CandidateTable, objective: Objective, full: float, entries: in
     return Start(searched_decisions(table, objective, full), objective, "default", entries)
 
 
-def starts_of(
+def starts_with_results(
     table: CandidateTable, objective: Objective, shares: Sequence[float], entries: int
-) -> Generator[tuple[Start, Known], None, None]:
-    """A form of a graph, where rectangles are expected to cover such shares of a chip, and what workers do of it."""
-    made: deque[Start] = deque()
+) -> Generator[tuple[Start, KnownResult], None, None]:
+    """Yield a start of a form of a graph for each share of a chip that rectangles may cover, with the function that
+    returns the results of workers for it."""
+    starts: deque[Start] = deque()
 
     def each() -> Iterator[Start | None]:
         for full in shares:
-            made.append(_begun(table, objective, full, entries))
-            yield made[-1] if tried(table, made[-1]) is None else None
+            starts.append(_take_start(table, objective, full, entries))
+            yield starts[-1] if earlier_result(table, starts[-1]) is None else None
 
-    with closing(ahead(table, each(), objective)) as found:
-        for known in found:
-            yield made.popleft(), known  # which holds its placement: not longer than it is improved
+    with closing(improve_ahead(table, each(), objective)) as known_results:
+        for known_result in known_results:
+            yield starts.popleft(), known_result  # which holds its placement: not longer than it is improved

@@ -1,4 +1,4 @@
-"""Places of the ops of an epoch: exchanged and moved so that wires are short and results can go from core to core."""
+"""Moves and exchanges the ops of an epoch so that wires are short and results can go from core to core."""
 
 import random
 from collections.abc import Callable, Container, Mapping, Sequence
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from buda_emu.compiler.place.blocks import CoreGrid
 from buda_emu.compiler.place.candidates import Choice
 from buda_emu.compiler.place.decision import PlacementDecision
-from buda_emu.compiler.place.placement import Placed, Placement
+from buda_emu.compiler.place.placement import PlacedOp, Placement
 from buda_emu.compiler.place.routed import Routing
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.netlist.model import Netlist, Op, Queue
@@ -24,79 +24,86 @@ from buda_emu.performance.timing.transfers.rates import speed
 from buda_emu.spec.devices import Device
 
 SINGLE = 4
-"""Producers that are tried alone: all together may need more cores than there are."""
+"""Number of producers that are tried alone, as all together may need more cores than there are."""
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """Whose grids are changed first, the producers' or the `readers`'; those of the others where none of these is of
-    use. `only` of what one op gives, "" of all."""
+class GridOrder:
+    """The ops whose grids are changed first: the producers or the `readers`, and the others where none of these helps.
+    With `only`, just the results of one op are considered."""
 
     readers: bool = False
     only: str = ""
 
 
-def ways(found: Placement, names: Container[str]) -> list[Way]:
-    """What to try where some of these ops read through DRAM for lack of streams."""
-    sources = list(dict.fromkeys(source for _, source in _crowded(found, names)))
+def grid_orders(placement: Placement, names: Container[str]) -> list[GridOrder]:
+    """Return the attempts that are worth making where some of these ops read through DRAM for lack of streams."""
+    sources = list(dict.fromkeys(source for _, source in _stream_detours(placement, names)))
     if not sources:
         return []
-    alone = [Way(only=source) for source in sources[:SINGLE]] if len(sources) > 1 else []
-    return [Way(), Way(readers=True), *alone]
+    orders = [GridOrder(), GridOrder(readers=True)]
+    if len(sources) > 1:
+        orders += [GridOrder(only=source) for source in sources[:SINGLE]]
+    return orders
 
 
-def _crowded(found: Placement, names: Container[str]) -> list[tuple[str, str]]:
-    """Reader and source of what goes through DRAM for lack of streams."""
-    return [edge for edge, detour in found.detours.items() if edge[0] in names and detour.kind == "streams"]
+def _stream_detours(placement: Placement, names: Container[str]) -> list[tuple[str, str]]:
+    """Return reader and source of each operand that goes through DRAM for lack of streams."""
+    return [edge for edge, detour in placement.detours.items() if edge[0] in names and detour.kind == "streams"]
 
 
-def connected(
-    table: CandidateTable, found: Placement, names: Container[str], way: Way
+def limit_to_streams(
+    table: CandidateTable, placement: Placement, names: Container[str], order: GridOrder
 ) -> tuple[CandidateTable, dict[str, str]] | None:
-    """The line with only such divisions of some ops as their cores have streams for, and why, for each of these;
-    `names` of the ops that are asked about. None where nothing goes through DRAM for lack of streams, or nothing else
-    is possible."""
-    routing = Routing.of(found)
+    """Return the table with only those divisions of some ops for which their cores have streams, and the reason for
+    each of these ops. None where nothing goes through DRAM for lack of streams, or nothing else is possible."""
+    routing = Routing.of(placement)
     tables = list(table.found)
     bests = list(table.best)
     why = dict[str, str]()
-    for reader, source in _crowded(found, names):
-        if way.only not in ("", source):
+    for reader, source in _stream_detours(placement, names):
+        if order.only not in ("", source):
             continue
-        for name in (reader, source) if way.readers else (source, reader):
-            own = [choice for choice in table.found[table.index[name]] if _connects(routing, source, name, choice)]
-            if own:
+        for name in (reader, source) if order.readers else (source, reader):
+            connecting = [
+                choice for choice in table.found[table.index[name]] if _connects(routing, source, name, choice)
+            ]
+            if connecting:
                 number = table.index[name]
-                tables[number] = own
-                bests[number] = [choice for choice in table.best[number] if choice in own] or own
-                why[name] = found.detours[reader, source].why
+                tables[number] = connecting
+                bests[number] = [choice for choice in table.best[number] if choice in connecting] or connecting
+                why[name] = placement.detours[reader, source].why
                 break
-    return (replace(table, found=tables, best=bests), why) if why else None
+    if not why:
+        return None
+    return replace(table, found=tables, best=bests), why
 
 
 def _connects(routing: Routing, source: str, name: str, choice: Choice) -> bool:
-    """Whether all readers of a source had their pipes, if one op were divided so."""
-    placed: Placed = routing.found.ops[name]
-    held = placed.held if "table" in placed.op.attrs else choice.held
+    """Return whether all readers of a source had their pipes if one op were divided so."""
+    placed: PlacedOp = routing.placement.ops[name]
+    if "table" in placed.op.attrs:
+        held = placed.held
+    else:
+        held = choice.held
     return routing.would_connect(source, {name: replace(placed, blocks=choice.blocks, held=held)})
 
 
 Floats = NDArray[np.float64]
 LEAST = 0.5
-"""Differences of cycles that do not count: sums of shares."""
+"""Differences of cycles that do not count, as they are sums of shares."""
 SHARE = 1 / 64
-"""What a cycle of a transfer counts where the time of the epoch is known."""
+"""Weight of a cycle of a transfer where the time of the epoch is known."""
 
 
 class WiresOfOne:
-    """The ops of an epoch of a single input, as `wiring.Wires` has those of others.
+    """The wires of an epoch of a single input.
 
-    `fullest`: the cycles of all transfers together, each by itself or as the fullest of its `paths` has it: there is no
-    limit below which they are short enough.
-    """
+    `fullest` is the sum of the cycles of all transfers, each taking as long as by itself or as the fullest link of its
+    path, whichever is longer; it has no limit below which wires are short enough."""
 
     def __init__(self, netlist: Netlist, edges: Sequence[Flow], chip: Device) -> None:
-        """Of an epoch that is the whole netlist."""
+        """Prepare the wires of an epoch that is the whole netlist."""
         self.edges = edges
         self.rates = speed(chip, {}).rates()
         self.paths = MovingPaths(ops=netlist.ops, queues=netlist.queues, edges=edges, chip=chip, rates=self.rates)
@@ -104,24 +111,31 @@ class WiresOfOne:
         self.fullest = fsum(self.paths.takes.tolist())
 
     def _alone(self) -> Floats:
-        """Cycles of each edge by itself: into a core, and out of the fullest of its channels of DRAM."""
+        """Return the cycles of each edge by itself: into a core, and out of the fullest of its DRAM channels."""
         moved: dict[tuple[int, bool], list[float]] = {}
         for edge in self.edges:
-            for channel, size in edge.memory_bytes.items() if edge.memory == "dram" else ():
-                moved.setdefault((channel, edge.once), []).append(size)
+            if edge.memory == "dram":
+                for channel, size in edge.memory_bytes.items():
+                    moved.setdefault((channel, edge.once), []).append(size)
         total = {channel: fsum(sizes) / self.rates.dram for channel, sizes in moved.items()}
-        found = np.zeros(len(self.edges))
+        cycles = np.zeros(len(self.edges))
         for number, (edge, gathers) in enumerate(zip(self.edges, self.paths.gathers, strict=True)):
-            own = [total[channel, edge.once] for channel in edge.memory_bytes] if edge.memory == "dram" else []
-            found[number] = max(edge.core_bytes / (self.rates.gather if gathers else self.rates.stream), 0.0, *own)
-        return found
+            if gathers:
+                rate = self.rates.gather
+            else:
+                rate = self.rates.stream
+            edge_cycles = [0.0, edge.core_bytes / rate]
+            if edge.memory == "dram":
+                edge_cycles += [total[channel, edge.once] for channel in edge.memory_bytes]
+            cycles[number] = max(edge_cycles)
+        return cycles
 
     def _gains(self, change: float) -> bool:
-        """Whether to keep a move after which all transfers take `change` cycles more."""
+        """Return whether to keep a move after which all transfers take `change` cycles more."""
         return change < -LEAST
 
-    def moved(self, places: Mapping[str, tuple[int, int]]) -> bool:
-        """Move ops if all transfers together take less time by it."""
+    def try_move(self, places: Mapping[str, tuple[int, int]]) -> bool:
+        """Move ops if all transfers together take less time by it, and return whether they do."""
         move = self.paths.weigh(places, LEAST)
         if move is None:
             return False
@@ -135,12 +149,13 @@ class WiresOfOne:
 
 
 class TimedWires(WiresOfOne):
-    """The same, where what counts is when the epoch is done: it is timed again for each move, but for what channels of
-    DRAM have to do. What all transfers take together counts a little, so that moves which gain nothing yet lead
-    somewhere. `now`: the cycles of both; a move is kept that costs less than `slack` cycles."""
+    """The wires of an epoch of a single input that is timed again for each move, except for the work of DRAM channels.
+
+    The sum of all transfers counts a little, so that moves which gain nothing yet lead somewhere. `now` is the cycles
+    of both; a move is made that costs less than `slack` cycles."""
 
     def __init__(self, netlist: Netlist, report: EpochReport, chip: Device) -> None:
-        """Of an epoch that is the whole netlist, as it is timed."""
+        """Prepare the wires of an epoch that is the whole netlist, with its schedule as it is timed now."""
         super().__init__(netlist, report.edges, chip)
         schedule = report.timing.schedule
         rates = self.rates
@@ -156,6 +171,7 @@ class TimedWires(WiresOfOne):
         self.slack = 0.0
 
     def _done(self, transfers: float) -> float:
+        """Return the cycles of the epoch, with the weighted cycles of its transfers."""
         return self.makespan(self.durations) + SHARE * transfers
 
     def _gains(self, change: float) -> bool:
@@ -172,18 +188,18 @@ class TimedWires(WiresOfOne):
 
 Ints = NDArray[np.int64]
 PATIENCE = 120
-"""Moves without a gain after which no more are tried."""
+"""Moves without a gain after which no more are tried (docs/compile/placing.md, "The search", step 6; three times as
+many for a single input)."""
 HEAT = 0.01
-"""The share of an epoch's cycles that a move may cost at first, on the average, where such moves are kept."""
+"""Share of an epoch's cycles that a move may cost at first, on average, in annealing."""
 
 
 @dataclass(slots=True)
 class Wires:
     """The ops of one epoch, their edges, and the bytes that each link carries for one input, by the link's number.
 
-    A path is known as numbers of its links, with the bytes over each: `known`, by the identity of the path, which is
-    kept beside them.
-    """
+    A path is stored as the numbers of its links with the bytes over each. `known` holds these by the identity of the
+    path, which stays alive beside them."""
 
     chip: Device
     ops: dict[str, Op]
@@ -197,9 +213,11 @@ class Wires:
 
     @staticmethod
     def of(netlist: Netlist, edges: Sequence[Flow], paths: Sequence[Path], chip: Device) -> "Wires":
-        """Of an epoch that is the whole netlist."""
-        kept = [(edge, way) for edge, way in zip(edges, paths, strict=True) if not edge.once]
-        wires = Wires(chip, dict(netlist.ops), netlist.queues, [edge for edge, _ in kept], found=[w for _, w in kept])
+        """Return the wires of an epoch that is the whole netlist."""
+        moving = [(edge, edge_path) for edge, edge_path in zip(edges, paths, strict=True) if not edge.once]
+        wires = Wires(
+            chip, dict(netlist.ops), netlist.queues, [edge for edge, _ in moving], found=[w for _, w in moving]
+        )
         for number, edge in enumerate(wires.edges):
             for name in (edge.source, edge.target):
                 if name in wires.ops:
@@ -210,25 +228,26 @@ class Wires:
 
     @property
     def fullest(self) -> float:
-        """Bytes over the fullest link."""
+        """The bytes over the fullest link."""
         return float(self.loads.max(initial=0.0))
 
-    def _over(self, way: Path) -> tuple[Ints, Floats]:
-        """The links of a path and the bytes over them; all have a load from now on."""
-        if id(way) not in self.known:
-            at = [self.numbers.setdefault(link, len(self.numbers)) for link in way.links]
-            self.known[id(way)] = way, np.array(at, np.int64), np.array(list(way.links.values()), np.float64)
+    def _over(self, route: Path) -> tuple[Ints, Floats]:
+        """Return the links of a path and the bytes over them, after making sure that all have a load."""
+        if id(route) not in self.known:
+            at = [self.numbers.setdefault(link, len(self.numbers)) for link in route.links]
+            self.known[id(route)] = route, np.array(at, np.int64), np.array(list(route.links.values()), np.float64)
             self.loads = np.concatenate([self.loads, np.zeros(len(self.numbers) - len(self.loads))])
-        _, links, sizes = self.known[id(way)]
+        _, links, sizes = self.known[id(route)]
         return links, sizes
 
     def _path(self, number: int) -> Path:
+        """Return the path of an edge at the present places."""
         edge = self.edges[number]
         return path(edge, *ends_of(edge, self.ops, self.queues), self.chip)
 
-    def moved(self, places: Mapping[str, tuple[int, int]], transposed: Container[str] = ()) -> bool:
-        """Move ops, and turn some by a quarter, if the links' loads get better by it."""
-        numbers = sorted({number for name in places for number in self.near.get(name, ())})
+    def try_move(self, places: Mapping[str, tuple[int, int]], transposed: Container[str] = ()) -> bool:
+        """Move ops, and transpose some, if the links' loads get better by it, and return whether they do."""
+        numbers = sorted(set[int]().union(*(self.near.get(name, ()) for name in places)))
         if not numbers:
             return False
         before = {name: self.ops[name] for name in places}
@@ -236,14 +255,14 @@ class Wires:
             name: evolve(op, grid_loc=places[name], grid_transpose=op.grid_transpose != (name in transposed))
             for name, op in before.items()
         }
-        ways = {number: self._path(number) for number in numbers}
+        routes = {number: self._path(number) for number in numbers}
         links: list[Ints] = []
         sizes: list[Floats] = []
-        for number, way in ways.items():
-            (old, less) = self._over(self.found[number])
-            (new, more) = self._over(way)
+        for number, route in routes.items():
+            (old, old_bytes) = self._over(self.found[number])
+            (new, new_bytes) = self._over(route)
             links += (old, new)
-            sizes += (-less, more)
+            sizes += (-old_bytes, new_bytes)
         at = np.concatenate(links)
         size = np.concatenate(sizes)
         change = np.bincount(at, size, len(self.loads))
@@ -254,18 +273,18 @@ class Wires:
             self.ops |= before
             return False
         np.add.at(self.loads, at, size)
-        for number, way in ways.items():
-            self.found[number] = way
+        for number, route in routes.items():
+            self.found[number] = route
         return True
 
 
 def _weight(loads: Floats) -> Floats:
-    """Fourth powers, by products: they are the same on every machine."""
+    """Return the fourth powers of loads, by products, which are the same on every machine."""
     square = loads * loads
     return square * square
 
 
-def rewired(
+def rewire(
     decisions: Mapping[str, PlacementDecision],
     wires: Wires | WiresOfOne,
     grid: tuple[int, int],
@@ -275,37 +294,42 @@ def rewired(
     *,
     regions: bool = False,
 ) -> dict[str, PlacementDecision]:
-    """The decisions of one chip's ops with places that load the links less; ends when the fullest link carries no more
-    than `enough` bytes. `regions`: all that stands in two of them may be exchanged, too."""
+    """Return the decisions of one chip's ops with places that load the links less. Ends when the fullest link carries
+    no more than `enough` bytes. With `regions`, all ops inside two of them may be exchanged, too."""
     positions = _Positions(decisions, grid)
 
-    def tried(_number: int, draw: random.Random) -> bool:
-        change = positions.drawn(draw, regions=regions)
-        if not change or not wires.moved(change):
+    def try_random_move(_number: int, draw: random.Random) -> bool:
+        change = positions.draw_move(draw, regions=regions)
+        if not change or not wires.try_move(change):
             return False
         positions.take(change)
         return True
 
-    _tried_moves(tried, wires, random.Random(len(decisions)), enough, tries, patience)
+    _run_moves(try_random_move, wires, random.Random(len(decisions)), enough, tries, patience)
     return {name: replace(decision, at=positions.places[name]) for name, decision in decisions.items()}
 
 
-def rewired_turning(
+def rewire_and_transpose(
     decisions: Mapping[str, PlacementDecision], wires: Wires, grid: tuple[int, int], enough: float, tries: int
 ) -> dict[str, PlacementDecision]:
-    """As `rewired`, where grids may be transposed, too: all that a column of cores takes in comes down one link,
-    what a row takes in comes down one for each core."""
+    """Return the decisions as `rewire` does, with grids that may be transposed, too: all that a column of cores takes
+    in comes down one link, while a row takes it in over one link for each core."""
     positions = _Positions(decisions, grid)
 
-    def tried(number: int, draw: random.Random) -> bool:
-        name = positions.drawn_to_transpose(draw) if number % 2 else ""
-        change = positions.transposed(draw, name) if name else positions.drawn(draw)
-        if not change or not wires.moved(change, {name}):
+    def try_random_move(number: int, draw: random.Random) -> bool:
+        name = ""
+        if number % 2:
+            name = positions.draw_op_to_turn(draw)
+        if name:
+            change = positions.draw_turn(draw, name)
+        else:
+            change = positions.draw_move(draw)
+        if not change or not wires.try_move(change, {name}):
             return False
         positions.take(change, name)
         return True
 
-    _tried_moves(tried, wires, random.Random(len(decisions)), enough, tries, PATIENCE)
+    _run_moves(try_random_move, wires, random.Random(len(decisions)), enough, tries, PATIENCE)
     return {
         name: replace(
             decision,
@@ -316,47 +340,50 @@ def rewired_turning(
     }
 
 
-def _tried_moves(
-    tried: Callable[[int, random.Random], bool],
+def _run_moves(
+    try_random_move: Callable[[int, random.Random], bool],
     wires: Wires | WiresOfOne,
     draw: random.Random,
     enough: float,
     tries: int,
     patience: int,
 ) -> None:
-    """Draw moves by number until the fullest link carries no more than `enough` bytes, or `patience` of them in a row
-    have gained nothing. `tried`: whether one was made."""
+    """Draw moves by number until the fullest link carries no more than `enough` bytes, or `patience` moves in a row
+    have gained nothing. `try_random_move` returns whether a move was made."""
     stale = 0
     for number in range(tries):
         if wires.fullest <= enough or stale > patience:
             return
-        stale = 0 if tried(number, draw) else stale + 1
+        if try_random_move(number, draw):
+            stale = 0
+        else:
+            stale = stale + 1
 
 
-def annealed(
+def anneal(
     decisions: Mapping[str, PlacementDecision], wires: TimedWires, grid: tuple[int, int], tries: int
 ) -> dict[str, PlacementDecision]:
-    """The decisions of an epoch of a single input with the best places that were come by: at first a move is kept that
-    takes a little longer, too, and less and less so, so that the ops find a way out of places that no one move makes
-    better."""
+    """Return the decisions of an epoch of a single input with the best places that were seen. At first a move that
+    takes a little longer is made, too, later less and less so, so that ops leave places that no single move
+    improves."""
     draw = random.Random(len(decisions))
     positions = _Positions(decisions, grid)
     best = wires.now
-    found = dict(positions.places)
+    best_places = dict(positions.places)
     heat = HEAT * best
     for number in range(tries):
         wires.slack = heat * (1 - number / tries) ** 2 * 2 * draw.random()
-        change = positions.drawn(draw, regions=True)
-        if change and wires.moved(change):
+        change = positions.draw_move(draw, regions=True)
+        if change and wires.try_move(change):
             positions.take(change)
             if wires.now < best:
                 best = wires.now
-                found = dict(positions.places)
-    return {name: replace(decision, at=found[name]) for name, decision in decisions.items()}
+                best_places = dict(positions.places)
+    return {name: replace(decision, at=best_places[name]) for name, decision in decisions.items()}
 
 
 class _Positions:
-    """Where the ops of one chip stand while they are moved."""
+    """The places of the ops of one chip while they are moved."""
 
     def __init__(self, decisions: Mapping[str, PlacementDecision], grid: tuple[int, int]) -> None:
         self._names = sorted(decisions)
@@ -369,16 +396,16 @@ class _Positions:
             self._alike.setdefault(self._sizes[name], []).append(name)
             self._cores.block(self.places[name], self._sizes[name])
 
-    def drawn(self, draw: random.Random, *, regions: bool = False) -> dict[str, tuple[int, int]]:
-        """Ops with other places: one on free cores, two of equal grids exchanged, or all of two `regions`; none where
-        what was drawn is not a move."""
+    def draw_move(self, draw: random.Random, *, regions: bool = False) -> dict[str, tuple[int, int]]:
+        """Draw a move: one op to free cores, two ops of equal grids exchanged, or with `regions` all ops of two regions
+        exchanged; empty where the draw is not a move."""
         name = draw.choice(self._names)
         grid = self._grid
         shape = self._sizes[name]
         same = [other for other in self._alike[shape] if other != name]
         if regions and draw.random() < 0.5:
             at = draw.randrange(grid[0] - shape[0] + 1), draw.randrange(grid[1] - shape[1] + 1)
-            return exchanged(name, at, self.places, self._sizes)
+            return exchange_regions(name, at, self.places, self._sizes)
         if same and draw.random() < 0.5:
             other = draw.choice(same)
             return {name: self.places[other], other: self.places[name]}
@@ -386,28 +413,32 @@ class _Positions:
         free = self._cores.places(shape)
         self._cores.block(self.places[name], shape)
         at = draw.choice(free)  # its own place is one of them
-        return {name: at} if at != self.places[name] else {}
+        if at != self.places[name]:
+            return {name: at}
+        return {}
 
     def size(self, name: str) -> tuple[int, int]:
-        """Rows and columns of the chip that an op takes."""
+        """Return the rows and columns of the chip that an op takes."""
         return self._sizes[name]
 
-    def drawn_to_transpose(self, draw: random.Random) -> str:
-        """An op, "" where it takes as many rows as columns."""
+    def draw_op_to_turn(self, draw: random.Random) -> str:
+        """Draw an op to transpose, "" where it takes as many rows as columns."""
         name = draw.choice(self._names)
         rows, columns = self._sizes[name]
         return name if rows != columns else ""
 
-    def transposed(self, draw: random.Random, name: str) -> dict[str, tuple[int, int]]:
-        """A place with room for an op with a transposed grid; none if there is none."""
+    def draw_turn(self, draw: random.Random, name: str) -> dict[str, tuple[int, int]]:
+        """Draw a place with room for an op with a transposed grid; empty if there is none."""
         rows, columns = shape = self._sizes[name]
         self._cores.release(self.places[name], shape)
         free = self._cores.places((columns, rows))
         self._cores.block(self.places[name], shape)
-        return {name: draw.choice(free)} if free else {}
+        if free:
+            return {name: draw.choice(free)}
+        return {}
 
     def take(self, change: Mapping[str, tuple[int, int]], transposed: str = "") -> None:
-        """Put ops where they were moved."""
+        """Move ops to the places of a change."""
         for name in change:
             self._cores.release(self.places[name], self._sizes[name])
         if transposed:
@@ -420,11 +451,11 @@ class _Positions:
         self.places |= change
 
 
-def exchanged(
+def exchange_regions(
     name: str, at: tuple[int, int], places: Mapping[str, tuple[int, int]], sizes: Mapping[str, tuple[int, int]]
 ) -> dict[str, tuple[int, int]]:
-    """Where ops stand when one of them changes places with all that stands in another rectangle of its size; nothing
-    where that overlaps its own or cuts through an op."""
+    """Return the places after one op changes places with all ops in another rectangle of its size; empty where that
+    overlaps its own or cuts through an op."""
     (row, column) = places[name]
     (height, width) = sizes[name]
     down = at[0] - row

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
+from itertools import chain
 from math import prod
 from typing import Any, Final
 
@@ -49,7 +50,7 @@ class Crossing:
             if node.op in ("input", "constant") or (node.op == "state" and node.attrs["label"] not in overwritten)
         }
         forward = [node for node in graph if self._of.get(node.name) == FORWARD]
-        read = {name for node in graph if self._of.get(node.name, FORWARD) != FORWARD for name in node.inputs}
+        read = set(chain.from_iterable(node.inputs for node in graph if self._of.get(node.name, FORWARD) != FORWARD))
         read |= {output.value for output in graph.outputs if output.program != FORWARD}
         self._wanted = [node.name for node in forward if node.name in read and node.name not in self._free]
         self._above = self._ancestors(forward)
@@ -106,7 +107,9 @@ class Crossing:
             edges.add_edge(("had", name), "sink")
         source_side: set[Any] = nx.minimum_cut(edges, "source", "sink")[1][0]
         again = {node.name for node in self._above if ("made", node.name) not in source_side}
-        needed = {*self._wanted, *(name for value in again for name in self._graph[value].inputs)} - again - self._free
+        needed = (
+            {*self._wanted, *chain.from_iterable(self._graph[value].inputs for value in again)} - again - self._free
+        )
         return tuple(node.name for node in self._above if node.name in again), self._count_tiles(needed)
 
     def _count_tiles(self, names: Iterable[str]) -> int:

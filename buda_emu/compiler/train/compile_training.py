@@ -47,7 +47,10 @@ def add_optimizer(graph: Graph, optimizer: Optimizer, options: Numbers, df: str 
         name = output.state.removeprefix(GRADIENT)
         b.scope = b.source = f"optimizer.{name}"
         shape = initial[name].shape
-        copies = [name, name + MASTER] if df else [name]
+        if df:
+            copies = [name, name + MASTER]
+        else:
+            copies = [name]
         p = b.state(copies[-1], initial[name].attrs["initial"], df=df)
         g = b.state(output.state, np.zeros(shape, np.float32), df=df)
         tensors: dict[str, Node] = {

@@ -69,9 +69,8 @@ class CompiledTraining(CompiledModel):
         labels = self.io.labels
         input_labels = labels[: -(count or 1)]
         if len(input_arrays) != len(input_labels):
-            raise HostError(
-                f"{plural(len(input_arrays), 'input')}, the module takes {len(input_labels)}: {', '.join(input_labels)}"
-            )
+            inputs_given = plural(len(input_arrays), "input")
+            raise HostError(f"{inputs_given}, the module takes {len(input_labels)}: {', '.join(input_labels)}")
         if len(targets) != (count or 1):
             raise HostError(f"{plural(len(targets), 'target')}, the loss takes {count}")
         arrays = dict(zip(labels, map(as_numpy, (*input_arrays, *targets)), strict=True))
@@ -80,12 +79,7 @@ class CompiledTraining(CompiledModel):
         for part in parts:
             for name, array in part.items():
                 machine.push(name, array)
-        if callable(self.learning_rate):
-            rate = self.learning_rate(self.step)
-        else:
-            rate = self.learning_rate
-        for name, number in self.choices.optimizer.numbers(rate, self.step + 1, self.choices.options).items():
-            self._push_number(machine, NUMBER + name, number)
+        self._push_optimizer_numbers(machine)
         count = self.choices.microbatches
         rounds = self.placement.rounds
         machine.run(program_name(FORWARD), {LOOP: rounds})
@@ -95,6 +89,14 @@ class CompiledTraining(CompiledModel):
         machine.run(program_name(OPTIMIZE), {})
         self.step += 1
         return loss
+
+    def _push_optimizer_numbers(self, machine: Emulator) -> None:
+        """Send the numbers of the optimizer for the next step, such as the learning rate, to the device."""
+        rate = self.learning_rate
+        if callable(rate):
+            rate = rate(self.step)
+        for name, number in self.choices.optimizer.numbers(rate, self.step + 1, self.choices.options).items():
+            self._push_number(machine, NUMBER + name, number)
 
     def _microbatches(self, arrays: Mapping[str, Array]) -> Iterator[dict[str, Array]]:
         """Yield the inputs of each microbatch. Raises HostError for rows that the microbatches do not divide."""

@@ -85,13 +85,18 @@ def _custom_operators(model: tflite.Model) -> Iterator[tuple[tflite.Operator, tf
     codes = model.operator_codes or ()
     graphs = model.subgraphs or ()
     for graph in graphs:
-        for number, operator in enumerate(graph.operators or ()):
-            if operator.opcode_index >= len(codes):
-                raise IndexError(f"operator {number} has code {operator.opcode_index} of {len(codes)}")
+        _check_operator_codes(graph, len(codes))
     for graph in graphs:
         for operator in graph.operators or ():
             if codes[operator.opcode_index].custom_code == CUSTOM_CODE:
                 yield operator, graph
+
+
+def _check_operator_codes(graph: tflite.SubGraph, count: int) -> None:
+    """Raise IndexError if an operator of a subgraph has a code beyond the `count` codes of the model."""
+    for number, operator in enumerate(graph.operators or ()):
+        if operator.opcode_index >= count:
+            raise IndexError(f"operator {number} has code {operator.opcode_index} of {count}")
 
 
 def _names(graph: tflite.SubGraph, indices: Sequence[int] | None) -> tuple[str, ...]:
@@ -147,7 +152,9 @@ def _options(
 
 
 def _integer(values: dict[bytes, flexbuffer.FlexValue], key: bytes) -> int | None:
-    return values[key].integer() if key in values else None
+    if key in values:
+        return values[key].integer()
+    return None
 
 
 def _chips(values: dict[bytes, flexbuffer.FlexValue]) -> tuple[tuple[int, ...] | None, int]:
@@ -165,7 +172,10 @@ def _chips(values: dict[bytes, flexbuffer.FlexValue]) -> tuple[tuple[int, ...] |
     packages = 1 + sum(1 for _ in (packages_value.items() if packages_value is not None else None) or ())
     chips: list[int] = []
     for element in elements:
-        chip = element.integer() if element.type == flexbuffer.INT else None
+        if element.type == flexbuffer.INT:
+            chip = element.integer()
+        else:
+            chip = None
         if chip is None:
             raise ValueError(f"chip {len(chips)} is not a signed integer")
         chips.append(chip)

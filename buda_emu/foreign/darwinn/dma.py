@@ -43,6 +43,14 @@ class Descriptor(NamedTuple):
         return self.kind in TO_HOST or self.kind in ("instructions", "input", "parameters", "scratch_in")
 
 
+def _hinted_descriptors(executable: Executable) -> list[Descriptor]:
+    """List the DMAs of the executable's hints. Raises PackageError where there are none."""
+    if executable.dma_hints is None or executable.dma_hints.hints is None:
+        raise PackageError("the executable has no DMA hints (D050); over PCIe it would run")
+    dmas = [_descriptor(executable, hint, number) for number, hint in enumerate(executable.hints)]
+    return [dma for dma in dmas if dma is not None]
+
+
 def descriptors(executable: Executable, transport: Transport = "usb", overlap: bool = True) -> list[Descriptor]:
     """List the DMAs that the driver asks for in one run of an executable, in order (DARWINN 6).
 
@@ -52,21 +60,15 @@ def descriptors(executable: Executable, transport: Transport = "usb", overlap: b
     """
     if transport not in TRANSPORTS:
         raise HostError(f"transport {transport!r} is not one of {', '.join(TRANSPORTS)}")
-    dmas: list[Descriptor] = []
     fenced = not overlap
     if transport == "pcie":
-        for number, chunk in enumerate(executable.chunks):
-            dmas.append(
-                Descriptor(kind="instructions", name=number, batch=None, offset=0, size=len(chunk.bitstream or b""))
-            )
+        dmas = [
+            Descriptor(kind="instructions", name=number, batch=None, offset=0, size=len(chunk.bitstream or b""))
+            for number, chunk in enumerate(executable.chunks)
+        ]
     else:
-        if executable.dma_hints is None or executable.dma_hints.hints is None:
-            raise PackageError("the executable has no DMA hints (D050); over PCIe it would run")
+        dmas = _hinted_descriptors(executable)
         fenced = fenced or not executable.fully_deterministic
-        for number, hint in enumerate(executable.hints):
-            dma = _descriptor(executable, hint, number)
-            if dma is not None:
-                dmas.append(dma)
     if fenced:
         dmas.append(Descriptor(kind=GLOBAL_FENCE, name=None, batch=None, offset=0, size=0))
     return dmas

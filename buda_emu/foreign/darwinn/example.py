@@ -145,7 +145,10 @@ def _meta(address: str, layer: str | None) -> dict[str, Any]:
 
 def _transfer(address: str, layer: str | None, offset: int, size: int) -> dict[str, Any]:
     hint = {"meta": _meta(address, layer), "offset_in_bytes": offset, "size_in_bytes": size}
-    direction = "OUTFEED" if address.startswith("OUTPUT") else "INFEED"
+    if address.startswith("OUTPUT"):
+        direction = "OUTFEED"
+    else:
+        direction = "INFEED"
     return {"any_hint_type": "DmaDescriptorHint", "any_hint": hint, "direction": direction}
 
 
@@ -221,7 +224,10 @@ def model(example: Example) -> bytes:
 
 def _quantization(name: str) -> tflite.Quantization:
     if name.endswith("bias"):
-        source = "image" if name.startswith("conv") else "grid"
+        if name.startswith("conv"):
+            source = "image"
+        else:
+            source = "grid"
         return tflite.Quantization(scale=(_SCALES[source] * _SCALES["weights"],), zero_point=(0,))
     kind = "weights" if name.endswith("weights") else name
     return tflite.Quantization(scale=(_SCALES[kind],), zero_point=(_ZEROS[kind],))

@@ -241,7 +241,10 @@ class Layer(Table):
     @property
     def actual_bytes(self) -> int:
         """The size in bytes of the host's data for all executions; 0 for an unknown type."""
-        element_bytes = self.element.size if self.element else 0
+        if self.element:
+            element_bytes = self.element.size
+        else:
+            element_bytes = 0
         return self.elements * element_bytes * self.execution_count_per_inference
 
     @property

@@ -3,14 +3,14 @@
 The maps of a layout are the definition; rule D079 reports where the driver's shortcuts read other elements.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.foreign.darwinn.idl import ElementType, Layer
+from buda_emu.foreign.darwinn.idl import ElementType, Layer, OutputShapeInfo
 from buda_emu.foreign.darwinn.rules.places import maps_of, wrong_slice
 from buda_emu.support.errors import HostError, PackageError, UnsupportedError
 
@@ -134,7 +134,10 @@ def _layout_index(layer: Layer, element: ElementType) -> NDArray[np.int64]:
     """Return the index of a 3-D output by the six maps of its layout (DARWINN 7)."""
     if layer.execution_count_per_inference != 1:
         raise UnsupportedError(f"layer {layer.name!r}: several executions of a layer with a layout")
-    layout = layer.output.layout if layer.output is not None else None
+    if layer.output is not None:
+        layout = layer.output.layout
+    else:
+        layout = None
     maps = "it has no layout"
     if layout is not None:
         maps = maps_of(layer, layout)
@@ -153,25 +156,33 @@ def _layout_index(layer: Layer, element: ElementType) -> NDArray[np.int64]:
     return first[:, :, None] + np.arange(layer.z_dim)
 
 
-def _slice_index(layer: Layer, element: ElementType) -> NDArray[np.int64]:
-    """Return the index of a sliced output: each slice is a box of the shape with an offset and strides (DARWINN 7)."""
-    info = layer.slices
-    shape: tuple[tuple[int, int], ...] = ()
-    if layer.shape is not None:
-        shape = tuple(layer.shape.dimension or ())
-    if info is None or not shape or any(start > end for start, end in shape):
-        raise PackageError(f"layer {layer.name!r}: slices without a shape (D080)")
+def _checked_slices(
+    layer: Layer, info: OutputShapeInfo, shape: tuple[tuple[int, int], ...], element: ElementType
+) -> Iterator[tuple[Sequence[tuple[int, int]], Sequence[int], int]]:
+    """Yield the box, the strides and the byte offset of each slice. Raises PackageError for a slice that breaks
+    D080."""
     offsets = info.slice_offset or ()
-    index = np.full(tuple(end - start + 1 for start, end in shape), -1, np.int64)
     for number, layout in enumerate(info.slice_layout or ()):
         wrong = "no offset"
         if number < len(offsets):
             wrong = wrong_slice(layout, offsets[number], shape, element.size, layer.size_bytes)
         if wrong or layout.shape is None:
             raise PackageError(f"layer {layer.name!r}: slice {number}: {wrong} (D080)")
-        box = layout.shape.dimension or ()
+        yield layout.shape.dimension or (), layout.stride or (), offsets[number]
+
+
+def _slice_index(layer: Layer, element: ElementType) -> NDArray[np.int64]:
+    """Return the index of a sliced output: each slice is a box of the shape with an offset and strides (DARWINN 7)."""
+    shape: tuple[tuple[int, int], ...] = ()
+    if layer.shape is not None:
+        shape = tuple(layer.shape.dimension or ())
+    lengths = [end - start + 1 for start, end in shape]
+    if layer.slices is None or min(lengths, default=0) < 1:
+        raise PackageError(f"layer {layer.name!r}: slices without a shape (D080)")
+    index = np.full(lengths, -1, np.int64)
+    for box, strides, offset in _checked_slices(layer, layer.slices, shape, element):
         window = tuple(slice(start - low, end - low + 1) for (start, end), (low, _) in zip(box, shape, strict=True))
-        index[window] = _places_in_box(box, layout.stride or (), offsets[number] // element.size)
+        index[window] = _places_in_box(box, strides, offset // element.size)
     if index.min() < 0:
         raise PackageError(f"layer {layer.name!r}: the slices do not hold every element (D080)")
     return index

@@ -182,7 +182,10 @@ def _tensor(layer: Layer) -> tflite.Tensor:
         )
     quantization = None
     if numerics is not None:
-        flip = 1 << (8 * element.size - 1) if element.signed else 0
+        if element.signed:
+            flip = 1 << (8 * element.size - 1)
+        else:
+            flip = 0
         zero = numerics.zero_point - flip
         quantization = tflite.Quantization(scale=(numerics.dequantization_factor,), zero_point=(zero,))
     shape = (layer.execution_count_per_inference, layer.y_dim, layer.x_dim, layer.z_dim)

@@ -320,7 +320,10 @@ class _Run:
         waits: list[Wait] = []
         if dma.kind == "output" and computed is not None:
             waits = [computed]
-        name = "" if dma.name is None else f" {short_line(str(dma.name))}"
+        if dma.name is None:
+            name = ""
+        else:
+            name = f" {short_line(str(dma.name))}"
         unit = _TO_HOST if dma.kind in TO_HOST else _TO_DEVICE
         self._add(unit, ns, waits, f"{dma.kind}{name}, {dma.size} bytes at {dma.offset}")
 
@@ -473,7 +476,10 @@ def _count(total_bytes: dict[str, int], dmas: list[Descriptor], kind: str, assum
             continue
         byte_kind = dma.kind
         if byte_kind == "parameters":
-            byte_kind = "parameters_cached" if kind == "caching" else "parameters_streamed"
+            if kind == "caching":
+                byte_kind = "parameters_cached"
+            else:
+                byte_kind = "parameters_streamed"
         total_bytes[byte_kind] += dma.size
         if assumptions.link is not None and dma.kind not in TO_HOST:
             total_bytes["headers"] += assumptions.link.header

@@ -26,12 +26,18 @@ _LONGEST_NAME = 60
 
 def inspect_lines(summary: Summary, report: Report) -> Iterator[str]:
     """Yield the lines of `inspect`: the findings, the main figures, a table of executables and one of layers."""
-    container = "in a .tflite" if summary.wrapped else "bare package"
+    if summary.wrapped:
+        container = "in a .tflite"
+    else:
+        container = "bare package"
     yield f"{summary.path or 'package'}: {summary.package_bytes:,} bytes, {container} of {summary.file_bytes:,}"
     counts = Counter(diagnostic.severity for diagnostic in report.diagnostics)
     findings = ", ".join(plural(count, word) for word, count in counts.items()) or "no findings"
     yield f"check            {report.verdict} ({findings})"
-    compiler = f", compiled by {summary.compiler_version!r}" if summary.compiler_version else ""
+    if summary.compiler_version:
+        compiler = f", compiled by {summary.compiler_version!r}"
+    else:
+        compiler = ""
     yield f"minimum runtime  {summary.min_runtime_version}{compiler}{_chips(summary)}"
     if summary.wrapped:
         yield f"left on the CPU  before: {_operators(summary.cpu_operators_before)}"
@@ -41,7 +47,10 @@ def inspect_lines(summary: Summary, report: Report) -> Iterator[str]:
         return
     streamed = f"{summary.streamed_bytes:,} streamed in every inference"
     yield f"parameters       {summary.cached_bytes:,} bytes cached, {streamed}"
-    limits = "" if summary.complete_dma_list else ", as far as the DMA list goes, which is not complete"
+    if summary.complete_dma_list:
+        limits = ""
+    else:
+        limits = ", as far as the DMA list goes, which is not complete"
     yield f"per inference    {summary.input_bytes:,} bytes in, {summary.output_bytes:,} bytes out{limits}"
     yield f"switch to it     {_switch(summary)}"
     yield ""
@@ -68,8 +77,14 @@ def _executable(executable: ExecutableSummary) -> tuple[str, ...]:
 
 
 def _layer(layer: LayerSummary) -> tuple[str, ...]:
-    scale = "-" if layer.scale is None else f"{layer.scale:.7g}"
-    zero = "-" if layer.zero_point is None else str(layer.zero_point)
+    if layer.scale is None:
+        scale = "-"
+    else:
+        scale = f"{layer.scale:.7g}"
+    if layer.zero_point is None:
+        zero = "-"
+    else:
+        zero = str(layer.zero_point)
     name = short_line(layer.name)
     if len(name) > _LONGEST_NAME:
         name = f"{name[: _LONGEST_NAME - 3]}..."

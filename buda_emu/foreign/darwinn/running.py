@@ -2,7 +2,7 @@
 uncompiled model computes the values in between on the CPU (DARWINN 10). The device's instructions are never executed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,10 @@ def run(
             "run needs a reference: the uncompiled .tflite of this package. The Edge TPU's instructions are not "
             "public, so the package alone gives no outputs, and none are invented"
         )
-    twin = reference if isinstance(reference, Twin) else Twin(reference)
+    if isinstance(reference, Twin):
+        twin = reference
+    else:
+        twin = Twin(reference)
     main = package.main
     if main.batch_size != 1:
         raise UnsupportedError(f"run of a package with batch size {main.batch_size}")
@@ -51,6 +54,16 @@ def run(
     if whole:
         return _run_compiled_model(package, inputs, twin, pairing)
     return _run_device(main, _device_inputs(inputs, twin, pairing), twin, pairing)
+
+
+def _compute_missing(arrays: Mapping[str, Array], missing: Sequence[str], twin: Twin) -> dict[str, Array]:
+    """Return the missing inputs as the operators in front of the package compute them. Raises HostError for one that is
+    not computed."""
+    computed = twin.compute(arrays, twin.between(arrays, missing))
+    absent = [name for name in missing if name not in computed]
+    if absent:
+        raise HostError(f"input {absent[0]!r} is neither given nor computed from {', '.join(arrays) or 'nothing'}")
+    return {name: computed[name] for name in missing}
 
 
 def _device_inputs(inputs: Mapping[str, Any], twin: Twin, pairing: Pairing) -> dict[str, Array]:
@@ -69,11 +82,7 @@ def _device_inputs(inputs: Mapping[str, Any], twin: Twin, pairing: Pairing) -> d
             states[name] = twin.variables[number]
     missing = [name for name in pairing.inputs if name not in arrays and name not in states]
     if missing:
-        computed = twin.compute(arrays, twin.between(arrays, missing))
-        absent = [name for name in missing if name not in computed]
-        if absent:
-            raise HostError(f"input {absent[0]!r} is neither given nor computed from {', '.join(arrays) or 'nothing'}")
-        arrays |= {name: computed[name] for name in missing}
+        arrays |= _compute_missing(arrays, missing, twin)
     return states | {name: arrays[name] for name in pairing.inputs if name in arrays}
 
 

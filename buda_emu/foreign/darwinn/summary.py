@@ -166,7 +166,10 @@ def _layer(layer: Layer) -> LayerSummary:
     numerics = layer.numerics
     zero = None
     if numerics is not None and element is not None:
-        flip = 1 << (8 * element.size - 1) if element.signed else 0
+        if element.signed:
+            flip = 1 << (8 * element.size - 1)
+        else:
+            flip = 0
         zero = numerics.zero_point - flip
     return LayerSummary(
         direction="output" if layer.output is not None else "input",

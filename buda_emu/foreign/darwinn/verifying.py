@@ -70,7 +70,10 @@ def _difference(layer: Layer, tensor: Tensor) -> str:
     scale = layer.numerics.dequantization_factor
     if np.float32(scale) != np.float32(tensor.scale[0]):
         return f"the package's scale is {scale}, the model's {tensor.scale[0]}"
-    flip = 1 << (8 * layer.element.size - 1) if layer.element.signed else 0
+    if layer.element.signed:
+        flip = 1 << (8 * layer.element.size - 1)
+    else:
+        flip = 0
     host_zero = layer.numerics.zero_point - flip
     if host_zero != tensor.zero_point[0]:
         return f"the package's zero point is {host_zero}, the model's {tensor.zero_point[0]}"
@@ -109,7 +112,10 @@ def verify(package: Package, model: "Twin | Source") -> Verification:
     The order of weights on the device is not public: their bytes are counted, biases searched. Raises PackageError for
     bytes that are no model, OSError for a file that cannot be opened.
     """
-    twin = model if isinstance(model, Twin) else Twin(model)
+    if isinstance(model, Twin):
+        twin = model
+    else:
+        twin = Twin(model)
     pairing = pair(package.main, twin.graph)
     operations: list[Operation] = list(twin.graph.operations)
     if not pairing.problems:

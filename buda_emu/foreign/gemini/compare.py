@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from buda_emu.foreign.gemini.figures import LayerTime, Peak, RunFigures, run_figures
-from buda_emu.foreign.gemini.model import IR, WeightStore, Workload
+from buda_emu.foreign.gemini.model import IR, Tensor, WeightStore, Workload
 from buda_emu.foreign.gemini.statistics import LayerBytes, statistics
 from buda_emu.foreign.gemini.time.assembler import Instruction, read_assembler, workload_spans
 from buda_emu.foreign.gemini.time.schedule import simulate, simulate_at
@@ -99,6 +99,13 @@ def _compare_layer(
     )
 
 
+def _is_loaded(entry: Tensor | WeightStore) -> bool:
+    """Return whether an entry of a snapshot came from DRAM."""
+    if isinstance(entry, WeightStore):
+        return entry.source == "DDR"
+    return entry.from_dram
+
+
 def _prefetch_distances(ir: IR) -> dict[tuple[str, str], tuple[int, ...]]:
     """Return, by reading layer and source, how many workloads lie between the first snapshot that shows a loaded tensor
     and its reader (dialect A). Dialect B gives none."""
@@ -107,12 +114,9 @@ def _prefetch_distances(ir: IR) -> dict[tuple[str, str], tuple[int, ...]]:
         opened: dict[int, int] = {}
         for work in works:
             for entry in (*work.buffer, *work.wl0):
-                if isinstance(entry, WeightStore):
-                    loaded = entry.source == "DDR"
-                else:
-                    loaded = entry.from_dram
-                for number in entry.transfer_id if loaded else ():
-                    opened.setdefault(number, work.index)
+                if _is_loaded(entry):
+                    for number in entry.transfer_id:
+                        opened.setdefault(number, work.index)
             for number, name in _list_operand_sources(work):
                 if number in opened:
                     key = (work.layer_name, name)

@@ -448,7 +448,10 @@ class _Run:
 
     def _tiles(self, work: Workload, layer: Layer, result: Array) -> None:
         """Compute a workload tile by tile, into `result` and into the core's own L2. Raises Fault."""
-        weights = self._weights(work) if layer.name in self.values.weights else None
+        if layer.name in self.values.weights:
+            weights = self._weights(work)
+        else:
+            weights = None
         operands = self._operands(work, layer)
         places = self._result_places(work)
         for tile in work.tiles:

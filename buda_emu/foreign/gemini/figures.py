@@ -61,7 +61,10 @@ def _tensors_of_workload(index: Index, work: Workload) -> Iterator[tuple[Tensor,
         tensor = find_read_tensor(work, operand)
         if tensor is not None:
             yield tensor, False
-    weight_ids = set(work.weight.transfer_id) if work.weight else set[int]()
+    if work.weight:
+        weight_ids = set(work.weight.transfer_id)
+    else:
+        weight_ids = set[int]()
     for tensor in work.buffer:
         if tensor.type == "weight" and weight_ids & set(tensor.transfer_id):
             yield tensor, False

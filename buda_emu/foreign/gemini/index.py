@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from buda_emu.foreign.gemini.model import (
     IR,
@@ -159,17 +159,11 @@ class Index:
         steps: set[tuple[int, int]] = set()
         for work in self.ir.workloads():
             if self.ir.form.joint_operands:
-                held = {number for entry in operand_entries(work) for number in entry.transfer_id}
-                if held and any(set(ifmap.transfer_id) != held for ifmap in work.ifmap):
-                    steps.add((work.core, work.index))
-                continue
-            flagged = sum(tensor.cur_wl_ifmap for tensor in work.buffer)
-            if flagged > len(work.ifmap):
+                is_consistent = _has_joint_ids(work)
+            else:
+                is_consistent = _has_operand_tensors(work)
+            if not is_consistent:
                 steps.add((work.core, work.index))
-            for ifmap in work.ifmap:
-                tensor = find_read_tensor(work, ifmap)
-                if tensor is None or reached_sources(tensor, ifmap) != set(ifmap.transfer_id):
-                    steps.add((work.core, work.index))
         return frozenset(steps)
 
     def is_consistent(self, number: int) -> bool:
@@ -186,7 +180,10 @@ class Index:
         output = self.outputs_by_id.get(number)
         if output is None:
             return False
-        extent = output.work.box if self.ir.form.in_bits else output.work.box.within(output.work.box)
+        if self.ir.form.in_bits:
+            extent = output.work.box
+        else:
+            extent = output.work.box.within(output.work.box)
         return output.piece.box.inside(extent) and self._has_size_of_box(number, output.piece)
 
     def _has_size_of_box(self, number: int, record: DramOut | Ofmap) -> bool:
@@ -273,6 +270,24 @@ class Index:
     def _has_steady_width(self, key: tuple[int, int], tensor: Tensor) -> bool:
         """Return whether the bitwidth of a tensor (core, tensor_id) is legal and does not change."""
         return key not in self.changing_tensors and is_legal_alignment(tensor.align, tensor.bitwidth)
+
+
+def _has_joint_ids(work: Workload) -> bool:
+    """Return whether each operand has the transfers of the workload's operand entries, if there are any (dialect B)."""
+    held = set(chain.from_iterable(entry.transfer_id for entry in operand_entries(work)))
+    return not held or all(set(ifmap.transfer_id) == held for ifmap in work.ifmap)
+
+
+def _has_operand_tensors(work: Workload) -> bool:
+    """Return whether each operand is in a tensor and made of the sources that it reaches, and no more tensors are
+    flagged than there are operands (dialect A)."""
+    if sum(tensor.cur_wl_ifmap for tensor in work.buffer) > len(work.ifmap):
+        return False
+    for ifmap in work.ifmap:
+        tensor = find_read_tensor(work, ifmap)
+        if tensor is None or reached_sources(tensor, ifmap) != set(ifmap.transfer_id):
+            return False
+    return True
 
 
 def tensors_holding(work: Workload, number: int) -> list[tuple[Tensor, Source]]:

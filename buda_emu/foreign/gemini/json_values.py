@@ -12,7 +12,9 @@ def as_list(value: Any, count: int | None = None) -> list[Any] | None:
     if not isinstance(value, list):
         return None
     entries = cast("list[Any]", value)
-    return entries if count in (None, len(entries)) else None
+    if count in (None, len(entries)):
+        return entries
+    return None
 
 
 def as_object(value: Any) -> Mapping[str, Any] | None:

@@ -202,7 +202,10 @@ class Workload:
     @property
     def reads(self) -> tuple[int, ...]:
         """Transfer ids of all operands and of the weight, each once."""
-        weight_ids = self.weight.transfer_id if self.weight is not None else ()
+        if self.weight is not None:
+            weight_ids = self.weight.transfer_id
+        else:
+            weight_ids = ()
         return tuple(dict.fromkeys([*self.operand_ids, *weight_ids]))
 
     def __str__(self) -> str:

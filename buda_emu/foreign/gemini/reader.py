@@ -224,7 +224,10 @@ def make_source_reader(key: str, *, named: bool, channel: bool) -> Callable[[Val
     has_box = channel or named or key == "core_id"  # else it is a weight of dialect B, with a range of channels
 
     def read(values: Values, entry: Object, place: str) -> Source:
-        bounds = values.integers(entry, "channel", place) if channel else ()
+        if channel:
+            bounds = values.integers(entry, "channel", place)
+        else:
+            bounds = ()
         if channel and len(bounds) != 2 and "channel" in entry:
             values.note_type(place, "channel", "two integers", list(bounds))
         return Source(
@@ -334,6 +337,14 @@ def _read_tensor_a(values: Values, entry: Object, place: str) -> Tensor:
     )
 
 
+def _tile_number(key: str) -> int | None:
+    """Return the number in the key of a tile, None for any other key."""
+    number = key.removeprefix(_TILE)
+    if key.startswith(_TILE) and number.isascii() and number.isdecimal() and len(number) < 10:
+        return int(number)
+    return None
+
+
 def _read_tiles(values: Values, work_entry: Object, place: str) -> tuple[Tile, ...]:
     """Read the tiles of a workload in the order of their numbers. Other keys of `tile_info` are ignored."""
     if "tile_info" not in work_entry:
@@ -342,12 +353,12 @@ def _read_tiles(values: Values, work_entry: Object, place: str) -> tuple[Tile, .
     tiles = values.object(work_entry["tile_info"], f"{place}/tile_info")
     tiles_by_number: list[tuple[int, Tile]] = []
     for key in tiles or ():
-        number = key.removeprefix(_TILE)
-        if not (key.startswith(_TILE) and number.isascii() and number.isdecimal() and len(number) < 10):
+        number = _tile_number(key)
+        if number is None:
             continue
         entry = values.object((tiles or {})[key], f"{place}/tile_info/{key}")
         if entry is not None:
-            tiles_by_number.append((int(number), _read_tile(values, entry, f"{place}/tile_info/{key}")))
+            tiles_by_number.append((number, _read_tile(values, entry, f"{place}/tile_info/{key}")))
     return tuple(tile for _, tile in sorted(tiles_by_number, key=lambda pair: pair[0]))
 
 

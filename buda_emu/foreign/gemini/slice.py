@@ -150,10 +150,7 @@ class _Cut:
             return False
         cut_sources = [source for source in tensor.source if self._is_cut_off(source)]
         if cut_sources and self.in_bits:
-            for source, source_entry in zip(tensor.source, entry["source"], strict=True):
-                if source in cut_sources:
-                    source_entry.update(type="DRAM", id=0)
-                    self._load(source.transfer_id, source.box, source.layer_name or "", readers)
+            self._load_sources(tensor, cut_sources, entry, readers)
         elif cut_sources:
             if len(cut_sources) < len(tensor.source):
                 raise UnsupportedError(
@@ -162,6 +159,15 @@ class _Cut:
                 )
             self._load_tensor(work, tensor, entry, readers)
         return True
+
+    def _load_sources(
+        self, tensor: Tensor, cut_sources: Sequence[Source], entry: Json, readers: Sequence[Workload]
+    ) -> None:
+        """Turn the sources of a tensor whose makers are cut off into loads from DRAM (dialect B)."""
+        for source, source_entry in zip(tensor.source, entry["source"], strict=True):
+            if source in cut_sources:
+                source_entry.update(type="DRAM", id=0)
+                self._load(source.transfer_id, source.box, source.layer_name or "", readers)
 
     def _later_readers(self, work: Workload, tensor: Tensor) -> list[Workload]:
         """Return the remaining workloads of the core that read the tensor in this snapshot or a later one."""
@@ -225,7 +231,10 @@ class _Cut:
 
     def _make_dram_in(self, work: Workload, piece: Ofmap) -> Json:
         """Return the `in` entry of a result that is stored because of the cut."""
-        box = piece.box if self.in_bits else piece.box.shift(work.box.lower)
+        if self.in_bits:
+            box = piece.box
+        else:
+            box = piece.box.shift(work.box.lower)
         entry: Json = {
             "core_id": work.core,
             "workload_id": work.workload_id,

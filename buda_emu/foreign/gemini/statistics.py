@@ -3,6 +3,7 @@ accesses, which a user's energy table turns into energy."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from buda_emu.foreign.gemini.index import Index, tensors_holding
 from buda_emu.foreign.gemini.model import IR, Workload
@@ -142,11 +143,8 @@ def _count_by_layer(index: Index, plan: Plan) -> tuple[LayerBytes, ...]:
 
 def _count_layer(index: Index, plan: Plan, works: Sequence[Workload], sent: int) -> LayerBytes:
     """Return the counts of one layer's workloads, of which `sent` bytes go to other cores."""
-    read_ids: set[int] = set()
-    output_ids: set[int] = set()
-    for work in works:
-        read_ids.update(work.reads)
-        output_ids.update(piece.transfer_id for piece in work.ofmap)
+    read_ids = set(chain.from_iterable(work.reads for work in works))
+    output_ids = {piece.transfer_id for piece in chain.from_iterable(work.ofmap for work in works)}
     cores = {work.core for work in works} | {-1}
     moved = {"load": 0, "weight": 0, "store": 0}
     for transfer in plan.queue:

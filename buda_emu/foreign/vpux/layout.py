@@ -292,20 +292,21 @@ class StrideReqs:
         for dim, stride in enumerate(strides):
             base = _compact_stride(strides, shape, dim, bits)
             least = bits if dim == len(shape) - 1 else base - bits
-            required = self._by_dim.get(dim)
-            if required is not None:
-                kind, value = (required.kind, required.value or 1)
-            else:
-                kind, value = ("any", 1)
-            wrong = (
-                stride < least
-                or (kind == "fixed" and stride != value)
-                or (kind == "aligned" and stride % value != 0)
-                or (kind == "compact" and stride != base)
-            )
-            if wrong:
+            if stride < least or not self._accepts(dim, stride, base):
                 return False
         return True
+
+    def _accepts(self, dim: int, stride: int, compact: int) -> bool:
+        """Return whether a stride meets the requirement of its dimension, where a compact one would be `compact`."""
+        required = self._by_dim.get(dim)
+        if required is None:
+            return True
+        value = required.value or 1
+        if required.kind == "fixed":
+            return stride == value
+        if required.kind == "aligned":
+            return stride % value == 0
+        return required.kind != "compact" or stride == compact
 
     def join(self, other: "StrideReqs", bits: int, shape: Sequence[int]) -> "StrideReqs":
         """Return the requirements of both sides. Raises HostError where no strides fulfil both."""

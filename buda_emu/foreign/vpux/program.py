@@ -211,8 +211,7 @@ class Program:
         arguments = function.arguments
         count = len(function.results)
         if not count:
-            plain = all(value.type is not None and value.type.kind != "tensor" for value in arguments)
-            if len(arguments) == 2 and plain:
+            if len(arguments) == 2 and all(_is_no_tensor(value) for value in arguments):
                 return arguments[1:]
             return ()
         if count > len(arguments) or not (len(arguments) > count or any(self.ops_of("VPURT.Task"))):
@@ -281,7 +280,10 @@ class Program:
         source = op.clause("outputs") or op.clause("inputs") or op.clause("")
         base = self.buffer(source[0]) if source else None
         if base is not None and op.results:
-            offset = _view_offset(op, base) if op.name == "VPUIP.SubView" else 0
+            if op.name == "VPUIP.SubView":
+                offset = _view_offset(op, base)
+            else:
+                offset = 0
             self._place(op.results[0], base.spaces, base.address + offset)
 
     def _place_result(self, op: Op, spaces: tuple[str, ...], address: int) -> None:
@@ -292,6 +294,11 @@ class Program:
         if value.type is not None:
             self.buffers[value] = Buffer(spaces, address, value.type, value.name)
             self.names[value.name] = value
+
+
+def _is_no_tensor(value: Value) -> bool:
+    """Return whether a value has a type that is no tensor."""
+    return value.type is not None and value.type.kind != "tensor"
 
 
 def written_uses(op: Op) -> tuple[Use, ...]:

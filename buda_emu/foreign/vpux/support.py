@@ -29,11 +29,7 @@ def find_unsupported(
     `kernels` are the entry points that can run, `raw` those of them that take elements of any type.
     """
     for op in program.ops:
-        if not _runs(op):
-            yield op.name, op
-        for of in op.types if op.name != "constant" else ():  # a scalar
-            yield from ((name, op) for name in type_reasons(of))
-        yield from ((name, op) for name in _own_reasons(program, op, kernels, raw))
+        yield from ((name, op) for name in _op_reasons(program, op, kernels, raw))
     if program.function.blocks > 1:
         yield "block", None
     for value in program.function.arguments:
@@ -78,6 +74,16 @@ def _buffer_reasons(type_: Type) -> Iterator[str]:
         yield f"type:{type_.element_name}"
 
 
+def _op_reasons(program: Program, op: Op, kernels: Mapping[str, object], raw: Collection[str]) -> Iterator[str]:
+    """Yield the names of what an op needs that is not emulated: itself, its types, and what its kind requires."""
+    if not _runs(op):
+        yield op.name
+    if op.name != "constant":  # a scalar
+        for result_type in op.types:
+            yield from type_reasons(result_type)
+    yield from _own_reasons(program, op, kernels, raw)
+
+
 def _own_reasons(program: Program, op: Op, kernels: Mapping[str, object], raw: Collection[str]) -> Iterator[str]:
     if op.name == "VPURT.DeclareBuffer":
         if "swizzlingKey" in op.attributes:
@@ -89,9 +95,8 @@ def _own_reasons(program: Program, op: Op, kernels: Mapping[str, object], raw: C
     elif op.name == "VPUIP.SW.Kernel":
         yield from _kernel_reasons(program, op, kernels, raw)
     elif op.known and OPS[op.name].role == "sequential":
-        for use in op.uses():
-            if use.type is not None:
-                yield from _raw_reasons(use.type)
+        for use_type in filter(None, (use.type for use in op.uses())):
+            yield from _raw_reasons(use_type)
     if op.blocks > 1:
         yield "block"
 
@@ -103,11 +108,11 @@ def _constant_reasons(op: Op) -> Iterator[str]:
         return
     if content.kind != "dense":
         yield f"const:{content.kind}"
-    for of in (*op.types, content.type):
-        element = None if of is None else of.element
-        if element is not None and element.name.startswith("f8") and not content.text.startswith('"'):
-            yield f"type:{element.name}"
-            break
+    if not content.text.startswith('"'):
+        elements = [constant_type.element for constant_type in (*op.types, content.type) if constant_type is not None]
+        names = [element.name for element in elements if element is not None and element.name.startswith("f8")]
+        if names:
+            yield f"type:{names[0]}"
     if is_splat(content):
         allowed = SPLAT_TRANSFORMS
     else:

@@ -1,6 +1,7 @@
 """Queues that each epoch reads and writes (NETLIST 4.2, 4.3), and the programs that fill them."""
 
 from collections.abc import Container, Iterable, Mapping
+from itertools import chain
 from typing import NamedTuple
 
 from buda_emu.netlist.model import Allocate, Execute, Instruction, Netlist, Queue, QueueSettings, TemporalGraph, VarInst
@@ -26,7 +27,7 @@ class Surroundings:
         self.epoch_of: dict[str, EpochQueues] = {}
         for epoch in _epochs(netlist):
             self.epoch_of.update(dict.fromkeys(epoch.temporal.graphs, epoch))
-        self.read_by_ops = frozenset(name for op in netlist.ops.values() for name in op.inputs)
+        self.read_by_ops = frozenset(chain.from_iterable(op.inputs for op in netlist.ops.values()))
         gradients = {op.name for op in netlist.ops.values() if op.gradient_op}
         self.accumulators = frozenset(queue.name for queue in netlist.queues.values() if queue.input in gradients)
         self.never_popped = self._queues_without_pops()
@@ -49,10 +50,8 @@ class Surroundings:
                 elif isinstance(step, Execute):
                     named.update(settings.queue for settings in step.queue_settings)
                     popped.update(settings.queue for settings in step.queue_settings if _pops(settings, changed))
-        queues = (self.netlist.queues[name] for name in named - popped)
-        return frozenset(
-            queue.name for queue in queues if not queue.is_ram and not queue.host_fed and queue.name in self.read_by_ops
-        )
+        read_again = (named - popped) & self.read_by_ops
+        return frozenset(name for name in read_again if _leads_from_op_to_op(self.netlist.queues[name]))
 
     def epochs_in(self, instructions: Iterable[Instruction]) -> Iterable["EpochQueues"]:
         """Return the epochs of which these instructions execute a graph, each once."""
@@ -63,6 +62,11 @@ class Surroundings:
     def begins_empty(self, queue: Queue, program: str) -> bool:
         """Return whether a queue is empty when the program begins its first run: nothing else fills it."""
         return not queue.host_fed and not queue.is_ram and self._writers.get(queue.name, set()) <= {program}
+
+
+def _leads_from_op_to_op(queue: Queue) -> bool:
+    """Return whether a queue that ops read is filled by an op, too, and is no ram."""
+    return not queue.is_ram and not queue.host_fed
 
 
 def _pops(settings: QueueSettings, changed: Container[str]) -> bool:

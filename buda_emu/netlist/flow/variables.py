@@ -34,7 +34,7 @@ class Notes:
         self._found.setdefault((rule, place, about), Note(rule, place, message, hint))
 
     def all(self) -> tuple[Note, ...]:
-        """Return all notes."""
+        """Return all notes in the order in which they were first made."""
         return tuple(self._found.values())
 
 

@@ -492,7 +492,9 @@ class _Walk:
     def _widen(self, body: Sequence[Instruction]) -> None:
         """Make all that the body of a loop changes unknown: it runs on for an unknown number of rounds."""
         texts: set[str] = set()
-        queues = {name for epoch in self._around.epochs_in(body) for name in (*epoch.reads, *epoch.writes)}
+        queues = set[str]()
+        for epoch in self._around.epochs_in(body):
+            queues.update(epoch.reads, epoch.writes)
         for step in body:
             match step:
                 case VarInst():

@@ -44,7 +44,7 @@ class StepBudget:
     left: int = 0
 
     def begin_run(self) -> None:
-        """Restore the whole budget."""
+        """Restore the whole budget of steps for a new run."""
         self.left = self.limit
 
     def require(self, count: int, message: str) -> None:
@@ -290,7 +290,9 @@ class GatheredExecutes:
     def __init__(self, netlist: Netlist) -> None:
         self._netlist = netlist
         self._prepared = ALL_SETTINGS.of(netlist)
-        self._temporal = {name: temporal for temporal in netlist.temporal_graphs for name in temporal.graphs}
+        self._temporal: dict[str, TemporalGraph] = {}
+        for temporal in netlist.temporal_graphs:
+            self._temporal |= dict.fromkeys(temporal.graphs, temporal)
         self._executes: dict[int, dict[str, Execute]] = {}  # of each temporal graph, since it ran last
         self._settings: dict[int, dict[str, Evaluated]] = {}
 

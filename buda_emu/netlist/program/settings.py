@@ -4,6 +4,7 @@ instructions for messages."""
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from enum import Enum
+from itertools import chain
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from buda_emu.netlist.for_each import ForEach
@@ -60,7 +61,8 @@ class Variables:
                 f"{kind.value} {text}: the name is already in use ({earlier_kind.value}); "
                 "a var inside a loop is declared again in its second round: move it before the loop"
             )
-        self._values[name], self._kinds[name] = value, kind
+        self._values[name] = value
+        self._kinds[name] = kind
 
     def bind_param(self, text: str) -> None:
         """Declare a `param` with the caller's value, looked up exactly as written. Raises ProgramError if there is
@@ -176,13 +178,7 @@ class PreparedSettings:
         self.queue = source.queue
         self._constants: list[Any] = []  # values of all fields; None for an open one
         self._open: list[tuple[int, str, str]] = []  # number, name and text of the fields that are no constants
-        unused = "rd_ptr_local" if is_ram else "wr_ptr_global"
-        for number, field in enumerate(_FIELDS):
-            text = getattr(source, field)
-            value = 0 if field == unused else _constant(text)
-            if value is None:
-                self._open.append((number, field, text))
-            self._constants.append(bool(value) if field in _FLAGS else value)
+        self._split_fields("rd_ptr_local" if is_ram else "wr_ptr_global")
         self.texts = frozenset(text for _, _, text in self._open)
         self.names = tuple(dict.fromkeys(stored_name(text) for _, _, text in self._open))
         self._places = [
@@ -191,6 +187,15 @@ class PreparedSettings:
         # True if evaluation cannot fail once all variables have values.
         self.is_plain = all(is_variable(text) and field not in _NOT_A_PARAMETER for _, field, text in self._open)
         self._latest: tuple[tuple[int | None, ...], EvaluatedSettings] | None = None
+
+    def _split_fields(self, unused: str) -> None:
+        """Split the fields into constants and open ones; the `unused` one is 0."""
+        for number, field in enumerate(_FIELDS):
+            text = getattr(self.source, field)
+            value = 0 if field == unused else _constant(text)
+            if value is None:
+                self._open.append((number, field, text))
+            self._constants.append(bool(value) if field in _FLAGS else value)
 
     def evaluate(self, variables: Variables) -> EvaluatedSettings:
         """Return the settings with the variables' present values, the same object as long as these do not change.
@@ -248,7 +253,7 @@ class ExecuteSettings:
 
     def __init__(self, prepared: tuple[PreparedSettings, ...]) -> None:
         self.prepared = prepared
-        self._names = tuple(dict.fromkeys(name for settings in prepared for name in settings.names))
+        self._names = tuple(dict.fromkeys(chain.from_iterable(settings.names for settings in prepared)))
         self._is_plain = all(settings.is_plain for settings in prepared)
         self._latest: tuple[tuple[int | None, ...], tuple[Evaluated, ...]] | None = None
 

@@ -206,18 +206,12 @@ def _read_op(context: Context, name: str, name_node: Scalar, node: Node, graph: 
     inputs: tuple[str, ...] = values.get("inputs", ())
     op_type: str = values.get("type", "")
     input_count = _input_count(values, body)
+    cells = None
     if "grid_size" in values:
         cells = values["grid_size"][0] * values["grid_size"][1]
-    else:
-        cells = None
     attributes = AttributeState(op_type, input_count, cells)
     shaping = Shaping(op_type, input_count, tuple(in_df))
-    # NETLIST 1.4: shaping and attributes are read in a second pass, so they may stand before `inputs`.
-    for key, key_node, value in later:
-        if key == "attributes":
-            read_attributes(context, value, attributes)
-        else:
-            shaping.read(context, key, key_node, value)
+    _read_second_pass(context, later, attributes, shaping)
     if op_type == "splice" and context.findings == findings:
         check_splice(context, body.find("attributes") or name_node, attributes)
     return Op(
@@ -244,6 +238,17 @@ def _read_op(context: Context, name: str, name_node: Scalar, node: Node, graph: 
         broken=context.findings > findings,
         **values,
     )
+
+
+def _read_second_pass(
+    context: Context, fields: list[tuple[str, Scalar, Node]], attributes: AttributeState, shaping: Shaping
+) -> None:
+    """Read shaping and attributes, which may stand before `inputs` (NETLIST 1.4)."""
+    for key, key_node, value in fields:
+        if key == "attributes":
+            read_attributes(context, value, attributes)
+        else:
+            shaping.read(context, key, key_node, value)
 
 
 def _input_count(values: dict[str, Any], body: Mapping) -> int | None:

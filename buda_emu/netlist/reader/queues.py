@@ -239,13 +239,8 @@ def _read_queue(context: Context, name: str, name_node: Scalar, node: Node) -> t
         device = -1
     loc = locs[-1]
     if loc != "host":  # NETLIST 11.2 B12: the ports of a host queue are not checked
-        if context.findings == findings:
-            buffer_count = len(buffers)
-        else:
-            buffer_count = None
-        for field in ("read_ports", "write_ports"):
-            if field in values:
-                _check_ports(context, field, values[field], body, buffer_count)
+        buffer_count = len(buffers) if context.findings == findings else None
+        _check_all_ports(context, values, body, buffer_count)
     queue = Queue(
         name=name,
         written_name=name,
@@ -267,6 +262,13 @@ def _read_queue(context: Context, name: str, name_node: Scalar, node: Node) -> t
         **values,
     )
     return queue, devices
+
+
+def _check_all_ports(context: Context, values: dict[str, Any], body: Mapping, buffer_count: int | None) -> None:
+    """Check the numbers of ports that a queue has, against its buffers if their number is sure."""
+    for field in ("read_ports", "write_ports"):
+        if field in values:
+            _check_ports(context, field, values[field], body, buffer_count)
 
 
 def _read_allocations(context: Context, loc: str, loc_key: Scalar, body: Mapping, buffers: list[Buffer]) -> None:
@@ -291,15 +293,7 @@ def _read_buffer(context: Context, loc: str, node: Node) -> Buffer | None:
         return Buffer(0, address) if address is not None else None
     values = node.items if isinstance(node, Sequence) else []
     if len(values) < 2 or (loc == "host" and len(values) > 2):  # NETLIST 11.2 B6: dram pairs may have more values
-        if loc == "host":
-            form = "an address or [channel, address]"
-        else:
-            form = "[channel, address]"
-        if isinstance(node, Sequence):
-            actual = f"a list of {len(node.items)}"
-        else:
-            actual = kind_of(node)
-        context.report(BAD_ALLOCATION, node, f"an allocation in {loc} needs {form}, not {actual}")
+        _report_allocation(context, loc, node)
         return None
     channel = integer(context, "a channel", values[0])
     address = _read_address(context, values[1])
@@ -309,6 +303,19 @@ def _read_buffer(context: Context, loc: str, node: Node) -> Buffer | None:
         message = f"DRAM address {address:#x} is not a multiple of {BLACKHOLE_ALIGNMENT}, which blackhole needs"
         context.report(MISALIGNED, values[1], message)
     return Buffer(channel, address)
+
+
+def _report_allocation(context: Context, loc: str, node: Node) -> None:
+    """Report an allocation that has another form than its memory needs."""
+    if loc == "host":
+        form = "an address or [channel, address]"
+    else:
+        form = "[channel, address]"
+    if isinstance(node, Sequence):
+        actual = f"a list of {len(node.items)}"
+    else:
+        actual = kind_of(node)
+    context.report(BAD_ALLOCATION, node, f"an allocation in {loc} needs {form}, not {actual}")
 
 
 def _read_address(context: Context, node: Node) -> int | None:

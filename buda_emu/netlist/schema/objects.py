@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable
+from itertools import chain
 from typing import Any, TypeAlias
 
 from buda_emu.netlist.fields import (
@@ -106,7 +107,7 @@ def _one_or_list(entry: Schema) -> Schema:
 
 
 def _arch(_: Field) -> Schema:
-    words = [name for arch in ARCHS for name in (arch, arch.capitalize(), arch.upper())]
+    words = list(chain.from_iterable((arch, arch.capitalize(), arch.upper()) for arch in ARCHS))
     return _one_or_list({"enum": [*words, "Wormhole_B0"]})
 
 

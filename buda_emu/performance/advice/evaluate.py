@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 
 from buda_emu.netlist.model import Netlist, Op, Program
 from buda_emu.performance.advice.edits import Edit, Proposal, apply_edits
@@ -131,8 +131,8 @@ class Evaluator:
         """Return for the name of each op or queue the epochs whose figures depend on it."""
         epochs_of_name: dict[str, set[int]] = {}
         for number, epoch in enumerate(self.epochs):
-            ops = [op for name in epoch.temporal.graphs for op in netlist.graphs[name].ops]
-            names = {op.name for op in ops} | {name for op in ops for name in op.inputs}
+            ops = list(chain.from_iterable(netlist.graphs[name].ops for name in epoch.temporal.graphs))
+            names = {op.name for op in ops}.union(*(op.inputs for op in ops))
             op_names = {op.name for op in ops}
             names |= {queue.name for queue in netlist.queues.values() if queue.input in op_names}
             for name in names:
@@ -196,7 +196,7 @@ class Evaluator:
         return replace(variant, reports=tuple(reports), missing=())
 
     def close(self) -> None:
-        """End the workers."""
+        """End the worker processes of the pool."""
         self._pool.close()
 
     def each(

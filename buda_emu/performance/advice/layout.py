@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from buda_emu.netlist.model import Netlist, Op
 from buda_emu.netlist.rules.graphs import rectangle
@@ -31,7 +32,7 @@ class Layout:
     def free(self) -> frozenset[Cell]:
         """Return the cores on which no op stands."""
         rows, columns = self.grid
-        every = {(row, column) for row in range(rows) for column in range(columns)}
+        every = set(product(range(rows), range(columns)))
         return frozenset(every.difference(*(cells(place) for place in self.places.values())))
 
     def room_for(self, name: str, rows: int, columns: int) -> dict[str, Place] | None:
@@ -79,7 +80,7 @@ class Layout:
 def cells(place: Place) -> frozenset[Cell]:
     """Return the cores of a place."""
     row, column, rows, columns = place
-    return frozenset((row + i, column + j) for i in range(rows) for j in range(columns))
+    return frozenset(product(range(row, row + rows), range(column, column + columns)))
 
 
 def _place(op: Op) -> Place:

@@ -6,6 +6,7 @@ that several objects share (an alias, a graph that stands for several chips) can
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Final
 
 from buda_emu.netlist import nodes
@@ -74,7 +75,7 @@ class _Text:
         if isinstance(node, nodes.Sequence):
             children = node.items
         else:
-            children = [part for pair in node.pairs for part in pair]
+            children = list(chain.from_iterable(node.pairs))
         return max((self.end(child) for child in children), default=start)
 
     def _closing_bracket(self, start: int) -> int:

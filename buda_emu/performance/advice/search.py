@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 
 from buda_emu.performance.advice.accuracy import Accuracy, Loss
 from buda_emu.performance.advice.edits import Edit, Proposal, merge_edits
@@ -189,7 +189,7 @@ class Search:
         ones."""
         for target in targets(variant.reports[epoch]):
             situation = Situation(self.evaluator, variant, epoch, target)
-            proposals = [proposal for move in self.moves for proposal in move.proposals(situation)]
+            proposals = list(chain.from_iterable(move.proposals(situation) for move in self.moves))
             yield from sorted(proposals, key=lambda entry: (entry.lossy, -entry.gain))
 
     def _refusal(self, start: Variant, edits: Iterable[Edit]) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -57,8 +58,8 @@ def _space_occupancy(space: str, lives: list[Live]) -> Occupancy:
     sorted_lives = tuple(
         sorted((live for live in lives if live.start < live.end), key=lambda live: (live.start, live.address))
     )
-    moments = [moment for live in sorted_lives for moment in (live.start, live.end)]
-    changes = [change for live in sorted_lives for change in (live.size, -live.size)]
+    moments = list(chain.from_iterable((live.start, live.end) for live in sorted_lives))
+    changes = list(chain.from_iterable((live.size, -live.size) for live in sorted_lives))
     times, place = np.unique(np.array(moments, np.int64), return_inverse=True)
     held = np.zeros(len(times), np.int64)
     np.add.at(held, place, np.array(changes, np.int64))

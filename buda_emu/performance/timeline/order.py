@@ -8,6 +8,7 @@ with any durations.
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal
 
 import numpy as np
@@ -95,7 +96,7 @@ def happens_before(schedule: Schedule, in_order: Collection[int] | None = None) 
     else:
         chains = frozenset(in_order)
     edges = [*_unit_edges(schedule, chains), *_object_edges(schedule, chains)]
-    nodes = max(tasks, 1 + max((node for edge in edges for node in edge), default=0))
+    nodes = max(tasks, 1 + max(chain.from_iterable(edges), default=0))
     followers: list[list[int]] = [[] for _ in range(nodes)]
     missing = [0] * nodes
     for first, second in edges:
@@ -223,12 +224,10 @@ def order_conflicts(order: Order, accesses: Iterable[Access]) -> list[Hazard]:
     HostError for an access that is impossible, UnsupportedError for more than two million races.
     """
     spaces = sorted(by_space(accesses, order.tasks).items())
-    rows = [
-        (number, low, high, access.task, access.writes)
-        for number, (_, space_accesses) in enumerate(spaces)
-        for access in space_accesses
-        for low, high in access.pieces()
-    ]
+    rows: list[tuple[int, int, int, int, bool]] = []
+    for number, (_, space_accesses) in enumerate(spaces):
+        for access in space_accesses:
+            rows += [(number, low, high, access.task, access.writes) for low, high in access.pieces()]
     if not rows:
         return []
     rows.sort()
@@ -246,7 +245,8 @@ def order_conflicts(order: Order, accesses: Iterable[Access]) -> list[Hazard]:
         meetings.setdefault(key, ByteSet()).add(begin, min(high, high2))
         lowest[key] = min(begin, lowest.get(key, begin))
     hazards = [
-        Hazard("race", *key[:2], spaces[key[2]][0], lowest[key], len(common)) for key, common in meetings.items()
+        Hazard(kind="race", first=key[0], second=key[1], space=spaces[key[2]][0], address=lowest[key], size=len(common))
+        for key, common in meetings.items()
     ]
     return sorted(hazards, key=lambda hazard: (hazard.first, hazard.second, hazard.space))
 
@@ -268,15 +268,11 @@ def unwritten_reads(
     hazards: list[tuple[int, int, Hazard]] = []
     for space, space_accesses in spaces.items():
         written_bytes = initial_bytes.get(space, ByteSet())
-        for number, access in sorted(
+        in_effect = sorted(
             enumerate(space_accesses), key=lambda entry: (place[entry[1].task], entry[1].writes, entry[0])
-        ):
-            ranges = access.pieces()
-            if access.writes:
-                for low, high in ranges:
-                    written_bytes.add(low, high)
-                continue
-            gaps = [gap for low, high in ranges for gap in written_bytes.missing(low, high)]
+        )
+        for number, access in in_effect:
+            gaps = _pass_access(access, written_bytes)
             if gaps:
                 size = sum(high - low for low, high in gaps)
                 hazard = Hazard(
@@ -284,3 +280,13 @@ def unwritten_reads(
                 )
                 hazards.append((place[access.task], number, hazard))
     return [hazard for _, _, hazard in sorted(hazards, key=lambda entry: entry[:2])]
+
+
+def _pass_access(access: Access, written_bytes: ByteSet) -> list[tuple[int, int]]:
+    """Add the bytes that an access writes to `written_bytes`, or return the ranges that it reads and nothing wrote."""
+    ranges = access.pieces()
+    if not access.writes:
+        return list(chain.from_iterable(written_bytes.missing(low, high) for low, high in ranges))
+    for low, high in ranges:
+        written_bytes.add(low, high)
+    return []

@@ -233,7 +233,8 @@ class ByteSet:
         """Add every byte from low to high - 1."""
         if low >= high:
             return
-        first, last = bisect_left(self._highs, low), bisect_right(self._lows, high)  # what touches it
+        first = bisect_left(self._highs, low)  # the first range that touches it
+        last = bisect_right(self._lows, high)
         if first < last:
             low = min(low, self._lows[first])
             high = max(high, self._highs[last - 1])

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 from buda_emu.netlist.model import Execute, Netlist, Op, Program, TemporalGraph
@@ -140,11 +141,16 @@ def require_places(netlist: Netlist, chip: Device) -> None:
                     f"op {op.name} is on cores [{top}, {left}] to [{bottom - 1}, {right - 1}], "
                     f"{chip_name} has {rows}x{columns}"
                 )
-    for queue in netlist.queues.values() if chip.board else ():
-        if queue.loc == "dram":
-            last = max((buffer.channel for buffer in queue.buffers), default=0)
-        else:
-            last = 0
+    if chip.board:
+        _require_channels(netlist, chip, chip_name)
+
+
+def _require_channels(netlist: Netlist, chip: Device, chip_name: str) -> None:
+    """Raise HostError for a queue in a DRAM channel that the chip does not have."""
+    for queue in netlist.queues.values():
+        if queue.loc != "dram":
+            continue
+        last = max((buffer.channel for buffer in queue.buffers), default=0)
         if last >= chip.dram_channels:
             raise HostError(f"queue {queue.name} lies in DRAM channel {last}, {chip_name} has {chip.dram_channels}")
 
@@ -235,8 +241,7 @@ class EpochModel:
                     costs[op.name],
                     places.setdefault(op.name, len(places)),
                 )
-                for name in epoch.temporal.graphs
-                for op in netlist.graphs[name].ops
+                for op in chain.from_iterable(netlist.graphs[name].ops for name in epoch.temporal.graphs)
             ),
             *(
                 (
@@ -258,7 +263,7 @@ class EpochModel:
         if key not in modelled_epochs:
             timing, load = self._time_epoch(netlist, epoch, edges, paths_of_edges, costs)
             modelled_epochs[key] = self._fast.setup + load.cycles + timing.total, paths_of_edges
-        ops = (op for name in epoch.temporal.graphs for op in netlist.graphs[name].ops)
+        ops = chain.from_iterable(netlist.graphs[name].ops for name in epoch.temporal.graphs)
         math = sum(costs[op.name].math * op.blocking.cells for op in ops)
         host = max(netlist.graphs[epoch.temporal.graphs[0]].input_count, 1) * _host_bytes(netlist, edges)
         return Totals(epoch.runs * modelled_epochs[key][0], epoch.runs * host / self._fast.host, math)
@@ -267,7 +272,7 @@ class EpochModel:
         """Return the edges of an epoch, the path of each edge, and the cost of each op."""
         edges = flows(netlist, epoch.temporal, epoch.executes)
         sources = _Sources(edges)
-        ops = (op for name in epoch.temporal.graphs for op in netlist.graphs[name].ops)
+        ops = chain.from_iterable(netlist.graphs[name].ops for name in epoch.temporal.graphs)
         costs = {op.name: self._costs.of(netlist, op, sources) for op in ops}
         return edges, paths(netlist, edges, self._chip), costs
 
@@ -305,7 +310,7 @@ class _Sources:
 def _host_bytes(netlist: Netlist, edges: Sequence[Flow]) -> int:
     """Return the bytes that the host pushes and pops for one input: queues that it feeds, and queues that no op
     reads."""
-    read = {name for op in netlist.ops.values() for name in op.inputs}
+    read = set(chain.from_iterable(op.inputs for op in netlist.ops.values()))
     pushed = {
         edge.source: sum(edge.memory_bytes.values())
         for edge in edges

@@ -1,11 +1,11 @@
 """Results as plain data for JSON files (schemas/report.schema.json)."""
 
 from dataclasses import fields, is_dataclass
-from math import isfinite
 from typing import Any
 
 import numpy as np
 
+from buda_emu.report.machine_readable.strict import strict
 from buda_emu.support.version import RESULT_VERSION
 from buda_emu.testing.verify.result import TestRun
 
@@ -20,6 +20,7 @@ def as_json(run: TestRun) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
+    """Return dataclasses, arrays and their contents as plain data; figures that are not finite become None."""
     if is_dataclass(value) and not isinstance(value, type):
         return {element.name: _plain(getattr(value, element.name)) for element in fields(value)}
     if isinstance(value, dict):
@@ -28,6 +29,4 @@ def _plain(value: Any) -> Any:
         return [_plain(element) for element in value]  # type: ignore[misc]
     if isinstance(value, np.ndarray):
         return _plain(value.tolist())  # type: ignore[misc]
-    if isinstance(value, float):
-        return value if isfinite(value) else None
-    return value
+    return strict(value)

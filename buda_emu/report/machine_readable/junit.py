@@ -37,6 +37,7 @@ def junit_xml(run: TestRun) -> str:
 
 
 def _case(suite: ElementTree.Element, case: CaseResult) -> None:
+    """Add the element of one netlist to a suite."""
     path = PurePath(case.netlist)
     folder = ".".join(part for part in path.parent.parts if part not in ("/", "..", "."))
     names = {"classname": _clean(folder or "netlists"), "name": _clean(path.name), "time": f"{case.seconds:.3f}"}
@@ -81,6 +82,7 @@ def annotations(run: TestRun) -> list[Diagnostic]:
 
 
 def _case_findings(case: CaseResult) -> Iterator[Diagnostic]:
+    """Yield the findings about a netlist that did not pass."""
     rule = _NAME.format(case.status)
     checked = check_file(case.netlist, case.arch or None)
     if case.status == "rejected" and not checked.ok:
@@ -90,7 +92,9 @@ def _case_findings(case: CaseResult) -> Iterator[Diagnostic]:
         yield Diagnostic(case.netlist, rule, "error", reason(case))
     for output in case.failed_outputs:
         message = " ".join(failure_line(output).split())
-        queue = checked.netlist.queues.get(output.queue) if checked.netlist is not None else None
+        queue = None
+        if checked.netlist is not None:
+            queue = checked.netlist.queues.get(output.queue)
         if queue is None:
             yield Diagnostic(case.netlist, rule, "error", message)
         else:

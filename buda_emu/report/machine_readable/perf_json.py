@@ -118,14 +118,30 @@ form, and a tuple holds the form of a value that may be null."""
 def _wrong_place(value: Any, form: Any, place: str) -> str | None:
     """Return the first place at which a value does not have a form, with the expected form; None if there is none."""
     if isinstance(form, tuple):
-        return None if value is None else _wrong_place(value, form[0], place)
+        if value is None:
+            return None
+        return _wrong_place(value, form[0], place)
+    if not _has_form(value, form):
+        return f"{place or 'the document'} is not {_form_name(form)}"
     if isinstance(form, str):
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        holds = is_number if form == _NUMBER else isinstance(value, str)
-        return None if holds else f"{place or 'the document'} is not {form}"
-    if not isinstance(value, list if isinstance(form, list) else dict):
-        return f"{place or 'the document'} is not {'a list' if isinstance(form, list) else 'an object'}"
+        return None
     return next(filter(None, (_wrong_place(*inner) for inner in _inner_places(value, form, place))), None)
+
+
+def _has_form(value: Any, form: Any) -> bool:
+    """Return whether a value has a form, not counting the values inside of it."""
+    if form == _NUMBER:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if form == _TEXT:
+        return isinstance(value, str)
+    return isinstance(value, list if isinstance(form, list) else dict)
+
+
+def _form_name(form: Any) -> str:
+    """Return the name of a form for a message."""
+    if isinstance(form, str):
+        return form
+    return "a list" if isinstance(form, list) else "an object"
 
 
 def _inner_places(value: Any, form: Any, place: str) -> Iterator[tuple[Any, Any, str]]:
@@ -198,22 +214,23 @@ RUNTIME_COLUMNS = (
 
 def perf_info_all_epochs_csv(run: PerfRun) -> str:
     """Return perf_info_all_epochs.csv: a line for each epoch; per-input figures are integers."""
-    rows = [
-        {
-            "program-name": epoch.program,
-            "graph-name": graph,
-            "aiclk": int(run.clock),
-            "device-id": chip,
-            "input-count": epoch.timing.inputs,
-            "first-to-last-inputs": _inputs(epoch),
-            "num-cycles-per-tensor-all-inputs": _whole(epoch.timing.cycles_per_input),
-            "num-tensors-per-second-all-inputs": _whole(_per_second(run, epoch)),
-            "num-cycles-all-inputs": _whole(epoch.timing.last_pack),
-            "largest-wait-for-epoch-binary": _whole(epoch.load.cycles),
-        }
-        for epoch in run.epochs
-        for graph, chip in zip(epoch.graphs, epoch.graph_chips, strict=True)
-    ]
+    rows: list[dict[str, Any]] = []
+    for epoch in run.epochs:
+        for graph, chip in zip(epoch.graphs, epoch.graph_chips, strict=True):
+            rows.append(
+                {
+                    "program-name": epoch.program,
+                    "graph-name": graph,
+                    "aiclk": int(run.clock),
+                    "device-id": chip,
+                    "input-count": epoch.timing.inputs,
+                    "first-to-last-inputs": _inputs(epoch),
+                    "num-cycles-per-tensor-all-inputs": _whole(epoch.timing.cycles_per_input),
+                    "num-tensors-per-second-all-inputs": _whole(_per_second(run, epoch)),
+                    "num-cycles-all-inputs": _whole(epoch.timing.last_pack),
+                    "largest-wait-for-epoch-binary": _whole(epoch.load.cycles),
+                }
+            )
     return _csv(EPOCH_COLUMNS, rows)
 
 
@@ -248,20 +265,17 @@ def op_perf_table(netlist: Netlist, run: PerfRun) -> dict[str, Any]:
     """Return the content of op_perf_table.json for every epoch, by program and graph."""
     tables: dict[str, Any] = {}
     for number, epoch in enumerate(run.epochs):
-        ops: dict[str, Any] = {
-            figures.op: {
+        ops: dict[str, Any] = {}
+        for figures, timing in zip(op_figures(netlist, run, epoch), epoch.timing.ops, strict=True):
+            ops[figures.op] = {
                 "first-input-recorded": 0,
                 "last-input-recorded": figures.inputs - 1,
                 "num-cores": figures.cores,
                 "runtime-across-cores": figures.total_runtime,
                 "math-utilization-across-cores": figures.average_utilisation,
-                "model-num-cycles": cost,
+                "model-num-cycles": timing.cost.cycles,
                 "provenance": figures.provenance,
             }
-            for figures, cost in zip(
-                op_figures(netlist, run, epoch), (op.cost.cycles for op in epoch.timing.ops), strict=True
-            )
-        }
         ops["epoch-information"] = {"epoch-global-id": number, "AICLK": run.clock}
         tables.setdefault(epoch.program, {})[" + ".join(epoch.graphs)] = ops
     return tables
@@ -274,23 +288,28 @@ def _label(chip: Device, figures: OpFigures) -> str:
 
 
 def _inputs(epoch: EpochReport) -> str:
+    """Return the range of inputs of an epoch, as the vendor's tables write it."""
     return f"0->{epoch.timing.inputs - 1}"
 
 
 def _per_second(run: PerfRun, epoch: EpochReport) -> float | None:
+    """Return the inputs per second of an epoch; None if it runs fewer than two."""
     pace = epoch.timing.cycles_per_input
     return 1 / run.seconds(pace) if pace else None
 
 
 def _whole(value: float | None) -> str:
+    """Return a figure without its fraction, "N/A" for None."""
     return _NOTHING if value is None else str(int(value))
 
 
 def _two(value: float | None) -> str:
+    """Return a figure with two decimals, "N/A" for None."""
     return _NOTHING if value is None else f"{value:.2f}"
 
 
 def _csv(columns: Sequence[str], rows: list[dict[str, Any]]) -> str:
+    """Return rows as CSV with a header."""
     stream = StringIO()
     writer = csv.DictWriter(stream, columns, lineterminator="\n")
     writer.writeheader()

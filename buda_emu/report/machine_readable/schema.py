@@ -41,9 +41,9 @@ def schema() -> dict[str, Any]:
 def schema_of(kind: type, title: str, without: Iterable[str] = ()) -> dict[str, Any]:
     """Return the schema of a dataclass as plain data with a version, without the fields `without`."""
     definitions: dict[str, Any] = {}
-    form = object_of(kind, definitions)
+    form = class_schema(kind, definitions)
     names = [name for name in form["required"] if name not in without]
-    return versioned(title, {name: form["properties"][name] for name in names}, definitions)
+    return versioned_schema(title, {name: form["properties"][name] for name in names}, definitions)
 
 
 class Row:
@@ -55,7 +55,9 @@ class Row:
     def __init__(self, *parts: type | Mapping[str, Any], **named_fields: Any) -> None:
         self.fields: dict[str, Any] = {}
         for part in (*parts, named_fields):
-            self.fields |= get_type_hints(part, localns=_array_names()) if isinstance(part, type) else part
+            if isinstance(part, type):
+                part = get_type_hints(part, localns=_array_names())
+            self.fields |= part
 
 
 class Rows(Row):
@@ -67,13 +69,13 @@ def document(
 ) -> dict[str, Any]:
     """Return the schema of a `Row` with a version; all fields are required but those in `optional`."""
     definitions: dict[str, Any] = {}
-    properties = {name: _of(kind, definitions) for name, kind in Row(*parts, **named_fields).fields.items()}
-    form = versioned(title, properties, definitions)
+    properties = {name: _type_schema(kind, definitions) for name, kind in Row(*parts, **named_fields).fields.items()}
+    form = versioned_schema(title, properties, definitions)
     form["required"] = [name for name in form["required"] if name not in set(optional)]
     return form
 
 
-def versioned(
+def versioned_schema(
     title: str, properties: dict[str, Any], definitions: dict[str, Any], version: int = RESULT_VERSION
 ) -> dict[str, Any]:
     """Return the schema of an object with a version and these fields, all of which are required."""
@@ -92,44 +94,57 @@ def text() -> str:
     return json.dumps(schema(), indent=2) + "\n"
 
 
-def object_of(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
+def class_schema(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of a dataclass or a named tuple; the classes of its fields are added to `definitions`."""
     hints = get_type_hints(kind, localns=_array_names())
-    names = [entry.name for entry in fields(kind)] if is_dataclass(kind) else [*hints]
-    properties = {name: _of(hints[name], definitions) for name in names}
+    names = list(hints)
+    if is_dataclass(kind):
+        names = [entry.name for entry in fields(kind)]
+    properties = {name: _type_schema(hints[name], definitions) for name in names}
     return {"type": "object", "properties": properties, "required": names}
 
 
-def _of(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+def _type_schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of values of a type. Classes among them are added to `definitions` and referred to."""
     if isinstance(kind, Row):
-        fields_of_it = {name: _of(inner, definitions) for name, inner in kind.fields.items()}
-        row = {"type": "object", "properties": fields_of_it, "required": [*fields_of_it]}
-        return {"type": "array", "items": row} if isinstance(kind, Rows) else row
+        return _row_schema(kind, definitions)
     if isinstance(kind, tuple):
-        return {"anyOf": [_of(alternative, definitions) for alternative in cast("tuple[Any, ...]", kind)]}
+        return {"anyOf": [_type_schema(alternative, definitions) for alternative in cast("tuple[Any, ...]", kind)]}
     if kind in _PLAIN:
         return dict(_PLAIN[kind])
     if isinstance(kind, type) and (hasattr(kind, "_fields") or is_dataclass(kind)):
         name = kind.__name__
         if name not in definitions:
             definitions[name] = {}  # so that a class may name itself
-            definitions[name] = object_of(kind, definitions)
+            definitions[name] = class_schema(kind, definitions)
         return {"$ref": f"#/$defs/{name}"}
+    return _generic_schema(kind, definitions)
+
+
+def _row_schema(row: Row, definitions: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object with the fields of a row, or of a list of such objects."""
+    properties = {name: _type_schema(kind, definitions) for name, kind in row.fields.items()}
+    form = {"type": "object", "properties": properties, "required": [*properties]}
+    if isinstance(row, Rows):
+        return {"type": "array", "items": form}
+    return form
+
+
+def _generic_schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a literal, a union, a tuple, a list, a mapping, or a numpy array of two dimensions."""
     origin = get_origin(kind)
     args = get_args(kind)
     if origin is Literal:
         return {"enum": list(args)}
-    if origin is UnionType or origin is Union:
-        return {"anyOf": [_of(alternative, definitions) for alternative in args]}
-    if origin is tuple and args[-1] is Ellipsis:
-        return {"type": "array", "items": _of(args[0], definitions)}
+    if origin in (UnionType, Union):
+        return {"anyOf": [_type_schema(alternative, definitions) for alternative in args]}
+    if origin is list or (origin is tuple and args[-1] is Ellipsis):
+        return {"type": "array", "items": _type_schema(args[0], definitions)}
     if origin is tuple:
-        items = [_of(alternative, definitions) for alternative in args]
+        items = [_type_schema(entry, definitions) for entry in args]
         return {"type": "array", "prefixItems": items, "minItems": len(items), "maxItems": len(items)}
-    if origin is list:
-        return {"type": "array", "items": _of(args[0], definitions)}
-    if origin is Mapping or origin is dict:
-        return {"type": "object", "additionalProperties": _of(args[1], definitions)}
+    if origin in (Mapping, dict):
+        return {"type": "object", "additionalProperties": _type_schema(args[1], definitions)}
     return {"type": "array", "items": {"type": "array", "items": {"type": ["number", "null"]}}}  # a 2-D numpy array
 
 

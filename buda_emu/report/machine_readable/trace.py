@@ -18,14 +18,15 @@ _DIGITS: Final = 4
 
 def trace(picture: TimelinePicture) -> dict[str, Any]:
     """Return the whole picture as a trace."""
-    return {
-        "traceEvents": list(_Writer(picture).events()),
-        "displayTimeUnit": "ns",
-        "otherData": {**picture.about, **({"notes": list(picture.notes)} if picture.notes else {})},
-    }
+    about: dict[str, Any] = dict(picture.about)
+    if picture.notes:
+        about["notes"] = list(picture.notes)
+    return {"traceEvents": list(_Writer(picture).events()), "displayTimeUnit": "ns", "otherData": about}
 
 
 class _Writer:
+    """Writes the events of a picture; it numbers the processes and threads of its lanes."""
+
     def __init__(self, picture: TimelinePicture) -> None:
         self._picture = picture
         groups = dict.fromkeys(
@@ -41,10 +42,10 @@ class _Writer:
     def events(self) -> Iterator[Event]:
         """Yield the events of names, slices, arrows, counters and memories."""
         for group, process in self._process.items():
-            yield from _process(process, group or self._picture.title)
+            yield from _process_events(process, group or self._picture.title)
         for lane, (process, thread) in zip(self._picture.lanes, self._place, strict=True):
-            yield _named("thread_name", process, thread, lane.name)
-            yield {**_named("thread_sort_index", process, thread, ""), "args": {"sort_index": thread}}
+            yield _metadata_event("thread_name", process, thread, lane.name)
+            yield {**_metadata_event("thread_sort_index", process, thread, ""), "args": {"sort_index": thread}}
         yield from self._stretches()
         yield from self._slices()
         yield from self._flows()
@@ -55,6 +56,7 @@ class _Writer:
             yield from self._memory(len(self._process) + number, memory)
 
     def _slices(self) -> Iterator[Event]:
+        """Yield a complete event for each slice."""
         for part in self._picture.slices:
             process, thread = self._place[part.lane]
             yield {
@@ -64,15 +66,16 @@ class _Writer:
                 "pid": process,
                 "tid": thread,
                 "ts": self._at(part.start),
-                "dur": self._lasts(part.start, part.end),
+                "dur": self._duration(part.start, part.end),
                 "args": dict(part.details),
             }
 
     def _stretches(self) -> Iterator[Event]:
+        """Yield the slices of stretches, on thread 0 of their groups."""
         for group in dict.fromkeys(stretch.group for stretch in self._picture.stretches):
             process = self._process.setdefault(group, len(self._process))
-            yield _named("thread_name", process, 0, "stretches")
-            yield {**_named("thread_sort_index", process, 0, ""), "args": {"sort_index": 0}}
+            yield _metadata_event("thread_name", process, 0, "stretches")
+            yield {**_metadata_event("thread_sort_index", process, 0, ""), "args": {"sort_index": 0}}
         for stretch in self._picture.stretches:
             yield {
                 "name": stretch.name,
@@ -81,7 +84,7 @@ class _Writer:
                 "pid": self._process[stretch.group],
                 "tid": 0,
                 "ts": self._at(stretch.start),
-                "dur": self._lasts(stretch.start, stretch.end),
+                "dur": self._duration(stretch.start, stretch.end),
             }
 
     def _flows(self) -> Iterator[Event]:
@@ -103,31 +106,37 @@ class _Writer:
                 }
 
     def _memory(self, process: int, memory: Memory) -> Iterator[Event]:
-        yield from _process(process, memory.name)
-        for held in occupancy(live._replace(space=memory.name) for live in memory.lives).values():
-            for time, size in zip(held.times.tolist(), held.bytes.tolist(), strict=True):
+        """Yield the events of a memory: a counter of its bytes, and begin and end of each tensor."""
+        yield from _process_events(process, memory.name)
+        for use in occupancy(live._replace(space=memory.name) for live in memory.lives).values():
+            for time, size in zip(use.times.tolist(), use.bytes.tolist(), strict=True):
                 yield self._counter(process, f"{memory.name} bytes", time, "bytes", size)
-            for number, live in enumerate(held.lives):
+            for number, live in enumerate(use.lives):
                 common = {"name": live.name, "cat": "tensor", "id": f"{process}.{number}", "pid": process, "tid": 0}
                 allocation = {"address": live.address, "bytes": live.size}
                 yield {**common, "ph": "b", "ts": self._at(live.start), "args": allocation}
                 yield {**common, "ph": "e", "ts": self._at(live.end)}
 
     def _counter(self, process: int, name: str, time: float, unit: str, value: float) -> Event:
+        """Return an event with the value of a counter from a moment on."""
         return {"name": name, "ph": "C", "pid": process, "ts": self._at(time), "args": {unit: value}}
 
     def _at(self, time: float) -> float:
+        """Return a time in microseconds."""
         return round(time / self._picture.per_microsecond, _DIGITS)
 
-    def _lasts(self, start: float, end: float) -> float:
-        """What slices that touch share no part of."""
+    def _duration(self, start: float, end: float) -> float:
+        """Return the length of a slice as the difference of its rounded ends, so that slices that touch do not
+        overlap."""
         return round(self._at(end) - self._at(start), _DIGITS)
 
 
-def _process(process: int, name: str) -> Iterator[Event]:
-    yield _named("process_name", process, 0, name)
-    yield {**_named("process_sort_index", process, 0, ""), "args": {"sort_index": process}}
+def _process_events(process: int, name: str) -> Iterator[Event]:
+    """Yield the name and the position of a process."""
+    yield _metadata_event("process_name", process, 0, name)
+    yield {**_metadata_event("process_sort_index", process, 0, ""), "args": {"sort_index": process}}
 
 
-def _named(kind: str, process: int, thread: int, name: str) -> Event:
+def _metadata_event(kind: str, process: int, thread: int, name: str) -> Event:
+    """Return an event that names a process or thread, or gives its position."""
     return {"name": kind, "ph": "M", "pid": process, "tid": thread, "args": {"name": name}}

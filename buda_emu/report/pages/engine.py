@@ -1,4 +1,4 @@
-"""Fills the templates of pages, and describes their tables."""
+"""Templates of pages, and the tables in them."""
 
 import base64
 import gzip
@@ -24,14 +24,15 @@ _CONTROL: Final = re.compile(rf"[\x00-\x08\x0b-\x1f{UNPRINTED}\ud800-\udfff\ufff
 
 
 def render(template: str, **context: Any) -> Markup:
-    """A template of `templates/` with all that it names. Texts are escaped, control characters become question marks;
-    what is `Markup` stands as it is."""
+    """Return a template of `templates/` filled with values. Text is escaped, and its control characters become question
+    marks; `Markup` is inserted unchanged."""
     parts = {"style": _part("style.css"), "scripts": Markup().join(map(_part, _SCRIPTS))}
     return Markup(_environment().get_template(template).render(context, **parts))
 
 
 @cache
 def _environment() -> Environment:
+    """Return the environment of jinja2 that fills the templates."""
     return Environment(
         loader=PackageLoader(_ROOM, "pages/templates"),
         autoescape=True,
@@ -45,40 +46,50 @@ def _environment() -> Environment:
 
 @cache
 def _part(name: str) -> Markup:
+    """Return the text of a style sheet or script."""
     return Markup(files(_ROOM).joinpath("pages", name).read_text("utf-8"))
 
 
 @cache
 def chart_style(scope: str) -> str:
-    """The CSS rules of charts and their colours, light and dark, limited to elements of a class, as in a notebook."""
-    kept = [line for line in _part("style.css").splitlines() if line.startswith((":root", "--", "@media", "svg"))]
-    text = "".join(kept).replace(":root", f".{scope}")
+    """Return the CSS rules of charts, light and dark, limited to elements of the class `scope`, for use in a
+    notebook."""
+    rules = [line for line in _part("style.css").splitlines() if line.startswith((":root", "--", "@media", "svg"))]
+    text = "".join(rules).replace(":root", f".{scope}")
     return re.sub(r"(?<![-\w.])svg(?=[ .])", f".{scope} svg", text)
 
 
 def _printable(value: object) -> object:
-    return _CONTROL.sub("?", value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    """Return text without control characters; any other value as it is."""
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return _CONTROL.sub("?", value)
+    return value
 
 
-def packed(part: Markup) -> Markup:
-    """The part as text for a `<script class="packed">`: compressed, for `page.js` to unpack when it is to be seen."""
+def pack_part(part: Markup) -> Markup:
+    """Return a part of a page as text for a `<script class="packed">`: compressed, for `page.js` to unpack when it is
+    shown."""
     return Markup(base64.b64encode(gzip.compress(part.encode("utf-8", "replace"), mtime=0)).decode())
 
 
 def as_script(data: Mapping[str, Any] | Sequence[Any]) -> Markup:
-    """Data as JSON that may stand in a script: nothing in a text ends it."""
+    """Return data as JSON that may stand in a script: no text in it can end the script."""
     return Markup(json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"))
 
 
 Kind = Literal["text", "number", "words", "name"]
+_SHORT_TABLE: Final = 8  # rows of a table without a search box, at most
 _LONGEST: Final = 96  # characters of a name in a table; the page has the whole name as the row's tooltip
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`kind` "number" stands to the right and sorts by value, "words" holds sentences that wrap, "name" names of any
-    length, over two or three lines where they are long; `choose`: a menu shows
-    the rows of one of its texts only."""
+    """A column of a table.
+
+    Cells of kind "number" stand to the right and are sorted by value, "words" are sentences that wrap, and "name" is a
+    name of any length, over two or three lines if it is long. With `choose` a menu restricts the table to the rows with
+    one of the column's texts. `tip` is the tooltip of the heading.
+    """
 
     title: str
     kind: Kind = "text"
@@ -88,8 +99,11 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A text, and what it sorts by where that is another. `bar`: a share of 0 to 1 that is drawn behind it; `css`: how
-    it looks; `href`: where it leads; `soft`: what stands before it in grey; `tip`: what a pointer over it shows."""
+    """A text in a table, sorted by `by` or else by itself.
+
+    `bar` is a share of 0 to 1 drawn behind it, `css` a class, `href` a link, `soft` grey text in front of it, and `tip`
+    a tooltip.
+    """
 
     text: str
     by: float | str | None = None
@@ -102,7 +116,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`name`: the op, queue or transfer it stands for, which a click chooses."""
+    """The cells of a row. `name` is the op, queue or transfer that a click on the row selects."""
 
     cells: Sequence[Cell]
     name: str = ""
@@ -110,7 +124,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """`find`: what its search box says; without one the table has none. `tall`: it scrolls by itself."""
+    """A table. `find` is the text in its search box; "" leaves the box out. A `tall` table scrolls on its own."""
 
     columns: Sequence[Column]
     rows: Sequence[Row]
@@ -119,37 +133,55 @@ class Table:
 
 
 def table(columns: Iterable[Column | str], rows: Iterable[Sequence[Cell | str]], find: str = "") -> Table:
-    """A table of plain texts and cells."""
+    """Return a table of texts and cells."""
     return Table(
-        [Column(item) if isinstance(item, str) else item for item in columns],
+        [Column(column) if isinstance(column, str) else column for column in columns],
         [Row([Cell(cell) if isinstance(cell, str) else cell for cell in row]) for row in rows],
         find,
     )
 
 
-def named(name: str, href: str = "", *, text: str | None = None) -> Cell:
-    """A name (or `text`, what is shown of it), sorted by all of it, and cut in the middle where it is very long."""
+def name_cell(name: str, href: str = "", *, text: str | None = None) -> Cell:
+    """Return a cell with a name (or with `text` in its place), sorted by the whole name, and cut in the middle if it is
+    very long."""
     shown = name if text is None else text
     short = cut(shown, _LONGEST)
-    return Cell(short, name, href=href, tip=shown if short != shown else "")
+    if short == shown:
+        return Cell(short, name, href=href)
+    return Cell(short, name, href=href, tip=shown)
 
 
 def figure(value: float | None, digits: int = 0, bar: float | None = None) -> Cell:
-    """A number with thousands separators; none sorts below all."""
+    """Return a cell with a number and thousands separators; None is sorted below all numbers."""
     if value is None:
         return Cell("-", -1.0)
     return Cell(f"{value:,.{digits}f}", float(value), bar)
 
 
+def number_cell(text: str, value: float | None, missing: float = -1.0) -> Cell:
+    """Return a cell with the text of a number, sorted by its value; None is sorted as `missing`."""
+    return Cell(text, missing if value is None else value)
+
+
+def search_box(rows: Sequence[object], text: str) -> str:
+    """Return the text of a table's search box; "" for a table so short that it needs none."""
+    return text if len(rows) > _SHORT_TABLE else ""
+
+
 _WORST_FIRST = ("failed", "error", "crashed", "timeout", "stopped", "rejected", "unsupported", "skipped", "passed")
 
 
-def severity(status: str) -> int:
-    """Of a verdict, the worst first."""
+def severity_rank(status: str) -> int:
+    """Return the rank of a verdict, 0 being the worst."""
     return _WORST_FIRST.index(status)
 
 
+def verdict_cell(passed: bool) -> Cell:
+    """Return a cell that says whether an output or a figure holds."""
+    return status("passed" if passed else "failed")
+
+
 def status(word: str) -> Cell:
-    """A verdict in its colour, sorted by `severity`."""
+    """Return a cell with a verdict in its colour, sorted by `severity_rank`."""
     css = word if word in ("passed", "failed", "skipped") else "other"
-    return Cell(word, severity(word), css=css)
+    return Cell(word, severity_rank(word), css=css)

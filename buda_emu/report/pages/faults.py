@@ -1,4 +1,4 @@
-"""A campaign of faults as one page: where the netlist is vulnerable, which bits are dangerous, every fault."""
+"""A campaign of faults as one page: the vulnerable parts of the netlist, the dangerous bits, and every fault."""
 
 from collections.abc import Mapping, Sequence
 from math import prod
@@ -7,7 +7,7 @@ from typing import Final
 from markupsafe import Markup
 
 from buda_emu.netlist.model import Netlist
-from buda_emu.report.pages.engine import Cell, Column, Table, figure, named, render, table
+from buda_emu.report.pages.engine import Cell, Column, Table, figure, name_cell, render, table
 from buda_emu.report.pictures.grid_svg import clean, fit_text, grid_svg, number, open_chart, text
 from buda_emu.report.terminal.faults import PROTECTION, guarded_row, headers, row
 from buda_emu.report.terminal.text import percent
@@ -25,13 +25,13 @@ _COLOURS: Final = {
     "masked": "#6aa978", "tolerable": "#bfc86a", "corrupt": "#d9822b", "not finite": "#c2453c", "deadlock": "#3f6fb5",
     "stopped": "#7a4ea3", "late": "#7d8894", "corrected": "#3f8f86", "detected": "#6fb7ae",
 }  # fmt: skip
-"""Of outcomes, and of what a protection leaves."""
+"""Outcome, with or without a protection -> colour."""
 _CELL: Final = 24
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A row: so many of each outcome, and what stands behind it."""
+    """A row of a bar chart: the count of each outcome, and the text behind the bar."""
 
     name: str
     counts: Mapping[str, int]
@@ -39,26 +39,26 @@ class Bar:
 
 
 def share_bar(share: Share) -> Bar:
-    """Of a share: how much fails, with the interval in which it lies."""
+    """Return the bar of a share: the part that fails, with its confidence interval."""
     low, high = share.interval
     counts = {outcome: share.counts[column(outcome)] for outcome in OUTCOMES}
     return Bar(share.name, counts, f"{percent(share.share)} fail ({percent(low)} to {percent(high)})")
 
 
-def guarded_bar(item: Guarded) -> Bar:
-    """Of a protection: what is left of all faults."""
-    counts = {outcome: item.counts.get(column(outcome), 0) for outcome in _COLOURS}
-    return Bar(item.name, counts, f"{item.failures} fail, {item.before} without")
+def guarded_bar(guarded: Guarded) -> Bar:
+    """Return the bar of a protection: the outcomes that all faults have with it."""
+    counts = {outcome: guarded.counts.get(column(outcome), 0) for outcome in _COLOURS}
+    return Bar(guarded.name, counts, f"{guarded.failures} fail, {guarded.before} without")
 
 
 def outcome_bars(rows: Sequence[Bar], title: str) -> str:
-    """A bar for each row, as long for all, parted by outcome."""
+    """Draw a bar for each row, all of the same length, divided by outcome."""
     right = _NAMES + _WIDTH
     height = 34 + len(rows) * _ROW
     parts = [open_chart(right + 250, height, title, " fixed")]
-    there = [outcome for outcome in _COLOURS if any(row.counts.get(outcome) for row in rows)]
+    shown_outcomes = [outcome for outcome in _COLOURS if any(row.counts.get(outcome) for row in rows)]
     x = float(_NAMES)
-    for outcome in there:
+    for outcome in shown_outcomes:
         parts.append(f'<rect x="{number(x)}" y="4" width="12" height="12" fill="{_COLOURS[outcome]}"/>')
         parts.append(text(x + 17, 14, outcome, 11, "soft"))
         x += 32 + 7 * len(outcome)
@@ -67,33 +67,35 @@ def outcome_bars(rows: Sequence[Bar], title: str) -> str:
         parts.append(text(_NAMES - 6, y + 11, fit_text(share.name, _NAMES - 10, 11), 11, "", "end"))
         begin = float(_NAMES)
         faults = sum(share.counts.values())
-        for outcome in there:
+        for outcome in shown_outcomes:
             count = share.counts.get(outcome, 0)
             length = _WIDTH * count / max(1, faults)
             tip = clean(f"{share.name}: {count} of {faults} {outcome}")
             box = f'x="{number(begin)}" y="{y}" width="{number(length)}" height="{_BAR}"'
-            parts.append(f'<rect {box} fill="{_COLOURS[outcome]}"><title>{tip}</title></rect>' if count else "")
+            if count:
+                parts.append(f'<rect {box} fill="{_COLOURS[outcome]}"><title>{tip}</title></rect>')
             begin += length
         parts.append(text(right + 8, y + 11, share.figure, 11, "soft"))
     return "".join([*parts, "</svg>"])
 
 
 def tile_map(name: str, shape: tuple[int, int, int], hits: Sequence[int]) -> str:
-    """The tiles of an output (t, rows, columns), the redder the more faults change them; `hits`: faults by tile."""
+    """Draw the tiles of an output (t, rows, columns), the redder the more faults change them. `hits` counts the faults
+    by tile."""
     t, rows, cols = shape
     cell = max(2.0, min(float(_CELL), (_NAMES + _WIDTH) / max(1, cols)))
-    most = max(*hits, 1)
+    highest_count = max(*hits, 1)
     parts = [open_chart(round(cols * cell) + 2, round(t * (rows * cell + 6)) + 2, f"tiles of {name}", " fixed")]
     for tile, count in enumerate(hits):
         at, place = divmod(tile, rows * cols)
         row, col = divmod(place, cols)
         x = 1 + col * cell
         y = 1 + at * (rows * cell + 6) + row * cell
-        where = f"t {at}, " if t > 1 else ""
-        tip = clean(f"{name} {where}tile {row}, {col}: changed by {count} faults that fail")
+        t_prefix = f"t {at}, " if t > 1 else ""
+        tip = clean(f"{name} {t_prefix}tile {row}, {col}: changed by {count} faults that fail")
         parts.append(
             f'<rect x="{number(x)}" y="{number(y)}" width="{number(cell)}" height="{number(cell)}" fill="#c2453c" '
-            f'fill-opacity="{number(0.06 + 0.94 * count / most)}" stroke="#8884" stroke-width="0.5">'
+            f'fill-opacity="{number(0.06 + 0.94 * count / highest_count)}" stroke="#8884" stroke-width="0.5">'
             f"<title>{tip}</title></rect>"
         )
     return "".join([*parts, "</svg>"])
@@ -105,60 +107,69 @@ _MOST_MAPS = 12
 _CHARTS = ("kind", "place", "field", "bit")
 
 
-def faults_page(found: Campaign, netlist: Netlist) -> str:
-    """The page. The picture of the grid is there for netlists of a few hundred ops; the table of faults ends after
-    5,000, the failing ones first."""
-    total = found.total()
+def faults_page(campaign: Campaign, netlist: Netlist) -> str:
+    """Return the page. The grid is drawn for netlists of up to 400 ops, and the table has up to 5,000 faults, the
+    failing ones first."""
+    total = campaign.total()
     low, high = map(percent, total.interval)
-    ops = netlist.ops
-    of_ops = {share.name: share for share in found.table("op or queue") if share.name in ops}
-    picture = ""
-    if of_ops and len(ops) <= _MOST_OPS:
-        notes = {name: f"{share.failures} of {share.faults} faults fail" for name, share in of_ops.items()}
-        worst = max(share.share for share in of_ops.values()) or 1.0
-        heat = {name: share.share / worst for name, share in of_ops.items()}
-        red = f"the share of faults in the op that fail, up to {percent(worst)}"
-        picture = grid_svg(netlist, heat=heat, notes=notes, red=red)
     charts = [
-        (f"By {name}", Markup(outcome_bars([*map(share_bar, _in_order(name, found))], f"outcomes by {name}")))
+        (f"By {name}", Markup(outcome_bars([*map(share_bar, _sorted_shares(name, campaign))], f"outcomes by {name}")))
         for name in _CHARTS
-        if len(found.table(name)) > 1 or name == "kind"
+        if len(campaign.table(name)) > 1 or name == "kind"
     ]
-    if found.costs:
-        bars = [share_bar(total), *map(guarded_bar, found.protection())]
+    if campaign.costs:
+        bars = [share_bar(total), *map(guarded_bar, campaign.protection())]
         charts.append(("With protection", Markup(outcome_bars(bars, "outcomes by protection"))))
     words = {**KIND_TEXTS, **PLACE_TEXTS, **OUTCOME_TEXTS, **PROTECTION_TEXTS}
+    facts = (
+        f"{campaign.arch}, precision {campaign.precision}, seed {campaign.seed}: {plural(total.faults, 'fault')}, of "
+        f"which {total.failures} fail: {percent(total.share)}, with 95 % confidence {low} to {high}"
+    )
+    if campaign.left_out:
+        facts += f"; nothing to hit here: {', '.join(campaign.left_out)}"
     return str(
         render(
             "faults.html",
             title=f"Faults in {netlist.path}",
-            facts=f"{found.arch}, precision {found.precision}, seed {found.seed}: {plural(total.faults, 'fault')}, of "
-            f"which {total.failures} fail: {percent(total.share)}, with 95 % confidence {low} to {high}"
-            + (f"; nothing to hit here: {', '.join(found.left_out)}" if found.left_out else ""),
+            facts=facts,
             charts=charts,
-            picture=Markup(picture),
-            maps=_maps(found, netlist),
-            protection=_protection(found),
-            tables=[(name, _shares(found, name)) for name in TABLES if name not in _CHARTS],
-            faults=_faults(found),
-            left_out=max(0, len(found.effects) - _MOST_ROWS),
+            picture=Markup(_op_picture(campaign, netlist)),
+            maps=_maps(campaign, netlist),
+            protection=_protection(campaign),
+            tables=[(name, _shares(campaign, name)) for name in TABLES if name not in _CHARTS],
+            faults=_faults(campaign),
+            left_out=max(0, len(campaign.effects) - _MOST_ROWS),
             words=table(("word", Column("meaning", "words")), sorted(words.items())),
         )
     )
 
 
-def _in_order(name: str, found: Campaign) -> list[Share]:
-    """Bits from the highest to the lowest of each format; others as they are, the worst first."""
-    rows = found.table(name)
+def _op_picture(campaign: Campaign, netlist: Netlist) -> str:
+    """Draw the grid with ops reddened by their share of failing faults; "" if it has too many ops or none was hit."""
+    ops = netlist.ops
+    shares = {share.name: share for share in campaign.table("op or queue") if share.name in ops}
+    if not shares or len(ops) > _MOST_OPS:
+        return ""
+    notes = {name: f"{share.failures} of {share.faults} faults fail" for name, share in shares.items()}
+    worst = max(share.share for share in shares.values()) or 1.0
+    heat = {name: share.share / worst for name, share in shares.items()}
+    red = f"the share of faults in the op that fail, up to {percent(worst)}"
+    return grid_svg(netlist, heat=heat, notes=notes, red=red)
+
+
+def _sorted_shares(name: str, campaign: Campaign) -> list[Share]:
+    """Return the shares of a table: bits from the highest to the lowest of each format, others as they are, the worst
+    first."""
+    rows = campaign.table(name)
     if name != "bit":
         return rows
-    return sorted(rows, key=lambda item: (item.name.rsplit(" ", 1)[0], -int(item.name.rsplit(" ", 1)[1])))
+    return sorted(rows, key=lambda share: (share.name.rsplit(" ", 1)[0], -int(share.name.rsplit(" ", 1)[1])))
 
 
-def _maps(found: Campaign, netlist: Netlist) -> list[tuple[str, Markup]]:
-    """For the outputs that failing faults change most, how many of them change each tile."""
+def _maps(campaign: Campaign, netlist: Netlist) -> list[tuple[str, Markup]]:
+    """Return a map for each of the outputs that failing faults change most: how many of them change each tile."""
     hits: dict[str, list[int]] = {}
-    for effect in filter(lambda effect: effect.failed, found.effects):
+    for effect in filter(lambda effect: effect.failed, campaign.effects):
         for queue, bits in effect.maps.items():
             counts = hits.setdefault(queue, [0] * prod(netlist.queues[queue].blocking.shape))
             changed = int(bits, 16)
@@ -168,23 +179,31 @@ def _maps(found: Campaign, netlist: Netlist) -> list[tuple[str, Markup]]:
     return [(name, Markup(tile_map(name, netlist.queues[name].blocking.shape, hits[name]))) for name in worst]
 
 
-def _protection(found: Campaign) -> Table | None:
-    rows = [[named(cells[0]), *cells[1:]] for cells in map(guarded_row, found.protection())]
-    return table(PROTECTION, rows) if rows else None
+def _protection(campaign: Campaign) -> Table | None:
+    """Return the table of protections, or None if none was tried."""
+    rows = [[name_cell(cells[0]), *cells[1:]] for cells in map(guarded_row, campaign.protection())]
+    if not rows:
+        return None
+    return table(PROTECTION, rows)
 
 
-def _shares(found: Campaign, name: str) -> Table:
-    columns = [Column(name, "name"), *(Column(title, "number") for title in headers(found)[:-1]), headers(found)[-1]]
+def _shares(campaign: Campaign, name: str) -> Table:
+    """Return one of the tables of counts."""
+    columns = [
+        Column(name, "name"),
+        *(Column(title, "number") for title in headers(campaign)[:-1]),
+        headers(campaign)[-1],
+    ]
     cells: list[list[Cell | str]] = []
-    for share in found.table(name):
-        texts = row(found, share)
+    for share in campaign.table(name):
+        texts = row(campaign, share)
         counts = [figure(float(text)) for text in texts[1:-2]]
-        cells.append([named(share.name), *counts, figure(100 * share.share, 1, share.share), texts[-1]])
+        cells.append([name_cell(share.name), *counts, figure(100 * share.share, 1, share.share), texts[-1]])
     return table(columns, cells, "find a name")
 
 
-def _faults(found: Campaign) -> Table:
-    """Every fault, failing ones first."""
+def _faults(campaign: Campaign) -> Table:
+    """Return the table of faults, the failing ones first."""
     columns = (
         Column("fault", "number"),
         Column("outcome", choose=True),
@@ -198,14 +217,14 @@ def _faults(found: Campaign) -> Table:
         Column("why", "words"),
     )
     order = {name: -place for place, name in enumerate(OUTCOMES)}
-    effects = sorted(found.effects, key=lambda item: (order[item.outcome], item.pcc or 0.0, item.fault.number))
+    effects = sorted(campaign.effects, key=lambda hit: (order[hit.outcome], hit.pcc or 0.0, hit.fault.number))
     rows = [
         [
             figure(float(effect.fault.number)),
             effect.outcome,
             effect.fault.kind,
             effect.fault.place,
-            named(effect.fault.where),
+            name_cell(effect.fault.where),
             effect.fault.df,
             _bit(effect.fault.bits, effect.fault.bit_name),
             figure(effect.pcc, 6),
@@ -218,4 +237,5 @@ def _faults(found: Campaign) -> Table:
 
 
 def _bit(bits: tuple[int, ...], name: str) -> str:
+    """Return the bits that a fault hits, and their name."""
     return f"{', '.join(map(str, bits))} ({name})" if bits else ""

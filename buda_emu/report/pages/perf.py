@@ -1,7 +1,8 @@
-"""Modelled cycles as one page: checks, epochs, and of each what makes up its cycles, its steady state, its ops."""
+"""Modelled cycles as one page: checks, epochs, and for each epoch its critical path, steady state and ops."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import ceil, floor, log10
 from pathlib import Path, PurePath
 from typing import Final
@@ -17,7 +18,19 @@ from buda_emu.performance.timing.epoch.result import EpochTiming
 from buda_emu.performance.timing.figures import OpFigures, op_figures
 from buda_emu.performance.timing.result import EpochReport, PerfRun
 from buda_emu.performance.timing.transfers.rates import STREAM
-from buda_emu.report.pages.engine import Cell, Column, Row, Table, as_script, named, packed, render, status
+from buda_emu.report.pages.engine import (
+    Cell,
+    Column,
+    Row,
+    Table,
+    as_script,
+    name_cell,
+    number_cell,
+    pack_part,
+    render,
+    search_box,
+    verdict_cell,
+)
 from buda_emu.report.pages.engine import figure as cell_figure
 from buda_emu.report.pages.timeline import timeline_data
 from buda_emu.report.pictures.epoch_picture import steady_picture
@@ -39,12 +52,12 @@ from buda_emu.report.terminal.text import number, percent
 from buda_emu.support.checker.text import plural
 
 MOST_LINES: Final = 40
-"""Of one entry."""
+"""Lines shown of one entry of the netlist."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An op or queue as it is written. `place`: file and line, to be pasted."""
+    """An op or queue as the netlist writes it. `place` is the file and line, to be pasted."""
 
     name: str
     place: str
@@ -52,31 +65,32 @@ class Entry:
     text: str
 
 
-def entries(netlist: Netlist, names: Iterable[str]) -> list[Entry]:
-    """Of these ops and queues, in the order of the file; none where the file is gone or has no such lines any more."""
+def read_entries(netlist: Netlist, names: Iterable[str]) -> list[Entry]:
+    """Return these ops and queues as the file writes them, in its order; none if the file is gone or has changed."""
     try:
         lines = Path(netlist.path).read_text("utf-8").splitlines()
     except (OSError, ValueError):
         return []
     ops = netlist.ops
-    found = list[Entry]()
+    collected = list[Entry]()
     for name in names:
-        item = ops.get(name) or netlist.queues.get(name)
-        if item is None:
+        element = ops.get(name) or netlist.queues.get(name)
+        if element is None:
             continue
-        line = item.at().line
-        text = list(_entry(lines, line, _written(item)))
+        line = element.at().line
+        text = list(_entry(lines, line, _name_in_file(element)))
         if text:
-            found.append(Entry(name, f"{netlist.path}:{line}", line, "\n".join(text)))
-    return sorted(found, key=lambda entry: (entry.line, entry.name))
+            collected.append(Entry(name, f"{netlist.path}:{line}", line, "\n".join(text)))
+    return sorted(collected, key=lambda entry: (entry.line, entry.name))
 
 
-def _written(item: Op | Queue) -> str:
-    return getattr(item, "written_name", "") or item.name
+def _name_in_file(element: Op | Queue) -> str:
+    """Return the name of an op or queue as the netlist writes it."""
+    return getattr(element, "written_name", "") or element.name
 
 
 def _entry(lines: list[str], line: int, name: str) -> Iterator[str]:
-    """The line of a name, and what is indented below it."""
+    """Yield the line of a name, and the lines indented below it."""
     if not 0 < line <= len(lines) or name not in lines[line - 1]:
         return
     inset = _indent(lines[line - 1])
@@ -88,6 +102,7 @@ def _entry(lines: list[str], line: int, name: str) -> Iterator[str]:
 
 
 def _indent(text: str) -> int:
+    """Return the number of blanks at the beginning of a line."""
     return len(text) - len(text.lstrip())
 
 
@@ -97,16 +112,18 @@ _TOP = 14.0
 _WIDTH = 560.0
 _HEIGHT = 300.0
 _LABELLED: Final = 4
-"""Of the slowest ops."""
+"""Number of the slowest ops whose names stand in the chart."""
 
 
 def roofline_chart(
     ops: Sequence[OpFigures], cycles: Sequence[float], bytes_of: Mapping[str, float], stream: float
 ) -> str:
-    """Share of the time in which the math unit works over its work for each byte that a core takes in, both axes
-    logarithmic, under the roof of the math unit and of what the NoC brings into a core. The time is that of one input:
-    `cycles` of the op, or that of its bytes where it is longer. The slowest ops bear their names. "" where no op takes
-    bytes in and computes."""
+    """Draw the share of the time in which each op's math unit works over its work for each byte that a core takes in,
+    both axes logarithmic, under the roof of the math unit and of the NoC into a core (`stream` bytes per cycle).
+
+    The time is that of one input: the `cycles` of the op, or those of its bytes if they take longer. The slowest ops
+    are named. Returns "" if no op both takes bytes in and computes.
+    """
     times = [max(time, bytes_of.get(op.op, 0.0) / stream, 1.0) for op, time in zip(ops, cycles, strict=True)]
     points = [
         (op, op.math / bytes_of[op.op], op.math / time, time)
@@ -118,20 +135,9 @@ def roofline_chart(
     across = _Axis([value for _, value, _, _ in points] + [1 / stream], _LEFT, _WIDTH)
     up = _Axis([value for _, _, value, _ in points] + [1.0], _TOP + _HEIGHT, -_HEIGHT)
     parts = [open_chart(_LEFT + _WIDTH + 16, _TOP + _HEIGHT + 44, "roofline")]
-    for decade in across.decades:
-        x = svg_number(across(10.0**decade))
-        parts.append(f'<path class="grid" d="M{x} {_TOP}V{_TOP + _HEIGHT}"/>')
-        parts.append(text(float(x), _TOP + _HEIGHT + 16, _power(decade), _SMALL, "soft", "middle"))
-    for decade in up.decades:
-        y = up(10.0**decade)
-        parts.append(f'<path class="grid" d="M{_LEFT} {svg_number(y)}H{_LEFT + _WIDTH}"/>')
-        parts.append(text(_LEFT - 6, y + 4, f"{100 * 10.0**decade:g} %", _SMALL, "soft", "end"))
-    corner = svg_number(across(1 / stream)), svg_number(up(1.0))
-    start = max(10.0**up.low / stream, 10.0**across.low)
-    path = f"M{svg_number(across(start))} {svg_number(up(start * stream))}L{' '.join(corner)}H{_LEFT + _WIDTH}"
-    tip = f"{stream:g} bytes a cycle into one core, and all of the math unit"
-    parts.append(f'<path class="limit" d="{path}"><title>{tip}</title></path>')
-    points.sort(key=lambda item: item[3])
+    parts += _roofline_grid(across, up)
+    parts.append(_roof(across, up, stream))
+    points.sort(key=lambda point: point[3])
     for op, value, share, time in points:
         use = f"{number(value)} math cycles a byte, {100 * share:.2g} % math"
         words = f"{op.op} ({op.type}): {time:,.0f} cycles, {use}"
@@ -146,8 +152,29 @@ def roofline_chart(
     return "".join([*parts, "</svg>"])
 
 
+def _roofline_grid(across: "_Axis", up: "_Axis") -> Iterator[str]:
+    """Yield a line for each decade of both axes, with its label."""
+    for decade in across.decades:
+        x = svg_number(across(10.0**decade))
+        yield f'<path class="grid" d="M{x} {_TOP}V{_TOP + _HEIGHT}"/>'
+        yield text(float(x), _TOP + _HEIGHT + 16, _power(decade), _SMALL, "soft", "middle")
+    for decade in up.decades:
+        y = up(10.0**decade)
+        yield f'<path class="grid" d="M{_LEFT} {svg_number(y)}H{_LEFT + _WIDTH}"/>'
+        yield text(_LEFT - 6, y + 4, f"{100 * 10.0**decade:g} %", _SMALL, "soft", "end")
+
+
+def _roof(across: "_Axis", up: "_Axis", stream: float) -> str:
+    """Draw the roof: rising with the bytes that the NoC brings into a core, level where the math unit is busy."""
+    corner = f"{svg_number(across(1 / stream))} {svg_number(up(1.0))}"
+    start = max(10.0**up.low / stream, 10.0**across.low)
+    path = f"M{svg_number(across(start))} {svg_number(up(start * stream))}L{corner}H{_LEFT + _WIDTH}"
+    tip = f"{stream:g} bytes a cycle into one core, and all of the math unit"
+    return f'<path class="limit" d="{path}"><title>{tip}</title></path>'
+
+
 class _Axis:
-    """Whole decades around some values, on pixels."""
+    """A logarithmic axis of whole decades around some values, in pixels."""
 
     def __init__(self, values: Sequence[float], start: float, length: float) -> None:
         self.low = floor(log10(min(values)))
@@ -161,52 +188,61 @@ class _Axis:
 
 
 def _labels(names: Sequence[str], dots: Sequence[tuple[float, float]]) -> list[str]:
-    """Names beside the first of the dots: where they lie on least of what is drawn already."""
+    """Return the names beside the first dots, each where it covers as little as possible of what is drawn already."""
     parts: list[str] = []
-    taken = [(x - 5, x + 5, y) for x, y in dots]
+    occupied = [(x - 5, x + 5, y) for x, y in dots]
     for name, (x, y) in zip(names, dots, strict=False):
         short = fit_text(name, 260, _SMALL)
         wide = width_of(short, _SMALL)
-        places = [(left, y + down) for down in (0, 15, -15, 30, -30, 45, -45) for left in (x + 10, x - 10 - wide)]
+        lines = [y + down for down in (0, 15, -15, 30, -30, 45, -45)]
+        places = product(lines, (x + 10, x - 10 - wide))
 
-        def worth(place: tuple[float, float], wide: float = wide) -> int:
-            left, line = place
+        def cost(place: tuple[float, float], wide: float = wide) -> int:
+            line, left = place
             inside = left >= _LEFT and left + wide <= _LEFT + _WIDTH + 14 and _TOP <= line <= _TOP + _HEIGHT
-            hidden = sum(abs(line - y) < 12 and left < end and begin < left + wide for begin, end, y in taken)
+            hidden = sum(abs(line - y) < 12 and left < end and begin < left + wide for begin, end, y in occupied)
             return hidden + 100 * (not inside)
 
-        left, line = min(places, key=worth)
-        taken.append((left, left + wide, line))
+        line, left = min(places, key=cost)
+        occupied.append((left, left + wide, line))
         parts.append(text(left, line + 4, short, _SMALL))
     return parts
 
 
 def _power(decade: int) -> str:
-    return f"{10.0**decade:g}" if -4 < decade < 5 else f"1e{decade}"
+    """Return a power of ten as text."""
+    if -4 < decade < 5:
+        return f"{10.0**decade:g}"
+    return f"1e{decade}"
 
 
 MOST_EPOCHS: Final = 40
-"""Epochs with pictures in the page; the tables have all."""
+"""Number of epochs with pictures in the page; the tables have all epochs."""
 _MOST_NAMED: Final = 2  # streams and ops that a link of the critical path names
 _SHORT: Final = 60  # characters of such a name
 _MOST_BUSY: Final = 60
-"""Units in the table of what limits an epoch."""
+"""Rows of the table of units that limit an epoch."""
 
 
 def perf_page(netlist: Netlist, run: PerfRun, checks: Sequence[BoundResult], command: str) -> str:
-    """The page: checks, epochs, then pictures and ops of each, the slowest first."""
+    """Return the page: checks, epochs, then the pictures and ops of each epoch, the slowest first."""
     order = sorted(run.epochs, key=lambda epoch: -epoch.cycles * epoch.runs)
     detailed = order[:MOST_EPOCHS]
     left_out = len(order) - len(detailed)
     places = {id(epoch): f"epoch-{index}" for index, epoch in enumerate(detailed)}
     routed = route_epochs(netlist, {_temporal(netlist, epoch) for epoch in detailed})
-    uses = uses_by_core(one for one in routed.values() if not isinstance(one, str))
+    uses = uses_by_core(routed_epoch for routed_epoch in routed.values() if not isinstance(routed_epoch, str))
     parts = [
-        (places[id(epoch)], _name(epoch), packed(_epoch(netlist, run, epoch, index, routed, uses)), index == 0)
+        (places[id(epoch)], _name(epoch), pack_part(_epoch(netlist, run, epoch, index, routed, uses)), index == 0)
         for index, epoch in enumerate(detailed)
     ]
+    note = ""
+    if left_out:
+        note = f"{plural(left_out, 'epoch')} without pictures here: perf.json has every figure."
     types = {name: op.type for name, op in netlist.ops.items()}
-    found = [(op.op, types[op.op], places[id(epoch)], _name(epoch)) for epoch in detailed for op in epoch.timing.ops]
+    op_index: list[tuple[str, str, str, str]] = []
+    for epoch in detailed:
+        op_index += [(op.op, types[op.op], places[id(epoch)], _name(epoch)) for op in epoch.timing.ops]
     return render(
         "perf.html",
         title=f"buda-emu perf: {PurePath(run.netlist).name}",
@@ -214,18 +250,20 @@ def perf_page(netlist: Netlist, run: PerfRun, checks: Sequence[BoundResult], com
         checks=_checks(checks),
         epochs=parts,
         facts=f"{run.netlist}, buda-emu {run.version}, {run.arch}, {run.clock:g} MHz, modelled",
-        index=as_script(found),
+        index=as_script(op_index),
         assumed=run.assumed,
         table=_epochs(run, order, places),
-        note=f"{plural(left_out, 'epoch')} without pictures here: perf.json has every figure." if left_out else "",
+        note=note,
     )
 
 
 def _name(epoch: EpochReport) -> str:
+    """Return the name of an epoch: program and graphs."""
     return f"{epoch.program}: {' + '.join(epoch.graphs)}"
 
 
 def _checks(checks: Sequence[BoundResult]) -> Table | None:
+    """Return the table of performance-check, missed figures first; None if there are none."""
     columns = [
         Column("verdict", choose=True),
         Column("config"),
@@ -238,22 +276,23 @@ def _checks(checks: Sequence[BoundResult]) -> Table | None:
     rows = [
         Row(
             [
-                status("passed" if item.passed else "failed"),
-                Cell(item.config),
-                Cell(item.graph or "-"),
-                Cell(item.target or "-"),
-                Cell(item.bound.metric),
-                Cell(str(item.bound)),
-                Cell(number(item.observed, 6), -1.0 if item.observed is None else item.observed),
+                verdict_cell(check.passed),
+                Cell(check.config),
+                Cell(check.graph or "-"),
+                Cell(check.target or "-"),
+                Cell(check.bound.metric),
+                Cell(str(check.bound)),
+                number_cell(number(check.observed, 6), check.observed),
             ]
         )
-        for item in sorted(checks, key=lambda item: item.passed)
+        for check in sorted(checks, key=lambda check: check.passed)
     ]
     return Table(columns, rows) if rows else None
 
 
 def _epochs(run: PerfRun, order: Sequence[EpochReport], places: dict[int, str]) -> Table:
-    whole = max(sum(epoch.cycles * epoch.runs for epoch in order), 1.0)
+    """Return the table of all epochs, with links to those that have pictures."""
+    total_cycles = max(sum(epoch.cycles * epoch.runs for epoch in order), 1.0)
     columns = [
         Column("graph", "name"),
         Column("program", choose=True),
@@ -276,47 +315,57 @@ def _epochs(run: PerfRun, order: Sequence[EpochReport], places: dict[int, str]) 
         rows.append(
             Row(
                 [
-                    named(" + ".join(epoch.graphs), f"#{place}" if place else ""),
+                    name_cell(" + ".join(epoch.graphs), f"#{place}" if place else ""),
                     Cell(epoch.program),
                     cell_figure(epoch.runs),
                     cell_figure(epoch.timing.inputs),
                     cell_figure(epoch.pace),
-                    Cell(number(rate), -1.0 if rate is None else rate),
+                    number_cell(number(rate), rate),
                     cell_figure(epoch.timing.first_input),
                     cell_figure(cycles),
-                    Cell(percent(cycles / whole), cycles, cycles / whole),
+                    Cell(percent(cycles / total_cycles), cycles, cycles / total_cycles),
                     Cell(percent(epoch.load_share), epoch.load_share, epoch.load_share),
                     Cell(epoch.bottleneck.kind),
-                    Cell(_held(epoch)),
+                    Cell(_bottleneck_text(epoch)),
                 ]
             )
         )
-    return Table(columns, rows, "find epochs" if len(rows) > 8 else "")
+    return Table(columns, rows, search_box(rows, "find epochs"))
 
 
-def _held(epoch: EpochReport) -> str:
-    """In a few words; the sentence stands with the epoch."""
-    found = epoch.bottleneck
-    return f"{found.name}, {100 * found.share:.0f} % of an input" if found.name else found.sentence
+def _bottleneck_text(epoch: EpochReport) -> str:
+    """Return the bottleneck of an epoch in a few words; the whole sentence stands with the epoch."""
+    bottleneck = epoch.bottleneck
+    if not bottleneck.name:
+        return bottleneck.sentence
+    return f"{bottleneck.name}, {100 * bottleneck.share:.0f} % of an input"
 
 
 def _temporal(netlist: Netlist, epoch: EpochReport) -> int:
-    return next(item.id for item in netlist.temporal_graphs if item.graphs == epoch.graphs)
+    """Return the number of an epoch in the netlist."""
+    return next(temporal.id for temporal in netlist.temporal_graphs if temporal.graphs == epoch.graphs)
 
 
 def _epoch(
     netlist: Netlist, run: PerfRun, epoch: EpochReport, index: int, routed: Mapping[int, RoutedEpoch | str], uses: Uses
 ) -> Markup:
+    """Return the part of the page about one epoch."""
     timing = epoch.timing
     full = extend_until_full(timing, epoch.bottleneck.name)
     steps = critical_steps(timing)
     ops = list(op_figures(netlist, run, epoch))
-    busy = {item.op: min(item.active / timing.modelled / max(epoch.pace, 1.0), 1.0) for item in timing.ops}
+    busy = {
+        op_timing.op: min(op_timing.active / timing.modelled / max(epoch.pace, 1.0), 1.0) for op_timing in timing.ops
+    }
     notes = {op.op: f"{100 * busy[op.op]:.0f} % of the time between two inputs; {op.provenance}" for op in ops}
-    path = {name for step in steps if step.share >= _ON_PATH for name in (step.through or (step.name,))}
+    path: set[str] = set()
+    for step in steps:
+        if step.share >= _ON_PATH:
+            path.update(step.through or (step.name,))
     sources = Sources()
     stream = run.what_if.get("noc_bytes", STREAM)
     temporal = _temporal(netlist, epoch)
+    is_routed = isinstance(routed.get(temporal), RoutedEpoch)
     return render(
         "epoch.html",
         sentence=epoch.bottleneck.sentence,
@@ -335,14 +384,14 @@ def _epoch(
                 mark=f"-{index}",
                 red="busy",
                 path=path,
-                streams=None if isinstance(routed.get(temporal, ""), str) else uses,
+                streams=uses if is_routed else None,
             )
         ),
         streams=sentence(routed.get(temporal)),
-        roofline=Markup(roofline_chart(ops, [op.cost.cycles for op in timing.ops], _bytes(epoch), stream)),
+        roofline=Markup(roofline_chart(ops, [op.cost.cycles for op in timing.ops], _bytes_taken_in(epoch), stream)),
         ops=_ops(netlist, run, epoch, steps, sources),
         sources=sources.meanings,
-        lines=entries(netlist, _names(netlist, epoch)),
+        lines=read_entries(netlist, _entry_names(netlist, epoch)),
     )
 
 
@@ -350,38 +399,42 @@ _ON_PATH: Final = 0.005
 """Share of the critical path from which on a step is drawn in the picture."""
 
 
-def _names(netlist: Netlist, epoch: EpochReport) -> list[str]:
-    """Ops of an epoch and the queues around them."""
-    ops = [op.op for op in epoch.timing.ops]
-    ends = (name for edge in epoch.edges for name in (edge.source, edge.target) if name in netlist.queues)
-    return list(dict.fromkeys([*ops, *ends]))
+def _entry_names(netlist: Netlist, epoch: EpochReport) -> list[str]:
+    """Return the ops of an epoch and the queues around them."""
+    names = [op.op for op in epoch.timing.ops]
+    for edge in epoch.edges:
+        names += [name for name in (edge.source, edge.target) if name in netlist.queues]
+    return list(dict.fromkeys(names))
 
 
-def _bytes(epoch: EpochReport) -> dict[str, float]:
-    """What a core of each op takes in for one input."""
-    found: dict[str, float] = {}
+def _bytes_taken_in(epoch: EpochReport) -> dict[str, float]:
+    """Return the bytes that a core of each op takes in for one input."""
+    bytes_by_op: dict[str, float] = {}
     for edge in epoch.edges:
         if edge.operand >= 0 and not edge.once:
-            found[edge.target] = found.get(edge.target, 0.0) + edge.core_bytes
-    return found
+            bytes_by_op[edge.target] = bytes_by_op.get(edge.target, 0.0) + edge.core_bytes
+    return bytes_by_op
 
 
 def _steady(epoch: EpochReport, full: EpochTiming) -> str:
+    """Return a sentence on the inputs that the picture of the steady state shows."""
     stretch = steady(full, epoch.bottleneck.name)
     if stretch is None:
         return ""
     if stretch.last - stretch.first + 1 == full.modelled:
-        return "Its only input." if epoch.timing.inputs == 1 else f"All of its {epoch.timing.modelled} inputs."
-    which = f"Inputs {stretch.first} to {stretch.last} of {stretch.op}"
+        if epoch.timing.inputs == 1:
+            return "Its only input."
+        return f"All of its {epoch.timing.modelled} inputs."
+    inputs_text = f"Inputs {stretch.first} to {stretch.last} of {stretch.op}"
     if stretch.working < len(full.ops):
-        away = f"the pipeline is filled so far: {describe_fill(full, stretch)}"
+        fill_text = f"the pipeline is filled so far: {describe_fill(full, stretch)}"
     else:
-        away = f"away from filling and draining: {describe_fill(full, stretch)}"
-    return f"{which}, {epoch.pace:,.0f} cycles each, {away}; {plural(epoch.timing.inputs, 'input')} in all."
+        fill_text = f"away from filling and draining: {describe_fill(full, stretch)}"
+    return f"{inputs_text}, {epoch.pace:,.0f} cycles each, {fill_text}; {plural(epoch.timing.inputs, 'input')} in all."
 
 
 def _load(epoch: EpochReport) -> str:
-    """What is read before anything runs, by chip."""
+    """Return a sentence on what each chip loads before anything runs."""
     chips = "; ".join(
         f"chip {chip.chip}: {chip.bytes:,} bytes by {plural(chip.cores, 'core')}, {chip.kernels} with a kernel, "
         f"in {chip.cycles:,.0f}, then queue headers, {chip.headers:,.0f}"
@@ -391,6 +444,7 @@ def _load(epoch: EpochReport) -> str:
 
 
 def _path(steps: Sequence[CriticalStep]) -> Table:
+    """Return the table of the critical path."""
     columns = [
         Column("share", "number"),
         Column("cycles", "number"),
@@ -400,44 +454,55 @@ def _path(steps: Sequence[CriticalStep]) -> Table:
     ]
     rows: list[Row] = []
     for step in steps:
-        through = f": {_some(step.through)}" if step.through else ""
-        alike = f"; equally long: {_some(step.alike)}" if step.alike else ""
+        link = cut(step.name, _SHORT)
+        unit = step.name
+        if step.through:
+            link += f": {_list_names(step.through)}"
+            unit = step.through[0]
+        if step.alike:
+            link += f"; equally long: {_list_names(step.alike)}"
         share = Cell(percent(step.share), step.cycles, step.share)
         causes = ", ".join(f"{CAUSE_WORDS[cause]} {100 * part / step.cycles:.0f} %" for cause, part in step.waits)
-        link = f"{cut(step.name, _SHORT)}{through}{alike}"
         cells = [share, cell_figure(step.cycles), Cell(step.kind), Cell(link), Cell(causes)]
-        rows.append(Row(cells, _chosen(step.through[0] if step.through else step.name)))
-    return Table(columns, rows, "find links" if len(rows) > 8 else "", tall=True)
+        rows.append(Row(cells, _linked_name(unit)))
+    return Table(columns, rows, search_box(rows, "find links"), tall=True)
 
 
-def _some(names: Sequence[str]) -> str:
-    """The first of many names, which perf.json lists."""
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return f"{', '.join(cut(name, _SHORT) for name in names[:_MOST_NAMED])}{more}"
+def _list_names(names: Sequence[str]) -> str:
+    """Return the first of many names, all of which perf.json lists."""
+    text = ", ".join(cut(name, _SHORT) for name in names[:_MOST_NAMED])
+    if len(names) > _MOST_NAMED:
+        return f"{text} and {len(names) - _MOST_NAMED} more"
+    return text
 
 
-def _chosen(unit: str) -> str:
-    """What a click on a unit chooses: an op itself, of a transfer the op or queue that it leads to."""
+def _linked_name(unit: str) -> str:
+    """Return the name that a click on a unit selects: an op itself, or the op or queue to which a transfer leads."""
     return unit.rpartition(": ")[2].rpartition(" > ")[2].removesuffix(", once")
 
 
 def _limits(epoch: EpochReport) -> Table:
+    """Return the table of the busiest units of an epoch."""
     columns = [
         Column("of an input", "number"),
         Column("cycles", "number"),
         Column("kind", choose=True),
         Column("what", "name"),
     ]
-    found = sorted(epoch.timing.busy(), key=lambda item: -item[1].cycles)[:_MOST_BUSY]
+    busiest = sorted(epoch.timing.busy(), key=lambda unit: -unit[1].cycles)[:_MOST_BUSY]
     rows: list[Row] = []
-    for kind, item in found:
-        share = min(item.cycles / max(epoch.pace, 1.0), 1.0)
-        cells = [Cell(percent(share), item.cycles, share), cell_figure(item.cycles), Cell(kind), named(item.name)]
-        rows.append(Row(cells, "" if kind in ("memory", "link") else _chosen(item.name)))
-    return Table(columns, rows, "find units" if len(rows) > 8 else "", tall=True)
+    for kind, unit in busiest:
+        share = min(unit.cycles / max(epoch.pace, 1.0), 1.0)
+        cells = [Cell(percent(share), unit.cycles, share), cell_figure(unit.cycles), Cell(kind), name_cell(unit.name)]
+        linked = ""
+        if kind not in ("memory", "link"):  # those are in no picture
+            linked = _linked_name(unit.name)
+        rows.append(Row(cells, linked))
+    return Table(columns, rows, search_box(rows, "find units"), tall=True)
 
 
 def _ops(netlist: Netlist, run: PerfRun, epoch: EpochReport, steps: Sequence[CriticalStep], sources: Sources) -> Table:
+    """Return the table of the ops of an epoch, the slowest first."""
     columns = [
         Column("op", "name"),
         Column("type", choose=True),
@@ -456,10 +521,10 @@ def _ops(netlist: Netlist, run: PerfRun, epoch: EpochReport, steps: Sequence[Cri
     rows = [
         Row(
             [
-                named(op.op),
+                name_cell(op.op),
                 Cell(op.type),
                 cell_figure(op.cores),
-                cell_figure(item.cost.cycles, bar=min(item.cost.cycles / max(epoch.pace, 1.0), 1.0)),
+                cell_figure(op_timing.cost.cycles, bar=min(op_timing.cost.cycles / max(epoch.pace, 1.0), 1.0)),
                 cell_figure(100 * op.math / max(epoch.pace, 1.0), 1),
                 cell_figure(op.waiting_for_input),
                 cell_figure(op.waiting_for_room),
@@ -469,6 +534,6 @@ def _ops(netlist: Netlist, run: PerfRun, epoch: EpochReport, steps: Sequence[Cri
             ],
             op.op,
         )
-        for op, item in sorted(pairs, key=lambda pair: -pair[1].cost.cycles)
+        for op, op_timing in sorted(pairs, key=lambda pair: -pair[1].cost.cycles)
     ]
     return Table(columns, rows, "find ops", tall=True)

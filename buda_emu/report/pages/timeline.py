@@ -1,7 +1,7 @@
 """A run as one page: lanes over time, arrows of waits, memories with their tensors.
 
-The page holds the picture as columns of numbers and `timeline.js`, which draws what is in view on a canvas: wheel or
-buttons zoom, dragging pans, a slice tells of itself and shows whom it waited for, the search finds slices.
+The page holds the picture as columns of numbers, and `timeline.js` draws the visible part on a canvas: wheel or buttons
+zoom, dragging pans, a slice shows its details and the slice that it waited for, and a search finds slices.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,9 +20,9 @@ MOST_LANES: Final = 200
 
 
 def timeline_page(picture: TimelinePicture, command: str = "") -> str:
-    """The page. `command` is how to make it again."""
-    last = max((item.end for item in picture.slices), default=0)
-    rest = len(picture.lanes) - MOST_LANES
+    """Return the page. `command` is the command line that makes it again."""
+    last = max((part.end for part in picture.slices), default=0)
+    left_out = len(picture.lanes) - MOST_LANES
     return render(
         "timeline.html",
         title=picture.title,
@@ -32,24 +32,24 @@ def timeline_page(picture: TimelinePicture, command: str = "") -> str:
         facts=" · ".join(f"{name} {value}" for name, value in picture.about.items()),
         lanes=_lanes(picture, last),
         heading=f"{plural(len(picture.lanes), 'lane')} in figures, {last:,.10g} {picture.time_unit} in all",
-        rest=plural(rest, "lane") if rest > 0 else "",
+        rest=plural(left_out, "lane") if left_out > 0 else "",
     )
 
 
 def _lanes(picture: TimelinePicture, last: float) -> Table:
-    """What the lanes add up to, for those who want figures."""
+    """Return a table of the slices and the busy time of each lane."""
     busy = [0.0] * len(picture.lanes)
     count = [0] * len(picture.lanes)
-    for item in picture.slices:
-        busy[item.lane] += item.end - item.start
-        count[item.lane] += 1
+    for part in picture.slices:
+        busy[part.lane] += part.end - part.start
+        count[part.lane] += 1
     rows = (
         (
             lane.group,
             lane.name,
             figure(count[i]),
             Cell(f"{busy[i]:,.10g}", busy[i]),
-            Cell(percent(busy[i] / last if last else 0), busy[i]),
+            Cell(percent(busy[i] / (last or 1)), busy[i]),
         )
         for i, lane in enumerate(picture.lanes[:MOST_LANES])
     )
@@ -58,7 +58,7 @@ def _lanes(picture: TimelinePicture, last: float) -> Table:
 
 
 class _Words:
-    """Texts by number, each once."""
+    """Texts by number; each text is stored once."""
 
     def __init__(self) -> None:
         self.list: list[str] = []
@@ -72,7 +72,7 @@ class _Words:
 
 
 def timeline_data(picture: TimelinePicture) -> Markup:
-    """The picture as `timeline.js` reads it."""
+    """Return the picture in the form that `timeline.js` reads."""
     words = _Words()
     content: dict[str, Any] = {
         "unit": picture.time_unit,
@@ -81,27 +81,30 @@ def timeline_data(picture: TimelinePicture) -> Markup:
         "slices": _slices(picture.slices, words),
         "flows": [[flow.source, flow.target, words(flow.name)] for flow in picture.flows],
         "counters": [
-            [words(item.name), words(item.unit), list(item.times), list(item.values)] for item in picture.counters
+            [words(counter.name), words(counter.unit), list(counter.times), list(counter.values)]
+            for counter in picture.counters
         ],
-        "memories": [[words(item.name), item.span, _tensors(item, words), item.peak] for item in picture.memories],
+        "memories": [
+            [words(memory.name), memory.span, _tensors(memory, words), memory.peak] for memory in picture.memories
+        ],
         "chain": list(picture.chain),
-        "stretches": [[item.start, item.end, words(item.name)] for item in picture.stretches],
+        "stretches": [[stretch.start, stretch.end, words(stretch.name)] for stretch in picture.stretches],
     }
     content["words"] = words.list
     return as_script(content)
 
 
 def _slices(slices: Iterable[Slice], words: _Words) -> list[list[Any]]:
-    """Columns: lane, start, length, name, category, details."""
+    """Return the columns of the slices: lane, start, length, name, category, details."""
     columns: list[list[Any]] = [[] for _ in range(6)]
-    for item in slices:
+    for part in slices:
         row = (
-            item.lane,
-            item.start,
-            item.end - item.start,
-            words(item.name),
-            words(item.category),
-            words(_details(item.details)),
+            part.lane,
+            part.start,
+            part.end - part.start,
+            words(part.name),
+            words(part.category),
+            words(_details(part.details)),
         )
         for column, value in zip(columns, row, strict=True):
             column.append(value)
@@ -109,15 +112,19 @@ def _slices(slices: Iterable[Slice], words: _Words) -> list[list[Any]]:
 
 
 def _details(details: Mapping[str, Any]) -> str:
-    return "\n".join(
-        f"{name}: {value:,}" if isinstance(value, int) else f"{name}: {value}" for name, value in details.items()
-    )
+    """Return the details of a slice, one a line."""
+    lines: list[str] = []
+    for name, value in details.items():
+        text = f"{value:,}" if isinstance(value, int) else f"{value}"
+        lines.append(f"{name}: {text}")
+    return "\n".join(lines)
 
 
 def _tensors(memory: Memory, words: _Words) -> list[list[Any]]:
-    """Rectangles: start, end, first byte, byte after the last, name, bytes of the whole tensor."""
-    return [
-        [live.start, live.end, low, high, words(live.name), live.size]
-        for live in memory.lives
-        for low, high in pieces(live.address, live.size, live.ring)
-    ]
+    """Return the rectangles of a memory's tensors: start, end, first byte, byte after the last, name, bytes of the
+    whole tensor."""
+    rectangles: list[list[Any]] = []
+    for live in memory.lives:
+        for low, high in pieces(live.address, live.size, live.ring):
+            rectangles.append([live.start, live.end, low, high, words(live.name), live.size])
+    return rectangles

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Final
 
 from buda_emu.netlist.model import Graph, Netlist, Op, Queue
 from buda_emu.report.pictures.floorplan import memory
-from buda_emu.report.pictures.grid_svg import Uses, of_op, words
+from buda_emu.report.pictures.grid_svg import Uses, use_text, uses_of_op
 from buda_emu.support.screen import UNPRINTED
 
 _CONTROL: Final = re.compile(rf"[\x00-\x1f{UNPRINTED}\ud800-\udfff]")
@@ -28,24 +29,40 @@ def dot(
         '  edge [fontname="monospace", fontsize=8];',
     ]
     ops: list[Op] = []
-    for temporal in netlist.temporal_graphs:
-        for name in temporal.graphs:
-            graph = netlist.graphs[name]
-            if (epochs is None or temporal.id in epochs) and (chips is None or graph.target_device in chips):
-                lines += _cluster(graph, temporal.id, streams or {})
-                ops += graph.ops
-    shown = {op.name for op in ops}
-    queues = [queue for queue in netlist.queues.values() if queue.input in shown or _is_read(queue, ops)]
-    lines += [f"  {_quote(f'queue:{q.name}')} [shape=cylinder, label={_queue_label(q)}];" for q in queues]
-    sources = dict.fromkeys(name for op in ops for name in op.inputs)
-    others = [name for name in sources if name not in shown and name not in netlist.queues]
-    lines += [f"  {_quote(f'op:{name}')} [style=dashed, label={_quote(name)}];" for name in others]
+    for epoch, graph in _select_graphs(netlist, epochs, chips):
+        lines += _cluster(graph, epoch, streams or {})
+        ops += graph.ops
+    names = {op.name for op in ops}
+    queues = [queue for queue in netlist.queues.values() if queue.input in names or _is_read(queue, ops)]
+    lines += [f"  {_quote(f'queue:{queue.name}')} [shape=cylinder, label={_queue_label(queue)}];" for queue in queues]
+    lines += _outside_ops(netlist, ops)
     for op in ops:
         lines += _input_edges(netlist, op)
     for queue in queues:
-        if queue.input in shown:
+        if queue.input in names:
             lines.append(_edge(f"op:{queue.input}", f"queue:{queue.name}", queue.df))
     return "\n".join([*lines, "}"]) + "\n"
+
+
+def _select_graphs(
+    netlist: Netlist, epochs: Sequence[int] | None, chips: Sequence[int] | None
+) -> Iterator[tuple[int, Graph]]:
+    """Yield the graphs of some epochs and chips (None: all) with the numbers of their epochs."""
+    for temporal in netlist.temporal_graphs:
+        if epochs is not None and temporal.id not in epochs:
+            continue
+        for name in temporal.graphs:
+            graph = netlist.graphs[name]
+            if chips is None or graph.target_device in chips:
+                yield temporal.id, graph
+
+
+def _outside_ops(netlist: Netlist, ops: Sequence[Op]) -> Iterator[str]:
+    """Yield a dashed node for each op that feeds the drawn ops but is not drawn itself."""
+    names = {op.name for op in ops}
+    for source in dict.fromkeys(chain.from_iterable(op.inputs for op in ops)):
+        if source not in names and source not in netlist.queues:
+            yield f"  {_quote(f'op:{source}')} [style=dashed, label={_quote(source)}];"
 
 
 def _cluster(graph: Graph, epoch: int, streams: Uses) -> Iterator[str]:
@@ -54,36 +71,38 @@ def _cluster(graph: Graph, epoch: int, streams: Uses) -> Iterator[str]:
     yield f"  subgraph {_quote(f'cluster_{graph.name}')} {{"
     yield f"    label={_quote(title)};"
     for op in graph.ops:
-        label = _op_label(op, words(of_op(streams, epoch, op)))
+        label = _op_label(op, use_text(uses_of_op(streams, epoch, op)))
         yield f"    {_quote(f'op:{op.name}')} [label={label}];"
     yield "  }"
 
 
 def _input_edges(netlist: Netlist, op: Op) -> Iterator[str]:
+    """Yield the edges into an op."""
     for position, name in enumerate(op.inputs):
-        source = f"queue:{name}" if name in netlist.queues else f"op:{name}"
+        kind = "queue" if name in netlist.queues else "op"
         df = op.in_df[position] if position < len(op.in_df) else ""
-        yield _edge(source, f"op:{op.name}", df)
+        yield _edge(f"{kind}:{name}", f"op:{op.name}", df)
 
 
 def _edge(source: str, target: str, label: str) -> str:
+    """Return the line of an edge."""
     return f"  {_quote(source)} -> {_quote(target)} [label={_quote(label)}];"
 
 
 def _is_read(queue: Queue, ops: Sequence[Op]) -> bool:
+    """Return whether one of these ops reads a queue."""
     return any(queue.name in op.inputs for op in ops)
 
 
 def _op_label(op: Op, use: str) -> str:
+    """Return the label of an op: name, type, size and format, and its use of streams."""
     dims = "x".join(map(str, op.blocking.element_shape))
-    if use:
-        streams = f"\nextra streams {use}"
-    else:
-        streams = ""
+    streams = f"\nextra streams {use}" if use else ""
     return _quote(f"{op.name}\n{op.type}\n{dims} {op.out_df}{streams}")
 
 
 def _queue_label(queue: Queue) -> str:
+    """Return the label of a queue: name, type, entries, size, format and memory."""
     dims = "x".join(map(str, queue.blocking.element_shape))
     return _quote(f"{queue.name}\n{queue.type} {queue.entries} x {dims} {queue.df}\n{memory(queue)}")
 

@@ -85,6 +85,8 @@ def loading_slices(loads: Sequence[ChipLoad], begin: int, first_lane: int) -> It
 
 
 class _Epoch:
+    """The lanes, slices, arrows and counters of one epoch in the picture of a run."""
+
     def __init__(self, report: EpochReport, begin: int, first_lane: int, first_slice: int) -> None:
         self._report = report
         self._model: EpochTiming = extend_until_full(report.timing, report.bottleneck.name, _MOST_TASKS)
@@ -116,6 +118,7 @@ class _Epoch:
         self._draw(first_slice)
 
     def _room(self, unit: str) -> int:
+        """Return the group of lanes to which a unit belongs: cores, transfers or memory."""
         if unit in self._ops:
             return _CORES
         if unit.startswith(("DRAM channel", "host link")):
@@ -143,8 +146,16 @@ class _Epoch:
             self._of_task.append((first + len(self.slices), first + len(self.slices) + len(pieces) - 1))
             self._inputs.append(entry)
             for number, (from_, to) in enumerate(pieces):
-                at = self._begin + from_, self._begin + to
-                self.slices.append(Slice(self._lane[unit] + number, *at, name, kinds[number], details))
+                self.slices.append(
+                    Slice(
+                        lane=self._lane[unit] + number,
+                        start=self._begin + from_,
+                        end=self._begin + to,
+                        name=name,
+                        category=kinds[number],
+                        details=details,
+                    )
+                )
 
     def flows(self) -> Iterator[Flow]:
         """Yield arrows along the critical path, and to each input of an op from the task that it waited for longest."""
@@ -170,7 +181,11 @@ class _Epoch:
 
     def chain(self) -> list[int]:
         """Return the slices of the critical path."""
-        return [number for task in self._path for number in range(self._of_task[task][0], self._of_task[task][1] + 1)]
+        numbers: list[int] = []
+        for task in self._path:
+            first, last = self._of_task[task]
+            numbers += range(first, last + 1)
+        return numbers
 
     def stretches(self) -> Iterator[Stretch]:
         """Yield the steady state, if it is not the whole run."""
@@ -244,6 +259,7 @@ class _Epoch:
         return changes
 
     def _counter(self, room: int, name: str, unit: str, values: Mapping[int, float]) -> Counter:
+        """Return a counter in a group of lanes; `values` maps cycles of the epoch to values."""
         times = [self._begin + time for time in values]
         return Counter(name=name, unit=unit, times=times, values=list(values.values()), group=self._groups[room])
 
@@ -268,29 +284,40 @@ def steady_picture(epoch: EpochReport, timing: EpochTiming) -> TimelinePicture:
     if stretch is not None and stretch.last - stretch.first + 1 < timing.modelled:
         begin = stretch.start
         end = stretch.end
-    if timing.last_task >= 0:
-        chain = result.critical_path(timing.last_task)
-    else:
-        chain = []
-    chain = [task for task in chain if result.end[task] > begin and result.start[task] < end]
-    limit = [name for name in result.units if name.partition(": ")[0] == epoch.bottleneck.name]
-    if not limit and stretch is not None:  # a NoC link, or nothing: the busiest op
-        limit = [stretch.op]
+    chain = _path_between(timing, begin, end)
+    limit = _limiting_units(epoch, result)
+    if not limit and stretch is not None:
+        limit = [stretch.op]  # the busiest op
     names = list(dict.fromkeys([*limit, *_longest(result, chain), *(op.op for op in timing.ops)]))
     slices = dict(_slices(timing, names, begin, end))
     number = {task: place for place, task in enumerate(slices)}
     lanes = [Lane(name) for name in names]
     drawn = list(slices.values())
-    is_whole = begin == 0 and end == result.makespan
-    if is_whole:
+    stretches = [Stretch(begin, end, "steady state")]
+    if begin == 0 and end == result.makespan:  # the whole run, which loading belongs to
+        stretches = []
         lanes, drawn = _after_loading(epoch, lanes, drawn, len(limit))
     return TimelinePicture(
         "",
         lanes,
         drawn,
         chain=[number[task] for task in chain],
-        stretches=() if is_whole else [Stretch(begin, end, "steady state")],
+        stretches=stretches,
     )
+
+
+def _limiting_units(epoch: EpochReport, timing: Timing) -> list[str]:
+    """Return the units that are the bottleneck of an epoch; none if that is a NoC link or there is none."""
+    return [name for name in timing.units if name.partition(": ")[0] == epoch.bottleneck.name]
+
+
+def _path_between(timing: EpochTiming, begin: int, end: int) -> list[int]:
+    """Return the tasks of the critical path that run between two moments."""
+    if timing.last_task < 0:
+        return []
+    result = timing.timing
+    path = result.critical_path(timing.last_task)
+    return [task for task in path if result.end[task] > begin and result.start[task] < end]
 
 
 def _after_loading(

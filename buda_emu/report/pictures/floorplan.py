@@ -7,6 +7,7 @@ only writes to the right.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Final
 
 from buda_emu.netlist.model import Netlist, Op, Queue
@@ -140,14 +141,14 @@ def panels(
 
 
 class _Planner:
-    """Lays out one panel."""
+    """Computes the layout of one panel."""
 
     def __init__(self, netlist: Netlist, epoch: int, graph: str) -> None:
         self._netlist = netlist
         self._epoch = epoch
         self._graph = netlist.graphs[graph]
         op_names = {op.name for op in self._graph.ops}
-        sources = dict.fromkeys(name for op in self._graph.ops for name in op.inputs)
+        sources = dict.fromkeys(chain.from_iterable(op.inputs for op in self._graph.ops))
         self._reads = [name for name in sources if name in netlist.queues]
         self._writes = [
             name for name, queue in netlist.queues.items() if queue.input in op_names and name not in sources
@@ -157,19 +158,22 @@ class _Planner:
         self._others = [name for name in sources if name not in netlist.queues and name not in op_names]
 
     def panel(self) -> Panel:
-        """Return the finished panel."""
+        """Compute the panel with the boxes of all ops and queues, and its edges."""
         ops = self._graph.ops
         placed = [op for op in ops if len(op.grid_loc) == 2]
-        used_rows = {row for op in placed for row in range(op.grid_loc[0], op.grid_loc[0] + op.cores[0])}
-        used_cols = {col for op in placed for col in range(op.grid_loc[1], op.grid_loc[1] + op.cores[1])}
+        used_rows: set[int] = set()
+        used_cols: set[int] = set()
+        for op in placed:
+            used_rows.update(range(op.grid_loc[0], op.grid_loc[0] + op.cores[0]))
+            used_cols.update(range(op.grid_loc[1], op.grid_loc[1] + op.cores[1]))
         rows, cols = self._netlist.arch.grid
         top = TITLE + RULER
-        row_places = list(_line(max(rows, *(row + 1 for row in used_rows), 1), used_rows, top, 1))
+        row_places = list(_line(max(rows, 1 + max(used_rows, default=0)), used_rows, top, 1))
         height = row_places[-1][0] + row_places[-1][1]
         lanes_left = self._lanes([*self._others, *self._reads], height)
         left = GAP + len(lanes_left) * (LANE + GAP)
         start = left + (GUTTER if lanes_left else GAP) + RULER
-        col_places = list(_line(max(cols, *(col + 1 for col in used_cols), 1), used_cols, start, 0))
+        col_places = list(_line(max(cols, 1 + max(used_cols, default=0)), used_cols, start, 0))
         end = col_places[-1][0] + col_places[-1][1]
         lanes_right = self._lanes([*self._unplaced, *self._writes], height)
         right = end + (GUTTER if lanes_right else GAP)
@@ -190,6 +194,7 @@ class _Planner:
         return replace(panel, size=(width, bottom + GAP))
 
     def _edges(self) -> Iterator[Edge]:
+        """Yield the edges into ops, and those from ops to the queues that they write."""
         for op in self._graph.ops:
             for name in dict.fromkeys(op.inputs):
                 yield Edge(name, op.name)
@@ -200,19 +205,16 @@ class _Planner:
         """Return groups of names by memory, spread over as many lanes as their heights need."""
         by_memory: dict[str, list[str]] = {}
         for name in names:
-            queue = self._netlist.queues.get(name)
-            if name in self._unplaced:
-                elsewhere = "Ethernet cores"
-            else:
-                elsewhere = "other chips"
-            by_memory.setdefault(memory(queue) if queue is not None else elsewhere, []).append(name)
+            by_memory.setdefault(self._place_name(name), []).append(name)
         total_height = len(names) * (BOX + GAP) + (len(by_memory) + _MOST_LANES) * (HEAD + GAP)
         lane_height = max(height - TITLE, _LEAST_LANE, total_height / _MOST_LANES)
         lanes: list[list[tuple[str, list[str]]]] = []
         left = 0.0
         for group, members in sorted(by_memory.items(), key=lambda entry: _channel_order(entry[0])):
             for position, name in enumerate(members):
-                needs = BOX + GAP + (HEAD if position == 0 or not lanes or left < BOX + GAP else 0)
+                needs = BOX + GAP
+                if position == 0 or not lanes or left < needs:
+                    needs += HEAD
                 if left < needs:
                     lanes.append([])
                     left = lane_height
@@ -222,6 +224,13 @@ class _Planner:
                 lanes[-1][-1][1].append(name)
                 left -= needs
         return lanes
+
+    def _place_name(self, name: str) -> str:
+        """Return the memory of a queue, or where an op beside the grid lies."""
+        queue = self._netlist.queues.get(name)
+        if queue is not None:
+            return memory(queue)
+        return "Ethernet cores" if name in self._unplaced else "other chips"
 
     def _place(self, panel: Panel, lanes: list[list[tuple[str, list[str]]]], x: float) -> float:
         """Give every name of the lanes its box, and return the y of the lowest side."""
@@ -253,6 +262,7 @@ def _line(count: int, used: set[int], start: float, axis: int) -> Iterator[tuple
 
 
 def _cover(op: Op, columns: Sequence[tuple[float, float]], rows: Sequence[tuple[float, float]]) -> Box:
+    """Return the box of an op over its cores."""
     row = op.grid_loc[0]
     col = op.grid_loc[1]
     down, across = op.cores
@@ -266,5 +276,6 @@ def _cover(op: Op, columns: Sequence[tuple[float, float]], rows: Sequence[tuple[
 
 
 def _channel_order(group: str) -> tuple[int, int, str]:
+    """Return a sort key of memories: by their first channel, those of several channels last."""
     digits = "".join(c for c in group.partition("-")[0] if c.isdigit())
     return len(group.split()) > 2 and "channels" in group, int(digits) if digits else -1, group

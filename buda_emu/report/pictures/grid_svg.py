@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from html import escape
+from itertools import product
 from typing import TYPE_CHECKING, Final
 
 from buda_emu.netlist.model import Netlist, Op, Queue
@@ -41,7 +42,7 @@ def fit_text(text: str, width: float, size: float) -> str:
     length = max(int(width / (size * CHARACTER)) - 1, 0)
     while length > 0:
         tail = length // 2
-        short = f"{text[: length - tail]}…{text[len(text) - tail :] if tail else ''}"
+        short = f"{text[: length - tail]}…{text[len(text) - tail :]}"
         if width_of(short, size) <= width:
             return short
         length -= 1
@@ -52,10 +53,10 @@ def text(x: float, y: float, content: str, size: float, css: str = "", anchor: s
     """Return a line of text with its baseline at y."""
     if not content:
         return ""
-    return (
-        f'<text x="{number(x)}" y="{number(y)}" font-size="{number(size)}" text-anchor="{anchor}"'
-        f"{f' class={chr(34)}{css}{chr(34)}' if css else ''}>{clean(content)}</text>"
-    )
+    attributes = f'x="{number(x)}" y="{number(y)}" font-size="{number(size)}" text-anchor="{anchor}"'
+    if css:
+        attributes += f' class="{css}"'
+    return f"<text {attributes}>{clean(content)}</text>"
 
 
 def number(value: float) -> str:
@@ -71,7 +72,7 @@ def open_chart(width: float, height: float, title: str, css: str = "") -> str:
 
 
 Uses = Mapping[tuple[int, int, int, int], "CoreUse"]
-"""By epoch, chip, row and column."""
+"""(epoch, chip, row, column) -> use of the core."""
 
 LEGEND: Final = "on each core: extra streams, and part of the L1 for data buffers; bars: the same two, red from 90 % on"
 STYLE: Final = ".bg .bg-track{fill:var(--bg-line)}.bg .bg-used{fill:var(--bg-soft)}.bg .bg-full{fill:var(--bg-red)}"
@@ -82,22 +83,22 @@ _SIZE: Final = 10.0
 
 def uses_by_core(epochs: "Iterable[RoutedEpoch]") -> Uses:
     """Return the use of worker cores. Ethernet cores stand on no grid and are left out."""
-    return {
-        (epoch.number, core.place.chip, core.place.row, core.place.column): core
-        for epoch in epochs
-        for core in epoch.routed.cores
-        if not core.place.ethernet
-    }
+    uses: dict[tuple[int, int, int, int], CoreUse] = {}
+    for epoch in epochs:
+        for core in epoch.routed.cores:
+            if not core.place.ethernet:
+                uses[epoch.number, core.place.chip, core.place.row, core.place.column] = core
+    return uses
 
 
-def of_op(uses: Uses, epoch: int, op: Op) -> "Sequence[CoreUse]":
+def uses_of_op(uses: Uses, epoch: int, op: Op) -> "Sequence[CoreUse]":
     """Return the uses of the cores on which an op lies; none if its epoch was refused before it had streams."""
     if len(op.grid_loc) != 2:
         return ()
     (top, left) = op.grid_loc
     (rows, columns) = op.cores
-    places = ((op.target_device, row, col) for row in range(top, top + rows) for col in range(left, left + columns))
-    return [uses[epoch, *place] for place in places if (epoch, *place) in uses]
+    cores = product((epoch,), (op.target_device,), range(top, top + rows), range(left, left + columns))
+    return [uses[core] for core in cores if core in uses]
 
 
 def sentence(routed: "RoutedEpoch | str | None") -> str:
@@ -109,17 +110,16 @@ def sentence(routed: "RoutedEpoch | str | None") -> str:
         return f"No streams are shown: {routed}"
     first = next(iter(routed.routed.refusals), None)
     if first is not None:
-        others = len(routed.routed.refusals) - 1
-        if others:
-            remainder = f", and {plural(others, 'more refusal')}"
-        else:
-            remainder = ""
-        return f"The router refuses this epoch: {first.message}{remainder}"
+        text = f"The router refuses this epoch: {first.message}"
+        further = len(routed.routed.refusals) - 1
+        if further:
+            text += f", and {plural(further, 'more refusal')}"
+        return text
     cores = [core for core in routed.routed.cores if not core.place.ethernet]
-    return f"The core that needs most of each takes, of extra streams and of the L1 for data buffers: {words(cores)}"
+    return f"The core that needs most of each takes, of extra streams and of the L1 for data buffers: {use_text(cores)}"
 
 
-def words(uses: "Sequence[CoreUse]") -> str:
+def use_text(uses: "Sequence[CoreUse]") -> str:
     """Return the greatest use among the cores: `5 of 24, L1 11 %`; "" if there are none."""
     if not uses:
         return ""
@@ -138,20 +138,23 @@ def draw_use(use: "CoreUse", arch: str, x: float, y: float, width: float) -> str
         else:
             css = "bg-used"
         bars.append(_bar("bg-track", x, top, width) + _bar(css, x, top, width * min(part, 1.0)))
-    use_text = text(x, y, words([use]), _SIZE)
-    return f'<g class="bg-use"><title>{clean(_tip(use, arch))}</title>{use_text}<g>{"".join(bars)}</g></g>'
+    figures = text(x, y, use_text([use]), _SIZE)
+    return f'<g class="bg-use"><title>{clean(_tip(use, arch))}</title>{figures}<g>{"".join(bars)}</g></g>'
 
 
 def _l1(use: "CoreUse") -> float:
+    """Return the part of the L1 for data buffers that a core uses."""
     return use.l1_bytes / use.available_bytes
 
 
 def _bar(css: str, x: float, y: float, width: float) -> str:
+    """Draw a bar of the use of a core, with its upper left corner at x, y."""
     place = f'x="{number(x)}" y="{number(y)}" width="{number(width)}" height="{number(_BAR)}"'
     return f'<rect class="{css}" {place}/>'
 
 
 def _tip(use: "CoreUse", arch: str) -> str:
+    """Return the tooltip on the use of a core."""
     lines = [
         f"{use.place}: {plural(len(use.streams), 'stream')}",
         f"extra streams: {use.extra_streams} of {len(EXTRA_STREAMS)}",
@@ -263,6 +266,7 @@ def _arrange(drawn: Sequence[Panel]) -> tuple[list[tuple[float, float]], float, 
 
 
 def _legend(y: float, heat: str, path: bool) -> str:
+    """Draw the colours of the families of ops, with what red means."""
     parts: list[str] = []
     x = float(_MARGIN)
     for words, colour in FAMILIES.values():
@@ -272,13 +276,15 @@ def _legend(y: float, heat: str, path: bool) -> str:
         )
         x += 34 + len(words) * _NAME * 0.62
     if heat:
-        words = f"red: {heat}{'; red frames and arrows: the critical path' if path else ''}"
+        words = f"red: {heat}"
+        if path:
+            words += "; red frames and arrows: the critical path"
         parts.append(text(x, y, words, _NAME))
     return f"<g>{''.join(parts)}</g>"
 
 
 _USE_LINE: Final = CELL[1] - INSET - 13
-"""How far below the upper end of a core the words of what it takes stand; above them is room for the op's."""
+"""Distance of the words on a core's use from its upper end; above them is room for the op's name."""
 _USE_SIZE: Final = 10
 
 
@@ -330,6 +336,7 @@ class _Painter:
         return "".join(parts)
 
     def _cores(self, panel: Panel) -> list[str]:
+        """Draw the grid lines of the cores, and the numbers of rows and columns."""
         top = panel.rows[0][0]
         left = panel.columns[0][0]
         bottom, right = (places[-1][0] + places[-1][1] for places in (panel.rows, panel.columns))
@@ -346,6 +353,7 @@ class _Painter:
         return [f'<path class="bg-core" d="{lines}"/>', *numbers]
 
     def _op(self, op: Op, box: Box) -> str:
+        """Draw the box of an op: name, type and size, in its family's colour and reddened by its heat."""
         colour = FAMILIES[OP_TYPES[op.type].drawn_as][1]
         rows, cols = op.cores
         dims = "x".join(map(str, op.blocking.element_shape))
@@ -384,13 +392,14 @@ class _Painter:
     def _use(self, panel: Panel, op: Op) -> str:
         """Draw the use of each core of an op at the lower end of the core."""
         parts: list[str] = []
-        for use in of_op(self._streams or {}, panel.epoch, op):
+        for use in uses_of_op(self._streams or {}, panel.epoch, op):
             x = panel.columns[use.place.column][0] + INSET + 6
             y = panel.rows[use.place.row][0]
             parts.append(draw_use(use, self._netlist.arch_name, x, y + _USE_LINE, CELL[0] - 2 * INSET - 12))
         return "".join(parts)
 
     def _op_tip(self, op: Op) -> str:
+        """Return the tooltip of an op."""
         dims = "x".join(map(str, op.blocking.element_shape))
         lines = [
             f"{op.name} ({op.type})",
@@ -401,9 +410,13 @@ class _Painter:
         return self._add_notes(op.name, lines)
 
     def _add_notes(self, name: str, lines: Sequence[str]) -> str:
-        return "\n".join([*lines, *([self._notes[name]] if name in self._notes else [])])
+        """Return the lines of a tooltip with the note on an op or queue."""
+        if name in self._notes:
+            lines = [*lines, self._notes[name]]
+        return "\n".join(lines)
 
     def _queue(self, queue: Queue, box: Box) -> str:
+        """Draw the box of a queue."""
         dims = "x".join(map(str, queue.blocking.element_shape))
         if queue.host_fed:
             source = "filled by the host"
@@ -416,6 +429,7 @@ class _Painter:
         return _labelled_box(box, tip, queue.name, words)
 
     def _edge(self, panel: Panel, source: str, target: str) -> str:
+        """Draw the arrow from one box to another."""
         if f"{source} > {target}" in self._path:
             css = "bg-edge bg-path"
         else:
@@ -428,11 +442,13 @@ class _Painter:
 
     @staticmethod
     def _elsewhere(op: Op, box: Box) -> str:
+        """Draw the box of an op of another chip."""
         tip = f"{op.name} ({op.type}) on chip {op.target_device}"
         return _labelled_box(box, tip, op.name, f"{op.type} on chip {op.target_device}")
 
 
 def _where(op: Op) -> str:
+    """Return the cores on which an op lies, in words."""
     rows, cols = op.cores
     if len(op.grid_loc) != 2:
         return "on Ethernet cores"
@@ -440,6 +456,7 @@ def _where(op: Op) -> str:
 
 
 def _labelled_box(box: Box, tip: str, name: str, words: str) -> str:
+    """Draw a box with a name and a line of words."""
     inside = box.width - 12
     return (
         f'<g class="bg-queue" data-name="{clean(name)}"><title>{clean(tip)}</title>{_rect(box, "bg-store")}'
@@ -457,6 +474,7 @@ def _line(box: Box, down: float, words: str, inside: float, size: float, css: st
 
 
 def _rect(box: Box, css: str, attributes: str = "") -> str:
+    """Draw a rectangle over a box, with rounded corners and further attributes."""
     place = f'x="{number(box.x)}" y="{number(box.y)}" width="{number(box.width)}" height="{number(box.height)}"'
     return f'<rect class="{css}" {place} rx="4"{attributes}/>'
 

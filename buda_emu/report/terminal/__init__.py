@@ -1,1 +1,2 @@
-"""Results as lines and tables for a terminal: `text` and `fit` make tables, the other files say what stands in them."""
+"""Results as lines and tables for a terminal: `text`, `plain_table` and `drawn_table` make tables, the other files fill
+them."""

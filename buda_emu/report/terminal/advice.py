@@ -44,6 +44,7 @@ def advice_lines(advice: Advice, top: int = _TOP) -> Iterator[str]:
 
 
 def _alone(advice: Advice, top: int) -> Iterator[str]:
+    """Yield the table of single moves, the best first."""
     ranked = advice.ranked
     if not ranked:
         return
@@ -64,6 +65,7 @@ def _alone(advice: Advice, top: int) -> Iterator[str]:
 
 
 def _together(advice: Advice, top: int) -> Iterator[str]:
+    """Yield the table of the moves taken, each on top of those before it."""
     moves = advice.found.taken
     if not moves:
         return
@@ -79,6 +81,7 @@ def _together(advice: Advice, top: int) -> Iterator[str]:
 
 
 def _front(advice: Advice, top: int) -> Iterator[str]:
+    """Yield the table of the Pareto front, if it has more than one netlist."""
     front = advice.front()
     if len(front) < 2:
         return
@@ -92,20 +95,24 @@ def _front(advice: Advice, top: int) -> Iterator[str]:
 
 
 def _rest(count: int, top: int) -> Iterator[str]:
+    """Yield a line on the rows that are left out."""
     if top and count > top:
         yield f"... and {count - top} more (--top 0 shows all)"
 
 
 def _percent(before: float, after: float) -> str:
+    """Return a change in per cent as text."""
     share = relative(before, after)
     return share if share == "-" else f"{share} %"
 
 
 def _loss(loss: Loss | None) -> str:
+    """Return a loss of PCC as text."""
     if loss is None:
         return "exact"
     return "unknown" if loss.reason else _pcc(loss.pcc_lost)
 
 
 def _pcc(lost: float) -> str:
+    """Return a loss of PCC as text, "none" for 0."""
     return "none" if lost == 0 else f"{lost:.2g}"

@@ -1,7 +1,7 @@
 """Tables drawn by rich, in columns whose widths `fit` computes."""
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
 from typing import Final
 
@@ -32,9 +32,12 @@ def draw_table(
     columns: list[Column] = []
     for number, header in enumerate(headers):
         cells = max((_width(row[number]) for row in table), default=0)
-        kind: Kind = "prose" if number in prose else "name"
         if number in right or number in uncut:
-            kind = "whole"
+            kind: Kind = "whole"
+        elif number in prose:
+            kind = "prose"
+        else:
+            kind = "name"
         columns.append(Column(kind, cells, cell_len(header), max(map(cell_len, header.split()), default=0)))
     parts = fit(columns, screen.columns)
     return "\n\n".join(_part(headers, table, widths, right, prose, marked, screen) for widths in parts)
@@ -49,6 +52,7 @@ def _part(
     marked: frozenset[int],
     screen: Screen,
 ) -> str:
+    """Draw the part of a table with these columns, and return its lines."""
     table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, show_edge=False)
     heads = {number: textwrap.wrap(headers[number], max(width, 1)) for number, width in widths.items()}
     tallest = max(map(len, heads.values()))
@@ -65,15 +69,24 @@ def _part(
         )
     for index, row in enumerate(rows):
         style = _MARKED if index in marked else ""
-        cells = [
-            Text(row[number] if number in prose else _cut(row[number], width), style or _WORDS.get(row[number], ""))
-            for number, width in widths.items()
-        ]
-        table.add_row(*cells)
+        table.add_row(*_row_cells(row, widths, prose, style))
+    return _render(table, sum(widths.values()) + GAP * len(widths), screen)
+
+
+def _row_cells(row: Sequence[str], widths: dict[int, int], prose: frozenset[int], style: str) -> Iterator[Text]:
+    """Yield the cells of a row in a style (""), or else in that of their words; prose is not cut."""
+    for number, width in widths.items():
+        cell = row[number]
+        content = cell if number in prose else _cut(cell, width)
+        yield Text(content, style or _WORDS.get(cell, ""))
+
+
+def _render(table: Table, width: int, screen: Screen) -> str:
+    """Return the lines of a table that rich draws."""
     text = StringIO()
     console = Console(
         file=text,
-        width=sum(widths.values()) + GAP * len(widths),
+        width=width,
         height=1,
         legacy_windows=False,
         force_terminal=screen.colour,
@@ -89,10 +102,12 @@ def _part(
 
 
 def _width(cell: str) -> int:
+    """Return the width of the widest line of a cell."""
     return max(map(cell_len, cell.split("\n")))
 
 
 def _cut(cell: str, width: int) -> str:
+    """Return a cell of at most `width` columns."""
     if _width(cell) <= width:
         return cell
     return cut(cell, width)

@@ -1,6 +1,6 @@
 """Results of a fault campaign as text."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from buda_emu.report.terminal.text import number, percent, table
 from buda_emu.support.checker.text import plural
@@ -21,30 +21,35 @@ def campaign_lines(campaign: Campaign, top: int) -> Iterator[str]:
     total = campaign.total()
     low, high = map(percent, total.interval)
     yield f"{campaign.netlist}: {campaign.arch}, precision {campaign.precision}, seed {campaign.seed}"
-    weighted = ", weighted by the strata" if campaign.strata else ""
+    share = percent(total.share)
+    if campaign.strata:
+        share += ", weighted by the strata"
     yield (
         f"{plural(total.faults, 'fault')}, {plural(total.failures, 'failure')}: "
-        f"{percent(total.share)}{weighted}, with 95 % confidence {low} to {high}"
+        f"{share}, with 95 % confidence {low} to {high}"
     )
     if campaign.left_out:
         yield f"nothing to hit here: {', '.join(campaign.left_out)}"
     for name in SHOWN:
         rows = campaign.table(name)
         if len(rows) > 1 or name == "kind":
-            shown = rows[:top] if top else rows
-            columns = headers(campaign)
-            yield ""
-            yield table(
-                (name, *columns), (row(campaign, share) for share in shown), right=tuple(range(1, len(columns)))
-            )
-            if len(shown) < len(rows):
-                yield f"{len(rows) - len(shown)} more; --top 0 shows all"
+            yield from _count_lines(campaign, name, rows, top)
     if campaign.costs:
         yield ""
         yield table(PROTECTION, map(guarded_row, campaign.protection()), right=tuple(range(1, len(PROTECTION))))
     if campaign.bit_hours:
         yield ""
         yield f"one run holds {campaign.bit_hours:.3g} bit-hours of DRAM and L1 by the timing model"
+
+
+def _count_lines(campaign: Campaign, name: str, rows: Sequence[Share], top: int) -> Iterator[str]:
+    """Yield a table of counts, and how many of its rows are left out."""
+    shown = rows[: top or None]
+    columns = headers(campaign)
+    yield ""
+    yield table((name, *columns), (row(campaign, share) for share in shown), right=tuple(range(1, len(columns))))
+    if len(shown) < len(rows):
+        yield f"{len(rows) - len(shown)} more; --top 0 shows all"
 
 
 def row(campaign: Campaign, share: Share) -> tuple[str, ...]:
@@ -60,7 +65,9 @@ PROTECTION = ("protection", "failing", "with it", "corrected", "detected", "bits
 def guarded_row(guarded: Guarded) -> tuple[str, ...]:
     """Return a row of the table of protections."""
     counts = (str(guarded.counts.get(name, 0)) for name in ("corrected", "detected"))
-    time = "not modelled" if guarded.cost.time is None else percent(guarded.cost.time - 1)
+    time = "not modelled"
+    if guarded.cost.time is not None:
+        time = percent(guarded.cost.time - 1)
     return (
         guarded.name,
         str(guarded.before),
@@ -75,14 +82,19 @@ def guarded_row(guarded: Guarded) -> tuple[str, ...]:
 def effect_lines(effect: Effect) -> Iterator[str]:
     """Yield the description of one fault and of its effect."""
     fault = effect.fault
-    seen = f", seen as operand {fault.operand}" if fault.operand >= 0 else ""
+    properties = [fault.op_type]
+    if fault.df:
+        properties.append(fault.df)
+    if fault.operand >= 0:
+        properties.append(f"seen as operand {fault.operand}")
     place = f" in {fault.place} of" if fault.place else ":"
-    df = f", {fault.df}" if fault.df else ""
-    yield f"fault {fault.number}: {fault.kind}{place} {fault.where} ({fault.op_type}{df}{seen})"
+    yield f"fault {fault.number}: {fault.kind}{place} {fault.where} ({', '.join(properties)})"
     yield f"  {site_text(effect.fault)}"
     yield f"  {effect.outcome}: {effect.error or OUTCOME_TEXTS[effect.outcome]}"
     if effect.tiles:
-        error = "infinite" if effect.max_error is None else number(effect.max_error)
+        error = "infinite"
+        if effect.max_error is not None:
+            error = number(effect.max_error)
         yield (
             f"  {plural(effect.tiles, 'output tile')} differ, worst in {effect.output}: PCC {effect.pcc:.6f}, largest "
             f"error {error} of the usual size, {percent(effect.top1)} of rows keep their largest element"
@@ -94,21 +106,33 @@ def effect_lines(effect: Effect) -> Iterator[str]:
 
 
 def site_text(fault: Fault) -> str:
-    """Return the part of the value that a fault hits, and how it does."""
-    if fault.kind in ("clock", "link"):
-        since = f" from execute {fault.entry} on" if fault.kind == "clock" else ""
-        return f"{fault.how} of what it is{since}"
+    """Return what a fault hits, such as tile, datum and bit of a value, and how it changes it."""
+    if fault.kind == "clock":
+        return f"{fault.how} of what it is from execute {fault.entry} on"
+    if fault.kind == "link":
+        return f"{fault.how} of what it is"
     if fault.kind == "pointer":
         return f"bit {fault.bits[0]} of its pointer {fault.how} flips after {plural(fault.entry, 'input')} of the run"
     if fault.kind == "entry" and fault.how == "lost":
         return f"entry {fault.tile} of those it holds is lost after {plural(fault.entry, 'input')} of the run"
-    parts = [f"value {fault.entry} of {fault.where}"] if fault.entry >= 0 else []
-    parts += [f"core {fault.core[0]}, {fault.core[1]} of its grid"] if fault.core is not None else []
-    parts += [f"tile {fault.tile}"] if fault.tile >= 0 else []
+    return ", ".join(_datum_parts(fault))
+
+
+def _datum_parts(fault: Fault) -> Iterator[str]:
+    """Yield the place of a fault in a value, from the largest part to the bits, and how it changes them."""
+    if fault.entry >= 0:
+        yield f"value {fault.entry} of {fault.where}"
+    if fault.core is not None:
+        yield f"core {fault.core[0]}, {fault.core[1]} of its grid"
+    if fault.tile >= 0:
+        yield f"tile {fault.tile}"
     if fault.exponent:
-        parts.append(f"shared exponent of group {fault.datum}")
+        yield f"shared exponent of group {fault.datum}"
     elif fault.datum >= 0:
-        parts.append(f"datum {fault.datum} (row {fault.datum // 32}, column {fault.datum % 32})")
-    parts += [f"instruction {fault.step} of the vector unit"] if fault.step >= 0 else []
-    parts += [f"bit {', '.join(map(str, fault.bits))} ({fault.bit_name})"] if fault.bits else []
-    return ", ".join([*parts, fault.how] if fault.how else parts)
+        yield f"datum {fault.datum} (row {fault.datum // 32}, column {fault.datum % 32})"
+    if fault.step >= 0:
+        yield f"instruction {fault.step} of the vector unit"
+    if fault.bits:
+        yield f"bit {', '.join(map(str, fault.bits))} ({fault.bit_name})"
+    if fault.how:
+        yield fault.how

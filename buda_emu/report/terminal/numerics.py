@@ -1,6 +1,7 @@
 """Results of `buda-emu numerics` as lines of text."""
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Final
 
 from buda_emu.emulator.op_errors.numerics_result import CAUSES, WORTH_REPAIRING, Cause, Numerics, OpNumerics, own_error
@@ -16,14 +17,16 @@ _HEADERS = ("#", "op", "type", "format", "run: error", "PCC", "op: error", "max 
 def numerics_lines(run: Numerics, top: int | None = None) -> Iterator[str]:
     """Yield a table of the ops, the `top` worst by their own error or all in order, and sentences on repairs."""
     shown = worst(run.ops, top)
-    left = "" if len(shown) == len(run.ops) else f", the worst {len(shown)} of them by their own error"
-    yield f"{run.netlist} ({run.arch}): {plural(len(run.ops), 'op')}{left}"
+    note = ""
+    if len(shown) < len(run.ops):
+        note = f", the worst {len(shown)} of them by their own error"
+    yield f"{run.netlist} ({run.arch}): {plural(len(run.ops), 'op')}{note}"
     yield ""
     vectors = any(op.without.get("vector") is not None for op in shown)
     causes: list[Cause] = [cause for cause in CAUSES if cause != "vector" or vectors]
     headers = (*_HEADERS, *(f"-{cause}" for cause in causes), "main cause")
     yield table(headers, (_row(op, causes) for op in shown), right=(0, *range(4, len(headers) - 1)), whole=(3,))
-    lines = [line for op in shown for line in _sentences(op)]
+    lines = list(chain.from_iterable(map(_sentences, shown)))
     if lines:
         yield ""
         yield from lines
@@ -37,7 +40,12 @@ def worst(ops: tuple[OpNumerics, ...], top: int | None) -> tuple[OpNumerics, ...
 
 
 def _row(op: OpNumerics, causes: Sequence[Cause]) -> tuple[str, ...]:
-    local = op.local
+    """Return the row of an op."""
+    local_error = None
+    largest_error = None
+    if op.local is not None:
+        local_error = op.local.rms
+        largest_error = op.local.max_error
     return (
         str(op.index),
         op.name,
@@ -45,20 +53,29 @@ def _row(op: OpNumerics, causes: Sequence[Cause]) -> tuple[str, ...]:
         op.out_df,
         _error(op.total.rms),
         correlation(op.total.pcc),
-        _error(local.rms if local else None),
-        number(local.max_error if local else None, 3),
+        _error(local_error),
+        number(largest_error, 3),
         *(_error(op.without.get(cause)) for cause in causes),
         op.cause or "-",
     )
 
 
 def _error(value: float | None) -> str:
+    """Return an error as text; "-" for None."""
     if value is None:
         return "-"
     return "0" if value == 0 else f"{value:.1e}"
 
 
 def _sentences(op: OpNumerics) -> Iterator[str]:
+    """Yield sentences on values left out, growing errors, meaningless PCCs, and repairs of one op."""
+    yield from _value_sentences(op)
+    yield from _error_sentences(op)
+    yield from _repair_sentences(op)
+
+
+def _value_sentences(op: OpNumerics) -> Iterator[str]:
+    """Yield sentences on values that are not finite or too large for the format."""
     if op.total.not_finite:
         yield (
             f"op {op.name}: {plural(op.total.not_finite, 'value')} left out: infinite or NaN in one precision, not in "
@@ -66,18 +83,28 @@ def _sentences(op: OpNumerics) -> Iterator[str]:
         )
     if op.beyond and op.largest is not None:
         yield f"op {op.name}: {plural(op.beyond, 'value')} above {op.largest:g}, the largest that {op.out_df} holds"
+
+
+def _error_sentences(op: OpNumerics) -> Iterator[str]:
+    """Yield sentences on an op that magnifies the error of its operands, and on a PCC that says little."""
     total = op.total.rms or 0.0
     own_rms = own_error(op)
-    if op.operands and total >= WORTH_REPAIRING and total >= _GROWS * max(op.operands, own_rms):
+    if op.operands and total >= max(WORTH_REPAIRING, _GROWS * op.operands, _GROWS * own_rms):
         yield (
             f"op {op.name}: the error of its operands, {_error(op.operands)}, becomes {_error(total)}: its terms "
             "cancel, or its function is steep"
         )
-    pcc = op.total.pcc
     spread = op.total.spread
-    if total and spread is not None and (pcc is None or pcc < _LOW_PCC) and spread < _SMALL_SPREAD:
-        values = f"differ by {_error(spread)} of their size" if spread else "are all the same"
+    has_low_pcc = op.total.pcc is None or op.total.pcc < _LOW_PCC
+    if total and has_low_pcc and spread is not None and spread < _SMALL_SPREAD:
+        values = "are all the same"
+        if spread:
+            values = f"differ by {_error(spread)} of their size"
         yield f"op {op.name}: its PCC says little: the values {values}, and the error is {_error(total)}"
+
+
+def _repair_sentences(op: OpNumerics) -> Iterator[str]:
+    """Yield a sentence on the change that reduces an op's own error, or on why there is none."""
     if op.local is None:
         yield f"op {op.name}: not taken apart: {op.note}"
     elif op.repair is not None:

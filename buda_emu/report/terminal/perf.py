@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from buda_emu.netlist import nodes
@@ -10,7 +11,7 @@ from buda_emu.netlist.model import Netlist
 from buda_emu.performance.timing.checks import BoundResult
 from buda_emu.performance.timing.epoch.critical import chain_sentence, critical_steps
 from buda_emu.performance.timing.result import PerfRun, hypothetical
-from buda_emu.report.terminal.text import number, percent, table, whole, wrap
+from buda_emu.report.terminal.text import number, percent, table, verdict, whole, wrap
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
@@ -32,62 +33,81 @@ SORTS: Final[dict[str, Callable[[Row], Any]]] = {
     "name": lambda row: row[0].op,
     "type": lambda row: (row[0].type, -row[1]),
 }
-"""What ops can be sorted by: figures from the greatest on, words from a to z."""
+"""Name of a sort order -> sort key of ops: figures from the greatest on, words from a to z."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What is printed: of each epoch the `top` ops `by` a key of SORTS (in the netlist's order without), only `ops` and
-    `epochs` with such names; patterns with `*` are names, too, and so is the number of an epoch."""
+    """The ops and epochs to print: of each epoch the `top` ops `by` a key of SORTS (None: the netlist's order), limited
+    to certain `ops` and `epochs`.
+
+    Names may be patterns with `*`; an epoch may be named by its number from 1 on.
+    """
 
     top: int | None = None
     by: str | None = None
     ops: Sequence[str] = ()
     epochs: Sequence[str] = ()
 
-    def of_epochs(self, epochs: "Sequence[EpochReport]") -> "list[tuple[int, EpochReport]]":
-        """Numbers, from 1, and epochs. Raises HostError for a name that none has."""
+    def select_epochs(self, epochs: "Sequence[EpochReport]") -> "list[tuple[int, EpochReport]]":
+        """Return the selected epochs with their numbers, from 1 on. Raises HostError for a name of no epoch or op."""
         numbered = list(enumerate(epochs, 1))
         for name in self.epochs:
-            if not any(_is_epoch(name, *item) for item in numbered):
-                names = list(dict.fromkeys(graph for epoch in epochs for graph in epoch.graphs))
-                raise HostError(f"--epoch {name}: no such epoch{_near(name, names)}; they have numbers from 1 on")
-        ops = list(dict.fromkeys(item.op for epoch in epochs for item in epoch.timing.ops))
+            if not any(_is_epoch(name, number, epoch) for number, epoch in numbered):
+                graphs = list(dict.fromkeys(chain.from_iterable(epoch.graphs for epoch in epochs)))
+                hint = _name_hint(name, graphs)
+                raise HostError(f"--epoch {name}: no such epoch{hint}; they have numbers from 1 on")
+        ops = list(dict.fromkeys(chain.from_iterable(map(_op_names, epochs))))
         for name in self.ops:
             if not any(fnmatchcase(op, name) for op in ops):
-                raise HostError(f"--op {name}: no such op{_near(name, ops)}; patterns such as '*norm*' are names, too")
-        return [
-            (index, epoch)
-            for index, epoch in numbered
-            if not self.epochs or any(_is_epoch(name, index, epoch) for name in self.epochs)
-            if not self.ops or any(self._wants(item.op) for item in epoch.timing.ops)
-        ]
+                hint = _name_hint(name, ops)
+                raise HostError(f"--op {name}: no such op{hint}; patterns such as '*norm*' are names, too")
+        return [(number, epoch) for number, epoch in numbered if self._selects_epoch(number, epoch)]
 
-    def of_ops(self, rows: "Iterable[Row]") -> "list[Row]":
-        """The ops of an epoch that are printed, in that order."""
-        found = [row for row in rows if self._wants(row[0].op)]
-        by = self.by or ("cycles" if self.top is not None else None)
+    def select_ops(self, rows: "Iterable[Row]") -> "list[Row]":
+        """Return the selected ops of an epoch, in the order to print them."""
+        selected = [row for row in rows if self._selects_op(row[0].op)]
+        by = self.by
+        if by is None and self.top is not None:
+            by = "cycles"
         if by is not None:
-            found.sort(key=SORTS[by])
-        return found[: self.top]
+            selected.sort(key=SORTS[by])
+        return selected[: self.top]
 
-    def _wants(self, op: str) -> bool:
+    def _selects_epoch(self, number: int, epoch: "EpochReport") -> bool:
+        """Return whether an epoch is selected by its name or number, and has a selected op."""
+        if self.epochs and not any(_is_epoch(name, number, epoch) for name in self.epochs):
+            return False
+        return not self.ops or any(map(self._selects_op, _op_names(epoch)))
+
+    def _selects_op(self, op: str) -> bool:
+        """Return whether an op is selected by name."""
         return not self.ops or any(fnmatchcase(op, name) for name in self.ops)
 
 
+def _op_names(epoch: "EpochReport") -> list[str]:
+    """Return the names of the ops of an epoch."""
+    return [op.op for op in epoch.timing.ops]
+
+
 def _is_epoch(name: str, index: int, epoch: "EpochReport") -> bool:
+    """Return whether an epoch has this number, or a name that matches the pattern."""
     return name == str(index) or any(fnmatchcase(graph, name) for graph in (*epoch.graphs, " + ".join(epoch.graphs)))
 
 
-def _near(name: str, names: Sequence[str]) -> str:
+def _name_hint(name: str, names: Sequence[str]) -> str:
+    """Return a similar name in parentheses; "" if there is none."""
     hint = near(name, names)
     return f" ({hint})" if hint else ""
 
 
 def epochs_table(run: "PerfRun", epochs: "Sequence[tuple[int, EpochReport]]") -> str:
-    """A row for each, the slowest marked."""
+    """Return a table of epochs, with the slowest marked."""
     slowest = max((epoch.pace for _, epoch in epochs), default=0.0)
     figures = ("runs", "inputs", "cycles per input", "inputs per second", "first input", "loading", "load %")
+    marked: list[int] = []
+    if len(epochs) > 1:
+        marked = [row for row, (_, epoch) in enumerate(epochs) if epoch.pace == slowest]
     return table(
         ("#", "graph", "program", *figures, "bottleneck"),
         (
@@ -107,28 +127,28 @@ def epochs_table(run: "PerfRun", epochs: "Sequence[tuple[int, EpochReport]]") ->
             for index, epoch in epochs
         ),
         right=(0, 3, 4, 5, 6, 7, 8, 9),
-        marked=[row for row, (_, epoch) in enumerate(epochs) if epoch.pace == slowest] if len(epochs) > 1 else (),
+        marked=marked,
     )
 
 
 class Sources:
-    """Where cycles of ops come from, a letter for each kind of it: said once, not in every row."""
+    """Letters for the sources of cycles, so that a source is spelled out once and not in every row."""
 
     def __init__(self) -> None:
         self._letters: dict[str, str] = {}
 
     def letter(self, provenance: str) -> str:
-        """a, b, ... z, a1, b1, ..."""
+        """Return the letter of a source: a, b, ... z, a1, b1, ..."""
         count = len(self._letters)
         return self._letters.setdefault(provenance, f"{chr(ord('a') + count % 26)}{count // 26 or ''}")
 
     @property
     def meanings(self) -> list[tuple[str, str]]:
-        """(letter, where the cycles come from) of each that was asked for."""
+        """Return each letter with its source, in the order in which they were asked for."""
         return [(letter, provenance) for provenance, letter in self._letters.items()]
 
     def lines(self) -> Iterator[str]:
-        """What the letters mean."""
+        """Yield the legend of the letters; nothing if none was used."""
         if self._letters:
             yield "cycles are (from):"
             for letter, provenance in self.meanings:
@@ -138,30 +158,30 @@ class Sources:
 def ops_lines(
     netlist: "Netlist", run: "PerfRun", epoch: "EpochReport", selection: Selection, sources: Sources
 ) -> Iterator[str]:
-    """The table of an epoch's ops, the one that holds it back with a star, and how many are left out."""
+    """Yield the table of an epoch's ops, its bottleneck marked by a star, and the number of ops left out."""
     from buda_emu.performance.timing.figures import op_figures
 
     costs = (op.cost.cycles for op in epoch.timing.ops)
-    rows = selection.of_ops(zip(op_figures(netlist, run, epoch), costs, strict=True))
+    rows = selection.select_ops(zip(op_figures(netlist, run, epoch), costs, strict=True))
     holds = epoch.bottleneck.name
     yield table(
         ("op", "type", "cores", "cycles", "math %", "waits for input", "waits for room", "from"),
         (
             (
-                f"{item.op} *" if item.op == holds else item.op,
-                item.type,
-                whole(item.cores),
+                f"{figures.op} *" if figures.op == holds else figures.op,
+                figures.type,
+                whole(figures.cores),
                 whole(cost),
-                f"{100 * item.math / max(epoch.pace, 1.0):.1f}",
-                whole(item.waiting_for_input),
-                whole(item.waiting_for_room),
-                sources.letter(item.provenance),
+                f"{100 * figures.math / max(epoch.pace, 1.0):.1f}",
+                whole(figures.waiting_for_input),
+                whole(figures.waiting_for_room),
+                sources.letter(figures.provenance),
             )
-            for item, cost in rows
+            for figures, cost in rows
         ),
         right=(2, 3, 4, 5, 6),
         whole=(7,),
-        marked=[index for index, (item, _) in enumerate(rows) if item.op == holds],
+        marked=[index for index, (figures, _) in enumerate(rows) if figures.op == holds],
     )
     left = len(epoch.timing.ops) - len(rows)
     if left:
@@ -172,10 +192,13 @@ _ALL = Selection()
 
 
 def perf_lines(netlist: Netlist, run: PerfRun, selection: Selection = _ALL) -> Iterator[str]:
-    """A table of epochs, then of the ops of each, as far as they are selected. Raises HostError for unknown names."""
-    epochs = selection.of_epochs(run.epochs)
-    assumed = f", {hypothetical(run.assumed)}" if run.assumed else ""
-    yield f"{run.netlist}: {run.chip.title}, {run.clock:g} MHz, modelled{assumed}"
+    """Yield a table of epochs, then the ops of each, as far as they are selected. Raises HostError for unknown
+    names."""
+    epochs = selection.select_epochs(run.epochs)
+    title = f"{run.netlist}: {run.chip.title}, {run.clock:g} MHz, modelled"
+    if run.assumed:
+        title += f", {hypothetical(run.assumed)}"
+    yield title
     yield ""
     yield epochs_table(run, epochs)
     yield ""
@@ -197,58 +220,74 @@ def perf_lines(netlist: Netlist, run: PerfRun, selection: Selection = _ALL) -> I
 
 
 def _ms(seconds: float) -> str:
+    """Return a time in milliseconds."""
     return f"{number(1e3 * seconds, 3)} ms"
 
 
 def _host(run: PerfRun, program: str, cycles: float) -> str:
+    """Return how long the host link takes for a program, and whether it limits it; "" without a host."""
     host = run.host_seconds()[program]
     if not host:
         return ""
-    bounds = "which bounds it" if host > run.seconds(cycles) else "which can go on meanwhile"
-    return f"; the host link takes {_ms(host)} to push and pop, {bounds}"
+    text = f"; the host link takes {_ms(host)} to push and pop"
+    if host > run.seconds(cycles):
+        return f"{text}, which bounds it"
+    return f"{text}, which can go on meanwhile"
 
 
 def _memory(run: PerfRun) -> Iterator[str]:
-    """The fullest core and the fullest channel."""
+    """Yield the use of the fullest core and of the fullest channel."""
     if run.l1:
         op = max(run.l1, key=lambda name: run.l1[name])
         yield f"L1: at most {run.l1[op] >> 10:,} of {run.l1_capacity >> 10:,} KiB, by op {op}"
     if run.dram:
-        use = max(run.dram, key=lambda item: item.share)
+        use = max(run.dram, key=lambda channel: channel.share)
         size = f"{use.used / 2**20:,.1f} of {use.capacity >> 20:,} MiB"
         yield f"DRAM: at most {size} ({percent(use.share)}), in channel {use.channel} of chip {use.chip}"
 
 
 def expectation_lines(sections: Mapping[str, nodes.Node], results: Sequence[BoundResult]) -> Iterator[str]:
-    """The section as it would have to be for the modelled figures to hold; what cannot be modelled is left as it is."""
+    """Yield the section performance-check with the modelled figures as expectations; entries that cannot be modelled
+    stay as they are."""
     section = sections.get("performance-check")
     if section is None:
         return
-    observed = {(item.config, item.bound.metric): item.observed for item in results}
+    observed = {(check.config, check.bound.metric): check.observed for check in results}
     yield "performance-check:"
-    for config, _, value in section.items() if isinstance(section, nodes.Mapping) else ():
+    for config, value in _entries(section):
         yield f"  {config}:"
-        for key, _, node in value.items() if isinstance(value, nodes.Mapping) else ():
-            modelled = observed.get((config, key))
-            if modelled is None or not isinstance(node, nodes.Mapping):
-                yield f"    {key}: {_written(node)}"
-                continue
-            fields = {name: _written(item) for name, _, item in node.items()}
-            for name in fields.keys() & {"expected", "min_bound"}:
-                fields[name] = f"{modelled:.6g}"
-            yield f"    {key}: {{{', '.join(f'{name}: {text}' for name, text in fields.items())}}}"
+        for key, node in _entries(value):
+            yield f"    {key}: {_expectation_text(node, observed.get((config, key)))}"
 
 
-def _written(node: nodes.Node) -> str:
+def _entries(node: nodes.Node) -> Iterator[tuple[str, nodes.Node]]:
+    """Yield keys and values of a mapping; nothing for another node."""
+    if isinstance(node, nodes.Mapping):
+        for key, _, value in node.items():
+            yield key, value
+
+
+def _expectation_text(node: nodes.Node, modelled: float | None) -> str:
+    """Return an entry of performance-check in flow style, with the modelled figure, if any, as its expectation."""
+    if modelled is None or not isinstance(node, nodes.Mapping):
+        return _node_text(node)
+    fields = {name: _node_text(value) for name, value in _entries(node)}
+    for name in fields.keys() & {"expected", "min_bound"}:
+        fields[name] = f"{modelled:.6g}"
+    return f"{{{', '.join(f'{name}: {text}' for name, text in fields.items())}}}"
+
+
+def _node_text(node: nodes.Node) -> str:
+    """Return a YAML node in flow style."""
     if isinstance(node, nodes.Scalar):
         return node.text
     if isinstance(node, nodes.Sequence):
-        return f"[{', '.join(_written(item) for item in node.items)}]"
-    return f"{{{', '.join(f'{name}: {_written(item)}' for name, _, item in node.items())}}}"
+        return f"[{', '.join(_node_text(child) for child in node.items)}]"
+    return f"{{{', '.join(f'{name}: {_node_text(child)}' for name, _, child in node.items())}}}"
 
 
 def check_lines(results: Sequence[BoundResult]) -> Iterator[str]:
-    """`performance-check`: expected, modelled, verdict."""
+    """Yield the table of `performance-check`: what was expected, what is modelled, and the verdict."""
     if not results:
         return
     yield "performance-check"
@@ -256,18 +295,21 @@ def check_lines(results: Sequence[BoundResult]) -> Iterator[str]:
         ("config", "verdict", "expected", "modelled", "metric", "graph", "target"),
         (
             (
-                item.config,
-                "passed" if item.passed else "FAILED",
-                str(item.bound),
-                number(item.observed, 6),
-                item.bound.metric,
-                item.graph or "-",
-                item.target or "-",
+                check.config,
+                verdict(check.passed),
+                str(check.bound),
+                number(check.observed, 6),
+                check.bound.metric,
+                check.graph or "-",
+                check.target or "-",
             )
-            for item in results
+            for check in results
         ),
         right=(3,),
         whole=(1, 2),
     )
-    missed = sum(not item.passed for item in results)
-    yield f"{plural(missed, 'figure')} missed" if missed else "every figure holds"
+    missed = sum(not check.passed for check in results)
+    if missed:
+        yield f"{plural(missed, 'figure')} missed"
+    else:
+        yield "every figure holds"

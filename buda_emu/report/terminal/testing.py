@@ -4,7 +4,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from buda_emu.report.terminal.text import correlation, number, percent, shape, table
+from buda_emu.report.terminal.text import correlation, number, percent, shape, table, verdict
 from buda_emu.support.checker.text import plural
 from buda_emu.support.screen import lines_of
 from buda_emu.testing.verify.result import CaseResult, OpResult, OutputResult, TestRun
@@ -15,8 +15,10 @@ def reason(case: CaseResult) -> str:
     first missed figure of performance-check, else the first line of the message. Empty for one that passed."""
     failed = list(case.failed_outputs)
     if failed:
-        others = f" (and {plural(len(failed) - 1, 'more output')})" if len(failed) > 1 else ""
-        return f"{failed[0].queue}: {failed[0].reason}{others}"
+        text = f"{failed[0].queue}: {failed[0].reason}"
+        if len(failed) > 1:
+            text += f" (and {plural(len(failed) - 1, 'more output')})"
+        return text
     missed = next((check for check in case.performance if not check.passed), None)
     if missed is not None:
         return f"performance-check {missed.config}: {missed.metric} is modelled as {number(missed.modelled, 6)}"
@@ -33,12 +35,15 @@ _ALL_FINITE = "-"
 
 def failure_line(output: OutputResult) -> str:
     """Return the comparison of an output in one line, with the reason in a second one."""
-    place = f", first bad tile: {output.first_bad_tile}" if output.first_bad_tile is not None else ""
     text = (
         f"{output.queue}: PCC {correlation(output.pcc)}, match {percent(output.match)}, "
-        f"max error {number(output.max_error)}{_lost(output)}{place}"
+        f"max error {number(output.max_error)}{_lost(output)}"
     )
-    return f"{text}\n    {output.reason}" if output.reason else text
+    if output.first_bad_tile is not None:
+        text += f", first bad tile: {output.first_bad_tile}"
+    if output.reason:
+        text += f"\n    {output.reason}"
+    return text
 
 
 def _lost(output: OutputResult) -> str:
@@ -61,12 +66,12 @@ def case_lines(case: CaseResult) -> Iterator[str]:
 def outputs_table(case: CaseResult) -> str:
     """Return the table of all compared outputs. The kind of comparison stands in each row only where it differs."""
     kinds = {output.comparison.type for output in case.outputs}
-    alike = len(kinds) == 1
+    is_uniform = len(kinds) == 1
     headers = ("output", "verdict", "PCC", "match", "max error", "bad tiles", "format", "shape", "compared by")
     rows = [
         (
             output.queue,
-            "passed" if output.passed else "FAILED",
+            verdict(output.passed),
             correlation(output.pcc),
             percent(output.match),
             number(output.max_error),
@@ -77,9 +82,11 @@ def outputs_table(case: CaseResult) -> str:
         )
         for output in case.outputs
     ]
-    count = len(headers) - alike
+    count = len(headers) - is_uniform
     text = table(headers[:count], (row[:count] for row in rows), right=(2, 3, 4, 5), whole=(1, 6, 7, 8))
-    return f"{text}\ncompared by {kinds.pop()}" if alike else text
+    if is_uniform:
+        return f"{text}\ncompared by {kinds.pop()}"
+    return text
 
 
 def performance_table(case: CaseResult) -> str:
@@ -89,7 +96,7 @@ def performance_table(case: CaseResult) -> str:
         (
             (
                 check.config,
-                "passed" if check.passed else "FAILED",
+                verdict(check.passed),
                 check.expected,
                 number(check.modelled, 6),
                 check.metric,
@@ -127,6 +134,7 @@ def per_op_table(ops: Sequence[OpResult]) -> str:
 
 
 def _not_finite(op: OpResult) -> str:
+    """Return the share of values that are infinite or NaN in the observed and in the expected run."""
     if not op.not_finite_expected and not op.not_finite_observed:
         return _ALL_FINITE
     return f"{percent(op.not_finite_observed)} ({percent(op.not_finite_expected)} expected)"
@@ -183,6 +191,8 @@ def closing_line(run: TestRun) -> str:
     counts = Counter(case.status for case in run.cases)
     order = sorted(counts, key=lambda status: (status == "skipped", status == "passed", status))
     from_cache = sum(case.from_cache for case in run.cases)
-    unchanged = f", {from_cache} of them unchanged since they were tested" if from_cache else ""
     totals = ", ".join(f"{counts[status]} {status}" for status in order) or "nothing ran"
-    return f"{totals} in {run.seconds:.1f} s{unchanged}"
+    text = f"{totals} in {run.seconds:.1f} s"
+    if from_cache:
+        text += f", {from_cache} of them unchanged since they were tested"
+    return text

@@ -51,7 +51,9 @@ def number(value: float | None, digits: int = 4) -> str:
     """Return a figure, "-" for None: with commas between thousands, and a power of ten if it is tiny or enormous."""
     if value is None:
         return "-"
-    return f"{value:,.0f}" if 10**digits <= abs(value) < _ENORMOUS else f"{value:,.{digits}g}"
+    if 10**digits <= abs(value) < _ENORMOUS:
+        return f"{value:,.0f}"
+    return f"{value:,.{digits}g}"
 
 
 def whole(value: float | None) -> str:
@@ -73,7 +75,9 @@ def percent(share: float) -> str:
         text = "99.99"
     if (text == "0.00") != (share == 0):
         text = "0.01"
-    return f"{float(text):g} %" if share in (0, 1) else f"{text} %"
+    if share in (0, 1):
+        return f"{float(text):g} %"
+    return f"{text} %"
 
 
 def relative(before: float, after: float) -> str:
@@ -86,6 +90,11 @@ def relative(before: float, after: float) -> str:
     if abs(change) >= _LITTLE:
         return f"{change:+.1f}"
     return f"{change:+.1g}"
+
+
+def verdict(passed: bool) -> str:
+    """Return the word for a verdict; tables bring it out in colour."""
+    return "passed" if passed else "FAILED"
 
 
 def shape(dims: Iterable[int]) -> str:

@@ -59,6 +59,12 @@ def near(word: str, words: Iterable[str]) -> str:
     return replacing(f"did you mean '{suggestion}'?", word, suggestion)
 
 
+def hint_in_parentheses(word: str, words: Iterable[str]) -> str:
+    """Return the hint of `near` in parentheses, with a leading blank, to be appended to a message; "" for no hint."""
+    hint = near(word, words)
+    return f" ({hint})" if hint else ""
+
+
 def rank_words(word: str, words: Iterable[str], count: int = 3) -> list[str]:
     """Return at most `count` near words, the nearest first, for a list of choices."""
     word = word[:_MAX_WORD]

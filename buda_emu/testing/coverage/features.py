@@ -1,8 +1,9 @@
 """Features of the netlist language: all that the tables of `spec` list, and those that one netlist exercises."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
-from itertools import chain
+from itertools import chain, product
 from typing import Final
 
 from buda_emu.netlist import rules
@@ -59,13 +60,14 @@ STRUCTURE: Final = (
 def lists() -> Mapping[str, tuple[str, ...]]:
     """Return the names of all features by subject. Features that the reference refuses are left out."""
     running = [op for op in OP_TYPES.values() if op.runs and OP_TYPES.is_own(op.name)]
+    multiplying = [op.name for op in running if op.has("multiplies")]
     return {
         "op types": tuple(op.name for op in running),
         "attributes": tuple(_attribute_names(running)),
         "results in a format": tuple(NETLIST_FORMATS[: NETLIST_FORMATS.index("RawUInt8")]),
         "operands in a format": NETLIST_FORMATS,
         "queues in a format": NETLIST_FORMATS,
-        "fidelities": tuple(f"{op.name} {word}" for op in running if op.has("multiplies") for word in FIDELITIES),
+        "fidelities": tuple(f"{name} {word}" for name, word in product(multiplying, FIDELITIES)),
         "TMs": TMS,
         "grids": GRIDS,
         "instructions": INSTRUCTIONS,
@@ -133,7 +135,10 @@ def _attributes(netlist: Netlist) -> Iterator[str]:
 
 def _fidelities(netlist: Netlist) -> Iterator[str]:
     for op in _ops(netlist):
-        word = "HiFi2" if op.math_fidelity.startswith("HiFi2") else op.math_fidelity
+        if op.math_fidelity.startswith("HiFi2"):
+            word = "HiFi2"
+        else:
+            word = op.math_fidelity
         yield f"{op.type} {word}"
 
 
@@ -204,7 +209,10 @@ def _setting(setting: QueueSettings, queue: Queue | None) -> Iterator[str]:
             yield name
     pointers = (setting.rd_ptr_global, setting.rd_ptr_local, setting.wr_ptr_global)
     yield "variable pointer" if any("$" in text for text in pointers) else "literal pointer"
-    defaults = ("0", "0", "0") if queue is not None and queue.is_ram else ("1", "0", "1")
+    if queue is not None and queue.is_ram:
+        defaults = ("0", "0", "0")
+    else:
+        defaults = ("1", "0", "1")
     names = ("rd_ptr_autoinc", "global_rdptr_autoinc", "global_wrptr_autoinc")
     for name, default in zip(names, defaults, strict=True):
         if getattr(setting, name) not in (default, ""):
@@ -212,21 +220,13 @@ def _setting(setting: QueueSettings, queue: Queue | None) -> Iterator[str]:
 
 
 def _queues(netlist: Netlist) -> Iterator[str]:
+    """Yield the features of each queue and ram, then those of several together and of the pointers' program."""
     read = set(chain.from_iterable(op.inputs for op in _ops(netlist)))
-    views: dict[tuple[object, ...], int] = {}
+    views: Counter[tuple[object, ...]] = Counter()
     for queue in netlist.queues.values():
-        yield _writer(queue, read)
+        yield from _queue(queue, read)
         if queue.is_ram:
-            key = (queue.target_device, queue.loc, queue.buffers)
-            views[key] = views.get(key, 0) + 1
-        if queue.loc == "host":
-            yield "in host memory"
-        if queue.layout == "flat":
-            yield "flat"
-        if queue.blocking.cells > 1:
-            yield "several buffers"
-        high, wide = queue.blocking.tile_dim
-        yield f"tile {high}x{wide}"
+            views[queue.target_device, queue.loc, queue.buffers] += 1
     if any(count > 1 for count in views.values()):
         yield "several views"
     steps = chain.from_iterable(program.instructions for program in netlist.programs.values())
@@ -234,13 +234,30 @@ def _queues(netlist: Netlist) -> Iterator[str]:
         yield "wraps"
 
 
+def _queue(queue: Queue, read: set[str]) -> Iterator[str]:
+    """Yield the features of one queue or ram; `read` are the names that ops read."""
+    yield _writer(queue, read)
+    if queue.loc == "host":
+        yield "in host memory"
+    if queue.layout == "flat":
+        yield "flat"
+    if queue.blocking.cells > 1:
+        yield "several buffers"
+    high, wide = queue.blocking.tile_dim
+    yield f"tile {high}x{wide}"
+
+
 def _writer(queue: Queue, read: set[str]) -> str:
     """Return the feature that names who writes a queue or a ram."""
     if queue.is_ram:
-        return "ram of the host" if queue.host_fed else "ram of an op"
+        if queue.host_fed:
+            return "ram of the host"
+        return "ram of an op"
     if queue.host_fed:
         return "from the host"
-    return "between graphs" if queue.name in read else "of an op"
+    if queue.name in read:
+        return "between graphs"
+    return "of an op"
 
 
 def _structure(netlist: Netlist) -> Iterator[str]:
@@ -263,7 +280,7 @@ _FINDERS: Final[Mapping[str, Callable[[Netlist], Iterator[str]]]] = {
     "op types": lambda netlist: (op.type for op in _ops(netlist)),
     "attributes": _attributes,
     "results in a format": lambda netlist: (op.out_df for op in _ops(netlist)),
-    "operands in a format": lambda netlist: (df for op in _ops(netlist) for df in op.in_df),
+    "operands in a format": lambda netlist: chain.from_iterable(op.in_df for op in _ops(netlist)),
     "queues in a format": lambda netlist: (queue.df for queue in netlist.queues.values()),
     "fidelities": _fidelities,
     "TMs": _tms,
@@ -285,7 +302,7 @@ def _step_types(netlist: Netlist) -> Iterator[str]:
 @cache
 def asked_of_objects() -> tuple[str, ...]:
     """Return the ids of the rules that are asked of objects; the others are found where something is read or made."""
-    return tuple(sorted({check.rule.id for kind in registry.EVERY_KIND for check in kind.all}))
+    return tuple(sorted({check.rule.id for check in chain.from_iterable(kind.all for kind in registry.EVERY_KIND)}))
 
 
 @cache
@@ -298,7 +315,9 @@ def outcomes(text: bytes, path: str, arch: str | None) -> Mapping[str, tuple[str
     """Return by list the rules that the text of a netlist passes, and those that it breaks; others do not apply."""
     asked: set[str] = set()
     try:
-        arch_name = arch.lower() if arch is not None else None
+        arch_name = None
+        if arch is not None:
+            arch_name = arch.lower()
         _, _, diagnostics = check_text(decode(text), path, arch_name, strict=False, asked=asked)
     except UnreadableError as error:
         diagnostics = [error.diagnostic(path)]

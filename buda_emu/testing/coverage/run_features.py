@@ -69,7 +69,9 @@ class Noting(Listener):
 
     def queue_push(self, queue: str, slot: int) -> None:
         channel = self._emulator.channels[queue]
-        by = "the host" if self._emulator.netlist.queues[queue].host_fed else "an op"
+        by = "an op"
+        if self._emulator.netlist.queues[queue].host_fed:
+            by = "the host"
         last = self._pushed.get(queue, -1)
         self._pushed[queue] = slot
         if isinstance(channel, Fifo):
@@ -87,7 +89,9 @@ class Noting(Listener):
     def queue_pop(self, queue: str, count: int) -> None:  # noqa: ARG002
         channel = self._emulator.channels[queue]
         empty = isinstance(channel, Fifo) and channel.ring.empty
-        by = "global_rdptr_autoinc" if self._in_epoch else "a pointer setting"
+        by = "a pointer setting"
+        if self._in_epoch:
+            by = "global_rdptr_autoinc"
         self._note("queue: pop by " + by, ("queue: empty again", empty))
 
     def _chunk(self, plan: Plan, chunk: Chunk) -> None:  # noqa: ARG002
@@ -194,7 +198,9 @@ class NotingUnits(KernelUnits):
         return KernelUnits.copy(self, words, register, mode)
 
     def add(self, a: U32, b: U32, register: str, mode: DstMode, subtract: bool = False, dst: U32 | None = None) -> U32:
-        step = "subtract" if subtract else "add"
+        step = "add"
+        if subtract:
+            step = "subtract"
         if dst is not None:
             step = "add onto Dst"
         self._note(step, register)

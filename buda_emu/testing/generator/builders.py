@@ -13,7 +13,10 @@ def quantization(draft: NetlistDraft, op_type: str) -> None:
     if draft.arch.name == "grayskull":
         raise NoRoomError
     draw = draft.draw
-    source = ("Float32",) if op_type == "quantization" else ("Int32", "Int8")
+    if op_type == "quantization":
+        source = ("Float32",)
+    else:
+        source = ("Int32", "Int8")
     formats = Formats("Float32" if op_type == "dequantization" else "Int8", "Int32", "Int32")
     shape = any_shape(draft)
     sources = (draw_operand(draft, shape, source), draw_operand(draft, shape, ("Float32",)))
@@ -29,7 +32,10 @@ def conversion(draft: NetlistDraft, op_type: str) -> None:
         raise NoRoomError
     draw = draft.draw
     shape = any_shape(draft)
-    left_out = ("UInt16",) if draft.arch.name == "blackhole" else ("UInt16", "Fp8_e4m3")
+    if draft.arch.name == "blackhole":
+        left_out = ("UInt16",)
+    else:
+        left_out = ("UInt16", "Fp8_e4m3")
     out = draw.pick([name for name in NETLIST_FORMATS if name not in left_out])
     acc = draw.pick(("Float32", "Int32", *(() if is_integer(out) else ("Float16", "Float16_b"))))
     formats = Formats(out, acc, acc)
@@ -150,16 +156,20 @@ def _function(draft: NetlistDraft, declared: OpType) -> dict[str, object]:
     """Draw the attributes of vector functions, and those that only this function has."""
     draw = draft.draw
     attributes: dict[str, object] = {}
-    if declared.has("vector unit") and draw.sometimes(25, "approximate_mode"):
-        attributes["approximate_mode"] = draw.chance(50)
-    if declared.has("vector unit") and draw.sometimes(15, "vector"):
-        attributes["vector"] = _vector(draft)
+    if declared.has("vector unit"):
+        if draw.sometimes(25, "approximate_mode"):
+            attributes["approximate_mode"] = draw.chance(50)
+        if draw.sometimes(15, "vector"):
+            attributes["vector"] = _vector(draft)
     values = {"p": (0.0, 0.25, 0.5), "seed": (0, 7), "slope": (0.1, 0.01, 1.5), "exp": (2, 3)}
     for name in declared.attributes:
         if name in values and (draw.sometimes(60, name) or name == "exp"):
             attributes[name] = draw.pick(values[name])
     if "sfpu_execution_thread" in declared.attributes and draw.sometimes(10, "sfpu_execution_thread"):
-        words = ("math",) if draft.arch.name == "grayskull" else ATTRIBUTES["sfpu_execution_thread"].words
+        if draft.arch.name == "grayskull":
+            words = ("math",)
+        else:
+            words = ATTRIBUTES["sfpu_execution_thread"].words
         attributes["sfpu_execution_thread"] = draw.pick(words)
     return attributes
 
@@ -168,7 +178,9 @@ def _vector(draft: NetlistDraft) -> str:
     """Draw a vector mode; tiles that are not full have the one along their full side (NETLIST V059)."""
     if draft.tile == FULL_TILE:
         return draft.draw.pick(ATTRIBUTES["vector"].words)
-    return "c" if draft.tile[0] == FULL_TILE[0] else "r"
+    if draft.tile[0] == FULL_TILE[0]:
+        return "c"
+    return "r"
 
 
 def extras(draft: NetlistDraft) -> dict[str, object]:
@@ -205,8 +217,14 @@ def reduce(draft: NetlistDraft, op_type: str) -> None:
     else:
         attributes |= {"m_k": m_k, "u_kt": u_kt}
         formats = draw_formats(draft, sums=m_k > 1)
-        down = many if "r" in dim else rows
-        across = many if "c" in dim else cols
+        if "r" in dim:
+            down = many
+        else:
+            down = rows
+        if "c" in dim:
+            across = many
+        else:
+            across = cols
         shape = (t, 1 if "r" in dim else rows, 1 if "c" in dim else cols)
         source = (t, down, across)
         accepted = operand_formats(draft)
@@ -288,7 +306,9 @@ def tilizer(draft: NetlistDraft, op_type: str) -> None:
     formats = draw_formats(draft)
     source = draw_operand(draft, shape, (df,), shaped=False, source="flat")
     queue_blocking = draft.document.queues[source.value.name].blocking
-    wide = queue_blocking.cols if queue_blocking.cols <= tiles_in_ublock(draft, formats) else 1
+    wide = 1
+    if queue_blocking.cols <= tiles_in_ublock(draft, formats):
+        wide = queue_blocking.cols
     blocking = Blocking(
         grid_size=(1, 1), t=shape[0], mblock=(shape[1], shape[2] // wide), ublock=(1, wide), ublock_order="r"
     )
@@ -306,10 +326,16 @@ def topk(draft: NetlistDraft, op_type: str) -> None:
     t = draw.pick((1, 1, 2))
     rows = draw.pick((1, 1, 2))
     df = draw.pick([name for name in operand_formats(draft) if name in ("Float16_b", "Float16")])
-    accepted = ("RawUInt32", "UInt16") if sort == "max" else ("UInt16",)
+    if sort == "max":
+        accepted = ("RawUInt32", "UInt16")
+    else:
+        accepted = ("UInt16",)
     values = draw_operand(draft, (t, rows, cols), (df,), shaped=False)
     numbers = draw_operand(draft, (t, rows, cols), accepted, shaped=False, source="own")
-    out = df if sort == "max" else numbers.value.df
+    if sort == "max":
+        out = df
+    else:
+        out = numbers.value.df
     formats = Formats(out, df, df)
     wide = -(-k // 32)
     blocking = Blocking(grid_size=(1, 1), t=t, mblock=(rows, 1), ublock=(1, wide), ublock_order="r")

@@ -32,7 +32,7 @@ def matmul(draft: NetlistDraft, op_type: str) -> None:
 
 
 def _inner(draft: NetlistDraft) -> tuple[int, int]:
-    """Draw m_k and u_kt."""
+    """Draw m_k and u_kt, whose product is the tiles of the inner dimension."""
     return draft.draw.pick((1, 1, 2, 3)), draft.draw.pick((1, 1, 2, 4))
 
 
@@ -41,7 +41,9 @@ def _dense(draft: NetlistDraft, op_type: str) -> None:
     draw = draft.draw
     t, rows, cols = any_shape(draft)
     m_k, u_kt = _inner(draft)
-    summed = draw.pick((2, 3)) if t < 3 and draw.sometimes(15, "accumulate", "z") else 1
+    summed = 1
+    if t < 3 and draw.sometimes(15, "accumulate", "z"):
+        summed = draw.pick((2, 3))
     bias = draw.sometimes(35, "bias")
     gradient = summed == 1 and not bias and draw.sometimes(10, "gradient op", "zero")
     formats = draw_formats(draft, sums=m_k > 1 or bias or summed > 1, gradient=gradient)
@@ -75,7 +77,9 @@ def _sums_in_l1(draft: NetlistDraft, formats: Formats, attributes: dict[str, obj
     if not possible or not draft.draw.sometimes(20, "l1_acc"):
         return formats
     attributes["l1_acc"] = True
-    acc = formats.acc if formats.acc == formats.intermed else "Float16_b"
+    acc = "Float16_b"
+    if formats.acc == formats.intermed:
+        acc = formats.acc
     return Formats(formats.out, formats.intermed, acc)
 
 
@@ -196,12 +200,7 @@ def fused_op(draft: NetlistDraft, op_type: str) -> None:
     if begin in _ON_INTEGERS:
         chain.of_integers(begin)
     else:
-        if begin == "reduce" and blocking.mblock == (1, 1) and blocking.grid_size[1] == 1 and formats.acc != "Float32":
-            chain.less_maximum()
-        elif begin == "matmul" and blocking.cells == 1:
-            chain.product()
-        for left in range(draw.integer(1, _MOST_STEPS), 0, -1):
-            chain.step(last=left == 1)
+        chain.of_floats(begin, formats)
     name = draft.name("fused")
     draft.document.fused_ops[name] = FusedOp(
         id=name, inputs=len(chain.sources), intermediates=chain.used, schedules=tuple(map(tuple, chain.schedules))
@@ -230,6 +229,16 @@ class _Chain:
     positive: bool = False
     """True where no element of that result is below zero."""
 
+    def of_floats(self, begin: str, formats: Formats) -> None:
+        """Add a reduce or matmul to begin with where the blocking allows it, and some sub-ops of floats."""
+        one_block_wide = self.blocking.mblock == (1, 1) and self.blocking.grid_size[1] == 1
+        if begin == "reduce" and one_block_wide and formats.acc != "Float32":
+            self.less_maximum()
+        elif begin == "matmul" and self.blocking.cells == 1:
+            self.product()
+        for remaining in range(self.draft.draw.integer(1, _MOST_STEPS), 0, -1):
+            self.step(last=remaining == 1)
+
     def step(self, *, last: bool) -> None:
         """Add a sub-op; the last one writes the result."""
         draw = self.draft.draw
@@ -245,20 +254,34 @@ class _Chain:
         tms: tuple[tuple[Tm, ...], ...] = ((),) * len(inputs)
         if kind in ("add", "subtract", "multiply") and draw.chance(20):
             tms = ((), (Tm("tile_broadcast", (draw.pick("rc"),)),))
+        attributes = self._draw_attributes(kind)
+        self._add(kind, inputs, output, self.blocking.mblock, self.blocking.ublock, popped, tms, attributes)
+        self.last = output
+        self.positive = self._gives_positive(kind, two) and attributes.get("relu_mode") != "max"
+
+    def _draw_attributes(self, kind: str) -> dict[str, object]:
+        """Draw the attributes of a sub-op: a relu now and then, and the exponent of a power."""
+        draw = self.draft.draw
         attributes: dict[str, object] = {}
         if draw.chance(10):
             attributes = {"relu_en": True, "relu_threshold": 0.5, "relu_mode": draw.pick(("min", "max"))}
         if "exp" in OP_TYPES[kind].attributes:
             attributes["exp"] = draw.pick((2, 3))
-        self._add(kind, inputs, output, self.blocking.mblock, self.blocking.ublock, popped, tms, attributes)
-        stays_positive = not two and self.positive and kind in KEEP_POSITIVE
-        self.last = output
-        self.positive = (kind in ALWAYS_POSITIVE or stays_positive) and attributes.get("relu_mode") != "max"
+        return attributes
+
+    def _gives_positive(self, kind: str, two: bool) -> bool:
+        """Return whether no element of a sub-op's result is below zero."""
+        if kind in ALWAYS_POSITIVE:
+            return True
+        return not two and self.positive and kind in KEEP_POSITIVE
 
     def _draw_output(self, kind: str) -> str:
         """Draw where a sub-op before the last writes its result: to dest or to the next intermediate."""
         next_intermediate = f"intermed{self.used}"
-        buffers = (next_intermediate,) if OP_TYPES[kind].has("no gradient") else ("dest", next_intermediate)
+        if OP_TYPES[kind].has("no gradient"):
+            buffers = (next_intermediate,)
+        else:
+            buffers = ("dest", next_intermediate)
         output = self.draft.draw.pick(buffers)
         if output == next_intermediate and self.used == _INTERMEDIATES:
             return "dest"
@@ -312,7 +335,10 @@ class _Chain:
         popped: tuple[str, ...] = ()
         if last != "quantization":
             kind = draft.draw.pick(("add", "maximum", "multiply", "datacopy"))
-            inputs = [first] if OP_TYPES[kind].one_input else [first, source("Int8")]
+            if OP_TYPES[kind].one_input:
+                inputs = [first]
+            else:
+                inputs = [first, source("Int8")]
             self._add(kind, inputs, "intermed0", *blocks, (), ((),) * len(inputs), {})
             first = "intermed0"
             popped = ("intermed0",)

@@ -55,7 +55,10 @@ class Draw:
 
     def divisor(self, number: int, maximum: int | None = None) -> int:
         """Return one of the divisors of a number, none above `maximum`."""
-        limit = number if maximum is None else min(number, maximum)
+        if maximum is None:
+            limit = number
+        else:
+            limit = min(number, maximum)
         return self.pick([candidate for candidate in range(1, limit + 1) if number % candidate == 0])
 
 
@@ -165,8 +168,14 @@ class NetlistDraft:
         entry = blocking.tiles_per_core * tile_bytes(df, height, width, self.arch.alignment, True)
         size = 2 * entry * entries * self.rounds + self.arch.alignment
         buffers: list[Buffer] = []
-        channels = 1 if at_host else self.arch.dram_channels
-        place = -1 if at_host else chip
+        if at_host:
+            channels = 1
+        else:
+            channels = self.arch.dram_channels
+        if at_host:
+            place = -1
+        else:
+            place = chip
         channel = self.draw.integer(0, channels - 1)
         for _ in range(blocking.cells):
             start = align_up(self.ends.get((place, channel), FIRST_ADDRESS), self.arch.alignment)
@@ -221,7 +230,10 @@ class NetlistDraft:
         """
         transposed = self.draw.chance(15)
         rows, cols = blocking.grid_size
-        grid = (cols, rows) if transposed else (rows, cols)
+        if transposed:
+            grid = (cols, rows)
+        else:
+            grid = (rows, cols)
         places = [first for first in sorted(self.graph.free) if _cores(first, grid) <= self.graph.free]
         if not places:
             raise NoRoomError

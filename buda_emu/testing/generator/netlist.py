@@ -93,7 +93,9 @@ def add_programs(draft: NetlistDraft, rounds: Rounds) -> None:
     for queue, entries in sizes.items():
         draft.document.queues[queue] = evolve(draft.document.queues[queue], entries=entries)
     for number, graphs in enumerate([[graph] for graph in draft.graphs] if rounds.split else [draft.graphs]):
-        name = f"run_fwd_{number}" if rounds.split else "run_fwd"
+        name = "run_fwd"
+        if rounds.split:
+            name = f"run_fwd_{number}"
         instructions = tuple(_instructions(draft, rounds, graphs))
         draft.document.programs[name] = Program(name=name, instructions=instructions)
         draft.document.program_order.append(name)
@@ -104,7 +106,9 @@ def _entries(draft: NetlistDraft, queue: Queue, rounds: Rounds) -> int:
     program runs, and empties results after it."""
     if queue.name in draft.constants or queue.type == "ram":
         return queue.entries
-    stride = 2 if queue.name in draft.strided else 1
+    stride = 1
+    if queue.name in draft.strided:
+        stride = 2
     is_read = any(queue.name in graph.read for graph in draft.graphs)
     if is_read and not queue.host_fed and not rounds.split:
         return stride * queue.entries
@@ -122,17 +126,15 @@ def _instructions(draft: NetlistDraft, rounds: Rounds, graphs: list[OpenGraph]) 
     executes = [_execute(draft, graph, pointers) for graph in graphs]
     if rounds.parameter:
         yield Param(names=(LOOP,))
-    count = LOOP if rounds.parameter else str(rounds.inner)
+        count = LOOP
+    else:
+        count = str(rounds.inner)
     computed = rounds.looped and not rounds.parameter and draw.chance(40)
     kind = draw.pick(("var", "var", "staticvar"))
     has_constant = computed and kind == "var" and draw.sometimes(30, "c_one")
     yield from _declarations(kind, pointers, computed, has_constant)
     if computed:
-        opcode, before = draw.pick((("add", ("0",)), ("mul", ("1",)), ("inc", ())))
-        if has_constant:
-            opcode = "mul"
-            before = ("$c_one",)
-        yield VarInst(out="$rounds", opcode=opcode, args=(*before, count))
+        yield _count_calculation(draft, count, has_constant)
         count = "$rounds"
     dynamic: tuple[str, ...] = ()
     if not rounds.split and draw.sometimes(25, "allocate_queue"):
@@ -142,6 +144,15 @@ def _instructions(draft: NetlistDraft, rounds: Rounds, graphs: list[OpenGraph]) 
     yield from _rounds(rounds, count, [*executes, *_pointer_steps(pointers)])
     if dynamic:
         yield Deallocate(queues=dynamic)
+
+
+def _count_calculation(draft: NetlistDraft, count: str, has_constant: bool) -> VarInst:
+    """Return an instruction that sets $rounds to the count, by an operation that does not change it."""
+    opcode, before = draft.draw.pick((("add", ("0",)), ("mul", ("1",)), ("inc", ())))
+    if has_constant:
+        opcode = "mul"
+        before = ("$c_one",)
+    return VarInst(out="$rounds", opcode=opcode, args=(*before, count))
 
 
 def _declarations(
@@ -224,7 +235,9 @@ def _reading(
         return _constant_settings(draft, queue)
     if queue.name in draft.stepped:
         return QueueSettings(queue=queue.name, rd_ptr_global="0", wr_ptr_global="0", global_rdptr_autoinc="1")
-    stride = 2 if queue.name in draft.strided else 1
+    stride = 1
+    if queue.name in draft.strided:
+        stride = 2
     step = graph.input_count * stride
     pair = _pointer(step, queue.entries)
     pointers[pair] = (step, queue.entries)
@@ -378,8 +391,13 @@ def _open(draft: NetlistDraft, number: int, inputs: int) -> None:
     are two chips. The second of two graphs on two chips also reads the ops of the first: both run as one (NETLIST 1.8).
     """
     rows, cols = draft.arch.grid
-    before = draft.graphs[-1] if draft.graphs else None
-    family = before.family if before is not None else draft.draw.pick("bbba")
+    before = None
+    if draft.graphs:
+        before = draft.graphs[-1]
+    if before is not None:
+        family = before.family
+    else:
+        family = draft.draw.pick("bbba")
     graph = OpenGraph(
         name=f"graph_{number}",
         chip=number % draft.chips,
@@ -420,27 +438,34 @@ def _add_op(draft: NetlistDraft, op_types: Sequence[str]) -> None:
 
 def _store(draft: NetlistDraft, *, last: bool) -> None:
     """Add queues for results: of every op that no other reads, and of some that another reads."""
+    for number, op in enumerate(draft.graph.ops):
+        if op.gradient_op:
+            if op.name in draft.graph.read:
+                draft.draw.chance(20)  # the draw of other ops that are read: seeds keep their netlists
+            draft.queue("sum", op.blocking, op.out_df, source=op.name, kind="ram", entries=1)
+        elif op.name not in draft.graph.read:
+            if not _store_specially(draft, number, op):
+                _store_tiles(draft, op, last=last)
+        elif draft.draw.chance(20):
+            _store_tiles(draft, op, last=last)
+
+
+def _store_specially(draft: NetlistDraft, number: int, op: Op) -> bool:
+    """Now and then store the result of op `number` in place, untilized, or in a ram with a slot for each input, and
+    return whether it was stored."""
     draw = draft.draw
     graph = draft.graph
-    for number, op in enumerate(graph.ops):
-        read = op.name in graph.read
-        if read and not draw.chance(20) and not op.gradient_op:
-            continue
-        if op.gradient_op:
-            draft.queue("sum", op.blocking, op.out_df, source=op.name, kind="ram", entries=1)
-            continue
-        if not read and draw.sometimes(8, "in place") and _write_in_place(draft, op):
-            continue
-        if not read and _may_untilize(op) and draw.chance(15):
-            graph.ops[number] = evolve(op, untilize_output=True)
-            blocking = _one_buffer(op.blocking)
-            draft.queue("out", blocking, op.out_df, source=op.name, entries=graph.input_count)
-            continue
-        if not read and draw.chance(8):
-            ram = draft.queue("out", op.blocking, op.out_df, source=op.name, kind="ram", entries=graph.input_count)
-            draft.stepped.add(ram.name)
-            continue
-        _store_tiles(draft, op, last=last)
+    if draw.sometimes(8, "in place") and _write_in_place(draft, op):
+        return True
+    if _may_untilize(op) and draw.chance(15):
+        graph.ops[number] = evolve(op, untilize_output=True)
+        draft.queue("out", _one_buffer(op.blocking), op.out_df, source=op.name, entries=graph.input_count)
+        return True
+    if draw.chance(8):
+        ram = draft.queue("out", op.blocking, op.out_df, source=op.name, kind="ram", entries=graph.input_count)
+        draft.stepped.add(ram.name)
+        return True
+    return False
 
 
 def _store_tiles(draft: NetlistDraft, op: Op, *, last: bool) -> None:

@@ -42,7 +42,9 @@ def draw_operand(
     unpad = Pad()
     if shaped:
         shape, pad, tms = _draw_padding(draft, shape)
-    steps = draw.integer(0, _MOST_STEPS) if shaped else 0
+    steps = 0
+    if shaped:
+        steps = draw.integer(0, _MOST_STEPS)
     for _ in range(steps):
         may_transpose = transposed and draft.tile == FULL_TILE and not any(tm.name == "transpose" for tm in tms)
         choices = list(_sources(draft, shape, may_transpose))
@@ -117,29 +119,17 @@ def _sources(draft: NetlistDraft, shape: Shape, transposed: bool) -> Iterator[tu
 def _queue_value(draft: NetlistDraft, shape: Shape, df: str, source: Source) -> DraftTensor:
     """Add a queue that the host fills, a stream of inputs or a constant (prologue), and return it as a value."""
     draw = draft.draw
-    t, rows, cols = shape
     layout = "flat" if source == "flat" else "tilized"
-    down = 1
-    across = 1
-    if source != "flat":
-        down = draw.divisor(rows, 2)
-        across = draw.divisor(cols, 2)
-    high = draw.divisor(rows // down)
-    wide = draw.divisor(cols // across)
-    blocking = Blocking(
-        grid_size=(down, across),
-        t=t,
-        mblock=(rows // down // high, cols // across // wide),
-        ublock=(high, wide),
-        ublock_order=draw.pick("rc"),
-    )
+    blocking = _draw_queue_blocking(draft, shape, one_core=source == "flat")
     if source in ("any", "own") and draw.chance(50):
         queue = draft.queue("c", blocking, df, kind=draw.pick(("queue", "ram")), entries=1, layout=layout)
         draft.constants.add(queue.name)
         if queue.is_ram and source == "any" and draw.sometimes(15, "alias", "several views"):
             queue = _view(draft, queue)
         return value_of(queue)
-    kind = "ram" if source == "any" and draw.chance(8) else "queue"
+    kind = "queue"
+    if source == "any" and draw.chance(8):
+        kind = "ram"
     queue = draft.queue("x", blocking, df, kind=kind, entries=draft.graph.input_count, layout=layout)
     if kind == "ram":
         draft.stepped.add(queue.name)
@@ -148,10 +138,32 @@ def _queue_value(draft: NetlistDraft, shape: Shape, df: str, source: Source) -> 
     return value_of(queue)
 
 
+def _draw_queue_blocking(draft: NetlistDraft, shape: Shape, *, one_core: bool) -> Blocking:
+    """Draw how a queue cuts a shape (t, tile rows, tile columns), with `one_core` into one buffer."""
+    draw = draft.draw
+    t, rows, cols = shape
+    down = 1
+    across = 1
+    if not one_core:
+        down = draw.divisor(rows, 2)
+        across = draw.divisor(cols, 2)
+    high = draw.divisor(rows // down)
+    wide = draw.divisor(cols // across)
+    return Blocking(
+        grid_size=(down, across),
+        t=t,
+        mblock=(rows // down // high, cols // across // wide),
+        ublock=(high, wide),
+        ublock_order=draw.pick("rc"),
+    )
+
+
 def _view(draft: NetlistDraft, base: Queue) -> Queue:
     """Add another ram in the same bytes, with blocks of its own (NETLIST 1.10, 4.5)."""
     name = draft.name("view")
-    order = "c" if base.blocking.ublock_order == "r" else "r"
+    order = "r"
+    if base.blocking.ublock_order == "r":
+        order = "c"
     view = evolve(
         base, name=name, written_name=name, alias=base.name, blocking=replace(base.blocking, ublock_order=order)
     )
@@ -210,7 +222,7 @@ def draw_formats(
         legal = [name for name in legal if name in (*A_FORMATS, *B_FORMATS, "Float32")]
     result = draw.pick(legal)
     if gradient:
-        result = "Float32" if acc == "Float32" and draw.chance(60) else draw.pick(_SUMS[family])
+        result = _draw_gradient_format(draft, acc)
         return Formats(result, result, acc)
     between = draw.pick(_SUMS[family] if sums else (result, *_SUMS[family]))
     if not out and not sums and draw.sometimes(8, "other family"):  # only the packer knows of it (DEVICE_NUMERICS 4.1)
@@ -221,6 +233,13 @@ def draw_formats(
     return Formats(result, between, acc)
 
 
+def _draw_gradient_format(draft: NetlistDraft, acc: str) -> str:
+    """Draw the format in which a gradient op adds to its previous result."""
+    if acc == "Float32" and draft.draw.chance(60):
+        return "Float32"
+    return draft.draw.pick(_SUMS[draft.graph.family])
+
+
 def _legal_sums(between: str, result: str, acc: str, draft: NetlistDraft) -> str:
     """Return a format that partial sums may have, `between` where it is legal."""
     family = draft.graph.family
@@ -228,7 +247,9 @@ def _legal_sums(between: str, result: str, acc: str, draft: NetlistDraft) -> str
         return "Float32"
     if draft.arch.name != "grayskull":
         return between
-    return result if result in _SUMS[family] else _SUMS[family][0]
+    if result in _SUMS[family]:
+        return result
+    return _SUMS[family][0]
 
 
 def _of_other_family(draft: NetlistDraft) -> tuple[str, ...]:

@@ -157,7 +157,9 @@ def _way(df: str, mode: str = "") -> str:
     """Return the word for a copy to or from a format that only copies handle; "" for other formats."""
     if mode in ("fp32", "int32") or (mode and is_raw(df)):
         return "conversion"
-    return "integers" if is_raw(df) or is_integer(df) else ""
+    if is_raw(df) or is_integer(df):
+        return "integers"
+    return ""
 
 
 @cache

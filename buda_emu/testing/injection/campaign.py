@@ -160,7 +160,9 @@ def _likeness(clean: Floats, faulty: Floats) -> float:
     value, rounded = pcc(rows[0], rows[1], rows[0].shape[1])
     if rounded[0]:
         return 1.0
-    return float(value[0]) if isfinite(value[0]) else 0.0
+    if isfinite(value[0]):
+        return float(value[0])
+    return 0.0
 
 
 def _error(clean: Floats, faulty: Floats) -> float:
@@ -210,12 +212,16 @@ def _op_result(sites: Sites, node: Node) -> Node | None:
         return node
     source = sites.trace.nodes[node.inputs[0]]
     alone = node.step.map is None and len(source.readers) == 1
-    return source if alone and name_of(source) else None
+    if alone and name_of(source):
+        return source
+    return None
 
 
 def _right_after(op: str, times: int) -> tuple[str, ...]:
     """Return the commands that stop after a run of the op that `times` runs precede."""
-    ignored = (f"ignore 1 {times}",) if times else ()
+    ignored = ()
+    if times:
+        ignored = (f"ignore 1 {times}",)
     return (f"break if absmax(op:{op}) >= 0 or nan(op:{op}) > 0", *ignored, "continue", "delete")
 
 
@@ -275,7 +281,10 @@ class Bench:
         places: list[Place] = [fault.place for fault in settings.given if fault.place in PLACES]
         self.sites = Sites(trace, times.cycles(), settings.only, (*settings.places, *places))
         self._draw = Draw(self.sites, settings.kinds, settings.burst, settings.strata, scatter=settings.scatter)
-        self.left_out = () if settings.given else tuple(self._draw.left_out)
+        if settings.given:
+            self.left_out = ()
+        else:
+            self.left_out = tuple(self._draw.left_out)
         self._comparison = OutputComparison(trace, Tolerance(settings.least_pcc, settings.top1))
         self.strata = self._draw.shares
 
@@ -309,7 +318,9 @@ class Bench:
             remaining = self._after(name, effect)
             if remaining is not None:
                 after[name] = remaining
-        return replace(effect, after=after) if after else effect
+        if after:
+            return replace(effect, after=after)
+        return effect
 
     def in_debugger(self, number: int) -> Steps:
         """Return fault `number` as commands of the debugger. Raises HostError for one that the debugger cannot make."""
@@ -348,7 +359,10 @@ class Bench:
         except ProgramError as error:
             if error.kind not in _WAITS:
                 return Effect(fault, "stopped", error=error.problem)
-            waits = () if error.stopped is None else error.stopped.waiting
+            if error.stopped is None:
+                waits = ()
+            else:
+                waits = error.stopped.waiting
             return Effect(fault, "deadlock", error="; ".join((error.problem, *map(str, waits))))
         except UnsupportedError as error:
             return Effect(fault, "stopped", error=str(error).splitlines()[0])

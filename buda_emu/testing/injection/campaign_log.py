@@ -57,7 +57,9 @@ class CampaignLog:
         return HostError(f"{self.path}:{self._lines[error.number]}: {error}: {_FIX}")
 
     def _read(self) -> list[Effect]:
-        data = self.path.read_bytes() if self.path.exists() else b""
+        data = b""
+        if self.path.exists():
+            data = self.path.read_bytes()
         if not data:
             return []
         first, *lines = data.split(b"\n")

@@ -9,7 +9,7 @@ from typing import Final
 from buda_emu.emulator.inputs.feed import seed_of
 from buda_emu.emulator.runtime.graph.steps import Run
 from buda_emu.spec.formats import FORMATS, is_block
-from buda_emu.support.checker.suggest import near
+from buda_emu.support.checker.suggest import hint_in_parentheses
 from buda_emu.support.errors import HostError
 from buda_emu.testing.injection.corrupt import OTHER_FORMAT
 from buda_emu.testing.injection.fault import INSIDE, KINDS, PLACES, Fault, Kind, bit_at, bits_of_tile, exponent_bits
@@ -58,7 +58,9 @@ class Draw:
         """Return fault `number` of a campaign, the same for the same arguments. Raises HostError where nothing can be
         hit."""
         if not self._kinds:
-            scope = f" in {self.sites.only}" if self.sites.only else ""
+            scope = ""
+            if self.sites.only:
+                scope = f" in {self.sites.only}"
             raise HostError(f"kind {', '.join(self.left_out)}: there is nothing{scope} that such a fault can hit")
         random = Random(seed_of(seed, number))
         index = random.randrange(len(self._kinds))
@@ -93,7 +95,9 @@ class Draw:
         if not self.strata:
             return None
         part = self.strata[number % len(self.strata)]
-        return part if part.sites.total else None
+        if part.sites.total:
+            return part
+        return None
 
     def _flip(self, number: int, random: Random) -> Fault | None:
         part = self._part(number)
@@ -101,13 +105,18 @@ class Draw:
             return None
         site = part.sites.draw(random)
         tile = site.first + random.randrange(site.tiles)
-        step = random.randrange(site.steps) if site.place == "sfpu" else -1
+        step = -1
+        if site.place == "sfpu":
+            step = random.randrange(site.steps)
         if part.bit is None:
             datum, bit, exponent = bit_at(site.df, random.randrange(bits_of_tile(site.df)))
         else:
             bit, exponent = part.bit
             datum = random.randrange(64 if exponent else 1024)
-        width = exponent_bits(site.df) if exponent else FORMATS[site.df].bits
+        if exponent:
+            width = exponent_bits(site.df)
+        else:
+            width = FORMATS[site.df].bits
         bits = tuple(range(bit, min(width, bit + self._burst)))
         if self._scatter:
             others = [other for other in range(width) if other != bit]
@@ -123,7 +132,9 @@ class Draw:
             return None
         outside = self._outside(part)
         if outside is None:
-            return self._flip(number, random) if self._by else None
+            if self._by:
+                return self._flip(number, random)
+            return None
         site = outside.draw(random)
         fault = self._at(number, "burst", site)
         tile = random.randrange(site.tiles)
@@ -135,7 +146,9 @@ class Draw:
             sites = [site for site in part.sites.items if site.place not in INSIDE]
             self._in_memory[part.name] = Weighted.of(sites)
         outside = self._in_memory[part.name]
-        return outside if outside.items else None
+        if outside.items:
+            return outside
+        return None
 
     def _packet(self, number: int, random: Random) -> Fault | None:
         if not self.sites.places["operand"].items:
@@ -143,7 +156,9 @@ class Draw:
         site = self.sites.places["operand"].draw(random)
         how = ("lost", "part lost", "twice")[random.randrange(3 if site.tiles > 1 else 2)]
         tile = random.randrange(1 if how == "twice" else 0, site.tiles)
-        datum = random.randrange(1024) if how == "part lost" else -1
+        datum = -1
+        if how == "part lost":
+            datum = random.randrange(1024)
         return replace(self._at(number, "packet", site), tile=tile, datum=datum, how=how)
 
     # ------------------------------------------------------------------------------------------------------ cores
@@ -268,8 +283,13 @@ class Draw:
     # --------------------------------------------------------------------------------------------------- the same
     def _at(self, number: int, kind: Kind, site: Site) -> Fault:
         node = self._trace.nodes[site.node]
-        at = node if site.reader is None else self._trace.nodes[site.reader]
-        op_type = at.step.op.type if isinstance(at.step, Run) else "queue"
+        if site.reader is None:
+            at = node
+        else:
+            at = self._trace.nodes[site.reader]
+        op_type = "queue"
+        if isinstance(at.step, Run):
+            op_type = at.step.op.type
         return Fault(
             number=number,
             kind=kind,
@@ -319,8 +339,7 @@ class Draw:
             return self._check_time_fault(fault)
         numbers = self.sites.numbers.get(fault.where)
         if not numbers:
-            hint = near(fault.where, self.sites.numbers)
-            hint = f" ({hint})" if hint else ""
+            hint = hint_in_parentheses(fault.where, self.sites.numbers)
             raise HostError(f"fault {fault.number}: the run has no values of {fault.where!r}{hint}")
         if fault.kind == "pointer" or (fault.kind == "entry" and fault.how in OF_RUN):
             return self._check_of_run(fault)
@@ -366,7 +385,9 @@ class Draw:
 
     def _complete(self, fault: Fault, node: Node) -> Fault:
         """Return the fault with format, op type and tensor, from the run where the fault does not have them."""
-        op_type = node.step.op.type if isinstance(node.step, Run) else "queue"
+        op_type = "queue"
+        if isinstance(node.step, Run):
+            op_type = node.step.op.type
         return replace(
             fault, df=fault.df or node.df, op_type=fault.op_type or op_type, tensor=fault.tensor or name_of(node)
         )

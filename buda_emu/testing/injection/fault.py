@@ -79,7 +79,9 @@ class Fault:
             return ""
         if self.exponent:
             return "shared exponent"
-        return field_of(self.df, self.bits[0]) if self.df else ""
+        if self.df:
+            return field_of(self.df, self.bits[0])
+        return ""
 
     def as_json(self) -> dict[str, Any]:
         """Return plain data with all that a campaign of given faults needs."""
@@ -147,7 +149,10 @@ def words_of(words: Collection[str]) -> Field:
 
 def _are_numbers(value: Any, limit: int) -> bool:
     """Return whether a value is a list of integers from 0 to below `limit`."""
-    numbers = cast("Sequence[Any]", value) if isinstance(value, list | tuple) else (None,)
+    if isinstance(value, list | tuple):
+        numbers = cast("Sequence[Any]", value)
+    else:
+        numbers = (None,)
     return all(type(number) is int and 0 <= number < limit for number in numbers)
 
 
@@ -182,7 +187,9 @@ FIELDS: Final[Mapping[str, Field]] = {
 
 def exponent_bits(df: str) -> int:
     """Return the number of bits of a shared exponent that have a meaning in a format."""
-    return 5 if FORMATS[df].family == "a" else 8
+    if FORMATS[df].family == "a":
+        return 5
+    return 8
 
 
 def field_of(df: str, bit: int) -> str:
@@ -195,7 +202,9 @@ def field_of(df: str, bit: int) -> str:
         return "sign"
     if spec.kind == "float" and bit >= spec.mantissa_bits:
         return "exponent"
-    return "mantissa" if spec.kind != "int" else "magnitude"
+    if spec.kind != "int":
+        return "mantissa"
+    return "magnitude"
 
 
 def bits_of_tile(df: str) -> int:

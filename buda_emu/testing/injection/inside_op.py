@@ -66,7 +66,9 @@ class WatchedUnits(KernelUnits):
             self.visits.append(Visit(place=place, first=first, tiles=tiles, df=df, steps=steps()))
             return None
         hit = self.fault.tile - first
-        return hit if self.fault.place == place and 0 <= hit < tiles else None
+        if self.fault.place == place and 0 <= hit < tiles:
+            return hit
+        return None
 
     def pack(self, dst: U32, to: PackedAs, out: Bits | None = None) -> Bits:
         hit = self._visit("dst", len(dst), _HELD_AS[to.mode])

@@ -33,7 +33,7 @@ class _Epochs(Listener):
         self._trace = trace
 
     def epoch_start(self, graphs: tuple[str, ...], inputs: int) -> None:  # noqa: ARG002
-        """See `Listener`."""
+        """Tell the trace which graphs the epoch runs, as a `Listener` is called at its start."""
         for trace in self._trace:
             trace.epoch(graphs)
 

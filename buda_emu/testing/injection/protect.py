@@ -38,12 +38,19 @@ def in_memory(protection: Protection, fault: Fault, seed: int) -> After | None:
     """
     if fault.kind not in ("flip", "burst") or fault.place not in ("dram", "l1"):
         return None
-    flips = [len(fault.bits)] if fault.kind == "flip" else _flips(seed)
+    if fault.kind == "flip":
+        flips = [len(fault.bits)]
+    else:
+        flips = _flips(seed)
     if protection == "parity":
-        return "detected" if any(count % 2 for count in flips) else None
-    if all(count <= 1 for count in flips):
+        detected = any(count % 2 for count in flips)
+    elif max(flips, default=0) <= 1:
         return "corrected"
-    return "detected" if any(count and count % 2 == 0 for count in flips) else None
+    else:
+        detected = any(count and count % 2 == 0 for count in flips)
+    if detected:
+        return "detected"
+    return None
 
 
 def _flips(seed: int) -> list[int]:

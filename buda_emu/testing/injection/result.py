@@ -100,7 +100,10 @@ def _is_number(value: Any) -> bool:
 
 def _maps_texts(value: Any, holds: Callable[[str], bool]) -> bool:
     """Return whether a value is an object whose values are texts that `holds` accepts."""
-    texts = cast("Mapping[Any, Any]", value).values() if isinstance(value, Mapping) else (None,)
+    if isinstance(value, Mapping):
+        texts = cast("Mapping[Any, Any]", value).values()
+    else:
+        texts = (None,)
     return all(isinstance(text, str) and holds(text) for text in texts)
 
 
@@ -146,7 +149,9 @@ class Share:
         if self.weights:
             total = sum(weight for weight, _, _ in self.weights)
             return sum(weight * failures / faults for weight, faults, failures in self.weights) / total
-        return self.failures / self.faults if self.faults else 0.0
+        if self.faults:
+            return self.failures / self.faults
+        return 0.0
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -186,8 +191,14 @@ def wilson(successes: float, count: float) -> tuple[float, float]:
     square = _Z * _Z
     middle = (share + square / (2 * count)) / (1 + square / count)
     half = _Z / (1 + square / count) * sqrt(share * (1 - share) / count + square / (4 * count * count))
-    low = 0.0 if successes == 0 else max(0.0, middle - half)
-    high = 1.0 if successes == count else min(1.0, middle + half)
+    if successes == 0:
+        low = 0.0
+    else:
+        low = max(0.0, middle - half)
+    if successes == count:
+        high = 1.0
+    else:
+        high = min(1.0, middle + half)
     return low, high
 
 
@@ -237,7 +248,9 @@ TABLES: Final[Mapping[str, Callable[[Fault], str]]] = {
 
 
 def _bit(fault: Fault) -> str:
-    exponent = "exponent " if fault.exponent else ""
+    exponent = ""
+    if fault.exponent:
+        exponent = "exponent "
     return f"{fault.df} {exponent}{fault.bits[0]}"
 
 

@@ -53,7 +53,9 @@ class Weighted:
     @property
     def total(self) -> float:
         """The sum of all weights."""
-        return self.sums[-1] if self.sums else 0.0
+        if self.sums:
+            return self.sums[-1]
+        return 0.0
 
     def draw(self, random: Random) -> Site:
         """Draw one of the sites."""
@@ -109,7 +111,10 @@ class Sites:
             "l1": Weighted.of(l1),
             "operand": Weighted.of(list(self._operands(nodes))),
         }
-        inside = [] if INSIDE.isdisjoint(places) else list(self._inside())
+        if INSIDE.isdisjoint(places):
+            inside = []
+        else:
+            inside = list(self._inside())
         for place in PLACES:
             if place in INSIDE:
                 self.places[place] = Weighted.of([site for site in inside if site.place == place])
@@ -185,8 +190,14 @@ class Sites:
     def _lifetime(self, node: Node) -> float:
         """Return the cycles from when an entry is written (by the host: from the beginning) to when it is last read. An
         entry that no op reads stays until the end, where the host reads it."""
-        begin = 0.0 if node.step is None else self._starts[node.epoch + 1]
-        end = self._starts[-1] if not node.readers else self._starts[node.last_epoch + 1]
+        if node.step is None:
+            begin = 0.0
+        else:
+            begin = self._starts[node.epoch + 1]
+        if not node.readers:
+            end = self._starts[-1]
+        else:
+            end = self._starts[node.last_epoch + 1]
         return max(end - begin, self._of_input[node.epoch])
 
     # ----------------------------------------------------------------------------------------------------- strata
@@ -223,7 +234,9 @@ class Sites:
 
 def name_of(node: Node) -> str:
     """Return the name of the op that made a value, else of the queue that it is in."""
-    return node.step.op.name if isinstance(node.step, Run) else node.queue
+    if isinstance(node.step, Run):
+        return node.step.op.name
+    return node.queue
 
 
 def number_values(trace: Trace) -> dict[str, list[int]]:

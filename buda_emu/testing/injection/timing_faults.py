@@ -72,7 +72,10 @@ class Times:
 
     def slower(self, fault: Fault) -> Slower:
         """Return the effect of a fault of kind "clock" or "link". Raises HostError where no time is modelled."""
-        name = "clock" if fault.kind == "clock" else fault.where
+        if fault.kind == "clock":
+            name = "clock"
+        else:
+            name = fault.where
         clean = self._run()
         slow = self._run(**{name: self._today(name) * float(fault.how[:-2]) / 100})
         if clean is None or slow is None:
@@ -117,7 +120,9 @@ class Times:
             return None
         total = sum(epoch.runs * (clean.setup + epoch.cycles) for epoch in clean.epochs)
         added = sum(epoch.runs * epoch.timing.inputs * self._longer(epoch) for epoch in clean.epochs)
-        return 1 + added / total if total else 1.0
+        if total:
+            return 1 + added / total
+        return 1.0
 
     def _ratio(self, run: PerfRun | None) -> float | None:
         clean = self._run()
@@ -125,7 +130,9 @@ class Times:
             return None
         before = sum(clean.programs().values())
         after = sum(run.programs().values())
-        return after / before if before else 1.0
+        if before:
+            return after / before
+        return 1.0
 
     def _longer(self, epoch: EpochReport) -> float:
         """Return the cycles by which the slowest op of an epoch, with its comparisons, exceeds the epoch's pace."""

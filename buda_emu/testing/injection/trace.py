@@ -180,10 +180,15 @@ class Trace:
 
     def _op(self, step: Run, plan: Plan, chunk: Chunk, numbers: Mapping[int, int]) -> int:
         inputs = tuple(numbers[value] for value in step.inputs)
-        before = self._sum_before(step, chunk) if step.op.gradient_op else None
+        before = None
+        if step.op.gradient_op:
+            before = self._sum_before(step, chunk)
         if before is not None:
             inputs = (*inputs, before)
-        df = plan.labels[step.value] if step.device is not None else step.op.out_df
+        if step.device is not None:
+            df = plan.labels[step.value]
+        else:
+            df = step.op.out_df
         number = self._add(step, inputs, df, plan.tiles[step.value], sums=before is not None)
         if step.op.gradient_op:
             self._sums[step.op.name] = number
@@ -244,7 +249,9 @@ class Trace:
         """Compute a node's value from the values of its inputs."""
         match node.step:
             case Run():
-                previous = inputs.pop() if node.sums else None
+                previous = None
+                if node.sums:
+                    previous = inputs.pop()
                 tiles = tiles or node.value.shape[1]
                 return self.arithmetic.run(node.step, inputs, previous, tiles, node.df, units)
             case Convert():
@@ -283,7 +290,10 @@ class Trace:
         nodes = self.nodes
         arithmetic = self.arithmetic
         differ: dict[int, Value] = {}
-        queue = sorted(spoils) if seen_by is None else [seen_by]
+        if seen_by is None:
+            queue = sorted(spoils)
+        else:
+            queue = [seen_by]
         queued = set(queue)
         computed = 0
         while queue:

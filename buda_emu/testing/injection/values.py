@@ -158,7 +158,9 @@ class OnDevice:
     def arrange(self, step: Push, value: Bits) -> Bits:
         from buda_emu.emulator.runtime.graph.device_run import arrange
 
-        return value if step.map is None else arrange(step.map, value)
+        if step.map is None:
+            return value
+        return arrange(step.map, value)
 
     def join(self, parts: list[Bits]) -> Bits:
         size = parts[0].shape[1]

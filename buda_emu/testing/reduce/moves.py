@@ -2,11 +2,11 @@
 loads each before it is tried."""
 
 from collections import abc
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from buda_emu.netlist.build import contract
 from buda_emu.netlist.model import (
@@ -38,6 +38,7 @@ from buda_emu.spec.blocking import FULL_TILE, Blocking
 from buda_emu.spec.ops import OP_TYPES
 from buda_emu.support.records import dataclass
 
+T = TypeVar("T")
 _FIRST_ADDRESS = 0x10000000  # of a queue in DRAM where all other queues are in host memory
 
 
@@ -76,13 +77,19 @@ class _Ends:
             if op.name not in self.gone:
                 self.used.update(op.inputs)
         self.used |= {queue.input for queue in self.document.queues.values()}
-        for queue in self.document.queues.values():
-            for buffer in queue.buffers if queue.loc == "dram" else ():
-                end = buffer.address + buffer_bytes(queue, self.netlist)
-                self.free[buffer.channel] = max(self.free.get(buffer.channel, 0), end)
+        self._find_free_addresses()
         for name, queue in self.document.queues.items():
             if queue.input in self.gone and name in self.used:  # an op that stays reads it: the host fills it instead
                 self.queues[name] = evolve(queue, input="HOST", input_tms=(), layout="tilized")
+
+    def _find_free_addresses(self) -> None:
+        """Set the first free address of each DRAM channel that has buffers."""
+        for queue in self.document.queues.values():
+            if queue.loc != "dram":
+                continue
+            for buffer in queue.buffers:
+                end = buffer.address + buffer_bytes(queue, self.netlist)
+                self.free[buffer.channel] = max(self.free.get(buffer.channel, 0), end)
 
     def connect(self, op: Op, graph: Graph) -> Op:
         """Return an op that stays with operands that exist, and add a queue for its result where nothing takes it."""
@@ -134,20 +141,31 @@ def tidy(document: WrittenNetlist, settings: Mapping[str, list[QueueSettings]] |
     `settings` are added to the executes of the graphs that they name.
     """
     document.graphs = {name: graph for name, graph in document.graphs.items() if graph.ops}
-    graphs = document.graphs
     ops = _ops_of(document)
     document.queues = _used_queues(document.queues, ops)
-    queues = document.queues
     fused = {str(op.attributes.fused_op_id) for op in ops if op.has("sub-ops")}
-    document.fused_ops = {name: definition for name, definition in document.fused_ops.items() if name in fused}
-    document.queue_devices = {name: chips for name, chips in document.queue_devices.items() if name in queues}
-    document.graph_devices = {name: chips for name, chips in document.graph_devices.items() if name in graphs}
+    document.fused_ops = _among(document.fused_ops, fused)
+    document.queue_devices = _among(document.queue_devices, document.queues)
+    document.graph_devices = _among(document.graph_devices, document.graphs)
+    _tidy_programs(document, settings or {})
+    return document
+
+
+def _among(entries: Mapping[str, T], names: Container[str]) -> dict[str, T]:
+    """Return the entries whose names are among these."""
+    return {name: entry for name, entry in entries.items() if name in names}
+
+
+def _tidy_programs(document: WrittenNetlist, settings: Mapping[str, list[QueueSettings]]) -> None:
+    """Remove instructions without effect and, where a program executes something, those that execute nothing."""
+    graphs = document.graphs
+    queues = document.queues
     of_graph = {name: _queues_of(graph, queues) for name, graph in graphs.items()}
 
     def set_queues(execute: Execute) -> Execute:
         old = [setting for setting in execute.queue_settings if setting.queue in of_graph[execute.graph]]
         names = {setting.queue for setting in old}
-        added = (settings or {}).get(execute.graph, ())
+        added = settings.get(execute.graph, ())
         new = [setting for setting in added if setting.queue in queues and setting.queue not in names]
         return evolve(execute, queue_settings=(*old, *new))
 
@@ -157,7 +175,6 @@ def tidy(document: WrittenNetlist, settings: Mapping[str, list[QueueSettings]] |
     if any(map(executes, document.programs.values())):
         document.programs = {name: program for name, program in document.programs.items() if executes(program)}
         document.program_order = [name for name in document.program_order if name in document.programs]
-    return document
 
 
 def executes(program: Program) -> bool:
@@ -239,18 +256,19 @@ def fewer_programs(netlist: Netlist) -> Iterator[WrittenNetlist]:
     for gone in names:
         selections.append([name for name in names if name != gone])
     for selection in selections:
-        if not 0 < len(selection) < len(written.programs):
-            continue
-        steps = chain.from_iterable(written.programs[name].instructions for name in selection)
-        run = {step.graph for step in steps if isinstance(step, Execute)}
-        gone_ops: list[str] = []
-        for name, graph in written.graphs.items():
-            if name not in run:
-                gone_ops += [op.name for op in graph.ops]
-        document = without_ops(netlist, gone_ops)
-        document.programs = {name: program for name, program in document.programs.items() if name in selection}
-        document.program_order = [name for name in document.program_order if name in selection]
-        yield document
+        if 0 < len(selection) < len(written.programs):
+            yield _with_programs(netlist, written, selection)
+
+
+def _with_programs(netlist: Netlist, written: WrittenNetlist, selection: Sequence[str]) -> WrittenNetlist:
+    """Return the netlist with only these programs, and without the graphs that none of them executes."""
+    steps = chain.from_iterable(written.programs[name].instructions for name in selection)
+    run = {step.graph for step in steps if isinstance(step, Execute)}
+    gone_graphs = (graph for name, graph in written.graphs.items() if name not in run)
+    document = without_ops(netlist, [op.name for op in chain.from_iterable(graph.ops for graph in gone_graphs)])
+    document.programs = _among(document.programs, selection)
+    document.program_order = [name for name in document.program_order if name in selection]
+    return document
 
 
 def fewer_instructions(netlist: Netlist) -> Iterator[WrittenNetlist]:
@@ -258,21 +276,24 @@ def fewer_instructions(netlist: Netlist) -> Iterator[WrittenNetlist]:
     parameters and variables."""
     for name, program in contract(netlist).programs.items():
         steps = program.instructions
-
-        def changed(new: Iterable[Instruction | None], name: str = name) -> WrittenNetlist:
-            document = contract(netlist)
-            instructions = tuple(step for step in new if step is not None)
-            document.programs[name] = evolve(document.programs[name], instructions=instructions)
-            return tidy(document)
-
-        yield changed(None if isinstance(step, Loop | EndLoop) else step for step in steps)
-        yield changed(None if isinstance(step, VarInst) else step for step in steps)
+        without_loops = [step for step in steps if not isinstance(step, Loop | EndLoop)]
+        yield _with_instructions(netlist, name, without_loops)
+        yield _with_instructions(netlist, name, [step for step in steps if not isinstance(step, VarInst)])
         for number, step in enumerate(steps):
             if isinstance(step, Loop) and step.count != "1":
-                yield changed([*steps[:number], evolve(step, count="1"), *steps[number + 1 :]])
+                once = evolve(step, count="1")
+                yield _with_instructions(netlist, name, [*steps[:number], once, *steps[number + 1 :]])
             if not isinstance(step, Loop | EndLoop):
-                yield changed([*steps[:number], *steps[number + 1 :]])
-        yield changed(map(_with_literals, steps))
+                yield _with_instructions(netlist, name, [*steps[:number], *steps[number + 1 :]])
+        yield _with_instructions(netlist, name, map(_with_literals, steps))
+
+
+def _with_instructions(netlist: Netlist, program: str, steps: Iterable[Instruction | None]) -> WrittenNetlist:
+    """Return the netlist with other instructions in a program, of which None means no instruction."""
+    document = contract(netlist)
+    instructions = tuple(step for step in steps if step is not None)
+    document.programs[program] = evolve(document.programs[program], instructions=instructions)
+    return tidy(document)
 
 
 def _with_literals(step: Instruction) -> Instruction | None:
@@ -343,7 +364,9 @@ def _fewer(count: int, part: int | None) -> int:
     """Return 1 for part 1, half of a count for part 2, the count itself for None."""
     if part is None:
         return count
-    return 1 if part == 1 else max(1, count // part)
+    if part == 1:
+        return 1
+    return max(1, count // part)
 
 
 def fewer_cores(netlist: Netlist) -> Iterator[WrittenNetlist]:
@@ -471,7 +494,9 @@ def plainer_formats(netlist: Netlist) -> Iterator[WrittenNetlist]:
 
 def _in_formats(netlist: Netlist, old: str) -> WrittenNetlist:
     def new(name: str) -> str:
-        return _PLAIN_FORMAT if name and old in (_ALL, name) else name
+        if name and old in (_ALL, name):
+            return _PLAIN_FORMAT
+        return name
 
     document = _ops(
         netlist,
@@ -574,7 +599,9 @@ def _with(queue: Queue, blocking: Blocking) -> Queue:
 def _with_inner(op: Op, shapes: abc.Mapping[str, Blocking]) -> Op:
     """Return the op with an inner dimension that fits its first operand, where it has one and no TMs change it."""
     inner = {"m_k", "u_kt"} <= op.attributes.given
-    source = shapes.get(op.inputs[0]) if op.inputs else None
+    source = None
+    if op.inputs:
+        source = shapes.get(op.inputs[0])
     if not inner or source is None or op.input_tms[0] or op.attributes.identity:
         return op
     along = source.cols

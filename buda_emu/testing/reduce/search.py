@@ -63,7 +63,10 @@ class Trials:
     def __init__(self, command: str, name: str, timeout: float, workers: int) -> None:
         self.count = 0
         self.workers = workers
-        self._command = command if PLACE in command else f"{command} {PLACE}"
+        if PLACE in command:
+            self._command = command
+        else:
+            self._command = f"{command} {PLACE}"
         self._name = _UNSAFE.sub("_", name.replace("/", "_"))[-_LONGEST_NAME:]
         self._parent = tempfile.gettempdir()
         if character := _UNSAFE.search(self._parent):

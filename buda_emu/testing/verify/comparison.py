@@ -97,7 +97,10 @@ def passes(a: Floats, b: Floats, count: int, bounds: Bounds, constant: Flags, *,
         value, rounded, mean_a, mean_b = _correlation(a, b, count)
         same_sign = np.signbit(value) == np.signbit(bounds.check_pcc)
         correlated = (np.abs(value) >= abs(bounds.check_pcc)) & same_sign & (np.abs(value) <= LIMIT)
-        reference = mean_b if signed else np.abs(mean_b)
+        if signed:
+            reference = mean_b
+        else:
+            reference = np.abs(mean_b)
         same_constant = constant & (np.abs(mean_a - mean_b) <= bounds.atol + bounds.rtol * reference)
     counted_as_one = same_constant | rounded
     value = np.where(counted_as_one & ~correlated, 1.0, value)
@@ -208,7 +211,9 @@ def _mismatches(expected: Array, observed: Array, comparison: Comparison) -> tup
 def _matches(a: Floats, b: Floats, comparison: Comparison, *, nan_equals_nan: bool) -> Flags:
     if comparison.type.lower() != "exact":
         return close(a, b, comparison.atol, comparison.rtol)
-    return equal(a, b) if nan_equals_nan else np.equal(a, b)
+    if nan_equals_nan:
+        return equal(a, b)
+    return np.equal(a, b)
 
 
 def _flat_slices(expected: Array, observed: Array, comparison: Comparison) -> Verdict:
@@ -251,7 +256,10 @@ def _compare_tiles(expected: Array, observed: Array, comparison: Comparison, til
     cols = comparison.check_tile_cols_range
     compared_rows = slice(rows[0] - 1, rows[1] - 1)
     compared_cols = slice(cols[0] - 1, cols[1] - 1)
-    count = TILE * TILE if exact else (rows[1] - rows[0] + 1) * (cols[1] - cols[0] + 1)
+    if exact:
+        count = TILE * TILE
+    else:
+        count = (rows[1] - rows[0] + 1) * (cols[1] - cols[0] + 1)
     for block in tile_blocks(expected, observed, tile_dim):
         full_a = _embed(block.a)
         full_b = _embed(block.b)
@@ -418,7 +426,9 @@ def _doubles(array: Array) -> Floats:
 
 def _share(mismatches: int, count: int) -> float:
     """Return the share of elements that match; 1 where there are none."""
-    return (count - mismatches) / count if count else 1.0
+    if count:
+        return (count - mismatches) / count
+    return 1.0
 
 
 def _word(comparison: Comparison) -> str:

@@ -165,7 +165,9 @@ class _Tally:
 
     def share(self, number: int) -> float:
         """Return the share of all elements; 0 where results from outside had no entry to compare with."""
-        return number / self.size if self.size else 0.0
+        if self.size:
+            return number / self.size
+        return 0.0
 
 
 class _Largest:
@@ -177,9 +179,12 @@ class _Largest:
         self._count = 0
 
     def add(self, values: NDArray[np.float64]) -> None:
-        """Add some more numbers."""
+        """Add an array of numbers to the figures; it must not be empty."""
         largest = float(values.max())
-        self.max = largest if self.max is None else max(self.max, largest)
+        if self.max is None:
+            self.max = largest
+        else:
+            self.max = max(self.max, largest)
         self._sum += float(values.sum())
         self._count += values.size
 
@@ -214,8 +219,14 @@ class _Tallies:
         outside = self._expected_from_outside(key)
         if tally is None:
             record: Op | Queue = self._netlist.ops[key[1]] if key[0] == "op" else self._netlist.queues[key[1]]
-            source = "reference" if outside is not None else self._expected
-            format_name = record.out_df if isinstance(record, Op) else record.df
+            if outside is not None:
+                source = "reference"
+            else:
+                source = self._expected
+            if isinstance(record, Op):
+                format_name = record.out_df
+            else:
+                format_name = record.df
             tally = self._tallies[key] = _Tally(format_name, record.blocking.tile_dim, source)
         if outside is not None:
             if tally.inputs >= len(outside):
@@ -282,7 +293,9 @@ class _Tallies:
                 f"{100 * op.not_finite_expected:.4g} % expected"
             )
         if op.pcc is not None:
-            return f"PCC {op.pcc:.6g} is below {threshold:.6g}" if op.pcc < threshold else ""
+            if op.pcc < threshold:
+                return f"PCC {op.pcc:.6g} is below {threshold:.6g}"
+            return ""
         largest = self._tallies["op", op.name].largest_expected
         if op.max_error is not None and op.max_error > (1 - threshold) * largest:
             return f"a constant is off by {op.max_error:.4g}, the largest expected magnitude is {largest:.4g}"
@@ -293,7 +306,10 @@ class _Tallies:
         queue = self._netlist.queues.get(name)
         if queue is not None and ("queue", name) in self._tallies:
             return self._tallies["queue", name].stats(name, queue.type, queue.blocking.element_shape)
-        feeder = queue.input if queue is not None else name
+        if queue is not None:
+            feeder = queue.input
+        else:
+            feeder = name
         tally = self._tallies.get(("op", feeder))
         if tally is None or not prod(self._netlist.ops[feeder].blocking.element_shape):
             return None

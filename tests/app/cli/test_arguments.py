@@ -70,8 +70,8 @@ def test_every_verb_reads_them_alike(verb, option):
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_describes_them_alike(verb):
-    own = {option: action.help for action in _own(verb)._actions for option in action.option_strings}
-    in_run = {option: action.help for action in _own("run")._actions for option in action.option_strings}
+    own = {option: action.help for action in _verb_parser(verb)._actions for option in action.option_strings}
+    in_run = {option: action.help for action in _verb_parser("run")._actions for option in action.option_strings}
     for option in own.keys() & SHARED.keys():
         assert verb in SHARED[option][0], option
         expected = NOT_LISTED[verb] if option == "--arch" and verb in NOT_LISTED else in_run[option]
@@ -80,7 +80,7 @@ def test_every_verb_describes_them_alike(verb):
         assert own[option].replace("to model", "to run").replace("to make faster", "to run") == expected
 
 
-def _own(verb):
+def _verb_parser(verb):
     """The verb's own parser."""
     (verbs,) = (item for item in build_parser(verb)._actions if isinstance(item, argparse._SubParsersAction))
     return verbs.choices[verb]
@@ -98,7 +98,7 @@ def _own(verb):
         (shared.memory_size, "much", "much"),
     ],
 )
-def test_what_is_no_value_is_refused(kind, text, complaint):
+def test_invalid_values_are_refused(kind, text, complaint):
     with pytest.raises(argparse.ArgumentTypeError, match=complaint):
         kind(text)
 
@@ -125,6 +125,6 @@ def test_a_memory_limit_takes_the_same_words_in_every_verb():
 @pytest.mark.parametrize(
     "text", ["9" * 400, "9" * 400 + "G", "1." + "0" * 400 + "G", "-1", "1e9", "inf", "nan", "", "G", "0"]
 )
-def test_what_is_no_size(text):
+def test_sizes_that_are_not_numbers_are_refused(text):
     with pytest.raises(argparse.ArgumentTypeError, match="is not a size"):
         shared.memory_size(text)

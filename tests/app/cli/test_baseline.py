@@ -48,7 +48,7 @@ def run(monkeypatch, capsys):
 
 
 # ------------------------------------------------------------------------------------------------------------ verdicts
-def test_what_did_not_change_is_not_tested_again(run, folder):
+def test_unchanged_netlists_are_not_tested_again(run, folder):
     code, first, ran = run("test", "nets")
     assert len(ran) == 3
     assert run("test", "nets")[0] == code == 1
@@ -62,7 +62,7 @@ def test_what_did_not_change_is_not_tested_again(run, folder):
     assert len(run("test", "nets", "--no-cache")[2]) == 3
 
 
-def test_maxfail_counts_what_is_known_too(run):
+def test_maxfail_counts_stored_results(run):
     assert len(run("test", "nets", "--maxfail", 2, "-n", 1)[2]) == 3
     assert run("test", "nets", "-x")[1][-1].startswith("== 1 failed in ")
     assert run("test", "nets", "-x", "--no-cache", "-n", 1)[2] == ["nets/bad.yaml"]
@@ -177,7 +177,7 @@ def test_machines_read_a_check_with_a_baseline(capsys):
     assert printed.err.splitlines()[-1].startswith("0 mended, ")
 
 
-def test_cycles_of_epochs_are_held(run, folder):
+def test_cycles_of_epochs_are_compared(run, folder):
     text = (ROOT / "netlists/attention.yaml").read_text()
     (folder / "net.yaml").write_text(text)
     assert run("perf", "net.yaml", "--baseline", "known.json", "--update-baseline")[0] == 0

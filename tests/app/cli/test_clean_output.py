@@ -49,7 +49,7 @@ def drawn_name(draw):
     return "".join(draw.choice(PIECES) for _ in range(draw.randrange(1, 7)))
 
 
-def wrong_of(text):
+def find_control_sequences(text):
     """What must not be in a log."""
     return CONTROLS.findall(text) + [found[0] for found in COMMAND.finditer(text)]
 
@@ -103,8 +103,8 @@ def test_drawn_texts_are_clean_however_they_are_split(seed):
             end = begin + draw.randrange(1, 12)
             clean.write(text[begin:end])
             begin = end
-        assert not wrong_of(stream.getvalue()), repr(text)
-        assert not wrong_of(on_one_line(text))
+        assert not find_control_sequences(stream.getvalue()), repr(text)
+        assert not find_control_sequences(on_one_line(text))
         assert "\n" not in on_one_line(text)
 
 
@@ -130,7 +130,7 @@ def test_ordinary_text_stays_as_it_is(text):
     assert stream.getvalue() == text
 
 
-def test_what_is_escaped_says_what_it_was():
+def test_escapes_name_the_character():
     assert harmless("::error::x") == "\\u003a:error::x"
     assert harmless("a ##[error]") == "a \\u0023#[error]"
     assert harmless(":error", ":") == "\\u003aerror"
@@ -167,7 +167,7 @@ def test_json_on_standard_output_keeps_its_values(capfdbinary):
     write_json("-", value)
     printed = capfdbinary.readouterr().out.decode()
     assert json.loads(printed) == value
-    assert not wrong_of(printed)
+    assert not find_control_sequences(printed)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -272,7 +272,7 @@ def test_names_steer_nothing(words, seed, tmp_path, monkeypatch, capfd):
         main([word.format(**places) for word in words])
     printed = capfd.readouterr()
     for text in (printed.out, printed.err):
-        assert not wrong_of(text.replace("\x1b[0K", "")), text
+        assert not find_control_sequences(text.replace("\x1b[0K", "")), text
     assert "Traceback" not in printed.err
 
 
@@ -288,7 +288,7 @@ def test_tests_of_hostile_files_are_clean_in_every_form(tmp_path, child_environm
         done = subprocess.run(command, cwd=tmp_path, env=child_environment, capture_output=True, check=False)
         assert done.returncode == 0
         for printed in (done.stdout, done.stderr):
-            assert not wrong_of(printed.decode()), printed
+            assert not find_control_sequences(printed.decode()), printed
 
 
 def test_an_internal_error_shows_no_name_as_it_is(monkeypatch, capfd):
@@ -299,4 +299,4 @@ def test_an_internal_error_shows_no_name_as_it_is(monkeypatch, capfd):
     assert main(["run", "a"]) == 101
     printed = capfd.readouterr().err
     assert "Traceback" in printed
-    assert not wrong_of(printed)
+    assert not find_control_sequences(printed)

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from buda_emu.app.cli.config import NEVER, WITHOUT_SETTINGS
+from buda_emu.app.cli.config import COMMAND_LINE_ONLY, WITHOUT_SETTINGS
 from buda_emu.app.cli.main import VERBS, build_parser, main
 from buda_emu.app.cli.shared_arguments import natural
 from buda_emu.foreign.darwinn.linking import build
@@ -109,7 +109,7 @@ def test_the_nearest_file_counts(place, capsys, monkeypatch):
     assert check(capsys)[0] == 0
 
 
-def test_other_verbs_tell_no_more_than_is_wanted(place, capsys):
+def test_other_verbs_report_only_the_chosen_findings(place, capsys):
     assert main(["perf", "net.yaml"]) == 0
     assert "warning[V208]" in capsys.readouterr().err
     (place / "buda-emu.toml").write_text('ignore = ["V208"]')
@@ -184,7 +184,7 @@ def test_every_option_of_every_verb_can_be_set_to_its_default(verb, place, capsy
             return
         lines.append(f"[{name}]")
         for option, action in parser.options.items():
-            if option in ("help", "config", "select", "ignore", "error", *NEVER):
+            if option in ("help", "config", "select", "ignore", "error", *COMMAND_LINE_ONLY):
                 continue
             if action.nargs == 0:
                 lines.append(f"{option} = false")
@@ -220,7 +220,7 @@ def test_completion(shell, capsys):
 
 
 @pytest.fixture(scope="module")
-def others(tmp_path_factory):
+def other_documents(tmp_path_factory):
     """A document of each other kind with one finding that refuses nothing: words of the verb, its rule, the file."""
     folder = tmp_path_factory.mktemp("others")
     late = (ROOT / "examples/vpux/clamp.mlir").read_text().split("// -----")[0].replace("<256>", "<2096896>")
@@ -236,8 +236,8 @@ def others(tmp_path_factory):
 
 
 @pytest.mark.parametrize("room", ["gemini", "vpux", "darwinn"])
-def test_rooms_of_their_own_choose_alike(room, others, tmp_path, monkeypatch, capsys):
-    rule, path = others[room]
+def test_rooms_of_their_own_choose_alike(room, other_documents, tmp_path, monkeypatch, capsys):
+    rule, path = other_documents[room]
     monkeypatch.chdir(tmp_path)
 
     def check(*words):

@@ -10,7 +10,7 @@ from buda_emu.support.errors import NetlistError, NetlistWarning
 from small_netlists import execute, fifo_settings, graph, op, program, queue, text
 
 
-def written(tmp_path, *, inputs=1, entries=4, size=(1, 1), warned=0):
+def write_copies(tmp_path, *, inputs=1, entries=4, size=(1, 1), warned=0):
     """Copies of queues; `warned`: that many lie in a DRAM channel that the chip has not."""
     channel = [(0 if number >= warned else 7) for number in range(5)]
     names = [f"o{number}" for number in range(5)]
@@ -36,30 +36,30 @@ VERBS = [["run"], ["graph"], ["perf"], ["numerics"]]
 
 @pytest.mark.parametrize("verb", VERBS, ids=" ".join)
 def test_a_line_for_each_of_a_few_warnings_else_their_number(verb, tmp_path, capsys):
-    assert main([*verb, written(tmp_path, warned=2)]) == 0
+    assert main([*verb, write_copies(tmp_path, warned=2)]) == 0
     said = capsys.readouterr().err
     assert said.count("warning[V151]") == 2
-    path = written(tmp_path, warned=4)
+    path = write_copies(tmp_path, warned=4)
     assert main([*verb, path]) == 0
     assert f"4 warnings about {path}: `buda-emu check {path}` shows them" in capsys.readouterr().err
-    assert main([*verb, written(tmp_path)]) == 0
+    assert main([*verb, write_copies(tmp_path)]) == 0
     assert "warning" not in capsys.readouterr().err
 
 
-def test_a_test_says_them_too(tmp_path, capsys):
-    assert main(["test", written(tmp_path, warned=2), "-n", "1", "-v"]) == 0
+def test_the_verb_test_prints_the_number_of_warnings(tmp_path, capsys):
+    assert main(["test", write_copies(tmp_path, warned=2), "-n", "1", "-v"]) == 0
     assert "the checker has 2 warnings (V151)" in capsys.readouterr().out
 
 
 def test_loading_warns(tmp_path):
     with pytest.warns(NetlistWarning, match=r"V151: queue o0: .*V151: queue o1"):
-        netlist = be.load(written(tmp_path, warned=2))
+        netlist = be.load(write_copies(tmp_path, warned=2))
     assert len(netlist.diagnostics) == 2
     with pytest.warns(NetlistWarning, match="and 1 more"):
-        be.load(written(tmp_path, warned=4))
+        be.load(write_copies(tmp_path, warned=4))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        be.load(written(tmp_path))
+        be.load(write_copies(tmp_path))
 
 
 @pytest.mark.parametrize("verb", [["run"], ["numerics"], ["test", "-n", "1"]], ids=lambda verb: verb[0])
@@ -73,7 +73,7 @@ def test_loading_warns(tmp_path):
     ids=["results", "batches", "shapes"],
 )
 def test_what_is_bound_to_fail_is_an_error_at_its_place(verb, broken, said, tmp_path, capsys):
-    path = written(tmp_path, **broken)
+    path = write_copies(tmp_path, **broken)
     assert be.check(path).ok  # the reference loads it
     assert main([verb[0], path, *verb[1:]]) == 2
     printed = capsys.readouterr()
@@ -85,7 +85,7 @@ def test_what_no_program_executes_is_no_error(tmp_path):
     from buda_emu.emulator.inputs.entries import select_programs
     from buda_emu.emulator.inputs.prepared import require_runnable
 
-    netlist = be.load(written(tmp_path, size=(2, 1)))
+    netlist = be.load(write_copies(tmp_path, size=(2, 1)))
     with pytest.raises(NetlistError, match="V179"):
         require_runnable(netlist, select_programs(netlist, ["run"]))
     require_runnable(netlist, [])
@@ -107,7 +107,7 @@ def test_a_run_says_that_a_loop_has_no_end(tmp_path, capsys):
     assert main(["check", "--strict", str(path)]) == 0
 
 
-def test_a_misspelt_variable_is_told_before_the_run_stops_at_it(tmp_path, capsys):
+def test_a_misspelt_variable_is_reported_before_the_run(tmp_path, capsys):
     path = tmp_path / "net.yaml"
     settings = fifo_settings("x").replace("$c_zero", "$c_zreo", 1)
     path.write_text(

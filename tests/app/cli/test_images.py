@@ -95,7 +95,7 @@ def test_an_input_of_one_set_goes_with_each_of_the_others(model, tmp_path):
         ((3, 8), (9, 20), "input ids: shape [3, 8], the model takes [9]"),
     ],
 )
-def test_sets_that_do_not_fit_are_refused(model, tmp_path, capsys, ids, factor, says):
+def test_input_sets_that_do_not_fit_are_refused(model, tmp_path, capsys, ids, factor, says):
     np.savez(tmp_path / "x.npz", ids=np.zeros(ids, np.int64), factor=np.zeros(factor, np.float32))
     assert command("run", model / "model.tti", "--inputs", tmp_path / "x.npz") == 2
     assert says in capsys.readouterr().err
@@ -158,14 +158,14 @@ def test_a_case_travels_with_its_image(model):
     assert result.status == "passed", result.message
 
 
-def test_what_is_wrong_with_an_image_is_a_rejection(tmp_path):
+def test_a_faulty_image_is_rejected(tmp_path):
     (tmp_path / "broken.tti").write_bytes(b"PK\x03\x04")
     (case,) = be.test(tmp_path / "broken.tti").cases
     assert case.status == "rejected"
     assert "image-" in case.message
 
 
-def test_who_takes_text_alone_says_what_an_image_is_for(model, capsys):
+def test_verbs_that_take_text_only_refuse_images(model, capsys):
     assert command("advise", model / "model.tti") == 2
     said = capsys.readouterr().err
     assert "this is an archive, not a netlist" in said

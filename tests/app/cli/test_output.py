@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from buda_emu.app.cli.output import Progress, bar_text, duration, say
+from buda_emu.app.cli.output import Progress, bar_text, duration_text, say
 
 
 class Terminal(io.StringIO):
@@ -25,7 +25,7 @@ def test_a_bar_says_what_is_done_and_how_long_the_rest_takes() -> None:
     ("seconds", "text"), [(0.4, "0 s"), (59.4, "59 s"), (59.6, "1 min 0 s"), (3599, "59 min 59 s"), (7500, "2 h 5 min")]
 )
 def test_durations(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
+    assert duration_text(seconds) == text
 
 
 def test_a_line_on_a_terminal_and_nothing_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import pytest
 from buda_emu.app.cli.main import GROUPS, VERBS, main
 
 
-def said(capsys, *words):
+def exit_code_and_output(capsys, *words):
     with pytest.raises(SystemExit) as leaving:
         main(list(words))
     shown = capsys.readouterr()
@@ -23,14 +23,14 @@ def said(capsys, *words):
     ],
 )
 def test_usage_is_one_line(verb, usage, capsys):
-    code, text = said(capsys, verb, "--help")
+    code, text = exit_code_and_output(capsys, verb, "--help")
     assert code == 0
     assert text.splitlines()[2] == usage
 
 
 @pytest.mark.parametrize("verb", ["run", "perf", "gemini run", "vpux check", "darwinn run"])
 def test_options_of_every_verb_stand_last(verb, capsys):
-    _, text = said(capsys, *verb.split(), "--help")
+    _, text = exit_code_and_output(capsys, *verb.split(), "--help")
     assert text.partition("\nof every verb:\n")[2].split()[0] == "--color"
 
 
@@ -51,7 +51,7 @@ def test_options_of_every_verb_stand_last(verb, capsys):
     ],
 )
 def test_an_unknown_option_gets_the_one_that_was_meant(words, hint, capsys):
-    code, text = said(capsys, *words)
+    code, text = exit_code_and_output(capsys, *words)
     assert code == 2
     assert hint in text
     verb = "gemini" if words[0] == "gemini" else f"{words[0]} [options]"
@@ -59,7 +59,7 @@ def test_an_unknown_option_gets_the_one_that_was_meant(words, hint, capsys):
 
 
 def test_the_help_groups_verbs_by_what_people_do(capsys):
-    code, text = said(capsys, "--help")
+    code, text = exit_code_and_output(capsys, "--help")
     assert code == 0
     grouped = [name for names in GROUPS.values() for name in names]
     assert sorted(grouped) == sorted(VERBS)  # each once

@@ -45,7 +45,7 @@ def test_images_hold_tensors_for_the_device(root, tmp_path):
     assert found[0]["outputs"] == found[1]["outputs"]
 
 
-def test_stochastic_rounding_is_told(root, tmp_path, capsys):
+def test_stochastic_rounding_is_reported(root, tmp_path, capsys):
     path = tmp_path / "net.yaml"
     text = (root / "netlists/matmul.yaml").read_text()
     path.write_text(text.replace("attributes: {", "attributes: {stoch_rnd_mode: fpu, ", 1))
@@ -83,7 +83,7 @@ def test_nothing_is_claimed_of_what_was_not_compared():
     assert claim("buffer", "wormhole_b0") is None
 
 
-def test_an_op_tells_what_is_exact_of_it(capsys):
+def test_an_op_states_in_which_formats_it_is_exact(capsys):
     assert main(["ops", "reduce", "--precision", "device"]) == 0
     text = capsys.readouterr().out
     exact = "for: Float32, Float16_b, Bfp8_b, Bfp4_b, Bfp2_b"

@@ -181,7 +181,7 @@ def test_a_pipe_with_a_name_is_refused(shell, tmp_path: Path, verb: str) -> None
         "debug --batch -x /dev/zero $NET",
     ],
 )
-def test_what_has_no_end_is_refused(shell, tmp_path: Path, line: str) -> None:
+def test_an_endless_document_is_refused(shell, tmp_path: Path, line: str) -> None:
     (tmp_path / "empty.mlir").write_text("func.func @main(%a: memref<4xf16>) {\nreturn\n}\n")
     done = shell(f"ulimit -v 6000000; timeout 60 $BUDA {line}")
     assert done.returncode == 2, done.stderr

@@ -85,7 +85,7 @@ def tables(monkeypatch):
 
         return drawn
 
-    monkeypatch.setattr(drawn_table, "drawn", noted(drawn_table.draw_table))
+    monkeypatch.setattr(drawn_table, "draw_table", noted(drawn_table.draw_table))
     monkeypatch.setattr(plain_table, "plain", noted(plain_table.plain))
     return found
 
@@ -94,11 +94,11 @@ def test_every_verb_is_looked_at():
     assert {command[0] for command in COMMANDS} | NO_TABLES == set(VERBS)
 
 
-def name_of(command):
+def command_id(command):
     return " ".join(str(word).rpartition("/")[2] for word in command)
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=name_of)
+@pytest.mark.parametrize("command", COMMANDS, ids=command_id)
 def test_no_table_is_wider_than_the_terminal(command, tables, tmp_path, monkeypatch, capsys):
     for name, data in example_files().items():
         (tmp_path / name).write_bytes(data)

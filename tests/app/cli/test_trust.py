@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from buda_emu.app.cli.config import configure, highest, kind, why_not
+from buda_emu.app.cli.config import configure, explain_distrust, find_top_folder, setting_trust
 from buda_emu.app.cli.main import VERBS, build_parser, main
 from buda_emu.emulator.memory.host import default_memory_limit
 from shared_files import ROOT
@@ -31,7 +31,7 @@ def table():
         if not parser.below:
             for option, action in parser.options.items():
                 if option not in ("help", "config", "color", "verbose"):
-                    lines.append(f"{name}\t{option}\t{action.metavar or '-'}\t{kind(option, action)}")
+                    lines.append(f"{name}\t{option}\t{action.metavar or '-'}\t{setting_trust(option, action)}")
 
     for verb in VERBS:
         walk(verb, build_parser(verb).below[verb])
@@ -74,7 +74,7 @@ def test_files_of_the_project_are_settings(place, capsys, monkeypatch):
     assert (place / "figures.json").exists()
 
 
-def limit(words, verb="run"):
+def parse_memory_limit(words, verb="run"):
     parser = build_parser(verb)
     configure(parser.below[verb], verb, VERBS, words)
     return parser.parse_args([*words]).memory_limit
@@ -82,9 +82,9 @@ def limit(words, verb="run"):
 
 def test_a_limit_of_memory_is_only_lowered(place):
     (place / "buda-emu.toml").write_text("[run]\nmemory-limit = '64M'\n[test]\nmemory-limit = '100T'\n")
-    assert limit(["run", NETLIST]) == 64 << 20
-    assert limit(["run", NETLIST, "--memory-limit", "100T"]) == 100 << 40
-    assert limit(["test", NETLIST], "test") <= default_memory_limit() * 1.1
+    assert parse_memory_limit(["run", NETLIST]) == 64 << 20
+    assert parse_memory_limit(["run", NETLIST, "--memory-limit", "100T"]) == 100 << 40
+    assert parse_memory_limit(["test", NETLIST], "test") <= default_memory_limit() * 1.1
 
 
 def test_settings_of_the_repository_and_no_further(place, capsys):
@@ -95,16 +95,16 @@ def test_settings_of_the_repository_and_no_further(place, capsys):
     assert "strct" in capsys.readouterr().err
 
 
-def test_how_far_up(tmp_path, monkeypatch):
+def test_settings_are_looked_for_up_to_the_top_folder(tmp_path, monkeypatch):
     deep = tmp_path / "home/user/work/deep"
     deep.mkdir(parents=True)
     monkeypatch.setenv("HOME", str(tmp_path / "home/user"))
-    assert highest(str(deep)) == str(tmp_path / "home/user")
+    assert find_top_folder(str(deep)) == str(tmp_path / "home/user")
     (tmp_path / "home/user/work/.git").write_text("gitdir: elsewhere\n")  # of a worktree
-    assert highest(str(deep)) == str(tmp_path / "home/user/work")
+    assert find_top_folder(str(deep)) == str(tmp_path / "home/user/work")
     monkeypatch.setenv("HOME", str(tmp_path / "elsewhere"))
     (tmp_path / "home/user/work/.git").unlink()
-    assert highest(str(deep)) == str(deep)
+    assert find_top_folder(str(deep)) == str(deep)
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o1777, 0o757])
@@ -128,12 +128,12 @@ def test_never_through_a_folder_that_others_can_write_to(mode, place, capsys, mo
 
 
 def test_a_folder_of_another_user(tmp_path, monkeypatch):
-    assert why_not(str(tmp_path)) == ""
+    assert explain_distrust(str(tmp_path)) == ""
     monkeypatch.setattr(os, "geteuid", lambda: 4711)
     monkeypatch.setattr(os, "getegid", lambda: 4711)
     if tmp_path.stat().st_uid != 0:
-        assert why_not(str(tmp_path)) == "the folder belongs to another user"
-    assert why_not(str(tmp_path / "none")) == "No such file or directory"
+        assert explain_distrust(str(tmp_path)) == "the folder belongs to another user"
+    assert explain_distrust(str(tmp_path / "none")) == "No such file or directory"
 
 
 def test_verbose_names_the_file(place, capsys):

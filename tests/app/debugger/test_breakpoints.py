@@ -53,7 +53,7 @@ def test_going_back_counts_no_hits():
         assert point.hits == 2
 
 
-def test_of_a_line():
+def test_a_line_means_the_next_part_that_runs():
     lines = (ROOT / "netlists" / "training.yaml").read_text().splitlines()
     with session(TRAINING) as run:
         op_line = next(n for n, line in enumerate(lines, 1) if line.strip().startswith("grad_a:"))
@@ -78,15 +78,16 @@ def test_of_a_line():
         ("run_fwd:99", "instructions 0..8"), ("input 0", "counted from 1"), ("input x", "is a number"),
         ("wrap nothing", "no queue 'nothing'"), ("op", "no line, op"), ("a b", "the first word is"),
         ("instruction run_fdw 2", "did you mean 'run_fwd'"), ("node x", "no op was made of"), ("input 1 g", "no graph"),
+        ("run_fwd:" + 5000 * "9", "at most 9 digits"),
     ],
 )  # fmt: skip
-def test_what_is_not_there(where, said):
+def test_unknown_places_are_refused_with_a_suggestion(where, said):
     with session(TRAINING) as run, pytest.raises(HostError) as error:
         run.break_at(where)
     assert said in str(error.value)
 
 
-def test_names_in_conditions_are_known_when_they_are_set():
+def test_names_in_conditions_are_resolved_when_they_are_set():
     with session(TRAINING) as run:
         with pytest.raises(HostError, match="did you mean 'product'"):
             run.break_at("", "nan(op:prodct)")
@@ -104,16 +105,16 @@ def test_conditions_ignore_counts_and_temporary_ones():
         assert once.number not in run.breakpoints.items
         assert (later.hits, never.hits) == (2, 0)
         run.set_condition(never.number, "$p_loop_count == 2")
-        run.breakpoints.of(later.number).enabled = False
+        run.breakpoints.get(later.number).enabled = False
         run.seek(START)
         assert [numbers for _, numbers in hits(run)] == [(never.number,)] * 2
         run.set_condition(never.number, "")
         assert never.condition is None
         with pytest.raises(HostError, match="there are: "):
-            run.breakpoints.of(77)
+            run.breakpoints.get(77)
 
 
-def test_a_condition_that_cannot_be_told_stops_and_says_so():
+def test_a_condition_that_cannot_be_evaluated_stops_and_says_why():
     with session(TRAINING) as run:
         run.break_at("op h", "nan(op:product) > 0")
         stop = run.cont()
@@ -150,7 +151,7 @@ def test_wraps_and_pointer_values(tmp_path):
         assert all(numbers == (at.number,) for _, numbers in forward)
 
 
-def test_nan_anywhere(tmp_path):
+def test_nan_in_any_result_stops(tmp_path):
     path = tmp_path / "n.yaml"
     path.write_text(
         text(

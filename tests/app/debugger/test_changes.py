@@ -43,7 +43,7 @@ def test_ops_that_cannot_be_skipped():
 
 
 @pytest.mark.parametrize("precision", ["format", "device"])
-def test_an_entry_of_the_host_is_written_and_gone_back_over(precision):
+def test_a_written_entry_of_the_host_is_undone_by_going_back(precision):
     with session(TRAINING, precision=precision) as run:
         run.step(3)
         before = run.tensor("x[0]").values().copy()
@@ -65,7 +65,7 @@ def test_an_entry_of_the_host_is_written_and_gone_back_over(precision):
         assert state(run) == there
 
 
-def test_what_was_kept_of_a_later_moment_is_forgotten():
+def test_checkpoints_after_a_change_are_forgotten():
     with session(TRAINING) as run:
         end = walk(run, "step")[-1]
         run.seek(START)

@@ -5,8 +5,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from buda_emu.app.debugger.console.console import COMMANDS, GROUPS, Console, find
-from buda_emu.app.debugger.console.execute import OFFERS, complete, execute, repeated
+from buda_emu.app.debugger.console.console import COMMANDS, GROUPS, Console, find_command
+from buda_emu.app.debugger.console.execute import OFFERS, complete, execute, line_to_repeat
 from buda_emu.app.debugger.tensors import extremes
 from buda_emu.support.errors import BudaError, HostError
 from debug_sessions import ATTENTION, TRAINING, session
@@ -18,7 +18,7 @@ def console():
         yield Console(run)
 
 
-def told(console, *lines):
+def answer_text(console, *lines):
     for line in lines:
         found = execute(console, line)
     return "\n".join(found.lines)
@@ -28,17 +28,17 @@ def test_every_command_has_help_that_begins_with_an_example(console):
     for name, command in COMMANDS.items():
         lines = execute(console, f"help {name}").lines
         assert lines[0] == f"example: {command.example}"
-        assert find(command.example.split()[0]) is command
+        assert find_command(command.example.split()[0]) is command
         assert lines[1].startswith(f"usage: {command.usage}")
         assert lines[2].endswith(".")
         assert command.group in GROUPS
         assert set(command.takes) <= set(OFFERS)
-    everything = told(console, "help")
+    everything = answer_text(console, "help")
     assert all(f"  {command.usage}" in everything for command in COMMANDS.values())
-    assert "absmax(T)" in told(console, "help expressions")
+    assert "absmax(T)" in answer_text(console, "help expressions")
 
 
-def test_the_examples_are_taken(tmp_path, monkeypatch):
+def test_the_examples_of_all_commands_run(tmp_path, monkeypatch):
     """Each on a run that has what it names."""
     monkeypatch.chdir(tmp_path)
     from small_netlists import execute as run_it
@@ -63,9 +63,9 @@ def test_the_examples_are_taken(tmp_path, monkeypatch):
         precision = "device" if name == "into" else "format"
         with session("n.yaml", precision=precision) as run:
             console = Console(run)
-            told(console, "break input 1", "continue", "tbreak if nan(op:exp) >= 0")
+            answer_text(console, "break input 1", "continue", "tbreak if nan(op:exp) >= 0")
             if name == "write":
-                told(console, "continue")
+                answer_text(console, "continue")
             execute(console, command.example)
     assert (tmp_path / "epoch.svg").read_text().startswith("<svg")
 
@@ -73,7 +73,7 @@ def test_the_examples_are_taken(tmp_path, monkeypatch):
 def test_the_picture_of_an_epoch_has_values(tmp_path):
     with session(ATTENTION) as run:
         console = Console(run)
-        told(console, "break probs", "continue")
+        answer_text(console, "break probs", "continue")
         lines = execute(console, "graph").lines
         scaled = run.evaluate("min(op:scaled)"), run.evaluate("max(op:scaled)")
         words = ["*", f"{scaled[0]:.4g}", f"{scaled[1]:.4g}", "scaled", "multiply", "2,1", "2x1", "dots,", "scale"]
@@ -93,7 +93,7 @@ def test_the_picture_of_an_epoch_has_values(tmp_path):
         assert any(line.startswith("   [0] ") and "-> e2e_probs" in line for line in execute(console, "graph").lines)
 
 
-def test_what_is_not_finite_is_counted_in_the_picture():
+def test_the_picture_counts_elements_that_are_not_finite():
     with session(ATTENTION) as run:
         values = np.ones_like(run.tensor("mask[0]").values())
         values.flat[:3] = np.nan, np.inf, -np.inf
@@ -104,15 +104,15 @@ def test_what_is_not_finite_is_counted_in_the_picture():
         assert extremes(run.tensor("mask[0]")) == ("[0] 2 infinite", f"of {values.size}")
 
 
-def test_names_are_told_by_their_beginnings(console):
-    assert find("c").name == find("cont").name == "continue"
-    assert find("n").name == "next"
-    assert find("cond").name == "condition"
-    assert find("l").name == "list"
+def test_commands_are_found_by_their_beginnings(console):
+    assert find_command("c").name == find_command("cont").name == "continue"
+    assert find_command("n").name == "next"
+    assert find_command("cond").name == "condition"
+    assert find_command("l").name == "list"
     with pytest.raises(HostError, match="beginning of reverse-continue, reverse-step"):
-        find("reverse")
+        find_command("reverse")
     with pytest.raises(HostError, match="did you mean 'break'"):
-        find("braek")
+        find_command("braek")
 
 
 @pytest.mark.parametrize(
@@ -135,14 +135,14 @@ def test_names_are_told_by_their_beginnings(console):
         ("break", "run has not begun"), ("delete 3", "no breakpoint 3"), ("help nothing", "no command"),
     ],
 )  # fmt: skip
-def test_what_is_refused_says_what_was_meant(console, line, said):
+def test_refusals_suggest_what_was_meant(console, line, said):
     with pytest.raises(BudaError) as error:
         execute(console, line)
     assert said in str(error.value)
 
 
-def test_a_walk(console):
-    assert told(console, "break op a if $p_loop_count == 2", "continue").splitlines() == [
+def test_answers_on_the_way_through_a_run(console):
+    assert answer_text(console, "break op a if $p_loop_count == 2", "continue").splitlines() == [
         "breakpoint 1: op a (gelu, line 40)",
         "run_fwd instruction 5, line 108: execute forward",
         "  round 1 of 2 of the loop of line 107",
@@ -150,28 +150,28 @@ def test_a_walk(console):
         "  before op a (gelu, chip 0 cores 0,1 2x1, line 40)",
         "     40  a: {type: gelu, grid_loc: [0, 1], grid_size: [2, 1], inputs: [h],",
     ]
-    assert told(console, "where").splitlines()[0] == "run_fwd instruction 5, line 108: execute forward"
-    assert "-> " in told(console, "info epochs")
-    assert "->" in told(console, "list")
-    assert "B " in told(console, "list new_w1", "break op new_w1", "list new_w1")
-    assert "before op product" in told(console, "n")
-    assert "before op a" in told(console, "back")
-    assert "before op a" in told(console, "break", "delete 3", "where")
-    assert "round 2 of 2" in told(console, "c")
-    assert "round 1 of 2" in told(console, "rc")
-    assert "run_fwd instruction 6" in told(console, "finish")
-    assert "run_fwd instruction 3" in told(console, "reverse-until run_fwd:3")
-    assert "all programs have run" in told(console, "delete", "c")
-    assert "w1[0] was written by op new_w1" in told(console, "why w1[0]")
-    assert "2 checkpoints" in told(console, "info memory") or "checkpoint" in told(console, "info memory")
+    assert answer_text(console, "where").splitlines()[0] == "run_fwd instruction 5, line 108: execute forward"
+    assert "-> " in answer_text(console, "info epochs")
+    assert "->" in answer_text(console, "list")
+    assert "B " in answer_text(console, "list new_w1", "break op new_w1", "list new_w1")
+    assert "before op product" in answer_text(console, "n")
+    assert "before op a" in answer_text(console, "back")
+    assert "before op a" in answer_text(console, "break", "delete 3", "where")
+    assert "round 2 of 2" in answer_text(console, "c")
+    assert "round 1 of 2" in answer_text(console, "rc")
+    assert "run_fwd instruction 6" in answer_text(console, "finish")
+    assert "run_fwd instruction 3" in answer_text(console, "reverse-until run_fwd:3")
+    assert "all programs have run" in answer_text(console, "delete", "c")
+    assert "w1[0] was written by op new_w1" in answer_text(console, "why w1[0]")
+    assert "2 checkpoints" in answer_text(console, "info memory") or "checkpoint" in answer_text(console, "info memory")
 
 
 def test_later_answers_say_what_was_changed(console):
-    told(console, "tbreak a", "c")
-    assert told(console, "skip") == "op a skipped in input 1"
-    assert told(console, "n").splitlines()[-1] == "(changed: op a skipped in input 1)"
-    assert told(console, "info vars").splitlines()[-1] == "(changed: op a skipped in input 1)"
-    assert "changed" not in told(console, "back epoch")
+    answer_text(console, "tbreak a", "c")
+    assert answer_text(console, "skip") == "op a skipped in input 1"
+    assert answer_text(console, "n").splitlines()[-1] == "(changed: op a skipped in input 1)"
+    assert answer_text(console, "info vars").splitlines()[-1] == "(changed: op a skipped in input 1)"
+    assert "changed" not in answer_text(console, "back epoch")
 
 
 def test_tensors_against_files_and_bits(console, tmp_path):
@@ -179,15 +179,19 @@ def test_tensors_against_files_and_bits(console, tmp_path):
         values = run.tensor("x[0]").values()
     np.save(tmp_path / "x.npy", values)
     np.savez(tmp_path / "x.npz", x=values + 1, other=values)
-    assert "all 8192 elements are equal" in told(console, f"diff x[0] {tmp_path / 'x.npy'}")
-    assert "8192 of 8192 elements differ, largest difference 1" in told(console, f"diff x[0] {tmp_path / 'x.npz'}")
+    assert "all 8192 elements are equal" in answer_text(console, f"diff x[0] {tmp_path / 'x.npy'}")
+    assert "8192 of 8192 elements differ, largest difference 1" in answer_text(
+        console, f"diff x[0] {tmp_path / 'x.npz'}"
+    )
     np.save(tmp_path / "entries.npy", np.stack([values + 1, values + 2, values]))
-    assert "all 8192 elements are equal" in told(console, f"diff x[0] {tmp_path / 'entries.npy'}")  # the last of them
+    assert "all 8192 elements are equal" in answer_text(
+        console, f"diff x[0] {tmp_path / 'entries.npy'}"
+    )  # the last of them
     np.save(tmp_path / "more.npy", np.stack([values, values]).reshape(-1)[:-32])
     with pytest.raises(HostError, match="has 8192 elements"):
-        told(console, f"diff x[0] {tmp_path / 'more.npy'}")
+        answer_text(console, f"diff x[0] {tmp_path / 'more.npy'}")
     with pytest.raises(HostError, match="no array 'y'"):
-        told(console, "tbreak if wr(y) > 0", "c", f"diff y {tmp_path / 'x.npz'}")
+        answer_text(console, "tbreak if wr(y) > 0", "c", f"diff y {tmp_path / 'x.npz'}")
     found = execute(console, "print x[0] tile 1,2 --bits").data
     assert found["values"] == values[0, 32:64, 64:96].tolist()
     assert found["words"][0][0] == np.float32(values[0, 32, 64]).view(np.uint32) >> 16
@@ -197,32 +201,32 @@ def test_tensors_against_files_and_bits(console, tmp_path):
     assert bytes.fromhex(whole[0]["data"])[16:18] == (values[0, 0, 0].view(np.uint32) >> 16).astype("<u2").tobytes()
 
 
-def test_inside_of_an_op_step_and_back_go_by_units():
+def test_inside_of_an_op_step_and_back_go_from_unit_to_unit():
     with session(TRAINING, precision="device") as run:
         console = Console(run)
-        told(console, "break h", "c")
-        assert told(console, "into tile 0,0").splitlines()[0].startswith("op h tile 0,0,0: ")
-        assert told(console, "s").startswith("2 of ")
-        assert told(console, "back").startswith("1 of ")
-        assert told(console, "s").startswith("2 of ")
-        assert told(console, "n 2").startswith("4 of ")
-        assert told(console, "back").startswith("3 of ")
+        answer_text(console, "break h", "c")
+        assert answer_text(console, "into tile 0,0").splitlines()[0].startswith("op h tile 0,0,0: ")
+        assert answer_text(console, "s").startswith("2 of ")
+        assert answer_text(console, "back").startswith("1 of ")
+        assert answer_text(console, "s").startswith("2 of ")
+        assert answer_text(console, "n 2").startswith("4 of ")
+        assert answer_text(console, "back").startswith("3 of ")
         assert execute(console, "s").data["step"]["unit"] == "matrix unit"
-        assert told(console, "finish").startswith("breakpoint 1")
-        told(console, "into 0,0")
-        assert "before op a" in told(console, "s 999", "n")
-        told(console, "back")
+        assert answer_text(console, "finish").startswith("breakpoint 1")
+        answer_text(console, "into 0,0")
+        assert "before op a" in answer_text(console, "s 999", "n")
+        answer_text(console, "back")
         last = execute(console, "into 0,0").data["steps"]
-        assert told(console, f"s {last - 1}").startswith(f"{last} of {last}: ")
-        assert "epoch forward" in told(console, "s")  # it has left the op
-        told(console, "into 0,0")
-        assert "epoch forward" in told(console, "back")
+        assert answer_text(console, f"s {last - 1}").startswith(f"{last} of {last}: ")
+        assert "epoch forward" in answer_text(console, "s")  # it has left the op
+        answer_text(console, "into 0,0")
+        assert "epoch forward" in answer_text(console, "back")
 
 
 def test_inside_of_an_op_without_a_place_is_its_first_tile():
     with session(TRAINING, precision="device") as run:
         console = Console(run)
-        told(console, "break h", "c")
+        answer_text(console, "break h", "c")
 
         def packed(line):
             return execute(console, f"s {execute(console, line).data['steps'] - 1}").data["step"]
@@ -234,19 +238,19 @@ def test_inside_of_an_op_without_a_place_is_its_first_tile():
     ("expression", "shown"), [("1234567", "1234567"), ("0 - 12345678", "-12345678"), ("1e16", "1e+16"), ("0.5", "0.5")]
 )
 def test_integers_are_shown_with_all_digits(console, expression, shown):
-    assert told(console, f"print {expression}") == shown
+    assert answer_text(console, f"print {expression}") == shown
 
 
 def test_variables_are_those_of_the_program_that_runs(console):
-    assert told(console, "info vars") == "no program runs"
-    lines = told(console, "break op a", "c", "info vars").splitlines()
+    assert answer_text(console, "info vars") == "no program runs"
+    lines = answer_text(console, "break op a", "c", "info vars").splitlines()
     assert lines == ["$p_loop_count = 2", "$x_global = 0", "$x_local = 0", "$x_shadow = 0"]
 
 
 def test_the_nearest_command_may_be_one_of_two_letters(console):
     for word, nearest in (("rcc", "rc"), ("btt", "bt")):
         with pytest.raises(HostError, match=rf"no command '{word}' \(did you mean '{nearest}'\?\)"):
-            told(console, word)
+            answer_text(console, word)
 
 
 def test_completion(console):
@@ -263,16 +267,16 @@ def test_completion(console):
     assert offers("help brea") == ["help break"]
     assert offers("back ep") == ["back epoch"]
     assert offers("nonsense x") == []
-    told(console, "break h", "c")
+    answer_text(console, "break h", "c")
     assert offers("set $p") == ["set $p_loop_count"]
     assert offers("delete ") == ["delete 1"]
 
 
-def test_what_an_empty_line_repeats():
-    assert repeated("next 3") == "next 3"
-    assert repeated("list 40") == "list"
-    assert repeated("print x") == ""
-    assert repeated("") == ""
+def test_the_line_that_an_empty_line_repeats():
+    assert line_to_repeat("next 3") == "next 3"
+    assert line_to_repeat("list 40") == "list"
+    assert line_to_repeat("print x") == ""
+    assert line_to_repeat("") == ""
 
 
 def test_comments_and_empty_lines_do_nothing(console):
@@ -285,4 +289,6 @@ def test_comments_and_empty_lines_do_nothing(console):
 
 def test_a_failed_program_is_explained(tmp_path):
     with session(ATTENTION) as run:
-        assert told(Console(run), "why-not") == ("the program did not stop with an error: there is nothing to explain")
+        assert answer_text(Console(run), "why-not") == (
+            "the program did not stop with an error: there is nothing to explain"
+        )

@@ -5,7 +5,7 @@ import warnings
 
 import pytest
 
-from buda_emu.app.debugger.inspection import chain_lines, why
+from buda_emu.app.debugger.inspection import chain_lines, trace_provenance
 from buda_emu.app.debugger.machine.stop import START
 from buda_emu.support.errors import BudaError, NetlistWarning
 from debug_sessions import TRAINING, TWO_CHIPS, session, state
@@ -45,7 +45,7 @@ def walked(path, precision, seed):
         assert state(entered) == held
         for queue in entered.netlist.queues.values():
             if entered.engine.channels[queue.name].view.label(0):
-                assert list(chain_lines(why(entered.engine, entered.names, queue.name, 0)))
+                assert list(chain_lines(trace_provenance(entered.engine, entered.names, queue.name, 0)))
         return True
     finally:
         run.__exit__(None, None, None)

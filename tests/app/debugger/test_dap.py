@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 import buda_emu.app.debugger.dap.serve  # noqa: F401 - fills the table of requests
-from buda_emu.app.debugger.dap.adapter import HANDLERS, MOST_BYTES_OF_STRANGERS, Channel
-from buda_emu.app.debugger.dap.serve import MOST_STRANGERS
+from buda_emu.app.debugger.dap.adapter import HANDLERS, MAX_BYTES_BEFORE_TOKEN, Channel
+from buda_emu.app.debugger.dap.serve import MAX_STRANGERS
 from buda_emu.app.debugger.tensors import summary
 from dap_client import COMMAND, Connection, Here, Process
 from debug_sessions import TRAINING, TWO_CHIPS, session
@@ -243,7 +243,7 @@ def test_every_capability_is_answered(client):
     assert set(HANDLERS) == asked | always  # what is answered is declared
 
 
-def test_log_points_tell_and_do_not_stop(client):
+def test_log_points_print_and_do_not_stop(client):
     told = "input {input} of round {$p_loop_count}: {absmax(op:h)}, {h}, {op:product}"
     answers = client.launch(
         TRAINING,
@@ -504,7 +504,7 @@ def test_cancelled_requests(client):
         b'Content-Length: 34\r\n\r\n{"type": "request", "command": 3 } ',
     ],
 )  # fmt: skip
-def test_malformed_messages_are_told_and_passed_over(client, data):
+def test_malformed_messages_are_reported_and_skipped(client, data):
     client.ask("initialize", adapterID="buda")
     client.raw(data)
     assert client.event("output")["category"] == "stderr"
@@ -526,7 +526,7 @@ def test_after_a_header_that_cannot_be_read_it_ends(client, data):
     client.ended()
 
 
-def test_requests_that_do_not_fit(client):
+def test_requests_with_wrong_arguments_are_refused(client):
     assert "did you mean 'setBreakpoints'" in client.refused("setBreakpoint")
     assert "launch comes first" in client.refused("stackTrace", threadId=1)
     assert "`program` names" in client.refused("launch")
@@ -693,10 +693,10 @@ def test_strangers_are_few_and_say_little(server):
     _, port, token = server
     talker = Connection(port)
     with suppress(ConnectionError):  # it is closed while it talks
-        talker.raw(b"Content-Length: %d\r\n\r\n" % (MOST_BYTES_OF_STRANGERS + 1))
+        talker.raw(b"Content-Length: %d\r\n\r\n" % (MAX_BYTES_BEFORE_TOKEN + 1))
     talker.ended()
     talker.close()
-    silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(MOST_STRANGERS + 1)]
+    silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(MAX_STRANGERS + 1)]
     silent[0].settimeout(30)
     assert silent[0].recv(1) == b""  # the oldest, for the last
     client = Connection(port, token)  # while the others stay

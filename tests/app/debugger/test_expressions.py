@@ -8,16 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from buda_emu.app.debugger.expressions import (
-    OF_POINTERS,
-    OF_TENSOR,
-    OF_TWO,
+    PAIR_FUNCTIONS,
+    POINTER_FUNCTIONS,
+    TENSOR_FUNCTIONS,
     Binary,
     Number,
     Tensor,
     Unary,
     evaluate,
     parse,
-    tensor,
+    parse_tensor,
 )
 from buda_emu.support.errors import HostError
 
@@ -28,8 +28,8 @@ class Values:
     def __init__(self, **tensors):
         self.tensors = {name: np.asarray(values, np.float32) for name, values in tensors.items()}
 
-    def tensor(self, which, *, ideal=False):
-        return self.tensors[which.name] + (1 if ideal else 0)
+    def tensor(self, reference, *, ideal=False):
+        return self.tensors[reference.name] + (1 if ideal else 0)
 
     def pointer(self, queue, which):  # noqa: ARG002
         return {"rd": 1, "wr": 5, "local": 2, "occupancy": 4}[which]
@@ -85,7 +85,7 @@ def test_sizes_must_agree():
         ("-" * 60 + "1", "more than 50"), ("not " * 60 + "1", "more than 50"),
     ],
 )  # fmt: skip
-def test_what_is_refused(text, said):
+def test_wrong_expressions_are_refused(text, said):
     with pytest.raises(HostError) as error:
         parse(text)
     assert said in str(error.value)
@@ -93,12 +93,12 @@ def test_what_is_refused(text, said):
 
 
 def test_tensors():
-    assert tensor("op:exp") == Tensor("exp", "op")
-    assert tensor("encoder.0[3]") == Tensor("encoder.0", "", 3)
-    assert tensor("queue:'a-b'[2]") == Tensor("a-b", "queue", 2)
-    assert str(tensor("queue:x[2]")) == "queue:x[2]"
+    assert parse_tensor("op:exp") == Tensor("exp", "op")
+    assert parse_tensor("encoder.0[3]") == Tensor("encoder.0", "", 3)
+    assert parse_tensor("queue:'a-b'[2]") == Tensor("a-b", "queue", 2)
+    assert str(parse_tensor("queue:x[2]")) == "queue:x[2]"
     with pytest.raises(HostError, match="too much"):
-        tensor("a b")
+        parse_tensor("a b")
 
 
 def test_precedence():
@@ -111,6 +111,6 @@ def test_any_text_parses_or_is_refused(text):
         parse(text)
 
 
-def test_every_function_says_what_it_is():
-    assert all(text for text, _ in (*OF_TENSOR.values(), *OF_TWO.values()))
-    assert all(OF_POINTERS.values())
+def test_every_function_has_a_description():
+    assert all(text for text, _ in (*TENSOR_FUNCTIONS.values(), *PAIR_FUNCTIONS.values()))
+    assert all(POINTER_FUNCTIONS.values())

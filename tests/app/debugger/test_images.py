@@ -28,7 +28,7 @@ def image(tmp_path_factory):
     return str(path)
 
 
-def told(console, line):
+def answer_text(console, line):
     return "\n".join(execute(console, line).lines)
 
 
@@ -39,15 +39,15 @@ def test_nodes_stand_beside_ops(image):
         nodes = {row["name"]: row["node"] for row in ops}
         assert all(nodes.values())
         assert "down" in nodes["down"].split(", ")
-        told(console, "break node down")
-        stop = told(console, "continue")
+        answer_text(console, "break node down")
+        stop = answer_text(console, "continue")
         assert stop.startswith("breakpoint 1: node down, op down")
         assert f"of {nodes['down']})" in stop
         listed = execute(console, "list").data["source"]
         assert [row["node"] for row in listed if row["here"]] == [nodes["down"]]
-        assert f"[{nodes['down']}] " in told(console, "list down")
+        assert f"[{nodes['down']}] " in answer_text(console, "list down")
         with pytest.raises(HostError, match="did you mean 'softmax'"):
-            told(console, "break node sofmax")
+            answer_text(console, "break node sofmax")
 
 
 def test_inputs_and_outputs_have_the_models_names(image):
@@ -56,8 +56,8 @@ def test_inputs_and_outputs_have_the_models_names(image):
         labels = run.names.labels
         assert set(labels) >= {"tokens"}
         assert run.tensor("tokens").of.name == labels["tokens"]
-        told(console, "watch tokens")
-        told(console, "delete")
+        answer_text(console, "watch tokens")
+        answer_text(console, "delete")
         run.cont()
         out = next(label for label in labels if label != "tokens")
         assert run.evaluate(f"max('{out}') <= 1 and min('{out}') >= 0")

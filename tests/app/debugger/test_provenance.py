@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from buda_emu.app.debugger.inspection import chain_lines, why
+from buda_emu.app.debugger.inspection import chain_lines, trace_provenance
 from buda_emu.app.debugger.machine import history as log
 from debug_sessions import ATTENTION, TRAINING, TWO_CHIPS, session
 from small_netlists import execute, fifo_settings, graph, op, program, queue, text
@@ -22,13 +22,13 @@ def upstream(netlist, queue_name):
 
 
 @pytest.mark.parametrize("path", [ATTENTION, TRAINING, TWO_CHIPS])
-def test_it_is_the_graphs_chain(path):
+def test_provenance_follows_the_graph(path):
     with session(path) as run:
         run.cont()
         for name, item in run.netlist.queues.items():
             if item.host_fed:
                 continue
-            entries = why(run.engine, run.names, name, 0)
+            entries = trace_provenance(run.engine, run.names, name, 0)
             told = {entry.queue for entry in entries} | {one for entry in entries for one in entry.through}
             assert told <= upstream(run.netlist, name)
             assert set(entries[0].through) >= {item.input}
@@ -68,7 +68,7 @@ def test_slots_that_are_used_again(tmp_path):
     with session(ring(tmp_path)) as run:
         run.cont()
         for slot in range(6):
-            entries = why(run.engine, run.names, "q_out", slot)
+            entries = trace_provenance(run.engine, run.names, "q_out", slot)
             assert [(entry.queue, entry.slot) for entry in entries] == [
                 ("q_out", slot),
                 ("q_mid", slot % 2),
@@ -76,7 +76,7 @@ def test_slots_that_are_used_again(tmp_path):
             ]
 
 
-def test_it_says_what_the_numbers_say(tmp_path):
+def test_provenance_agrees_with_changed_numbers(tmp_path):
     """Change one entry of the host's: exactly those outputs change whose chain ends in it."""
     rng = np.random.default_rng(0)
     data = rng.normal(size=(6, 1, 32, 32)).astype(np.float32)
@@ -90,7 +90,9 @@ def test_it_says_what_the_numbers_say(tmp_path):
         np.save(folder / "q_in.npy", given)
         with session(ring(tmp_path), inputs=folder) as run:
             run.cont()
-            chains = [{(e.queue, e.slot) for e in why(run.engine, run.names, "q_out", slot)} for slot in range(6)]
+            chains = [
+                {(e.queue, e.slot) for e in trace_provenance(run.engine, run.names, "q_out", slot)} for slot in range(6)
+            ]
             return [run.tensor(f"q_out[{slot}]").tiles.tobytes() for slot in range(6)], chains
 
     plain, chains = outputs(-1)
@@ -100,27 +102,27 @@ def test_it_says_what_the_numbers_say(tmp_path):
             assert (plain[slot] != other[slot]) is (("q_in", entry) in chains[slot])
 
 
-def test_in_the_middle_it_is_of_the_past(tmp_path):
+def test_in_the_middle_of_a_run_provenance_is_that_of_the_past(tmp_path):
     with session(ring(tmp_path)) as run:
         run.break_at("op m")
         run.cont()
-        assert [entry.op for entry in why(run.engine, run.names, "q_out", 0)] == [""]
+        assert [entry.op for entry in trace_provenance(run.engine, run.names, "q_out", 0)] == [""]
         run.next()
-        assert [entry.op for entry in why(run.engine, run.names, "q_out", 0)] == ["m", "n", ""]
+        assert [entry.op for entry in trace_provenance(run.engine, run.names, "q_out", 0)] == ["m", "n", ""]
 
 
-def test_what_is_forgotten_is_said(tmp_path, monkeypatch):
-    monkeypatch.setattr(log, "MOST_SLOTS", 30)
+def test_forgotten_writers_are_reported(tmp_path, monkeypatch):
+    monkeypatch.setattr(log, "MAX_LOGGED_SLOTS", 30)
     with session(ring(tmp_path)) as run:
         run.cont()
         assert run.engine.log.cut
-        lines = "\n".join(chain_lines(why(run.engine, run.names, "q_out", 0)))
+        lines = "\n".join(chain_lines(trace_provenance(run.engine, run.names, "q_out", 0)))
         assert "longer ago than is remembered" in lines
 
 
 def test_lines(tmp_path):
     with session(TRAINING) as run:
         run.cont()
-        lines = list(chain_lines(why(run.engine, run.names, "w1", 0)))
+        lines = list(chain_lines(trace_provenance(run.engine, run.names, "w1", 0)))
         assert lines[0].startswith("w1[0] was written by op new_w1 (through step_w1) in instruction ")
         assert "  lr[0] was given by the host" in lines

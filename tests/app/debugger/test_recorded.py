@@ -7,7 +7,7 @@ import pytest
 
 from buda_emu.app.debugger.console.console import Console
 from buda_emu.app.debugger.console.execute import execute
-from buda_emu.app.debugger.inspection import why
+from buda_emu.app.debugger.inspection import trace_provenance
 from buda_emu.app.debugger.machine.stop import Position
 from debug_sessions import session, state
 from shared_files import CORPUS, ROOT, needs_corpus
@@ -16,7 +16,7 @@ NETLISTS = sorted((ROOT / "netlists").glob("*.yaml"))
 BERT = CORPUS / "netlists" / "verif" / "directed_tests" / "netlist_bert_encoder.yaml"
 
 
-def told(console, line):
+def answer_text(console, line):
     return "\n".join(execute(console, line).lines)
 
 
@@ -37,26 +37,26 @@ def recorded(path, precision):
         console = Console(run)
         first = run.engine.topology(next(iter(run.netlist.graphs))).ops[0]
         # a line
-        assert told(console, f"break {first.at().line}").startswith(f"breakpoint 1: op {first.name} ")
-        assert told(console, "continue").startswith("breakpoint 1: ")
+        assert answer_text(console, f"break {first.at().line}").startswith(f"breakpoint 1: op {first.name} ")
+        assert answer_text(console, "continue").startswith("breakpoint 1: ")
         assert run.engine.op_now.name == first.name
-        told(console, "delete")
+        answer_text(console, "delete")
         # over the end of the epoch and back: bit for bit
         inside, held = run.stop.position, state(run)
         execute(console, "finish")
         after, held_after = run.stop.position, state(run)
         assert after > inside
-        told(console, "back")
+        answer_text(console, "back")
         assert inside <= run.stop.position < after
         run.seek(inside)
         assert state(run) == held
         run.seek(after)
         assert state(run) == held_after
         # a NaN that somebody put there
-        told(console, "run")
+        answer_text(console, "run")
         run.seek(inside)
         source = next((name for name in first.inputs if name in run.netlist.queues), None)
-        told(console, "break inf")  # of the chip's units a NaN is rare: they give infinities
+        answer_text(console, "break inf")  # of the chip's units a NaN is rare: they give infinities
         assert source is not None
         shape = run.netlist.queues[source].blocking.element_shape
         bad = np.full(shape, np.nan, np.float32)
@@ -72,7 +72,7 @@ def recorded(path, precision):
             assert (stop.reason, "NaN" in stop.text or precision == "device") == ("breakpoint", True)
             assert source in upstream(run.netlist, run.engine.op_now.name)
         # why
-        told(console, "delete")
+        answer_text(console, "delete")
         run.seek(Position(0))
         run.seek(Position(1))
         assert run.cont().reason == "end"
@@ -81,7 +81,7 @@ def recorded(path, precision):
         ]
         assert outputs
         for queue in outputs:
-            entries = why(run.engine, run.names, queue.name, 0)
+            entries = trace_provenance(run.engine, run.names, queue.name, 0)
             named = {entry.queue for entry in entries} | {op for entry in entries for op in entry.through}
             assert named <= upstream(run.netlist, queue.name)
             assert entries[0].op == queue.input or entries[0].op == ""

@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from buda_emu.app.documents.kinds import NETLIST, files_below, kind_named, kind_of, kinds
+from buda_emu.app.documents.kinds import NETLIST, files_below, kind_by_name, kind_of, kinds
 from buda_emu.foreign.darwinn.example import example_files
 from buda_emu.performance.timeline.picture import TimelinePicture
 from buda_emu.support.checker import CheckResult, Options
@@ -44,8 +44,8 @@ def test_each_kind_can_do_the_same(kind, documents):
 
 
 def test_an_architecture_of_another_kind_is_not_asked_for(documents):
-    result = kind_named("vpux").check(documents["vpux"], Options(arch="wormhole_b0"))
-    assert result.diagnostics == kind_named("vpux").check(documents["vpux"], Options()).diagnostics
+    result = kind_by_name("vpux").check(documents["vpux"], Options(arch="wormhole_b0"))
+    assert result.diagnostics == kind_by_name("vpux").check(documents["vpux"], Options()).diagnostics
 
 
 def test_a_folder_has_documents_of_every_kind(tmp_path):
@@ -58,10 +58,10 @@ def test_a_folder_has_documents_of_every_kind(tmp_path):
     (tmp_path / "notes.txt").write_text("queues: graphs:")
     names = {name.rpartition("/")[2] for name in files_below([str(tmp_path)])}
     assert names == {"net.yaml", "s.json", "edges_edgetpu.tflite", "spots_edgetpu.tflite"}
-    assert files_below([str(tmp_path)], kind_named("schedule")) == [str(tmp_path / "s.json")]
+    assert files_below([str(tmp_path)], kind_by_name("schedule")) == [str(tmp_path / "s.json")]
     assert files_below([str(tmp_path)], NETLIST) == [str(tmp_path / "net.yaml")]
     with pytest.raises(HostError, match="no VPUX program in this folder"):
-        files_below([str(tmp_path)], kind_named("vpux"))
+        files_below([str(tmp_path)], kind_by_name("vpux"))
 
 
 def test_an_archive_is_an_image_whatever_its_name(tmp_path):
@@ -76,7 +76,7 @@ def test_a_vpux_program_is_checked_for_the_architecture_that_was_asked_for(monke
     asked = []
     monkeypatch.setattr("buda_emu.foreign.vpux.document.check_file", lambda _, options: asked.append(options.arch))
     for arch in ("37XX", "40XX", "wormhole_b0", None):
-        kind_named("vpux").check("d.mlir", Options(arch=arch))
+        kind_by_name("vpux").check("d.mlir", Options(arch=arch))
     assert asked == ["37XX", "40XX", None, None]
 
 

@@ -204,6 +204,26 @@ def test_large_tensors_stay_in_their_file_and_give_the_same(tmp_path, dtype):
     assert apart.compare(layers=False).outputs[0].pcc > 0.999
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="open files are counted in /proc")  # noqa: PTH112
+def test_a_file_is_opened_once_for_any_number_of_large_tensors(tmp_path):
+    elements = external_data.LARGE // 4
+    (tmp_path / "held.bin").write_bytes(np.arange(2 * elements, dtype=np.float32).tobytes())
+    proto = model(location="held.bin")
+    del proto.graph.initializer[:]
+    for number in range(40):
+        offset = 4 * (number % 2) * elements
+        tensor = TensorProto(name=f"w{number}", data_type=TensorProto.FLOAT, dims=[elements])
+        proto.graph.initializer.append(
+            external(tensor, location="held.bin", offset=str(offset), length=str(4 * elements))
+        )
+    files_before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - no directory of files
+    references = external_data.map_large_initializers(proto, tmp_path)
+    assert len(os.listdir("/proc/self/fd")) <= files_before + 1  # noqa: PTH208
+    assert len(references) == 40
+    assert np.asarray(references["w1"])[0] == elements
+    assert np.asarray(references["w2"])[0] == 0
+
+
 def test_a_file_that_is_too_short_for_a_large_tensor_is_refused(tmp_path):
     _, path = saved(tmp_path, np.float32)
     data = (tmp_path / "held.bin").read_bytes()

@@ -14,14 +14,14 @@ from buda_emu.compiler.lower.layout import Layout, Piece
 from buda_emu.compiler.lower.tiles import Constant, State, Store, Use
 from buda_emu.compiler.memory_watch import Work
 from buda_emu.compiler.pipeline import PASSES, Context
-from buda_emu.compiler.place.decision import placed
+from buda_emu.compiler.place.decision import build_placement
 from buda_emu.compiler.place.routable import is_number
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.improve import Start
-from buda_emu.compiler.search.refine import FULL, by_rank, combined, quicker_epochs
+from buda_emu.compiler.search.refine import FULL, combine_epochs, quicker_epochs, rank_epochs
 from buda_emu.compiler.search.single_input import EpochBounds, SingleInput
 from buda_emu.compiler.search.speculative import _without_values
-from buda_emu.compiler.search.trials import Found, told, try_start
+from buda_emu.compiler.search.trials import SearchResult, model_placement, try_start
 from buda_emu.compiler.target import ONE_BY_ONE
 
 
@@ -51,13 +51,13 @@ def table(programs: int) -> CandidateTable:
     return CandidateTable.of(tiles, context.target)
 
 
-def found(own: CandidateTable, *kept: int) -> Found:
+def found(own: CandidateTable, *kept: int) -> SearchResult:
     objective = replace(ONE_BY_ONE, work=Work.of("default"))
     decisions = SingleInput.of(own, FULL).decisions(EpochBounds(frozenset(kept)))
     return try_start(own, Start(decisions, objective, "default", 2))
 
 
-def ends(own: CandidateTable, placed: Found) -> list[int]:
+def ends(own: CandidateTable, placed: SearchResult) -> list[int]:
     """The ops with which epochs begin."""
     decisions = placed.decisions or {}
     epochs = [decisions[op.name].epoch for op in own.ops]
@@ -68,7 +68,7 @@ def test_the_best_of_each_program_is_taken():
     own = table(2)
     middle = next(n for n, op in enumerate(own.ops) if op.program == own.ops[-1].program)
     first, second = found(own, 2), found(own, middle + 2)  # one program is cut once more than the other one
-    both = combined([first, second], 2)
+    both = combine_epochs([first, second], 2)
     assert both.placement.epochs < min(first.placement.epochs, second.placement.epochs)
     assert both.cycles < min(first.cycles, second.cycles)
     assert set(both.decisions or {}) == {op.name for op in own.ops}
@@ -78,7 +78,7 @@ def test_the_best_of_each_program_is_taken():
 def test_within_a_program_the_best_between_two_ends_is_taken():
     own = table(1)
     slow, slower = found(own, 1, 3), found(own, 3, 5)  # both end before op 3
-    both = combined([slow, slower], 2)
+    both = combine_epochs([slow, slower], 2)
     assert both.placement.epochs < min(slow.placement.epochs, slower.placement.epochs)
     assert both.cycles < min(slow.cycles, slower.cycles)
 
@@ -86,10 +86,10 @@ def test_within_a_program_the_best_between_two_ends_is_taken():
 def test_where_one_is_the_best_for_all_it_stays():
     for own in (table(1), table(2)):
         best = found(own)
-        assert combined([found(own, 2), best], 2) is best
+        assert combine_epochs([found(own, 2), best], 2) is best
 
 
-def with_fewest_cores(start: Found, rows: Mapping[int, int]) -> Found:
+def with_fewest_cores(start: SearchResult, rows: Mapping[int, int]) -> SearchResult:
     """The epochs of `start` with the fewest cores for some ops, each in a row of the chip."""
     own, decisions = start.table, dict(start.decisions or {})
     assert own is not None
@@ -97,8 +97,8 @@ def with_fewest_cores(start: Found, rows: Mapping[int, int]) -> Found:
         name = own.ops[number].name
         choice = min(own.found[number], key=lambda item: item.cores)
         decisions[name] = replace(decisions[name], choice=choice, at=(row, 0))
-    placement = placed(own.tiles, own.target, decisions, start.objective, 2)
-    return Found.of(start.objective, told(start.objective, placement), own, decisions)
+    placement = build_placement(own.tiles, own.target, decisions, start.objective, 2)
+    return SearchResult.of(start.objective, model_placement(start.objective, placement), own, decisions)
 
 
 def test_epochs_of_like_ops_are_as_the_quickest_of_them():
@@ -107,7 +107,7 @@ def test_epochs_of_like_ops_are_as_the_quickest_of_them():
     start = found(own)
     slow = with_fewest_cores(start, {number: number - middle for number in range(middle, len(own.ops))})
     assert slow.cycles > start.cycles
-    better = combined([slow], 2)
+    better = combine_epochs([slow], 2)
     blocks = [(better.decisions or {})[op.name].choice.blocks for op in own.ops]
     assert blocks[:middle] == blocks[middle:]
     assert better.cycles == pytest.approx(start.cycles, rel=0.01)
@@ -126,14 +126,14 @@ def test_an_op_that_writes_a_cache_is_not_divided_like_one_that_writes_none():
     few = (slow.decisions or {})[own.ops[middle - 1].name].choice.blocks
     assert few not in [choice.blocks for choice in own.found[-1]]
     assert slow.epochs[0] < slow.epochs[1]
-    assert combined([slow], 2).decisions == slow.decisions
+    assert combine_epochs([slow], 2).decisions == slow.decisions
 
 
 def test_ranks_differ_in_where_epochs_end():
     own = table(2)
     middle = int(own.stops[0])
     made = [found(own), found(own, 2), found(own, middle + 2), found(own, 2, middle + 2)]
-    first, second, third = by_rank(made, 2, 3)[:3] + [None] * (3 - len(by_rank(made, 2, 3)))
+    first, second, third = rank_epochs(made, 2, 3)[:3] + [None] * (3 - len(rank_epochs(made, 2, 3)))
     assert ends(own, first) == ends(own, made[0])
     assert ends(own, second) == ends(own, made[3])  # the next best of both programs
     assert third is None
@@ -154,7 +154,7 @@ def test_only_the_epochs_that_are_asked_for_are_improved():
     none = try_start(own, Start(dict(first), objective, "default", 2, frozenset()))
     assert {name: item.at for name, item in (none.decisions or {}).items()} == {n: d.at for n, d in first.items()}
     one = try_start(own, Start(dict(first), objective, "default", 2, frozenset({1})))
-    changed = {op.program for op in own.ops if (one.decisions or {})[op.name].placed_otherwise(first[op.name])}
+    changed = {op.program for op in own.ops if (one.decisions or {})[op.name].differs_in_place(first[op.name])}
     assert changed <= {own.ops[-1].program}
 
 

@@ -14,11 +14,11 @@ from buda_emu.compiler.lower.tiles import InputQueue, TileGraph, TileOp, Use
 from buda_emu.compiler.place.blocks import Blocks
 from buda_emu.compiler.place.candidates import Choice
 from buda_emu.compiler.place.decision import PlacementDecision
-from buda_emu.compiler.place.placement import Placed, Placement
+from buda_emu.compiler.place.placement import PlacedOp, Placement
 from buda_emu.compiler.place.routed import make_routable
 from buda_emu.compiler.search import improve
 from buda_emu.compiler.search.candidate_table import CandidateTable
-from buda_emu.compiler.search.wiring import Way, connected, ways
+from buda_emu.compiler.search.wiring import GridOrder, grid_orders, limit_to_streams
 from buda_emu.compiler.target import Target
 from vendor_router import ARCHS, needs_vendor_router, refusal
 
@@ -38,16 +38,16 @@ def routed(grids, tiles):
     for name, grid in grids.items():
         table = CandidateTable.of(tiles, TARGET)
         blocks = next(item.blocks for item in table.found[table.index[name]] if item.blocks.grid == grid)
-        found.ops[name] = Placed(tiles.ops[name], blocks, 0, (0, 0))
+        found.ops[name] = PlacedOp(tiles.ops[name], blocks, 0, (0, 0))
     make_routable(found)
     return found
 
 
-@pytest.mark.parametrize(("way", "changed"), [(Way(), "x"), (Way(readers=True), "y0")])
+@pytest.mark.parametrize(("way", "changed"), [(GridOrder(), "x"), (GridOrder(readers=True), "y0")])
 def test_just_the_grids_are_left_with_which_the_router_connects(way, changed):
     table, found = crowded()
     assert list(found.detours) == [("y0", "x")]
-    limited, why = connected(table, found, found.ops, way)
+    limited, why = limit_to_streams(table, found, found.ops, way)
     assert why == {changed: "80 pipes from one core, which has streams for 22"}
     left = [item.blocks.grid for item in limited.found[table.index[changed]]]
     assert left
@@ -59,11 +59,11 @@ def test_just_the_grids_are_left_with_which_the_router_connects(way, changed):
 
 def test_nothing_is_tried_where_no_operand_lacks_streams():
     table, found = crowded()
-    assert ways(found, {"x"}) == []  # its reader is another epoch's
-    assert ways(found, found.ops) == [Way(), Way(readers=True)]
+    assert grid_orders(found, {"x"}) == []  # its reader is another epoch's
+    assert grid_orders(found, found.ops) == [GridOrder(), GridOrder(readers=True)]
     found.detours["y0", "x"] = found.detours["y0", "x"]._replace(kind="stack")
-    assert ways(found, found.ops) == []
-    assert connected(table, found, found.ops, Way()) is None
+    assert grid_orders(found, found.ops) == []
+    assert limit_to_streams(table, found, found.ops, GridOrder()) is None
 
 
 def test_where_no_grid_of_one_is_enough_the_other_is_changed():
@@ -71,7 +71,7 @@ def test_where_no_grid_of_one_is_enough_the_other_is_changed():
     number = table.index["x"]
     fixed = [item for item in table.found[number] if item.blocks.grid == (1, 1)]
     own = replace(table, found=[fixed if n == number else item for n, item in enumerate(table.found)])
-    _, why = connected(own, found, found.ops, Way())
+    _, why = limit_to_streams(own, found, found.ops, GridOrder())
     assert list(why) == ["y0"]
 
 
@@ -93,7 +93,7 @@ def test_grids_are_transposed_where_that_is_quicker_or_the_only_way(monkeypatch,
         "pack",
         lambda *_, grid_transpose: (made["transposed" if grid_transpose else "plain"], len(made["transposed"])),
     )
-    assert improve.packed_either_way(crowded()[0], range(1), 0, 1) is made[taken]
+    assert improve.pack_either_way(crowded()[0], range(1), 0, 1) is made[taken]
 
 
 def attention():
@@ -109,7 +109,7 @@ def test_a_softmax_goes_from_core_to_core_and_the_report_says_how(monkeypatch):
     monkeypatch.setattr(pipeline, "fuse_spreads", lambda tiles: tiles)  # a maximum has a reader more, which spreads it
     compilation = Compilation.of(CompileOptions(df="Bfp8_b", fidelity="LoFi", microbatch=64))
     compiled = CompiledModel(*compilation.place(attention()))
-    monkeypatch.setattr(improve, "ways", lambda *_: [])
+    monkeypatch.setattr(improve, "grid_orders", lambda *_: [])
     before = CompiledModel(*compilation.place(attention()))
     assert len(before.placement.detours) > len(compiled.placement.detours)
     assert sum(compiled.perf().run.programs().values()) < sum(before.perf().run.programs().values())

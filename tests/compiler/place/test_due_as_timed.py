@@ -9,11 +9,11 @@ from buda_emu.compiler.compilation import Compilation, CompileOptions
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Graph, Output
 from buda_emu.compiler.pipeline import DEFAULT
-from buda_emu.compiler.place.decision import PlacementDecision, placed
+from buda_emu.compiler.place.decision import PlacementDecision, build_placement
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.search.candidate_table import CandidateTable
-from buda_emu.compiler.search.evaluate import judged
-from buda_emu.compiler.search.improve import due_as_timed
+from buda_emu.compiler.search.evaluate import evaluate
+from buda_emu.compiler.search.improve import set_deadlines
 from buda_emu.compiler.search.single_input import SingleInput
 from buda_emu.compiler.target import ONE_BY_ONE
 from buda_emu.performance.timing.result import EpochReport
@@ -41,13 +41,13 @@ def made() -> Made:
 
 def timed(made: Made, decisions: dict[str, PlacementDecision]) -> tuple[Placement, EpochReport]:
     table, _ = made
-    found = placed(table.tiles, DEFAULT, decisions, ONE_BY_ONE)
-    return found, judged(found).run.epochs[0]
+    found = build_placement(table.tiles, DEFAULT, decisions, ONE_BY_ONE)
+    return found, evaluate(found).run.epochs[0]
 
 
 def test_an_epoch_takes_as_much_longer_as_an_op_begins_later_than_it_has_to(made: Made) -> None:
     _, report = timed(made, made[1])
-    due = due_as_timed(made[1], report)
+    due = set_deadlines(made[1], report)
     by = [round(due[name].begin_by or 0) for name in PRODUCTS]
     assert 0 < by[0] < by[1] < by[2]
     schedule, timing = report.timing.schedule, report.timing.timing
@@ -67,7 +67,7 @@ def test_an_epoch_takes_as_much_longer_as_an_op_begins_later_than_it_has_to(made
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_what_is_due_last_lies_in_the_channels_that_move_most(made: Made, order: int) -> None:
-    due = due_as_timed(made[1], timed(made, made[1])[1])
+    due = set_deadlines(made[1], timed(made, made[1])[1])
     by = [due[name].begin_by for name in PRODUCTS][::order]
     wished = {name: replace(due[name], begin_by=cycle) for name, cycle in zip(PRODUCTS, by, strict=True)}
     found, _ = timed(made, {**due, **wished})

@@ -3,7 +3,7 @@
 import pytest
 
 from buda_emu.compiler.compile import compile as compile_model
-from buda_emu.compiler.search.evaluate import figures, judged
+from buda_emu.compiler.search.evaluate import evaluate, evaluate_figures
 from buda_emu.compiler.search.report import limits
 
 onnx = pytest.importorskip("onnx")
@@ -21,7 +21,7 @@ def stack(layers: int):
 )
 def test_figures_are_those_of_the_whole_model(options):
     placement = compile_model(stack(4), arch="wormhole_b0", **options).placement
-    whole, told = judged(placement), figures(placement, {})
+    whole, told = evaluate(placement), evaluate_figures(placement, {})
     assert told.cycles == pytest.approx(whole.cycles)
     assert told.host == pytest.approx(whole.host)
     assert told.chips == pytest.approx(sum(whole.run.programs().values()) / (placement.inputs * placement.rounds))
@@ -33,7 +33,7 @@ def test_layers_that_are_alike_are_modelled_once():
     for layers in (12, 24):
         placement = compile_model(stack(layers), arch="wormhole_b0", effort="low").placement
         known = {}
-        assert figures(placement, known).cycles == pytest.approx(judged(placement).cycles)
+        assert evaluate_figures(placement, known).cycles == pytest.approx(evaluate(placement).cycles)
         kinds.append(len(known))
         assert placement.epochs >= layers // 4
     assert kinds[0] == kinds[1]

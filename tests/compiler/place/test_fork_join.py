@@ -13,8 +13,8 @@ from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Graph, Output
 from buda_emu.compiler.lower.tiles import TileOp, Use
 from buda_emu.compiler.place.blocks import Blocks
-from buda_emu.compiler.place.operand_room import Edge, Pipeline, lacks
-from buda_emu.compiler.search.evaluate import judged
+from buda_emu.compiler.place.operand_room import Edge, Pipeline, find_shortages
+from buda_emu.compiler.search.evaluate import evaluate
 from buda_emu.compiler.search.report import report
 
 
@@ -39,7 +39,7 @@ def simulated(made):
             if given[name] == op.shape[0]:
                 continue
             now = np.array(given[name])
-            ready = all(given[edge.source] >= made.wanted(edge, now + 1) for edge in made.edges(name))
+            ready = all(given[edge.source] >= made.slices_read(edge, now + 1) for edge in made.edges(name))
             room = all(
                 given[name] < made.ahead(edge, np.array(given[edge.reader])) or reached(made, edge, given)
                 for edge in readers
@@ -53,9 +53,9 @@ def simulated(made):
 
 def reached(made, edge, given):
     """A reader takes what it wants for its next slice as it comes, and so frees the buffer."""
-    wish = made.wanted(edge, np.array(given[edge.reader] + 1))
+    wish = made.slices_read(edge, np.array(given[edge.reader] + 1))
     others = all(
-        given[other.source] >= made.wanted(other, np.array(given[edge.reader] + 1))
+        given[other.source] >= made.slices_read(other, np.array(given[edge.reader] + 1))
         for other in made.edges(edge.reader)
         if other.source != edge.source
     )
@@ -73,25 +73,25 @@ def softmax_over_z(t=8):
 
 def test_a_short_branch_beside_a_maximum_over_z_hangs_until_it_has_room():
     made = softmax_over_z()
-    (lack,) = lacks(made)
+    (lack,) = find_shortages(made)
     assert (lack.edge, lack.hangs) == (Edge("f", "j", 0), True)
     assert not simulated(made)
     made.extra[lack.edge] = lack.slices
-    assert not [item for item in lacks(made) if item.hangs]
+    assert not [item for item in find_shortages(made) if item.hangs]
     assert simulated(made)
 
 
 def test_slice_by_slice_nothing_hangs_but_a_deep_branch_makes_the_short_one_wait():
     chain = [(f"l{k}", "exp", 8, [f"l{k - 1}" if k else "f"], {}) for k in range(5)]
     made = pipeline(("f", "nop", 8, ["x"], {}), *chain, ("j", "add", 8, ["f", "l4"], {}))
-    (lack,) = lacks(made)
+    (lack,) = find_shortages(made)
     assert not lack.hangs
     assert lack.slices == 4  # one for each op that the long branch has more, but what f holds itself
 
 
 @pytest.mark.parametrize("t", [1, 2])
 def test_what_fits_the_forks_own_buffer_needs_nothing(t):
-    assert not list(lacks(softmax_over_z(t)))
+    assert not list(find_shortages(softmax_over_z(t)))
 
 
 def test_pickers_and_slices_side_by_side_want_many():
@@ -100,14 +100,14 @@ def test_pickers_and_slices_side_by_side_want_many():
         ("s", "matmul", 2, [Use("f", (("hstack", 4),)), "w"], {}),
         ("j", "add", 2, [Use("f", (("vstack", 4),)), "s"], {}),
     )
-    (lack,) = lacks(made)
+    (lack,) = find_shortages(made)
     assert (lack.edge, lack.hangs) == (Edge("f", "j", 0), True)
     made = pipeline(
         ("f", "nop", 8, ["x"], {}),
         ("p", "matmul", 8, ["tiles", "f", "words"], {"identity": True}),
         ("j", "add", 8, ["f", "p"], {}),
     )
-    (lack,) = lacks(made)
+    (lack,) = find_shortages(made)
     assert (lack.hangs, lack.slices >= 6) == (True, True)
 
 
@@ -132,11 +132,11 @@ def pipelines(draw):
 @given(pipelines())
 def test_with_the_room_that_is_asked_for_nothing_hangs(made):
     for _ in range(100):
-        lack = next((item for item in lacks(made) if item.hangs), None)
-        if lack is None:
+        shortage = next((entry for entry in find_shortages(made) if entry.hangs), None)
+        if shortage is None:
             break
-        made.extra[lack.edge] = made.extra.get(lack.edge, 0) + lack.slices
-    assert lack is None
+        made.extra[shortage.edge] = made.extra.get(shortage.edge, 0) + shortage.slices
+    assert shortage is None
     assert simulated(made)
 
 
@@ -174,7 +174,7 @@ def test_where_l1_is_full_the_short_branch_goes_by_way_of_dram():
 def test_the_report_says_what_keeps_the_reader_of_a_forks_queue_from_more_cores():
     compiled = made(1024, 32)
     assert compiled.placement.ops["subtract"].op.uses[0].source.startswith("fork_")
-    found = judged(compiled.placement)
+    found = evaluate(compiled.placement)
     (epoch,) = found.run.epochs
     slowest = replace(epoch, bottleneck=replace(epoch.bottleneck, kind="op", name="subtract"))
     text = report(replace(found, run=replace(found.run, epochs=(slowest,))), None)

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from buda_emu.compiler.lower.tiles import Constant, InputQueue, OutputQueue, TileGraph, TileOp, Use
-from buda_emu.compiler.place.decision import OneEpoch, placed
+from buda_emu.compiler.place.decision import OneEpoch, build_placement
 from buda_emu.compiler.search.candidate_table import CandidateTable
-from buda_emu.compiler.search.improve import epoch_of
-from buda_emu.compiler.search.pack import in_epochs, on_chip, pack
+from buda_emu.compiler.search.improve import isolate_epoch
+from buda_emu.compiler.search.pack import pack, pack_epochs, pack_on_chip
 from buda_emu.compiler.target import ONE_BY_ONE, Objective, Target
 
 SHAPE = (1, 4, 8)
@@ -44,7 +44,7 @@ def table():
 
 def shown(found, epoch):
     """All that the timing model is told of an epoch: channels, not addresses."""
-    part = epoch_of(found, epoch)
+    part = isolate_epoch(found, epoch)
     detours = {edge: way for edge, way in found.detours.items() if found.ops[edge[0]].epoch == epoch}
     queues = [
         replace(queue, addresses=tuple((channel, 0) for channel, _ in queue.addresses))
@@ -55,10 +55,10 @@ def shown(found, epoch):
 
 @pytest.mark.parametrize("objective", [ONE_BY_ONE, Objective(microbatch=16)], ids=["one by one", "in rounds"])
 def test_an_epoch_alone_has_the_queues_and_channels_that_it_has_in_the_whole(table, objective):
-    decisions = in_epochs(
+    decisions = pack_epochs(
         table, range(0, len(table.ops) + 1, 12), lambda start, stop, epoch: pack(table, start, stop, epoch, 1)
     )
-    base = placed(table.tiles, TARGET, decisions, objective)
+    base = build_placement(table.tiles, TARGET, decisions, objective)
     assert base.epochs == 3
     draw, changed = random.Random(1), 0
     for epoch in range(base.epochs):
@@ -67,12 +67,12 @@ def test_an_epoch_alone_has_the_queues_and_channels_that_it_has_in_the_whole(tab
             numbers = [table.index[name] for name in names]
             few = [[choice for choice in table.found[number] if choice.cores <= FEW] for number in numbers]
             wished = [[draw.choice(own)] for own in few]
-            mine = on_chip(table, numbers, wished, epoch, 0, grid_transpose=False)
+            mine = pack_on_chip(table, numbers, wished, epoch, 0, grid_transpose=False)
             if mine is None:
                 continue
             changed += 1
-            whole = placed(table.tiles, TARGET, {**decisions, **mine}, objective)
-            alone = placed(table.tiles, TARGET, {**decisions, **mine}, objective, only=OneEpoch(base, epoch))
+            whole = build_placement(table.tiles, TARGET, {**decisions, **mine}, objective)
+            alone = build_placement(table.tiles, TARGET, {**decisions, **mine}, objective, only=OneEpoch(base, epoch))
             if objective is ONE_BY_ONE:  # other epochs keep the channels of what this one shares with them
                 assert without_channels(alone, epoch) == without_channels(whole, epoch)
             else:
@@ -89,10 +89,10 @@ def without_channels(found, epoch):
 
 @pytest.mark.parametrize("objective", [ONE_BY_ONE, Objective(microbatch=16)], ids=["one by one", "in rounds"])
 def test_an_epoch_that_stays_as_it_is_has_the_channels_of_the_whole(table, objective):
-    decisions = in_epochs(
+    decisions = pack_epochs(
         table, range(0, len(table.ops) + 1, 12), lambda start, stop, epoch: pack(table, start, stop, epoch, 1)
     )
-    base = placed(table.tiles, TARGET, decisions, objective)
+    base = build_placement(table.tiles, TARGET, decisions, objective)
     for epoch in range(base.epochs):
-        alone = placed(table.tiles, TARGET, decisions, objective, only=OneEpoch(base, epoch))
+        alone = build_placement(table.tiles, TARGET, decisions, objective, only=OneEpoch(base, epoch))
         assert shown(alone, epoch) == shown(base, epoch)

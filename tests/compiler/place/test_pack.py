@@ -6,7 +6,7 @@ from typing import Any
 from buda_emu.compiler.place.blocks import Blocks
 from buda_emu.compiler.place.candidates import Choice
 from buda_emu.compiler.place.decision import PlacementDecision
-from buda_emu.compiler.search.pack import widened
+from buda_emu.compiler.search.pack import widen_ops
 from buda_emu.compiler.target import Target
 
 
@@ -27,7 +27,7 @@ def test_cores_that_are_free_go_where_each_gains_most():
         target=Target.from_names("wormhole_b0", "Float16_b", "HiFi3"),
     )
     decisions = {"a": PlacementDecision(best[0][0], 3, 0, (0, 0)), "b": PlacementDecision(best[1][0], 3, 0, (0, 1))}
-    found = widened(line, decisions)
+    found = widen_ops(line, decisions)
     assert {name: (decision.choice.blocks.grid, decision.epoch) for name, decision in found.items()} == {
         "a": ((4, 4), 3),
         "b": ((1, 2), 3),

@@ -14,7 +14,7 @@ from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.lower.picker import PickTable
 from buda_emu.compiler.parted import evaluate
 from buda_emu.compiler.search.candidate_table import CandidateTable
-from buda_emu.compiler.search.forms import fractured
+from buda_emu.compiler.search.forms import fracture_pickers
 from buda_emu.compiler.search.placer import place
 from buda_emu.compiler.target import L1_RESERVED
 from vendor_router import ARCHS, AVAILABLE, refusal
@@ -128,7 +128,7 @@ def test_taps_of_slices_are_shared_out_over_several_pickers():
     graph = image("conv")
     made = compilation.run_until(graph, "stream_rows").forms[0]
     table = CandidateTable.of(made.tiles, compilation.device)
-    parts = fractured(table, 1, 0.001)
+    parts = fracture_pickers(table, 1, 0.001)
     assert sum("table" in op.attrs for op in parts.ops.values()) > sum("table" in op.attrs for op in table.ops)
     compiled = CompiledModel(made.graph, place(parts, compilation.device, compilation.objective), "")
     x = np.random.default_rng(1).standard_normal(SHAPES["conv"]).astype(np.float32)

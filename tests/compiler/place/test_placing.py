@@ -6,7 +6,7 @@ import pytest
 import buda_emu as be
 from buda_emu.compiler.compile import compile as compile_model
 from buda_emu.compiler.place.blocks import CoreGrid
-from buda_emu.compiler.search.evaluate import judged
+from buda_emu.compiler.search.evaluate import evaluate
 from buda_emu.compiler.target import Objective
 from buda_emu.netlist.load import check_text
 from buda_emu.netlist.variants import resize_microbatch
@@ -99,7 +99,7 @@ def test_chips_share_the_work(stack):
     # What was judged of one copy is what is modelled of the whole netlist.
     perf = copies.perf()
     assert perf.inputs == 2 * copies.placement.microbatch
-    assert perf.inputs_per_second == pytest.approx(perf.run.clock * 1e6 / judged(copies.placement).cycles, rel=1e-3)
+    assert perf.inputs_per_second == pytest.approx(perf.run.clock * 1e6 / evaluate(copies.placement).cycles, rel=1e-3)
     assert "on 2 chips, each with all of them" in copies.report()
 
 
@@ -232,7 +232,7 @@ def test_an_op_that_finds_no_room_stands_turned_by_a_quarter(stack):
     from dataclasses import replace
 
     from buda_emu.compiler.search.candidate_table import CandidateTable
-    from buda_emu.compiler.search.pack import on_chip
+    from buda_emu.compiler.search.pack import pack_on_chip
 
     compiled = be.compile(stack, effort="low")
     table = CandidateTable.of(compiled.placement.given, compiled.placement.target)
@@ -242,8 +242,8 @@ def test_an_op_that_finds_no_room_stands_turned_by_a_quarter(stack):
         return [replace(choice, blocks=replace(choice.blocks, grid=grid))]
 
     fits = [shape(7, 7), shape(7, 1), shape(7, 1), shape(7, 1)]
-    assert on_chip(table, range(4), fits, 0, 0, grid_transpose=False) is None
-    decisions = on_chip(table, range(4), fits, 0, 0, grid_transpose=True)
+    assert pack_on_chip(table, range(4), fits, 0, 0, grid_transpose=False) is None
+    decisions = pack_on_chip(table, range(4), fits, 0, 0, grid_transpose=True)
     assert [(decision.at, decision.grid_transpose) for decision in decisions.values()] == [
         ((0, 0), False),
         ((0, 7), False),

@@ -32,10 +32,10 @@ def requests(draw):
 @given(requests(), st.integers(0, 100))
 def test_what_an_epoch_uses_together_lies_apart_and_above_what_is_always_there(sizes, static):
     channel = Channel(DRAM_BASE + 10_000)
-    assert channel.give(static, None) == DRAM_BASE
+    assert channel.allocate(static, None) == DRAM_BASE
     taken = []
     for size, life in sizes:
-        at = channel.give(size, life)
+        at = channel.allocate(size, life)
         assert at is not None
         assert at >= DRAM_BASE + static
         taken.append((at, at + size, life))
@@ -46,11 +46,11 @@ def test_what_an_epoch_uses_together_lies_apart_and_above_what_is_always_there(s
 
 def test_bytes_are_given_again_once_no_epoch_needs_them():
     channel = Channel(DRAM_BASE + 300)
-    assert channel.give(100, (0, 1)) == DRAM_BASE
-    assert channel.give(100, (1, 2)) == DRAM_BASE + 100
-    assert channel.give(100, (2, 3)) == DRAM_BASE
-    assert channel.give(150, (3, 3)) == DRAM_BASE + 100
-    assert channel.give(250, (1, 1)) is None
+    assert channel.allocate(100, (0, 1)) == DRAM_BASE
+    assert channel.allocate(100, (1, 2)) == DRAM_BASE + 100
+    assert channel.allocate(100, (2, 3)) == DRAM_BASE
+    assert channel.allocate(150, (3, 3)) == DRAM_BASE + 100
+    assert channel.allocate(250, (1, 1)) is None
 
 
 @pytest.fixture(scope="module")

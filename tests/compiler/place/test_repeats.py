@@ -13,15 +13,15 @@ from buda_emu.compiler.pipeline import PASSES, Context
 from buda_emu.compiler.place.decision import PlacementDecision
 from buda_emu.compiler.search import single_input
 from buda_emu.compiler.search.candidate_table import CandidateTable
-from buda_emu.compiler.search.single_input import EpochBounds, Repeated, SingleInput, repeated
+from buda_emu.compiler.search.single_input import EpochBounds, Repetition, SingleInput, find_repetitions
 
 
 def test_groups_of_equal_items_are_found_the_shortest_ones_that_reach_as_far():
     a, b = "abcdefgh", "klmnopqrst"
-    assert repeated("xy" + 4 * a + "z" + 2 * b + "q") == [Repeated(2, 8, 4), Repeated(35, 10, 2)]
-    assert repeated(a + b) == []
-    assert repeated("aaaaaaa") == []  # of shorter groups than a layer has
-    assert repeated(a + a[:-1]) == []  # not twice
+    assert find_repetitions("xy" + 4 * a + "z" + 2 * b + "q") == [Repetition(2, 8, 4), Repetition(35, 10, 2)]
+    assert find_repetitions(a + b) == []
+    assert find_repetitions("aaaaaaa") == []  # of shorter groups than a layer has
+    assert find_repetitions(a + a[:-1]) == []  # not twice
 
 
 def chain(layers: int) -> CandidateTable:

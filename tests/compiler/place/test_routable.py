@@ -8,7 +8,7 @@ import pytest
 
 from buda_emu.compiler.lower.tiles import Constant, InputQueue, TileGraph, TileOp, Use, after, divisors
 from buda_emu.compiler.place.blocks import Blocks
-from buda_emu.compiler.place.routable import pipes, slices_held, stack_problem, streams_of_operands, view
+from buda_emu.compiler.place.routable import buffered_slices, pipes, stack_problem, streams_of_operands, view
 from vendor_router import needs_vendor_router, refusal
 
 NINE = (("hstack", 9),)
@@ -104,7 +104,7 @@ class Edge(NamedTuple):
     def problem(self):
         """What is foreseen."""
         reader = view(self.read, self.read_as, self.operand)
-        return stack_problem(slices_held(self.made_as), self.made_as.t, self.tms, self.behind, reader)
+        return stack_problem(buffered_slices(self.made_as), self.made_as.t, self.tms, self.behind, reader)
 
 
 def random_edge(seed):

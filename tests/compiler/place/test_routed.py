@@ -9,8 +9,8 @@ from buda_emu.compiler.compile import compile as compile_model
 from buda_emu.compiler.lower.tiles import Constant, TileGraph, TileOp, Use
 from buda_emu.compiler.place import candidates, routable, routed
 from buda_emu.compiler.place.blocks import Blocks
-from buda_emu.compiler.place.placement import Placed, Placement
-from buda_emu.compiler.place.routable import repeated, streams_of_operands
+from buda_emu.compiler.place.placement import PlacedOp, Placement
+from buda_emu.compiler.place.routable import repeat_numbers, streams_of_operands
 from buda_emu.compiler.place.routed import make_routable
 from buda_emu.compiler.target import Target
 
@@ -22,7 +22,7 @@ def placement(*ops):
     """Of (op, blocks), all in one epoch; where they stand does not matter."""
     tiles = TileGraph({op.name: op for op, _ in ops})
     found = Placement(WORMHOLE, tiles)
-    found.ops = {op.name: Placed(op, blocks, 0, (0, 0)) for op, blocks in ops}
+    found.ops = {op.name: PlacedOp(op, blocks, 0, (0, 0)) for op, blocks in ops}
     return found
 
 
@@ -160,8 +160,8 @@ def test_a_number_is_repeated_where_one_core_has_no_streams_to_all_others():
     tiles, (few, many) = _with_one_tile(np.full((1, 32, 32), 3, np.float32))
     op = tiles.ops["x"]
     assert few.held == many.held == {"one"}
-    assert repeated(tiles, op, few.blocks, few.held) == (op, few.held)
-    made, held = repeated(tiles, op, many.blocks, many.held)
+    assert repeat_numbers(tiles, op, few.blocks, few.held) == (op, few.held)
+    made, held = repeat_numbers(tiles, op, many.blocks, many.held)
     assert made.uses == [Use("a"), Use("one.1x8x8")]
     assert held == {"one.1x8x8"}
     assert tiles.constants["one.1x8x8"].shape == op.shape

@@ -10,7 +10,7 @@ from buda_emu.compiler.compiled import CompiledModel
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Graph, Output
 from buda_emu.compiler.parted import evaluate
-from buda_emu.compiler.place.rows import stacked
+from buda_emu.compiler.place.rows import stack_slices
 
 
 def heads(count=4, rows=32, columns=256, width=32):
@@ -34,7 +34,7 @@ def tiles_of(graph):
 @pytest.mark.parametrize("count", [2, 4])
 def test_row_by_row_ops_have_their_slices_below_each_other(count):
     tiles = tiles_of(heads())
-    cut = stacked(tiles, count)
+    cut = stack_slices(tiles, count)
     for name, op in cut.ops.items():
         t, rows, columns = tiles.ops[name].shape
         product = op.type == "matmul" and op.uses[1].source in ("k", "v")
@@ -49,7 +49,7 @@ def test_row_by_row_ops_have_their_slices_below_each_other(count):
 
 def test_where_slices_are_not_divided_nothing_changes():
     tiles = tiles_of(heads())
-    assert stacked(tiles, 3) is tiles
+    assert stack_slices(tiles, 3) is tiles
 
 
 @pytest.mark.parametrize("count", [2, 4])
@@ -60,7 +60,7 @@ def test_the_values_are_the_same(count):
     expected = evaluate(graph, given)[graph.outputs[0].value]
     compilation = Compilation.of(CompileOptions(effort="low"))
     file = compilation.run_until(graph, "state_formats")
-    forms = tuple(replace(form, tiles=stacked(form.tiles, count)) for form in file.forms)
+    forms = tuple(replace(form, tiles=stack_slices(form.tiles, count)) for form in file.forms)
     compiled = CompiledModel(*compilation.resume(replace(file, forms=forms)))
     assert [item for item in compiled.check(strict=True) if item.severity == "error"] == []
     (found,) = compiled.run(given)

@@ -11,7 +11,7 @@ from buda_emu.compiler.compiled import CompiledModel
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Graph, Output
 from buda_emu.compiler.parted import evaluate
-from buda_emu.compiler.place.rows import fits, streamed
+from buda_emu.compiler.place.rows import fits, stream_rows
 from buda_emu.compiler.target import L1_RESERVED
 
 
@@ -77,12 +77,12 @@ def test_a_product_in_slices_repeats_what_each_slice_has_of_its_own():
 def test_where_all_ops_have_room_nothing_changes():
     compilation = Compilation.of(CompileOptions())
     tiles = compilation.run_until(tall(), "state_formats").forms[0].tiles
-    assert streamed(tiles, compilation.device) is tiles
+    assert stream_rows(tiles, compilation.device) is tiles
 
 
 def test_slices_are_stacked_for_who_reads_them_whole():
     compilation = small(160)
-    tiles = streamed(compilation.run_until(tall(), "state_formats").forms[0].tiles, compilation.device)
+    tiles = stream_rows(compilation.run_until(tall(), "state_formats").forms[0].tiles, compilation.device)
     sliced = {op.name: op.shape[0] for op in tiles.ops.values() if op.shape[0] > 1}
     assert sliced
     for op in tiles.ops.values():

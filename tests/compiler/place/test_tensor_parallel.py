@@ -14,7 +14,7 @@ from buda_emu.compiler.graph.graph import Graph, Output
 from buda_emu.compiler.lower import matmul
 from buda_emu.compiler.lower.layout import TILE
 from buda_emu.compiler.search.placer import place
-from buda_emu.compiler.search.tensor_parallel import across
+from buda_emu.compiler.search.tensor_parallel import share_products
 from buda_emu.compiler.target import Objective, Target
 from buda_emu.performance.timing.transfers.loading import EpochLoad
 from buda_emu.spec import boards as cluster
@@ -159,7 +159,7 @@ def test_what_has_no_columns_to_share_stays_as_it_is():
     b.graph.outputs = [Output("y", b.matmul(x, b.sigmoid(x)).name, "float32")]
     target = Target.from_names("wormhole_b0", "Float16_b", "HiFi3")
     tiles = compilation().run_until(b.graph, "state_formats").forms[0].tiles
-    assert across(tiles, target, 2, 0.0) is tiles
+    assert share_products(tiles, target, 2, 0.0) is tiles
     found = place(tiles, target, Objective.from_options("default", "latency", 2, None))  # cut over two, as ever
     assert found.stages <= 2
 

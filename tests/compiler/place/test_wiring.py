@@ -9,14 +9,22 @@ import pytest
 from buda_emu.compiler.lower.tiles import InputQueue, TileGraph, TileOp, Use
 from buda_emu.compiler.place.blocks import CoreGrid
 from buda_emu.compiler.place.candidates import choices
-from buda_emu.compiler.place.decision import placed
+from buda_emu.compiler.place.decision import build_placement
 from buda_emu.compiler.search import wiring
 from buda_emu.compiler.search.candidate_table import CandidateTable
-from buda_emu.compiler.search.evaluate import judged
-from buda_emu.compiler.search.improve import resized
-from buda_emu.compiler.search.pack import on_chip
+from buda_emu.compiler.search.evaluate import evaluate
+from buda_emu.compiler.search.improve import resize_ops
+from buda_emu.compiler.search.pack import pack_on_chip
 from buda_emu.compiler.search.starts import first_decisions
-from buda_emu.compiler.search.wiring import TimedWires, Wires, WiresOfOne, annealed, exchanged, rewired, rewired_turning
+from buda_emu.compiler.search.wiring import (
+    TimedWires,
+    Wires,
+    WiresOfOne,
+    anneal,
+    exchange_regions,
+    rewire,
+    rewire_and_transpose,
+)
 from buda_emu.compiler.target import ONE_BY_ONE, Target
 from buda_emu.netlist.sourced import evolve
 from buda_emu.performance.timing.transfers.noc import loads, paths
@@ -41,7 +49,7 @@ def criss_cross():
 @pytest.fixture
 def epoch(criss_cross):
     tiles, target, decisions = criss_cross
-    found = judged(placed(tiles, target, decisions, ONE_BY_ONE))
+    found = evaluate(build_placement(tiles, target, decisions, ONE_BY_ONE))
     report = found.run.epochs[0]
     return decisions, found.netlist, report.edges, report.paths
 
@@ -54,7 +62,7 @@ def spots_and_wires(epoch):
 
 def of_one(decisions, tiles, target):
     """The epoch of these spots as one input finds it, and its wires."""
-    found = judged(placed(tiles, target, decisions, ONE_BY_ONE))
+    found = evaluate(build_placement(tiles, target, decisions, ONE_BY_ONE))
     report = found.run.epochs[0]
     return report, TimedWires(found.netlist, report, device("grayskull"))
 
@@ -64,7 +72,7 @@ def test_a_single_input_is_done_when_the_timed_wires_say(criss_cross, monkeypatc
     monkeypatch.setattr(wiring, "HEAT", 0.0)  # the last places are the best
     tiles, target, decisions = criss_cross
     report, timed = of_one(decisions, tiles, target)
-    found = annealed(decisions, timed, (10, 12), 400)
+    found = anneal(decisions, timed, (10, 12), 400)
     after, _ = of_one(found, tiles, target)
     said = timed.makespan(timed.durations)
     assert abs(after.timing.total - said) <= 270
@@ -73,10 +81,10 @@ def test_a_single_input_is_done_when_the_timed_wires_say(criss_cross, monkeypatc
 
 def test_the_best_places_are_those_found_and_not_the_last_ones(criss_cross, monkeypatch):
     tiles, target, decisions = criss_cross
-    good = annealed(decisions, of_one(decisions, tiles, target)[1], (10, 12), 1000)
+    good = anneal(decisions, of_one(decisions, tiles, target)[1], (10, 12), 1000)
     report, timed = of_one(good, tiles, target)
     monkeypatch.setattr(wiring, "HEAT", 100.0)  # nearly every move is kept
-    after, _ = of_one(annealed(good, timed, (10, 12), 100), tiles, target)
+    after, _ = of_one(anneal(good, timed, (10, 12), 100), tiles, target)
     assert after.timing.total <= report.timing.total + 270 < timed.now
 
 
@@ -86,16 +94,16 @@ def test_ops_of_a_single_input_have_no_cores_that_take_longer_to_load_than_they_
     most = {
         op.name: [max(own, key=lambda choice: choice.cores)] for op, own in zip(table.ops, table.found, strict=True)
     }
-    decisions = on_chip(table, range(12), list(most.values()), 0, 0, grid_transpose=False)
+    decisions = pack_on_chip(table, range(12), list(most.values()), 0, 0, grid_transpose=False)
     assert decisions is not None
     report, _ = of_one(decisions, tiles, target)
-    found = resized(table, decisions, report)
+    found = resize_ops(table, decisions, report)
     after, _ = of_one(found, tiles, target)
     assert sum(decision.choice.cores for decision in found.values()) < sum(
         decision.choice.cores for decision in decisions.values()
     )
     assert after.timing.total + after.load.cycles < report.timing.total + report.load.cycles
-    assert resized(table, found, after) == {}
+    assert resize_ops(table, found, after) == {}
 
 
 @pytest.mark.parametrize(
@@ -110,7 +118,7 @@ def test_ops_of_a_single_input_have_no_cores_that_take_longer_to_load_than_they_
 def test_an_op_changes_places_with_all_of_a_rectangle(at, expected):
     places = {"a": (0, 0), "b": (1, 0), "c": (1, 1), "d": (1, 2)}
     sizes = {"a": (1, 2), "b": (1, 1), "c": (1, 1), "d": (1, 2)}
-    assert exchanged("a", at, places, sizes) == expected
+    assert exchange_regions("a", at, places, sizes) == expected
 
 
 def weight(wires):
@@ -132,7 +140,7 @@ def test_loads_follow_every_move_and_only_gains_are_kept(spots_and_wires):
         name = draw.choice(sorted(decisions))
         before, places = weight(wires), {item: op.grid_loc for item, op in wires.ops.items()}
         at = (draw.randrange(8), draw.randrange(9))
-        if wires.moved({name: at}):
+        if wires.try_move({name: at}):
             kept += 1
             assert weight(wires) < before
             assert tuple(wires.ops[name].grid_loc) == at
@@ -151,7 +159,7 @@ def test_transfers_of_one_input_are_after_every_move_what_paths_say(epoch):
     for _ in range(200):
         name, before = draw.choice(sorted(places)), wires.fullest
         at = (draw.randrange(8), draw.randrange(9))
-        if wires.moved({name: at}):
+        if wires.try_move({name: at}):
             kept += 1
             assert wires.fullest < before
             places[name] = at
@@ -177,7 +185,7 @@ def as_the_paths_say(way, edge, edges, wires):
 def test_no_two_ops_come_to_stand_on_one_core(spots_and_wires):
     decisions, wires = spots_and_wires
     before = wires.fullest
-    found = rewired(decisions, wires, (10, 12), 0.0, 400)
+    found = rewire(decisions, wires, (10, 12), 0.0, 400)
     assert wires.fullest < before
     cores = np.zeros((10, 12), int)
     for name, decision in found.items():
@@ -199,11 +207,11 @@ def test_a_column_that_takes_much_in_is_turned_and_loads_are_those_of_the_turned
         next(item for item in choices(target, tiles, op) if item.blocks.grid == grid)
         for op, grid in zip(table.ops, ((1, 8), (8, 1)), strict=True)
     ]
-    decisions = on_chip(table, [0, 1], [[choice] for choice in chosen], 0, 0, grid_transpose=False)
+    decisions = pack_on_chip(table, [0, 1], [[choice] for choice in chosen], 0, 0, grid_transpose=False)
     before = wires_of(decisions, tiles, target)
-    plain = rewired(decisions, wires_of(decisions, tiles, target), (10, 12), 0.0, 600)
+    plain = rewire(decisions, wires_of(decisions, tiles, target), (10, 12), 0.0, 600)
     wires = wires_of(decisions, tiles, target)
-    found = rewired_turning(decisions, wires, (10, 12), 0.0, 600)
+    found = rewire_and_transpose(decisions, wires, (10, 12), 0.0, 600)
     assert any(decision.grid_transpose for decision in found.values())
     after = wires_of(found, tiles, target)
     assert after.fullest == wires.fullest
@@ -211,7 +219,7 @@ def test_a_column_that_takes_much_in_is_turned_and_loads_are_those_of_the_turned
 
 
 def wires_of(decisions, tiles, target):
-    found = judged(placed(tiles, target, decisions, ONE_BY_ONE))
+    found = evaluate(build_placement(tiles, target, decisions, ONE_BY_ONE))
     report = found.run.epochs[0]
     return Wires.of(found.netlist, report.edges, report.paths, device("grayskull"))
 

@@ -100,11 +100,11 @@ def test_high_effort_stops_where_no_placement_is_quicker():
 def test_high_effort_takes_from_default_effort_what_both_try(stack, monkeypatch):
     asked: list[list[str]] = []
 
-    def spied(line, start, work, names, known=improve.of_epoch):
+    def spied(line, start, work, names, known=improve.improve_epoch):
         asked.append(names)
         return known(line, start, work, names)
 
-    monkeypatch.setattr(improve, "of_epoch", spied)
+    monkeypatch.setattr(improve, "improve_epoch", spied)
     compile_model(stack, microbatch=4)
     once = len(asked)
     asked.clear()

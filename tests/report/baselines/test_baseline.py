@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from buda_emu.report.baselines import Item, Known, Measure, compare, read_baseline
+from buda_emu.report.baselines import BaselineEntry, Item, Measure, compare, read_baseline
 from buda_emu.support.errors import HostError
 
 SETTINGS = {"precision": "device", "programs": ()}
@@ -19,38 +19,42 @@ def sides(known, found, section="test", **more):
     }
 
 
-def test_what_becomes_of_an_item():
+def test_items_are_new_worse_mended_or_known():
     assert sides([], [Item("x")]) == {"new": ["x"]}
-    assert sides([Known("x")], []) == {"mended": ["x"]}
-    assert sides([Known("x")], [Item("x", 5.0)]) == {"known": ["x"]}  # at any level
-    assert sides([Known("x", 0.5)], [Item("x", 0.5009)]) == {"known": ["x"]}
-    assert sides([Known("x", 0.5)], [Item("x", 0.502)]) == {"worse": ["x"]}
-    assert sides([Known("x", 0.5)], [Item("x", 0.498)]) == {"mended": ["x"]}
-    assert sides([Known("x", 1)], [Item("x", 2.0)], "check") == {"worse": ["x"]}
+    assert sides([BaselineEntry("x")], []) == {"mended": ["x"]}
+    assert sides([BaselineEntry("x")], [Item("x", 5.0)]) == {"known": ["x"]}  # at any level
+    assert sides([BaselineEntry("x", 0.5)], [Item("x", 0.5009)]) == {"known": ["x"]}
+    assert sides([BaselineEntry("x", 0.5)], [Item("x", 0.502)]) == {"worse": ["x"]}
+    assert sides([BaselineEntry("x", 0.5)], [Item("x", 0.498)]) == {"mended": ["x"]}
+    assert sides([BaselineEntry("x", 1)], [Item("x", 2.0)], "check") == {"worse": ["x"]}
     assert sides([], [Item("e", 100.0, fails=False)], "perf") == {"unlisted": ["e"]}
     slower = [Item("e", 103.0, fails=False)]
-    assert sides([Known("e", 100)], slower, "perf") == {"worse": ["e"]}
-    assert sides([Known("e", 100)], slower, "perf", measure=Measure("cycles", relative=0.05)) == {"known": ["e"]}
+    assert sides([BaselineEntry("e", 100)], slower, "perf") == {"worse": ["e"]}
+    assert sides([BaselineEntry("e", 100)], slower, "perf", measure=Measure("cycles", relative=0.05)) == {
+        "known": ["e"]
+    }
 
 
 def test_cycles_are_worse_beyond_what_the_file_rounds_off():
     """A baseline keeps nine digits (a change of 1e-9 is none), and one cycle in sixty million is seen."""
-    known = [Known("e", 60_000_000.0)]
+    known = [BaselineEntry("e", 60_000_000.0)]
     assert sides(known, [Item("e", 60_000_000.5, fails=False)], "perf") == {"known": ["e"]}
     assert sides(known, [Item("e", 60_000_001.0, fails=False)], "perf") == {"worse": ["e"]}
     assert sides(known, [Item("e", 59_999_999.0, fails=False)], "perf") == {"mended": ["e"]}
-    assert sides([Known("e", 80_000_000.0)], [Item("e", 80_000_001.0, fails=False)], "perf") == {"worse": ["e"]}
+    assert sides([BaselineEntry("e", 80_000_000.0)], [Item("e", 80_000_001.0, fails=False)], "perf") == {"worse": ["e"]}
 
 
 def test_files_that_were_not_looked_at_say_nothing():
-    result = compare("test", {"a": [Known("x")], "b": [Known("x")]}, {"b": [Item("x")]})
+    result = compare("test", {"a": [BaselineEntry("x")], "b": [BaselineEntry("x")]}, {"b": [Item("x")]})
     assert result.mended == ()
     assert result.holds
     assert result.known_files == {"b"}
 
 
 def test_the_last_line_is_the_sum():
-    known = {"a": [Known("x"), Known("y", reason="on purpose"), Known("z"), Known("w", 0.1)]}
+    known = {
+        "a": [BaselineEntry("x"), BaselineEntry("y", reason="on purpose"), BaselineEntry("z"), BaselineEntry("w", 0.1)]
+    }
     result = compare("test", known, {"a": [Item("y"), Item("new"), Item("w", 0.5)]})
     *lines, last = result.lines()
     assert last == "2 mended, 1 new, 1 worse"
@@ -62,7 +66,7 @@ def test_the_last_line_is_the_sum():
         "expected: a: y: on purpose",
         "1 as in the baseline",
     ]
-    assert list(compare("test", {"a": [Known("x")]}, {"a": []}).lines())[-1] == "1 mended, 0 new"
+    assert list(compare("test", {"a": [BaselineEntry("x")]}, {"a": []}).lines())[-1] == "1 mended, 0 new"
     assert not result.holds
     assert result.known_files == frozenset()
 
@@ -76,17 +80,17 @@ def path(tmp_path, monkeypatch):
     return tmp_path / "baseline.json"
 
 
-def update(path, found, section="test", settings=SETTINGS):
+def update_file(path, found, section="test", settings=SETTINGS):
     return read_baseline(str(path), section, settings, update=True).against(found)
 
 
-def held(path, found, section="test", settings=SETTINGS):
+def compare_with_file(path, found, section="test", settings=SETTINGS):
     return read_baseline(str(path), section, settings).against(found)
 
 
-def test_what_is_written_is_read_again(path):
+def test_a_written_baseline_is_read_back(path):
     found = {"nets/a.yaml": [Item("output q", 0.123456789012)], "nets/b.yaml": [], "nets/c.yaml": [Item("stopped")]}
-    assert [change.file for change in update(path, found).new] == ["nets/a.yaml", "nets/c.yaml"]
+    assert [change.file for change in update_file(path, found).new] == ["nets/a.yaml", "nets/c.yaml"]
     assert json.loads(path.read_text()) == {
         "schema_version": 1,
         "test": {
@@ -97,28 +101,30 @@ def test_what_is_written_is_read_again(path):
             },
         },
     }
-    assert held(path, found).holds
-    assert len(held(path, found).known) == 2
+    assert compare_with_file(path, found).holds
+    assert len(compare_with_file(path, found).known) == 2
 
 
 def test_names_are_relative_to_the_file(path, tmp_path, monkeypatch):
-    update(path, {"nets/a.yaml": [Item("stopped")]})
+    update_file(path, {"nets/a.yaml": [Item("stopped")]})
     monkeypatch.chdir(tmp_path / "nets")
     for name in ("a.yaml", str(tmp_path / "nets/a.yaml"), "../nets/a.yaml"):
-        assert held("../baseline.json", {name: [Item("stopped")]}).holds
-    assert held("../baseline.json", {"../a.yaml": [Item("stopped")]}).new
+        assert compare_with_file("../baseline.json", {name: [Item("stopped")]}).holds
+    assert compare_with_file("../baseline.json", {"../a.yaml": [Item("stopped")]}).new
 
 
 def test_an_update_keeps_reasons_other_files_and_other_sections(path):
-    update(path, {"nets/a.yaml": [Item("count", 1.0)]}, "check", {"strict": True})
-    update(path, {"nets/a.yaml": [Item("x", 0.1), Item("y", 0.2), Item("z", 0.3)], "nets/b.yaml": [Item("x")]})
+    update_file(path, {"nets/a.yaml": [Item("count", 1.0)]}, "check", {"strict": True})
+    update_file(path, {"nets/a.yaml": [Item("x", 0.1), Item("y", 0.2), Item("z", 0.3)], "nets/b.yaml": [Item("x")]})
     content = json.loads(path.read_text())
     x, _, z = content["test"]["files"]["nets/a.yaml"]
     x["reason"] = z["reason"] = "known"
     del z["error"]
     path.write_text(json.dumps(content))
-    assert [change.what for change in held(path, {"nets/a.yaml": [Item("x", 0.1), Item("z", 9.0)]}).mended] == ["y"]
-    update(path, {"nets/a.yaml": [Item("x", 0.4), Item("z", 0.5)]})
+    assert [
+        change.what for change in compare_with_file(path, {"nets/a.yaml": [Item("x", 0.1), Item("z", 9.0)]}).mended
+    ] == ["y"]
+    update_file(path, {"nets/a.yaml": [Item("x", 0.4), Item("z", 0.5)]})
     after = json.loads(path.read_text())
     assert after["test"]["files"] == {
         "nets/a.yaml": [{"what": "x", "error": 0.4, "reason": "known"}, {"what": "z", "reason": "known"}],
@@ -128,18 +134,18 @@ def test_an_update_keeps_reasons_other_files_and_other_sections(path):
 
 
 def test_an_update_forgets_files_that_are_no_more(path, tmp_path):
-    update(path, {"nets/a.yaml": [Item("x")], "nets/b.yaml": [Item("x")]})
+    update_file(path, {"nets/a.yaml": [Item("x")], "nets/b.yaml": [Item("x")]})
     (tmp_path / "nets" / "a.yaml").unlink()
-    update(path, {"nets/c.yaml": []})
+    update_file(path, {"nets/c.yaml": []})
     assert list(json.loads(path.read_text())["test"]["files"]) == ["nets/b.yaml"]
 
 
 def test_other_settings_are_refused_and_begin_anew(path):
-    update(path, {"nets/a.yaml": [Item("x")], "nets/b.yaml": [Item("x")]})
+    update_file(path, {"nets/a.yaml": [Item("x")], "nets/b.yaml": [Item("x")]})
     other = {**SETTINGS, "precision": "ideal"}
     with pytest.raises(HostError, match=r'other settings \(precision "device", now "ideal"\); --update-baseline'):
-        held(path, {}, settings=other)
-    assert update(path, {"nets/a.yaml": [Item("x")]}, settings=other).new
+        compare_with_file(path, {}, settings=other)
+    assert update_file(path, {"nets/a.yaml": [Item("x")]}, settings=other).new
     assert list(json.loads(path.read_text())["test"]["files"]) == ["nets/a.yaml"]
 
 
@@ -168,14 +174,14 @@ def section(**files):
         (section(a=[{"what": "x", "reason": " "}]), "item 1: reason: must be words"),
     ],
 )
-def test_what_is_no_baseline_is_refused_with_its_place(content, said, path):
+def test_a_file_that_is_not_a_baseline_is_refused_with_its_place(content, said, path):
     path.write_text(content if isinstance(content, str) else json.dumps(content))
     with pytest.raises(HostError) as error:
-        held(path, {})
+        compare_with_file(path, {})
     assert str(error.value).startswith(str(path))
     assert said in str(error.value)
 
 
 def test_a_baseline_that_is_not_there(path):
     with pytest.raises(HostError, match=r"there is no such baseline; --update-baseline makes it"):
-        held(path, {})
+        compare_with_file(path, {})

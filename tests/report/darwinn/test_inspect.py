@@ -4,7 +4,7 @@ import pytest
 
 from buda_emu.app.cli.main import main
 from buda_emu.foreign.darwinn.example import example_files
-from report.columns import stands_right, table_with
+from report.columns import is_right_aligned, table_with
 
 
 @pytest.fixture
@@ -24,4 +24,4 @@ def text(tmp_path, capsys):
 )
 def test_figures_stand_right(text, table, headings):
     for heading in headings:
-        assert stands_right(table_with(text, f"{table} "), heading), heading
+        assert is_right_aligned(table_with(text, f"{table} "), heading), heading

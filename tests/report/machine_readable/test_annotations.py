@@ -50,6 +50,6 @@ def test_json(nets, capsys):
     assert [case["status"] for case in content["cases"]] == ["passed", "failed", "rejected"]
 
 
-def test_nothing_wrong_is_nothing_said(nets, capsys):
+def test_an_accepted_netlist_prints_nothing(nets, capsys):
     assert main(["test", "good.yaml", "-n", "1", "--format", "github", "-q"]) == 0
     assert capsys.readouterr().out == ""

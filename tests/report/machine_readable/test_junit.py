@@ -20,13 +20,13 @@ def suite_of(run):
     return suite
 
 
-def of(*cases):
+def suite_with(*cases):
     return suite_of(TestRun(cases, "1", 2.0, {"precision": "format", "expected": "ideal"}))
 
 
 def test_counts_and_elements_follow_the_statuses():
     made = [CaseResult(f"{status}.yaml", status, "it\nhappened") for status in STATUSES if status != "failed"]
-    suite = of(*made, finished_run().cases[2])
+    suite = suite_with(*made, finished_run().cases[2])
     assert {key: suite.get(key) for key in ("name", "tests", "failures", "errors", "skipped", "time")} == {
         "name": "buda-emu test",
         "tests": "9",
@@ -52,7 +52,7 @@ def test_counts_and_elements_follow_the_statuses():
 
 def test_a_failure_says_what_and_how_to_run_it_again():
     case = finished_run().cases[2]
-    failure = of(case)[0][0]
+    failure = suite_with(case)[0][0]
     assert failure.get("message") == f"o: {case.outputs[0].reason}"
     assert failure.text.startswith("o: PCC 0.99")
     assert failure.text.endswith(f"\n\nprecision format, expected ideal\n{case.command}")
@@ -66,14 +66,14 @@ def test_names_are_cut_into_folder_and_file():
         "../x/./a.yaml": ("x", "a.yaml"),
     }
     for name, (folder, file) in names.items():
-        (element,) = of(CaseResult(name, "passed", seconds=0.5))
+        (element,) = suite_with(CaseResult(name, "passed", seconds=0.5))
         assert (element.get("classname"), element.get("name"), element.get("time")) == (folder, file, "0.500")
 
 
 def test_any_text_gives_well_formed_xml():
     suite = suite_of(finished_run())
     assert ODD_NAME in [element.get("name") for element in suite]
-    (element,) = of(CaseResult("\x00\x1b<&>\ud800\uffff.yaml", "error", 'a\x08"]]>\n\x7f'))
+    (element,) = suite_with(CaseResult("\x00\x1b<&>\ud800\uffff.yaml", "error", 'a\x08"]]>\n\x7f'))
     assert element.get("name") == "<&>.yaml"
     assert element[0].get("message") == 'a"]]>'
-    assert of(CaseResult("a.yaml", "crashed"))[0][0].get("message") == "crashed"
+    assert suite_with(CaseResult("a.yaml", "crashed"))[0][0].get("message") == "crashed"

@@ -11,7 +11,7 @@ from buda_emu.performance.timing.epoch.critical import critical_steps
 from buda_emu.performance.timing.epoch.pipeline import extend_until_full, steady
 from buda_emu.report.pages.perf import perf_page
 from buda_emu.report.test_report import Picture, html_page, write_report
-from report.browsing import in_browser, opened, opens_all, problems, settled
+from report.browsing import in_browser, layout_problems, open_page, opens_all, wait_until_drawn
 from report.results import finished_run
 from shared_files import corpus_files
 
@@ -58,22 +58,22 @@ def perf_file(tmp_path_factory, perf):
 
 @seen
 def test_a_report_of_a_test_is_fine(browser, page_file, width, scheme):
-    with opened(browser, page_file, width, scheme) as page:
+    with open_page(browser, page_file, width, scheme) as page:
         assert page.title() == "buda-emu test: 2 passed, 1 failed, 1 rejected, 1 stopped, 1 crashed"
         opens_all(page)
-        assert problems(page, width) == []
+        assert layout_problems(page, width) == []
         ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert (ground == "rgb(18, 21, 26)") == (scheme == "dark")
 
 
 @seen
 def test_a_report_of_cycles_is_fine(browser, perf_file, width, scheme):
-    with opened(browser, perf_file, width, scheme) as page:
+    with open_page(browser, perf_file, width, scheme) as page:
         opens_all(page)
-        assert problems(page, width) == []
+        assert layout_problems(page, width) == []
         page.click(".grid-view .bg-op >> nth=1")
-        settled(page)
-        assert problems(page, width) == []  # what is dimmed, too
+        wait_until_drawn(page)
+        assert layout_problems(page, width) == []  # what is dimmed, too
 
 
 TALLEST = """[...document.querySelectorAll('tbody tr')].reduce((most, row) =>
@@ -97,10 +97,10 @@ def long_names_file(tmp_path_factory, root):
 
 @pytest.mark.parametrize("width", [390, 1280, 1440])
 def test_rows_of_long_names_are_a_few_lines_tall(browser, long_names_file, width):
-    with opened(browser, long_names_file, width) as page:
+    with open_page(browser, long_names_file, width) as page:
         opens_all(page)
         assert 1 < page.evaluate(TALLEST) <= 5
-        assert problems(page, width) == []
+        assert layout_problems(page, width) == []
         row = page.locator(".ops tbody tr[data-name*='and_on_and_on']").first
         assert len(row.locator("td").first.inner_text()) < 100
         assert len(row.locator("td").first.get_attribute("title")) > 800
@@ -112,13 +112,13 @@ def test_rows_of_long_names_are_a_few_lines_tall(browser, long_names_file, width
 @SOME_BIG
 def test_rows_of_big_netlists_are_a_few_lines_tall(browser, big_pages, path, width):
     _, file = big_pages(path)
-    with opened(browser, file, width) as page:
+    with open_page(browser, file, width) as page:
         opens_all(page)
         assert page.evaluate(TALLEST) <= 4
 
 
-def test_what_cycles_are_known_from_is_a_letter_with_a_legend(browser, perf_file, perf):
-    with opened(browser, perf_file) as page:
+def test_sources_of_cycles_are_letters_with_a_legend(browser, perf_file, perf):
+    with open_page(browser, perf_file) as page:
         opens_all(page)
         kinds = {row["provenance"] for row in perf.op_rows}
         legends = " ".join(page.locator(".ops p.soft").all_inner_texts())
@@ -128,20 +128,20 @@ def test_what_cycles_are_known_from_is_a_letter_with_a_legend(browser, perf_file
         assert all(re.fullmatch(r"[a-z]\d*", text) for text in cells)
 
 
-def shown(page, table):
+def count_visible_rows(page, table):
     return page.locator(f"{table} tbody tr:not([hidden])").count()
 
 
 def test_verdicts_are_filtered_sorted_and_searched(browser, page_file):
-    with opened(browser, page_file) as page:
+    with open_page(browser, page_file) as page:
         verdicts = page.locator(".verdicts tbody td:first-child").all_inner_texts()
         assert verdicts[-2:] == ["passed", "passed"]
         page.select_option(".verdicts select", "failed")
-        assert shown(page, ".verdicts") == 1
+        assert count_visible_rows(page, ".verdicts") == 1
         assert "lossy.yaml" in page.inner_text(".verdicts tbody tr:not([hidden])")
         page.select_option(".verdicts select", "")
         page.fill(".verdicts input", "two_ch")
-        assert shown(page, ".verdicts") == 1
+        assert count_visible_rows(page, ".verdicts") == 1
         page.fill(".verdicts input", "")
         page.click(".verdicts th >> nth=4")  # seconds, the longest first
         seconds = [float(text) for text in page.locator(".verdicts tbody td:nth-child(5)").all_inner_texts()]
@@ -153,12 +153,12 @@ def test_verdicts_are_filtered_sorted_and_searched(browser, page_file):
 
 
 def test_verdicts_lead_to_their_details(browser, page_file):
-    with opened(browser, page_file) as page:
+    with open_page(browser, page_file) as page:
         links = page.locator(".verdicts a")
         assert links.count() == 6
         for link in links.all():
             link.click()
-            settled(page)
+            wait_until_drawn(page)
             part = page.locator("id=" + link.get_attribute("href")[1:])
             assert part.get_attribute("open") is not None
             assert link.inner_text() in part.locator("summary").first.inner_text()
@@ -170,9 +170,9 @@ def test_a_click_shows_who_feeds_whom(browser, perf_file, perf):
     op = next(op for op in netlist.ops.values() if any(op.name in other.inputs for other in netlist.ops.values()))
     feeds = {other.name for other in netlist.ops.values() if op.name in other.inputs}
     feeds |= {queue.name for queue in netlist.queues.values() if queue.input == op.name}
-    with opened(browser, perf_file) as page:
+    with open_page(browser, perf_file) as page:
         page.click(f".grid-view [data-name='{op.name}']")
-        settled(page)
+        wait_until_drawn(page)
         near = page.locator(".grid-view .near").evaluate_all("items => items.map(item => item.dataset.name)")
         assert set(near) == {*op.inputs, *feeds}
         assert page.locator(".grid-view .here").get_attribute("data-name") == op.name
@@ -190,19 +190,19 @@ def test_a_click_shows_who_feeds_whom(browser, perf_file, perf):
         assert page.locator(".grid-view .here, aside:visible").count() == 0
 
 
-def test_by_keyboard_alone(browser, perf_file):
-    with opened(browser, perf_file) as page:
+def test_pages_work_by_keyboard_alone(browser, perf_file):
+    with open_page(browser, perf_file) as page:
         page.focus(".ops tr[data-name]")
         page.keyboard.press("ArrowDown")
         name = page.evaluate("document.activeElement.dataset.name")
         page.keyboard.press("Enter")
-        settled(page)
+        wait_until_drawn(page)
         assert page.locator(".grid-view .here").get_attribute("data-name") == name
         page.focus(".grid-view")
         before = page.get_attribute(".grid-view svg", "viewBox")
         for key in ("+", "ArrowRight"):
             page.keyboard.press(key)
-            settled(page)
+            wait_until_drawn(page)
             assert page.get_attribute(".grid-view svg", "viewBox") != before
             before = page.get_attribute(".grid-view svg", "viewBox")
         page.focus(".ops th button")
@@ -211,10 +211,10 @@ def test_by_keyboard_alone(browser, perf_file):
 
 
 def test_names_of_ops_leave_room_for_what_their_cores_take(browser, perf_file):
-    with opened(browser, perf_file) as page:
+    with open_page(browser, perf_file) as page:
         for zoom in ("all", "+", "+"):
             page.click(f".grid-view button:text-is('{zoom}')")
-            settled(page)
+            wait_until_drawn(page)
             ends = page.evaluate(_LOWEST_WORDS)
             assert ends
             assert all(words <= use for words, use in ends)
@@ -231,12 +231,12 @@ _LOWEST_WORDS = """() => [...document.querySelectorAll('.grid-view .bg-use')].fl
 
 
 def test_a_timeline_chooses_too(browser, perf_file):
-    with opened(browser, perf_file) as page:
+    with open_page(browser, perf_file) as page:
         view = page.evaluate("document.querySelector('.timeline').shown()")
         page.locator(".tl-canvas").scroll_into_view_if_needed()
         box = page.locator(".tl-canvas").bounding_box()
         page.mouse.click(box["x"] + 20, box["y"] + 26 + 9)  # the name of the first lane
-        settled(page)
+        wait_until_drawn(page)
         assert page.locator(".grid-view .here").get_attribute("data-name") in re.split(" > |: ", view["lanes"][0])
 
 
@@ -244,7 +244,7 @@ def test_the_critical_path_is_drawn(browser, perf_file, perf):
     epoch = max(perf.epochs, key=lambda item: item.cycles * item.runs)
     steps = critical_steps(epoch.timing)
     links = {name for step in steps if step.share >= 0.005 for name in (step.through or [step.name])}
-    with opened(browser, perf_file) as page:
+    with open_page(browser, perf_file) as page:
         framed = page.locator(".grid-view .bg-op.bg-path").evaluate_all("items => items.map(item => item.dataset.name)")
         assert set(framed) == links & set(perf.netlist.ops)
         view = page.evaluate("document.querySelector('.timeline').shown()")
@@ -255,7 +255,7 @@ def test_the_critical_path_is_drawn(browser, perf_file, perf):
 
 
 def test_hypothetical_figures_are_said_to_be(browser, perf_file):
-    with opened(browser, perf_file) as page:
+    with open_page(browser, perf_file) as page:
         said = page.inner_text("main")
         assert "Hypothetical: clock 500" in said
         assert said.count("(hypothetical: clock 500)") >= 2
@@ -271,10 +271,10 @@ def test_three_hundred_netlists(browser, tmp_path, root):
     assert file.stat().st_size < 5e6
     times: list[float] = []
     for _ in range(3):  # other work may go on
-        with opened(browser, file) as page:
+        with open_page(browser, file) as page:
             times.append(page.evaluate(INTERACTIVE))
             page.fill(".verdicts input", "17/lossy")
-            assert shown(page, ".verdicts") == 1
+            assert count_visible_rows(page, ".verdicts") == 1
     assert min(times) < 1000
     counts = Counter(case.status for case in cases)
     assert len(cases) == 300
@@ -302,15 +302,15 @@ def big_pages(tmp_path_factory):
 @pytest.mark.parametrize("path", BIG)
 def test_big_netlists_are_fine(browser, big_pages, path, width, scheme):
     _, file = big_pages(path)
-    with opened(browser, file, width, scheme) as page:
-        assert problems(page, width) == []
+    with open_page(browser, file, width, scheme) as page:
+        assert layout_problems(page, width) == []
 
 
 @SOME_BIG
 def test_big_netlists(browser, big_pages, path):
     found, file = big_pages(path)
     assert file.stat().st_size < 5e6
-    with opened(browser, file) as page:
+    with open_page(browser, file) as page:
         assert page.evaluate(INTERACTIVE) < 3000  # a second on a machine that does nothing else
         opens_all(page)
         views = page.evaluate("[...document.querySelectorAll('.timeline')].map(item => item.shown())")
@@ -329,6 +329,6 @@ def test_big_netlists(browser, big_pages, path):
         op = found.epochs[-1].timing.ops[-1].op
         page.fill(".finder input", op)
         page.click(f".found button:has-text('{op}') >> nth=0")
-        settled(page)
+        wait_until_drawn(page)
         assert page.locator(".grid-view .here").get_attribute("data-name") == op
         assert page.is_visible(".grid-view .here")

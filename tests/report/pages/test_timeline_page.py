@@ -7,7 +7,7 @@ import pytest
 
 from buda_emu.performance.timeline.picture import Lane, Slice, TimelinePicture
 from buda_emu.report.pages.timeline import timeline_page
-from report.browsing import in_browser, opened, opens_all, problems
+from report.browsing import in_browser, layout_problems, open_page, opens_all
 from report.drawn import pipeline
 
 
@@ -67,9 +67,9 @@ class TestInABrowser:
     def test_it_zooms_and_finds(self, browser, tmp_path, width, scheme):
         file = tmp_path / "page.html"
         file.write_text(timeline_page(pipeline(100, 300), "buda-emu ..."))  # 30,000 slices in 100 lanes
-        with opened(browser, file, width, scheme) as page:
+        with open_page(browser, file, width, scheme) as page:
             opens_all(page)
-            assert problems(page, width) == []
+            assert layout_problems(page, width) == []
             page.wait_for_timeout(100)
             whole = page.evaluate(STATE)
 

@@ -20,7 +20,7 @@ def classes(text):
     return [item.get("class") for item in svg(text).iter("rect")]
 
 
-def detail(errors, cell=(1, 1), bins=((0.0, 4),)):
+def output_detail(errors, cell=(1, 1), bins=((0.0, 4),)):
     return OutputDetail(np.array(errors, float), cell, tuple(bins))
 
 
@@ -46,7 +46,7 @@ def op(index, pcc, name="n"):
 
 
 def test_each_decade_below_the_largest_error_has_its_shade():
-    drawn = classes(heat_map(detail([[1.0, 0.5, 0.1], [0.09, 0.0, 1e-12], [np.nan, 1e-3, 0.011]]), None))
+    drawn = classes(heat_map(output_detail([[1.0, 0.5, 0.1], [0.09, 0.0, 1e-12], [np.nan, 1e-3, 0.011]]), None))
     assert drawn[:9] == [
         "cell h7",
         "cell h7",
@@ -61,19 +61,19 @@ def test_each_decade_below_the_largest_error_has_its_shade():
 
 
 def test_equal_outputs_are_said_to_be():
-    text = heat_map(detail([[0.0, 0.0]]), None)
+    text = heat_map(output_detail([[0.0, 0.0]]), None)
     assert "every finite element is equal" in text
     assert set(classes(text)) == {"cell h0"}
 
 
 def test_the_first_bad_tile_is_marked_and_cells_name_their_tiles():
-    text = heat_map(detail([[1.0] * 3], cell=(1, 4)), TilePlace(0, 0, 0, 9))
+    text = heat_map(output_detail([[1.0] * 3], cell=(1, 4)), TilePlace(0, 0, 0, 9))
     assert "tile [0, 8..11]" in text
     assert "marked" in classes(text)
 
 
 def test_a_histogram_has_a_bar_for_each_bin():
-    text = histogram(detail([[1.0]], bins=((0.0, 90), (0.1, 9), (1.0, 0), (10.0, 1))))
+    text = histogram(output_detail([[1.0]], bins=((0.0, 90), (0.1, 9), (1.0, 0), (10.0, 1))))
     widths = [float(item.get("width")) for item in svg(text).iter("rect")]
     assert widths == [*sorted(widths[:2], reverse=True), 0.0, pytest.approx(widths[0] / 90, abs=1)]
     words = " ".join(item.text for item in svg(text).iter("text"))
@@ -102,21 +102,21 @@ def test_heat_grows_with_the_error():
     assert "n4" not in heat
 
 
-def drawn() -> str:
+def draw_charts() -> str:
     ops = [op(index, pcc) for index, pcc in enumerate((1.0, 0.999, 0.5, 1 - 1e-9, -0.5))]
     charts = [
-        heat_map(detail(np.arange(60.0).reshape(5, 12) / 7), TilePlace(0, 0, 1, 2)),
-        heat_map(detail(np.geomspace(1e-9, 10, 9 * 11).reshape(9, 11), (2, 3)), None),
-        histogram(detail([[1.0]], bins=((0.0, 9), (1e-12, 0), (1e-3, 5), (10.0, 1)))),
+        heat_map(output_detail(np.arange(60.0).reshape(5, 12) / 7), TilePlace(0, 0, 1, 2)),
+        heat_map(output_detail(np.geomspace(1e-9, 10, 9 * 11).reshape(9, 11), (2, 3)), None),
+        histogram(output_detail([[1.0]], bins=((0.0, 9), (1e-12, 0), (1e-3, 5), (10.0, 1)))),
         op_chart(ops, 0.99, 2),
     ]
     return "\n".join(charts).replace("><", ">\n<") + "\n"
 
 
-def test_charts_are_drawn_as_ever() -> None:
+def test_charts_equal_the_stored_ones() -> None:
     """`python tests/report/pictures/test_charts.py` writes them anew, after a change that is meant."""
-    assert drawn() == KEPT.read_text(encoding="utf-8")
+    assert draw_charts() == KEPT.read_text(encoding="utf-8")
 
 
 if __name__ == "__main__":
-    KEPT.write_text(drawn(), encoding="utf-8")
+    KEPT.write_text(draw_charts(), encoding="utf-8")

@@ -23,25 +23,25 @@ def elements(svg, name):
     return [item for item in ElementTree.fromstring(svg).iter() if item.tag.rpartition("}")[2] == name]
 
 
-def place(item, *names):
+def attribute_numbers(item, *names):
     return tuple(float(item.get(name)) for name in names)
 
 
-def span(item):
+def text_span(item):
     """From where to where the words of a text element reach."""
-    (x,), wide = place(item, "x"), width_of(item.text, float(item.get("font-size")))
+    (x,), wide = attribute_numbers(item, "x"), width_of(item.text, float(item.get("font-size")))
     left = {"start": x, "middle": x - wide / 2, "end": x - wide}[item.get("text-anchor")]
     return left, left + wide
 
 
 def assert_words_inside(svg):
     (picture,) = elements(svg, "svg")
-    width, height = place(picture, "width", "height")
+    width, height = attribute_numbers(picture, "width", "height")
     for item in elements(svg, "text"):
-        left, right = span(item)
+        left, right = text_span(item)
         assert left >= 0, item.text
         assert right <= width, item.text
-        assert 0 < place(item, "y")[0] <= height, item.text
+        assert 0 < attribute_numbers(item, "y")[0] <= height, item.text
 
 
 # --------------------------------------------------------------------------------------------------------- floor plans
@@ -66,29 +66,31 @@ def test_panels_stand_in_rows_one_gap_apart():
 def test_the_legend_of_a_floor_plan_stands_below_the_panels_and_inside(heat):
     drawn = grid_svg(be.load(DIRECTORY / "matmul.yaml"), heat=heat)
     panels_end = 12 + max(
-        place(item, "height")[0] for item in elements(drawn, "rect") if item.get("class") == "bg-panel"
+        attribute_numbers(item, "height")[0] for item in elements(drawn, "rect") if item.get("class") == "bg-panel"
     )
     words = {label for label, _ in FAMILIES.values()} | {"red: the error of the op"}
     items = [item for item in elements(drawn, "text") if item.text in words]
-    swatches = [place(item, "x", "y", "height") for item in elements(drawn, "rect") if item.get("width") == "14"]
+    swatches = [
+        attribute_numbers(item, "x", "y", "height") for item in elements(drawn, "rect") if item.get("width") == "14"
+    ]
     assert len(swatches) == len(FAMILIES) == len(items) - bool(heat)
-    (height,) = place(elements(drawn, "svg")[0], "height")
+    (height,) = attribute_numbers(elements(drawn, "svg")[0], "height")
     end = 0.0
     for (x, y, high), item in zip(swatches, items, strict=False):
-        left, right = span(item)
+        left, right = text_span(item)
         assert end < x < x + 14 < left < x + 24  # its words are beside it
         assert panels_end < y < y + high < height
         assert x - end < 24  # one after the other
-        assert y < place(item, "y")[0] <= y + high
+        assert y < attribute_numbers(item, "y")[0] <= y + high
         end = right
-    assert (not heat) or end < span(items[-1])[0] < end + 24
+    assert (not heat) or end < text_span(items[-1])[0] < end + 24
 
 
 def test_the_lines_of_a_panel_begin_at_one_place():
     title, below = elements(grid_svg(be.load(DIRECTORY / "matmul.yaml")), "text")[:2]
     assert (title.text, below.text.partition(" ")[0]) == ("epoch 0, chip 0", "graph")
-    assert place(title, "x") == place(below, "x")
-    assert place(title, "y") < place(below, "y") < (TITLE,)
+    assert attribute_numbers(title, "x") == attribute_numbers(below, "x")
+    assert attribute_numbers(title, "y") < attribute_numbers(below, "y") < (TITLE,)
 
 
 # --------------------------------------------------------------------------------------------------------------- runs
@@ -148,25 +150,29 @@ def test_a_sweep_is_drawn_to_scale():
     drawn = sweep_chart(ROWS, ("grid", "clock"), "t")
     assert_words_inside(drawn)
     words = {item.text: item for item in elements(drawn, "text")}
-    at = {item.find("{*}title").text: place(item, "cx", "cy") for item in elements(drawn, "circle")}
+    at = {item.find("{*}title").text: attribute_numbers(item, "cx", "cy") for item in elements(drawn, "circle")}
     assert len(at) == 5  # what has no value is left out
-    floor = max(y for _, y in (place(item, "x1", "y1") for item in elements(drawn, "line")))
+    floor = max(y for _, y in (attribute_numbers(item, "x1", "y1") for item in elements(drawn, "line")))
     high = {name: floor - y for name, (_, y) in at.items()}
     most = high["grid=8x8 1000: 400 inputs per second"]
     assert most > 100
     for name, value in (("grid=8x8 250", 100), ("grid=8x8 500", 200), ("grid=4x4 250", 50)):
         assert high[f"{name}: {value} inputs per second"] == pytest.approx(most * value / 400, abs=0.02)
     for tick in ("250", "500", "1000"):  # below the lines, under their points
-        x, y = place(words[tick], "x", "y")
+        x, y = attribute_numbers(words[tick], "x", "y")
         assert floor < y < floor + 30
         assert {where[0] for name, where in at.items() if f" {tick}:" in name} == {x}
-    assert place(words["250"], "x") < place(words["500"], "x") < place(words["1000"], "x")
+    assert (
+        attribute_numbers(words["250"], "x")
+        < attribute_numbers(words["500"], "x")
+        < attribute_numbers(words["1000"], "x")
+    )
 
 
 def test_the_axis_of_a_sweep_is_logarithmic_only_where_it_spans_much():
     def gaps(*ticks):
         rows = [{"clock": tick, "inputs_per_second": 1.0} for tick in ticks]
-        a, b, c = (place(item, "cx")[0] for item in elements(sweep_chart(rows, ("clock",), "t"), "circle"))
+        a, b, c = (attribute_numbers(item, "cx")[0] for item in elements(sweep_chart(rows, ("clock",), "t"), "circle"))
         return (c - b) / (b - a)
 
     assert gaps("1", "2", "4") == pytest.approx(2, rel=0.01)
@@ -187,9 +193,9 @@ BYTES = {"busy": 30_000.0, "starved": 64_000.0, "idle": 100.0}
 def test_a_roofline_is_drawn_to_scale():
     drawn = roofline_chart(OPS, CYCLES, BYTES, STREAM)
     assert_words_inside(drawn)
-    dots = {item.get("data-name"): place(item, "cx", "cy") for item in elements(drawn, "circle")}
+    dots = {item.get("data-name"): attribute_numbers(item, "cx", "cy") for item in elements(drawn, "circle")}
     assert set(dots) == {"starved", "busy"}  # the others take nothing in, or do not compute
-    words = {item.text: place(item, "x", "y") for item in elements(drawn, "text")}
+    words = {item.text: attribute_numbers(item, "x", "y") for item in elements(drawn, "text")}
     decade = words["0.1"][0] - words["0.01"][0]
     assert dots["busy"][0] == pytest.approx(words["0.1"][0] + decade * log10(0.3 / 0.1), abs=0.02)
     assert dots["starved"][0] == pytest.approx(words["0.01"][0] + decade * log10(400 / 64_000 / 0.01), abs=0.02)
@@ -208,7 +214,7 @@ def test_a_roofline_is_drawn_to_scale():
 def test_the_roof_ends_in_the_middle_of_the_math_unit_and_what_a_core_takes_in():
     """Its corner is where a core computes all the time on what just comes in."""
     drawn = roofline_chart(OPS, CYCLES, BYTES, STREAM)
-    words = {item.text: place(item, "x", "y") for item in elements(drawn, "text")}
+    words = {item.text: attribute_numbers(item, "x", "y") for item in elements(drawn, "text")}
     (roof,) = [item.get("d") for item in elements(drawn, "path") if item.get("class") == "limit"]
     x, y = map(float, re.search(r"L([\d.]+) ([\d.]+)H", roof).groups())
     decade = words["0.1"][0] - words["0.01"][0]

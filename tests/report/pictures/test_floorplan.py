@@ -15,7 +15,7 @@ from small_netlists import execute, fifo_settings, graph, op, program, queue, te
 EXAMPLES = sorted(DIRECTORY.glob("*.yaml"))
 
 
-def loaded(*args, **more):
+def load_netlist(*args, **more):
     netlist = check_text(text(*args, **more)).netlist
     assert netlist is not None
     return netlist
@@ -62,7 +62,7 @@ def test_the_panels_of_real_netlists(path):
 
 
 def test_ops_cover_their_cores():
-    netlist = loaded(
+    netlist = load_netlist(
         [queue("a"), queue("o", "far")],
         [graph("g", op("near", "nop", ["a"]), op("far", "nop", ["near"], loc=(3, 5)))],
         [program("p", "var: {$c_zero: 0}", execute("g", fifo_settings("a")))],
@@ -83,7 +83,7 @@ def test_transposed_ops_take_columns_for_rows():
     assert replace(one, grid_transpose=True).cores == (1, 2)
 
 
-def test_where_a_queue_lies():
+def test_the_memory_of_a_queue_in_words():
     netlist = be.load(DIRECTORY / "matmul.yaml")
     a_buffer = netlist.queues["out"].buffers[0]
 
@@ -113,7 +113,7 @@ def test_many_queues_take_several_lanes():
         op(f"s{number}", "add", [f"s{number - 1}", name], loc=(number // 8, number % 8))
         for number, name in enumerate(names[2:], 2)
     ]
-    netlist = loaded(
+    netlist = load_netlist(
         [*(queue(name) for name in names), queue("o", "s59")],
         [graph("g", *adds)],
         [program("p", "var: {$c_zero: 0}", execute("g", *(fifo_settings(name) for name in names)))],
@@ -146,7 +146,7 @@ def test_ops_of_other_chips_stand_in_the_lanes():
     assert all(netlist.ops[name].target_device != chip for name, chip in elsewhere.items())
 
 
-def test_asked_epochs_and_chips():
+def test_selected_epochs_and_chips():
     netlist = be.load(DIRECTORY / "two_chips.yaml")
     assert {panel.chip for panel in panels(netlist)} == {0, 1}
     assert {panel.chip for panel in panels(netlist, chips=[1])} == {1}

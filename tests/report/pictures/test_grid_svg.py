@@ -15,40 +15,40 @@ NETLIST = be.load(DIRECTORY / "two_chips.yaml")
 OP = next(iter(NETLIST.ops))
 
 
-def drawn(**more):
+def draw_grid(**more):
     return ElementTree.fromstring(grid_svg(NETLIST, **more))
 
 
-def of_class(root, name):
+def elements_of_class(root, name):
     return [element for element in root.iter() if element.get("class") == name]
 
 
 def test_heat_reddens_ops_and_is_explained():
-    root = drawn(heat={OP: 0.5})
-    (red,) = of_class(root, "bg-heat")
+    root = draw_grid(heat={OP: 0.5})
+    (red,) = elements_of_class(root, "bg-heat")
     assert 0.2 < float(red.get("fill-opacity")) < 0.25
     assert "red: the error of the op" in [element.text for element in root.iter(f"{SVG}text")]
-    assert of_class(drawn(), "bg-heat") == []
-    assert "red: the error of the op" not in [element.text for element in drawn().iter(f"{SVG}text")]
+    assert elements_of_class(draw_grid(), "bg-heat") == []
+    assert "red: the error of the op" not in [element.text for element in draw_grid().iter(f"{SVG}text")]
     for value, opacity in ((7.0, "0.45"), (-1.0, "0")):
-        assert of_class(drawn(heat={OP: value}), "bg-heat")[0].get("fill-opacity") == opacity
+        assert elements_of_class(draw_grid(heat={OP: value}), "bg-heat")[0].get("fill-opacity") == opacity
 
 
 def test_notes_stand_in_tooltips():
-    titles = [element.text for element in drawn(notes={OP: "PCC <0.5>"}).iter(f"{SVG}title")]
+    titles = [element.text for element in draw_grid(notes={OP: "PCC <0.5>"}).iter(f"{SVG}title")]
     assert len([title for title in titles if title.endswith("\nPCC <0.5>")]) == 1
 
 
 def test_marks_keep_pictures_of_one_page_apart():
     def ids(**more):
-        return {element.get("id") for element in drawn(**more).iter(f"{SVG}g") if element.get("id")}
+        return {element.get("id") for element in draw_grid(**more).iter(f"{SVG}g") if element.get("id")}
 
     assert len(ids()) == 2
     assert not ids(mark="-a") & ids(mark="-b")
 
 
 def test_panels_do_not_overlap_and_lie_inside():
-    root = drawn()
+    root = draw_grid()
     places = []
     for group in root.findall(f"{SVG}g[@transform]"):
         x, y = map(float, group.get("transform").removeprefix("translate(").removesuffix(")").split())
@@ -61,14 +61,14 @@ def test_panels_do_not_overlap_and_lie_inside():
 
 
 def test_a_netlist_of_which_nothing_is_asked_is_still_a_picture():
-    assert of_class(drawn(epochs=[9]), "bg-panel") == []
+    assert elements_of_class(draw_grid(epochs=[9]), "bg-panel") == []
 
 
 def test_every_op_has_a_colour_that_the_legend_explains():
-    words = [element.text for element in drawn().iter(f"{SVG}text")]
+    words = [element.text for element in draw_grid().iter(f"{SVG}text")]
     assert all(label in words for label, _ in FAMILIES.values())
     assert len({colour for _, colour in FAMILIES.values()}) == len(FAMILIES)
-    boxes = [box for box in of_class(drawn(), "bg-box") if box.get("width") != "14"]
+    boxes = [box for box in elements_of_class(draw_grid(), "bg-box") if box.get("width") != "14"]
     assert len(boxes) == len(NETLIST.ops)
     assert {box.get("fill") for box in boxes} <= {colour for _, colour in FAMILIES.values()}
 
@@ -86,7 +86,7 @@ def test_texts_fit_their_boxes(name, width):
         assert name.endswith(tail)
 
 
-def test_small_things():
+def test_escaping_and_numbers():
     assert clean('<a href="x">&\x00\x1b\ud800\uffff\n') == "&lt;a href=&quot;x&quot;&gt;&amp;????\n"
     assert [number(value) for value in (1.0, 0.5, 1 / 3, 100.0, 0.0)] == ["1", "0.5", "0.33", "100", "0"]
     assert text(1, 2, "", 10) == ""

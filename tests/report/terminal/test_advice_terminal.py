@@ -7,7 +7,7 @@ from buda_emu.performance.advice.result import Point
 from buda_emu.report.terminal.advice import advice_lines
 from buda_emu.report.terminal.text import relative
 from buda_emu.spec.devices import device
-from report.columns import stands_right, table_with
+from report.columns import is_right_aligned, table_with
 
 GRAPHS = ("encoder",)
 REPORT = SimpleNamespace(pace=9.0, graphs=GRAPHS, bottleneck=SimpleNamespace(sentence="op a sets the pace"))
@@ -21,7 +21,7 @@ def variant(cycles, slowest):
     return SimpleNamespace(cycles=cycles, slowest=slowest, reports=[REPORT], loading=1234.0)
 
 
-def told(**more):
+def advice_text(**more):
     grid = {"saved": 12_345.0, "after": 7_655.0, "loss": None, "proposal": proposal("grid")}
     fidelity = {"saved": 7.0, "after": 19_993.0, "loss": Loss("a", 1.0, 0.75, 0.1), "proposal": proposal("fidelity")}
     tried = [SimpleNamespace(before=20_000.0, epoch=0, **one) for one in (grid, fidelity)]
@@ -42,18 +42,18 @@ def told(**more):
 
 
 def test_figures_stand_right():
-    text = told()
+    text = advice_text()
     for table, headings in (
         ("move   ", ("cycles", "%", "PCC lost")),
         ("# ", ("#", "slowest", "all cycles", "PCC lost")),
         ("with", ("all cycles", "slowest", "PCC lost")),
     ):
         for heading in headings:
-            assert stands_right(table_with(text, table), heading), (table, heading)
+            assert is_right_aligned(table_with(text, table), heading), (table, heading)
 
 
-def test_what_was_taken_is_summed_up():
-    text = told()
+def test_moves_taken_are_summed_up():
+    text = advice_text()
     assert "slowest epoch: 20,000 cycles for each input, then 98 (-99.5 %)" in text
     assert "all programs: 2,000,000 cycles, then 99 (-100.0 %); PCC lost: 0.5" in text
     assert "\nloading epochs takes 1,234 of these cycles, then 1,234\n" in text
@@ -68,8 +68,8 @@ def test_a_change_is_never_minus_nothing():
 
 
 def test_a_few_rows_of_each_table_and_how_many_are_left():
-    text = told(top=1)
+    text = advice_text(top=1)
     assert text.count("... and 1 more (--top 0 shows all)") == 3
     assert "fidelity" not in text
-    assert "more" not in told(top=0)
-    assert told(top=2) == told()
+    assert "more" not in advice_text(top=0)
+    assert advice_text(top=2) == advice_text()

@@ -16,13 +16,13 @@ def op(index, name, local, repair=None, note="", cause="packing"):
     )
 
 
-def shown(*ops, top=None):
+def numerics_text(*ops, top=None):
     return "\n".join(numerics_lines(Numerics("a.yaml", "blackhole", ("p",), {}, 0, ops), top)).splitlines()
 
 
 def test_a_row_and_a_repair():
     repair = Repair((NewValue("out_df", "Bfp8_b", "Float16_b"),), 2e-4)
-    lines = shown(op(0, "x", 3.1e-3, repair))
+    lines = numerics_text(op(0, "x", 3.1e-3, repair))
     assert lines[0] == "a.yaml (blackhole): 1 op"
     assert lines[2].split("  ")[-1] == "main cause"
     assert " ".join(lines[3].split()) == (
@@ -33,35 +33,35 @@ def test_a_row_and_a_repair():
 
 def test_two_changes_together():
     repair = Repair((NewValue("acc_df", "Float16_b", "Float32"), NewValue("out_df", "Bfp8_b", "Float16_b")), 2e-4)
-    assert shown(op(0, "x", 3.1e-3, repair))[-1] == (
+    assert numerics_text(op(0, "x", 3.1e-3, repair))[-1] == (
         "op x: acc_df Float16_b -> Float32 and out_df Bfp8_b -> Float16_b take the error from 3.1e-03 to 2.0e-04"
     )
 
 
 def test_what_cannot_be_repaired_and_what_need_not_be():
-    lines = shown(op(0, "bad", 1e-2), op(1, "good", 1e-3), op(2, "odd", None, note="why", cause=""))
+    lines = numerics_text(op(0, "bad", 1e-2), op(1, "good", 1e-3), op(2, "odd", None, note="why", cause=""))
     assert lines[-2:] == ["op bad: no change halves the error of 1.0e-02", "op odd: not taken apart: why"]
     assert lines[5].split()[-10:] == ["0.990000", *["-"] * 9]
 
 
-def test_the_worst_come_first_where_a_number_is_given():
-    lines = shown(op(0, "a", 1e-3), op(1, "b", 5e-3), op(2, "c", 2e-3), top=2)
+def test_top_lists_the_worst_first():
+    lines = numerics_text(op(0, "a", 1e-3), op(1, "b", 5e-3), op(2, "c", 2e-3), top=2)
     assert lines[0].endswith("3 ops, the worst 2 of them by their own error")
     assert [line.split()[1] for line in lines[3:5]] == ["b", "c"]
 
 
-def test_values_that_are_not_finite_are_told():
+def test_values_that_are_not_finite_are_reported():
     found = OpNumerics(0, "x", "nop", "g", (), "Float32", OpError(0.0, 1.0, 0.0, 3), OpError(0.0, 1.0, 0.0, 3))
-    assert shown(found)[-1] == "op x: 3 values left out: infinite or NaN in one precision, not in the other"
+    assert numerics_text(found)[-1] == "op x: 3 values left out: infinite or NaN in one precision, not in the other"
 
 
-def test_what_a_run_makes_of_an_error():
+def test_sentences_on_errors():
     """Sentences on values out of range, on errors that grow, and on a PCC of values that hardly differ."""
     total = OpError(0.3, 0.5, 1.0, spread=0.02)
     found = OpNumerics(
         0, "x", "nop", "g", (), "Float16", total, OpError(0.1, 0.9, 1.0), operands=0.05, largest=131008.0, beyond=1
     )
-    assert shown(found)[-4:-1] == [
+    assert numerics_text(found)[-4:-1] == [
         "op x: 1 value above 131008, the largest that Float16 holds",
         "op x: the error of its operands, 5.0e-02, becomes 3.0e-01: its terms cancel, or its function is steep",
         "op x: its PCC says little: the values differ by 2.0e-02 of their size, and the error is 3.0e-01",
@@ -70,5 +70,5 @@ def test_what_a_run_makes_of_an_error():
 
 def test_a_column_for_vector_modes_only_where_there_are_some():
     plain = op(0, "x", 1e-3)
-    assert "-vector" not in shown(plain)[2]
-    assert "-vector" in shown(replace(plain, without={**WITHOUT, "vector": 1e-4}), plain)[2]
+    assert "-vector" not in numerics_text(plain)[2]
+    assert "-vector" in numerics_text(replace(plain, without={**WITHOUT, "vector": 1e-4}), plain)[2]

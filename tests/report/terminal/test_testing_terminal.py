@@ -10,7 +10,7 @@ from buda_emu.testing.verify.result import STATUSES, CaseResult, OpResult, Perfo
 from report.results import finished_run
 
 
-def lossy():
+def failed_case():
     return finished_run().cases[2]
 
 
@@ -21,7 +21,7 @@ def test_every_status_has_a_mark_of_its_own():
 
 
 def test_the_line_of_an_output_that_does_not_hold():
-    (output,) = lossy().outputs
+    (output,) = failed_case().outputs
     first, reason = testing.failure_line(output).splitlines()
     assert first.startswith("o: PCC 0.99999")
     assert ", match " in first
@@ -30,8 +30,8 @@ def test_the_line_of_an_output_that_does_not_hold():
     assert reason == f"    {output.reason}"
 
 
-def test_lost_values_are_told():
-    (output,) = lossy().outputs
+def test_lost_values_are_reported():
+    (output,) = failed_case().outputs
     spoilt = replace(output, not_finite_observed=3, first_bad_tile=None, pcc=None, max_error=None)
     line = testing.failure_line(spoilt).splitlines()[0]
     assert line.startswith("o: PCC -, match ")
@@ -56,30 +56,30 @@ def test_the_summary_is_of_those_that_did_not_pass():
 
 
 def test_the_summary_of_several_outputs():
-    (output,) = lossy().outputs
-    three = replace(lossy(), outputs=(output, replace(output, passed=True), output, output))
+    (output,) = failed_case().outputs
+    three = replace(failed_case(), outputs=(output, replace(output, passed=True), output, output))
     (line,) = testing.summary_lines([three])
     assert line == f"FAILED lossy.yaml - o: {output.reason} (and 2 more outputs)"
 
 
 def test_the_table_of_outputs():
-    header, row, by = testing.outputs_table(lossy()).splitlines()
+    header, row, by = testing.outputs_table(failed_case()).splitlines()
     assert header.split() == ["output", "verdict", "PCC", "match", "max", "error", "bad", "tiles", "format", "shape"]
     assert row.split()[:2] == ["o", "FAILED"]
     assert row.split()[-3:] == ["1/1", "Float16_b", "1x1x32x32"]
     assert by == "compared by Exact"
 
 
-def test_what_compared_outputs_stands_in_each_row_where_it_differs():
-    (output,) = lossy().outputs
+def test_the_kind_of_comparison_stands_in_each_row_if_it_differs():
+    (output,) = failed_case().outputs
     other = replace(output, queue="p", comparison=replace(output.comparison, type="AllClose"))
-    header, *rows = testing.outputs_table(replace(lossy(), outputs=(output, other))).splitlines()
+    header, *rows = testing.outputs_table(replace(failed_case(), outputs=(output, other))).splitlines()
     assert header.split()[-2:] == ["compared", "by"]
     assert [row.split()[-1] for row in rows] == ["Exact", "AllClose"]
 
 
 def test_the_table_of_ops_and_the_first_bad_one():
-    case = lossy()
+    case = failed_case()
     rows = testing.per_op_table(case.ops).splitlines()
     assert [row.split()[:4] for row in rows[1:]] == [["0", "n", "nop", "Float16_b"]]
     assert list(testing.first_bad_lines(case)) == ["no op is past the threshold"]
@@ -91,7 +91,7 @@ def test_the_table_of_ops_and_the_first_bad_one():
     [(0.0, 0.0, "-"), (0.0, 0.25, "25.00 % (0 % expected)"), (0.5, 0.0, "0 % (50.00 % expected)")],
 )
 def test_lost_values_of_ops(expected, observed, text):
-    op = replace(lossy().ops[0], not_finite_expected=expected, not_finite_observed=observed)
+    op = replace(failed_case().ops[0], not_finite_expected=expected, not_finite_observed=observed)
     assert isinstance(op, OpResult)
     header, row = testing.per_op_table([op]).splitlines()
     assert ("not finite" in header) is (text != "-")
@@ -103,7 +103,7 @@ def test_lost_values_of_ops(expected, observed, text):
 )
 def test_a_modelled_figure_has_six_digits_at_least_where_it_is_whole(modelled, text):
     found = PerformanceResult("config", "g", "", "cycles", "1", modelled, True)
-    lines = testing.performance_table(replace(lossy(), performance=(found,))).splitlines()
+    lines = testing.performance_table(replace(failed_case(), performance=(found,))).splitlines()
     assert text in lines[1].split()
 
 

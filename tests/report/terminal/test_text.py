@@ -27,7 +27,7 @@ def test_a_plain_table_is_what_the_library_draws(data):
         assert found == draw_table(headers, rows, right, prose, frozenset(), marked, screen)
 
 
-def test_what_is_no_plain_table():
+def test_tables_that_need_the_library():
     for rows, columns in (([["ü"]], None), ([["two\nlines"]], None), ([[" x"]], None), ([["x" * 41]], 40)):
         assert plain(["a"], rows, [], [], Screen(columns)) is None
     assert plain(["a"], [["x" * 40]], [], [], Screen(40)) == "a\n" + "x" * 40

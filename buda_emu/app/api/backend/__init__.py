@@ -1,3 +1,3 @@
-"""The backend module of PyBUDA on an emulated machine (NETLIST 7), one subject per file. See
-`buda_emu.app.backend_api`.
+"""The parts of PyBUDA's backend module on an emulated machine (NETLIST 7), one subject per file.
+`buda_emu.app.backend_api` offers them as one module.
 """

@@ -1,4 +1,4 @@
-"""DramIODesc: what a front end knows of one queue or ram (NETLIST 7.2)."""
+"""DramIODesc, the descriptor of a queue or ram that a front end works with (NETLIST 7.2)."""
 
 import threading
 from collections.abc import Iterable
@@ -22,8 +22,8 @@ _PICKLED: Final = (
 
 
 class DramIODesc:
-    """One queue or ram. `name` and `data_format` are fixed; a front end sets stacking and strides before it reads or
-    pushes. Sizes of blocks are in tiles, `bufq_entry_size` in bytes of one buffer.
+    """The descriptor of a queue or ram. `name` and `data_format` cannot be set; a front end sets stacking and strides
+    before it reads or pushes. Sizes of blocks are in tiles, `bufq_entry_size` is the bytes of an entry in one buffer.
 
     `input_count` is 2^32-1 for a queue that nothing consumes.
     """
@@ -52,11 +52,11 @@ class DramIODesc:
         self.s_descriptor = StrideDescriptor()
         self.backend_type = BackendType.NoBackend
         self.layout = IOLayout.Invalid
-        self._travelled: threading.Event | None = None  # told when it is pickled
+        self._pickling: threading.Event | None = None  # set when the descriptor is pickled
 
     @property
     def name(self) -> str:
-        """The queue's name."""
+        """The name of the queue or ram in the netlist."""
         return self._name
 
     @property
@@ -65,12 +65,12 @@ class DramIODesc:
         return self._data_format
 
     def __getstate__(self) -> tuple[Any, ...]:
-        if self._travelled is not None:
-            self._travelled.set()
+        if self._pickling is not None:
+            self._pickling.set()
         return tuple(getattr(self, name) for name in _PICKLED)
 
     def __setstate__(self, state: Iterable[Any]) -> None:
-        self._travelled = None
+        self._pickling = None
         for name, value in zip(_PICKLED, state, strict=True):
             setattr(self, name, value)
 
@@ -79,11 +79,12 @@ class DramIODesc:
 
 
 def describe_queue(
-    netlist: "Netlist", queue: "Queue", backend: BackendType, ideal: bool, travelled: threading.Event
+    netlist: "Netlist", queue: "Queue", backend: BackendType, ideal: bool, pickling: threading.Event
 ) -> DramIODesc:
-    """The descriptor of a queue. `ideal`: precision is ignored. Golden gives no addresses (NETLIST 7.4).
+    """Return the descriptor of a queue or ram. `ideal` says that precision is ignored. Golden shows no addresses
+    (NETLIST 7.4).
 
-    `travelled` is set when the descriptor is pickled, which is how it gets to another process.
+    `pickling` is set when the descriptor is pickled, since this is how it gets to another process.
     """
     desc = DramIODesc()
     blocking = queue.blocking
@@ -98,12 +99,13 @@ def describe_queue(
     desc.input_count = queue.input_count & 0xFFFFFFFF
     df = "Float32" if ideal and not is_raw(queue.df) else queue.df
     desc._data_format = format_value(df)  # pyright: ignore[reportPrivateUsage]
-    golden = backend == BackendType.Golden
-    places = [(buffer.address, buffer.channel) for buffer in queue.buffers]
-    desc.bufq_start_addr_channel = [(0, 0)] * blocking.cells if golden else places
+    if backend == BackendType.Golden:
+        desc.bufq_start_addr_channel = [(0, 0)] * blocking.cells
+    else:
+        desc.bufq_start_addr_channel = [(buffer.address, buffer.channel) for buffer in queue.buffers]
     desc.bufq_entry_size = entry_bytes(queue, netlist.arch, has_tile_headers(queue, netlist.ops))
     desc.io_type = IOType.RandomAccess if queue.is_ram else IOType.Queue
     desc.backend_type = backend
     desc.layout = IOLayout.Flat if queue.layout == "flat" else IOLayout.Tilized
-    desc._travelled = travelled  # pyright: ignore[reportPrivateUsage]
+    desc._pickling = pickling  # pyright: ignore[reportPrivateUsage]
     return desc

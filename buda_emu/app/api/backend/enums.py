@@ -1,4 +1,4 @@
-"""The enums of the host API (NETLIST 7.1), with the behaviour of the compiled module's enums."""
+"""The enums of the host API (NETLIST 7.1), which behave like those of the compiled module."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final, Self
@@ -7,10 +7,11 @@ from buda_emu.spec.formats import FORMATS, INVALID_ID
 
 
 class BoundEnum:
-    """One value of an enum as a compiled module shows it: a class called with a number, equal by class and value.
+    """A value of an enum as compiled modules have it: the class is called with a number, and values of one class with
+    equal numbers are equal.
 
-    It hashes, compares, pickles, turns into `int` and has `name` and `value`. A number without a name keeps its value
-    and is called "???". Members are attributes of the class and stand in `__members__`.
+    A value hashes, compares, pickles, turns into `int` and has `name` and `value`. A number without a name is accepted;
+    its name is "???". Members are attributes of the class and stand in `__members__`.
     """
 
     _words: ClassVar[Mapping[str, int]] = {}
@@ -28,22 +29,22 @@ class BoundEnum:
             setattr(cls, word, member)
 
     def __new__(cls, value: int) -> Self:
-        """The member of that number."""
+        """Return the member with a number, or a new value for a number that no member has."""
         for member in cls.__members__.values():
             if member.value == int(value):
                 return member
-        made = super().__new__(cls)
-        made._value = int(value)
-        return made
+        nameless = super().__new__(cls)
+        nameless._value = int(value)
+        return nameless
 
     @property
     def value(self) -> int:
-        """Its number."""
+        """The number of the value."""
         return self._value
 
     @property
     def name(self) -> str:
-        """Its word."""
+        """The name of the member with this number, "???" if there is none."""
         return next((word for word, value in self._words.items() if value == self._value), "???")
 
     def __int__(self) -> int:
@@ -68,24 +69,25 @@ class BoundEnum:
         return type(self), (self._value,)
 
     def to_json(self) -> str:
-        """Its word, as the state files of a front end write it."""
+        """Return the name, which the state files of a front end hold."""
         return self.name
 
     @classmethod
     def from_json(cls, word: str) -> Self:
-        """The member of that word. Raises IndexError for any other, as the compiled module does (NETLIST 12)."""
+        """Return the member of that name. Raises IndexError for any other, as the compiled module does (NETLIST 12)."""
         if word not in cls.__members__:
             raise IndexError(f"{cls.__name__}: no member {word!r}; members: {', '.join(cls.__members__)}")
         return cls.__members__[word]
 
 
 _BACKEND_TYPES: Final = {"Model": 0, "Versim": 1, "Silicon": 2, "Golden": 3, "StaticAnalyzer": 4}
+"""The words that `BackendType.from_string` reads; they are not all names of members, nor all names among them."""
 
 
 class BackendType(
     BoundEnum, words={"Model": 0, "Versim": 1, "Silicon": 2, "Golden": 3, "Emulation": 5, "NoBackend": 255}
 ):
-    """What runs the netlist. Golden is the reference; all others are an emulated device here."""
+    """The machine that runs a netlist. Golden is the reference; all others are an emulated device here."""
 
     Model: ClassVar["BackendType"]
     Versim: ClassVar["BackendType"]
@@ -97,20 +99,25 @@ class BackendType(
 
     @classmethod
     def from_string(cls, word: str) -> "BackendType":
-        """The member of that word in exact case; everything else is NoBackend.
+        """Return the type of a word in exact case; every other word gives NoBackend.
 
         "StaticAnalyzer" is read too, and gives the value that has no name in Python; "Emulation" is not read.
         """
         return cls(_BACKEND_TYPES.get(word, 255))
 
     def to_json(self) -> str:
-        """Its word; "Invalid" for NoBackend."""
-        return "Invalid" if self == BackendType.NoBackend else self.name
+        """Return the name, "Invalid" for NoBackend."""
+        if self == BackendType.NoBackend:
+            return "Invalid"
+        return self.name
 
     @classmethod
     def from_json(cls, word: str) -> "BackendType":
-        """The inverse of `to_json`, which takes the name NoBackend, too. Raises IndexError for anything unknown."""
-        return cls.NoBackend if word == "Invalid" else super().from_json(word)
+        """Return the type of a word that `to_json` wrote; the name NoBackend is read, too. Raises IndexError for an
+        unknown word."""
+        if word == "Invalid":
+            return cls.NoBackend
+        return super().from_json(word)
 
 
 class BackendDevice(
@@ -127,12 +134,12 @@ class BackendDevice(
     __slots__ = ()
 
     def to_string(self) -> str:
-        """The word of a netlist: lower case."""
+        """Return the name in lower case, as netlists have it."""
         return self.name.lower()
 
     @classmethod
     def from_string(cls, word: str) -> "BackendDevice":
-        """The member of that word in any case. Raises RuntimeError for anything else (NETLIST 12)."""
+        """Return the member of a name in any case. Raises RuntimeError for an unknown name (NETLIST 12)."""
         for name, member in cls.__members__.items():
             if name.lower() == word.lower():
                 return member
@@ -140,7 +147,7 @@ class BackendDevice(
 
 
 class DeviceMode(BoundEnum, words={"CompileAndRun": 0, "CompileOnly": 1, "RunOnly": 2}):
-    """Whether to compile, to run, or both."""
+    """The steps that a backend takes: compile, run, or both."""
 
     CompileAndRun: ClassVar["DeviceMode"]
     CompileOnly: ClassVar["DeviceMode"]
@@ -149,7 +156,7 @@ class DeviceMode(BoundEnum, words={"CompileAndRun": 0, "CompileOnly": 1, "RunOnl
 
 
 class BackendStatusCode(BoundEnum, words={"Success": 0, "RuntimeError": 1, "TimeoutError": 2}):
-    """How a call ended."""
+    """The outcome of a call to the backend."""
 
     Success: ClassVar["BackendStatusCode"]
     RuntimeError: ClassVar["BackendStatusCode"]
@@ -157,9 +164,9 @@ class BackendStatusCode(BoundEnum, words={"Success": 0, "RuntimeError": 1, "Time
     __slots__ = ()
 
 
-# The facts give no numbers for this one and the next; the order is theirs.
+# The facts give no numbers for IOType and IOLayout; the order of the names is that of the facts.
 class IOType(BoundEnum, words={"Queue": 0, "RandomAccess": 1, "Invalid": 2}):
-    """Queue or ram."""
+    """The kind of a buffer in DRAM: a queue, or a ram with random access."""
 
     Queue: ClassVar["IOType"]
     RandomAccess: ClassVar["IOType"]
@@ -168,7 +175,7 @@ class IOType(BoundEnum, words={"Queue": 0, "RandomAccess": 1, "Invalid": 2}):
 
 
 class IOLayout(BoundEnum, words={"Tilized": 0, "Flat": 1, "Invalid": 2}):
-    """How entries lie in memory."""
+    """The layout of entries in memory."""
 
     Tilized: ClassVar["IOLayout"]
     Flat: ClassVar["IOLayout"]
@@ -190,7 +197,7 @@ class BackendCompileFailure(
         "Invalid": 0xFFFF,
     },
 ):
-    """What a compilation failed on."""
+    """The step of the device's compiler that failed."""
 
     BriscCompile: ClassVar["BackendCompileFailure"]
     EriscCompile: ClassVar["BackendCompileFailure"]
@@ -236,22 +243,28 @@ _WORD_OF_ID: Final = {spec.id: name for name, spec in FORMATS.items()}
 
 
 def format_word(value: object) -> str:
-    """The netlist word of a format: ours, another module's enum with the same names, a number, or the word itself.
+    """Return the netlist word of a format, "Invalid" for a value that is no format.
 
-    "Invalid" for what is not a format.
+    `value` may be a DataFormat, a value of another module's enum with the same names, a number, or the word itself.
     """
     name = value if isinstance(value, str) else getattr(value, "name", "")
     if name in FORMATS:
         return str(name)
     number = getattr(value, "value", value)
-    return _WORD_OF_ID.get(number, "Invalid") if isinstance(number, int) else "Invalid"
+    if isinstance(number, int):
+        return _WORD_OF_ID.get(number, "Invalid")
+    return "Invalid"
 
 
 def format_value(word: str) -> DataFormat:
-    """The enum value of a netlist word; Invalid for what is not a format."""
-    return DataFormat(FORMATS[word].id if word in FORMATS else INVALID_ID)
+    """Return the enum value of a netlist word, Invalid for a word that is no format."""
+    if word in FORMATS:
+        return DataFormat(FORMATS[word].id)
+    return DataFormat(INVALID_ID)
 
 
 def get_format_from_string(word: str) -> DataFormat:
-    """The format of that exact word, Tf32 included; Invalid for an unknown one and for Fp8_e4m3 (NETLIST 7.3)."""
-    return DataFormat.Invalid if word == "Fp8_e4m3" else format_value(word)
+    """Return the format of a word, Tf32 included; Invalid for an unknown word and for Fp8_e4m3 (NETLIST 7.3)."""
+    if word == "Fp8_e4m3":
+        return DataFormat.Invalid
+    return format_value(word)

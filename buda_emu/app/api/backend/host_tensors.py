@@ -1,4 +1,4 @@
-"""Host tensors on their way into queues and back, packed and to files."""
+"""Conversions of host tensors: into entries of queues and back, into packed buffers, and to files."""
 
 import math
 from pathlib import Path
@@ -21,31 +21,33 @@ if TYPE_CHECKING:
     Bytes = NDArray[np.uint8]
 
 
-def batch_first(array: "NDArray[Any]", dim: int) -> "NDArray[Any]":
-    """[w, z, r, c] of a tensor of which the last `dim` dimensions are meaningful: its outermost one becomes w.
+def move_batch_first(array: "NDArray[Any]", dim: int) -> "NDArray[Any]":
+    """Return a tensor [w, z, r, c], of which the last `dim` dimensions are meaningful, with the outermost of these as
+    w. Nothing is copied.
 
-    Its own inverse, up to a contiguous copy. Raises HostError for another dim, and where a dimension in front of
-    the meaningful ones is not 1.
+    Raises HostError for a `dim` that is not 1 to 4, and where a dimension in front of the meaningful ones is not 1.
     """
-    unused = _unused(dim)
+    unused = _unused_dims(dim)
     if any(size != 1 for size in array.shape[:unused]):
         raise HostError(f"a tensor of {dim} dimensions has shape {list(array.shape)}: the unused ones must be 1")
     return array.swapaxes(0, unused)
 
 
-def batch_back(array: "NDArray[Any]", dim: int) -> "NDArray[Any]":
-    """The inverse of `batch_first` for what was read: contiguous."""
-    return np.ascontiguousarray(array.swapaxes(0, _unused(dim)))
+def move_batch_back(array: "NDArray[Any]", dim: int) -> "NDArray[Any]":
+    """Return the inverse of `move_batch_first` as a contiguous array."""
+    return np.ascontiguousarray(array.swapaxes(0, _unused_dims(dim)))
 
 
-def _unused(dim: int) -> int:
+def _unused_dims(dim: int) -> int:
+    """Return how many dimensions stand in front of the meaningful ones. Raises HostError."""
     if not 1 <= dim <= 4:
         raise HostError(f"a tensor has 1 to 4 dimensions, not {dim}")
     return 4 - dim
 
 
-def strided(array: "NDArray[Any]", strides: StrideDescriptor, word: str) -> "NDArray[Any]":
-    """Activations [w, z, y, x] as the first layer of a convolution wants them, [w, 1, R, C] (LAYOUT 5).
+def apply_strides(array: "NDArray[Any]", strides: StrideDescriptor, word: str) -> "NDArray[Any]":
+    """Rearrange activations [w, z, y, x] into the rows [w, 1, R, C] that the first layer of a convolution reads
+    (LAYOUT 5).
 
     Raises HostError for a format other than Float32, Float16, Float16_b, and for offsets that do not fill their box.
     """
@@ -55,57 +57,66 @@ def strided(array: "NDArray[Any]", strides: StrideDescriptor, word: str) -> "NDA
 
 
 def entries_for(queue: Queue, array: "NDArray[Any]", word: str) -> "NDArray[Any]":
-    """What `Emulator.push` takes for a tensor [w, z, r, c] declared as format `word`.
+    """Convert a tensor [w, z, r, c] declared as format `word` into entries [w, t, rows, cols] for `Emulator.push`.
 
-    Raises HostError: w neither 1 nor a multiple of the queue's input_count, sizes that are not the queue's. Tensors
-    for raw and flat queues are runs of data, so only their number of elements counts (LAYOUT 2, Megarow).
+    Raises HostError for a w that is neither 1 nor a multiple of the queue's input_count, and for sizes that are not the
+    queue's. Tensors for raw and flat queues are runs of data, so only their number of elements counts (LAYOUT 2,
+    Megarow).
     """
     w = array.shape[0]
     shape = queue.blocking.element_shape
     if w != 1 and (queue.input_count < 1 or w % queue.input_count):
         raise HostError(f"push to {queue.name}: {w} entries are neither 1 nor a multiple of {queue.input_count}")
     if array.shape[1:] != shape:
-        runs = is_raw(queue.df) or queue.layout == "flat"
-        if not runs or math.prod(array.shape[1:]) != math.prod(shape):
+        is_run_of_data = is_raw(queue.df) or queue.layout == "flat"
+        if not is_run_of_data or math.prod(array.shape[1:]) != math.prod(shape):
             raise HostError(f"push to {queue.name}: an entry has shape {list(shape)}, not {list(array.shape[1:])}")
         array = array.reshape(w, *shape)
     if is_raw(queue.df):
         # Words of the host stay words, whatever integer format they are declared in.
-        return (array if array.dtype.kind in "iu" else host_decode(word, array).view("<u4")).astype("<u4", copy=False)
+        if array.dtype.kind not in "iu":
+            array = host_decode(word, array).view("<u4")
+        return array.astype("<u4", copy=False)
     return host_decode(word, array)
 
 
-def read_back(queue: Queue, values: "NDArray[Any]", ideal: bool) -> "tuple[NDArray[Any], str]":
-    """What the host gets for raw values [n, t, rows, cols] of a queue: elements and their format (NETLIST 7.4).
+def host_elements(queue: Queue, values: "NDArray[Any]", ideal: bool) -> "tuple[NDArray[Any], str]":
+    """Convert raw values [n, t, rows, cols] of a queue into the elements that the host gets, and return these with
+    their format (NETLIST 7.4).
 
-    `ideal`: precision is ignored, so all but raw queues give Float32.
+    `ideal` says that precision is ignored: all but raw queues then give Float32.
     """
     df = queue.df
+    if df == "RawUInt32":
+        return values, df
     if is_raw(df):
-        return (values, df) if df == "RawUInt32" else (values.astype("<u2"), "RawUInt16")
+        return values.astype("<u2"), "RawUInt16"
     if ideal or df == "Float32":
         return values, "Float32"
     elements = host_read(df, values)
     if FORMATS[df].kind == "int":
         return elements, df
-    return elements, "Float16_b" if FORMATS[df].family == "b" else "Float16"
+    if FORMATS[df].family == "b":
+        return elements, "Float16_b"
+    return elements, "Float16"
 
 
 def refuse_repacking(df: str, ideal: bool) -> None:
-    """Raises UnsupportedError where rounding again would change packed values: Fp8_e4m3 (FORMATS 3.6)."""
+    """Raise UnsupportedError for Fp8_e4m3, whose packed values change when they are rounded again (FORMATS 3.6)."""
     if df == "Fp8_e4m3" and not ideal:
         raise UnsupportedError("packed Fp8_e4m3 tensors cannot be pushed: rounding changes them each time")
 
 
 def packed_layout(netlist: Netlist, queue: Queue) -> EntryLayout:
-    """How the queue's entries lie in memory. Raises HostError unless they are tilized."""
+    """Return the layout of a queue's entries in memory. Raises HostError unless they are tilized."""
     if queue.layout != "tilized":
         raise HostError(f"queue {queue.name} is {queue.layout}: packed tensors are for tilized queues")
     return EntryLayout(queue.df, queue.blocking, "tilized", netlist.arch.alignment)
 
 
 def pack(netlist: Netlist, queue: Queue, entries: "NDArray[Any]") -> "Bytes":
-    """Entries [w, t, rows, cols] as uint8[grid cells, w * entry_bytes]; float32, or uint32 for raw queues."""
+    """Pack entries [w, t, rows, cols] into uint8[grid cells, w * entry_bytes]. They are float32, or uint32 for raw
+    queues. Raises HostError for a queue that is not tilized."""
     layout = packed_layout(netlist, queue)
     tiles = tilize(entries.view("<f4"), queue.blocking.tile_dim, layout.megarow)
     with np.errstate(all="ignore"):
@@ -114,7 +125,8 @@ def pack(netlist: Netlist, queue: Queue, entries: "NDArray[Any]") -> "Bytes":
 
 
 def unpack(netlist: Netlist, queue: Queue, data: "Bytes", df: str) -> "NDArray[Any]":
-    """The inverse of `pack`. Raises HostError: another format than the queue's, a wrong number or size of buffers."""
+    """Return the entries [w, t, rows, cols] of buffers that `pack` made. Raises HostError for a queue that is not
+    tilized, another format than the queue's, and a wrong number or size of buffers."""
     layout = packed_layout(netlist, queue)
     if df != queue.df:
         raise HostError(f"push to {queue.name}: packed as {df}, the queue holds {queue.df}")
@@ -137,7 +149,7 @@ def write_words(path: str, data: "NDArray[Any]") -> None:
 
 
 def read_words(path: str, size: int) -> bytes:
-    """The first `size` bytes of a file of whole words. Raises HostError for a file of another size."""
+    """Return the first `size` bytes of a file of whole 32-bit words. Raises HostError for a file of another size."""
     expected = -(-size // 4) * 4
     with Path(path).open("rb") as file:
         raw = file.read(expected + 1)

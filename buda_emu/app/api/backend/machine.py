@@ -1,4 +1,4 @@
-"""The emulated machine behind one BackendApi, as descriptors reach it."""
+"""The emulated machine behind a BackendApi, and the interface by which descriptors reach it."""
 
 import threading
 from collections import deque
@@ -22,9 +22,9 @@ else:
 
 
 class ProgramThread:
-    """Runs `run(program, parameters)` for each submitted program in turn, on a daemon thread.
+    """A daemon thread that calls `run(program, parameters)` for each submitted program in turn.
 
-    `run` deals with its own errors. After `close` nothing more is begun.
+    `run` must handle its own errors. After `close` no further program is begun.
     """
 
     def __init__(self, run: Callable[[str, Mapping[str, str]], None]) -> None:
@@ -36,7 +36,7 @@ class ProgramThread:
         self._thread: threading.Thread | None = None
 
     def submit(self, program: str, parameters: Mapping[str, str]) -> None:
-        """Run it once those before it have run."""
+        """Queue a program, which runs when those before it have run; after `close` it is dropped."""
         with self._changed:
             if self._closed:
                 return
@@ -52,7 +52,7 @@ class ProgramThread:
             self._changed.wait_for(lambda: self._closed or not (self._waiting or self._busy))
 
     def close(self) -> None:
-        """Drop what waits. What runs goes on: stopping it is the owner's part."""
+        """Drop the programs that wait. The one that runs goes on: its owner has to stop it."""
         with self._changed:
             self._closed = True
             self._waiting.clear()
@@ -76,9 +76,10 @@ HOST_WAIT: Final = 30.0
 
 
 class Port(Protocol):
-    """What can be done to a machine by descriptors, from its own process or from another.
+    """The operations on a machine that descriptors need, from its own process or from another.
 
-    Every method raises HostTimeoutError when `timeout` seconds did not do, HostError and its kin otherwise.
+    Every method raises HostTimeoutError if it cannot be done within `timeout` seconds, and HostError or another
+    BudaError for other failures.
     """
 
     def push(self, name: str, array: "NDArray[Any]", df: str, timeout: float, slot: int) -> None:
@@ -89,30 +90,32 @@ class Port(Protocol):
         """Write entries packed in format `df`: uint8[grid cells, bytes]."""
         ...
 
-    def read(self, name: str, one: bool, timeout: float, slot: int) -> "tuple[NDArray[Any], str]":
-        """Elements [n, t, rows, cols] at the front of a queue or in a ram's slot, and their format."""
+    def read(self, name: str, single: bool, timeout: float, slot: int) -> "tuple[NDArray[Any], str]":
+        """Return elements [n, t, rows, cols] at the front of a queue or in a ram's slot, and their format. `single`
+        reads a single entry, else `input_count` are read."""
         ...
 
-    def pop(self, name: str, one: bool, timeout: float) -> None:
-        """Take entries from the front of a queue."""
+    def pop(self, name: str, single: bool, timeout: float) -> None:
+        """Remove one entry, or `input_count` of them, from the front of a queue."""
         ...
 
     def pack(self, name: str, array: "NDArray[Any]", df: str) -> "tuple[NDArray[Any], str]":
-        """A tensor as the queue's buffers would hold it: uint8[grid cells, bytes], and the format."""
+        """Return a tensor as the queue's buffers would hold it: uint8[grid cells, bytes], and the format."""
         ...
 
     def check(self, name: str) -> bool:
-        """Raise when the machine is gone, or has no such queue. True if the device untilizes what the queue holds."""
+        """Return whether the device untilizes the entries of a queue. Raises HostError when the machine is gone, or has
+        no such queue."""
         ...
 
 
 class Machine:
     """A `Port` on an Emulator of this process.
 
-    Golden runs a program inside `run`. What it lacks is an error at once, until `shared` says that another process may
-    push: then it waits for the host, up to HOST_WAIT seconds. All other types run programs in turn on a thread, where
-    they wait so in any case; `idle` says how they ended. A program that fails there closes the machine (NETLIST, "Where
-    an error surfaces").
+    Golden runs a program inside `run`. A missing entry is an error at once, until `shared` is set, which means that
+    another process may push: then a program waits for the host, up to HOST_WAIT seconds. All other types run programs
+    in turn on a thread, where they always wait so; `wait_until_idle` reports failures. A program that fails there
+    closes the machine (NETLIST, "Where an error surfaces").
     """
 
     def __init__(self, netlist: "Netlist", config: BackendConfig, shared: threading.Event) -> None:
@@ -123,8 +126,8 @@ class Machine:
         self._emulator = Emulator(netlist, config.precision, late_pointer_checks=config.type != BackendType.Golden)
         self._shared = shared
         self._lock = threading.Lock()
-        self._programs = None if config.type == BackendType.Golden else ProgramThread(self._run_beside)
-        self._problem = ""  # why it takes no more calls
+        self._programs = None if config.type == BackendType.Golden else ProgramThread(self._run_on_thread)
+        self._problem = ""  # the reason why the machine takes no more calls
 
     def push(self, name: str, array: "NDArray[Any]", df: str, timeout: float, slot: int) -> None:
         queue = self._queue(name)
@@ -139,45 +142,47 @@ class Machine:
         queue = self._queue(name)
         return host_tensors.pack(self.netlist, queue, host_tensors.entries_for(queue, array, df)), queue.df
 
-    def read(self, name: str, one: bool, timeout: float, slot: int) -> "tuple[NDArray[Any], str]":
+    def read(self, name: str, single: bool, timeout: float, slot: int) -> "tuple[NDArray[Any], str]":
         queue = self._queue(name)
         if queue.is_ram:
             if slot < 0:
                 raise HostError(f"read of ram {name}: its slot must be given, not {slot}")
             values = self._emulator.peek(name, 1, "raw", slot, timeout=timeout)
         else:
-            values = self._emulator.peek(name, self._count(queue, one), "raw", timeout=timeout)
-        return host_tensors.read_back(queue, values, self.ideal)
+            values = self._emulator.peek(name, self._entry_count(queue, single), "raw", timeout=timeout)
+        return host_tensors.host_elements(queue, values, self.ideal)
 
-    def pop(self, name: str, one: bool, timeout: float) -> None:
+    def pop(self, name: str, single: bool, timeout: float) -> None:
         queue = self._queue(name)
-        self._emulator.pop(name, self._count(queue, one), "raw", timeout=timeout)
+        self._emulator.pop(name, self._entry_count(queue, single), "raw", timeout=timeout)
 
     def check(self, name: str) -> bool:
         producer = self.netlist.ops.get(self._queue(name).input)
         return producer is not None and producer.untilize_output
 
     def run(self, program: str, parameters: Mapping[str, str]) -> None:
-        """Run a program, or put it after those that are to run. Parameters that no program takes are ignored, as by the
-        vendor's machine. Raises ProgramError or HostError."""
-        self._require()
+        """Run a program, or, on a device, queue it after those that have yet to run. Parameters that no program takes
+        are ignored, as by the vendor's machine. Raises ProgramError or HostError."""
+        self._require_open()
         taken = parameter_names(self.netlist.programs.values())
         parameters = {name: value for name, value in parameters.items() if name in taken}
         if program not in self.netlist.programs:
             raise no_program(self.netlist, program)
         if self._programs is None:
-            self._emulator.run(program, parameters, wait=HOST_WAIT if self._shared.is_set() else 0)
+            wait = HOST_WAIT if self._shared.is_set() else 0
+            self._emulator.run(program, parameters, wait=wait)
         else:
             self._programs.submit(program, dict(parameters))
 
-    def idle(self) -> None:
+    def wait_until_idle(self) -> None:
         """Wait until every program has run. Raises HostError with the first failure."""
         if self._programs is not None:
             self._programs.wait()
-        self._require()
+        self._require_open()
 
     def close(self, problem: str = "the backend is finished") -> None:
-        """Take no more calls, stop what runs, let waiting calls return."""
+        """Close the machine: stop the program that runs, let waiting calls return, and refuse later ones with the
+        text `problem`."""
         with self._lock:
             if self._problem:
                 return
@@ -186,7 +191,7 @@ class Machine:
             self._programs.close()
         self._emulator.close()
 
-    def _run_beside(self, program: str, parameters: Mapping[str, str]) -> None:
+    def _run_on_thread(self, program: str, parameters: Mapping[str, str]) -> None:
         try:
             self._emulator.run(program, parameters, wait=HOST_WAIT)
         except Exception as error:  # noqa: BLE001 - kept for the next call, which may be from any thread
@@ -198,19 +203,19 @@ class Machine:
         self._emulator.push(queue.name, entries, slot if queue.is_ram else None, timeout=timeout)
 
     def _queue(self, name: str) -> "Queue":
-        self._require()
+        self._require_open()
         queue = self.netlist.queues.get(name)
         if queue is None:
             raise HostError(f"no queue or ram {name!r} in {self.netlist.path}")
         return queue
 
-    def _count(self, queue: "Queue", one: bool) -> int:
-        """Entries of one access. Raises HostError for more than the queue can ever hold."""
-        count = 1 if one else queue.input_count
+    def _entry_count(self, queue: "Queue", single: bool) -> int:
+        """Return the number of entries of an access. Raises HostError for more than the queue can ever hold."""
+        count = 1 if single else queue.input_count
         if not 1 <= count <= queue.entries:
             raise HostError(f"access to {plural(count, 'entry')} of queue {queue.name}, which has {queue.entries}")
         return count
 
-    def _require(self) -> None:
+    def _require_open(self) -> None:
         if self._problem:
             raise HostError(self._problem)

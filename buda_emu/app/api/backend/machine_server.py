@@ -1,4 +1,4 @@
-"""The process that serves a machine to the other processes of a front end over a Unix socket, and their side of it."""
+"""A server that offers a machine to the other processes of a front end over a Unix socket, and its client."""
 
 import contextlib
 import os
@@ -16,20 +16,20 @@ from weakref import WeakSet
 
 from buda_emu.app.api.backend.machine import Port
 from buda_emu.app.api.backend.socket_address import Key, make_folder, password, socket_path
-from buda_emu.app.api.backend.status import say
+from buda_emu.app.api.backend.status import warn
 from buda_emu.support.errors import HostError, HostTimeoutError
 
-_MOST_BYTES: Final = 64 << 30  # of arrays in one message; memory is taken when they come
+_MOST_BYTES: Final = 64 << 30  # arrays of one message; memory is allocated when a message comes
 
 
 def send(connection: "Connection[Any, Any]", message: object) -> None:
-    """Send anything that can be pickled. Raises OSError."""
+    """Send an object that can be pickled; the memory of its arrays is not copied. Raises OSError."""
     buffers: list[memoryview] = []
 
-    def beside(buffer: pickle.PickleBuffer) -> None:
+    def collect_buffer(buffer: pickle.PickleBuffer) -> None:
         buffers.append(buffer.raw())
 
-    head = pickle.dumps(message, protocol=5, buffer_callback=beside)
+    head = pickle.dumps(message, protocol=5, buffer_callback=collect_buffer)
     connection.send((head, [buffer.nbytes for buffer in buffers]))
     for buffer in buffers:
         while buffer:
@@ -37,32 +37,33 @@ def send(connection: "Connection[Any, Any]", message: object) -> None:
 
 
 def receive(connection: "Connection[Any, Any]") -> Any:
-    """What the other side sent. Raises EOFError when it hung up, OSError."""
+    """Return the next object that the other side sent. Raises EOFError when it hung up, ValueError for a message
+    larger than any tensor, OSError."""
     head, sizes = connection.recv()
     if sum(sizes) > _MOST_BYTES or min(sizes, default=0) < 0:
         raise ValueError(f"a message of {sum(sizes)} bytes")
     buffers = [bytearray(size) for size in sizes]
     for buffer in buffers:
-        rest = memoryview(buffer)
-        while rest:
-            count = os.readv(connection.fileno(), [rest])
+        unread = memoryview(buffer)
+        while unread:
+            count = os.readv(connection.fileno(), [unread])
             if not count:
                 raise EOFError
-            rest = rest[count:]
+            unread = unread[count:]
     return pickle.loads(head, buffers=buffers)
 
 
 class RemotePort:
-    """A `Port` on a machine of another process: one connection for each thread that uses it.
+    """A `Port` on a machine of another process, with one connection for each thread that uses it.
 
-    Calls raise HostError when the machine's process is not there, or goes away meanwhile.
+    Calls raise HostError when the machine's process is not there, or ends meanwhile.
     """
 
     def __init__(self, key: Key) -> None:
         self._key = key
-        self._own = threading.local()
+        self._local = threading.local()
         self._lock = threading.Lock()
-        self._open: WeakSet[Connection[Any, Any]] = WeakSet()  # a thread's own goes with it
+        self._connections: WeakSet[Connection[Any, Any]] = WeakSet()  # the connection of a thread ends with it
 
     def push(self, name: str, array: Any, df: str, timeout: float, slot: int) -> None:
         self._call("push", name, array, df, timeout, slot)
@@ -70,11 +71,11 @@ class RemotePort:
     def push_packed(self, name: str, data: Any, df: str, timeout: float, slot: int) -> None:
         self._call("push_packed", name, data, df, timeout, slot)
 
-    def read(self, name: str, one: bool, timeout: float, slot: int) -> tuple[Any, str]:
-        return self._call("read", name, one, timeout, slot)
+    def read(self, name: str, single: bool, timeout: float, slot: int) -> tuple[Any, str]:
+        return self._call("read", name, single, timeout, slot)
 
-    def pop(self, name: str, one: bool, timeout: float) -> None:
-        self._call("pop", name, one, timeout)
+    def pop(self, name: str, single: bool, timeout: float) -> None:
+        self._call("pop", name, single, timeout)
 
     def pack(self, name: str, array: Any, df: str) -> tuple[Any, str]:
         return self._call("pack", name, array, df)
@@ -83,13 +84,13 @@ class RemotePort:
         return self._call("check", name)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connections of all threads."""
         with self._lock:
-            for connection in list(self._open):
+            for connection in list(self._connections):
                 with contextlib.suppress(OSError):
                     connection.close()
-            self._open.clear()
-        self._own = threading.local()
+            self._connections.clear()
+        self._local = threading.local()
 
     def _call(self, method: str, *arguments: Any) -> Any:
         try:
@@ -97,7 +98,7 @@ class RemotePort:
             send(connection, (method, arguments))
             kind, value = receive(connection)
         except (OSError, EOFError, AuthenticationError) as error:
-            self._own = threading.local()
+            self._local = threading.local()
             reason = str(error) or "it hung up"
             raise HostError(f"no running backend for {self._key[0]} in this family of processes: {reason}") from None
         if kind == "timeout":
@@ -107,43 +108,44 @@ class RemotePort:
         return value
 
     def _connection(self) -> "Connection[Any, Any]":
-        connection = getattr(self._own, "connection", None)
+        connection = getattr(self._local, "connection", None)
         if connection is None:
             connection = Client(str(socket_path(self._key)), "AF_UNIX", authkey=password())
-            self._own.connection = connection
+            self._local.connection = connection
             with self._lock:
-                self._open.add(connection)
+                self._connections.add(connection)
         return connection
 
 
 _PAUSE: Final = 0.05  # seconds
-_STRANGER_SECONDS: Final = 5  # for each step of the authentication
-_MOST_STRANGERS: Final = 128  # that authenticate at once; more are hung up on
+_AUTHENTICATION_SECONDS: Final = 5  # for each step of the authentication
+_MOST_UNAUTHENTICATED: Final = 128  # clients that authenticate at the same time; more are hung up on
 METHODS: Final = ("push", "push_packed", "read", "pop", "pack", "check")
-"""What a client may call: the methods of Port."""
+"""The methods that a client may call: those of Port."""
 
 
 class Server:
-    """A thread that accepts clients, and one for each client. Raises OSError where no socket can be made."""
+    """A server with a thread that accepts clients, and one for each client. Raises OSError where no socket can be made,
+    and HostError where its folder belongs to somebody else."""
 
     def __init__(self, machine: Port, key: Key) -> None:
         self._machine = machine
         self._lock = threading.Lock()
         self._clients: set[Connection[Any, Any]] = set()
-        self._strangers = 0  # who have not shown yet that they know the password
+        self._unauthenticated = 0  # clients that have not shown yet that they know the password
         self._closed = False
         self._path = socket_path(key)
         make_folder()
-        _make_room(self._path)
+        _take_over_address(self._path)
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.bind(str(self._path))
         self._socket.listen(16)
-        # At the end of the process too, if nobody closes it before.
-        self._clean = util.Finalize(None, _remove, (self._path, self._path.stat().st_ino), exitpriority=0)
+        # The socket is removed at the end of the process, too, if nobody closes the server before.
+        self._clean = util.Finalize(None, _remove_socket, (self._path, self._path.stat().st_ino), exitpriority=0)
         threading.Thread(target=self._accept, name="buda-emu-server", daemon=True).start()
 
     def close(self) -> None:
-        """Hang up on every client, and remove the socket and, with the last one, its folder."""
+        """Hang up on every client, and remove the socket, and the folder if no other socket is in it."""
         with self._lock:
             if self._closed:
                 return
@@ -165,12 +167,12 @@ class Server:
                     time.sleep(_PAUSE)  # no file descriptors left, or a caller that left at once
                 continue
             with self._lock:
-                too_many = self._strangers >= _MOST_STRANGERS
-                self._strangers += not too_many
+                too_many = self._unauthenticated >= _MOST_UNAUTHENTICATED
+                self._unauthenticated += not too_many
             if too_many:
                 caller.close()
                 continue
-            _limit_seconds(caller, _STRANGER_SECONDS)
+            _set_timeout(caller, _AUTHENTICATION_SECONDS)
             client = Connection(caller.detach())
             with self._lock:
                 self._clients.add(client)
@@ -181,39 +183,36 @@ class Server:
             except RuntimeError:  # no threads left
                 with self._lock:
                     self._clients.discard(client)
-                    self._strangers -= 1
+                    self._unauthenticated -= 1
                 client.close()
 
     def _serve(self, client: "Connection[Any, Any]") -> None:
         try:
             with client:
-                if self._knows(client):
+                if self._authenticate(client):
                     while True:
                         send(client, self._answer(*_request(receive(client))))
         except (OSError, EOFError):
-            pass  # it is gone
+            pass  # the client is gone
         except Exception as error:  # noqa: BLE001 - a message can be broken in any way, and ends that client only
-            say(
-                f"a client of the machine sent what is not a request ({type(error).__name__}); the connection "
-                "is closed",
-                6,
-            )
+            problem = f"a client of the machine sent what is not a request ({type(error).__name__})"
+            warn(f"{problem}; the connection is closed", 6)
         finally:
             with self._lock:
                 self._clients.discard(client)
 
-    def _knows(self, client: "Connection[Any, Any]") -> bool:
-        """Has it the password? It has to say so soon."""
+    def _authenticate(self, client: "Connection[Any, Any]") -> bool:
+        """Return whether a client shows, before the time is over, that it has the password."""
         try:
             deliver_challenge(client, password())
             answer_challenge(client, password())
             with socket.fromfd(client.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as line:
-                _limit_seconds(line, 0)
+                _set_timeout(line, 0)
         except AuthenticationError:
             return False
         finally:
             with self._lock:
-                self._strangers -= 1
+                self._unauthenticated -= 1
         return True
 
     def _answer(self, method: str, arguments: tuple[Any, ...]) -> tuple[str, Any]:
@@ -223,26 +222,26 @@ class Server:
             return "value", getattr(self._machine, method)(*arguments)
         except HostTimeoutError as error:
             return "timeout", str(error)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the caller in the other process is told
+        except Exception as error:  # noqa: BLE001 - the caller in the other process gets every error
             return "error", str(error) or type(error).__name__
 
 
 def _request(message: Any) -> tuple[str, tuple[Any, ...]]:
-    """A method and its arguments. Raises ValueError, TypeError for anything else."""
+    """Return the method and the arguments of a request. Raises ValueError, TypeError for other messages."""
     method, arguments = message
     if not isinstance(method, str) or not isinstance(arguments, tuple):
         raise TypeError("a request is a name and a tuple")
     return method, cast("tuple[Any, ...]", arguments)
 
 
-def _limit_seconds(line: socket.socket, seconds: int) -> None:
-    """Reads and writes take at most so long; 0: as long as they take."""
+def _set_timeout(line: socket.socket, seconds: int) -> None:
+    """Limit each read and write of a socket to a number of seconds; 0 removes the limit."""
     for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
         line.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", seconds, 0))
 
 
-def _make_room(path: Path) -> None:
-    """Take over the address: a socket that nobody serves is removed, one that is served is said."""
+def _take_over_address(path: Path) -> None:
+    """Remove the socket at an address, with a warning if another server still uses it."""
     if not path.exists():
         return
     try:
@@ -250,18 +249,18 @@ def _make_room(path: Path) -> None:
     except (OSError, EOFError, AuthenticationError):
         pass  # its process is gone
     else:
-        say("another BackendApi serves this netlist to other processes; from now on they reach the new one", 6)
+        warn("another BackendApi serves this netlist to other processes; from now on they reach the new one", 6)
     path.unlink(missing_ok=True)
 
 
 def _hang_up(client: "Connection[Any, Any]") -> None:
-    """Let reads of both sides end; the thread that serves it closes it."""
+    """End the reads of both sides; the thread that serves the client then closes the connection."""
     with contextlib.suppress(OSError), socket.fromfd(client.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as line:
         line.shutdown(socket.SHUT_RDWR)
 
 
-def _remove(path: Path, inode: int) -> None:
-    """Remove our socket, not one that took its place, and the folder with the last socket in it."""
+def _remove_socket(path: Path, inode: int) -> None:
+    """Remove the socket with this inode, but not one that took its place, and the folder if it is empty then."""
     with contextlib.suppress(OSError):
         if path.stat().st_ino == inode:
             path.unlink()

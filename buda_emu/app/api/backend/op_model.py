@@ -1,23 +1,24 @@
-"""Cycles of one op as the vendor's model gives them (NETLIST 7.2, 7.3; PERF 2)."""
+"""Cycles of an op by the vendor's model, under the names of the backend module (NETLIST 7.2, 7.3; PERF 2)."""
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from buda_emu.app.api.backend.enums import DataFormat, format_word
-from buda_emu.app.api.backend.status import say
+from buda_emu.app.api.backend.status import warn
 from buda_emu.spec.ops import OP_TYPES
 from buda_emu.support.errors import BudaError, HostError
 
 if TYPE_CHECKING:
     from buda_emu.performance.timing.op.call import OpCall
 
-_VERSIONS: Final = {"grayskull": 2, "wormhole_b0": 3, "blackhole": 1}
+_NEWEST_VERSION: Final = {"grayskull": 2, "wormhole_b0": 3, "blackhole": 1}
 _WIDTH: Final = {"Float16": 2, "Float16_b": 2, "Float32": 4}  # PERF 2, binary: the factor d
 
 
 @dataclass(slots=True)
 class OpModelDesc:
-    """One op on one core; sizes in tiles. `op_attr` is the dimension of a reduce. `math_fidelity` may be an enum."""
+    """An op on one core, for the cost model; sizes are in tiles. `op_attr` is the dimension of a reduce.
+    `math_fidelity` is a word, or a value of an enum."""
 
     type: str = ""
     arch: str = ""
@@ -42,50 +43,58 @@ class OpModelDesc:
 
 
 def get_op_model_execution_cycles(desc: OpModelDesc) -> int:
-    """Cycles for one input, an integer of at least 1. Raises RuntimeError where the vendor's model does."""
+    """Return the cycles of one input, an integer of at least 1. Raises RuntimeError where the vendor's model does."""
     from buda_emu.performance.timing.op.vendor import vendor_cycles
 
     try:
-        return vendor_cycles(_call(desc))
+        return vendor_cycles(_op_call(desc))
     except BudaError as error:
         raise RuntimeError(f"get_op_model_execution_cycles: {error}") from error
 
 
 def get_op_model_param(desc: OpModelDesc, name: str) -> int:
-    """One weight of the set that the op takes, cut to an integer. An unknown name: 0, and a warning (NETLIST 12).
+    """Return one weight of the set of parameters that the op uses, cut to an integer. An unknown name gives 0, with a
+    warning (NETLIST 12).
 
     Raises RuntimeError where `get_op_model_execution_cycles` does.
     """
     from buda_emu.performance.timing.op import vendor
 
     try:
-        call = _call(desc)
-        vendor.vendor_cycles(call)  # what has no cycles has no weights
+        call = _op_call(desc)
+        vendor.vendor_cycles(call)  # raises: an op without cycles has no weights
         weights = vendor.weights_of(call)
     except BudaError as error:
         raise RuntimeError(f"get_op_model_param: {error}") from error
     if name not in weights:
-        say(f"get_op_model_param: {desc.type} has no {name}, so it is 0; it has {', '.join(weights)}")
+        warn(f"get_op_model_param: {desc.type} has no {name}, so it is 0; it has {', '.join(weights)}")
         return 0
     return int(weights[name])
 
 
-def _call(desc: OpModelDesc) -> "OpCall":
-    """The op as the cost model takes it. Raises HostError or UnsupportedError."""
+def _op_call(desc: OpModelDesc) -> "OpCall":
+    """Return the op in the form of the cost model. Raises HostError or UnsupportedError."""
     from buda_emu.performance.timing.op.call import OpCall
     from buda_emu.performance.timing.op.vendor import has_weights
 
-    declared = OP_TYPES.get(desc.type)
     arch = str(desc.arch).lower()
-    word = format_word(desc.data_format)
-    if arch not in _VERSIONS or not 1 <= desc.version <= _VERSIONS[arch]:
+    if arch not in _NEWEST_VERSION or not 1 <= desc.version <= _NEWEST_VERSION[arch]:
         raise HostError(f"there is no version {desc.version} of the parameters of {arch!r}")
-    sparse = desc.type == "matmul" and desc.sparse_indices > 0
-    counted = desc.sparse_nz_ublocks >= 0 and desc.sparse_nz_strips >= 0
-    if sparse and not counted and arch == "wormhole_b0":
+    op_type = desc.type
+    reduce_dim = ""
+    declaration = OP_TYPES.get(desc.type)
+    if declaration is not None:
+        if declaration.runs and not has_weights(desc.type):
+            op_type = "nop"  # types without parameters of their own use those of nop
+        if declaration.has("reduces"):
+            reduce_dim = desc.op_attr or "r"
+    is_sparse = _is_sparse(desc)
+    if is_sparse and not _has_sparse_counts(desc) and arch == "wormhole_b0":
         arch = "wormhole"  # the same tables, and the formula that needs no counts (PERF 2, sparse V1)
+    nonzero_tiles, nonzero_ublocks, nonzero_strips = _nonzero_counts(desc)
+    word = format_word(desc.data_format)
     call = OpCall(
-        op_type="nop" if declared and declared.runs and not has_weights(desc.type) else desc.type,
+        op_type=op_type,
         arch=arch,
         t=desc.t,
         mblock_m=desc.mblock_m,
@@ -99,22 +108,39 @@ def _call(desc: OpModelDesc) -> "OpCall":
         fidelity=getattr(desc.math_fidelity, "name", desc.math_fidelity),
         approximate=bool(desc.approx_mode),
         vector_mode=desc.vector_mode.lower(),  # pyright: ignore[reportArgumentType] - checked there
-        reduce_dim=(desc.op_attr or "r") if declared and declared.has("reduces") else "",  # pyright: ignore[reportArgumentType]
+        reduce_dim=reduce_dim,  # pyright: ignore[reportArgumentType] - checked there
         z=desc.reduce_z,
         l1_acc=bool(desc.l1_accumulate),
-        sparse=sparse,
-        nz_tiles=desc.sparse_indices if sparse else 0,
-        nz_ublocks=(desc.sparse_nz_ublocks if counted else 1) if sparse else 0,
-        nz_strips=(desc.sparse_nz_strips if counted else 1) if sparse else 0,
+        sparse=is_sparse,
+        nz_tiles=nonzero_tiles,
+        nz_ublocks=nonzero_ublocks,
+        nz_strips=nonzero_strips,
     )
-    return _at_version(call, desc.version)
+    return _call_at_version(call, desc.version)
 
 
-def _at_version(call: "OpCall", version: int) -> "OpCall":
-    """An op that takes, from the newest tables, what the asked version of them has (PERF 2).
+def _is_sparse(desc: OpModelDesc) -> bool:
+    return desc.type == "matmul" and desc.sparse_indices > 0
 
-    Wormhole_b0 got sets for integers and quantization with version 3, and both chips got maximum with version 2.
-    Types without a set take nop's; blackhole's only version has them all.
+
+def _has_sparse_counts(desc: OpModelDesc) -> bool:
+    return desc.sparse_nz_ublocks >= 0 and desc.sparse_nz_strips >= 0
+
+
+def _nonzero_counts(desc: OpModelDesc) -> tuple[int, int, int]:
+    """Return the tiles, ublocks and strips of a sparse operand that are not zero; 0 each for a dense one."""
+    if not _is_sparse(desc):
+        return 0, 0, 0
+    if not _has_sparse_counts(desc):
+        return desc.sparse_indices, 1, 1
+    return desc.sparse_indices, desc.sparse_nz_ublocks, desc.sparse_nz_strips
+
+
+def _call_at_version(call: "OpCall", version: int) -> "OpCall":
+    """Return an op that uses, of the newest parameters, a set that was already in `version` of them (PERF 2).
+
+    Wormhole_b0 got sets for integers and quantization with version 3, and both chips got one for maximum with version
+    2. Types without a set use that of nop; blackhole's only version has all sets.
     """
     if call.arch == "blackhole":
         return call
@@ -125,5 +151,5 @@ def _at_version(call: "OpCall", version: int) -> "OpCall":
         if OP_TYPES[call.op_type].family == "quantization":
             call = replace(call, op_type="nop", ublock_ct=call.ublock_ct * _WIDTH.get(call.out_df, 1))
         if integers:
-            call = replace(call, out_df="Lf8")  # a format that no set asks for
+            call = replace(call, out_df="Lf8")  # a format that no set is specific to
     return call

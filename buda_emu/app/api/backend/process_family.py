@@ -1,4 +1,4 @@
-"""Processes of a front end that share one machine: which process serves it, and how the others reach it."""
+"""The machines that this process has, and its connections to machines of other processes of the same front end."""
 
 import os
 import threading
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Process:
-    """What this process has open. A forked child starts with nothing of its parent's."""
+    """The machines and connections of a process. A forked child starts with an empty one."""
 
     pid: int
     machines: dict[Key, Machine] = field(default_factory=dict[Key, Machine])
@@ -26,66 +26,70 @@ class _Process:
 
 
 _lock = threading.Lock()
+# The functions of the backend module get descriptors only, so the machines behind these are state of the module. It
+# stands in a list so that a forked child can replace it.
 _state = [_Process(os.getpid())]
 
 
-def _here() -> _Process:
-    """The state of this process; the caller holds the lock."""
+def _current_process() -> _Process:
+    """Return the state of this process. The caller must hold the lock."""
     if _state[0].pid != os.getpid():
         _state[0] = _Process(os.getpid())
     return _state[0]
 
 
-def enrol(key: Key, machine: Machine) -> None:
-    """From now on descriptors of `key` reach this machine."""
+def register_machine(key: Key, machine: Machine) -> None:
+    """Let descriptors of `key` reach this machine from now on."""
     with _lock:
-        _here().machines[key] = machine
+        _current_process().machines[key] = machine
 
 
-def dismiss(key: Key, machine: Machine) -> None:
-    """The machine is gone, unless another has taken its place."""
+def unregister_machine(key: Key, machine: Machine) -> None:
+    """Remove a machine, unless another has taken its place under the key."""
     with _lock:
-        if _here().machines.get(key) is machine:
-            del _here().machines[key]
+        if _current_process().machines.get(key) is machine:
+            del _current_process().machines[key]
 
 
 def newest_machine() -> Machine | None:
-    """The machine of this process that was opened last."""
+    """Return the machine of this process that was opened last, None if there is none."""
     with _lock:
-        return next(reversed(_here().machines.values()), None)
+        return next(reversed(_current_process().machines.values()), None)
 
 
 def port_of(desc: DramIODesc) -> Port:
-    """How to reach the machine of a descriptor. Using it raises HostError when there is none."""
+    """Return the interface to the machine of a descriptor, in this process or another. Its methods raise HostError when
+    there is no such machine."""
     key = machine_key(desc.netlist_path, desc.backend_type)
     with _lock:
-        here = _here()
-        if key in here.machines:
-            return here.machines[key]
-        if key not in here.remote:
+        process = _current_process()
+        if key in process.machines:
+            return process.machines[key]
+        if key not in process.remote:
             from buda_emu.app.api.backend.machine_server import RemotePort
 
-            here.remote[key] = RemotePort(key)
-        return here.remote[key]
+            process.remote[key] = RemotePort(key)
+        return process.remote[key]
 
 
 def initialize_child_process(output_dir: str) -> BackendStatusCode:
-    """Let this process use descriptors of another one's machine. `output_dir` is not needed here."""
+    """Let this process use descriptors of a machine of another process. `output_dir` has no effect here."""
     del output_dir
     with _lock:
-        _here().is_child = True
+        _current_process().is_child = True
     return BackendStatusCode.Success
 
 
 def finish_child_process() -> BackendStatusCode:
-    """Hang up; once more does nothing. RuntimeError in a process that never initialised."""
+    """Close the connections to machines of other processes; a second call does nothing. Gives RuntimeError in a process
+    that did not call `initialize_child_process`."""
     with _lock:
-        here = _here()
-        if not here.is_child:
+        process = _current_process()
+        if not process.is_child:
             log_failure("finish_child_process", RuntimeError("initialize_child_process was not called"))
             return BackendStatusCode.RuntimeError
-        ports = list(here.remote.values())
-        here.remote.clear()
+        ports = list(process.remote.values())
+        process.remote.clear()
     for port in ports:
         port.close()
     return BackendStatusCode.Success

@@ -1,4 +1,4 @@
-"""BackendApi: one machine with one netlist, the object that a front end uses (NETLIST 7.2)."""
+"""BackendApi, the machine with a netlist that a front end works with, and the functions on its queues (NETLIST 7.2)."""
 
 import os
 import threading
@@ -20,7 +20,7 @@ from buda_emu.app.api.backend.enums import (
 from buda_emu.app.api.backend.machine import Machine
 from buda_emu.app.api.backend.process_family import newest_machine, port_of
 from buda_emu.app.api.backend.socket_address import Key, machine_key
-from buda_emu.app.api.backend.status import say, status_of, timed_status
+from buda_emu.app.api.backend.status import status_of, timed_status, warn
 from buda_emu.app.api.backend.tensor_descs import PytorchTensorDesc, TilizedTensorDesc
 from buda_emu.netlist.load import check
 from buda_emu.netlist.sizes import align_up
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class BackendBaseCompileResult:
-    """Whether something was compiled, and what stopped it. A success until somebody says otherwise."""
+    """The outcome of a compilation, and the reason of a failure. A new one is a success."""
 
     success: bool = True
     failure_type: BackendCompileFailure = BackendCompileFailure.Invalid
@@ -46,12 +46,12 @@ class BackendBaseCompileResult:
 
 @dataclass(slots=True)
 class BackendFwCompileResult(BackendBaseCompileResult):
-    """The firmware's compilation. Never filled here: there is no firmware."""
+    """The outcome of the firmware's compilation. It keeps its defaults here: there is no firmware."""
 
 
 @dataclass(slots=True)
 class BackendCompileResultPerEpoch:
-    """What did not fit where. Core coordinates are 255 where unknown."""
+    """A failure of an epoch: the core, and the sizes that do not fit on it. Coordinates of an unknown core are 255."""
 
     failure_type: BackendCompileFailure = BackendCompileFailure.Invalid
     failure_message: str = ""
@@ -66,7 +66,7 @@ class BackendCompileResultPerEpoch:
 
 @dataclass(slots=True)
 class BackendOverlayCompileResult(BackendBaseCompileResult):
-    """The overlay's compilation. Its list is always empty here: there is no overlay."""
+    """The outcome of the overlay's compilation. Its list is always empty here: there is no overlay."""
 
     failed_compile_results_per_epoch: list[BackendCompileResultPerEpoch] = field(
         default_factory=list[BackendCompileResultPerEpoch]
@@ -75,7 +75,7 @@ class BackendOverlayCompileResult(BackendBaseCompileResult):
 
 @dataclass(slots=True)
 class BackendCompileResult(BackendBaseCompileResult):
-    """How `BackendApi.initialize` went, filled by it."""
+    """The outcome of `BackendApi.initialize`, which fills it in."""
 
     fw_compile_result: BackendFwCompileResult = field(default_factory=BackendFwCompileResult)
     overlay_compile_result: BackendOverlayCompileResult = field(default_factory=BackendOverlayCompileResult)
@@ -84,16 +84,17 @@ class BackendCompileResult(BackendBaseCompileResult):
 _RUNNABLE: Final = (
     BackendType.Golden, BackendType.Silicon, BackendType.Versim, BackendType.Emulation, BackendType.Model,
 )  # fmt: skip
-# Not sure enough to refuse a netlist: the L1 estimate (NETLIST 10), and shapes that the reference computes on with.
-_NOT_SURE: Final = ("V164", "V179")
+# Rules that are not certain enough to refuse a netlist: the estimate of L1 (NETLIST 10), and shapes that the reference
+# accepts.
+_UNSURE_RULES: Final = ("V164", "V179")
 
 
 class BackendApi:
-    """Reads a netlist; `initialize` then makes the machine. Raises RuntimeError for a netlist that is refused, and for
-    a type that runs nothing.
+    """A backend with one netlist, which is read at once; `initialize` makes the machine. Raises RuntimeError for a
+    netlist that is refused, and for a type that runs no netlist.
 
-    Every later call answers with a status; the reason of a failure goes to the logger "buda_emu.backend". The machine
-    stays until `finish` or `release_backend_ptr`, whoever still holds this object.
+    Every later call returns a status; the reason of a failure goes to the logger "buda_emu.backend". The machine exists
+    until `finish` or `release_backend_ptr`, even if this object is gone before.
     """
 
     def __init__(self, netlist_path: str | os.PathLike[str], config: BackendConfig) -> None:
@@ -101,147 +102,155 @@ class BackendApi:
             raise RuntimeError(f"{config.type} runs no netlist; types: {', '.join(t.name for t in _RUNNABLE)}")
         self._config = config
         config.precision  # noqa: B018 - raises for an unknown word
-        self._netlist = _load(os.fspath(netlist_path), config)
+        self._netlist = _load_netlist(os.fspath(netlist_path), config)
         self._key = machine_key(self._netlist.path, config.type)
         self._machine: Machine | None = None
         self._server: Server | None = None
         self._finished = False
-        self._travelled = threading.Event()  # a descriptor was pickled: other processes may take part
-        _say_what_is_left_out(config)
+        self._pickling = threading.Event()  # a descriptor was pickled: other processes may take part
+        _warn_of_unused_settings(config)
 
     def initialize(self, result: BackendCompileResult | None = None) -> BackendStatusCode:
         """Make the machine, let descriptors and other processes reach it, and fill in `result`.
 
-        On an emulated device, what the device's compiler or runtime would refuse (rules of stage N and R, but not V164
-        and V179) gives RuntimeError.
+        On an emulated device a netlist that the device's compiler or runtime would refuse (rules of stage N and R,
+        except V164 and V179) gives RuntimeError.
         """
-        result = BackendCompileResult() if result is None else result
+        if result is None:
+            result = BackendCompileResult()
         result.success = False
-        return status_of("BackendApi.initialize", lambda: self._open(result))
+        return status_of("BackendApi.initialize", lambda: self._open_machine(result))
 
     def finish(self) -> BackendStatusCode:
-        """Stop what runs and give up the machine. Descriptors then answer RuntimeError, here and in other processes."""
+        """Stop the programs and close the machine. Calls with its descriptors then give RuntimeError, here and in other
+        processes."""
         self._finished = True
         if self._machine is not None:
             self._machine.close()
-            process_family.dismiss(self._key, self._machine)
+            process_family.unregister_machine(self._key, self._machine)
         if self._server is not None:
             self._server.close()
         return BackendStatusCode.Success
 
     def run_program(self, name: str, parameters: Mapping[str, str]) -> BackendStatusCode:
-        """Run a program; `parameters` binds `$` names to texts. Golden returns when it has run. An emulated device
-        returns at once and runs programs in turn; `wait_for_idle` says how they ended."""
-        return status_of("BackendApi.run_program", lambda: self._runnable().run(name, parameters))
+        """Run a program; `parameters` binds `$` names to texts. Golden returns when the program has run. An emulated
+        device returns at once and runs programs in turn; `wait_for_idle` reports their failures."""
+        return status_of("BackendApi.run_program", lambda: self._machine_for_programs().run(name, parameters))
 
     def wait_for_idle(self) -> BackendStatusCode:
-        """Wait until every program has run."""
-        return status_of("BackendApi.wait_for_idle", lambda: self._opened().idle())
+        """Wait until every program has run; RuntimeError if one failed."""
+        return status_of("BackendApi.wait_for_idle", lambda: self._require_machine().wait_until_idle())
 
     def memory_barrier(self) -> BackendStatusCode:
-        """Every write can be seen at once here."""
-        return status_of("BackendApi.memory_barrier", self._opened)
+        """Do nothing, since every write can be seen at once here; RuntimeError without a machine."""
+        return status_of("BackendApi.memory_barrier", self._require_machine)
 
     def get_programs(self) -> list[str]:
-        """Names of the programs, in file order."""
+        """Return the names of the programs, in file order."""
         return list(dict.fromkeys(self._netlist.program_order))
 
     def get_queue_descriptor(self, name: str) -> DramIODesc:
-        """The descriptor of a queue or ram. Raises RuntimeError for an unknown name and after `finish`."""
+        """Return the descriptor of a queue or ram. Raises RuntimeError for an unknown name and after `finish`."""
         if self._finished:
             raise RuntimeError("the backend is finished")
         queue = self._netlist.queues.get(name)
         if queue is None:
             raise RuntimeError(f"no queue or ram {name!r} in {self._netlist.path}")
-        return describe_queue(self._netlist, queue, self._config.type, self._config.ignores_precision, self._travelled)
+        return describe_queue(self._netlist, queue, self._config.type, self._config.ignores_precision, self._pickling)
 
-    def _open(self, result: BackendCompileResult) -> None:
+    def _open_machine(self, result: BackendCompileResult) -> None:
         if self._finished:
             raise HostError("the backend is finished")
         if self._machine is None:
             if self._config.type != BackendType.Golden:
-                _fit(self._netlist, result)
-            self._machine = Machine(self._netlist, self._config, self._travelled)
-            process_family.enrol(self._key, self._machine)
-            self._server = _serve(self._machine, self._key)
+                _require_fit(self._netlist, result)
+            self._machine = Machine(self._netlist, self._config, self._pickling)
+            process_family.register_machine(self._key, self._machine)
+            self._server = _start_server(self._machine, self._key)
         result.success = True
 
-    def _opened(self) -> Machine:
-        if self._machine is None or self._finished:
-            raise HostError("the backend is finished" if self._finished else "initialize was not called, or failed")
+    def _require_machine(self) -> Machine:
+        """Return the machine. Raises HostError before `initialize` and after `finish`."""
+        if self._finished:
+            raise HostError("the backend is finished")
+        if self._machine is None:
+            raise HostError("initialize was not called, or failed")
         return self._machine
 
-    def _runnable(self) -> Machine:
+    def _machine_for_programs(self) -> Machine:
+        """Return the machine. Raises HostError in a mode that only compiles, and as `_require_machine`."""
         if self._config.mode == DeviceMode.CompileOnly:
             raise HostError("the backend is configured with DeviceMode.CompileOnly: it runs no program")
-        return self._opened()
+        return self._require_machine()
 
 
 def release_backend_ptr(api: BackendApi) -> None:
-    """Give up what the backend holds, finished or not."""
+    """Close the machine of a backend, finished or not."""
     api.finish()
 
 
 def clear_backend_param_cache() -> None:
-    """Forget parameters of devices that were read."""
-    devices.of_arch.cache_clear()
+    """Empty the cache of parameters of architectures."""
+    devices.arch_parameters.cache_clear()
 
 
 def get_golden_config() -> BackendConfig:
-    """A configuration of the reference with the formats of the netlist: Golden, Grayskull (NETLIST 12)."""
+    """Return a configuration of the reference that computes in the formats of the netlist: Golden on Grayskull
+    (NETLIST 12)."""
     config = BackendConfig(BackendType.Golden, BackendDevice.Grayskull)
     config.set_golden_ignore_df_precision(False)
     return config
 
 
-def _load(path: str, config: BackendConfig) -> "Netlist":
-    """The netlist for the architecture that `ARCH_NAME` or the configuration names, where it lists several
+def _load_netlist(path: str, config: BackendConfig) -> "Netlist":
+    """Load a netlist; of several architectures that it lists, for the one that `ARCH_NAME` or the configuration names
     (NETLIST 1.2). Raises RuntimeError."""
-    wanted = os.environ.get("ARCH_NAME", "").lower()
-    if not wanted and config.device != BackendDevice.Invalid:
-        wanted = config.device.to_string()
+    requested_arch = os.environ.get("ARCH_NAME", "").lower()
+    if not requested_arch and config.device != BackendDevice.Invalid:
+        requested_arch = config.device.to_string()
     try:
-        result = check(path, wanted or None)
+        result = check(path, requested_arch or None)
         if result.netlist is None:
             raise NetlistError(render(result.diagnostics), result.diagnostics)
     except BudaError as error:
         raise RuntimeError(str(error)) from error
-    found = result.netlist.arch_name
+    arch = result.netlist.arch_name
     # Golden has no device of its own: every architecture may be in its configuration.
-    if wanted and found != wanted and ("ARCH_NAME" in os.environ or config.type != BackendType.Golden):
-        say(f"the netlist is for {found}, not for {wanted}: it runs as {found}", 4)
+    is_request_binding = "ARCH_NAME" in os.environ or config.type != BackendType.Golden
+    if requested_arch and arch != requested_arch and is_request_binding:
+        warn(f"the netlist is for {arch}, not for {requested_arch}: it runs as {arch}", 4)
     return result.netlist
 
 
-def _say_what_is_left_out(config: BackendConfig) -> None:
-    """One warning for what was asked and is not done. What front ends always pass is not among it (NETLIST 12): paths
-    of descriptors, `--concurrent-mode`, and ignored precision for a type that is not Golden."""
-    left_out = {"performance trace": config.performance_trace_args, "runtime arguments": config.runtime_args_left}
-    given = [f"{what} {value!r}" for what, value in left_out.items() if value]
-    if given:
-        say(f"recorded, without effect on an emulated machine: {', '.join(given)}", 4)
+def _warn_of_unused_settings(config: BackendConfig) -> None:
+    """Warn once of all settings that have no effect. Front ends always set some (NETLIST 12), of which nobody is
+    warned: paths of descriptors, `--concurrent-mode`, and ignored precision for a type that is not Golden."""
+    settings = {"performance trace": config.performance_trace_args, "runtime arguments": config.runtime_args_left}
+    texts = [f"{name} {value!r}" for name, value in settings.items() if value]
+    if texts:
+        warn(f"recorded, without effect on an emulated machine: {', '.join(texts)}", 4)
 
 
-def _fit(netlist: "Netlist", result: BackendCompileResult) -> None:
-    """Raises HostError, with the reason in `result`, for what the device would refuse."""
+def _require_fit(netlist: "Netlist", result: BackendCompileResult) -> None:
+    """Raise HostError for a netlist that the device would refuse, and put the reason into `result`."""
     from buda_emu.netlist.rules import RULES
 
     for finding in netlist.diagnostics:
-        if RULES[finding.rule].stage in ("N", "R") and finding.rule not in _NOT_SURE:
+        if RULES[finding.rule].stage in ("N", "R") and finding.rule not in _UNSURE_RULES:
             result.failure_type = BackendCompileFailure.Net2Pipe
             result.failure_message = f"{finding.rule}: {finding.message}"
             result.failure_target = f"{finding.path}:{finding.line}:{finding.column}"
             raise HostError(f"{result.failure_target}: {result.failure_message}")
 
 
-def _serve(machine: Machine, key: Key) -> "Server | None":
-    """Let other processes in; without sockets it goes on alone."""
+def _start_server(machine: Machine, key: Key) -> "Server | None":
+    """Return a server that lets other processes reach the machine; None, with a warning, where sockets are missing."""
     from buda_emu.app.api.backend.machine_server import Server
 
     try:
         return Server(machine, key)
     except (OSError, HostError) as error:
-        say(f"other processes cannot reach this backend: {error}", 6)
+        warn(f"other processes cannot reach this backend: {error}", 6)
         return None
 
 
@@ -257,9 +266,9 @@ def get_io_size_in_bytes(
     tile_height: int = 32,
     tile_width: int = 32,
 ) -> int:
-    """Bytes of one buffer of a queue: its entries after the queue header. Raises RuntimeError for an unknown format.
+    """Return the bytes of one buffer of a queue, header and entries. Raises RuntimeError for an unknown format.
 
-    The names, misspelt as they are, and the order of the arguments are those of the compiled module.
+    The names of the arguments, with their misspellings, and their order are those of the compiled module.
     """
     word = format_word(data_formati)
     if word not in FORMATS:
@@ -270,17 +279,20 @@ def get_io_size_in_bytes(
 
 
 def get_next_aligned_address(address: int) -> int:
-    """The first aligned address that is not below."""
+    """Return the lowest aligned address that is not below `address`."""
     return align_up(int(address), _alignment())
 
 
 def _alignment() -> int:
-    """32 bytes, 64 on blackhole: of the architecture that ARCH_NAME names, else of the open backend."""
+    """Return the alignment of addresses, 32 bytes or 64 on blackhole, for the architecture that ARCH_NAME names, else
+    for that of the newest machine, else for the default one."""
     name = os.environ.get("ARCH_NAME", "").lower()
     if name in ARCHS:
         return ARCHS[name].alignment
     machine = newest_machine()
-    return (machine.netlist.arch if machine is not None else ARCHS[DEFAULT_ARCH]).alignment
+    if machine is not None:
+        return machine.netlist.arch.alignment
+    return ARCHS[DEFAULT_ARCH].alignment
 
 
 @overload
@@ -293,21 +305,25 @@ def push_input(desc: DramIODesc, tensor: Any, *arguments: Any, **named: Any) -> 
     """Write a tensor [w, z, r, c], or packed entries, into a queue after its last entry, or into slots `ptr`, `ptr`+1,
     ... of a ram.
 
-    `push_one` changes nothing: w decides. A full queue is waited for `timeout_s` seconds, then it is TimeoutError; with
-    0 it is RuntimeError at once. `TT_BACKEND_PUSH_TIMEOUT` overrides `timeout_s`, but not that of packed entries
-    (NETLIST 12).
+    `push_one` has no effect: w decides. A full queue is waited for during `timeout_s` seconds and is then a
+    TimeoutError; with 0 seconds it is a RuntimeError at once. `TT_BACKEND_PUSH_TIMEOUT` overrides `timeout_s`, but not
+    for packed entries (NETLIST 12).
     """
-    tilized = isinstance(tensor, TilizedTensorDesc)
-    timeout_s, ptr = (_tilized if tilized else _plain)(*arguments, **named)
+    if isinstance(tensor, TilizedTensorDesc):
+        return _push_packed(desc, tensor, *_tilized_arguments(*arguments, **named))
+    timeout_s, ptr = _plain_arguments(*arguments, **named)
 
     def act(timeout: float) -> None:
-        if tilized:
-            port_of(desc).push_packed(desc.name, tensor.buffers(), format_word(tensor.format), timeout, ptr)
-        else:
-            port_of(desc).push(desc.name, _shaped(desc, tensor), format_word(tensor.format), timeout, ptr)
+        port_of(desc).push(desc.name, _arrange_elements(desc, tensor), format_word(tensor.format), timeout, ptr)
 
-    variable = "" if tilized else "TT_BACKEND_PUSH_TIMEOUT"
-    return timed_status(f"push_input {desc.name}", variable, timeout_s, act)
+    return timed_status(f"push_input {desc.name}", "TT_BACKEND_PUSH_TIMEOUT", timeout_s, act)
+
+
+def _push_packed(desc: DramIODesc, tensor: TilizedTensorDesc, timeout_s: float, ptr: int) -> BackendStatusCode:
+    def act(timeout: float) -> None:
+        port_of(desc).push_packed(desc.name, tensor.buffers(), format_word(tensor.format), timeout, ptr)
+
+    return timed_status(f"push_input {desc.name}", "", timeout_s, act)
 
 
 def get_output(
@@ -315,25 +331,26 @@ def get_output(
 ) -> BackendStatusCode:
     """Read the first entry of a queue, or `input_count` of them, or slot `ptr` of a ram, and leave them there.
 
-    `tensor` is pointed to fresh memory, [w, z, r, c] after stacking; its `dim` is kept, and the inverse of the batch
-    rule is applied for it. Too few entries are waited for as in `push_input`. `TT_BACKEND_GET_TIMEOUT`.
+    `tensor` gets fresh memory, [w, z, r, c] after stacking; it keeps its `dim`, for which the batch is moved back to
+    the outermost of the meaningful dimensions. Missing entries are waited for as in `push_input`;
+    `TT_BACKEND_GET_TIMEOUT` overrides `timeout_s`.
     """
 
     def act(timeout: float) -> None:
-        from buda_emu.app.api.backend.host_tensors import batch_back
+        from buda_emu.app.api.backend.host_tensors import move_batch_back
         from buda_emu.arithmetic.tensor.host import stack_entries
 
         port = port_of(desc)
         untilized = port.check(desc.name)
         array, word = port.read(desc.name, bool(get_one), timeout, int(ptr))
         stacked = stack_entries(array, desc.hstack_factor, desc.vstack_factor, desc.stack_row_major, untilized)
-        tensor.adopt(batch_back(stacked, tensor.dim), word, tensor.dim)
+        tensor.adopt(move_batch_back(stacked, tensor.dim), word, tensor.dim)
 
     return timed_status(f"get_output {desc.name}", "TT_BACKEND_GET_TIMEOUT", timeout_s, act)
 
 
 def pop_output(desc: DramIODesc, pop_one: bool, timeout_s: float) -> BackendStatusCode:
-    """Take one entry out of a queue, or `input_count` of them. A ram has none: RuntimeError.
+    """Remove one entry, or `input_count` of them, from the front of a queue. A ram has no front: RuntimeError.
 
     `TT_BACKEND_POP_TIMEOUT` overrides `timeout_s`.
     """
@@ -345,9 +362,9 @@ def pop_output(desc: DramIODesc, pop_one: bool, timeout_s: float) -> BackendStat
 
 
 def free_tensor(tensor: PytorchTensorDesc | TilizedTensorDesc) -> BackendStatusCode:
-    """Let go of memory that the backend made, and set the pointer to null.
+    """Let go of memory that the backend allocated, and set the pointer to null.
 
-    RuntimeError for a null pointer, and for memory of the front end. Memory that is gone already is Success.
+    A null pointer and memory of the front end give RuntimeError. Memory that is gone already gives Success.
     """
 
     def act() -> None:
@@ -363,17 +380,17 @@ def free_tensor(tensor: PytorchTensorDesc | TilizedTensorDesc) -> BackendStatusC
 
 
 def translate_addresses(desc: DramIODesc) -> BackendStatusCode:
-    """There are no addresses to translate. Golden: Success, always (NETLIST 12); else RuntimeError when the
-    descriptor's machine is gone."""
+    """Do nothing, since there are no addresses to translate. Golden always gives Success (NETLIST 12), other types give
+    RuntimeError when the descriptor's machine is gone."""
     if desc.backend_type == BackendType.Golden:
         return BackendStatusCode.Success
     return status_of(f"translate_addresses {desc.name}", lambda: port_of(desc).check(desc.name))
 
 
 def tilize_tensor(desc: DramIODesc, tensor: PytorchTensorDesc) -> TilizedTensorDesc:
-    """The tensor as the queue's buffers would hold it, in the queue's own format. Raises RuntimeError."""
+    """Return a tensor in the layout and format of the queue's buffers. Raises RuntimeError."""
     try:
-        data, word = port_of(desc).pack(desc.name, _shaped(desc, tensor), format_word(tensor.format))
+        data, word = port_of(desc).pack(desc.name, _arrange_elements(desc, tensor), format_word(tensor.format))
     except (BudaError, RuntimeError) as error:
         raise RuntimeError(f"tilize_tensor {desc.name}: {error}") from error
     packed = TilizedTensorDesc()
@@ -381,20 +398,21 @@ def tilize_tensor(desc: DramIODesc, tensor: PytorchTensorDesc) -> TilizedTensorD
     return packed
 
 
-def _shaped(desc: DramIODesc, tensor: PytorchTensorDesc) -> Any:
-    """The tensor's elements with the batch in front, rearranged where the descriptor has a stride."""
-    from buda_emu.app.api.backend.host_tensors import batch_first, strided
+def _arrange_elements(desc: DramIODesc, tensor: PytorchTensorDesc) -> Any:
+    """Return the tensor's elements [w, z, r, c] with the batch in front, rearranged if the descriptor has a stride."""
+    from buda_emu.app.api.backend.host_tensors import apply_strides, move_batch_first
 
-    array = batch_first(tensor.elements(), tensor.dim)
+    array = move_batch_first(tensor.elements(), tensor.dim)
     if desc.s_descriptor.stride > 0:
-        array = strided(array, desc.s_descriptor, format_word(tensor.format))
+        array = apply_strides(array, desc.s_descriptor, format_word(tensor.format))
     return array
 
 
-def _plain(push_one: bool, timeout_s: float, ptr: int) -> tuple[float, int]:
+# `push_input` has two signatures: these two functions bind the arguments of a call, by place or by name.
+def _plain_arguments(push_one: bool, timeout_s: float, ptr: int) -> tuple[float, int]:
     del push_one
     return timeout_s, int(ptr)
 
 
-def _tilized(timeout_s: float, ptr: int) -> tuple[float, int]:
+def _tilized_arguments(timeout_s: float, ptr: int) -> tuple[float, int]:
     return timeout_s, int(ptr)

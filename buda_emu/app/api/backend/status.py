@@ -1,4 +1,4 @@
-"""From exceptions to status codes (NETLIST 7), and warnings for arguments that have no effect here."""
+"""Status codes for exceptions (NETLIST 7), and warnings of arguments that have no effect on an emulated machine."""
 
 import os
 import warnings
@@ -10,32 +10,33 @@ from buda_emu.support.errors import BudaError, HostError, HostTimeoutError
 
 
 class BackendWarning(UserWarning):
-    """Something was asked of the backend that an emulated machine does not do. The call goes on without it."""
+    """A warning of a request to the backend that an emulated machine does not carry out; the call goes on without
+    it."""
 
 
-def say(message: str, stacklevel: int = 3) -> None:
-    """Warn the caller's caller."""
+def warn(message: str, stacklevel: int = 3) -> None:
+    """Issue a BackendWarning; by default it names the line that called the caller of `warn`."""
     warnings.warn(message, BackendWarning, stacklevel=stacklevel)
 
 
 def log_failure(call: str, error: BaseException) -> None:
-    """The reason behind a status code, for logging's logger "buda_emu.backend"."""
+    """Log the reason of a status code as an error, to the logger "buda_emu.backend"."""
     import logging
 
     logging.getLogger("buda_emu.backend").error("%s: %s", call, error)
 
 
-def log_late(call: str, error: BaseException) -> None:
-    """What was waited for in vain; front ends try again, so it is not an error yet."""
+def log_timeout(call: str, error: BaseException) -> None:
+    """Log a call that waited in vain as information: front ends try again, so it is not an error yet."""
     import logging
 
     logging.getLogger("buda_emu.backend").info("%s: %s", call, error)
 
 
 def status_of(call: str, act: Callable[[], Any]) -> BackendStatusCode:
-    """Success, or RuntimeError with the reason logged.
+    """Call `act`, and return Success, or RuntimeError for a failure, whose reason is logged under the name `call`.
 
-    Mistakes in the types of arguments stay exceptions, as in a compiled module.
+    TypeError and other mistakes in arguments stay exceptions, as in a compiled module.
     """
     try:
         act()
@@ -45,31 +46,33 @@ def status_of(call: str, act: Callable[[], Any]) -> BackendStatusCode:
     return BackendStatusCode.Success
 
 
-def timed_status(call: str, variable: str, given: float, act: Callable[[float], Any]) -> BackendStatusCode:
-    """The same for a call that may wait: `act` gets its seconds, from the environment `variable` or else as `given`
-    ("": always as given).
+def timed_status(call: str, variable: str, timeout_s: float, act: Callable[[float], Any]) -> BackendStatusCode:
+    """Call `act` with the seconds that it may wait, and return its status as `status_of` does, or TimeoutError.
 
-    TimeoutError when they did not do. Without a time to wait a failure is a RuntimeError.
+    The seconds are those of the environment variable `variable` if it is set, else `timeout_s`; "" names no variable.
+    With 0 seconds an entry that is not there is a RuntimeError.
     """
-    late: list[HostTimeoutError] = []
+    timeouts: list[HostTimeoutError] = []
 
-    def within() -> None:
-        timeout = _seconds(variable, given)
+    def act_in_time() -> None:
+        timeout = _timeout_seconds(variable, timeout_s)
         try:
             act(timeout)
         except HostTimeoutError as error:
             if timeout == 0:
                 raise
-            log_late(call, error)
-            late.append(error)
+            log_timeout(call, error)
+            timeouts.append(error)
 
-    status = status_of(call, within)
-    return BackendStatusCode.TimeoutError if late else status
+    status = status_of(call, act_in_time)
+    if timeouts:
+        return BackendStatusCode.TimeoutError
+    return status
 
 
-def _seconds(variable: str, given: float) -> float:
+def _timeout_seconds(variable: str, timeout_s: float) -> float:
     text = os.environ.get(variable, "") if variable else ""
     try:
-        return max(0.0, float(text or given))
+        return max(0.0, float(text or timeout_s))
     except ValueError:
         raise HostError(f"{variable}={text!r} is not a number of seconds") from None

@@ -1,4 +1,4 @@
-"""Tensors to files and back: raw 32-bit words, no metadata (NETLIST 7.3)."""
+"""Tensors in files of raw 32-bit words without metadata (NETLIST 7.3)."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,11 @@ def binarize_tensor(tensor: PytorchTensorDesc | TilizedTensorDesc, path: str) ->
     """Write a tensor's elements, row-major, or its packed buffers one after the other. Raises RuntimeError."""
     from buda_emu.app.api.backend.host_tensors import write_words
 
-    data: NDArray[Any] = tensor.buffers() if isinstance(tensor, TilizedTensorDesc) else tensor.elements()
+    data: NDArray[Any]
+    if isinstance(tensor, TilizedTensorDesc):
+        data = tensor.buffers()
+    else:
+        data = tensor.elements()
     try:
         write_words(path, data)
     except OSError as error:
@@ -22,8 +26,8 @@ def binarize_tensor(tensor: PytorchTensorDesc | TilizedTensorDesc, path: str) ->
 
 
 def debinarize_tensor(tensor: PytorchTensorDesc | TilizedTensorDesc, path: str) -> None:
-    """Read into fresh memory what `binarize_tensor` wrote; the descriptor's fields say format and sizes, and must fit
-    the file. Raises RuntimeError."""
+    """Read a file that `binarize_tensor` wrote into fresh memory of a descriptor. Format and sizes are those of the
+    descriptor's fields, and must fit the file. Raises RuntimeError."""
     import numpy as np
 
     from buda_emu.app.api.backend.host_tensors import read_words

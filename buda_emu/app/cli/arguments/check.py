@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Iterable, Iterator
 
-from buda_emu.app.cli.findings import add_choice
+from buda_emu.app.cli.findings import add_rule_options
 from buda_emu.app.cli.shared_arguments import FORMATS, add_arch, add_cluster, add_frontend, add_shared
 from buda_emu.app.documents.kinds import KINDS, NETLIST, Kind, kinds
 
@@ -16,14 +16,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_options(parser: argparse.ArgumentParser, only: Kind | None) -> None:
-    """What a check of one kind of document, or of all, can be asked for."""
-    what = "netlists, device images (.tti), ...: recognised by their content" if only is None else f"{only.words}s"
-    stdin = "; -: a netlist from standard input" if only is None else ""
+    """Add the options of a check of one kind of document; of all kinds if `only` is None."""
+    if only is None:
+        subject = "netlists, device images (.tti), ...: recognised by their content"
+        stdin = "; -: a netlist from standard input"
+    else:
+        subject = f"{only.words}s"
+        stdin = ""
     parser.add_argument(
         "file",
         nargs="+",
         metavar="FILE",
-        help=f"{what}; for a folder, all of these in it and in the folders below it{stdin}",
+        help=f"{subject}; for a folder, all of these in it and in the folders below it{stdin}",
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument(
@@ -33,10 +37,9 @@ def add_options(parser: argparse.ArgumentParser, only: Kind | None) -> None:
     parser.add_argument(
         "--statistics", action="store_true", help="instead of the findings a line for each rule with their number"
     )
-    add_choice(parser)
+    add_rule_options(parser)
     if only is None:
-        more = "".join(f"; of {kind.words}s: {', '.join(kind.archs)}" for kind in _kinds_with_archs(KINDS))
-        add_arch(parser, others=_other_archs, more=more)
+        _add_arch(parser)
     if only is None or only.archs:
         parser.add_argument("--strict", action="store_true", help="rules of the device are errors, not warnings")
     if only is None or only.name == "schedule":
@@ -46,21 +49,32 @@ def add_options(parser: argparse.ArgumentParser, only: Kind | None) -> None:
             "--runtime", type=int, metavar="N", help="judge packages as a driver of this version does (14)"
         )
     if only is None:
-        fixes = parser.add_argument_group("netlists: apply fixes that a finding states exactly to the file")
-        fixes.add_argument("--fix", action="store_true", help="make the safe fixes, then check again")
-        fixes.add_argument(
-            "--unsafe-fixes", action="store_true", help="with --fix or --diff: also the others; review the result"
-        )
-        fixes.add_argument(
-            "--diff", action="store_true", help="print what --fix would change, write nothing; exit code 1 if anything"
-        )
+        _add_fixes(parser)
         add_cluster(parser, "; with --strict")
         add_shared(parser, "--only-documents")
         add_shared(parser, "--no-cache")
 
 
+def _add_arch(parser: argparse.ArgumentParser) -> None:
+    """Add --arch for documents of every kind."""
+    suffix = "".join(f"; of {kind.words}s: {', '.join(kind.archs)}" for kind in _kinds_with_archs(KINDS))
+    add_arch(parser, others=_other_archs, help_suffix=suffix)
+
+
+def _add_fixes(parser: argparse.ArgumentParser) -> None:
+    """Add the options that fix netlists."""
+    group = parser.add_argument_group("netlists: apply fixes that a finding states exactly to the file")
+    group.add_argument("--fix", action="store_true", help="make the safe fixes, then check again")
+    group.add_argument(
+        "--unsafe-fixes", action="store_true", help="with --fix or --diff: also the others; review the result"
+    )
+    group.add_argument(
+        "--diff", action="store_true", help="print what --fix would change, write nothing; exit code 1 if anything"
+    )
+
+
 def _other_archs() -> Iterator[str]:
-    """Yield the architectures of documents that are no netlists, of packages from elsewhere, too."""
+    """Yield the architectures of documents other than netlists, including kinds that other packages declare."""
     for kind in _kinds_with_archs(kinds()):
         yield from kind.archs
 

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from buda_emu.app.cli.parser import other_work
+from buda_emu.app.cli.parser import alternative_work
 from buda_emu.app.cli.shared_arguments import add_arch, add_shared
 from buda_emu.spec.archs import DEFAULT_ARCH
 
@@ -91,15 +91,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_shared(parser, "--workers", "--memory-limit")
     _add_passes(parser)
     parser.add_argument(
-        "--ops", **other_work("compile_ops"), help="list the operators that models may have, and nothing else"
+        "--ops", **alternative_work("compile_ops"), help="list the operators that models may have, and nothing else"
     )
     parser.add_argument(
-        "--list-boards", **other_work("compile_boards"), help="list the boards that --board knows, nothing else"
+        "--list-boards", **alternative_work("compile_boards"), help="list the boards that --board knows, nothing else"
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="print only the requested output")
 
 
 def _add_passes(parser: argparse.ArgumentParser) -> None:
+    """Add the options that show, stop or check single passes."""
     group = parser.add_argument_group("passes", f"an example: {PASSES_EXAMPLE}")
     group.add_argument(
         "--print-after",
@@ -120,6 +121,7 @@ def _add_passes(parser: argparse.ArgumentParser) -> None:
 
 
 def _size(text: str) -> tuple[str, int]:
+    """Parse NAME=N, the size of an open dimension (argparse type)."""
     name, _, number = text.rpartition("=")
     if not name or not number.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not a NAME=N, such as batch=8")

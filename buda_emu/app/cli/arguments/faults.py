@@ -69,4 +69,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _width(text: str) -> float:
+    """Parse a share between 0 and 1 (argparse type)."""
     return number_below(text, 1, "a share between 0 and 1, such as 0.02")

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from buda_emu.app.cli.shared_arguments import Taker, add_program, add_shared, positive
+from buda_emu.app.cli.shared_arguments import ArgumentTarget, add_program, add_shared, positive
 from buda_emu.report.terminal.perf import SORTS
 
 EXAMPLE = "buda-emu perf netlists/attention.yaml --trace trace.json"
@@ -11,31 +11,33 @@ EXAMPLE = "buda-emu perf netlists/attention.yaml --trace trace.json"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_shared(parser, "FILE")
-    what = parser.add_argument_group("what is modelled")
-    add_program(what, "model")
-    add_shared(what, "--param", "--arch", "--board")
-    what.add_argument(
+    model_group = parser.add_argument_group("what is modelled")
+    add_program(model_group, "model")
+    add_shared(model_group, "--param", "--arch", "--board")
+    model_group.add_argument(
         "--model",
         choices=("fitted", "vendor"),
         default="fitted",
         help="cycles of ops; fitted: on measurements of real chips; vendor: the vendor's formulas",
     )
-    what.add_argument(
+    model_group.add_argument(
         "--what-if",
         default="",
         metavar="NAME=VALUE,...",
         help="other speeds: clock (MHz), dram_gbps, host_gbps, eth_gbps, noc_bytes, gather_bytes, link_bytes, "
         "epoch_setup (cycles)",
     )
-    what.add_argument("--grid", metavar="RxC", help="a chip with this number of rows and columns of cores")
-    what.add_argument("--harvest", metavar="ROWS", default="", help="a chip without these physical rows, such as 2,7")
+    model_group.add_argument("--grid", metavar="RxC", help="a chip with this number of rows and columns of cores")
+    model_group.add_argument(
+        "--harvest", metavar="ROWS", default="", help="a chip without these physical rows, such as 2,7"
+    )
     _add_comparison(parser.add_argument_group("before and after"))
     _add_sweep(parser.add_argument_group("many at once"))
     _add_files(parser.add_argument_group("files"))
-    _add_shown(parser.add_argument_group("what is printed (files have everything)"))
+    _add_printing(parser.add_argument_group("what is printed (files have everything)"))
 
 
-def _add_comparison(group: Taker) -> None:
+def _add_comparison(group: ArgumentTarget) -> None:
     group.add_argument(
         "--against",
         type=Path,
@@ -57,7 +59,7 @@ def _add_comparison(group: Taker) -> None:
     )
 
 
-def _add_sweep(group: Taker) -> None:
+def _add_sweep(group: ArgumentTarget) -> None:
     group.add_argument(
         "--sweep",
         action="append",
@@ -70,7 +72,7 @@ def _add_sweep(group: Taker) -> None:
     group.add_argument("--chart", type=Path, metavar="FILE", help="draw a sweep as SVG, over its last axis")
 
 
-def _add_files(group: Taker) -> None:
+def _add_files(group: ArgumentTarget) -> None:
     group.add_argument(
         "--csv",
         type=Path,
@@ -93,7 +95,7 @@ def _add_files(group: Taker) -> None:
     )
 
 
-def _add_shown(group: Taker) -> None:
+def _add_printing(group: ArgumentTarget) -> None:
     group.add_argument(
         "--top", type=positive, metavar="N", help="of each epoch the N ops that cost most, or the first by --sort"
     )

@@ -27,74 +27,86 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="netlists, device images (.tti), folders of netlists, or patterns such as 'a/**/*.yaml'",
     )
-    which = parser.add_argument_group("which netlists")
-    which.add_argument("-k", metavar="EXPR", help="netlists whose path has these words: 'bert and not (big or mha)'")
-    add_shared(which, "--only-documents")
-    which.add_argument("--lf", action="store_true", help="netlists that failed last time; all if none did")
-    which.add_argument("--shard", type=shard, metavar="K/N", help="the K-th of N parts of the netlists, for N machines")
-    which.add_argument(
+    selection_group = parser.add_argument_group("which netlists")
+    selection_group.add_argument(
+        "-k", metavar="EXPR", help="netlists whose path has these words: 'bert and not (big or mha)'"
+    )
+    add_shared(selection_group, "--only-documents")
+    selection_group.add_argument("--lf", action="store_true", help="netlists that failed last time; all if none did")
+    selection_group.add_argument(
+        "--shard", type=shard, metavar="K/N", help="the K-th of N parts of the netlists, for N machines"
+    )
+    selection_group.add_argument(
         "-x", action="store_const", const=1, dest="maxfail", help="stop after the first netlist that does not pass"
     )
-    which.add_argument("--maxfail", type=positive, metavar="N", help="stop after N netlists that do not pass")
-    what = parser.add_argument_group("what is compared with what")
-    add_precision(what, "device", "of the observed run; ")
-    what.add_argument(
+    selection_group.add_argument("--maxfail", type=positive, metavar="N", help="stop after N netlists that do not pass")
+    comparison_group = parser.add_argument_group("what is compared with what")
+    add_precision(comparison_group, "device", "of the observed run; ")
+    comparison_group.add_argument(
         "--expected",
         choices=("ideal", "format"),
         default="ideal",
         help="precision of the run that the observed one is compared with (default ideal)",
     )
-    what.add_argument(
+    comparison_group.add_argument(
         "--reference",
         type=Path,
         metavar="DIR",
         help="tensors from outside: <queue>.npy or <queue>.<n>.bin, as inputs and as expected outputs; "
         "inputs that are not there are random, outputs are expected from the run in --expected",
     )
-    what.add_argument(
+    comparison_group.add_argument(
         "--compare",
         choices=("vendor", "strict"),
         default="vendor",
         help="vendor: the verdict of the vendor's harness, including its mistakes; strict: what the words say",
     )
-    what.add_argument("--defaults", type=Path, metavar="FILE", help="a default test-config for netlists without one")
-    add_shared(what, "--seed", "--arch", "--program", "--param")
-    how = parser.add_argument_group("how")
-    add_workers(how, None, "one for each processor")
-    how.add_argument(
+    comparison_group.add_argument(
+        "--defaults", type=Path, metavar="FILE", help="a default test-config for netlists without one"
+    )
+    add_shared(comparison_group, "--seed", "--arch", "--program", "--param")
+    execution_group = parser.add_argument_group("how")
+    add_workers(execution_group, None, "one for each processor")
+    execution_group.add_argument(
         "--timeout",
         type=seconds,
         default=DEFAULT_TIMEOUT,
         metavar="S",
         help=f"seconds for each netlist (default {DEFAULT_TIMEOUT:.0f})",
     )
-    add_shared(how, "--memory-limit", "--no-cache", "--allow-pickle")
-    shown = parser.add_argument_group("what is shown and written")
-    shown.add_argument("--per-op", action="store_true", help="the error of every op, and which one goes wrong first")
-    shown.add_argument("--perf", action="store_true", help="also compare performance-check with modelled cycles")
-    shown.add_argument(
+    add_shared(execution_group, "--memory-limit", "--no-cache", "--allow-pickle")
+    output_group = parser.add_argument_group("what is shown and written")
+    output_group.add_argument(
+        "--per-op", action="store_true", help="the error of every op, and which one goes wrong first"
+    )
+    output_group.add_argument("--perf", action="store_true", help="also compare performance-check with modelled cycles")
+    output_group.add_argument(
         "--threshold",
         type=float,
         default=DEFAULT_THRESHOLD,
         metavar="PCC",
         help=f"an op below this PCC is the one that goes wrong (default {DEFAULT_THRESHOLD})",
     )
-    shown.add_argument("--durations", type=natural, metavar="N", help="the N netlists that took longest; 0: all")
-    add_shared(shown, "--baseline")
-    add_coverage(shown)
-    shown.add_argument("--report", type=Path, metavar="DIR", help="write report.html, report.md and report.json there")
-    shown.add_argument(
+    output_group.add_argument("--durations", type=natural, metavar="N", help="the N netlists that took longest; 0: all")
+    add_shared(output_group, "--baseline")
+    add_coverage(output_group)
+    output_group.add_argument(
+        "--report", type=Path, metavar="DIR", help="write report.html, report.md and report.json there"
+    )
+    output_group.add_argument(
         "--format",
         choices=FORMATS,
         default="text",
         help="output format: text for people; the others are for programs, and the text goes to standard error",
     )
-    shown.add_argument("--json", type=Path, metavar="FILE", help="write the results as JSON")
-    shown.add_argument("--junitxml", type=Path, metavar="FILE", help="write the results as JUnit XML")
-    shown.add_argument(
+    output_group.add_argument("--json", type=Path, metavar="FILE", help="write the results as JSON")
+    output_group.add_argument("--junitxml", type=Path, metavar="FILE", help="write the results as JUnit XML")
+    output_group.add_argument(
         "-v",
         "--verbose",
         action="store_true",
         help="a line for each netlist, tables for passing ones; name the settings in use",
     )
-    shown.add_argument("-q", "--quiet", action="store_true", help="print only what does not pass, and the last line")
+    output_group.add_argument(
+        "-q", "--quiet", action="store_true", help="print only what does not pass, and the last line"
+    )

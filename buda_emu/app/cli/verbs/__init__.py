@@ -1,3 +1,2 @@
-"""The work of the verbs of `buda-emu`, one file each with `main`, imported when the verb is called. `about` and
-`editing` are groups of verbs; a verb that has verbs itself (`gemini`, `vpux`, `darwinn`) is a folder, too.
-"""
+"""The work of the verbs of `buda-emu`: one file each with `main`, imported when the verb is called. `about` and
+`editing` are groups of verbs."""

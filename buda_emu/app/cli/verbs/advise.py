@@ -1,4 +1,4 @@
-"""`buda-emu advise`: what would make a netlist faster, modelled, checked, with what it costs in accuracy."""
+"""`buda-emu advise`: find changes that make a netlist faster, with their cost in accuracy."""
 
 import argparse
 
@@ -8,9 +8,9 @@ from buda_emu.report.terminal.advice import advice_lines
 
 
 def main(args: argparse.Namespace) -> int:
-    """Advise. Exit code 0, whether something was found or not."""
+    """Print and write the advice. Exit code 0 whether or not a change was found."""
     progress = Progress(args.quiet)
-    found = advise(
+    advice = advise(
         args.file,
         programs=args.program,
         parameters=dict(args.param),
@@ -26,11 +26,11 @@ def main(args: argparse.Namespace) -> int:
     )
     progress.clear()
     if not args.quiet:
-        say_lines(advice_lines(found, args.top))
+        say_lines(advice_lines(advice, args.top))
     if args.write is not None:
-        write_output(args.write, lambda stream: stream.write(found.text))
-        if found.reason and not args.quiet:
+        write_output(args.write, lambda stream: stream.write(advice.text))
+        if advice.reason and not args.quiet:
             say(f"{args.write}: the netlist as it is")
     if args.json is not None:
-        write_json(args.json, found.to_json())
+        write_json(args.json, advice.to_json())
     return 0

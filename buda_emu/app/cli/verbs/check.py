@@ -1,4 +1,4 @@
-"""`buda-emu check`: checks documents of any kind against the rules; `gemini check` and the like do it for one kind."""
+"""`buda-emu check`: check documents of any kind against their rules. `gemini check` and its like do so for one kind."""
 
 import argparse
 import json
@@ -6,9 +6,10 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from buda_emu.app.cli.findings import open_baseline, settle, told
+from buda_emu.app.cli.findings import open_baseline, report_comparison, select_findings
 from buda_emu.app.cli.output import complain, require_open, say, say_data
 from buda_emu.app.documents.kinds import NETLIST, Kind, documents_among, files_below, kind_of, rule_kind
 from buda_emu.support.checker.render import as_github, as_json, as_sarif, concise, render_one, summary
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class CheckedFile(NamedTuple):
-    """A file that was checked."""
+    """The kind of a document and the result of its check."""
 
     kind: Kind
     result: CheckResult[Any]
@@ -34,106 +35,114 @@ Results = Mapping[str, CheckedFile]
 
 
 def main(args: argparse.Namespace) -> int:
-    """Check every file. Exit code 0 when all are accepted, 2 otherwise; with a baseline 1 for what is new or worse."""
-    if args.unsafe_fixes and not (args.fix or args.diff):
-        raise HostError("check: --unsafe-fixes goes with --fix or --diff")
+    """Check every file. Exit code 0 if all are accepted, 2 otherwise; with a baseline 1 for what is new or worse."""
+    if args.statistics and args.format not in _FOR_PEOPLE:
+        raise HostError(f"check: --statistics is a table for people: it does not go with --format {args.format}")
     if args.fix or args.diff:
         from buda_emu.app.cli.fixing import fix_files
 
         code = fix_files(args, write=not args.diff)
         if args.diff:
             return code
-    if args.statistics and args.format not in _FOR_PEOPLE:
-        raise HostError(f"check: --statistics is a table for people: it does not go with --format {args.format}")
+    elif args.unsafe_fixes:
+        raise HostError("check: --unsafe-fixes goes with --fix or --diff")
     baseline = open_baseline(args, "check", {"strict": args.strict, "arch": args.arch})
     results = check_files(args, None)
     if baseline is None:
-        return tell(args, results)
+        return print_results(args, results)
     from buda_emu.report.baselines import check_items
 
-    held = baseline.against({name: check_items(file.result.diagnostics) for name, file in results.items()})
-    tell(args, {name: _without_known(name, file, held) for name, file in results.items()}, none="no new findings")
-    return settle(held, updated=args.update_baseline, tell=say if args.format in _FOR_PEOPLE else complain)
+    comparison = baseline.against({name: check_items(file.result.diagnostics) for name, file in results.items()})
+    new_results = {name: _select_new(name, file, comparison) for name, file in results.items()}
+    print_results(args, new_results, no_findings="no new findings")
+    print_line = say if args.format in _FOR_PEOPLE else complain
+    return report_comparison(comparison, updated=args.update_baseline, print_line=print_line)
 
 
 def check_files(args: argparse.Namespace, only: Kind | None) -> Results:
-    """What is found of every file, by its name, as far as it is told."""
-    given = vars(args)
-    if given.get("cluster") is not None and not args.strict:
+    """Check every file, as a document of kind `only` or of the kind that its content shows. Return the results by file
+    name, with the findings that are reported. Raises HostError."""
+    arguments = vars(args)
+    if arguments.get("cluster") is not None and not args.strict:
         raise HostError("check: --cluster tells which pipes there are, and pipes are made with --strict")
-    options = Options(**{name: given[name] for name in Options.__dataclass_fields__ if name in given})
+    options = Options(**{name: arguments[name] for name in Options.__dataclass_fields__ if name in arguments})
     results: dict[str, CheckedFile] = {}
-    for name in files_below(documents_among(args.file) if given.get("only_documents") else args.file, only):
+    for name in files_below(documents_among(args.file) if arguments.get("only_documents") else args.file, only):
         kind = only or kind_of(name)
         if name == "-" and kind is NETLIST:
             from buda_emu.app.documents.netlists import check_stream
 
             require_open("check -", "stdin")
-            found: CheckResult[Any] = check_stream(sys.stdin.buffer, options)
+            result: CheckResult[Any] = check_stream(sys.stdin.buffer, options)
         else:
-            found = kind.check(name, options)
+            result = kind.check(name, options)
         note_names((name,))
-        results[name] = CheckedFile(kind, replace(found, diagnostics=tuple(told(found.diagnostics, args))))
+        results[name] = CheckedFile(kind, replace(result, diagnostics=tuple(select_findings(result.diagnostics, args))))
     return results
 
 
-def tell(args: argparse.Namespace, results: Results, *, none: str = "", **asked: Any) -> int:
-    """Print the findings, as JSON with what was `asked`; the exit code: 0 when all files are accepted, else 2. `none`
-    are the words for no findings, where there may be known ones."""
+def print_results(args: argparse.Namespace, results: Results, *, no_findings: str = "", **fields: Any) -> int:
+    """Print the findings, in JSON together with further `fields`. Return the exit code: 0 if all files are accepted,
+    else 2. `no_findings` are the words for none, where there may be others that are not printed."""
     if args.format not in _FOR_PEOPLE:
-        text = _WRITERS[args.format](results, asked)
+        text = _WRITERS[args.format](results, fields)
     elif vars(args).get("statistics"):
-        text = "\n".join([*_statistics(_found(results)), *_last_line(results, none)])
+        text = "\n".join([*_statistics(_all_diagnostics(results)), *_last_line(results, no_findings)])
     else:
-        text = "\n".join([*_lines(results, args.format), *_last_line(results, none)])
-    if text:
-        (say_data if args.format == "github" else say)(text)
-    return Exit.OK if all(file.result.ok for file in results.values()) else Exit.REFUSED
+        text = "\n".join([*_lines(results, args.format), *_last_line(results, no_findings)])
+    if args.format == "github" and text:
+        say_data(text)
+    elif text:
+        say(text)
+    if not all(file.result.ok for file in results.values()):
+        return Exit.REFUSED
+    return Exit.OK
 
 
-def _without_known(name: str, file: CheckedFile, held: "BaselineComparison") -> CheckedFile:
-    """Only the findings that are new or worse."""
-    from buda_emu.report.baselines import finding
+def _select_new(name: str, file: CheckedFile, comparison: "BaselineComparison") -> CheckedFile:
+    """Return a checked file with only the findings that are new or worse than in the baseline."""
+    from buda_emu.report.baselines import finding_key
 
-    bad = {change.what for change in (*held.new, *held.worse) if change.file == name}
-    kept = tuple(item for item in file.result.diagnostics if finding(item) in bad)
-    return CheckedFile(file.kind, replace(file.result, diagnostics=kept))
+    bad = {change.what for change in (*comparison.new, *comparison.worse) if change.file == name}
+    remaining = tuple(diagnostic for diagnostic in file.result.diagnostics if finding_key(diagnostic) in bad)
+    return CheckedFile(file.kind, replace(file.result, diagnostics=remaining))
 
 
-def _found(results: Results) -> "list[Diagnostic]":
-    return [diagnostic for file in results.values() for diagnostic in file.result.diagnostics]
+def _all_diagnostics(results: Results) -> "list[Diagnostic]":
+    """Return the findings of all files."""
+    return list(chain.from_iterable(file.result.diagnostics for file in results.values()))
 
 
 def _lines(results: Results, form: str) -> Iterator[str]:
     """Yield the findings and verdicts, in one of the formats for people."""
     screen = current()
     for name, (_, result) in results.items():
-        for item in result.diagnostics:
-            yield concise(item) if form == "concise" else render_one(item, screen)
+        for diagnostic in result.diagnostics:
+            yield concise(diagnostic) if form == "concise" else render_one(diagnostic, screen)
         if result.verdict:
             yield f"{name}: {result.verdict}"
 
 
-def _last_line(results: Results, none: str) -> Iterator[str]:
+def _last_line(results: Results, no_findings: str) -> Iterator[str]:
     """Yield the line that sums up: counts, who refuses what is only a warning here, and what could be fixed."""
-    found = _found(results)
-    if found:
-        yield f"{summary(found)}{_refusals(found)}{_fixable(found)}"
+    diagnostics = _all_diagnostics(results)
+    if diagnostics:
+        yield f"{summary(diagnostics)}{_refusals(diagnostics)}{_count_fixable(diagnostics)}"
     elif any(not file.result.verdict for file in results.values()) or not results:
-        yield f"{plural(len(results), 'file')}: {none or summary(found)}"
+        yield f"{plural(len(results), 'file')}: {no_findings or summary(diagnostics)}"
 
 
-def _statistics(found: "list[Diagnostic]") -> Iterator[str]:
+def _statistics(diagnostics: "list[Diagnostic]") -> Iterator[str]:
     """Yield a line for each rule that is broken, the most frequent first: count, rule, severity, what the rule says."""
-    counts = Counter((item.rule, item.severity) for item in found)
+    counts = Counter((diagnostic.rule, diagnostic.severity) for diagnostic in diagnostics)
     width = len(str(max(counts.values(), default=0)))
     for (rule, severity), count in sorted(counts.items(), key=lambda entry: (-entry[1], entry[0])):
         yield f"{count:{width}}  {rule}  {severity:<7}  {rule_kind(rule).rules().rules[rule].summary}"
 
 
-def _refusals(found: "list[Diagnostic]") -> str:
+def _refusals(diagnostics: "list[Diagnostic]") -> str:
     """Return how many of the warnings are refused elsewhere, and by whom; "" where none is."""
-    warnings = [item.rule for item in found if item.severity == "warning"]
+    warnings = [diagnostic.rule for diagnostic in diagnostics if diagnostic.severity == "warning"]
     by_whom = Counter(rule_kind(rule).rules().refused_by(rule) for rule in warnings)
     del by_whom[""]
     if not by_whom:
@@ -141,30 +150,42 @@ def _refusals(found: "list[Diagnostic]") -> str:
     return f"; of the warnings {', '.join(f'{count} refused by {who}' for who, count in by_whom.most_common())}"
 
 
-def _fixable(found: "list[Diagnostic]") -> str:
-    """What could be fixed, and how."""
-    safe, others = (sum(item.fix is not None and item.fix.safe is kind for item in found) for kind in (True, False))
-    said = [f"{safe} by --fix"] * bool(safe) + [f"{others} by --fix --unsafe-fixes"] * bool(others)
-    return f"; fixed: {', '.join(said)}" if said else ""
+def _count_fixable(diagnostics: "list[Diagnostic]") -> str:
+    """Return how many findings could be fixed, and with which options; "" if none can."""
+    fixes = [diagnostic.fix for diagnostic in diagnostics if diagnostic.fix is not None]
+    safe = sum(fix.safe for fix in fixes)
+    unsafe = len(fixes) - safe
+    parts: list[str] = []
+    if safe:
+        parts.append(f"{safe} by --fix")
+    if unsafe:
+        parts.append(f"{unsafe} by --fix --unsafe-fixes")
+    if not parts:
+        return ""
+    return f"; fixed: {', '.join(parts)}"
 
 
-def _json(results: Results, asked: Mapping[str, Any]) -> str:
-    files = [
-        {"path": name, "kind": kind.name, "accepted": result.ok}
-        | ({"verdict": result.verdict} if result.verdict else {})
-        for name, (kind, result) in results.items()
-    ]
-    return json.dumps({**as_json(_found(results)), **asked, "files": files}, indent=1)
+def _json(results: Results, fields: Mapping[str, Any]) -> str:
+    """Return the findings as JSON, with the verdict on each file and further fields."""
+    files: list[dict[str, Any]] = []
+    for name, (kind, result) in results.items():
+        entry = {"path": name, "kind": kind.name, "accepted": result.ok}
+        if result.verdict:
+            entry["verdict"] = result.verdict
+        files.append(entry)
+    return json.dumps({**as_json(_all_diagnostics(results)), **fields, "files": files}, indent=1)
 
 
-def _github(results: Results, _asked: Mapping[str, Any]) -> str:
-    return as_github(_found(results))
+def _github(results: Results, _fields: Mapping[str, Any]) -> str:
+    """Return the findings as annotations of GitHub."""
+    return as_github(_all_diagnostics(results))
 
 
-def _sarif(results: Results, _asked: Mapping[str, Any]) -> str:
-    found = _found(results)
-    rules = {name: rule_kind(name).rules().rules[name] for name in {item.rule for item in found}}
-    return json.dumps(as_sarif(found, rules, __version__), indent=1)
+def _sarif(results: Results, _fields: Mapping[str, Any]) -> str:
+    """Return the findings as SARIF with the rules that they break."""
+    diagnostics = _all_diagnostics(results)
+    rules = {name: rule_kind(name).rules().rules[name] for name in {diagnostic.rule for diagnostic in diagnostics}}
+    return json.dumps(as_sarif(diagnostics, rules, __version__), indent=1)
 
 
 _FOR_PEOPLE = ("text", "concise")

@@ -1,7 +1,7 @@
-"""`buda-emu compile`: a model becomes a netlist and an image with its parameters."""
+"""`buda-emu compile`: compile a model to a netlist and an image with its parameters."""
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from inspect import currentframe
 from pathlib import Path
@@ -9,7 +9,7 @@ from signal import SIGINT
 
 from buda_emu.app.cli.arguments.compile import EXAMPLE
 from buda_emu.app.cli.output import Progress, complain, say, say_lines
-from buda_emu.app.cli.shared_arguments import workers_of
+from buda_emu.app.cli.shared_arguments import read_workers
 from buda_emu.app.debugger.machine.stop import ctrl_c
 from buda_emu.compiler.compilation import CompileOptions
 from buda_emu.compiler.compile import compile as compile_model
@@ -28,49 +28,65 @@ from buda_emu.support.interrupt import interrupt
 
 def main(args: argparse.Namespace) -> int:
     """Compile and print a summary. Exit code 0; failures are raised."""
-    if args.file is None and args.start_from is None:
-        raise HostError("compile: no model; an example: " + EXAMPLE)
-    if args.start_from is not None and (args.file is not None or args.on_host or args.stop_after):
-        raise HostError("compile: --start-from cannot be combined with a model, --on-host or --stop-after")
-    if args.parameters is not None and (args.start_from is not None or args.on_host or args.stop_after):
-        raise HostError("compile: --parameters goes with none of --start-from, --on-host and --stop-after")
+    _refuse_contradictions(args)
     progress = Progress(args.quiet)
     observer = _observer(args, progress)
     progress.show(f"compiling {args.file or args.start_from}")
     observer.tell = progress.show
     try:
         if args.stop_after:
-            return _stopped(args, observer)
-        with ctrl_c(partial(_interrupted, observer)):
-            compiled = _compiled(args, observer)
+            return _compile_until(args, observer)
+        with ctrl_c(partial(_end_search, observer)):
+            compiled = _compile(args, observer)
         findings = compiled.check(strict=True)
-        written = compiled.save(args.output) if args.output is not None else ()
+        paths: Iterable[Path] = ()
+        if args.output is not None:
+            paths = compiled.save(args.output)
     finally:
         progress.clear()
         if args.time_passes:
-            say(times(observer.seconds))
+            say(pass_times(observer.seconds))
 
     for finding in findings:
         complain(f"buda-emu compile: {finding}")
     if not args.quiet:
-        say_lines([summary(compiled)] if isinstance(compiled, CompiledModel) else parted_lines(compiled))
-        for path in written:
-            say(f"wrote {path}")
+        _print_summary(compiled)
+        say_lines(f"wrote {path}" for path in paths)
     return 0
 
 
-def _interrupted(observer: Observer) -> None:
-    """The first Ctrl-C of a search ends the search. Raises KeyboardInterrupt for any other."""
+def _print_summary(compiled: CompiledModel | PartedModel) -> None:
+    """Print a few lines on what was compiled."""
+    if isinstance(compiled, CompiledModel):
+        say(summary(compiled))
+    else:
+        say_lines(parts_lines(compiled))
+
+
+def _refuse_contradictions(args: argparse.Namespace) -> None:
+    """Raise HostError for a command line without a model, or with options that exclude each other."""
+    if args.file is None and args.start_from is None:
+        raise HostError("compile: no model; an example: " + EXAMPLE)
+    is_partial = bool(args.on_host or args.stop_after)
+    if args.start_from is not None and (args.file is not None or is_partial):
+        raise HostError("compile: --start-from cannot be combined with a model, --on-host or --stop-after")
+    if args.parameters is not None and (args.start_from is not None or is_partial):
+        raise HostError("compile: --parameters goes with none of --start-from, --on-host and --stop-after")
+
+
+def _end_search(observer: Observer) -> None:
+    """Handle Ctrl-C: the first one during a search ends the search. Raises KeyboardInterrupt for any other."""
     if observer.work is None or not observer.work.end():
         interrupt(SIGINT, currentframe())
 
 
 def _observer(args: argparse.Namespace, progress: Progress) -> Observer:
-    """What `--print-after`, `--verify-each` and `--time-passes` ask for; with --memory-limit it says what will be
-    needed. Raises HostError for a name of no pass."""
-    printed = (
-        NAMES if "all" in args.print_after else [require_pass_name(name, "--print-after") for name in args.print_after]
-    )
+    """Return the observer of passes that `--print-after`, `--verify-each` and `--time-passes` ask for; with
+    --memory-limit it reports the memory that will be needed. Raises HostError for an unknown name of a pass."""
+    if "all" in args.print_after:
+        printed = NAMES
+    else:
+        printed = [require_pass_name(name, "--print-after") for name in args.print_after]
     if args.stop_after:
         require_pass_name(args.stop_after, "--stop-after")
 
@@ -83,6 +99,7 @@ def _observer(args: argparse.Namespace, progress: Progress) -> Observer:
 
 
 def _options(args: argparse.Namespace, observer: Observer) -> CompileOptions:
+    """Return the options of the compiler that the command line states."""
     return CompileOptions(
         arch=args.arch or "",
         board=args.board or "",
@@ -96,13 +113,15 @@ def _options(args: argparse.Namespace, observer: Observer) -> CompileOptions:
         chips=args.chips,
         microbatch=args.microbatch,
         observer=observer,
-        workers=workers_of(args),
+        workers=read_workers(args),
         sizes=dict(args.size),
         memory_limit=args.memory_limit,
     )
 
 
-def _compiled(args: argparse.Namespace, observer: Observer) -> CompiledModel | PartedModel:
+def _compile(args: argparse.Namespace, observer: Observer) -> CompiledModel | PartedModel:
+    """Compile the model, or the rest of one from a stored pass. Ops that the device cannot do go to the host unless
+    that is forbidden."""
     options = _options(args, observer)
     if args.on_host:
         return compile_in_parts(args.file, on_host=args.on_host, options=options)
@@ -114,51 +133,57 @@ def _compiled(args: argparse.Namespace, observer: Observer) -> CompiledModel | P
     except UnsupportedError as error:
         if args.no_host or Path(args.file).suffix != ".onnx":
             raise
-        return _rest_on_host(args, options, error)
+        return _compile_in_parts(args, options, error)
 
 
-def _rest_on_host(args: argparse.Namespace, options: CompileOptions, refused: UnsupportedError) -> PartedModel:
-    """The parts of a model that was refused. Raises what it was refused with where the host cannot help."""
+def _compile_in_parts(args: argparse.Namespace, options: CompileOptions, refused: UnsupportedError) -> PartedModel:
+    """Compile a refused model in parts, some of which the host runs. Raises the refusal if the host cannot help."""
     try:
         return compile_in_parts(args.file, options=options)
     except UnsupportedError:
         raise refused from None
 
 
-def _stopped(args: argparse.Namespace, observer: Observer) -> int:
-    """The model as it is after a pass, into a folder or onto the terminal."""
+def _compile_until(args: argparse.Namespace, observer: Observer) -> int:
+    """Compile up to a pass, and write the model to a folder or print it."""
     if args.on_host:
         raise HostError("compile: --stop-after does not go with --on-host: a part of a model is not a model")
-    found = compile_until(args.file, stop_after=args.stop_after, options=_options(args, observer))
+    graph = compile_until(args.file, stop_after=args.stop_after, options=_options(args, observer))
     if args.output is None:
-        say(print_file(found)[0].rstrip())
+        say(print_file(graph)[0].rstrip())
         return 0
-    for path in write_ir(args.output, f"model.{args.stop_after}", found):
+    for path in write_ir(args.output, f"model.{args.stop_after}", graph):
         if not args.quiet:
             say(f"wrote {path}")
     return 0
 
 
-def parted_lines(parted: PartedModel) -> Iterator[str]:
-    """The netlist of all programs, and what runs one after the other."""
+def parts_lines(parted: PartedModel) -> Iterator[str]:
+    """Yield the summary of the netlist, and the steps of device and host in the order in which they run."""
     if parted.compiled is not None:
         yield summary(parted.compiled)
-    yield from (f"program {step.program}" if isinstance(step, DeviceStep) else f"{step}" for step in parted.steps)
+    for step in parted.steps:
+        if isinstance(step, DeviceStep):
+            yield f"program {step.program}"
+        else:
+            yield f"{step}"
 
 
-def times(seconds: Mapping[str, float]) -> str:
-    """A table of what passes took."""
+def pass_times(seconds: Mapping[str, float]) -> str:
+    """Return a table of the processor time of each pass."""
     total = sum(seconds.values())
     rows = [(name, f"{took:.3f}", f"{100 * took / max(total, 1e-9):.0f} %") for name, took in seconds.items()]
     return table(("pass", "seconds", "share"), [*rows, ("all", f"{total:.3f}", "")], right=(1, 2))
 
 
 def summary(compiled: CompiledModel) -> str:
-    """What was made, in a few lines."""
+    """Return a few lines on a compiled model: placement, constants, inputs and outputs."""
     placement = compiled.placement
     cores = sum(placed.blocks.grid[0] * placed.blocks.grid[1] for placed in placement.ops.values())
-    copies = f", a copy on each of {placement.copies} chips" if placement.copies > 1 else ""
-    size = sum(item.values.size for item in placement.tiles.constants.values())
+    copies = ""
+    if placement.copies > 1:
+        copies = f", a copy on each of {placement.copies} chips"
+    size = sum(constant.values.size for constant in placement.tiles.constants.values())
     lines = [
         (
             f"{compiled.graph.name}: {placement.target.title}, {placement.target.activation_df}, "
@@ -167,10 +192,14 @@ def summary(compiled: CompiledModel) -> str:
             f"{plural(len(placement.tiles.constants), 'constant')} of {size} elements"
         )
     ]
-    for item in compiled.io.inputs:
-        what = "indices" if item.indices else f"{list(item.shape)} {item.dtype}"
-        lines.append(f"  input {printable_name(item.label)}: {what} -> queue {item.queue}")
-    lines += [f"  output {printable_name(item.label)}: {list(item.shape)} {item.dtype}" for item in compiled.io.outputs]
+    for model_input in compiled.io.inputs:
+        if model_input.indices:
+            contents = "indices"
+        else:
+            contents = f"{list(model_input.shape)} {model_input.dtype}"
+        lines.append(f"  input {printable_name(model_input.label)}: {contents} -> queue {model_input.queue}")
+    for output in compiled.io.outputs:
+        lines.append(f"  output {printable_name(output.label)}: {list(output.shape)} {output.dtype}")
     if placement.work.is_notable:
         lines.append(f"  {placement.work.words()}")
     return "\n".join(lines)

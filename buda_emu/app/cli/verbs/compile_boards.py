@@ -8,33 +8,33 @@ from buda_emu.spec.boards import BOARDS
 
 
 def main(_args: argparse.Namespace) -> int:
-    """Print them. Exit code 0."""
+    """Print the boards. Exit code 0."""
     say(_table())
     return 0
 
 
 def _table() -> str:
-    """What each board is, and where its figures come from."""
+    """Return the table of boards, with the sources of its figures."""
     headers = ("board", "arch", "chips", "cores a chip", "MHz", "DRAM a chip", "GB/s", "links", "host at chip", "host")
     rows = [
         (
-            item.name,
-            item.arch,
-            str(item.chips),
-            f"{item.cores} ({item.grid[0]}x{item.grid[1]})",
-            str(item.clock),
-            item.dram,
-            f"{item.dram_gbps:g}",
-            str(item.links or "-"),
-            ", ".join(map(str, item.on_host)),
-            item.host,
+            board.name,
+            board.arch,
+            str(board.chips),
+            f"{board.cores} ({board.grid[0]}x{board.grid[1]})",
+            str(board.clock),
+            board.dram,
+            f"{board.dram_gbps:g}",
+            str(board.links or "-"),
+            ", ".join(map(str, board.on_host)),
+            board.host,
         )
-        for item in BOARDS.values()
+        for board in BOARDS.values()
     ]
     origins: dict[str, list[str]] = {}
-    for item in BOARDS.values():
-        for field, source in item.sources.items():
-            origins.setdefault(f"{field}: {source}", []).append(item.name)
+    for board in BOARDS.values():
+        for field, source in board.sources.items():
+            origins.setdefault(f"{field}: {source}", []).append(board.name)
     lines = [f"{', '.join(names)}: {text}" for text, names in origins.items()]
     words = "Links are those of 100 Gbit/s between neighbouring chips. Where the figures come from:"
     return "\n".join([table(headers, rows, right=(2, 4, 6, 7)), "", words, *lines])

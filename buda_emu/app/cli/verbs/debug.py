@@ -1,4 +1,4 @@
-"""`buda-emu debug`: stop a netlist's programs anywhere, look, change, go back."""
+"""`buda-emu debug`: debug a netlist's programs: stop anywhere, inspect, change, go back."""
 
 import argparse
 import json
@@ -9,10 +9,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from buda_emu.app.cli.command_lines import command_lines
+from buda_emu.app.cli.command_lines import read_commands
 from buda_emu.app.cli.ctrl_c import CtrlC
-from buda_emu.app.cli.findings import tell_findings
-from buda_emu.app.cli.output import Progress, complain, require_open, say, speak_apart
+from buda_emu.app.cli.findings import print_findings
+from buda_emu.app.cli.output import Progress, complain, print_words_to_stderr, require_open, say
 from buda_emu.app.debugger.answer import Answer, answer
 from buda_emu.app.debugger.console.console import Console
 from buda_emu.app.debugger.console.execute import execute
@@ -32,55 +32,62 @@ _MOST_PORT = 65535
 
 
 def main(args: argparse.Namespace) -> int:
-    """Take commands until there are no more. Exit code 0; with --batch see its help, 130 after Ctrl-C."""
+    """Run debugger commands until there are no more. Exit code 0; with --batch see its help, 130 after Ctrl-C."""
     if args.dap or args.port is not None:
-        return _dap(args)
+        return _serve_editor(args)
     if args.file is None:
         raise HostError("debug: which FILE? An editor names it itself: --dap")
-    commands = [*_script(args.script), *args.command]
+    commands = [*_read_script(args.script), *args.command]
     if args.json:
-        speak_apart()
-    run = opened(args)
+        print_words_to_stderr()
+    run = open_session(args)
     with CtrlC(run.interrupt, run.clear_interrupt) as ctrl_c, closing(run):
-        return _commands(run, ctrl_c, commands, args)
+        return _run_commands(run, ctrl_c, commands, args)
 
 
 def greeting(run: Session) -> str:
-    """What is debugged, and how to ask for help."""
+    """Return a line on the netlist that is debugged, and how to get help."""
     net = run.netlist
     programs = ", ".join(name for name, _ in run.programs)
     return f"{net.path} on {net.arch_name}, precision {run.precision}, programs {programs}; `help` lists the commands"
 
 
-def _commands(run: Session, ctrl_c: CtrlC, commands: list[str], args: argparse.Namespace) -> int:
-    """Those of the command line, then, without --batch, what is typed."""
+def _run_commands(run: Session, ctrl_c: CtrlC, commands: list[str], args: argparse.Namespace) -> int:
+    """Run the commands of the command line, then, without --batch, those that are typed. Return the exit code."""
     console = Console(run)
-    run.breakpoints.on_log = lambda text: _log(console, text, args)
-    interactive = not args.batch and sys.stdin.isatty() and not args.json
+    run.breakpoints.on_log = lambda text: _print_log(console, text, args)
     if not args.quiet and not args.json:
         say(greeting(run))
     for line in commands:
-        code = _do(console, ctrl_c, line, args, echo=not args.json)
+        code = _run_command(console, ctrl_c, line, args, echo=not args.json)
         if code and args.batch:
             return code
         if console.quit:
             return Exit.OK
         if code == Exit.INTERRUPTED:
             break
-    if not args.batch:
-        for line in command_lines(console, ctrl_c, interactive=interactive, quiet=args.json):
-            _do(console, ctrl_c, line, args, echo=False)
-            if console.quit:
-                break
-    return Exit.FAILED if args.batch and run.stop.reason == "error" else Exit.OK
+    if args.batch:
+        return Exit.FAILED if run.stop.reason == "error" else Exit.OK
+    _run_typed_commands(console, ctrl_c, args)
+    return Exit.OK
 
 
-def _dap(args: argparse.Namespace) -> int:
+def _run_typed_commands(console: Console, ctrl_c: CtrlC, args: argparse.Namespace) -> None:
+    """Run the commands that are typed until the input ends or one of them quits."""
+    interactive = sys.stdin.isatty() and not args.json
+    for line in read_commands(console, ctrl_c, interactive=interactive, quiet=args.json):
+        _run_command(console, ctrl_c, line, args, echo=False)
+        if console.quit:
+            break
+
+
+def _serve_editor(args: argparse.Namespace) -> int:
+    """Speak the Debug Adapter Protocol with an editor, on standard streams or on a port."""
     from buda_emu.app.debugger.dap.serve import serve_port, serve_stdio
 
     if args.port is None:
         require_open("debug --dap", "stdin", "stdout")
-        with CtrlC(_end, lambda: None):  # of a program that runs, too
+        with CtrlC(_raise_interrupt, lambda: None):  # ends the process even while a program runs
             serve_stdio(sys.stdin.buffer, sys.stdout.buffer)
         return Exit.OK
     if args.port > _MOST_PORT:
@@ -90,14 +97,17 @@ def _dap(args: argparse.Namespace) -> int:
 
 
 def _announce(port: int, token: str) -> None:
+    """Print the port on which an editor is awaited, and the token that it must send."""
     complain(f'buda-emu debug: waiting for an editor on 127.0.0.1:{port}; its launch needs "token": "{token}"')
 
 
-def _end() -> None:
+def _raise_interrupt() -> None:
+    """Raise KeyboardInterrupt, also in a program that is running."""
     raise KeyboardInterrupt
 
 
-def _script(path: Path | None) -> list[str]:
+def _read_script(path: Path | None) -> list[str]:
+    """Return the lines of a script of commands. Raises HostError for a file that cannot be read."""
     if path is None:
         return []
     try:
@@ -106,22 +116,24 @@ def _script(path: Path | None) -> list[str]:
         raise HostError(f"debug: {path}: {getattr(error, 'strerror', None) or error}") from None
 
 
-def opened(args: argparse.Namespace) -> Session:
-    """The session that the command line asks for."""
+def open_session(args: argparse.Namespace) -> Session:
+    """Load the document and return the session that the command line asks for. Raises HostError."""
     progress = Progress(args.quiet or args.json)
     progress.show(f"loading {args.file}")
     try:
         if args.allow_pickle and not is_image(args.file):
             raise HostError(f"--allow-pickle is for device images (.tti); {args.file} is a netlist, without pickles")
-        found = open_file(args.file, args.arch, cache=args.cache, allow_pickle=args.allow_pickle)
+        document = open_file(args.file, args.arch, cache=args.cache, allow_pickle=args.allow_pickle)
         if not args.quiet:
             progress.clear()
-            tell_findings(found.netlist.diagnostics, args.file)
+            print_findings(document.netlist.diagnostics, args.file)
         progress.show("inputs")
 
-        limit = DEFAULT_LIMIT if args.history_limit is None else args.history_limit
+        history_limit = args.history_limit
+        if history_limit is None:
+            history_limit = DEFAULT_LIMIT
         return Session(
-            found,
+            document,
             precision=args.precision,
             programs=args.program,
             parameters=dict(args.param),
@@ -129,82 +141,105 @@ def opened(args: argparse.Namespace) -> Session:
             seed=args.seed,
             threads=args.threads or usable_processors(),
             memory_limit=args.memory_limit,
-            history_limit=limit,
+            history_limit=history_limit,
         )
     finally:
         progress.clear()
 
 
-def _do(console: Console, ctrl_c: CtrlC, line: str, args: argparse.Namespace, *, echo: bool) -> int:
-    """One command, its answer printed; the exit code of what refused it, or of Ctrl-C."""
+def _run_command(console: Console, ctrl_c: CtrlC, line: str, args: argparse.Namespace, *, echo: bool) -> int:
+    """Run one command and print its answer. Return 0, the exit code of an error, or that of Ctrl-C."""
     if echo and line.strip():
         say(f"(buda) {line}")
-    found = None
-    error = None
-    try:
-        found = execute(console, line)
-    except BudaError as refused:
-        if refused.exit_code == Exit.INTERNAL:
-            raise
-        error = refused
-    except OSError as refused:
-        error = HostError(f"{refused.filename or ''}: {refused.strerror or refused}")
+    reply, error = _execute(console, line)
     interrupted = ctrl_c.seen
     ctrl_c.seen = False
     if args.json:
-        _print_json(console, line, found, error)
+        _print_json(console, line, reply, error)
     elif error is not None:
         say(current().paint(f"{error}", "red"))
-    elif found is not None:
-        for text in coloured(found):
-            if ctrl_c.seen:
-                break
-            say(text)
+    elif reply is not None:
+        _print_reply(reply, ctrl_c)
     if interrupted or ctrl_c.seen:
         return Exit.INTERRUPTED
     return error.exit_code if error is not None else 0
 
 
-def _below(line: str, columns: int | None) -> str:
-    """What begins the further lines of a row of the help: they stand below its words where these have room."""
-    words = re.match(r"  \S.*?  +(?=\S)", line)
-    return " " * (words.end() if words and columns and words.end() <= columns // 2 else 6 if words else 2)
+def _execute(console: Console, line: str) -> tuple[Answer | None, BudaError | None]:
+    """Return the answer to a command and the error that refused it; either may be None."""
+    try:
+        return execute(console, line), None
+    except BudaError as error:
+        if error.exit_code == Exit.INTERNAL:
+            raise
+        return None, error
+    except OSError as error:
+        return None, HostError(f"{error.filename or ''}: {error.strerror or error}")
 
 
-def coloured(found: Answer) -> Iterator[str]:
-    """Its lines: what stopped a run, and what was changed, brought out; on a terminal lines of the netlist are cut, and
-    sentences go on on a further line."""
+def _print_reply(reply: Answer, ctrl_c: CtrlC) -> None:
+    """Print the lines of an answer until Ctrl-C."""
+    for text in colour_lines(reply):
+        if ctrl_c.seen:
+            break
+        say(text)
+
+
+def _continuation_indent(line: str, columns: int | None) -> str:
+    """Return the indentation of the lines on which a row of the help continues: below its description, if that leaves
+    room."""
+    first_column = re.match(r"  \S.*?  +(?=\S)", line)
+    if first_column is None:
+        return " " * 2
+    if columns and first_column.end() <= columns // 2:
+        return " " * first_column.end()
+    return " " * 6
+
+
+def colour_lines(reply: Answer) -> Iterator[str]:
+    """Yield the lines of an answer for a terminal. The reason of a stop and changed values stand out; lines of a
+    netlist are cut, and sentences of the help wrapped."""
     screen = current()
-    for whole in found.lines:
-        line = wrap(whole, _below(whole, screen.columns)) if found.kind == "help" else whole
-        if found.kind in ("list", "stop", "graph") and screen.columns is not None and len(line) > screen.columns:
-            line = f"{line[: screen.columns - 3]}..."
-        if found.kind == "stop" and line.startswith(("breakpoint ", "interrupted")):
+    for text in reply.lines:
+        line = _fit_line(text, reply.kind, screen.columns)
+        if reply.kind == "stop" and line.startswith(("breakpoint ", "interrupted")):
             yield screen.paint(line, "bold", "cyan")
         elif line.startswith("(changed: "):
             yield screen.paint(line, "yellow")
-        elif found.kind in ("list", "graph") and line.startswith(("->", "> ")):
+        elif reply.kind in ("list", "graph") and line.startswith(("->", "> ")):
             yield screen.paint(line, "bold")
         else:
             yield line
 
 
-def _log(console: Console, text: str, args: argparse.Namespace) -> None:
-    """What a log point tells, while the run goes on."""
+def _fit_line(text: str, kind: str, columns: int | None) -> str:
+    """Return a line of an answer within the width of the terminal, if its kind is wrapped or cut at all."""
+    if kind == "help":
+        return wrap(text, _continuation_indent(text, columns))
+    if kind in ("list", "stop", "graph") and columns is not None and len(text) > columns:
+        return f"{text[: columns - 3]}..."
+    return text
+
+
+def _print_log(console: Console, text: str, args: argparse.Namespace) -> None:
+    """Print the message of a log point while the run goes on."""
     if args.json:
         _print_json(console, "", answer("log", [text]), None)
     else:
         say(text)
 
 
-def _print_json(console: Console, line: str, found: Answer | None, error: BudaError | None) -> None:
+def _print_json(console: Console, line: str, reply: Answer | None, error: BudaError | None) -> None:
+    """Print the answer to a command, or its error, as one line of JSON."""
+    if reply is None:
+        reply = answer("error", ())
     content: dict[str, Any] = {
         "schema_version": RESULT_VERSION,
         "command": line,
-        "kind": found.kind if found is not None else "error",
-        "text": list(found.lines) if found is not None else [],
-        "data": found.data if found is not None else {},
-        "error": str(error) if error is not None else None,
+        "kind": reply.kind,
+        "text": list(reply.lines),
+        "data": reply.data,
+        "error": None if error is None else str(error),
         "stop": stop_data(console.run),
         "changed": console.run.changed,
     }

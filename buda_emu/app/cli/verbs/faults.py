@@ -1,4 +1,4 @@
-"""`buda-emu faults`: single faults by the thousand, and what each of them does to the outputs."""
+"""`buda-emu faults`: inject thousands of single faults, and report the effect of each on the outputs."""
 
 import argparse
 import csv
@@ -21,21 +21,9 @@ from buda_emu.testing.injection.result import Campaign
 
 
 def main(args: argparse.Namespace) -> int:
-    """Inject. Exit code 0, 130 where Ctrl-C ended it: what was found until then is written."""
-    settings = Settings(
-        seed=args.seed,
-        kinds=_words(args.kind),
-        places=_words(args.place),
-        burst=args.bits,
-        least_pcc=args.pcc,
-        only=args.only,
-        top1=args.top_1,
-        late=args.late,
-        strata=args.stratify,
-        protect=_words(args.protect),
-        given=() if args.sites is None else read_sites(args.sites),
-        scatter=args.scatter,
-    )
+    """Run a campaign, or replay one fault. Exit code 0, or 130 if Ctrl-C ended it; the results up to then are
+    written."""
+    settings = _settings(args)
     subject = Subject(
         path=args.file,
         arch=args.arch,
@@ -49,10 +37,50 @@ def main(args: argparse.Namespace) -> int:
         return _replay(subject, settings, args)
     subject = subject.with_contents()
     netlist = netlist_of(args.file, args.arch)
-    log = CampaignLog(args.output, campaign_identity(subject, settings)) if args.output is not None else None
+    campaign = _run_campaign(subject, settings, args)
+    if not args.quiet:
+        say_lines(campaign_lines(campaign, args.top))
+    if args.output is not None:
+        _write_files(args.output, campaign, netlist)
+        if not args.quiet:
+            say(f"report: {args.output / 'report.html'}")
+    if args.write_sites is not None:
+        write_printable(
+            args.write_sites, "".join(f"{json.dumps(effect.fault.as_json())}\n" for effect in campaign.effects)
+        )
+    if args.json is not None:
+        write_json(args.json, campaign.as_json())
+    if not campaign.finished and args.seconds is None:
+        return Exit.INTERRUPTED
+    return Exit.OK
+
+
+def _settings(args: argparse.Namespace) -> Settings:
+    """Return the settings of the campaign that the command line states."""
+    return Settings(
+        seed=args.seed,
+        kinds=_split_list(args.kind),
+        places=_split_list(args.place),
+        burst=args.bits,
+        least_pcc=args.pcc,
+        only=args.only,
+        top1=args.top_1,
+        late=args.late,
+        strata=args.stratify,
+        protect=_split_list(args.protect),
+        given=() if args.sites is None else read_sites(args.sites),
+        scatter=args.scatter,
+    )
+
+
+def _run_campaign(subject: Subject, settings: Settings, args: argparse.Namespace) -> Campaign:
+    """Run the campaign. With an output folder its log is continued, so that no fault is computed twice."""
+    log = None
+    if args.output is not None:
+        log = CampaignLog(args.output, campaign_identity(subject, settings))
     progress = Progress(args.quiet)
     try:
-        found = faults(
+        campaign = faults(
             subject,
             Budget(args.count, args.seconds, args.width),
             settings=settings,
@@ -63,28 +91,20 @@ def main(args: argparse.Namespace) -> int:
             progress=lambda done, count, took: progress.bar(done, count, took, "faults"),
         )
     except UnknownEffectError as error:
-        raise error if log is None else log.locate(error) from None
+        if log is None:
+            raise
+        raise log.locate(error) from None
     progress.clear()
-    if not args.quiet:
-        say_lines(campaign_lines(found, args.top))
-    if args.output is not None:
-        _write(args.output, found, netlist)
-        if not args.quiet:
-            say(f"report: {args.output / 'report.html'}")
-    if args.write_sites is not None:
-        write_printable(args.write_sites, "".join(f"{json.dumps(item.fault.as_json())}\n" for item in found.effects))
-    if args.json is not None:
-        write_json(args.json, found.as_json())
-    return Exit.OK if found.finished or args.seconds is not None else Exit.INTERRUPTED
+    return campaign
 
 
-def _words(text: str) -> tuple[Any, ...]:
-    """Of a list; `faults` refuses the unknown ones."""
+def _split_list(text: str) -> tuple[Any, ...]:
+    """Split a list at its commas. `faults` refuses unknown words."""
     return tuple(filter(None, text.split(",")))
 
 
 def _replay(subject: Subject, settings: Settings, args: argparse.Namespace) -> int:
-    """One fault in words, and how to make it in the debugger."""
+    """Describe one fault in words, and how to make it in the debugger."""
     bench = Maker(subject, settings)()
     say_lines(effect_lines(bench.effect(args.replay)))
     try:
@@ -98,29 +118,34 @@ def _replay(subject: Subject, settings: Settings, args: argparse.Namespace) -> i
         return Exit.OK
     file = folder / f"fault-{args.replay}.npy"
     folder.mkdir(parents=True, exist_ok=True)
-    write_file(file, lambda stream: _save(stream, steps.values))
+    write_file(file, lambda stream: _save_array(stream, steps.values))
     script = folder / f"fault-{args.replay}.txt"
     write_text(script, "".join(f"{command}\n" for command in steps.commands(str(file))))
     options = [f"--precision {args.precision}", *(f"--param {name}={value}" for name, value in args.param)]
-    options += [f"--program {name}" for name in args.program] + ([f"--arch {args.arch}"] if args.arch else [])
-    inputs = f" --inputs DIR (the arrays of {args.inputs} as .npy files)" if args.inputs else ""
-    say(f"  in the debugger: buda-emu debug {args.file} {' '.join(options)} -x {script}{inputs}")
+    options += [f"--program {name}" for name in args.program]
+    if args.arch:
+        options.append(f"--arch {args.arch}")
+    command = f"buda-emu debug {args.file} {' '.join(options)} -x {script}"
+    if args.inputs:
+        command += f" --inputs DIR (the arrays of {args.inputs} as .npy files)"
+    say(f"  in the debugger: {command}")
     return Exit.OK
 
 
-def _save(stream: Any, values: Any) -> None:
+def _save_array(stream: Any, values: Any) -> None:
     np.save(stream, values)
 
 
-def _write(folder: Path, found: Campaign, netlist: Netlist) -> None:
+def _write_files(folder: Path, campaign: Campaign, netlist: Netlist) -> None:
+    """Write faults.json, faults.csv and report.html into a folder."""
     from buda_emu.report.pages.faults import faults_page
 
-    write_json(folder / "faults.json", found.as_json())
-    rows = [effect.as_json() for effect in found.effects]
+    write_json(folder / "faults.json", campaign.as_json())
+    rows = [effect.as_json() for effect in campaign.effects]
     text = io.StringIO()
     if rows:
         writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
     write_printable(folder / "faults.csv", text.getvalue())
-    write_text(folder / "report.html", faults_page(found, netlist))
+    write_text(folder / "report.html", faults_page(campaign, netlist))

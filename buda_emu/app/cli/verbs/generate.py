@@ -1,4 +1,4 @@
-"""`buda-emu generate`: valid netlists at random, for tests of backends, kernels and compilers."""
+"""`buda-emu generate`: write random valid netlists, for tests of backends, kernels and compilers."""
 
 import argparse
 import time
@@ -13,21 +13,23 @@ from buda_emu.testing.mutants import broken
 
 
 def main(args: argparse.Namespace) -> int:
-    """Generate. Exit code 0; failures are raised."""
+    """Generate netlists. Exit code 0; failures are raised."""
     budget = Budget(args.ops, args.graphs, args.tiles, args.microbatch)
     args.output.mkdir(parents=True, exist_ok=True)
     if args.rule is not None:
-        return _that_break(args)
+        return _generate_mutants(args)
     if args.for_coverage is not None:
-        return _for_coverage(args, budget)
-    types = tuple(args.types.split(",")) if args.types else GENERATED
+        return _generate_for_coverage(args, budget)
+    types = GENERATED
+    if args.types:
+        types = tuple(args.types.split(","))
     progress = Progress(args.quiet)
     start = time.perf_counter()
     ops = 0
     for number in range(args.first, args.first + args.count):
-        made = generate(seed_of(args.seed, number), arch=args.arch or DEFAULT_ARCH, budget=budget, op_types=types)
-        write_text(args.output / f"generated_{args.seed}_{number}.yaml", made.text)
-        ops += len(made.netlist.ops)
+        generated = generate(seed_of(args.seed, number), arch=args.arch or DEFAULT_ARCH, budget=budget, op_types=types)
+        write_text(args.output / f"generated_{args.seed}_{number}.yaml", generated.text)
+        ops += len(generated.netlist.ops)
         progress.bar(number - args.first + 1, args.count, time.perf_counter() - start, "netlists")
     progress.clear()
     if not args.quiet:
@@ -35,34 +37,36 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def _that_break(args: argparse.Namespace) -> int:
-    """Pairs of a valid netlist and a mutant of it."""
+def _generate_mutants(args: argparse.Namespace) -> int:
+    """Write pairs of a valid netlist and a mutant of it that breaks one rule."""
     for number in range(args.first, args.first + args.count):
-        made = broken(args.rule, seed=seed_of(args.seed, number))
+        mutant = broken(args.rule, seed=seed_of(args.seed, number))
         name = f"generated_{args.seed}_{number}"
-        write_text(args.output / f"{name}.yaml", made.valid)
-        write_text(args.output / f"{name}.{args.rule}.yaml", made.text)
+        write_text(args.output / f"{name}.yaml", mutant.valid)
+        write_text(args.output / f"{name}.{args.rule}.yaml", mutant.text)
     if not args.quiet:
         say(f"{args.output}: {args.count} netlists, and as many that break {args.rule}")
     return 0
 
 
-def _for_coverage(args: argparse.Namespace, budget: Budget) -> int:
-    """One netlist after the other, each with something new, until nothing is lacking that can be reached."""
-    coverage = read(args.for_coverage) if args.for_coverage.exists() else Coverage()
+def _generate_for_coverage(args: argparse.Namespace, budget: Budget) -> int:
+    """Write netlists that each exercise something new, until everything that can be reached is covered."""
+    coverage = Coverage()
+    if args.for_coverage.exists():
+        coverage = read(args.for_coverage)
     before = coverage.percent
     start = coverage.netlists
     archs = (args.arch,) if args.arch else EVERY
     steering = Steering(coverage, archs, seed_of(args.seed, args.first), budget=budget)
     progress = Progress(args.quiet)
-    for made in steering.netlists():
-        write_text(args.output / f"steered_{args.seed}_{coverage.netlists - start}.yaml", made.text)
+    for generated in steering.netlists():
+        write_text(args.output / f"steered_{args.seed}_{coverage.netlists - start}.yaml", generated.text)
         progress.show(f"{coverage.percent:.1f} % of the language")
     progress.clear()
     if not args.quiet:
         count = coverage.netlists - start
         say(f"{args.output}: {count} netlists, with them {coverage.percent:.1f} % of the language, {before:.1f} before")
         for name, rules in steering.unreached.items():
-            by = f", refused by {', '.join(rules)}" if rules else ""
-            say(f"  not reached: {name}{by}")
+            refusal = f", refused by {', '.join(rules)}" if rules else ""
+            say(f"  not reached: {name}{refusal}")
     return 0

@@ -1,9 +1,9 @@
-"""`buda-emu graph`: a picture of a netlist, ops on the core grid of each chip and epoch."""
+"""`buda-emu graph`: draw a netlist, ops on the core grid of each chip and epoch."""
 
 import argparse
 
 from buda_emu.app.cli.arguments.graph import FORMATS
-from buda_emu.app.cli.findings import tell_findings
+from buda_emu.app.cli.findings import print_findings
 from buda_emu.app.cli.output import complain, say, write_printable
 from buda_emu.emulator.image.opened import netlist_of
 from buda_emu.netlist.model import Netlist
@@ -17,17 +17,16 @@ _NOT_DRAWN = ("png", "jpg", "jpeg", "gif", "webp", "bmp", "tif", "tiff", "pdf", 
 
 
 def main(args: argparse.Namespace) -> int:
-    """Draw. Exit code 0; failures are raised."""
-    suffix = args.output.suffix.removeprefix(".").lower() if args.output is not None else ""
-    if args.format is None and suffix in _NOT_DRAWN:
-        known = " or ".join(f".{name}" for name in FORMATS)
-        raise HostError(f"graph: {args.output}: pictures end in {known}, not .{suffix}; or give --format")
+    """Draw the netlist. Exit code 0; failures are raised."""
+    form = _picture_format(args)
     netlist = netlist_of(args.file, args.arch)
-    tell_findings(netlist.diagnostics, args.file)
-    _check(args.epoch, [temporal.id for temporal in netlist.temporal_graphs], "epoch")
-    _check(args.chip, sorted({graph.target_device for graph in netlist.graphs.values()}), "chip")
-    draw = dot if (args.format or suffix) == "dot" else grid_svg
-    streams = _streams(netlist, args.epoch, args.cluster) if args.streams else None
+    print_findings(netlist.diagnostics, args.file)
+    _require_existing(args.epoch, [temporal.id for temporal in netlist.temporal_graphs], "epoch")
+    _require_existing(args.chip, sorted({graph.target_device for graph in netlist.graphs.values()}), "chip")
+    draw = dot if form == "dot" else grid_svg
+    streams = None
+    if args.streams:
+        streams = _route_streams(netlist, args.epoch, args.cluster)
     picture = draw(netlist, epochs=args.epoch, chips=args.chip, streams=streams)
     if args.output is None:
         say(picture.rstrip("\n"))
@@ -36,17 +35,36 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def _streams(netlist: Netlist, asked: list[int] | None, cluster: str | None) -> Uses:
-    """Of the epochs that are drawn; what refuses them is told on standard error."""
-    known = read_cluster(cluster) if cluster is not None else None
-    epochs = [epoch for epoch in route_netlist(netlist, cluster=known) if asked is None or epoch.number in asked]
+def _picture_format(args: argparse.Namespace) -> str:
+    """Return --format, or else the suffix of the output file. Raises HostError for the suffix of a format that is not
+    drawn."""
+    if args.format is not None:
+        return args.format
+    if args.output is None:
+        return ""
+    suffix = args.output.suffix.removeprefix(".").lower()
+    if suffix in _NOT_DRAWN:
+        suffixes = " or ".join(f".{name}" for name in FORMATS)
+        raise HostError(f"graph: {args.output}: pictures end in {suffixes}, not .{suffix}; or give --format")
+    return suffix
+
+
+def _route_streams(netlist: Netlist, numbers: list[int] | None, cluster: str | None) -> Uses:
+    """Return the use of each core in the epochs to draw. Refusals are printed to standard error."""
+    description = None
+    if cluster is not None:
+        description = read_cluster(cluster)
+    epochs = list(route_netlist(netlist, cluster=description))
+    if numbers is not None:
+        epochs = [epoch for epoch in epochs if epoch.number in numbers]
     for epoch in epochs:
         for refusal in epoch.routed.refusals:
             complain(f"buda-emu graph: epoch {epoch.number} cannot be routed: {refusal.message}")
     return uses_by_core(epochs)
 
 
-def _check(asked: list[int] | None, known: list[int], what: str) -> None:
-    for item in asked or ():
-        if item not in known:
-            raise HostError(f"there is no {what} {item}; the netlist has {', '.join(map(str, known))}")
+def _require_existing(requested: list[int] | None, available: list[int], kind: str) -> None:
+    """Raise HostError for a requested epoch or chip that the netlist does not have."""
+    for number in requested or ():
+        if number not in available:
+            raise HostError(f"there is no {kind} {number}; the netlist has {', '.join(map(str, available))}")

@@ -1,14 +1,14 @@
-"""`buda-emu info`: what any file is."""
+"""`buda-emu info`: identify any file: its kind, its figures, and whether its rules accept it."""
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from buda_emu.app.cli.config import refuses
-from buda_emu.app.cli.findings import chosen
+from buda_emu.app.cli.findings import current_choice
 from buda_emu.app.cli.output import say, say_json, say_lines, write_picture
-from buda_emu.app.documents.kinds import NETLIST, files_below, kind_named, kind_of
+from buda_emu.app.documents.kinds import NETLIST, files_below, kind_by_name, kind_of
 from buda_emu.netlist.load import holds_sections
 from buda_emu.support.checker.diagnostic import SEVERITIES
 from buda_emu.support.checker.render import counts
@@ -18,44 +18,57 @@ from buda_emu.support.errors import DocumentError, Exit, HostError
 
 
 def main(args: argparse.Namespace) -> int:
-    """Say it. Exit code 0 when every file is accepted by the rules of its kind, 2 otherwise."""
+    """Print what each file is. Exit code 0 if every file is accepted by the rules of its kind, 2 otherwise."""
     names = files_below(args.file)
     if args.timeline is not None and len(names) != 1:
         raise HostError(f"--timeline is of one document, not of {plural(len(names), 'document')}")
-    files = [_about(name) for name in names]
+    files = [_describe_file(name) for name in names]
     if args.json:
         say_json({"files": files})
-    for number, file in enumerate(() if args.json else files):
+    else:
+        _print_files(files)
+    if args.timeline is not None:
+        write_picture(args.timeline, kind_of(names[0]).load(names[0]).timeline())
+    if not all(file["accepted"] for file in files):
+        return Exit.REFUSED
+    return Exit.OK
+
+
+def _print_files(files: Sequence[dict[str, Any]]) -> None:
+    """Print the files as text, with an empty line between them."""
+    for number, file in enumerate(files):
         if number:
             say()
         say_lines(_lines(file))
-    if args.timeline is not None:
-        write_picture(args.timeline, kind_of(names[0]).load(names[0]).timeline())
-    return Exit.OK if all(file["accepted"] for file in files) else Exit.REFUSED
 
 
-def _about(name: str) -> dict[str, Any]:
-    """Kind and verdict of a file, how many findings of each severity there are, and figures, none where it is refused
-    as a whole."""
+def _describe_file(name: str) -> dict[str, Any]:
+    """Return the kind and verdict of a file, its findings by severity, and its figures (none if it is refused as a
+    whole)."""
     kind = kind_of(name)
     result = kind.check(name, Options())
-    found = chosen().filter_findings(result.diagnostics, refuses)
+    diagnostics = current_choice().filter_findings(result.diagnostics, refuses)
     summary: Mapping[str, int | str] = {}
     with suppress(DocumentError):
         summary = kind.load(name).summary()
-    numbers = {f"{severity}s": count for severity, count in counts(found).items()}
+    numbers = {f"{severity}s": count for severity, count in counts(diagnostics).items()}
     accepted = numbers["errors"] == 0
     return {"path": name, "kind": kind.name, "accepted": accepted, **numbers, "summary": dict(summary)}
 
 
 def _lines(file: dict[str, Any]) -> Iterator[str]:
-    kind = kind_named(file["kind"])
-    found = [plural(file[f"{word}s"], word) for word in SEVERITIES if file[f"{word}s"]]
+    """Yield the lines of text about one file."""
+    kind = kind_by_name(file["kind"])
+    finding_counts = [plural(file[f"{word}s"], word) for word in SEVERITIES if file[f"{word}s"]]
     verdict = "accepted" if file["accepted"] else "refused"
-    hint = f"; `buda-emu check {file['path']}` shows them" if found else ""
-    unknown = kind is NETLIST and not file["accepted"] and not holds_sections(file["path"])
-    words = f"of no kind that is known here; read as a {kind.words}" if unknown else kind.words
-    yield f"{file['path']}: {words}, {', '.join([verdict, *found])}{hint}"
+    hint = ""
+    if finding_counts:
+        hint = f"; `buda-emu check {file['path']}` shows them"
+    words = kind.words
+    if kind is NETLIST and not file["accepted"] and not holds_sections(file["path"]):
+        words = f"of no kind that is known here; read as a {kind.words}"
+    yield f"{file['path']}: {words}, {', '.join([verdict, *finding_counts])}{hint}"
     width = max(map(len, file["summary"]), default=0)
     for name, value in file["summary"].items():
-        yield f"  {name:{width}}  {f'{value:,}' if isinstance(value, int) else short_line(value)}".rstrip()
+        text = f"{value:,}" if isinstance(value, int) else short_line(value)
+        yield f"  {name:{width}}  {text}".rstrip()

@@ -1,10 +1,10 @@
-"""`buda-emu numerics`: why the chip's answer differs, op by op and cause by cause."""
+"""`buda-emu numerics`: explain why the chip's answer differs, op by op and cause by cause."""
 
 import argparse
 
-from buda_emu.app.cli.findings import tell_findings
+from buda_emu.app.cli.findings import print_findings
 from buda_emu.app.cli.output import Progress, complain, say_lines, write_json
-from buda_emu.app.cli.shared_arguments import workers_of
+from buda_emu.app.cli.shared_arguments import read_workers
 from buda_emu.emulator.image.opened import open_file
 from buda_emu.emulator.inputs.entries import select_programs
 from buda_emu.emulator.inputs.prepared import require_runnable
@@ -15,7 +15,7 @@ from buda_emu.testing.verify.result import rounding_warnings
 
 
 def main(args: argparse.Namespace) -> int:
-    """Run, take apart and report. Exit code 0; failures are raised."""
+    """Run the netlist, attribute the errors to causes, and report. Exit code 0; failures are raised."""
     progress = Progress(args.quiet)
     progress.show(f"loading {args.file}")
     opened = open_file(args.file, args.arch, cache=args.cache, allow_pickle=args.allow_pickle)
@@ -24,7 +24,7 @@ def main(args: argparse.Namespace) -> int:
     require_runnable(netlist, select_programs(netlist, args.program))
     if not args.quiet:
         progress.clear()
-        tell_findings(netlist.diagnostics, args.file)
+        print_findings(netlist.diagnostics, args.file)
     try:
         with rounding_warnings() as warned:
             run = explain(
@@ -37,7 +37,7 @@ def main(args: argparse.Namespace) -> int:
                 only=args.op,
                 threads=args.threads or usable_processors(),
                 memory_limit=args.memory_limit,
-                workers=workers_of(args),
+                workers=read_workers(args),
                 progress=progress.show,
             )
     finally:

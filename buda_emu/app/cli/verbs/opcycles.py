@@ -1,4 +1,4 @@
-"""`buda-emu opcycles`: cycles of the ops that a table lists, one op on one core in each row."""
+"""`buda-emu opcycles`: predict the cycles of the ops that a table lists, one op on one core in each row."""
 
 import argparse
 import csv
@@ -18,12 +18,12 @@ ADDED = ("predicted_cycles", "provenance")
 
 
 def main(args: argparse.Namespace) -> int:
-    """Predict. Exit code 0; failures are raised."""
-    header, rows = _read(args.file)
+    """Add the predicted cycles to a table. Exit code 0; failures are raised."""
+    header, rows = _read_table(args.file)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow((*header, *ADDED))
-    writer.writerows(_predicted(args.file, header, rows, args.model))
+    writer.writerows(_predict_rows(args.file, header, rows, args.model))
     if args.output is None:
         say(text.getvalue().rstrip("\n"))
     else:
@@ -31,14 +31,17 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def _read(name: str) -> tuple[list[str], list[list[str]]]:
-    """Header and rows; blank lines are kept, so that numbers of rows are numbers of lines."""
+def _read_table(name: str) -> tuple[list[str], list[list[str]]]:
+    """Return the header and the rows of a CSV file. Blank lines are kept, so that numbers of rows are numbers of lines.
+    Raises HostError."""
     try:
         text = read_whole(name, _MOST_MIB).decode("utf-8-sig")
         rows = list(csv.reader(io.StringIO(text, newline="")))
     except (UnicodeDecodeError, csv.Error) as error:
         raise HostError(f"{name}: not a CSV table ({error})") from error
-    header = [column.strip() for column in rows[0]] if rows else []
+    header: list[str] = []
+    if rows:
+        header = [column.strip() for column in rows[0]]
     missing = [column for column in REQUIRED if column not in header]
     if missing:
         raise HostError(f"{name}: row 1: the header lacks {', '.join(missing)}")
@@ -51,7 +54,8 @@ def _read(name: str) -> tuple[list[str], list[list[str]]]:
     return header, rows[1:]
 
 
-def _predicted(name: str, header: Sequence[str], rows: Sequence[list[str]], model: Model) -> Iterator[list[str]]:
+def _predict_rows(name: str, header: Sequence[str], rows: Sequence[list[str]], model: Model) -> Iterator[list[str]]:
+    """Yield each row with the predicted cycles and their provenance. Errors name the row."""
     for number, row in enumerate(rows, 2):
         if not any(cell.strip() for cell in row):
             continue

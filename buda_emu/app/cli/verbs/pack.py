@@ -18,12 +18,12 @@ from buda_emu.support.version import __version__
 
 
 def main(args: argparse.Namespace) -> int:
-    """Pack. Exit code 0; failures are raised, and leave no file."""
+    """Pack a netlist and its tensors. Exit code 0; failures are raised, and leave no file."""
     if args.output.suffix.lower() != ".tti" and str(args.output) != "-":
         raise HostError(f"pack: {args.output} does not end in .tti, by which images are known")
     netlist = load(args.file, arch=args.arch)
 
-    tensors, checks = _tensors(args.tensors)
+    tensors, checks = _read_tensors(args.tensors)
     contents = Contents(
         netlist=netlist,
         netlist_text=Path(args.file).read_bytes(),
@@ -46,27 +46,27 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def _tensors(directory: Path) -> tuple[dict[str, NDArray[Any]], list[Callable[[], None]]]:
-    """Arrays by queue, and functions that raise where a file was written to meanwhile. Raises HostError for a file that
-    is not of arrays, or a queue that is given twice."""
+def _read_tensors(directory: Path) -> tuple[dict[str, NDArray[Any]], list[Callable[[], None]]]:
+    """Return arrays by queue, and functions that raise if a file has been written to since. Raises HostError for a file
+    without arrays, or a queue that occurs twice."""
     if not directory.is_dir():
         raise HostError(f"pack: {directory} is not a directory")
-    found: dict[str, NDArray[Any]] = {}
+    tensors: dict[str, NDArray[Any]] = {}
     checks: list[Callable[[], None]] = []
     for path in sorted([*directory.glob("*.npy"), *directory.glob("*.npz")]):
-        arrays = _arrays(path)
-        twice = sorted(found.keys() & arrays.keys())
+        arrays = _read_arrays(path)
+        twice = sorted(tensors.keys() & arrays.keys())
         if twice:
             raise HostError(f"pack: {path} holds {twice[0]}, which another file of {directory} holds too")
-        found |= arrays
+        tensors |= arrays
         checks.append(change_guard(path))
-    if not found:
+    if not tensors:
         raise HostError(f"pack: no .npy or .npz file in {directory}")
-    return found, checks
+    return tensors, checks
 
 
-def _arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """The arrays of a .npz file, or the one of a .npy file. Raises HostError."""
+def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a .npz file, or the single one of a .npy file. Raises HostError."""
     if path.suffix == ".npz":
         return npz_of(str(path), path)
     return {path.name.removesuffix(".npy"): map_npy(path)}

@@ -1,4 +1,4 @@
-"""`buda-emu perf`: modelled cycles of a netlist, its bottleneck, and whether it meets its `performance-check`."""
+"""`buda-emu perf`: model the cycles of a netlist, its bottleneck, and whether it meets its `performance-check`."""
 
 import argparse
 import shlex
@@ -10,7 +10,7 @@ from typing import Final
 
 from buda_emu.app.api.perf import Perf, parse_grid, parse_rows, perf
 from buda_emu.app.api.sweep import parse_axes, sweep
-from buda_emu.app.cli.findings import open_baseline, settle, tell_findings
+from buda_emu.app.cli.findings import open_baseline, print_findings, report_comparison
 from buda_emu.app.cli.output import Progress, say, say_lines, write_json, write_picture, write_printable, write_text
 from buda_emu.report.baselines import Baseline, BaselineComparison, Measure, perf_items
 from buda_emu.report.machine_readable.perf_json import (
@@ -27,13 +27,13 @@ from buda_emu.support.errors import Exit, HostError
 from buda_emu.support.files import read_whole
 from buda_emu.support.version import RESULT_VERSION
 
-_OF_ONE_RUN: Final = ("--baseline", "--update-baseline", "--update-expectations", "--trace", "--report")
-_OF_PRINTED_OPS: Final = ("--top", "--sort", "--op", "--epoch")
-_OF_A_SWEEP: Final = ("--chart", "--workers", "--dask")
+_SINGLE_RUN_OPTIONS: Final = ("--baseline", "--update-baseline", "--update-expectations", "--trace", "--report")
+_PRINTING_OPTIONS: Final = ("--top", "--sort", "--op", "--epoch")
+_SWEEP_OPTIONS: Final = ("--chart", "--workers", "--dask")
 WITHOUT_EFFECT: Final[Mapping[str, tuple[str, ...]]] = {
     "--sweep": (
-        *_OF_ONE_RUN,
-        *_OF_PRINTED_OPS,
+        *_SINGLE_RUN_OPTIONS,
+        *_PRINTING_OPTIONS,
         "--against",
         "--fail-above",
         "--model",
@@ -41,8 +41,8 @@ WITHOUT_EFFECT: Final[Mapping[str, tuple[str, ...]]] = {
         "--grid",
         "--harvest",
     ),
-    "--against": (*_OF_ONE_RUN, *_OF_PRINTED_OPS, *_OF_A_SWEEP, "--csv"),
-    "": _OF_A_SWEEP,
+    "--against": (*_SINGLE_RUN_OPTIONS, *_PRINTING_OPTIONS, *_SWEEP_OPTIONS, "--csv"),
+    "": _SWEEP_OPTIONS,
 }
 """Options that do nothing with --sweep, with --against, and with neither of them: giving one is refused."""
 _INSTEAD: Final[Mapping[str, str]] = {
@@ -54,37 +54,43 @@ _INSTEAD: Final[Mapping[str, str]] = {
 
 
 def main(args: argparse.Namespace) -> int:
-    """Model and report. Exit code 1 when a figure of performance-check is missed, or --fail-above is exceeded."""
+    """Model and report. Exit code 1 if a figure of performance-check is missed, or --fail-above is exceeded."""
     _refuse_options_without_effect(args)
     if args.sweep:
         return _sweep(args)
-    baseline = _baseline(args)
-    found = _perf(args, args.file, args.param)
+    baseline = _open_baseline(args)
+    modelled = _model(args, args.file, args.param)
     if not args.quiet:
-        tell_findings(found.netlist.diagnostics, args.file)
+        print_findings(modelled.netlist.diagnostics, args.file)
     if args.against is not None:
-        return _against(args, found)
-    results = found.checks
+        return _compare_runs(args, modelled)
+    _print_figures(args, modelled)
+    comparison = None
+    if baseline is not None:
+        comparison = baseline.against({args.file: perf_items(modelled.run, modelled.checks)})
+    _write_files(args, modelled, comparison)
+    if comparison is not None:
+        return report_comparison(comparison, updated=args.update_baseline)
+    return Exit.OK if modelled.passed else Exit.DIFFERS
+
+
+def _print_figures(args: argparse.Namespace, modelled: Perf) -> None:
+    """Print the figures of a netlist, and how performance-check compares with them."""
+    results = modelled.checks
     if not args.quiet:
-        say_lines(perf_lines(found.netlist, found.run, Selection(args.top, args.sort, args.op, args.epoch)))
-        for step in found.on_host:
+        say_lines(perf_lines(modelled.netlist, modelled.run, Selection(args.top, args.sort, args.op, args.epoch)))
+        for step in modelled.on_host:
             say(f"on the host, measured, not in these figures: {step}")
         if results:
             say()
     say_lines(check_lines(results))
     if args.update_expectations:
-        say_lines(expectation_lines(found.netlist.sections, results))
-    held = None
-    if baseline is not None:
-        held = baseline.against({args.file: perf_items(found.run, found.checks)})
-    _write(args, found, held)
-    if held is not None:
-        return settle(held, updated=args.update_baseline)
-    return Exit.OK if found.passed else Exit.DIFFERS
+        say_lines(expectation_lines(modelled.netlist.sections, results))
 
 
 def _refuse_options_without_effect(args: argparse.Namespace) -> None:
-    """Raise HostError for an option that the chosen mode would ignore, rather than write no file without a word."""
+    """Raise HostError for an option that the chosen mode would ignore, so that no file stays unwritten without
+    notice."""
     if args.sweep:
         mode = "--sweep"
     elif args.against is not None:
@@ -100,7 +106,8 @@ def _refuse_options_without_effect(args: argparse.Namespace) -> None:
         raise HostError(f"{option} has no effect without --sweep")
 
 
-def _baseline(args: argparse.Namespace) -> Baseline | None:
+def _open_baseline(args: argparse.Namespace) -> Baseline | None:
+    """Return the baseline of the command line, None without one. --fail-above is the growth that counts as worse."""
     if args.baseline is None and not args.update_baseline:
         return None
 
@@ -109,43 +116,45 @@ def _baseline(args: argparse.Namespace) -> Baseline | None:
     return open_baseline(args, "perf", {name: getattr(args, name) for name in names}, measure)
 
 
-def _perf(args: argparse.Namespace, file: str, parameters: list[tuple[str, str]]) -> Perf:
+def _model(args: argparse.Namespace, file: str, parameters: list[tuple[str, str]]) -> Perf:
+    """Model a netlist with the settings of the command line."""
     progress = Progress(args.quiet)
-    found = perf(
+    modelled = perf(
         file,
         programs=args.program,
         parameters=dict(parameters),
         arch=args.arch,
         board=args.board,
-        what_if=_what_if(args.what_if),
+        what_if=_parse_what_if(args.what_if),
         grid=parse_grid(args.grid) if args.grid else None,
         harvest=parse_rows(args.harvest),
         model=args.model,
         progress=progress.show,
     )
     progress.clear()
-    return found
+    return modelled
 
 
-def _what_if(text: str) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for item in filter(None, text.split(",")):
-        name, _, value = item.partition("=")
+def _parse_what_if(text: str) -> dict[str, float]:
+    """Return speeds by name from `NAME=VALUE,...`. Raises HostError."""
+    speeds: dict[str, float] = {}
+    for setting in filter(None, text.split(",")):
+        name, _, value = setting.partition("=")
         try:
-            found[name.strip()] = float(value)
+            speeds[name.strip()] = float(value)
         except ValueError:
-            raise HostError(f"--what-if {item}: expected NAME=VALUE") from None
-    return found
+            raise HostError(f"--what-if {setting}: expected NAME=VALUE") from None
+    return speeds
 
 
-def _against(args: argparse.Namespace, found: Perf) -> int:
-    """Before and after. Exit code 1 when something is slower by more than --fail-above."""
+def _compare_runs(args: argparse.Namespace, modelled: Perf) -> int:
+    """Compare with an earlier run. Exit code 1 if something is slower by more than --fail-above."""
     text = read_whole(args.against)
     if text.lstrip()[:1] == b"{":
         before = read_perf_json(text.decode("utf-8", "replace"), str(args.against))
     else:
-        before = _perf(args, str(args.against), args.param).to_json()
-    comparison = against(before, found.to_json())
+        before = _model(args, str(args.against), args.param).to_json()
+    comparison = against(before, modelled.to_json())
     if not args.quiet:
         say_lines(against_lines(comparison))
     worst = comparison.worst_percent()
@@ -158,7 +167,7 @@ def _against(args: argparse.Namespace, found: Perf) -> int:
 
 
 def _sweep(args: argparse.Namespace) -> int:
-    """Every point of a sweep. Exit code 1 when none could be modelled."""
+    """Model every point of a sweep. Exit code 1 if none could be modelled."""
     axes = parse_axes(args.sweep)
     progress = Progress(args.quiet)
     points = sweep(
@@ -183,29 +192,36 @@ def _sweep(args: argparse.Namespace) -> int:
         write_printable(args.chart, sweep_chart(rows, names, args.file))
     if args.json is not None:
         write_json(args.json, {"schema_version": RESULT_VERSION, "netlist": args.file, "points": rows})
-    return Exit.DIFFERS if all(point.problem for point in points) else Exit.OK
+    if all(point.problem for point in points):
+        return Exit.DIFFERS
+    return Exit.OK
 
 
-def _write(args: argparse.Namespace, found: Perf, held: BaselineComparison | None) -> None:
+def _write_files(args: argparse.Namespace, modelled: Perf, comparison: BaselineComparison | None) -> None:
+    """Write the files that the command line asks for."""
     if args.csv is not None:
-        write_printable(args.csv, perf_info_all_epochs_csv(found.run))
+        write_printable(args.csv, perf_info_all_epochs_csv(modelled.run))
     if args.json is not None:
-        write_json(args.json, {**found.to_json(), **({"baseline": held.as_json()} if held is not None else {})})
+        content = modelled.to_json()
+        if comparison is not None:
+            content["baseline"] = comparison.as_json()
+        write_json(args.json, content)
     if args.report is not None:
-        _write_report(args.report, found, shlex.join(["buda-emu", *sys.argv[1:]]))
+        _write_report(args.report, modelled, shlex.join(["buda-emu", *sys.argv[1:]]))
         say(f"report: {args.report / 'perf.html'}")
     if args.trace is not None:
-        write_picture(args.trace, run_picture(found.run))
+        write_picture(args.trace, run_picture(modelled.run))
 
 
-def _write_report(directory: Path, found: Perf, command: str) -> None:
+def _write_report(directory: Path, modelled: Perf, command: str) -> None:
+    """Write the page, and the tables under the vendor's names, into a folder."""
     from buda_emu.report.pages.perf import perf_page
 
     directory.mkdir(parents=True, exist_ok=True)
-    netlist = found.netlist
-    run = found.run
-    write_text(directory / "perf.html", perf_page(netlist, run, found.checks, command))
+    netlist = modelled.netlist
+    run = modelled.run
+    write_text(directory / "perf.html", perf_page(netlist, run, modelled.checks, command))
     write_text(directory / "perf_info_all_epochs.csv", perf_info_all_epochs_csv(run))
     write_text(directory / "runtime_table.csv", runtime_table_csv(netlist, run))
     write_json(directory / "op_perf_table.json", op_perf_table(netlist, run))
-    write_json(directory / "perf.json", found.to_json())
+    write_json(directory / "perf.json", modelled.to_json())

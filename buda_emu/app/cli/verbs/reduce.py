@@ -1,4 +1,4 @@
-"""`buda-emu reduce`: the smallest netlist on which a command still fails."""
+"""`buda-emu reduce`: shrink a netlist as long as a command still fails on it."""
 
 import argparse
 import time
@@ -13,48 +13,54 @@ from buda_emu.testing.reduce.search import Reduction, ReductionState
 
 
 def main(args: argparse.Namespace) -> int:
-    """Reduce. Exit code 0, or 130 where Ctrl-C ended it; the smallest netlist until then is written."""
+    """Reduce a netlist. Exit code 0, or 130 if Ctrl-C ended it; the smallest netlist up to then is written."""
     output = args.output or _default_output(Path(args.file))
     progress = Progress(args.quiet)
     written = ""
 
-    def on(step: ReductionState) -> None:
+    def save_progress(step: ReductionState) -> None:
         nonlocal written
         if step.steps and step.text != written:
             write_text(output, step.text)
             written = step.text
-        progress.show(f"{_size(step.text)}, trying fewer {step.move}, {step.trials} trials")
+        progress.show(f"{_line_count(step.text)}, trying fewer {step.move}, {step.trials} trials")
 
     start = time.perf_counter()
-    found = reduce(
+    reduction = reduce(
         netlist_of(args.file, args.arch),
         args.command,
         timeout=args.timeout,
         workers=args.workers,
         any_failure=args.any_failure,
         most_trials=args.trials,
-        progress=on,
+        progress=save_progress,
     )
     progress.clear()
-    write_text(output, found.text)
+    write_text(output, reduction.text)
     if not args.quiet:
-        _tell(found, output, time.perf_counter() - start)
+        _print_reduction(reduction, output, time.perf_counter() - start)
     if args.json is not None:
-        write_json(args.json, {"file": args.file, "output": str(output), **found.to_json()})
-    return Exit.INTERRUPTED if found.interrupted else Exit.OK
+        write_json(args.json, {"file": args.file, "output": str(output), **reduction.to_json()})
+    return Exit.INTERRUPTED if reduction.interrupted else Exit.OK
 
 
 def _default_output(path: Path) -> Path:
+    """Return the path of the reduced netlist beside the netlist."""
     return path.with_name(f"{path.stem}.reduced.yaml")
 
 
-def _size(text: str) -> str:
-    return f"{text.count(chr(10))} lines"
+def _line_count(text: str) -> str:
+    lines = text.count("\n")
+    return f"{lines} lines"
 
 
-def _tell(found: Reduction, output: Path, took: float) -> None:
-    rows = [(name, f"{before:,}", f"{after:,}") for name, before, after in found.sizes()]
+def _print_reduction(reduction: Reduction, output: Path, seconds: float) -> None:
+    """Print the sizes before and after, and how the search ended."""
+    rows = [(name, f"{before:,}", f"{after:,}") for name, before, after in reduction.sizes()]
     say(table(("", "before", "after"), rows, right=(1, 2)))
     say()
-    end = "" if found.finished else ("; interrupted" if found.interrupted else "; stopped by --trials")
-    say(f"{output}: still {found.outcome} after {found.steps} steps of {found.trials} trials, {took:.1f} s{end}")
+    end = ""
+    if not reduction.finished:
+        end = "; interrupted" if reduction.interrupted else "; stopped by --trials"
+    counts = f"{reduction.steps} steps of {reduction.trials} trials"
+    say(f"{output}: still {reduction.outcome} after {counts}, {seconds:.1f} s{end}")

@@ -1,8 +1,10 @@
-"""`buda-emu route`: the streams that a netlist takes on each core, as the vendor's router allocates them."""
+"""`buda-emu route`: show the streams that a netlist takes on each core, as the vendor's router allocates them."""
 
 import argparse
+from collections.abc import Sequence
+from pathlib import Path
 
-from buda_emu.app.cli.findings import tell_findings
+from buda_emu.app.cli.findings import print_findings
 from buda_emu.app.cli.output import say, write_text
 from buda_emu.emulator.image.opened import netlist_of
 from buda_emu.netlist.rules import BOOK
@@ -15,39 +17,54 @@ from buda_emu.support.errors import Exit
 from buda_emu.support.garbage import no_collections
 
 _BEFORE = ("N", "X")
-"""Stages of rules that the device's compiler holds, or that end programs, before there are pipes."""
+"""Stages of rules that the device's compiler checks, or that end programs, before there are pipes."""
 HEADERS = ("epoch", "graphs", "cores", "streams", "extra streams", "L1 bytes", "routed")
 
 
 def main(args: argparse.Namespace) -> int:
-    """Route every epoch. Exit code 0, or 2 where one is refused, or the netlist before; failures are raised."""
-    cluster = read_cluster(args.cluster) if args.cluster is not None else None
+    """Route every epoch. Exit code 0, or 2 if the router refuses an epoch or earlier rules refuse the netlist; other
+    failures are raised."""
+    cluster = None
+    if args.cluster is not None:
+        cluster = read_cluster(args.cluster)
     netlist = netlist_of(args.file, args.arch)
-    tell_findings(netlist.diagnostics, args.file)
+    print_findings(netlist.diagnostics, args.file)
     with no_collections():
         epochs = list(route_netlist(netlist, phases=args.output is not None, cluster=cluster))
     if args.output is not None:
-        args.output.mkdir(parents=True, exist_ok=True)
-        for epoch in epochs:
-            text = as_yaml(epoch.routed, ", ".join(epoch.graphs), netlist.arch_name)
-            write_text(args.output / f"epoch_{epoch.number}.yaml", text)
+        _write_streams(args.output, epochs, netlist.arch_name)
     say(table(HEADERS, map(_row, epochs), right=(0, 2, 3, 4, 5), prose=(1,)))
-    refusals = [(epoch.number, refusal) for epoch in epochs for refusal in epoch.routed.refusals]
-    for number, refusal in refusals:
-        say(one_line(f"epoch {number}: {refusal.what}: {refusal.message}"))
-    known = {refusal.what for _, refusal in refusals}
-    before = [one for one in netlist.diagnostics if BOOK.rules[one.rule].stage in _BEFORE and one.rule not in known]
-    for one in before:
-        say(one_line(f"{one.where}: {one.rule}: {one.message}"))
-    return Exit.REFUSED if refusals or before else Exit.OK
+    refused_rules: set[str] = set()
+    for epoch in epochs:
+        for refusal in epoch.routed.refusals:
+            refused_rules.add(refusal.what)
+            say(one_line(f"epoch {epoch.number}: {refusal.what}: {refusal.message}"))
+    earlier_findings = [
+        diagnostic
+        for diagnostic in netlist.diagnostics
+        if BOOK.rules[diagnostic.rule].stage in _BEFORE and diagnostic.rule not in refused_rules
+    ]
+    for diagnostic in earlier_findings:
+        say(one_line(f"{diagnostic.where}: {diagnostic.rule}: {diagnostic.message}"))
+    return Exit.REFUSED if refused_rules or earlier_findings else Exit.OK
+
+
+def _write_streams(folder: Path, epochs: Sequence[RoutedEpoch], arch: str) -> None:
+    """Write the streams of each epoch to a YAML file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for epoch in epochs:
+        text = as_yaml(epoch.routed, ", ".join(epoch.graphs), arch)
+        write_text(folder / f"epoch_{epoch.number}.yaml", text)
 
 
 def _row(epoch: RoutedEpoch) -> tuple[str, ...]:
-    """Extra streams and L1 are those of the core that needs most."""
+    """Return the row of an epoch. Extra streams and L1 are those of the core that needs most."""
     cores = epoch.routed.cores
     extra = max((core.extra_streams for core in cores), default=0)
-    most = max(cores, key=lambda core: core.l1_bytes / core.available_bytes, default=None)
-    l1 = "-" if most is None else f"{most.l1_bytes:,} of {most.available_bytes:,}"
+    fullest = max(cores, key=lambda core: core.l1_bytes / core.available_bytes, default=None)
+    l1 = "-"
+    if fullest is not None:
+        l1 = f"{fullest.l1_bytes:,} of {fullest.available_bytes:,}"
     streams = sum(len(core.streams) for core in cores)
     verdict = "refused" if epoch.routed.refusals else "yes"
     return (

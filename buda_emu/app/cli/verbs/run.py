@@ -1,14 +1,14 @@
-"""`buda-emu run`: run a netlist's programs and show what came out."""
+"""`buda-emu run`: run a netlist's programs and print what its queues hold."""
 
 import argparse
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import IO, TYPE_CHECKING
 
-from buda_emu.app.cli.findings import tell_findings
+from buda_emu.app.cli.findings import print_findings
 from buda_emu.app.cli.output import Progress, complain, say, write_json, write_output
-from buda_emu.app.cli.shared_arguments import workers_of
+from buda_emu.app.cli.shared_arguments import read_workers
 from buda_emu.emulator.image.opened import is_image, open_file
 from buda_emu.emulator.memory.host import usable_processors
 from buda_emu.report.terminal.text import table
@@ -21,39 +21,42 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from buda_emu.app.api.report import OutputSummary, RunReport
+    from buda_emu.arithmetic.jit.kernel import Compilation
     from buda_emu.emulator.image.device_image import DeviceImage
     from buda_emu.emulator.image.opened import Opened
     from buda_emu.emulator.runtime.host.exchange import OutputParts
     from buda_emu.netlist.model import Netlist
+    from buda_emu.support.workers.job import Workers
 
-_FILES = (".npy", ".npz", ".safetensors", ".bin")
+_TENSOR_SUFFIXES = (".npy", ".npz", ".safetensors", ".bin")
 _LONGEST_NAME = 255  # bytes, of a file
 
 
 def main(args: argparse.Namespace) -> int:
-    """Run and report. Exit code 0; failures are raised."""
+    """Run the programs and report. Exit code 0; failures are raised."""
     if args.outputs is not None:
         args.outputs.mkdir(parents=True, exist_ok=True)  # before the work, so that no work is lost
     progress = Progress(args.quiet)
     start = time.perf_counter()
-    opened = _opened(args, progress)
+    opened = _open(args, progress)
     load_seconds = time.perf_counter() - start
     try:
         report = _run(args, progress, opened, load_seconds)
         if args.outputs is not None:
             progress.show("writing outputs")
-            _write(report, args.outputs)  # those of an image; others are there already
+            _write_arrays(report, args.outputs)  # those of an image; others are there already
     finally:
         progress.clear()
     if args.json is not None:
         write_json(args.json, report.as_json())
     if not args.quiet:
-        say(_text(report, opened.image, args.board))
+        say(_report_text(report, opened.image, args.board))
     return 0
 
 
 def _require_file_names(netlist: "Netlist") -> None:
-    """Every output has to be a file; said before the run, so that no work is lost. Raises HostError."""
+    """Raise HostError for an output queue whose name cannot be a file name. Called before the run, so that no work is
+    lost."""
     for queue in netlist.queues.values():
         name = queue.name
         fits = len(f"{name}.npy".encode("utf-8", "surrogatepass")) <= _LONGEST_NAME
@@ -61,8 +64,8 @@ def _require_file_names(netlist: "Netlist") -> None:
             raise HostError(f"outputs: queue name {name[:_LONGEST_NAME]!r} cannot be a file name")
 
 
-def _opened(args: argparse.Namespace, progress: Progress) -> "Opened":
-    """The netlist or the image to run."""
+def _open(args: argparse.Namespace, progress: Progress) -> "Opened":
+    """Load the netlist or the image to run. Raises HostError for --allow-pickle with a netlist."""
     if args.allow_pickle and not is_image(args.file):
         raise HostError(f"--allow-pickle is for device images (.tti); {args.file} is a netlist, without pickles")
     progress.show(f"loading {args.file}")
@@ -74,31 +77,26 @@ def _opened(args: argparse.Namespace, progress: Progress) -> "Opened":
 
 
 def _run(args: argparse.Namespace, progress: Progress, opened: "Opened", load_seconds: float) -> "RunReport":
+    """Run the netlist and return its report, with progress and warnings on standard error."""
     netlist = opened.to_run
     if args.outputs is not None:
         _require_file_names(netlist)
-    # numpy and the kernels: only for a netlist that is sound
+    workers = read_workers(args)
+    # Only a sound netlist is worth the import of numpy and the kernels.
     from buda_emu.app.api.run_netlist import run_netlist
-    from buda_emu.arithmetic.jit.kernel import cache_folder, compilations
-    from buda_emu.emulator.inputs.entries import select_programs
-    from buda_emu.emulator.inputs.prepared import require_runnable
+    from buda_emu.arithmetic.jit.kernel import compilations
     from buda_emu.testing.verify.result import rounding_warnings
 
-    if args.board:
-        from buda_emu.performance.timing.model import require_places
-
-        require_places(netlist, board(args.board).chip)
-    require_runnable(netlist, select_programs(netlist, args.program))
+    _require_runnable(netlist, args)
     if not args.quiet:
         progress.clear()
-        tell_findings(netlist.diagnostics, args.file)
+        print_findings(netlist.diagnostics, args.file)
     start = time.perf_counter()
-    workers = workers_of(args)
 
     def inputs_done(done: int, count: int) -> None:
         progress.bar(done, count, time.perf_counter() - start, "inputs")
 
-    def tell(text: str) -> None:
+    def print_note(text: str) -> None:
         progress.clear()
         complain(f"buda-emu run: {text}")
 
@@ -110,7 +108,7 @@ def _run(args: argparse.Namespace, progress: Progress, opened: "Opened", load_se
             parameters=dict(args.param),
             precision=args.precision,
             readout=args.readout,
-            threads=args.threads or (usable_processors() if workers.alone else 1),
+            threads=args.threads or _default_threads(workers),
             workers=workers,
             seed=args.seed,
             progress=progress.show,
@@ -119,41 +117,68 @@ def _run(args: argparse.Namespace, progress: Progress, opened: "Opened", load_se
             image=opened.image,
             memory_limit=args.memory_limit,
             inputs_done=inputs_done if progress.live else None,
-            tell=tell,
-            foretell=tell if args.memory_limit and not args.quiet else None,
-            sink=lambda output: _write_parts(output, args.outputs),
+            tell=print_note,
+            foretell=print_note if args.memory_limit and not args.quiet else None,
+            sink=lambda output: _write_output_parts(output, args.outputs),
         )
     for text in warned:
-        progress.clear()
-        complain(f"buda-emu run: warning: {text}")
+        print_note(f"warning: {text}")
     if compiled and not args.quiet:
         progress.clear()
-        seconds = sum(item.seconds for item in compiled)
-        complain(compiled_line([item.kernel for item in compiled], seconds, cache_folder()))
+        _print_compilations(compiled)
     return report
 
 
+def _default_threads(workers: "Workers") -> int:
+    """Return the threads of each process: all processors for a single process, else one."""
+    return usable_processors() if workers.alone else 1
+
+
+def _print_compilations(compilations: "Sequence[Compilation]") -> None:
+    """Print which kernels were compiled, and where they are kept."""
+    from buda_emu.arithmetic.jit.kernel import cache_folder
+
+    seconds = sum(compilation.seconds for compilation in compilations)
+    complain(compiled_line([compilation.kernel for compilation in compilations], seconds, cache_folder()))
+
+
+def _require_runnable(netlist: "Netlist", args: argparse.Namespace) -> None:
+    """Raise an error if the programs cannot run, or the netlist does not fit onto the chip of the board."""
+    from buda_emu.emulator.inputs.entries import select_programs
+    from buda_emu.emulator.inputs.prepared import require_runnable
+
+    if args.board:
+        from buda_emu.performance.timing.model import require_places
+
+        require_places(netlist, board(args.board).chip)
+    require_runnable(netlist, select_programs(netlist, args.program))
+
+
 def compiled_line(kernels: list[str], seconds: float, folder: "Path | None") -> str:
-    """What a first run says of its compilations. Not all are kept in `folder` where its disk is full."""
+    """Return the line that a first run prints about its compilations. A kernel may be missing in `folder` if the disk
+    is full."""
     import glob
 
     names = ", ".join(dict.fromkeys(kernels))
     count = plural(len(kernels), "kernel")
-    kept = folder is not None and all(any(folder.rglob(f"{glob.escape(name)}-*.o")) for name in kernels)
-    later = f"kept in {folder}, later runs take them from there" if kept else "they could not be kept"
-    return f"buda-emu: compiled {count} for this machine in {seconds:.1f} s ({names}); {later}"
+    are_kept = folder is not None and all(any(folder.rglob(f"{glob.escape(name)}-*.o")) for name in kernels)
+    if are_kept:
+        outcome = f"kept in {folder}, later runs take them from there"
+    else:
+        outcome = "they could not be kept"
+    return f"buda-emu: compiled {count} for this machine in {seconds:.1f} s ({names}); {outcome}"
 
 
-def _write(report: "RunReport", directory: "Path") -> None:
-    """Write every output array. Raises HostError for a queue whose name cannot be a file's."""
+def _write_arrays(report: "RunReport", directory: "Path") -> None:
+    """Write the arrays of a report as .npy files."""
     import numpy as np
 
     for name, array in report.arrays.items():
         write_output(directory / f"{name}.npy", lambda stream, array=array: np.save(stream, array))
 
 
-def _write_parts(output: "OutputParts", directory: "Path | None") -> None:
-    """Write an output as it is read, as `np.save` would write all of it. Raises HostError."""
+def _write_output_parts(output: "OutputParts", directory: "Path | None") -> None:
+    """Write an output as it is read, in the bytes that `np.save` would write for all of it. Raises OSError."""
     if directory is None:
         return
     from numpy.lib.format import dtype_to_descr, write_array_header_1_0
@@ -167,16 +192,20 @@ def _write_parts(output: "OutputParts", directory: "Path | None") -> None:
     write_output(directory / f"{output.queue}.npy", write)
 
 
-def _text(report: "RunReport", image: "DeviceImage | None", on: str | None) -> str:
-    """The table for people."""
+def _report_text(report: "RunReport", image: "DeviceImage | None", board_name: str | None) -> str:
+    """Return the report as text: title, image, inputs, programs, outputs."""
     threads = plural(report.threads, "thread")
-    chip = board(on).chip.title if on else report.arch
+    chip = board(board_name).chip.title if board_name else report.arch
     title = f"{report.netlist}: {chip}, precision {report.precision}, readout {report.readout}, {threads}"
     programs = table(
         ("program", "parameters", "seconds"),
         (
-            (p.name, " ".join(f"{name}={value}" for name, value in p.parameters.items()) or "-", f"{p.seconds:.3f}")
-            for p in report.programs
+            (
+                program.name,
+                " ".join(f"{name}={value}" for name, value in program.parameters.items()) or "-",
+                f"{program.seconds:.3f}",
+            )
+            for program in report.programs
         ),
         right=(2,),
         prose=(1,),
@@ -188,14 +217,14 @@ def _text(report: "RunReport", image: "DeviceImage | None", on: str | None) -> s
         prose=(7,),
         whole=(2, 3),
     )
-    inputs = f"{plural(len(report.inputs), 'input')} from {_sources(report)}"
+    inputs = f"{plural(len(report.inputs), 'input')} from {_input_sources(report)}"
     if not report.outputs:
         outputs = "no outputs: every op-fed queue is empty"
     return "\n\n".join([title, *_image_lines(image), inputs, programs, outputs])
 
 
 def _image_lines(image: "DeviceImage | None") -> Iterator[str]:
-    """What an image is, and what is odd about it."""
+    """Yield a line on the image, and a warning for each of its findings."""
     if image is None:
         return
     data = image.metadata
@@ -203,26 +232,33 @@ def _image_lines(image: "DeviceImage | None") -> Iterator[str]:
     tensors = plural(len(image.tensors), "tensor")
     yield f"image {data.device_image_name}: {tensors}, fp32_fallback {data.fp32_fallback or '-'}, made by {maker}"
     if image.findings:
-        yield "\n".join(f"warning: {item.where}: {item.message}" for item in image.findings)
+        yield "\n".join(f"warning: {finding.where}: {finding.message}" for finding in image.findings)
 
 
-def _sources(report: "RunReport") -> str:
-    names = {_folder_of(i.source) if i.source.endswith(_FILES) else i.source for i in report.inputs}
+def _input_sources(report: "RunReport") -> str:
+    """Return the folders, and other sources, from which inputs came."""
+    names = {_source_name(entry.source) for entry in report.inputs}
     return ", ".join(sorted(names)) or "nowhere"
 
 
-def _folder_of(file: str) -> str:
+def _source_name(source: str) -> str:
+    """Return the folder of a file of tensors; any other source as it is."""
     from pathlib import Path
 
-    return Path(file).parent.as_posix()
+    if source.endswith(_TENSOR_SUFFIXES):
+        return Path(source).parent.as_posix()
+    return source
 
 
 def _output_row(output: "OutputSummary") -> tuple[str, ...]:
+    """Return the row of an output in the table of outputs."""
     figures = ("-" if value is None else f"{value:.6g}" for value in (output.min, output.max, output.mean))
-    notes = (
-        (output.not_finite > 0, f"{output.not_finite} not finite"),
-        (output.zeros == prod(output.shape), "all zero"),
-    )
-    note = ", ".join(text for holds, text in notes if holds)
-    note += f" (began in {output.began})" if output.began else ""
+    notes: list[str] = []
+    if output.not_finite > 0:
+        notes.append(f"{output.not_finite} not finite")
+    if output.zeros == prod(output.shape):
+        notes.append("all zero")
+    note = ", ".join(notes)
+    if output.began:
+        note += f" (began in {output.began})"
     return output.queue, output.type, output.format, "x".join(map(str, output.shape)), *figures, note

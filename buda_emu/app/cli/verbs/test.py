@@ -1,4 +1,4 @@
-"""`buda-emu test`: runs netlists on generated inputs and says which outputs are within tolerance."""
+"""`buda-emu test`: run netlists on generated inputs, and report which outputs are within tolerance."""
 
 import argparse
 import json
@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from buda_emu.app.cli.console import Console
-from buda_emu.app.cli.coverage import settle_coverage
-from buda_emu.app.cli.findings import open_baseline, settle
-from buda_emu.app.cli.output import complain, say, speak_apart, write_json, write_printable, write_text
+from buda_emu.app.cli.coverage import record_coverage
+from buda_emu.app.cli.findings import open_baseline, report_comparison
+from buda_emu.app.cli.output import complain, print_words_to_stderr, say, write_json, write_printable, write_text
 from buda_emu.app.documents.kinds import documents_among, rule_kind
 from buda_emu.emulator.memory.host import default_memory_limit, usable_processors
 from buda_emu.report.baselines import BaselineComparison, test_items
 from buda_emu.report.machine_readable.junit import RULES, annotations
-from buda_emu.report.perf_against import sides
+from buda_emu.report.perf_against import describe_settings
+from buda_emu.support.checker import Rule
 from buda_emu.support.checker.render import as_github, as_sarif
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import Exit, HostError
@@ -27,23 +28,69 @@ from buda_emu.testing.verify.runs.collect import Case, Settings, collect, part, 
 from buda_emu.testing.verify.runs.run_all import run_all
 from buda_emu.testing.verify.runs.verdicts import Verdicts, failed_last_time, longest_first, remember
 
-# What the exit code is when no output was wrong, worst first.
+# Exit codes by status, the status that decides first.
 _EXIT_CODES = {
     "failed": Exit.DIFFERS, "error": Exit.INTERNAL, "crashed": Exit.INTERNAL, "stopped": Exit.FAILED,
     "timeout": Exit.FAILED, "unsupported": Exit.UNSUPPORTED, "rejected": Exit.REFUSED,
 }  # fmt: skip
-_HOW = ("paths", "timeout")  # settings that a baseline may be compared with with others
+_NOT_COMPARED = ("paths", "timeout")  # settings that may differ between a baseline and a run
 
 
 def main(args: argparse.Namespace) -> int:
-    """Test and report. Exit code 1 when an output does not hold, see docs/run/test.md for the others."""
+    """Test and report. Exit code 1 if an output does not hold; docs/run/test.md lists the others."""
     if args.format != "text":
-        speak_apart()
+        print_words_to_stderr()
 
     if args.only_documents:
         args.path = documents_among(args.path)
         if not args.path:
             return Exit.OK
+    names, note = _select_netlists(args)
+    cases = make_cases(args, names)
+    baseline = open_baseline(
+        args, "test", {key: value for key, value in _report_settings(args).items() if key not in _NOT_COMPARED}
+    )
+    if args.report is not None:
+        args.report.mkdir(parents=True, exist_ok=True)  # before the run, so that no result is lost
+    workers = max(1, min(args.workers or usable_processors(), len(cases)))
+    console = _console(args, cases, workers, note)
+    start = time.perf_counter()
+    results, interrupted = _run_cases(args, cases, workers, console)
+    run = TestRun(
+        cases=tuple(results),
+        version=__version__,
+        seconds=time.perf_counter() - start,
+        settings=_report_settings(args),
+    )
+    remember(Path.cwd(), results)
+    comparison = None
+    known_files: frozenset[str] = frozenset()
+    if baseline is not None:
+        comparison = baseline.against({case.netlist: test_items(case) for case in results})
+        known_files = comparison.known_files
+    console.end(run, known_files)
+    _write_files(args, run, comparison)
+    is_covered = record_coverage(args, results)
+    if args.format != "text":
+        _print_for_programs(args.format, run)
+    _warn_of_unused_parameters(args, results)
+    if interrupted:
+        raise KeyboardInterrupt
+    code = _verdict(args, results, comparison)
+    if code == Exit.OK and not is_covered:
+        return Exit.DIFFERS
+    return code
+
+
+def _verdict(args: argparse.Namespace, results: list[CaseResult], comparison: BaselineComparison | None) -> int:
+    """Return the exit code of the results, or print their comparison with a baseline and return its exit code."""
+    if comparison is None:
+        return exit_code(results)
+    return report_comparison(comparison, updated=args.update_baseline)
+
+
+def _select_netlists(args: argparse.Namespace) -> tuple[list[str], str]:
+    """Return the netlists that the command line selects, and a note on the selection. Raises HostError for none."""
     names = collect(args.path)
     note_names(names)
     if args.k:
@@ -51,55 +98,39 @@ def main(args: argparse.Namespace) -> int:
         names = [name for name in names if selects(name)]
         if not names:
             raise HostError(f"-k {args.k!r} selects none of the netlists")
-    here = Path.cwd()
     note = ""
     if args.shard:
         note = f", part {args.shard[0]} of {args.shard[1]} of {len(names)}"
         names = part(names, *args.shard)
     if args.lf:
-        failed = failed_last_time(here, names)
-        note += f", {len(failed)} of them failed last time" if failed else ", none of them failed last time"
+        failed = failed_last_time(Path.cwd(), names)
+        note += f", {len(failed) or 'none'} of them failed last time"
         names = failed or names
-    cases = cases_of(args, names)
-    baseline = open_baseline(args, "test", {key: value for key, value in _settings(args).items() if key not in _HOW})
-    if args.report is not None:
-        args.report.mkdir(parents=True, exist_ok=True)  # before the work, so that no work is lost
-    workers = max(1, min(args.workers or usable_processors(), len(cases)))
-    console = _console(args, cases, workers, note)
-    start = time.perf_counter()
-    results, interrupted = _run(args, cases, workers, console)
-    run = TestRun(tuple(results), __version__, time.perf_counter() - start, _settings(args))
-    remember(here, results)
-    held = None
-    if baseline is not None:
-        held = baseline.against({case.netlist: test_items(case) for case in results})
-    console.end(run, held.known_files if held is not None else frozenset())
-    _write(args, run, held)
-    covered = settle_coverage(args, results)
-    if args.format != "text":
-        _print(args.format, run)
-    _complain_of_parameters(args, results)
-    if interrupted:
-        raise KeyboardInterrupt
-    code = exit_code(results) if held is None else settle(held, updated=args.update_baseline)
-    return code if code or covered else Exit.DIFFERS
+    return names, note
 
 
 def _console(args: argparse.Namespace, cases: list[Case], workers: int, note: str) -> Console:
+    """Return the console with a heading that states what is tested and how."""
     netlists = f"{plural(len(cases), 'netlist')}{note}"
-    where = Workers(workers, args.dask).title
-    return Console(cases, args, f"buda-emu {__version__}: {netlists}, {where}, {sides(_settings(args))}")
+    workers_title = Workers(workers, args.dask).title
+    settings = describe_settings(_report_settings(args))
+    return Console(cases, args, f"buda-emu {__version__}: {netlists}, {workers_title}, {settings}")
 
 
 def exit_code(results: list[CaseResult]) -> int:
-    """1 on any mismatch, else the worst of what else went wrong, else 0."""
+    """Return 1 on any mismatch, else the code of the worst other failure, else 0."""
     statuses = {case.status for case in results}
     return next((code for status, code in _EXIT_CODES.items() if status in statuses), Exit.OK)
 
 
-def cases_of(args: argparse.Namespace, names: list[str]) -> list[Case]:
-    """Of these netlists, with what the command line says."""
-    workers = 1 if args.dask else max(1, min(args.workers or usable_processors(), len(names)))
+def make_cases(args: argparse.Namespace, names: list[str]) -> list[Case]:
+    """Return a case for each netlist, with the settings of the command line."""
+    if args.dask:
+        workers = 1
+        threads = 1
+    else:
+        workers = max(1, min(args.workers or usable_processors(), len(names)))
+        threads = max(1, usable_processors() // workers)
     report = args.report is not None
     settings = Settings(
         precision=args.precision,
@@ -109,7 +140,7 @@ def cases_of(args: argparse.Namespace, names: list[str]) -> list[Case]:
         arch=args.arch,
         programs=tuple(args.program),
         parameters=tuple(args.param),
-        threads=max(1, usable_processors() // workers) if not args.dask else 1,
+        threads=threads,
         memory_limit=_memory_limit(args, workers),
         cache=args.cache,
         per_op=args.per_op or report,
@@ -119,63 +150,103 @@ def cases_of(args: argparse.Namespace, names: list[str]) -> list[Case]:
         allow_pickle=args.allow_pickle,
         coverage=args.coverage is not None,
     )
-    defaults = (str(args.defaults), read_whole(args.defaults, 16)) if args.defaults is not None else None
-    found: list[Case] = []
+    defaults = None
+    if args.defaults is not None:
+        defaults = (str(args.defaults), read_whole(args.defaults, 16))
+    cases: list[Case] = []
     for name in names:
         reference = None
         if args.reference is not None:
             from buda_emu.emulator.inputs.reference import DirectoryFiles
 
             reference = DirectoryFiles.for_netlist(args.reference, name, settings.memory_limit)
-        found.append(Case(name=name, path=name, text=None, reference=reference, defaults=defaults, settings=settings))
-    return found
+        cases.append(Case(name=name, path=name, text=None, reference=reference, defaults=defaults, settings=settings))
+    return cases
 
 
 def _memory_limit(args: argparse.Namespace, workers: int) -> int | None:
-    """Of one worker: they share the machine. On a cluster each machine knows what it has."""
+    """Return the memory limit of one worker in bytes. Workers share the memory of the machine; on a cluster, whose
+    machines know their own memory, it is the limit of the command line."""
     if args.dask:
         return args.memory_limit
     return (args.memory_limit or default_memory_limit()) // workers
 
 
-def _run(args: argparse.Namespace, cases: list[Case], workers: int, console: Console) -> tuple[list[CaseResult], bool]:
-    """The results in order, and whether Ctrl-C cut them short."""
-    done: dict[int, CaseResult] = {}
-    verdicts = Verdicts(cases, timeout=args.timeout, memory_limit=args.memory_limit) if args.cache else None
-    order = longest_first(Path.cwd(), [case.name for case in cases]) if workers > 1 else list(range(len(cases)))
-    left = args.maxfail
-
-    def on_known(number: int, result: CaseResult) -> None:
-        done[number] = result
-        console.result(number, result)
-
-    def on_result(place: int, result: CaseResult) -> None:
-        if verdicts is not None:
-            verdicts.keep(order[place], result)
-        on_known(order[place], result)
-
+def _run_cases(
+    args: argparse.Namespace, cases: list[Case], workers: int, console: Console
+) -> tuple[list[CaseResult], bool]:
+    """Run the cases that no stored verdict answers. Return the results in order, and whether Ctrl-C cut them short."""
+    suite = _Suite(args, cases, console)
     interrupted = False
     try:
-        for number in range(len(cases)):
-            known = verdicts.find(number) if verdicts is not None else None
-            if known is None:
-                continue
-            on_known(number, known)
-            left = left - 1 if left and known.status not in ("passed", "skipped") else left
-            if left == 0:
-                return [done[number] for number in sorted(done)], False
-        order = [number for number in order if number not in done]
-        todo = [cases[number] for number in order]
-        if todo:
-            on = Workers(workers, args.dask)
-            run_all(todo, on, timeout=args.timeout, on_result=on_result, maxfail=left)
+        suite.take_stored_results()
+        if suite.failures_left != 0:
+            suite.run_others(workers)
     except KeyboardInterrupt:
         interrupted = True
-    return [done[number] for number in sorted(done)], interrupted
+    return suite.results(), interrupted
 
 
-def _settings(args: argparse.Namespace) -> dict[str, Any]:
-    """What was asked for, for reports."""
+class _Suite:
+    """The cases of a run, of which some have a stored verdict and the others are run."""
+
+    def __init__(self, args: argparse.Namespace, cases: list[Case], console: Console) -> None:
+        self._args = args
+        self._cases = cases
+        self._console = console
+        self._results: dict[int, CaseResult] = {}
+        self._verdicts = None
+        if args.cache:
+            self._verdicts = Verdicts(cases, timeout=args.timeout, memory_limit=args.memory_limit)
+        self.failures_left: int | None = args.maxfail  # None: no limit
+
+    def results(self) -> list[CaseResult]:
+        """Return the results so far, in the order of the cases."""
+        return [self._results[number] for number in sorted(self._results)]
+
+    def take_stored_results(self) -> None:
+        """Take the results of cases that have not changed since they were tested, until --maxfail is reached."""
+        if self._verdicts is None:
+            return
+        for number in range(len(self._cases)):
+            result = self._verdicts.find(number)
+            if result is None:
+                continue
+            self._add(number, result)
+            if self.failures_left and result.status not in ("passed", "skipped"):
+                self.failures_left -= 1
+            if self.failures_left == 0:
+                return
+
+    def run_others(self, workers: int) -> None:
+        """Run the cases without a result; several workers begin with those that took longest last time."""
+        order = list(range(len(self._cases)))
+        if workers > 1:
+            order = longest_first(Path.cwd(), [case.name for case in self._cases])
+        order = [number for number in order if number not in self._results]
+
+        def on_result(place: int, result: CaseResult) -> None:
+            if self._verdicts is not None:
+                self._verdicts.keep(order[place], result)
+            self._add(order[place], result)
+
+        if order:
+            run_all(
+                [self._cases[number] for number in order],
+                Workers(workers, self._args.dask),
+                timeout=self._args.timeout,
+                on_result=on_result,
+                maxfail=self.failures_left,
+            )
+
+    def _add(self, number: int, result: CaseResult) -> None:
+        """Store a result and show it."""
+        self._results[number] = result
+        self._console.result(number, result)
+
+
+def _report_settings(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the settings of the command line for reports."""
     return {
         "paths": args.path,
         "precision": args.precision,
@@ -192,11 +263,15 @@ def _settings(args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _write(args: argparse.Namespace, run: TestRun, held: BaselineComparison | None) -> None:
+def _write_files(args: argparse.Namespace, run: TestRun, comparison: BaselineComparison | None) -> None:
+    """Write the files that the command line asks for."""
     if args.json is not None:
         from buda_emu.report.machine_readable.json_form import as_json
 
-        write_json(args.json, {**as_json(run), **({"baseline": held.as_json()} if held is not None else {})})
+        content = as_json(run)
+        if comparison is not None:
+            content["baseline"] = comparison.as_json()
+        write_json(args.json, content)
     if args.junitxml is not None:
         from buda_emu.report.machine_readable.junit import junit_xml
 
@@ -208,24 +283,25 @@ def _write(args: argparse.Namespace, run: TestRun, held: BaselineComparison | No
         say(f"report: {args.report / 'report.html'}")
 
 
-def _print(form: str, run: TestRun) -> None:
-    """The results on standard output, for programs."""
+def _print_for_programs(form: str, run: TestRun) -> None:
+    """Print the results to standard output as JSON, annotations or SARIF."""
     if form == "json":
         from buda_emu.report.machine_readable.json_form import as_json
 
         write_json("-", as_json(run))
         return
-    found = annotations(run)
+    findings = annotations(run)
     if form == "github":
-        write_text("-", f"{as_github(found)}\n" if found else "")
+        write_text("-", f"{as_github(findings)}\n" if findings else "")
         return
-    names = {item.rule for item in found}
-    rules = {name: RULES[name] if name in RULES else rule_kind(name).rules().rules[name] for name in names}
-    write_printable("-", json.dumps(as_sarif(found, rules, run.version), indent=1) + "\n")
+    rules: dict[str, Rule] = {}
+    for name in {finding.rule for finding in findings}:
+        rules[name] = RULES.get(name) or rule_kind(name).rules().rules[name]
+    write_printable("-", json.dumps(as_sarif(findings, rules, run.version), indent=1) + "\n")
 
 
-def _complain_of_parameters(args: argparse.Namespace, results: list[CaseResult]) -> None:
-    """A parameter that no netlist takes is most likely misspelt."""
+def _warn_of_unused_parameters(args: argparse.Namespace, results: list[CaseResult]) -> None:
+    """Warn of a parameter that no tested program takes, since it is most likely misspelt."""
     for name, _ in args.param:
         ran = [case for case in results if case.programs]
         if ran and not any(name in case.parameters for case in ran):

@@ -1,4 +1,4 @@
-"""Commands that change the run; every later answer says so."""
+"""Commands that change the run; every later answer mentions the changes."""
 
 import re
 from pathlib import Path
@@ -10,23 +10,24 @@ from buda_emu.app.debugger.session import Session
 from buda_emu.support.errors import HostError
 
 
-def _changed(console: Console) -> Answer:
-    told = console.run.changed
-    return answer("changed", [told[-1]], changed=told)
+def _changes_answer(console: Console) -> Answer:
+    """Answer with the latest change, and all of them as data."""
+    changes = console.run.changed
+    return answer("changed", [changes[-1]], changed=changes)
 
 
 @command("set $NAME = VALUE", "set $i = 3", "changing", takes=("variables",))
 def set_variable(console: Console, text: str) -> Answer:
     """Give a variable of the running program a value, as a varinst does: settings that name it follow."""
-    found = re.fullmatch(r"(\$?\w+)\s*=?\s*(-?\w+)", text)
-    if found is None:
+    assignment = re.fullmatch(r"(\$?\w+)\s*=?\s*(-?\w+)", text)
+    if assignment is None:
         raise HostError("set $NAME = VALUE")
-    set_to(console.run, found[1], found[2])
-    return _changed(console)
+    assign_variable(console.run, assignment[1], assignment[2])
+    return _changes_answer(console)
 
 
-def set_to(run: Session, name: str, text: str) -> None:
-    """A variable of the running program. Raises HostError."""
+def assign_variable(run: Session, name: str, text: str) -> None:
+    """Set a variable of the running program to an integer in decimal, 0x, 0o or 0b notation. Raises HostError."""
     try:
         value = int(text, 0)
     except ValueError:
@@ -46,12 +47,12 @@ def write(console: Console, text: str) -> Answer:
     rest = rest.removeprefix("=").strip()
     if not before or not rest:
         raise HostError("write TENSOR VALUE, or write TENSOR tile R,C VALUE")
-    console.run.write(before, values_of(rest), tile)
-    return _changed(console)
+    console.run.write(before, parse_values(rest), tile)
+    return _changes_answer(console)
 
 
-def values_of(text: str) -> Any:
-    """What is written: a number, or the array of a file. Raises HostError."""
+def parse_values(text: str) -> Any:
+    """Parse the values of a write: a number, or the array of a .npy file. Raises HostError."""
     if text.lower().endswith(".npy"):
         from buda_emu.emulator.inputs.numpy_files import read_npy
 
@@ -66,4 +67,4 @@ def values_of(text: str) -> Any:
 def skip(console: Console, text: str) -> Answer:  # noqa: ARG001
     """Do not run the op that is about to run: its result is zero."""
     console.run.skip()
-    return _changed(console)
+    return _changes_answer(console)

@@ -1,4 +1,5 @@
-"""The state of a console between two commands, and its description of the current place of the run."""
+"""The state of a console between two commands, the table of commands, and the parsing of arguments that several
+commands take."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -9,79 +10,82 @@ from buda_emu.app.debugger.answer import Answer, answer
 from buda_emu.app.debugger.inside_op import UnitStep
 from buda_emu.app.debugger.machine.stop import Kind, Stop
 from buda_emu.app.debugger.session import Session
-from buda_emu.support.checker.suggest import near
+from buda_emu.support.checker.suggest import hint_in_parentheses
 from buda_emu.support.errors import HostError
 from buda_emu.support.records import dataclass
 
-_MOST_DIGITS: Final = 9
-_INDEX: Final = rf"\d{{1,{_MOST_DIGITS}}}"
+_MAX_DIGITS: Final = 9
+_INDEX: Final = rf"\d{{1,{_MAX_DIGITS}}}"
 _TILE: Final = re.compile(rf"(?:({_INDEX})\s*,\s*)?({_INDEX})\s*,\s*({_INDEX})")
 
 
-def count(text: str, default: int) -> int:
-    """A number of 1 or more. Raises HostError."""
+def parse_count(text: str, default: int) -> int:
+    """Parse a number of 1 or more; an empty text means `default`. Raises HostError."""
     text = text.strip()
     if not text:
         return default
-    if not text.isdecimal() or len(text) > _MOST_DIGITS or not int(text):
-        raise HostError(f"how often is a number of 1 or more, of at most {_MOST_DIGITS} digits, not {text[:20]!r}")
+    if not text.isdecimal() or len(text) > _MAX_DIGITS or not int(text):
+        raise HostError(f"how often is a number of 1 or more, of at most {_MAX_DIGITS} digits, not {text[:20]!r}")
     return int(text)
 
 
-def number(text: str, what: str) -> int:
-    """Of 0 or more, also 0x. Raises HostError."""
+def parse_number(text: str, meaning: str) -> int:
+    """Parse an integer of 0 or more, in decimal, 0x, 0o or 0b notation; `meaning` names it in the error. Raises
+    HostError."""
     try:
-        found = int(text.strip(), 0)
+        integer = int(text.strip(), 0)
     except ValueError:
-        found = -1
-    if found < 0:
-        raise HostError(f"{what} is a number of 0 or more, not {text.strip()[:20]!r}")
-    return found
+        integer = -1
+    if integer < 0:
+        raise HostError(f"{meaning} is a number of 0 or more, not {text.strip()[:20]!r}")
+    return integer
 
 
-def one_of(word: str, known: Iterable[str], what: str) -> str:
-    """Raises HostError for another word."""
-    choices = tuple(known)
+def require_choice(word: str, allowed: Iterable[str], problem: str) -> str:
+    """Return the word if it is allowed. Raises HostError that begins with `problem` and lists the allowed words."""
+    choices = tuple(allowed)
     if word not in choices:
-        hint = near(word, choices)
-        raise HostError(f"{what} {', '.join(choices)}, not {word!r}{f' ({hint})' if hint else ''}")
+        hint = hint_in_parentheses(word, choices)
+        raise HostError(f"{problem} {', '.join(choices)}, not {word!r}{hint}")
     return word
 
 
-def tile_of(text: str) -> tuple[int, int, int]:
-    """`r,c` or `t,r,c`. Raises HostError."""
-    found = _TILE.fullmatch(text.strip())
-    if found is None:
+def parse_tile(text: str) -> tuple[int, int, int]:
+    """Parse `r,c` or `t,r,c`. Raises HostError."""
+    indices = _TILE.fullmatch(text.strip())
+    if indices is None:
         raise HostError(f"a tile is row,column or t,row,column, each from 0, not {text.strip()[:40]!r}")
-    return int(found[1] or 0), int(found[2]), int(found[3])
+    return int(indices[1] or 0), int(indices[2]), int(indices[3])
 
 
 def split_tile(text: str) -> tuple[str, tuple[int, int, int] | None, str]:
-    """`q[0] tile 1,2 rest` into what stands before `tile`, the tile, and the rest."""
-    found = re.search(r"\btile\s+((?:\d+\s*,\s*)?\d+\s*,\s*\d+)", text)
-    if found is None:
+    """Split `q[0] tile 1,2 rest` into the text before `tile`, the tile (t, row, column) or None, and the text after it.
+    Raises HostError."""
+    selection = re.search(r"\btile\s+((?:\d+\s*,\s*)?\d+\s*,\s*\d+)", text)
+    if selection is None:
         if re.search(r"\btile\b", text):
             raise HostError("after `tile` row,column or t,row,column, each from 0")
         return text.strip(), None, ""
-    return text[: found.start()].strip(), tile_of(found[1]), text[found.end() :].strip()
+    return text[: selection.start()].strip(), parse_tile(selection[1]), text[selection.end() :].strip()
 
 
-def flags_of(text: str, known: tuple[str, ...]) -> tuple[str, set[str]]:
-    """The text without its `--flags`, and these. Raises HostError for another."""
-    kept: list[str] = []
-    found: set[str] = set()
+def split_flags(text: str, allowed: tuple[str, ...]) -> tuple[str, set[str]]:
+    """Split a text into its words without `--flags`, and the set of flags. Raises HostError for a flag that is not
+    allowed."""
+    words: list[str] = []
+    flags: set[str] = set()
     for word in text.split():
         if word.startswith("--"):
-            found.add(one_of(word, known, "it takes"))
+            flags.add(require_choice(word, allowed, "it takes"))
         else:
-            kept.append(word)
-    return " ".join(kept), found
+            words.append(word)
+    return " ".join(words), flags
 
 
 @dataclass(slots=True)
-class Inner:
-    """Inside of an op: its units' steps for one tile, and the one that is looked at; `equal`: whether they end in what
-    the run gave."""
+class TileSteps:
+    """The unit steps of one tile of an op, which the user walks through. `equal` is whether the last of them packs what
+    the run gave; `at` is the index of the current step."""
 
     op: str
     tile: tuple[int, int, int]
@@ -91,33 +95,33 @@ class Inner:
 
 
 class Console:
-    """Of a session. `quit`: nothing more is to be read."""
+    """A console on one session. `quit` becomes True when no more lines are to be read."""
 
     def __init__(self, run: Session) -> None:
         self.run = run
         self.quit = False
-        self.inner: Inner | None = None
-        self.listed: int | None = None  # the line after the last one that `list` showed
+        self.inner: TileSteps | None = None
+        self.listed: int | None = None  # the line after those that `list` showed last
 
     # ---------------------------------------------------------------------------------------------------- going
     def go(self, kind: Kind, times: int = 1, index: int | None = None) -> Answer:
-        """Forward, and where that led."""
-        return self.stopped(self.run.go(kind, times, index))
+        """Run forward, and describe where that led."""
+        return self.describe_stop(self.run.go(kind, times, index))
 
-    def here(self) -> Answer:
-        """Where it stands."""
-        return self.stopped(self.run.stop)
+    def describe_here(self) -> Answer:
+        """Describe where the run stands."""
+        return self.describe_stop(self.run.stop)
 
-    def stopped(self, stop: Stop) -> Answer:
-        """What is told of a stop: why, where, and the line of the netlist."""
+    def describe_stop(self, stop: Stop) -> Answer:
+        """Describe a stop: the reason, the place, and the line of the netlist."""
         self.listed = None
-        place = inspection.where(self.run)
+        place = inspection.describe_place(self.run)
         lines: list[str] = []
         if stop.reason == "breakpoint":
             numbers = ", ".join(map(str, stop.breakpoints))
             lines.append(f"breakpoint {numbers}: {stop.text}")
         elif stop.reason == "error":
-            lines += inspection.why_not(self.run).lines
+            lines += inspection.explain_stop(self.run).lines
         elif stop.reason == "interrupted":
             lines.append("interrupted")
         if stop.reason != "error":
@@ -127,42 +131,47 @@ class Console:
         return answer("stop", lines, **data)
 
     def _source(self, line: int | None) -> list[str]:
+        """Return the line of the netlist as text to print; nothing where there is none."""
         text = self.run.names.lines
-        return [f"  {line:>5}  {text[line - 1].strip()}"] if line is not None and line <= len(text) else []
+        if line is None or line > len(text):
+            return []
+        return [f"  {line:>5}  {text[line - 1].strip()}"]
 
     # ---------------------------------------------------------------------------------------------- inside of an op
     def into(self, text: str) -> Answer:
-        """Begin to step inside of the op where the run stands."""
-        from buda_emu.app.debugger.stepping_inside import inside
+        """Begin to step through the units inside of the op where the run stands. Raises HostError."""
+        from buda_emu.app.debugger.stepping_inside import trace_inside_op
 
         _, tile, rest = split_tile(text)
         if tile is None and text:
-            tile = tile_of(text)
+            tile = parse_tile(text)
         if rest:
             raise HostError(f"into tile R,C: {rest!r} is too much")
         op = self.run.engine.op_now
         if op is None:
             raise HostError("the run is not at an op: `next` or `break` goes to one")
-        steps, equal = inside(self.run, op.name, tile or (0, 0, 0))
+        steps, equal = trace_inside_op(self.run, op.name, tile or (0, 0, 0))
         if not steps:
             raise HostError(f"op {op.name} ({op.type}) moves tiles as they lie in L1: no unit computes")
-        self.inner = Inner(op.name, tile or (0, 0, 0), steps, equal)
-        return self._inner_answer(listed=True)
+        self.inner = TileSteps(op.name, tile or (0, 0, 0), steps, equal)
+        return self._tile_step_answer(listed=True)
 
-    def inner_move(self, by: int) -> Answer:
-        """From unit to unit; beyond the last it leaves the op."""
+    def move_inside(self, by: int) -> Answer:
+        """Move by a number of unit steps; beyond the first or the last it leaves the op."""
         assert self.inner is not None
         self.inner.at += by
         if not 0 <= self.inner.at < len(self.inner.steps):
-            return self.left_then(self.here)
-        return self._inner_answer()
+            return self.leave_op_then(self.describe_here)
+        return self._tile_step_answer()
 
-    def left_then(self, then: Callable[[], Answer]) -> Answer:
-        """Leave the op."""
+    def leave_op_then(self, then: Callable[[], Answer]) -> Answer:
+        """Stop stepping inside of the op, and return the answer of `then`."""
         self.inner = None
         return then()
 
-    def _inner_answer(self, *, listed: bool = False) -> Answer:
+    def _tile_step_answer(self, *, listed: bool = False) -> Answer:
+        """Describe the current unit step; `listed` adds how many steps there are, and whether they end in the run's
+        result."""
         inner = self.inner
         assert inner is not None
         step = inner.steps[inner.at]
@@ -174,7 +183,9 @@ class Console:
         lines.append(f"{inner.at + 1} of {len(inner.steps)}: {step.unit}: {step.what} ({step.format})")
         lines += ["  " + " ".join(f"{word:08x}" for word in row[:8]) for row in step.words[:8].tolist()]
         if step.exponents is not None:
-            lines.append("  shared exponents " + " ".join(f"{one:02x}" for one in step.exponents[:8].reshape(-1)))
+            lines.append(
+                "  shared exponents " + " ".join(f"{exponent:02x}" for exponent in step.exponents[:8].reshape(-1))
+            )
         data: dict[str, Any] = {
             "op": inner.op,
             "tile": list(inner.tile),
@@ -186,32 +197,32 @@ class Console:
         return answer("inside", lines, **data)
 
 
-Act = Callable[[Console, str], Answer]
+CommandFunction = Callable[[Console, str], Answer]
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """`words`: what it does, which its function's docstring says; `takes`: what completion offers after it, keys of
-    `completion.OFFERS`."""
+    """A command of the console. `words` is its description, the docstring of its function; `takes` are the kinds of
+    words that completion offers after it, keys of `execute.OFFERS`."""
 
     name: str
     usage: str
     example: str
     words: str
-    act: Act
+    act: CommandFunction
     group: str
     aliases: tuple[str, ...] = ()
     takes: tuple[str, ...] = ()
-    repeats: bool = False  # an empty line does it again
+    repeats: bool = False  # an empty line repeats the command
 
     def help(self) -> list[str]:
-        """The example first."""
+        """Return the lines of its help, the example first."""
         also = f" (also: {', '.join(self.aliases)})" if self.aliases else ""
         return [f"example: {self.example}", f"usage: {self.usage}{also}", self.words]
 
 
 COMMANDS: Final[dict[str, Command]] = {}
-"""By name, in the order of the help."""
+"""The commands by name, in the order of the help."""
 GROUPS: Final = ("going", "going back", "stopping", "looking", "changing", "other")
 
 
@@ -223,11 +234,12 @@ def command(
     aliases: tuple[str, ...] = (),
     takes: tuple[str, ...] = (),
     repeats: bool = False,
-) -> Callable[[Act], Act]:
-    """Puts a function into the table; the first word of `usage` is its name."""
+) -> Callable[[CommandFunction], CommandFunction]:
+    """Return a decorator that puts a function into the table of commands; the first word of `usage` is the command's
+    name."""
     name = usage.split()[0]
 
-    def put(act: Act) -> Act:
+    def put(act: CommandFunction) -> CommandFunction:
         words = " ".join((act.__doc__ or "").split())
         COMMANDS[name] = Command(
             name=name,
@@ -245,18 +257,20 @@ def command(
     return put
 
 
-def find(word: str) -> Command:
-    """By its name, an alias, or a beginning that only one has. Raises HostError that names the nearest."""
+def find_command(word: str) -> Command:
+    """Return a command by its name, an alias, or the beginning of only one name. Raises HostError that suggests the
+    nearest."""
     if word in COMMANDS:
         return COMMANDS[word]
-    for found in COMMANDS.values():
-        if word in found.aliases:
-            return found
-    begun = [name for name in COMMANDS if name.startswith(word)]
-    if len(begun) == 1:
-        return COMMANDS[begun[0]]
-    if begun:
-        raise HostError(f"{word!r} is the beginning of {', '.join(begun)}")
-    every = (*COMMANDS, *(alias for found in COMMANDS.values() for alias in found.aliases if len(alias) > 1))
-    hint = near(word, every)
-    raise HostError(f"no command {word!r}{f' ({hint})' if hint else ''}; `help` lists them")
+    for entry in COMMANDS.values():
+        if word in entry.aliases:
+            return entry
+    completions = [name for name in COMMANDS if name.startswith(word)]
+    if len(completions) == 1:
+        return COMMANDS[completions[0]]
+    if completions:
+        raise HostError(f"{word!r} is the beginning of {', '.join(completions)}")
+    words = list(COMMANDS)
+    for entry in COMMANDS.values():
+        words += [alias for alias in entry.aliases if len(alias) > 1]
+    raise HostError(f"no command {word!r}{hint_in_parentheses(word, words)}; `help` lists them")

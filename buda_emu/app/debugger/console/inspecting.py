@@ -11,16 +11,16 @@ from buda_emu.app.debugger.console.console import (
     GROUPS,
     Console,
     command,
-    find,
-    flags_of,
-    number,
-    one_of,
+    find_command,
+    parse_number,
+    require_choice,
+    split_flags,
     split_tile,
 )
-from buda_emu.app.debugger.expressions import OF_POINTERS, OF_TENSOR, OF_TWO, WORDS, tensor
+from buda_emu.app.debugger.expressions import PAIR_FUNCTIONS, POINTER_FUNCTIONS, TENSOR_FUNCTIONS, WORDS, parse_tensor
 from buda_emu.app.debugger.names import line_of
 from buda_emu.app.debugger.session import Session
-from buda_emu.app.debugger.tensors import difference, tile, whole
+from buda_emu.app.debugger.tensors import difference, tensor_answer, tile_answer
 from buda_emu.support.errors import HostError
 from buda_emu.support.files import write_file
 
@@ -34,7 +34,7 @@ _INFO: Mapping[str, Callable[[Session], Answer]] = {
     "ops": inspection.ops,
     "epochs": inspection.epochs,
     "memory": inspection.memory,
-    "breakpoints": inspection.breakpoints,
+    "breakpoints": inspection.list_breakpoints,
 }
 _LIST = 10
 _BYTES = 64
@@ -46,18 +46,21 @@ def info(console: Console, text: str) -> Answer:
     """Tables: queues with their pointers (`info queues TEXT`: those with it in their names), variables of the program,
     ops of the epoch, epochs, memory, breakpoints.
     """
-    word, _, rest = text.partition(" ")
-    near = [name for name in _INFO if word and name.startswith(word)]
-    name = near[0] if len(near) == 1 else one_of(word, _INFO, "info tells of")
+    word, _, argument = text.partition(" ")
+    completions = [name for name in _INFO if word and name.startswith(word)]
+    if len(completions) == 1:
+        name = completions[0]
+    else:
+        name = require_choice(word, _INFO, "info tells of")
     if name == "queues":
-        return inspection.queues(console.run, rest.strip())
+        return inspection.queues(console.run, argument.strip())
     return _INFO[name](console.run)
 
 
 @command("where", "where", "looking", aliases=("w", "bt", "backtrace"))
 def where(console: Console, text: str) -> Answer:  # noqa: ARG001
-    """Program, loops, instruction, epoch, input, op and its cores."""
-    return inspection.where(console.run)
+    """Show program, loops, instruction, epoch, input, op and its cores."""
+    return inspection.describe_place(console.run)
 
 
 @command(
@@ -67,39 +70,40 @@ def where(console: Console, text: str) -> Answer:  # noqa: ARG001
     aliases=("p",),
     takes=("tensors",),
 )
-def print_it(console: Console, text: str) -> Answer:
+def print_value(console: Console, text: str) -> Answer:
     """A tensor: QUEUE[slot], QUEUE (its newest entry) or op:NAME; one tile of it, with --bits as its format has it,
     with --all whole. Or the value of an expression: absmax(q), $i, pcc(op:exp, ideal).
     """
     if not text:
         raise HostError("print TENSOR or print EXPRESSION")
-    plain, flags = flags_of(text, ("--bits", "--all"))
+    plain, flags = split_flags(text, ("--bits", "--all"))
     name, place, rest = split_tile(plain)
     if rest:
         raise HostError(f"print: {rest!r} is too much")
     if place is None and not flags and not _is_tensor(console, name):
         value = console.run.evaluate(name)
-        return answer("value", [f"{value:g}" if value != int_or(value) else f"{int(value)}"], value=value)
-    found = console.run.tensor(name)
+        return answer("value", [f"{value:g}" if value != as_integer(value) else f"{int(value)}"], value=value)
+    tensor = console.run.tensor(name)
     if place is None and not flags:
-        return whole(found)
-    return tile(found, place or (0, 0, 0), bits="--bits" in flags, all_of_it="--all" in flags)
+        return tensor_answer(tensor)
+    return tile_answer(tensor, place or (0, 0, 0), bits="--bits" in flags, all_of_it="--all" in flags)
 
 
-def int_or(value: float) -> float:
-    """The value as an integer, if it is one."""
-    return float(int(value)) if abs(value) < 1e15 else float("nan")
+def as_integer(value: float) -> float:
+    """Return the integer part of a value as a float, or NaN where it has more digits than a float holds."""
+    if abs(value) < 1e15:
+        return float(int(value))
+    return float("nan")
 
 
 def _is_tensor(console: Console, text: str) -> bool:
-    """A name alone, and no word of the language."""
+    """Return whether the text is a reference to a tensor alone, and not a word of expressions."""
     try:
-        which = tensor(text)
+        name = parse_tensor(text).name
     except HostError:
         return False
     names = console.run.names
-    known = which.name in names.ops or which.name in names.netlist.queues or which.name in names.labels
-    return known or which.name not in WORDS
+    return name in names.ops or name in names.netlist.queues or name in names.labels or name not in WORDS
 
 
 @command("x QUEUE[slot] [OFFSET] [COUNT]", "x q[0] 0 64", "looking", takes=("queues",))
@@ -108,48 +112,58 @@ def raw(console: Console, text: str) -> Answer:
     words = text.split()
     if not words or len(words) > 3:
         raise HostError("x QUEUE[slot] [OFFSET] [COUNT]")
-    offset = number(words[1], "the offset") if len(words) > 1 else 0
-    amount = number(words[2], "the count") if len(words) > 2 else _BYTES
-    return inspection.raw_bytes(console.run, words[0], offset, amount)
+    offset = 0
+    count = _BYTES
+    if len(words) > 1:
+        offset = parse_number(words[1], "the offset")
+    if len(words) > 2:
+        count = parse_number(words[2], "the count")
+    return inspection.raw_bytes(console.run, words[0], offset, count)
 
 
 @command("diff A [B]", "diff q[0] ideal", "looking", takes=("tensors",))
 def diff(console: Console, text: str) -> Answer:
-    """How far two tensors are apart. B: another tensor, `ideal` for A as precision ideal has it, or a file (.npy, or
-    .npz with an array of A's name).
+    """Compare two tensors. B: another tensor, `ideal` for A as precision ideal has it, or a file (.npy, or .npz with an
+    array of A's name).
     """
     words = text.split()
     if len(words) not in (1, 2):
         raise HostError("diff A B: two tensors, a tensor and `ideal`, or a tensor and a file")
     run = console.run
     first = run.tensor(words[0])
-    second = words[1] if len(words) > 1 else "ideal"
+    second = (*words, "ideal")[1]
     if second.lower().endswith(_FILES):
         return difference(first.name, first.values(), second, _from_file(Path(second), first.of.name, first.values()))
     if second == "ideal":
-        text = words[0] if first.slot is None else f"queue:'{first.of.name}'[{first.slot}]"
-        return difference(first.name, first.values(), f"{first.name} ideal", run.tensor(text, ideal=True).values())
+        reference = words[0]
+        if first.slot is not None:  # the same entry, not the newest of the other machine
+            reference = f"queue:'{first.of.name}'[{first.slot}]"
+        return difference(first.name, first.values(), f"{first.name} ideal", run.tensor(reference, ideal=True).values())
     other = run.tensor(second)
     return difference(first.name, first.values(), other.name, other.values())
 
 
 def _from_file(path: Path, name: str, like: "NDArray[Any]") -> "NDArray[Any]":
+    """Read an array from a .npy file, or by name from an .npz file. An array that holds several entries of the size of
+    `like` gives its last one."""
     from buda_emu.emulator.inputs.numpy_files import npz_of, read_npy
 
     if path.suffix.lower() == ".npy":
-        found = read_npy(path)
+        array = read_npy(path)
     else:
         arrays = npz_of(str(path), path)
-        found = arrays.get(name)
-        if found is None:
+        array = arrays.get(name)
+        if array is None:
             raise HostError(f"{path} has no array {name!r}; it has {', '.join(arrays)}")
-    entries = found.size // max(1, like.size)
-    return found[-1] if entries > 1 and found.size == entries * like.size and len(found) == entries else found
+    entries = array.size // max(1, like.size)
+    if entries > 1 and array.size == entries * like.size and len(array) == entries:
+        return array[-1]
+    return array
 
 
 @command("why QUEUE[slot]", "why q[0]", "looking", takes=("queues",))
 def why(console: Console, text: str) -> Answer:
-    """Who wrote this entry from what, back to what the host gave."""
+    """Tell which op wrote this entry from which entries, back to what the host gave."""
     if not text:
         raise HostError("why QUEUE[slot]")
     return inspection.provenance(console.run, text)
@@ -157,8 +171,8 @@ def why(console: Console, text: str) -> Answer:
 
 @command("why-not", "why-not", "looking")
 def why_not(console: Console, text: str) -> Answer:  # noqa: ARG001
-    """Why a stopped program waits, or failed."""
-    return inspection.why_not(console.run)
+    """Explain why a stopped program waits, or how it failed."""
+    return inspection.explain_stop(console.run)
 
 
 @command("graph [FILE.svg]", "graph epoch.svg", "looking")
@@ -184,58 +198,73 @@ def list_lines(console: Console, text: str) -> Answer:
     lines = run.names.lines
     if not lines:
         raise HostError(f"the text of {run.netlist.path} is not there any more")
-    here = inspection.where(run).data["line"]
-    if text:
-        middle = number(text, "a line") if text.isdecimal() else _line_of(console, text)
-        if not 1 <= middle <= len(lines):
-            raise HostError(f"the netlist has lines 1..{len(lines)}")
-        first = max(1, middle - _LIST // 2)
-    elif console.listed is not None:
-        first = console.listed
-    else:
-        first = max(1, (here or 1) - _LIST // 2)
+    current = inspection.describe_place(run).data["line"]
+    first = _first_line(console, text, current)
     last = min(len(lines), first + _LIST - 1)
     if first > len(lines):
         console.listed = None
         return answer("list", ["(end of the netlist)"], first=first, source=[])
     console.listed = last + 1
-    stops = {item.line(console.run.names) for item in run.breakpoints.enabled}
     nodes = {op.at().line: run.names.nodes.get(name, "") for name, op in run.names.ops.items()}
     rows: list[dict[str, Any]] = [
-        {"line": at, "text": lines[at - 1], "here": at == here, "node": nodes.get(at, "")}
+        {"line": at, "text": lines[at - 1], "here": at == current, "node": nodes.get(at, "")}
         for at in range(first, last + 1)
     ]
-    shown = [
-        f"{'->' if row['here'] else 'B ' if row['line'] in stops else '  '} {row['line']:>5}  "
-        f"{'[' + row['node'] + '] ' if row['node'] else ''}{row['text']}"
-        for row in rows
-    ]
-    return answer("list", shown, first=first, source=rows)
+    stops = {point.line(run.names) for point in run.breakpoints.enabled}
+    return answer("list", [_source_line(row, stops) for row in rows], first=first, source=rows)
 
 
-def _line_of(console: Console, name: str) -> int:
+def _first_line(console: Console, text: str, current: int | None) -> int:
+    """Return the first line to list: around a line or name, after the lines that were listed last, or around the
+    current line. Raises HostError for a line that does not exist."""
+    if not text and console.listed is not None:
+        return console.listed
+    middle = current or 1
+    if text:
+        middle = parse_number(text, "a line") if text.isdecimal() else _line_of_name(console, text)
+        count = len(console.run.names.lines)
+        if not 1 <= middle <= count:
+            raise HostError(f"the netlist has lines 1..{count}")
+    return max(1, middle - _LIST // 2)
+
+
+def _source_line(row: dict[str, Any], stops: set[int]) -> str:
+    """Return a line of the netlist with `->` on the current one, `B` on one with a breakpoint, and its node."""
+    mark = "  "
+    if row["here"]:
+        mark = "->"
+    elif row["line"] in stops:
+        mark = "B "
+    node = f"[{row['node']}] " if row["node"] else ""
+    return f"{mark} {row['line']:>5}  {node}{row['text']}"
+
+
+def _line_of_name(console: Console, name: str) -> int:
+    """Return the line on which a graph, the first instruction of a program, a queue or an op stands."""
     names = console.run.names
     if name in names.netlist.graphs:
         return names.netlist.graphs[name].at().line
     if name in names.netlist.programs:
         return line_of(names.netlist.programs[name].instructions[0])
-    return names.either(name.removeprefix("op:")).at().line
+    return names.queue_or_op(name.removeprefix("op:")).at().line
 
 
 @command("help [COMMAND|expressions]", "help break", "other", aliases=("h", "?"), takes=("commands",))
 def help_of(console: Console, text: str) -> Answer:  # noqa: ARG001
-    """What commands there are, and what one does."""
+    """List the commands, or explain one of them."""
     if text == "expressions":
         return answer("help", _expressions())
     if text:
-        found = find(text)
-        return answer("help", found.help(), command=found.name)
+        entry = find_command(text)
+        return answer("help", entry.help(), command=entry.name)
     lines: list[str] = []
     for group in GROUPS:
         lines.append(f"{group}:")
-        own = [found for found in COMMANDS.values() if found.group == group]
-        width = max(len(found.usage) for found in own if len(found.usage) < 40)
-        lines += [f"  {found.usage.ljust(width)}  {found.words.partition('. ')[0].removesuffix('.')}." for found in own]
+        entries = [entry for entry in COMMANDS.values() if entry.group == group]
+        width = max(len(entry.usage) for entry in entries if len(entry.usage) < 40)
+        lines += [
+            f"  {entry.usage.ljust(width)}  {entry.words.partition('. ')[0].removesuffix('.')}." for entry in entries
+        ]
     lines.append(
         "An empty line does the last step again. `help COMMAND` says more, `help expressions` what conditions are."
     )
@@ -243,12 +272,13 @@ def help_of(console: Console, text: str) -> Answer:  # noqa: ARG001
 
 
 def _expressions() -> list[str]:
+    """Return the lines of `help expressions`."""
     lines = ["example: break if absmax(op:exp) > 1e4 and $i == 3", "of a tensor, QUEUE[slot], QUEUE or op:NAME:"]
-    lines += [f"  {name}(T)  {words}" for name, (words, _) in OF_TENSOR.items()]
+    lines += [f"  {name}(T)  {words}" for name, (words, _) in TENSOR_FUNCTIONS.items()]
     lines.append("of two, one of which may be `ideal`, the other tensor in precision ideal:")
-    lines += [f"  {name}(A, B)  {words}" for name, (words, _) in OF_TWO.items()]
+    lines += [f"  {name}(A, B)  {words}" for name, (words, _) in PAIR_FUNCTIONS.items()]
     lines.append("of a queue's pointers:")
-    lines += [f"  {name}(QUEUE)  {words}" for name, words in OF_POINTERS.items()]
+    lines += [f"  {name}(QUEUE)  {words}" for name, words in POINTER_FUNCTIONS.items()]
     lines.append("words:")
     lines += [f"  {name}  {words}" for name, words in WORDS.items()]
     lines.append("$NAME is a variable of the program; + - * / % < <= > >= == != and or not ( ) mean what they say.")
@@ -257,7 +287,7 @@ def _expressions() -> list[str]:
 
 
 @command("quit", "quit", "other", aliases=("q", "exit"))
-def quit_it(console: Console, text: str) -> Answer:  # noqa: ARG001
+def quit_debugger(console: Console, text: str) -> Answer:  # noqa: ARG001
     """End the debugger."""
     console.quit = True
     return answer("quit", [])

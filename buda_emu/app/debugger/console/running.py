@@ -4,34 +4,46 @@ import re
 
 from buda_emu.app.debugger import inspection
 from buda_emu.app.debugger.answer import Answer, answer
-from buda_emu.app.debugger.breakpoints import Breakpoint, place
-from buda_emu.app.debugger.console.console import Console, command, count, number, one_of
-from buda_emu.app.debugger.machine.backwards import BACK
+from buda_emu.app.debugger.breakpoints import Breakpoint, locate
+from buda_emu.app.debugger.console.console import Console, command, parse_count, parse_number, require_choice
+from buda_emu.app.debugger.machine.backwards import BACK_STEPS
 from buda_emu.app.debugger.machine.stop import Kind
 from buda_emu.support.errors import HostError
 
 
-def _set(found: Breakpoint) -> Answer:
-    kind = "log point" if found.log else "tbreak" if found.temporary else "breakpoint"
-    own = f" if {found.condition_text}" if found.condition_text and found.kind != "if" else ""
-    told = f", tells {found.log_text}" if found.log else ""
-    return answer("breakpoint", [f"{kind} {found.number}: {found.text}{own}{told}"], breakpoint=found.as_json())
+def _breakpoint_answer(point: Breakpoint) -> Answer:
+    """Answer with a breakpoint that was set or changed."""
+    kind = "breakpoint"
+    if point.log:
+        kind = "log point"
+    elif point.temporary:
+        kind = "tbreak"
+    text = f"{kind} {point.number}: {point.text}"
+    if point.condition_text and point.kind != "if":
+        text += f" if {point.condition_text}"
+    if point.log:
+        text += f", tells {point.log_text}"
+    return answer("breakpoint", [text], breakpoint=point.as_json())
 
 
-def _break(console: Console, text: str, *, temporary: bool = False, log: str = "") -> Answer:
-    where = text
+def _set_break(console: Console, text: str, *, temporary: bool = False, log: str = "") -> Answer:
+    """Set a breakpoint from `WHERE if CONDITION`, each part of which may be missing; without both, at the current
+    place."""
+    location = text
     condition = ""
     if text == "if" or text.startswith("if "):
-        where = ""
+        location = ""
         condition = text[2:].strip()
     elif " if " in text:
-        where, _, condition = text.partition(" if ")
-    if not where and not condition and not text:  # here, as gdb has it
+        location, _, condition = text.partition(" if ")
+    if not text:  # without arguments at the current place, as gdb has it
         engine = console.run.engine
-        where = f"op {engine.op_now.name}" if engine.op_now is not None else f"{engine.program}:{engine.index}"
         if not engine.program:
             raise HostError("break WHERE: the run has not begun, so there is no place to stop at again")
-    return _set(console.run.break_at(where.strip(), condition.strip(), temporary=temporary, log=log))
+        location = f"{engine.program}:{engine.index}"
+        if engine.op_now is not None:
+            location = f"op {engine.op_now.name}"
+    return _breakpoint_answer(console.run.break_at(location.strip(), condition.strip(), temporary=temporary, log=log))
 
 
 @command("break [WHERE] [if CONDITION]", "break if nan(op:exp)", "stopping", aliases=("b",), takes=("places",))
@@ -42,13 +54,13 @@ def set_breakpoint(console: Console, text: str) -> Answer:
     is an expression (help expressions); alone it stops when a tensor that it names is new and it holds, or when it
     becomes true.
     """
-    return _break(console, text)
+    return _set_break(console, text)
 
 
 @command("tbreak [WHERE] [if CONDITION]", "tbreak graph fwd", "stopping", aliases=("tb",), takes=("places",))
 def set_temporary(console: Console, text: str) -> Answer:
-    """As break, once."""
-    return _break(console, text, temporary=True)
+    """Stop there once, as break does."""
+    return _set_break(console, text, temporary=True)
 
 
 @command('dprintf WHERE [if CONDITION], "TEXT"', 'dprintf exp, "input {input}: {q}"', "stopping", takes=("places",))
@@ -56,10 +68,10 @@ def log_point(console: Console, text: str) -> Answer:
     """Print TEXT whenever the run comes there, and do not stop. Between braces it has expressions (help expressions),
     or queues and ops, of which it tells the figures. WHERE is that of break.
     """
-    found = re.fullmatch(r'(.*?),\s*"(.*)"', text)
-    if found is None:
+    parts = re.fullmatch(r'(.*?),\s*"(.*)"', text)
+    if parts is None:
         raise HostError('dprintf WHERE, "TEXT with {expressions}"')
-    return _break(console, found[1], log=found[2])
+    return _set_break(console, parts[1], log=parts[2])
 
 
 @command("watch QUEUE", "watch out", "stopping", takes=("queues",))
@@ -67,59 +79,66 @@ def watch(console: Console, text: str) -> Answer:
     """Stop when an entry of a queue or ram is written, or a pointer of it moves."""
     if not text:
         raise HostError("watch QUEUE")
-    return _set(console.run.watch(text))
+    return _breakpoint_answer(console.run.watch(text))
 
 
 @command("condition N [CONDITION]", "condition 1 $i == 3", "stopping", takes=("breakpoints",))
 def condition(console: Console, text: str) -> Answer:
     """Let a breakpoint stop only where it holds; without one, always."""
-    which, _, own = text.partition(" ")
-    return _set(console.run.set_condition(number(which, "a breakpoint"), own.strip()))
+    point_number, _, expression = text.partition(" ")
+    return _breakpoint_answer(console.run.set_condition(parse_number(point_number, "a breakpoint"), expression.strip()))
 
 
 @command("ignore N COUNT", "ignore 1 10", "stopping", takes=("breakpoints",))
 def ignore(console: Console, text: str) -> Answer:
     """Pass over the next COUNT hits of a breakpoint."""
-    which, _, times = text.partition(" ")
-    found = console.run.breakpoints.of(number(which, "a breakpoint"))
-    found.ignore = number(times, "how often")
-    return _set(found)
+    point_number, _, times = text.partition(" ")
+    point = console.run.breakpoints.get(parse_number(point_number, "a breakpoint"))
+    point.ignore = parse_number(times, "how often")
+    return _breakpoint_answer(point)
 
 
-def _each(console: Console, text: str) -> list[Breakpoint]:
-    own = console.run.breakpoints
-    return [own.of(number(word, "a breakpoint")) for word in text.split()] if text else list(own.items.values())
+def _parse_breakpoints(console: Console, text: str) -> list[Breakpoint]:
+    """Return the breakpoints whose numbers the text lists, or all of them for an empty text."""
+    points = console.run.breakpoints
+    if not text:
+        return list(points.items.values())
+    return [points.get(parse_number(word, "a breakpoint")) for word in text.split()]
 
 
 @command("delete [N ...]", "delete 1", "stopping", aliases=("d",), takes=("breakpoints",))
 def delete(console: Console, text: str) -> Answer:
     """Take breakpoints away; without a number all."""
-    for found in _each(console, text):
-        del console.run.breakpoints.items[found.number]
-    return inspection.breakpoints(console.run)
+    for point in _parse_breakpoints(console, text):
+        del console.run.breakpoints.items[point.number]
+    return inspection.list_breakpoints(console.run)
 
 
 @command("disable [N ...]", "disable 1", "stopping", takes=("breakpoints",))
 def disable(console: Console, text: str) -> Answer:
     """Let breakpoints stop no more until they are enabled."""
-    for found in _each(console, text):
-        found.enabled = False
-    return inspection.breakpoints(console.run)
+    for point in _parse_breakpoints(console, text):
+        point.enabled = False
+    return inspection.list_breakpoints(console.run)
 
 
 @command("enable [N ...]", "enable 1", "stopping", takes=("breakpoints",))
 def enable(console: Console, text: str) -> Answer:
     """Let breakpoints stop again."""
-    for found in _each(console, text):
-        found.enabled = True
-    return inspection.breakpoints(console.run)
+    for point in _parse_breakpoints(console, text):
+        point.enabled = True
+    return inspection.list_breakpoints(console.run)
 
 
 def _go(console: Console, kind: Kind, text: str) -> Answer:
-    times = count(text, 1)
-    if console.inner is not None:
-        return console.inner_move(times) if kind in ("step", "next") else console.left_then(lambda: console.go(kind))
-    return console.go(kind, times)
+    """Run forward by a number of steps; inside of an op `step` and `next` go from unit to unit, and other kinds leave
+    it."""
+    times = parse_count(text, 1)
+    if console.inner is None:
+        return console.go(kind, times)
+    if kind in ("step", "next"):
+        return console.move_inside(times)
+    return console.leave_op_then(lambda: console.go(kind))
 
 
 @command("step [N]", "step 3", "going", aliases=("s",), repeats=True)
@@ -153,12 +172,12 @@ def next_epoch(console: Console, text: str) -> Answer:
 @command("continue [N]", "continue", "going", aliases=("c", "cont"), repeats=True)
 def continue_run(console: Console, text: str) -> Answer:
     """Run to the next breakpoint that stops, or the N-th, or to the end."""
-    found = console.go("continue")
-    for _ in range(count(text, 1) - 1):
-        if found.data["reason"] != "breakpoint":
+    stop_answer = console.go("continue")
+    for _ in range(parse_count(text, 1) - 1):
+        if stop_answer.data["reason"] != "breakpoint":
             break
-        found = console.go("continue")
-    return found
+        stop_answer = console.go("continue")
+    return stop_answer
 
 
 @command("until [WHERE]", "until run_fwd:4", "going", aliases=("u",), takes=("places",))
@@ -169,7 +188,8 @@ def until(console: Console, text: str) -> Answer:
     if not text:
         return console.go("until")
     run = console.run
-    location = place(text if ":" in text or not text.isdecimal() else f"line {text}", run.names, run.engine)
+    place = f"line {text}" if text.isdecimal() else text
+    location = locate(place, run.names, run.engine)
     if location.kind != "instruction":
         raise HostError(f"until {text}: it goes to instructions; tbreak and continue go to {location.text}")
     return console.go("until", 1, location.index)
@@ -181,15 +201,15 @@ def finish(console: Console, text: str) -> Answer:  # noqa: ARG001 - it takes no
     op: leave it.
     """
     if console.inner is not None:
-        return console.left_then(console.here)
+        return console.leave_op_then(console.describe_here)
     return console.go("finish")
 
 
 @command("run", "run", "going", aliases=("r",))
-def run_anew(console: Console, text: str) -> Answer:  # noqa: ARG001
+def run_again(console: Console, text: str) -> Answer:  # noqa: ARG001
     """Begin again, and run to the first breakpoint or the end. Changes are undone."""
     console.inner = None
-    return console.stopped(console.run.run())
+    return console.describe_stop(console.run.run())
 
 
 @command("into [tile [T,]R,C]", "into tile 0,0", "going", takes=("tile",))
@@ -207,33 +227,35 @@ def back(console: Console, text: str) -> Answer:
     """Go back as the step of that name goes forward, `next` without one; N times. Inside of an op: the unit before."""
     words = text.split()
     kind = words.pop(0) if words and not words[0].isdecimal() else "next"
-    times = count(" ".join(words), 1)
+    times = parse_count(" ".join(words), 1)
     if console.inner is not None and kind == "next":
-        return console.inner_move(-times)
-    kind = one_of(kind, (*BACK, "continue"), "back goes by")
+        return console.move_inside(-times)
+    kind = require_choice(kind, (*BACK_STEPS, "continue"), "back goes by")
     if kind == "continue":
         return reverse_continue(console, "")
     console.inner = None
-    return console.stopped(console.run.back(kind, times))  # pyright: ignore[reportArgumentType] - a key of BACK
+    return console.describe_stop(console.run.back(kind, times))  # pyright: ignore[reportArgumentType] - a key of BACK
 
 
 @command("reverse-continue", "reverse-continue", "going back", aliases=("rc",), repeats=True)
 def reverse_continue(console: Console, text: str) -> Answer:  # noqa: ARG001
     """Go back to the last moment at which a breakpoint stops, or to the start."""
     console.inner = None
-    return console.stopped(console.run.reverse_continue())
+    return console.describe_stop(console.run.reverse_continue())
 
 
-def _reverse(kind: str, *aliases: str) -> None:
+def _define_reverse(kind: str, *aliases: str) -> None:
+    """Add the command `reverse-KIND`, which is `back KIND` by another name."""
+
     def act(console: Console, text: str) -> Answer:
         return back(console, f"{kind} {text}")
 
-    act.__doc__ = f"As `back {kind}`."
+    act.__doc__ = f"Go back as `back {kind}` does."
     command(f"reverse-{kind} [N]", f"reverse-{kind}", "going back", aliases=aliases, repeats=True)(act)
 
 
 for _kind, *_aliases in (("step", "rs"), ("next", "rn"), ("input",), ("epoch",)):
-    _reverse(_kind, *_aliases)
+    _define_reverse(_kind, *_aliases)
 
 
 @command("reverse-finish", "reverse-finish", "going back")
@@ -252,7 +274,7 @@ def reverse_until(console: Console, text: str) -> Answer:
     run.breakpoints.items.clear()
     try:
         run.break_at(text, temporary=True)
-        return console.stopped(run.reverse_continue())
+        return console.describe_stop(run.reverse_continue())
     finally:
         run.breakpoints.items.clear()
         run.breakpoints.items.update(others)

@@ -16,51 +16,55 @@ from typing import Any, Final, Protocol, cast
 from buda_emu.app.debugger.console.console import Console
 from buda_emu.app.debugger.machine.stop import Kind, Stop
 from buda_emu.app.debugger.session import Session
-from buda_emu.app.debugger.tensors import Found
-from buda_emu.support.checker.suggest import near
+from buda_emu.app.debugger.tensors import TensorValue
+from buda_emu.support.checker.suggest import hint_in_parentheses
 from buda_emu.support.errors import BudaError, Exit, HostError
 from buda_emu.support.version import __version__
 
-MOST_BYTES: Final = 64 << 20
-"""Of one message; a longer one ends the connection."""
-MOST_BYTES_OF_STRANGERS: Final = 64 << 10
-"""Of all messages before the sender has shown that it may send any."""
-_MOST_HEADER: Final = 4 << 10
+MAX_BYTES: Final = 64 << 20
+"""The length of one message; a longer one ends the connection."""
+MAX_BYTES_BEFORE_TOKEN: Final = 64 << 10
+"""The length of all messages together before the sender has shown the token."""
+_MAX_HEADER: Final = 4 << 10
 _HEADER_FIELDS: Final = (b"content-length", b"content-type")
-"""A header with any other line is not of this protocol: a web page can have a browser send one of HTTP."""
-_MOST_DIGITS: Final = 10  # of a length
+"""The only legal fields of a header. A browser can be made to send HTTP to the port, whose headers have others."""
+_MAX_DIGITS: Final = 10  # of a Content-Length
 CANCELLED: Final = "cancelled"
-"""Why a request that was cancelled fails: the protocol's own word, of which nobody is told."""
-_SHOWN: Final = ("evaluate", "setExpression", "setVariable")  # the editor shows why they fail where they were typed
+"""The reason for the failure of a cancelled request, in the protocol's word: editors do not show it."""
+_ERRORS_SHOWN_IN_PLACE: Final = (
+    "evaluate",
+    "setExpression",
+    "setVariable",
+)  # the editor shows why they fail where they were typed
 Message = dict[str, Any]
 
 
 class ByteSource(Protocol):
-    """Where bytes come from."""
+    """A stream that bytes are read from."""
 
     def read(self, size: int, /) -> bytes:
-        """So many, fewer at the end."""
+        """Read `size` bytes, fewer at the end of the stream."""
         ...
 
     def readline(self, size: int, /) -> bytes:
-        """A line, of so many at most."""
+        """Read a line, at most `size` bytes of it."""
         ...
 
 
 class Sink(Protocol):
-    """Where bytes go."""
+    """A stream that bytes are written to."""
 
     def write(self, data: bytes, /) -> object:
-        """All of them."""
+        """Write all of the bytes."""
         ...
 
     def flush(self) -> object:
-        """Now."""
+        """Pass on what was written so far."""
         ...
 
 
 class MalformedError(Exception):
-    """A message that means nothing; the next one can be read. `fatal`: it cannot."""
+    """A message without meaning. After a fatal one no further message can be read."""
 
     def __init__(self, problem: str, *, fatal: bool = False) -> None:
         super().__init__(problem)
@@ -68,7 +72,8 @@ class MalformedError(Exception):
 
 
 class Channel:
-    """Reads on one thread, writes from any. `trusted`: the sender may send as much as it likes."""
+    """Messages of the protocol over a pair of streams, read on one thread and written from any. A sender that is not
+    `trusted` may send MAX_BYTES_BEFORE_TOKEN at most."""
 
     def __init__(self, source: ByteSource, sink: Sink, *, trusted: bool = True) -> None:
         self._source = source
@@ -80,7 +85,7 @@ class Channel:
         self._received = 0  # bytes of all messages
 
     def read(self) -> Message | None:
-        """The next message; None at the end of the stream. Raises MalformedError."""
+        """Return the next message, or None at the end of the stream. Raises MalformedError."""
         length = self._length()
         if length is None:
             return None
@@ -88,23 +93,23 @@ class Channel:
         if len(body) < length:
             return None
         try:
-            found = json.loads(body)
+            message = json.loads(body)
         except (ValueError, RecursionError) as error:
             raise MalformedError(f"a message that is not JSON: {error}") from None
-        if not isinstance(found, dict):
+        if not isinstance(message, dict):
             raise MalformedError("a message that is not a JSON object")
-        return cast("Message", found)
+        return cast("Message", message)
 
     def _length(self) -> int | None:
-        """The length of the body, from the header; None at the end of the stream."""
+        """Read a header and return the length of the body, or None at the end of the stream. Raises MalformedError."""
         length: int | None = None
         seen = 0
         while True:
-            line = self._source.readline(_MOST_HEADER)
+            line = self._source.readline(_MAX_HEADER)
             if not line:
                 return None
             seen += len(line)
-            if seen >= _MOST_HEADER:
+            if seen >= _MAX_HEADER:
                 raise MalformedError("a header without an end", fatal=True)
             text = line.strip()
             if text:
@@ -113,12 +118,12 @@ class Channel:
             if length is None:
                 raise MalformedError("a header without Content-Length", fatal=True)
             self._received += seen + length
-            if not self.trusted and self._received > MOST_BYTES_OF_STRANGERS:
+            if not self.trusted and self._received > MAX_BYTES_BEFORE_TOKEN:
                 raise MalformedError("more bytes than may come before launch", fatal=True)
             return length
 
     def write(self, message: Message) -> None:
-        """Send it with its number. Where nobody listens any more, `open` becomes False."""
+        """Send a message with its number. Where the other side no longer listens, `open` becomes False."""
         with self._lock:
             self._sequence += 1
             body = json.dumps({"seq": self._sequence, **message}, allow_nan=False).encode()
@@ -129,11 +134,11 @@ class Channel:
                 self.open = False
 
     def event(self, name: str, **body: Any) -> None:
-        """Tell of something."""
+        """Send an event."""
         self.write({"type": "event", "event": name, "body": body})
 
     def answer(self, request: Message, body: Message | None = None, error: str = "") -> None:
-        """To a request, with what was asked or why not."""
+        """Send the response to a request, with its body, or the reason why it failed."""
         content: Message = {
             "type": "response",
             "request_seq": request["seq"],
@@ -143,7 +148,7 @@ class Channel:
         if error == CANCELLED:
             content["message"] = error
         elif error:
-            show = request["command"] not in _SHOWN
+            show = request["command"] not in _ERRORS_SHOWN_IN_PLACE
             content |= {
                 "message": error,
                 "body": {"error": {"id": 1, "format": error.replace("{", "{{"), "showUser": show}},
@@ -154,7 +159,8 @@ class Channel:
 
 
 def _length_of(line: bytes, before: int | None) -> int | None:
-    """The length that a line of a header tells, else that of an earlier line. Raises MalformedError."""
+    """Return the length that a line of a header gives, or else `before`, that of an earlier line. Raises
+    MalformedError."""
     name, _, value = line.partition(b":")
     field = name.strip().lower()
     digits = value.strip()
@@ -166,13 +172,13 @@ def _length_of(line: bytes, before: int | None) -> int | None:
         return before
     if before is not None:
         raise MalformedError("a header with Content-Length twice", fatal=True)
-    if not digits.isdigit() or len(digits) > _MOST_DIGITS or int(digits) > MOST_BYTES:
+    if not digits.isdigit() or len(digits) > _MAX_DIGITS or int(digits) > MAX_BYTES:
         raise MalformedError(f"a Content-Length of {digits[:40]!r}", fatal=True)
     return int(digits)
 
 
 def is_request(message: Message) -> bool:
-    """Has it what a request has?"""
+    """Return whether a message has the fields of a request, with values of their types."""
     return (
         message.get("type") == "request"
         and isinstance(message.get("command"), str)
@@ -182,13 +188,13 @@ def is_request(message: Message) -> bool:
 
 
 def same_file(a: str, b: str) -> bool:
-    """Two paths of one file."""
+    """Return whether two paths lead to one file."""
     return os.path.realpath(a) == os.path.realpath(b)
 
 
 Handler = Callable[["Adapter", Message], Message | None]
 HANDLERS: Final[dict[str, Handler]] = {}
-"""What does each request, by its name; filled by the modules of this room."""
+"""The function that executes each request, by the request's name; filled by the other modules of this package."""
 _ENDS: Final = ("disconnect", "terminate")
 _BEFORE_LAUNCH: Final = ("initialize", *_ENDS)
 """Requests that a connection without the token may send."""
@@ -198,7 +204,7 @@ ERROR_FILTER: Final = "error"
 
 
 def request(name: str) -> Callable[[Handler], Handler]:
-    """Puts a handler into the table."""
+    """Return a decorator that puts a handler into the table under the name of a request."""
 
     def put(handler: Handler) -> Handler:
         HANDLERS[name] = handler
@@ -208,8 +214,8 @@ def request(name: str) -> Callable[[Handler], Handler]:
 
 
 class Adapter:
-    """Serves a stream until it ends, or `disconnect` comes. `admit` raises HostError unless it is called with the token
-    that `launch` has to hold; None where whoever sends is trusted."""
+    """Serves a stream of requests until it ends, or `disconnect` comes. `admit` raises HostError unless it is called
+    with the token that `launch` must hold; None means that every sender is trusted."""
 
     def __init__(self, source: ByteSource, sink: Sink, admit: Callable[[object], None] | None = None) -> None:
         self.channel = Channel(source, sink, trusted=admit is None)
@@ -219,21 +225,21 @@ class Adapter:
         self._waiting = 0  # requests that were read and not begun
         self._cancelled: set[int] = set()
         self.running = False
-        self._interruptible = False  # it runs forward: requests may hold it
+        self._interruptible = False  # a forward move is under way, which requests may hold
         self.paused = False  # `pause` was served
         self._over = False
         self._session: Session | None = None
-        self.then: Callable[[], None] | None = None  # after the answer: what a request begins
+        self.then: Callable[[], None] | None = None  # what the current request begins after its response
         self.client: Message = {}  # arguments of initialize
         self.launched: Message = {}  # arguments of launch
         self.filters: tuple[str, ...] = (ERROR_FILTER,)
         self.by_source: dict[str, list[int]] = {}  # numbers of breakpoints of each kind of request
         self.handles: list[Callable[[int, int], list[Message]]] = []  # what variablesReference 1, 2, ... stand for
-        self._tensors: dict[str, Found] = {}
+        self._tensors: dict[str, TensorValue] = {}
 
     @property
     def session(self) -> Session:
-        """Raises HostError before `launch`."""
+        """The session that `launch` has opened. Raises HostError before it."""
         if self._session is None:
             raise HostError("nothing is debugged yet: launch comes first")
         return self._session
@@ -248,7 +254,7 @@ class Adapter:
         self.console = Console(session)
 
     def serve(self) -> None:
-        """Until the end."""
+        """Execute requests until the session is over."""
         reader = Thread(target=self._read, name="buda-emu dap", daemon=True)
         reader.start()
         try:
@@ -263,6 +269,7 @@ class Adapter:
 
     # ---------------------------------------------------------------------------------------------- reading thread
     def _read(self) -> None:
+        """Read messages until the stream ends, and then interrupt the run."""
         try:
             while True:
                 try:
@@ -284,6 +291,7 @@ class Adapter:
             self._session.interrupt()
 
     def _take(self, message: Message) -> None:
+        """Queue a request, and interrupt the run where that is to let it through."""
         if message.get("type") in ("response", "event"):
             return
         if not is_request(message):
@@ -300,6 +308,7 @@ class Adapter:
             self._session.interrupt()
 
     def _cancel(self, message: Message) -> None:
+        """Remember that a request is cancelled; it fails when its turn comes."""
         arguments: Message = message.get("arguments") or {}
         if isinstance(arguments.get("requestId"), int):
             self._cancelled.add(arguments["requestId"])
@@ -307,6 +316,7 @@ class Adapter:
 
     # ------------------------------------------------------------------------------------------- serving thread
     def _serve_one(self, message: Message) -> None:
+        """Execute a request and send its response, then do what the request begins."""
         with self._lock:
             self._waiting -= 1
         self.then = None
@@ -317,8 +327,8 @@ class Adapter:
             self.channel.answer(message, error=CANCELLED)
             return
         if handler is None:
-            hint = near(command, HANDLERS)
-            self.channel.answer(message, error=f"no request {command!r}{f' ({hint})' if hint else ''}")
+            hint = hint_in_parentheses(command, HANDLERS)
+            self.channel.answer(message, error=f"no request {command!r}{hint}")
             return
         try:
             self._require_admission(message)
@@ -326,7 +336,7 @@ class Adapter:
         except Exception as error:  # noqa: BLE001 - no request may end the session
             self.channel.answer(message, error=self._refusal(command, error))
             return
-        self.channel.answer(message, body if body is not None else {})
+        self.channel.answer(message, body or {})
         self._over = command in _ENDS
         then = self.then
         if then is None:
@@ -337,7 +347,7 @@ class Adapter:
             self.channel.event("output", category="stderr", output=f"{self._refusal(command, error)}\n")
 
     def _refusal(self, command: str, error: Exception) -> str:
-        """What to tell of an error. After a bug, standard error gets the traceback."""
+        """Return the text for an error. A bug also prints its traceback to standard error."""
         if isinstance(error, BudaError) and error.exit_code != Exit.INTERNAL:
             return str(error)
         if isinstance(error, OSError):
@@ -350,7 +360,8 @@ class Adapter:
         return f"{command}: internal error: this is a bug of buda-emu {__version__}, please report it ({error!r})"
 
     def _require_admission(self, message: Message) -> None:
-        """Raises HostError for what a connection without the token may not ask for; a wrong token ends it."""
+        """Raise HostError for a request that a connection without the token may not send. A wrong token ends the
+        connection."""
         command = message["command"]
         if self._admit is None or command in _BEFORE_LAUNCH:
             return
@@ -365,16 +376,16 @@ class Adapter:
 
     # ---------------------------------------------------------------------------------------------- running
     def go(self, kind: Kind) -> None:
-        """Let the program run, after the answer; then tell where it stopped."""
+        """Run the program after the response, then report where it stopped."""
         self.then = lambda: self._run(lambda: self.session.go(kind), forward=True)
 
-    def do(self, move: Callable[[], Stop]) -> None:
-        """Go somewhere else, after the answer; then tell where that is."""
+    def go_elsewhere(self, move: Callable[[], Stop]) -> None:
+        """Make another move, such as one backward, after the response, then report where it led."""
         self.then = lambda: self._run(move, forward=False)
 
     def _run(self, move: Callable[[], Stop], *, forward: bool) -> None:
-        """Forward moves that other requests interrupt go on after these."""
-        self.moved()
+        """Make a move and report the stop. A forward move that other requests interrupt is resumed after them."""
+        self.drop_references()
         self.paused = False
         self.running = True
         self._interruptible = forward
@@ -392,10 +403,10 @@ class Adapter:
         finally:
             self.running = self._interruptible = False
         if not self._over:
-            self.tell(stop)
+            self.send_stop(stop)
 
     def _serve_waiting(self) -> None:
-        """What came meanwhile. What would begin another move is refused."""
+        """Serve the requests that came during a move. One that would begin another move is refused."""
         while self._waiting and not self._over:
             message = self._requests.get()
             if message is None:
@@ -407,46 +418,59 @@ class Adapter:
             else:
                 self._serve_one(message)
 
-    def tell(self, stop: Stop) -> None:
-        """The event of a stop, or of the end."""
-        session = self.session
-        error = stop.error
+    def send_stop(self, stop: Stop) -> None:
+        """Send the event of a stop, or those of the end."""
         if stop.reason == "error":
-            self.channel.event("output", category="stderr", output=f"{error}\n")
-        ended = stop.reason == "end" or (stop.reason == "error" and ERROR_FILTER not in self.filters)
-        if ended and not (stop.reason == "end" and self.launched.get("stopAtEnd")):
+            self.channel.event("output", category="stderr", output=f"{stop.error}\n")
+        if self._ends_session(stop):
             code = Exit.FAILED if stop.reason == "error" else Exit.OK
             self.channel.event("exited", exitCode=int(code))
             self.channel.event("terminated")
             return
-        reason = _REASONS.get(stop.reason, "exception")
-        words = stop.text
-        own = session.breakpoints.items
-        kinds = {own[number].kind for number in stop.breakpoints if number in own}
-        if stop.reason == "breakpoint" and kinds and kinds <= set(NAN_FILTERS):
-            reason = "exception"
-        elif stop.reason == "breakpoint" and kinds <= {"watch"}:
-            reason = "data breakpoint"
-        elif stop.reason == "error":
-            words = str(error).partition("\n")[0]
-        elif stop.reason == "end":
-            words = "all programs have run"
+        text = self._stop_text(stop)
         self.channel.event(
             "stopped",
-            reason=reason,
+            reason=self._stop_reason(stop),
             threadId=self.chip() + 1,
             allThreadsStopped=True,
-            text=words,
-            description=words or None,
+            text=text,
+            description=text or None,
             hitBreakpointIds=list(stop.breakpoints),
         )
 
+    def _ends_session(self, stop: Stop) -> bool:
+        """Return whether the editor's session ends with this stop: at the end, unless `launch` has `stopAtEnd`, and
+        after an error whose filter is off."""
+        if stop.reason == "end":
+            return not self.launched.get("stopAtEnd")
+        return stop.reason == "error" and ERROR_FILTER not in self.filters
+
+    def _stop_reason(self, stop: Stop) -> str:
+        """Return the protocol's word for the reason of a stop."""
+        if stop.reason == "breakpoint":
+            points = self.session.breakpoints.items
+            kinds = {points[number].kind for number in stop.breakpoints if number in points}
+            if kinds and kinds <= set(NAN_FILTERS):
+                return "exception"
+            if kinds <= {"watch"}:
+                return "data breakpoint"
+        return _REASONS.get(stop.reason, "exception")
+
+    @staticmethod
+    def _stop_text(stop: Stop) -> str:
+        """Return what happened at a stop, in one line."""
+        if stop.reason == "error":
+            return str(stop.error).partition("\n")[0]
+        if stop.reason == "end":
+            return "all programs have run"
+        return stop.text
+
     def _log(self, text: str) -> None:
-        """What a log point tells."""
+        """Send the text of a log point."""
         self.channel.event("output", category="console", output=f"{text}\n")
 
     def chip(self) -> int:
-        """The one that the op where it stands is on, else that of the epoch, else the first."""
+        """Return the chip of the current op, else that of the epoch, else the first chip."""
         session = self.session
         engine = session.engine
         if engine.op_now is not None:
@@ -456,36 +480,37 @@ class Adapter:
         return self.chips()[0]
 
     def chips(self) -> list[int]:
-        """Those that graphs run on."""
+        """Return the chips that graphs run on."""
         return sorted({graph.target_device for graph in self.session.netlist.graphs.values()}) or [0]
 
     def source(self) -> Message:
-        """The netlist's text, as a file or, inside of an image, by reference."""
+        """Return the netlist's text as a source of the protocol: a file, or a reference where it is inside of an
+        image."""
         session = self.session
         name = os.path.basename(session.netlist.path)  # noqa: PTH119
         if session.image is not None:
             return {"name": name, "sourceReference": 1, "path": session.netlist.path}
         return {"name": name, "path": os.path.abspath(session.netlist.path)}  # noqa: PTH100
 
-    def tensor(self, reference: str) -> Found:
-        """Of the stop where it stands; looked up once. Raises HostError."""
+    def tensor(self, reference: str) -> TensorValue:
+        """Return a tensor at the current stop; looked up once. Raises HostError."""
         if reference not in self._tensors:
             self._tensors[reference] = self.session.tensor(reference)
         return self._tensors[reference]
 
-    def moved(self) -> None:
-        """The run stands elsewhere: references to variables are no more."""
+    def drop_references(self) -> None:
+        """Invalidate references to variables, because the run stands elsewhere."""
         self.handles.clear()
         self._tensors.clear()
 
-    def changed(self) -> None:
-        """Values are others than those that were told."""
+    def announce_change(self) -> None:
+        """Look values up anew, and tell the editor that those on display have changed."""
         self._tensors.clear()
         if self.client.get("supportsInvalidatedEvent"):
-            self.after(lambda: self.channel.event("invalidated", areas=["variables"]))
+            self.run_after_answer(lambda: self.channel.event("invalidated", areas=["variables"]))
 
-    def after(self, act: Callable[[], None]) -> None:
-        """After the answer, and what is to be done then already."""
+    def run_after_answer(self, act: Callable[[], None]) -> None:
+        """Add a step after the response, behind those that are planned already."""
         before = self.then
 
         def both() -> None:
@@ -496,7 +521,8 @@ class Adapter:
         self.then = both
 
     def handle(self, children: Callable[[int, int], list[Message]]) -> int:
-        """A variablesReference: `children(first, count)` gives what is below; a count of 0 means all."""
+        """Return a variablesReference. `children(first, count)` returns the variables below it; a count of 0 means
+        all."""
         self.handles.append(children)
         return len(self.handles)
 
@@ -507,11 +533,11 @@ MOVES: Final = frozenset(
 """Requests that run the program."""
 
 
-def number(arguments: Message, name: str, default: int | None = None, *, least: int | None = None) -> int:
-    """An integer of a request's arguments, `least` or more. Raises HostError."""
-    found: Any = arguments.get(name, default)
-    if not isinstance(found, int) or isinstance(found, bool):
+def integer_argument(arguments: Message, name: str, default: int | None = None, *, least: int | None = None) -> int:
+    """Return an integer argument of a request, `least` or more. Raises HostError."""
+    argument: Any = arguments.get(name, default)
+    if not isinstance(argument, int) or isinstance(argument, bool):
         raise HostError(f"{name} has to be an integer")
-    if least is not None and found < least:
-        raise HostError(f"{name} has to be {least} or more, not {found}")
-    return found
+    if least is not None and argument < least:
+        raise HostError(f"{name} has to be {least} or more, not {argument}")
+    return argument

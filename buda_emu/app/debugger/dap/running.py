@@ -3,10 +3,18 @@
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from buda_emu.app.debugger.breakpoints import Breakpoint
-from buda_emu.app.debugger.dap.adapter import ERROR_FILTER, NAN_FILTERS, Adapter, Message, number, request, same_file
+from buda_emu.app.debugger.dap.adapter import (
+    ERROR_FILTER,
+    NAN_FILTERS,
+    Adapter,
+    Message,
+    integer_argument,
+    request,
+    same_file,
+)
 from buda_emu.app.debugger.machine.stop import START
 from buda_emu.app.debugger.session import Session
 from buda_emu.emulator.image.opened import open_file
@@ -14,97 +22,99 @@ from buda_emu.emulator.memory.host import usable_processors
 from buda_emu.spec.precision import PRECISIONS, precision_named
 from buda_emu.support.errors import HostError
 
-_MOST_DIGITS = 9  # of a hit condition
+_MAX_DIGITS = 9  # of a hit condition
 
 
-def _replace(adapter: Adapter, kind: str, items: list[Any], make: Callable[[Any], Breakpoint]) -> Message:
-    """All breakpoints of one request instead of those of the one before."""
-    own = adapter.session.breakpoints.items
-    for known in adapter.by_source.pop(kind, []):
-        own.pop(known, None)
+def _replace_breakpoints(adapter: Adapter, kind: str, items: list[Any], make: Callable[[Any], Breakpoint]) -> Message:
+    """Replace all breakpoints of one kind of request, and return the protocol's description of the new ones."""
+    points = adapter.session.breakpoints.items
+    for number in adapter.by_source.pop(kind, []):
+        points.pop(number, None)
     answers: list[Message] = []
     numbers = adapter.by_source[kind] = list[int]()
-    for item in items:
+    for request_item in items:
         try:
-            found = make(item)
+            point = make(request_item)
         except HostError as error:
             answers.append({"verified": False, "message": str(error)})
             continue
-        numbers.append(found.number)
-        line = found.line(adapter.session.names)
+        numbers.append(point.number)
+        line = point.line(adapter.session.names)
         place = {"line": line, "source": adapter.source()} if line else {}
-        answers.append({"id": found.number, "verified": True, "message": found.text, **place})
+        answers.append({"id": point.number, "verified": True, "message": point.text, **place})
     return {"breakpoints": answers}
 
 
-def _ignored(item: Message) -> int:
-    """`hitCondition` N: the N-th hit stops."""
-    text = str(item.get("hitCondition") or "1").strip().removeprefix(">=").strip()
-    if not text.isdecimal() or len(text) > _MOST_DIGITS or not int(text):
-        raise HostError(
-            f"a hit condition is a number of 1 or more, of at most {_MOST_DIGITS} digits, not {text[:20]!r}"
-        )
+def _ignore_count(request_item: Message) -> int:
+    """Return how many hits a `hitCondition` passes over: with N, the N-th hit stops. Raises HostError."""
+    text = str(request_item.get("hitCondition") or "1").strip().removeprefix(">=").strip()
+    if not text.isdecimal() or len(text) > _MAX_DIGITS or not int(text):
+        raise HostError(f"a hit condition is a number of 1 or more, of at most {_MAX_DIGITS} digits, not {text[:20]!r}")
     return int(text) - 1
 
 
 @request("setBreakpoints")
 def set_breakpoints(adapter: Adapter, arguments: Message) -> Message:
-    """On lines of the netlist."""
+    """Handle `setBreakpoints`: breakpoints on lines of the netlist."""
     source = arguments["source"]
-    here = adapter.source()
-    items: list[Message] = arguments.get("breakpoints") or []
-    own = (
-        source.get("sourceReference") == here.get("sourceReference")
-        if "sourceReference" in here
-        else (same_file(str(source.get("path", "")), str(here["path"])))
-    )
-    if not own:
-        told = {
+    requests: list[Message] = arguments.get("breakpoints") or []
+    if not _is_netlist(adapter, source):
+        refusal = {
             "verified": False,
             "message": f"{source.get('path') or source.get('name')} is not the file that is debugged",
         }
-        return {"breakpoints": [told for _ in items]}
+        return {"breakpoints": [refusal for _ in requests]}
     first = 1 if adapter.client.get("linesStartAt1", True) else 0
 
-    def make(item: Message) -> Breakpoint:
-        line = number(item, "line") + 1 - first
-        return adapter.session.break_at(
-            f"line {line}", item.get("condition") or "", ignore=_ignored(item), log=item.get("logMessage") or ""
-        )
+    def make(entry: Message) -> Breakpoint:
+        line = integer_argument(entry, "line") + 1 - first
+        condition = entry.get("condition") or ""
+        log = entry.get("logMessage") or ""
+        return adapter.session.break_at(f"line {line}", condition, ignore=_ignore_count(entry), log=log)
 
-    return _replace(adapter, "lines", items, make)
+    return _replace_breakpoints(adapter, "lines", requests, make)
+
+
+def _is_netlist(adapter: Adapter, source: Message) -> bool:
+    """Return whether a source that the editor names is the netlist that is debugged."""
+    netlist = adapter.source()
+    if "sourceReference" in netlist:
+        return bool(source.get("sourceReference") == netlist["sourceReference"])
+    return same_file(str(source.get("path", "")), str(netlist["path"]))
 
 
 @request("breakpointLocations")
 def breakpoint_locations(adapter: Adapter, arguments: Message) -> Message:
-    """Lines where something can be stopped at."""
-    first = number(arguments, "line")
-    last = number(arguments, "endLine", first)
-    found: dict[int, None] = {}
+    """Handle `breakpointLocations`: lines on which a breakpoint stops."""
+    first = integer_argument(arguments, "line")
+    last = integer_argument(arguments, "endLine", first)
+    lines: dict[int, None] = {}
     for line in range(max(1, first), min(last, first + 1000) + 1):
         try:
             place = adapter.session.names.at_line(line)
         except HostError:
             continue
         if place.line >= first:
-            found[place.line] = None
-    return {"breakpoints": [{"line": line} for line in found]}
+            lines[place.line] = None
+    return {"breakpoints": [{"line": line} for line in lines]}
 
 
 @request("setFunctionBreakpoints")
 def set_function_breakpoints(adapter: Adapter, arguments: Message) -> Message:
-    """On ops, graphs, instructions, by the words of `break`."""
-    return _replace(
+    """Handle `setFunctionBreakpoints`: breakpoints on ops, graphs and instructions, in the words of `break`."""
+    return _replace_breakpoints(
         adapter,
         "functions",
         arguments["breakpoints"],
-        lambda item: adapter.session.break_at(item["name"], item.get("condition") or "", ignore=_ignored(item)),
+        lambda request_item: adapter.session.break_at(
+            request_item["name"], request_item.get("condition") or "", ignore=_ignore_count(request_item)
+        ),
     )
 
 
 @request("dataBreakpointInfo")
 def data_breakpoint_info(adapter: Adapter, arguments: Message) -> Message:
-    """Queues and rams can be watched."""
+    """Handle `dataBreakpointInfo`: queues and rams can be watched."""
     name = str(arguments.get("name", "")).partition("[")[0].partition(" ")[0]
     try:
         queue = adapter.session.names.queue(name).name
@@ -115,24 +125,24 @@ def data_breakpoint_info(adapter: Adapter, arguments: Message) -> Message:
 
 @request("setDataBreakpoints")
 def set_data_breakpoints(adapter: Adapter, arguments: Message) -> Message:
-    """Watches of queues."""
+    """Handle `setDataBreakpoints`: watches of queues and rams."""
 
-    def make(item: Message) -> Breakpoint:
-        found = adapter.session.watch(item["dataId"])
-        found.ignore = _ignored(item)
-        if item.get("condition"):
-            adapter.session.set_condition(found.number, item["condition"])
-        return found
+    def make(entry: Message) -> Breakpoint:
+        point = adapter.session.watch(entry["dataId"])
+        point.ignore = _ignore_count(entry)
+        if entry.get("condition"):
+            adapter.session.set_condition(point.number, entry["condition"])
+        return point
 
-    return _replace(adapter, "data", arguments["breakpoints"], make)
+    return _replace_breakpoints(adapter, "data", arguments["breakpoints"], make)
 
 
 @request("setExceptionBreakpoints")
 def set_exception_breakpoints(adapter: Adapter, arguments: Message) -> Message:
-    """Filters: NaN, program error."""
+    """Handle `setExceptionBreakpoints`: filters for NaN, infinities and program errors."""
     adapter.filters = tuple(map(str, arguments["filters"]))
-    wanted = [name for name in NAN_FILTERS if name in adapter.filters]
-    _replace(adapter, "exceptions", wanted, adapter.session.break_at)
+    nan_filters = [name for name in NAN_FILTERS if name in adapter.filters]
+    _replace_breakpoints(adapter, "exceptions", nan_filters, adapter.session.break_at)
     return {"breakpoints": [{"verified": True} for _ in adapter.filters]}
 
 
@@ -140,12 +150,12 @@ LAUNCH = (
     "program", "precision", "programs", "parameters", "inputs", "seed", "arch", "threads", "stopOnEntry", "stopAtEnd",
     "noDebug", "token",
 )  # fmt: skip
-"""Arguments of `launch`."""
+"""The arguments that `launch` knows."""
 
 
 @request("initialize")
 def initialize(adapter: Adapter, arguments: Message) -> Message:
-    """What there is."""
+    """Handle `initialize`: return the capabilities of the adapter."""
     adapter.client = arguments
     flags = (
         "ConfigurationDoneRequest",
@@ -197,7 +207,7 @@ def initialize(adapter: Adapter, arguments: Message) -> Message:
 
 @request("launch")
 def launch(adapter: Adapter, arguments: Message) -> Message:
-    """Open the netlist or image; it runs with configurationDone."""
+    """Handle `launch`: open the netlist or image, which runs after `configurationDone`."""
     path = arguments.get("program")
     if not isinstance(path, str):
         raise HostError("launch: `program` names the netlist or device image")
@@ -208,11 +218,11 @@ def launch(adapter: Adapter, arguments: Message) -> Message:
     parameters = _parameters(arguments)
     inputs = _string(arguments, "inputs")
     arch = _string(arguments, "arch")
-    seed = number(arguments, "seed", 0, least=0)
-    threads = number(arguments, "threads", usable_processors(), least=1)
-    _require_file_with_an_end(path)
+    seed = integer_argument(arguments, "seed", 0, least=0)
+    threads = integer_argument(arguments, "threads", usable_processors(), least=1)
+    _require_regular_file(path)
     if inputs:
-        _require_file_with_an_end(inputs)
+        _require_regular_file(inputs)
     adapter.session = Session(
         open_file(path, arch),
         precision=precision,
@@ -228,7 +238,7 @@ def launch(adapter: Adapter, arguments: Message) -> Message:
 
 
 def _string(arguments: Message, name: str) -> str | None:
-    """An argument that may be left out. Raises HostError."""
+    """Return an optional argument that is a string. Raises HostError."""
     value: Any = arguments.get(name)
     if value is not None and not isinstance(value, str):
         raise HostError(f"launch: {name} has to be a string")
@@ -236,7 +246,7 @@ def _string(arguments: Message, name: str) -> str | None:
 
 
 def _list_of_strings(arguments: Message, name: str) -> list[str]:
-    """An argument that may be left out. Raises HostError."""
+    """Return an optional argument that is a list of strings, by default empty. Raises HostError."""
     values: Any = arguments.get(name)
     if values is None:
         return []
@@ -246,7 +256,7 @@ def _list_of_strings(arguments: Message, name: str) -> list[str]:
 
 
 def _parameters(arguments: Message) -> dict[str, str]:
-    """Values of parameters by name; the `$` may be left out. Raises HostError."""
+    """Return the values of program parameters by name; the `$` may be left out. Raises HostError."""
     values: Any = arguments.get("parameters")
     if values is None:
         return {}
@@ -254,13 +264,13 @@ def _parameters(arguments: Message) -> dict[str, str]:
         raise HostError('launch: parameters have to be an object, such as {"$p_loop_count": 4}')
     parameters: dict[str, str] = {}
     for name, value in cast("Message", values).items():
-        if not isinstance(value, (str, int)):  # true and false are integers
+        if not isinstance(value, (str, int)):  # bool is a subclass of int: true and false pass
             raise HostError(f"launch: the value of the parameter {name} has to be an integer")
         parameters[name if name.startswith("$") else f"${name}"] = str(value)
     return parameters
 
 
-def _require_file_with_an_end(path: str) -> None:
+def _require_regular_file(path: str) -> None:
     """Raises HostError for a pipe or a device: to open or read it may take for ever, and no other request is served
     meanwhile. What is not there is told by whoever opens it."""
     try:
@@ -273,78 +283,82 @@ def _require_file_with_an_end(path: str) -> None:
 
 @request("configurationDone")
 def configuration_done(adapter: Adapter, arguments: Message) -> None:  # noqa: ARG001
-    """Breakpoints are set: begin."""
+    """Handle `configurationDone`: all breakpoints are set, so run, or report the entry."""
     session = adapter.session
     if adapter.launched.get("noDebug"):
         session.breakpoints.items.clear()
     elif adapter.launched.get("stopOnEntry"):
-        adapter.then = lambda: adapter.tell(session.stop)
+        adapter.then = lambda: adapter.send_stop(session.stop)
         return
     adapter.go("continue")
 
 
 @request("continue")
 def continue_run(adapter: Adapter, arguments: Message) -> Message:  # noqa: ARG001
-    """To the next breakpoint."""
-    _require_more(adapter)
+    """Handle `continue`: run to the next breakpoint."""
+    _require_not_ended(adapter)
     adapter.go("continue")
     return {"allThreadsContinued": True}
 
 
-def _require_more(adapter: Adapter) -> None:
+def _require_not_ended(adapter: Adapter) -> None:
+    """Raise HostError where all programs have run."""
     if adapter.session.engine.ended:
         raise HostError("all programs have run: step back, or restart")
 
 
-def _by_instruction(adapter: Adapter, arguments: Message) -> bool:
-    """Outside of epochs, and where the editor asks for it."""
-    return arguments.get("granularity") == "instruction" or not adapter.session.stop.position.in_epoch
+def _step_kind(adapter: Adapter, arguments: Message) -> Literal["step", "next"]:
+    """Return the kind of a step: by instruction outside of epochs and where the editor asks for it, else by op."""
+    if arguments.get("granularity") == "instruction" or not adapter.session.stop.position.in_epoch:
+        return "step"
+    return "next"
 
 
 @request("next")
 def next_step(adapter: Adapter, arguments: Message) -> None:
-    """Over an instruction, or in an epoch to the next op."""
-    _require_more(adapter)
-    adapter.go("step" if _by_instruction(adapter, arguments) else "next")
+    """Handle `next`: run over an instruction, or in an epoch to the next op."""
+    _require_not_ended(adapter)
+    adapter.go(_step_kind(adapter, arguments))
 
 
 @request("stepIn")
 def step_in(adapter: Adapter, arguments: Message) -> None:  # noqa: ARG001
-    """Into the epoch that an execute runs; in an epoch to the next op."""
-    _require_more(adapter)
+    """Handle `stepIn`: run into the epoch that an execute begins, or in an epoch to the next op."""
+    _require_not_ended(adapter)
     adapter.go("next")
 
 
 @request("stepOut")
 def step_out(adapter: Adapter, arguments: Message) -> None:  # noqa: ARG001
-    """To the end of the epoch, the loop, or the program."""
-    _require_more(adapter)
+    """Handle `stepOut`: run to the end of the epoch, the loop, or the program."""
+    _require_not_ended(adapter)
     adapter.go("finish")
 
 
 @request("stepBack")
 def step_back(adapter: Adapter, arguments: Message) -> None:
-    """Where `next` would have come from."""
+    """Handle `stepBack`: go back to where `next` would have come from."""
     session = adapter.session
-    adapter.do(lambda: session.back("step" if _by_instruction(adapter, arguments) else "next"))
+    kind = _step_kind(adapter, arguments)
+    adapter.go_elsewhere(lambda: session.back(kind))
 
 
 @request("reverseContinue")
 def reverse_continue(adapter: Adapter, arguments: Message) -> None:  # noqa: ARG001
-    """To the breakpoint before, or the start."""
-    adapter.do(adapter.session.reverse_continue)
+    """Handle `reverseContinue`: go back to the previous breakpoint, or to the start."""
+    adapter.go_elsewhere(adapter.session.reverse_continue)
 
 
 @request("pause")
 def pause(adapter: Adapter, arguments: Message) -> None:  # noqa: ARG001
-    """Where the program ran it has been held already, and stays so."""
+    """Handle `pause`: a running program has been held already to serve this request, and now stays held."""
     _ = adapter.session
     adapter.paused = True
 
 
 @request("restart")
 def restart(adapter: Adapter, arguments: Message) -> None:  # noqa: ARG001
-    """From the start."""
+    """Handle `restart`: begin again from the start."""
     session = adapter.session
     session.seek(START)
     configuration_done(adapter, {})
@@ -352,10 +366,10 @@ def restart(adapter: Adapter, arguments: Message) -> None:  # noqa: ARG001
 
 @request("terminate")
 def terminate(adapter: Adapter, arguments: Message) -> None:  # noqa: ARG001
-    """End the run."""
+    """Handle `terminate`: end the run."""
     adapter.then = lambda: adapter.channel.event("terminated")
 
 
 @request("disconnect")
 def disconnect(adapter: Adapter, arguments: Message) -> None:
-    """The editor goes."""
+    """Handle `disconnect`: the editor leaves, which ends the session."""

@@ -16,12 +16,12 @@ from buda_emu.app.debugger.dap.adapter import Adapter
 from buda_emu.support.errors import HostError
 
 _TOKEN_BYTES: Final = 16
-MOST_STRANGERS: Final = 32
-"""Connections without the token at the same time; where one more comes, the oldest is hung up on."""
+MAX_STRANGERS: Final = 32
+"""Connections without the token at the same time; when one more comes, the oldest is closed."""
 
 
 class Admission:
-    """Keeps the connections of a port, and admits the editor that shows the token."""
+    """The connections of a port: those that have not shown the token, and the one editor that has."""
 
     def __init__(self) -> None:
         self.token: Final = secrets.token_hex(_TOKEN_BYTES)
@@ -31,10 +31,10 @@ class Admission:
         self._editor: socket.socket | None = None
 
     def receive(self, connection: socket.socket) -> None:
-        """Take note of a new connection. Where too many have not shown the token, hang up on the one that is there for
-        longest: who does not know the token keeps out nobody who does."""
+        """Register a new connection. Where too many have not shown the token, close the oldest of them: a sender
+        without the token cannot keep out one that has it."""
         with self._lock:
-            oldest = next(iter(self._strangers)) if len(self._strangers) >= MOST_STRANGERS else None
+            oldest = next(iter(self._strangers)) if len(self._strangers) >= MAX_STRANGERS else None
             if oldest is not None:
                 del self._strangers[oldest]
             self._strangers[connection] = None
@@ -42,7 +42,7 @@ class Admission:
             hang_up(oldest)
 
     def admit(self, connection: socket.socket, token: object) -> None:
-        """Admit the connection that shows this token. Raises HostError for a wrong one, and while an editor is
+        """Admit the connection that shows this token. Raises HostError for a wrong token, and while another editor is
         connected."""
         shown = token.encode("utf-8", "surrogatepass") if isinstance(token, str) else b""
         if not hmac.compare_digest(shown, self.token.encode()):
@@ -64,20 +64,20 @@ class Admission:
 
 
 def hang_up(connection: socket.socket) -> None:
-    """End what reads and writes there."""
+    """Shut a connection down, which ends reads and writes that wait on it."""
     with suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)
 
 
 TABLES: Final[tuple[ModuleType, ...]] = (running, inspecting)
-"""Whose requests there are: importing them fills the table."""
+"""The modules that handle requests: importing them fills the table."""
 _LOOPBACK: Final = "127.0.0.1"
 _PAUSE_SECONDS: Final = 0.05
-_STRANGER_SECONDS: Final = 30.0  # until a connection has to have shown the token
+_STRANGER_SECONDS: Final = 30.0  # in which a connection has to show the token
 
 
 def serve_stdio(source: IO[bytes], sink: IO[bytes]) -> None:
-    """One editor, until it goes. What anything prints goes to standard error meanwhile."""
+    """Serve one editor on standard input and output until it leaves. Meanwhile printed text goes to standard error."""
     before = sys.stdout
     sys.stdout = sys.stderr
     try:
@@ -87,22 +87,23 @@ def serve_stdio(source: IO[bytes], sink: IO[bytes]) -> None:
 
 
 def serve_port(port: int, announce: Callable[[int, str], None]) -> None:
-    """Serve one editor after the other until Ctrl-C. `announce` gets the port, of which 0 takes any that is free, and
-    the token that `launch` has to hold. Raises OSError where the port is in use."""
+    """Serve editors one after the other until Ctrl-C. `announce` receives the port (0 takes any free one) and the token
+    that `launch` must hold. Raises OSError where the port is in use."""
     admission = Admission()
     with socket.create_server((_LOOPBACK, port)) as server:
         announce(server.getsockname()[1], admission.token)
         while True:
             try:
                 connection, _ = server.accept()
-            except OSError:  # who connected has left already, or there are no descriptors left
+            except OSError:  # the client has left already, or there are no descriptors left
                 time.sleep(_PAUSE_SECONDS)
                 continue
             admission.receive(connection)
-            Thread(target=_serve_one, args=(connection, admission), name="buda-emu editor", daemon=True).start()
+            Thread(target=_serve_connection, args=(connection, admission), name="buda-emu editor", daemon=True).start()
 
 
-def _serve_one(connection: socket.socket, admission: Admission) -> None:
+def _serve_connection(connection: socket.socket, admission: Admission) -> None:
+    """Serve one connection, which is closed unless it shows the token in time."""
     too_late = Timer(_STRANGER_SECONDS, hang_up, (connection,))
     too_late.daemon = True
     too_late.start()
@@ -116,7 +117,7 @@ def _serve_one(connection: socket.socket, admission: Admission) -> None:
             try:
                 Adapter(stream, stream, admit).serve()
             finally:
-                hang_up(connection)  # its reader waits for more, and would keep it open
+                hang_up(connection)  # the reading thread waits for more, and would keep it open
     finally:
         too_late.cancel()
         admission.release(connection)

@@ -1,4 +1,4 @@
-"""Where a step back leads: the moment that the same step forward would have come from."""
+"""Targets of steps back: the moment that the same step forward would have come from."""
 
 from typing import Final
 
@@ -6,80 +6,103 @@ from buda_emu.app.debugger.machine.engine import Engine
 from buda_emu.app.debugger.machine.history import Chunk
 from buda_emu.app.debugger.machine.stop import START, STORED, Position
 
-BACK: Final = ("step", "next", "input", "epoch", "finish")
+BACK_STEPS: Final = ("step", "next", "input", "epoch", "finish")
 
 
-def before_here(engine: Engine, kind: str) -> Position:
-    """A key of BACK; the start where nothing is before."""
-    now = engine.stop.position
-    if now == START:
+def position_before(engine: Engine, kind: str) -> Position:
+    """Return the position to which a step back of this kind (a member of BACK_STEPS) leads; the start where nothing is
+    before."""
+    position = engine.stop.position
+    if position == START:
         return START
     match kind:
+        case "step" if position.in_epoch:
+            return Position(position.instruction)
         case "step":
-            return Position(now.instruction) if now.in_epoch else _instruction(now.instruction - 1)
+            return _instruction(position.instruction - 1)
         case "next":
-            return _op_before(engine, now)
+            return _op_before(engine, position)
         case "input":
-            return _input_before(engine, now)
+            return _input_before(engine, position)
         case "epoch":
-            if now.in_epoch and now[1:] != (0, 0) and (now.input or _began(engine, now)):
-                return Position(now.instruction, 0, 0)
-            chunk = engine.log.epoch_before(now.instruction)
-            return START if chunk is None else Position(chunk.instruction, 0, 0)
+            return _epoch_before(engine, position)
+        case _ if position.in_epoch:
+            return Position(position.instruction)
         case _:
-            if now.in_epoch:
-                return Position(now.instruction)
-            return engine.program_start if now > engine.program_start else START
+            start = engine.program_start
+            return start if position > start else START
+
+
+def _epoch_before(engine: Engine, position: Position) -> Position:
+    """Return the position at which the current epoch began, or the previous one where the run stands at a
+    beginning."""
+    begin = Position(position.instruction, 0, 0)
+    if position.in_epoch and position != begin and (position.input or _has_run_op(engine, position)):
+        return begin
+    chunk = engine.log.epoch_before(position.instruction)
+    if chunk is None:
+        return START
+    return Position(chunk.instruction, 0, 0)
 
 
 def _instruction(number: int) -> Position:
-    return Position(number) if number > 0 else START
+    """Return the position before an instruction, or the start."""
+    if number <= 0:
+        return START
+    return Position(number)
 
 
 def _last_op(engine: Engine, graph: str) -> int:
+    """Return the step number of the last op in the order of the graph's epoch."""
     return 2 * (len(engine.topology(graph).ops) - 1)
 
 
 def _last_input(chunk: Chunk) -> int:
+    """Return the last input of a chunk."""
     return chunk.first + chunk.count - 1
 
 
-def _began(engine: Engine, now: Position) -> bool:
-    """Did an op of this input run? A queue that is full or empty stops it before."""
+def _has_run_op(engine: Engine, position: Position) -> bool:
+    """Return whether an op of the current input has run. A queue that is full or empty stops an input before its first
+    op."""
     chunk = next(engine.log.latest(), None)
-    return chunk is not None and (chunk.instruction, chunk.first) == now[:2]
+    return chunk is not None and (chunk.instruction, chunk.first) == position[:2]
 
 
-def _op_before(engine: Engine, now: Position) -> Position:
-    if not now.in_epoch:
-        chunk = engine.log.epoch_before(now.instruction)
-        if chunk is None or chunk.instruction != now.instruction - 1:
-            return _instruction(now.instruction - 1)
+def _op_before(engine: Engine, position: Position) -> Position:
+    """Return the position before the op that ran last, or that of an instruction where no op ran since it began."""
+    if not position.in_epoch:
+        chunk = engine.log.epoch_before(position.instruction)
+        if chunk is None or chunk.instruction != position.instruction - 1:
+            return _instruction(position.instruction - 1)
         return Position(chunk.instruction, _last_input(chunk), _last_op(engine, chunk.graphs[0]))
     if not engine.graphs:
-        return Position(now.instruction)
-    if now.step == STORED:
-        if now.input < engine.done:
-            return Position(now.instruction, now.input, _last_op(engine, engine.graphs[0]))
-        if _began(engine, now):  # an input that failed: where it began
-            return Position(now.instruction, now.input, 0)
-        now = now._replace(step=0)
-    if now.step % 2:
-        return now._replace(step=now.step - 1)
-    if now.step:
-        return now._replace(step=now.step - 2)
-    if now.input:
-        return Position(now.instruction, now.input - 1, _last_op(engine, engine.graphs[0]))
-    return Position(now.instruction)
+        return Position(position.instruction)
+    if position.step == STORED:
+        if position.input < engine.done:
+            return position._replace(step=_last_op(engine, engine.graphs[0]))
+        if _has_run_op(engine, position):  # an input that failed: where it began
+            return position._replace(step=0)
+        position = position._replace(step=0)
+    if position.step:
+        # Before the op that has run, or before the one in front of the op that is about to run.
+        return position._replace(step=(position.step - 1) // 2 * 2)
+    if position.input:
+        return Position(position.instruction, position.input - 1, _last_op(engine, engine.graphs[0]))
+    return Position(position.instruction)
 
 
-def _input_before(engine: Engine, now: Position) -> Position:
-    if now.in_epoch:
-        if now.step and _began(engine, now):
-            return now._replace(step=0)
-        if now.input:
-            return Position(now.instruction, now.input - 1, 0)
-        if now.step:
-            return Position(now.instruction)
-    chunk = engine.log.epoch_before(now.instruction)
-    return START if chunk is None else Position(chunk.instruction, _last_input(chunk), 0)
+def _input_before(engine: Engine, position: Position) -> Position:
+    """Return the position at which the current input began, or the previous one where the run stands at a
+    beginning."""
+    if position.in_epoch:
+        if position.step and _has_run_op(engine, position):
+            return position._replace(step=0)
+        if position.input:
+            return Position(position.instruction, position.input - 1, 0)
+        if position.step:
+            return Position(position.instruction)
+    chunk = engine.log.epoch_before(position.instruction)
+    if chunk is None:
+        return START
+    return Position(chunk.instruction, _last_input(chunk), 0)

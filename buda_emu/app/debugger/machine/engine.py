@@ -1,8 +1,8 @@
 """A machine whose programs run one after the other, can be stopped between any two steps, and can be brought back to
 any moment.
 
-Everything is a function of the inputs, the changes that a user made, and a position: bits do not depend on how many
-inputs run together, so a moment is reached again by running from a checkpoint before it.
+The state at a position is a function of the inputs, the changes that a user made, and the position: bits do not depend
+on how many inputs run together, so a moment is reached again by running from a checkpoint before it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,34 +30,38 @@ from buda_emu.support.errors import BudaError, HostError
 from buda_emu.support.records import dataclass
 
 T = TypeVar("T")
-_AWAKE: Final = 0.1
-"""Seconds after which who waits looks up: a signal that came just before it began to wait is handled then."""
+_POLL_SECONDS: Final = 0.1
+"""Seconds after which a waiting thread wakes up, to handle a signal that came just before it began to wait."""
 _GO: Final = "go"
 _ABANDON: Final = "abandon"
 _CLOSE: Final = "close"
 
 
 class AbandonedError(BaseException):
-    """Ends a program from inside, because another moment is going back to. No error: nobody catches it."""
+    """Unwinds a program because the run goes back to another moment. It is no error, and a BaseException so that no
+    handler of errors catches it."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Reply:
+    """The result of a request, or the error that it raised."""
+
     value: Any = None
     error: BaseException | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Request:
-    """`work`: something to do, or what the program is to do. Each has its own way back: who stops waiting for one never
-    takes its reply for another's."""
+    """Work for the thread, or an order for the program. Each request has its own queue for the reply: a caller that
+    stopped waiting for one never receives its reply in place of another's."""
 
     work: Callable[[], Any] | Literal["go", "abandon", "close"]
     replies: SimpleQueue[_Reply]
 
 
 class Worker:
-    """`run` is what begins or resumes programs, and returns how they ended."""
+    """A thread that runs programs and, while they are held, other work. `run` begins or resumes programs, and returns
+    how they ended."""
 
     def __init__(self, run: Callable[[], Stop]) -> None:
         self._run = run
@@ -66,13 +70,13 @@ class Worker:
         self._thread.start()
         self.held = False  # a program is between two of its steps
 
-    # ------------------------------------------------------------------------------------- for who gives commands
+    # --------------------------------------------------------------------------- for the thread that gives commands
     def call(self, work: Callable[[], T]) -> T:
-        """Do something on the thread, while nothing runs. Raises what it raises."""
+        """Do some work on the thread while no program runs, and return its result. Raises what the work raises."""
         return self._ask(work)
 
     def go(self) -> Stop:
-        """Let the program go on, or begin, until it is held or ends."""
+        """Let the program continue, or begin, until it is held or ends."""
         return self._ask(_GO)
 
     def abandon(self) -> None:
@@ -87,19 +91,21 @@ class Worker:
             self._thread.join()
 
     def _ask(self, work: Any) -> Any:
+        """Send a request to the thread, wait for the reply, and return its value or raise its error."""
         request = _Request(work, SimpleQueue())
         self._requests.put(request)
         reply = None
         while reply is None:
             with suppress(Empty):
-                reply = request.replies.get(timeout=_AWAKE)
+                reply = request.replies.get(timeout=_POLL_SECONDS)
         if reply.error is not None:
             raise reply.error
         return reply.value
 
     # ------------------------------------------------------------------------------------------- on the thread
     def hold(self, stop: Stop) -> None:
-        """Tell that the program stands here, and do what is asked until it may go on. Raises AbandonedError."""
+        """Report that the program stands here, and do other work until the program may continue. Raises
+        AbandonedError."""
         self.held = True
         self._now.replies.put(_Reply(stop))
         self._now = self._serve()
@@ -108,7 +114,7 @@ class Worker:
             raise AbandonedError
 
     def _serve(self) -> _Request:
-        """Do what is asked; returns the request that ends this."""
+        """Do the work of requests until one is an order for the program, and return that."""
         while True:
             request = self._requests.get()
             if isinstance(request.work, str):
@@ -120,6 +126,7 @@ class Worker:
             request.replies.put(reply)
 
     def _work(self) -> None:
+        """Serve requests until one closes the thread."""
         closing = False
         while not closing:
             self._now = self._serve()
@@ -136,8 +143,11 @@ class Worker:
 
 
 class Engine(Steps):
-    """One machine. Methods of the first part are for the thread that gives commands, those of the second run on the
-    program's. `fill` pushes the inputs; `programs`: names with their parameters, in order."""
+    """One machine and the thread of its programs.
+
+    Methods of the first part are for the thread that gives commands, those of the second run on the program's thread.
+    `fill` pushes the inputs; `programs` are names with their parameters, in order.
+    """
 
     def __init__(
         self,
@@ -153,7 +163,7 @@ class Engine(Steps):
         self.programs = tuple(programs)
         self._begin_at: int = 0  # the first program of the next run; the machine may stand within it
         self._resume = False
-        self.pending: Callable[[], bool] = lambda: False  # does somebody wait for the program to be held?
+        self.pending: Callable[[], bool] = lambda: False  # whether a request waits for the program to be held
         self._starts: dict[int, int] = {}  # the first instruction of each program
         self.stop = Stop("start", START)
         self._worker = Worker(self._run_programs)
@@ -168,45 +178,46 @@ class Engine(Steps):
         emulator.stepper = self
 
     def close(self) -> None:
-        """End the program, be it running, and the machine."""
+        """End the program, even while it runs, and the machine."""
         self.interrupt()
         self._worker.close()
         self.emulator.close()
 
-    # ============================================================================== for who gives commands
+    # ============================================================================== for the thread that gives commands
     @property
     def ended(self) -> bool:
-        """Have all programs run, or has one failed?"""
+        """True when all programs have run, or one has failed."""
         return self.stop.reason in ("end", "error")
 
     def call(self, work: Callable[[], T]) -> T:
-        """Look at the machine, or change it, while nothing runs."""
+        """Look at the machine, or change it, while no program runs, and return the result of `work`."""
         return self._worker.call(work)
 
     def go(self, goal: Goal, *, breaking: bool = True) -> Stop:
-        """Run on until the goal, a breakpoint where `breaking`, or the end. Raises what ends a program and is no
-        ProgramError."""
+        """Run to the goal, to a breakpoint if `breaking`, or to the end. Raises HostError at the end, and any error of
+        a program that is no BudaError."""
         if self.ended:
             raise HostError("all programs have run: `back` goes back, `run` begins again")
         self._set_goal(goal, breaking)
-        if breaking and not self._seeking and self.pending():  # somebody wanted in before
+        if breaking and not self._seeking and self.pending():  # a request came before the program ran
             self.interrupted.wanted = True
-        self.history.goes_on()
+        self.history.start_clock()
         try:
             with ctrl_c(self.interrupt):
                 self.stop = self._worker.go()
         finally:
-            self.history.stands()
+            self.history.stop_clock()
         if self.stop.reason == "interrupted":
             self.interrupted.wanted = False
         return self.stop
 
     def seek(self, target: Position) -> Stop:
-        """Stand at a position, wherever that is; before it where somebody interrupts, reason "interrupted"."""
-        here = self.stop
-        if target == here.position:
-            return here
-        if target < here.position or self.ended:
+        """Bring the machine to a position. An interrupt ends the move before the position, with the reason
+        "interrupted"."""
+        current = self.stop
+        if target == current.position:
+            return current
+        if target < current.position or self.ended:
             self._back_to(target)
         if target <= self.stop.position:
             return self.stop
@@ -216,8 +227,8 @@ class Engine(Steps):
         return self.stop
 
     def look_at(self, target: Position, look: Callable[[], T]) -> T:
-        """What there is to be seen at another moment; then it stands again where it stood, for the same reason. Raises
-        StoppedShortError where somebody interrupts the way there."""
+        """Return what `look` finds at another position; afterwards the machine stands again where it stood, for the
+        same reason. Raises StoppedShortError where an interrupt ends the way there."""
         stop = self.stop
         try:
             if self.seek(target).position < target:
@@ -229,11 +240,11 @@ class Engine(Steps):
                 self.stop = stop
 
     def last_hit(self, before: Position) -> Hit | None:
-        """The last position before one at which a breakpoint stops."""
+        """Return the last position before `before` at which a breakpoint stops, or None."""
         end = before
         while True:
-            kept = self.history.before(Position(max(0, end.instruction - (not end.in_epoch))))
-            self._back_to(kept.position)
+            saved = self.history.before(Position(max(0, end.instruction - (not end.in_epoch))))
+            self._back_to(saved.position)
             self._last_hit = None
             self._seeking = True
             try:
@@ -241,31 +252,32 @@ class Engine(Steps):
             finally:
                 self._seeking = False
             hit = self._last_hit
-            if self.stop.reason == "interrupted" or kept.position == START or (hit and hit[0] > kept.position):
+            if self.stop.reason == "interrupted" or saved.position == START or (hit and hit[0] > saved.position):
                 return hit
-            # At the checkpoint itself, what changed since the event before it is seen by who comes from there.
-            end = kept.position._replace(step=1)
+            # A hit at the checkpoint itself depends on the event before it: it is tested coming from an earlier one.
+            end = saved.position._replace(step=1)
 
     def moment(self, event: Event) -> Moment:
-        """As it stands, for goals."""
+        """Return the current moment as goals see it."""
         return Moment(
             event=event, position=self.stop.position, program=self.program, index=self.index, loops=self.loops
         )
 
     def change(self, change: UserChange) -> None:
-        """Make a change here; what was kept of a later moment is of another run."""
+        """Make a change here, and forget the checkpoints of later moments, which are those of an unchanged run."""
         self._worker.call(lambda: change.make(self))
         self.changes.append(change)
         self.history.forget_after(change.position)
 
-    def changed(self, position: Position) -> None:
-        """Another machine of the same run was changed there: this one, which has its list of changes, goes back."""
+    def follow_change(self, position: Position) -> None:
+        """Take account of a change that another machine of the same run made at a position: this one shares the list of
+        changes, and goes back before it."""
         self.history.forget_after(position)
         if self.stop.position >= position:
             self._back_to(position)
 
     def forget_changes_after(self, position: Position) -> list[UserChange]:
-        """Take back what was changed later: it was a run that is no more."""
+        """Remove and return the changes that were made after a position."""
         dropped = [change for change in self.changes if change.position > position]
         if dropped:
             self.changes[:] = [change for change in self.changes if change.position <= position]
@@ -274,38 +286,42 @@ class Engine(Steps):
 
     @property
     def program_start(self) -> Position:
-        """Before the first instruction of the program that runs, or ran last."""
+        """The position before the first instruction of the program that runs, or ran last."""
         return Position(self._starts.get(self._running, 0))
 
     def stopped_by(self, stop: Stop) -> None:
-        """It stands where a breakpoint stopped, which was found on another way."""
+        """Record a stop at a breakpoint that was found by going there without stopping."""
         self.stop = stop
 
     def interrupt(self) -> None:
-        """From any thread, and from handlers of signals: hold the program at its next step, or where none runs at the
-        first of the next move. Wanted until that has stopped something."""
+        """Hold the program at its next step, or where none runs at the first step of the next move. The request stays
+        until it has stopped something. May be called from any thread, and from signal handlers."""
         self.interrupted.wanted = True
         self.ops = True
 
     def _back_to(self, target: Position) -> None:
-        """To the last checkpoint at or before a position."""
+        """Restore the last checkpoint at or before a position."""
         self._worker.abandon()
-        kept = self.history.before(target)
-        self._worker.call(lambda: self.history.restore(kept))
-        self.log.back_to(kept.position)
-        at = kept.position.instruction
-        self._reset(Position(max(0, at - 1)))
-        self._begin_at = kept.program
-        self._resume = kept.state.standing is not None
-        self._state = kept
-        self.stop = Stop("start" if at == 0 else "step", START if at == 0 else Position(at - 1, STORED, STORED))
-        if at == 0:
+        saved = self.history.before(target)
+        self._worker.call(lambda: self.history.restore(saved))
+        self.log.back_to(saved.position)
+        instruction = saved.position.instruction
+        self._reset(Position(max(0, instruction - 1)))
+        self._begin_at = saved.program
+        self._resume = saved.state.standing is not None
+        self._state = saved
+        self.stop = Stop(
+            "start" if instruction == 0 else "step",
+            START if instruction == 0 else Position(instruction - 1, STORED, STORED),
+        )
+        if instruction == 0:
             self._worker.call(lambda: self._make_changes(START))
         if self.breaks is not None:
             self.breaks.forget()
 
     # ============================================================================== on the program's thread
     def _run_programs(self) -> Stop:
+        """Run the programs from the restored one on, and return how they ended."""
         first = self._begin_at
         resume = self._resume
         self._resume = False
@@ -333,8 +349,10 @@ class Engine(Steps):
         return Stop("end", position)
 
     def _error_position(self) -> Position:
-        """After everything that was run; the input that failed counts as begun."""
-        return Position(self.count, self.done, STORED) if self.graphs else Position(self.count, 0, 0)
+        """Return the position after everything that was run; an input that failed counts as begun."""
+        if not self.graphs:
+            return Position(self.count, 0, 0)
+        return Position(self.count, self.done, STORED)
 
     def _hold(self, stop: Stop) -> None:
         self._worker.hold(stop)

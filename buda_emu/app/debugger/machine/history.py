@@ -1,4 +1,4 @@
-"""Checkpoints and the log of a run: from the one before a moment, the moment itself."""
+"""Checkpoints and the log of a run, from which an earlier moment is reached again."""
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,15 +10,18 @@ from buda_emu.emulator.memory.store import TileStore
 from buda_emu.emulator.runtime.snapshots.checkpoint import Checkpoint, Checkpoints
 from buda_emu.support.records import dataclass
 
-MOST: Final = 64
-_LEAST_SECONDS: Final = 0.1
-_TIMES: Final = 20
+MAX_CHECKPOINTS: Final = 64
+_MIN_SECONDS: Final = 0.1
+"""The least time between two checkpoints, which going back a little has to replay."""
+_COST_FACTOR: Final = 20
+"""The time until the next checkpoint, in times that the last one took: checkpoints cost a twentieth of a run's time."""
 DEFAULT_LIMIT: Final = 512 << 20
+"""Bytes of all checkpoints but the first."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Kept:
-    """A checkpoint before an instruction. `program`: the number of the program in the order of the run."""
+class SavedState:
+    """A checkpoint before an instruction. `program` is the number of the program in the order of the run."""
 
     position: Position
     program: int
@@ -26,91 +29,97 @@ class Kept:
 
 
 class History:
-    """Of one machine, in order of position; the first is the start."""
+    """The checkpoints of one machine in order of position; the first is the start. `limit` is in bytes, without those
+    of the first."""
 
     def __init__(self, checkpoints: Checkpoints, limit: int = DEFAULT_LIMIT) -> None:
         self._checkpoints = checkpoints
         self._limit = limit
-        self._add_buffer: list[Kept] = []
+        self._saved: list[SavedState] = []
         self._cost = 0.0
-        self._next = 0.0  # when another one is due
-        self._left = 0.0  # how long after the program goes on
+        self._next = 0.0  # time at which the next checkpoint is due
+        self._left = 0.0  # seconds that remain until then while the program is held
 
     def __len__(self) -> int:
-        return len(self._add_buffer)
+        return len(self._saved)
 
     @property
     def bytes(self) -> int:
-        """Held by all checkpoints; what they share counts once."""
-        pieces = {id(piece): piece.nbytes for kept in self._add_buffer for piece in kept.state.pieces()}
-        return sum(pieces.values())
+        """Bytes of all checkpoints; memory that several share counts once."""
+        sizes: dict[int, int] = {}
+        for saved in self._saved:
+            sizes |= {id(piece): piece.nbytes for piece in saved.state.pieces()}
+        return sum(sizes.values())
 
-    def goes_on(self) -> None:
-        """The program runs from now on: time that it stood does not count."""
+    def start_clock(self) -> None:
+        """Resume the clock for the next checkpoint, which counts only time during which the program runs."""
         self._next = perf_counter() + self._left
 
-    def stands(self) -> None:
-        """It runs no longer."""
+    def stop_clock(self) -> None:
+        """Stop the clock while the program is held."""
         self._left = max(0.0, self._next - perf_counter())
 
-    def due(self) -> bool:
-        """Is it time for another one?"""
+    def is_due(self) -> bool:
+        """Return whether it is time for the next checkpoint."""
         return perf_counter() >= self._next
 
     def take(self, position: Position, program: int, *, running: bool) -> None:
-        """Keep the state now, unless it is kept already."""
+        """Save the current state, unless a checkpoint of this position or a later one exists."""
         start = perf_counter()
-        if self._add_buffer and self._add_buffer[-1].position >= position:
-            self._next = start + max(_LEAST_SECONDS, _TIMES * self._cost)
+        if self._saved and self._saved[-1].position >= position:
+            self._next = start + max(_MIN_SECONDS, _COST_FACTOR * self._cost)
             return
-        before = self._add_buffer[-1].state if self._add_buffer else None
-        self._add_buffer.append(Kept(position, program, self._checkpoints.take(before, running=running)))
+        before = self._saved[-1].state if self._saved else None
+        self._saved.append(SavedState(position, program, self._checkpoints.take(before, running=running)))
         self._thin()
         end = perf_counter()
         self._cost = end - start
-        self._next = end + max(_LEAST_SECONDS, _TIMES * self._cost)
-        self.stands()
+        self._next = end + max(_MIN_SECONDS, _COST_FACTOR * self._cost)
+        self.stop_clock()
 
     def _thin(self) -> None:
-        """The first and the last stay; of those between, every other one goes, from the oldest half."""
-        while len(self._add_buffer) > 2 and (
-            len(self._add_buffer) > MOST or self.bytes - self._first_bytes() > self._limit
+        """Delete checkpoints beyond the limits. The first and the last stay; every other one in the older half is
+        deleted."""
+        while len(self._saved) > 2 and (
+            len(self._saved) > MAX_CHECKPOINTS or self.bytes - self._first_bytes() > self._limit
         ):
-            half = max(2, len(self._add_buffer) // 2)
-            del self._add_buffer[1:half:2]
+            half = max(2, len(self._saved) // 2)
+            del self._saved[1:half:2]
 
     def _first_bytes(self) -> int:
-        return sum(piece.nbytes for piece in self._add_buffer[0].state.pieces())
+        """Return the bytes of the first checkpoint."""
+        return sum(piece.nbytes for piece in self._saved[0].state.pieces())
 
-    def before(self, position: Position) -> Kept:
-        """The last one at or before a position."""
-        return next(kept for kept in reversed(self._add_buffer) if kept.position <= position)
+    def before(self, position: Position) -> SavedState:
+        """Return the last checkpoint at or before a position."""
+        return next(saved for saved in reversed(self._saved) if saved.position <= position)
 
     def forget_after(self, position: Position) -> None:
-        """What comes after is going to be another."""
-        self._add_buffer = [kept for kept in self._add_buffer if kept.position <= position]
+        """Delete checkpoints after a position, because the run will differ from there."""
+        self._saved = [saved for saved in self._saved if saved.position <= position]
 
-    def restore(self, kept: Kept) -> None:
-        """Bring the machine there; no program may run."""
-        self._checkpoints.back_to(kept.state)
+    def restore(self, saved: SavedState) -> None:
+        """Bring the machine back to a checkpoint. No program may be running."""
+        self._checkpoints.back_to(saved.state)
 
     def before_write(self, store: TileStore, position: Position) -> None:
-        """The host is going to change memory, at a position; what programs do not change was not copied till now."""
+        """Copy memory that the host is about to change at a position into the checkpoints up to it, which share memory
+        that programs do not write."""
         contents = None
-        for kept in self._add_buffer:
-            if kept.position > position:
+        for saved in self._saved:
+            if saved.position > position:
                 return
-            contents = self._checkpoints.keep_before_write(kept.state, store, contents)
+            contents = self._checkpoints.keep_before_write(saved.state, store, contents)
 
 
-MOST_SLOTS: Final = 1_000_000
+MAX_LOGGED_SLOTS: Final = 1_000_000
 """Slots that are remembered, of all chunks together: some 64 MiB."""
 
 
 @dataclass(slots=True, eq=False)
 class Chunk:
-    """Inputs that ran together: `count` from `first` on, of the epoch that an instruction began. `anew`: rams whose
-    sums began at zero with them."""
+    """Inputs that ran together: `count` inputs from `first` on, of the epoch that an instruction began. `reads` and
+    `writes` are slots by queue, one for each input; `anew` are rams whose sums began at zero with them."""
 
     instruction: int
     first: int
@@ -123,16 +132,16 @@ class Chunk:
 
     @property
     def weight(self) -> int:
-        """What it costs to remember, in slots."""
+        """The cost of remembering the chunk, in slots."""
         return 8 + self.count * (len(self.reads) + len(self.writes))
 
     def begin(self) -> Position:
-        """Of its first input."""
+        """Return the position of its first input."""
         return Position(self.instruction, self.first)
 
 
 class Log:
-    """Chunks in the order in which they ran. `cut`: whether some were forgotten."""
+    """Chunks in the order in which they ran. `cut` is whether the oldest were dropped."""
 
     def __init__(self) -> None:
         self._chunks: deque[Chunk] = deque()
@@ -143,29 +152,29 @@ class Log:
         return len(self._chunks)
 
     def add(self, chunk: Chunk) -> None:
-        """One more has begun."""
+        """Append a chunk that has begun, and drop the oldest beyond MAX_LOGGED_SLOTS."""
         self._chunks.append(chunk)
         self._weight += chunk.weight
-        while self._weight > MOST_SLOTS and len(self._chunks) > 1:
+        while self._weight > MAX_LOGGED_SLOTS and len(self._chunks) > 1:
             self._weight -= self._chunks.popleft().weight
             self.cut = True
 
-    def stored(self) -> None:
-        """The last one is through."""
+    def mark_stored(self) -> None:
+        """Mark the last chunk as done: its results are in their queues."""
         self._chunks[-1].stored = True
 
     def back_to(self, position: Position) -> None:
-        """Forget what begins there or later."""
+        """Forget chunks that begin at or after a position."""
         while self._chunks and self._chunks[-1].begin() >= position:
             self._weight -= self._chunks.pop().weight
 
     def latest(self) -> Iterator[Chunk]:
-        """From the last one back."""
+        """Return the chunks from the last to the first."""
         return reversed(self._chunks)
 
     def writer(self, entries: Sequence[tuple[str, int]], before: Position) -> tuple[Chunk, int, str, int] | None:
-        """Who wrote one of these entries last, of what was stored before a position: the chunk, the input within it,
-        and the entry."""
+        """Return the last write to one of these entries among what was stored before a position: the chunk, the input
+        within it, and the entry's queue and slot; None where there is none."""
         for chunk in self.latest():
             if not chunk.stored or chunk.begin() > before:
                 continue
@@ -177,7 +186,8 @@ class Log:
         return None
 
     def epoch_before(self, instruction: int, graph: str = "") -> Chunk | None:
-        """The last chunk of an epoch that an earlier instruction began, of a graph where one is named."""
+        """Return the last chunk of an epoch that an earlier instruction began, one with this graph if it is named; None
+        where there is none."""
         for chunk in self.latest():
             if chunk.instruction < instruction and (not graph or graph in chunk.graphs):
                 return chunk

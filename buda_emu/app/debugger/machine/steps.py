@@ -26,45 +26,44 @@ from buda_emu.netlist.program.settings import Place, Variables
 from buda_emu.support.records import dataclass
 
 Hit = tuple[Position, tuple[int, ...], str]
-"""Where breakpoints stop, which, and what happened."""
-MOST_HELD: Final = 64 << 20
-"""Bytes of op results of the running input that are held; others are computed again when they are asked for."""
+"""The position at which breakpoints stop, their numbers, and what happened."""
+MAX_HELD_BYTES: Final = 64 << 20
+"""Bytes of tensors of the running input that are held; others are computed again on demand."""
 _NEVER: Final = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
 class UserChange:
-    """Something that a user changed. `make` does it, on the machine of any precision; it is given what replaces the
-    result of the op that has just run."""
+    """A change that a user made at a position. `make` applies it to the machine of any precision."""
 
     position: Position
     text: str
     make: "Callable[[Steps], None]"
 
 
-class Breaks(Protocol):
-    """Breakpoints, as the engine asks them."""
+class BreakpointTests(Protocol):
+    """Breakpoints, as the engine tests them."""
 
     def forget(self) -> None:
-        """The run is at another moment: what was seen last is not to be compared with."""
+        """Forget what was seen at the previous event, because the run stands at another moment."""
         ...
 
     def stops_at_ops(self, graphs: Sequence[str]) -> bool:
-        """Might one stop at an op of these graphs?"""
+        """Return whether a breakpoint may stop at an op of these graphs."""
         ...
 
     def stops_at_inputs(self, topo: Topology) -> bool:
-        """Or between two inputs?"""
+        """Return whether a breakpoint may stop between two inputs of this epoch."""
         ...
 
-    def hits(self, engine: "Steps", now: Moment) -> tuple[tuple[int, ...], str]:
-        """Which of them stop here, and what happened, in words."""
+    def hits(self, engine: "Steps", moment: Moment) -> tuple[tuple[int, ...], str]:
+        """Return the numbers of the breakpoints that stop at this moment, and what happened, in words."""
         ...
 
 
 class Steps(Stepper):
-    """Of one machine: where it is, and what the running input read and gave. A subclass says how the program is
-    held."""
+    """Position of one machine, and the tensors of the running input, as the program reports them. A subclass implements
+    how the program is held."""
 
     history: History
 
@@ -73,13 +72,11 @@ class Steps(Stepper):
         self.interrupted = interrupted
         self.netlist: Netlist = emulator.netlist
         self.changes = changes
-        self.breaks: Breaks | None = None
+        self.breaks: BreakpointTests | None = None
         self.log = Log()
-        self._topologies = {
-            graph: topology(self.netlist, temporal)
-            for temporal in self.netlist.temporal_graphs
-            for graph in temporal.graphs
-        }
+        self._topologies: dict[str, Topology] = {}
+        for temporal in self.netlist.temporal_graphs:
+            self._topologies |= {graph: topology(self.netlist, temporal) for graph in temporal.graphs}
         self._orders: dict[str, dict[str, int]] = {}
         self._running = 0  # number of the program
         self._goal: Goal | None = None
@@ -93,7 +90,7 @@ class Steps(Stepper):
         self._reset(START)
 
     def _hold(self, stop: Stop) -> None:
-        """Does not return until the program may go on."""
+        """Hold the program; return when it may continue."""
         raise NotImplementedError
 
     def _reset(self, position: Position) -> None:
@@ -116,6 +113,8 @@ class Steps(Stepper):
         self._held_bytes = 0
 
     def instruction(self, program: str, index: int, instruction: Instruction, variables: Variables) -> None:
+        """Note the instruction that is about to run, take a checkpoint if one is due, and stop where goal or
+        breakpoints say so."""
         if self.graphs:
             self._leave_epoch()
         self.count += 1
@@ -123,38 +122,42 @@ class Steps(Stepper):
         self.index = index
         self.instruction_now = instruction
         self.variables = variables
-        if self.history.due():
+        if self.history.is_due():
             self.history.take(Position(self.count), self._running, running=True)
         if self.count >= self._watched_from or self.interrupted.wanted:
             self._event("instruction", Position(self.count))
 
     def _set_goal(self, goal: Goal, breaking: bool) -> None:
-        """Where the run is to stop from now on: asked at steps of no instruction before `_watched_from`."""
+        """Set where the run is to stop. Goals and breakpoints are not tested at instructions before `_watched_from`."""
         self._goal = goal
         self._breaking = breaking
-        free = not self.changes and not (breaking and self.breaks is not None)
-        if free and goal.kind == "continue":
+        self._watched_from = 0
+        if self.changes or (breaking and self.breaks is not None):
+            return
+        if goal.kind == "continue":
             self._watched_from = _NEVER
-        else:
-            self._watched_from = goal.target.instruction if free and goal.target is not None else 0
+        elif goal.target is not None:
+            self._watched_from = goal.target.instruction
 
     @property
     def standing(self) -> Standing:
-        """Where the program is; only while one runs."""
+        """The interpreter's state of the program; only while one runs."""
         return self._machine.programs.standing
 
     @property
     def loops(self) -> int:
-        """How many loops are being run."""
+        """The depth of loops that are being run."""
         return len(self.standing.loops) if self.program else 0
 
     def epoch(self, graphs: tuple[str, ...], inputs: int) -> None:
+        """Note the epoch that begins, and choose how closely its first inputs are watched."""
         self.graphs = graphs
         self.input_count = inputs
         self.done = 0
         self._choose()
 
     def inputs(self, reads: Mapping[str, Sequence[int]], writes: Mapping[str, Sequence[int]], inputs: int) -> None:
+        """Log the inputs that are about to run together, with the slots that they read and write."""
         channels = self._channels
         anew = tuple([name for name in writes if channels[name].zero])
         self.log.add(
@@ -175,7 +178,8 @@ class Steps(Stepper):
             self._held_bytes = 0
 
     def inputs_done(self, inputs: int) -> None:
-        self.log.stored()
+        """Note that the results of the inputs are in their queues, and stop where goal or breakpoints say so."""
+        self.log.mark_stored()
         self.done += inputs
         self.op_now = None
         self.put = None
@@ -184,9 +188,11 @@ class Steps(Stepper):
             self._choose()
 
     def read(self, queue: str, tiles: Tiles, inputs: int) -> None:  # noqa: ARG002 - one, or the first of them
+        """Hold the tensor that the epoch has read of a queue."""
         self._hold_value(queue, tiles)
 
     def op(self, op: Op, inputs: int) -> bool:  # noqa: ARG002
+        """Stop before an op where goal or breakpoints say so; return False if the user skips the op."""
         self.op_now = op
         self.put = None
         self._skips = False
@@ -194,38 +200,43 @@ class Steps(Stepper):
         return not self._skips
 
     def result(self, op: Op, tiles: Tiles, put: Callable[[Tiles], None] | None, inputs: int) -> None:  # noqa: ARG002
+        """Hold the result of an op and stop after it where goal or breakpoints say so; `put` replaces the result."""
         self._hold_value(op.name, tiles)
-        self.put = partial(self._replace, op.name, put) if put is not None else None
+        self.put = None
+        if put is not None:
+            self.put = partial(self._replace, op.name, put)
         self._event("result", self._op_position(op, 1))
         self.put = None
 
     def skip(self) -> None:
-        """The op that is about to run is not run."""
+        """Do not run the op that is about to run."""
         self._skips = True
 
     def set_variable(self, name: str, value: int) -> None:
-        """Of the running program."""
+        """Set a variable of the running program."""
         self._machine.programs.set_variable(name, value)
 
     def _replace(self, op: str, put: Callable[[Tiles], None], tiles: Tiles) -> None:
+        """Replace the result of an op in the run and, where it is held, in `values`."""
         put(tiles)
         if op in self.values:
             self.values[op][...] = tiles
 
     def _hold_value(self, name: str, tiles: Tiles) -> None:
-        kept = tiles[:1].copy()
-        self.values[name] = kept
-        self._held_bytes += kept.nbytes
-        while self._held_bytes > MOST_HELD and len(self.values) > 1:
+        """Hold a copy of the first input's tiles; the oldest tensors are dropped beyond MAX_HELD_BYTES."""
+        first_input = tiles[:1].copy()
+        self.values[name] = first_input
+        self._held_bytes += first_input.nbytes
+        while self._held_bytes > MAX_HELD_BYTES and len(self.values) > 1:
             oldest = next(iter(self.values))
             self._held_bytes -= self.values.pop(oldest).nbytes
 
     def topology(self, graph: str) -> Topology:
-        """Of the epoch that a graph belongs to."""
+        """Return the topology of the epoch that a graph belongs to."""
         return self._topologies[graph]
 
     def order(self, graph: str) -> Mapping[str, int]:
-        """The number of each op in the order of the graph's epoch."""
+        """Return the number of each op in the order of the graph's epoch."""
         topo = self._topologies[graph]
         first = topo.graphs[0]
         if first not in self._orders:
@@ -233,89 +244,101 @@ class Steps(Stepper):
         return self._orders[first]
 
     def _op_position(self, op: Op, after: int) -> Position:
+        """Return the position before an op, or with `after` 1 the one after it."""
         return Position(self.count, self.done, 2 * self.order(op.graph)[op.name] + after)
 
     def _choose(self) -> None:
-        """How closely the next inputs of the epoch are watched."""
+        """Choose how closely the next inputs of the epoch are watched: at every op, and how many inputs may run
+        together."""
+        self.ops = False
+        self.most_inputs = None
         if self.count < self._watched_from and not self.interrupted.wanted:
-            self.ops = False
-            self.most_inputs = None
             return
-        graph = self.graphs[0]
-        topo = self._topologies[graph]
-        goal = self._goal
-        breaks = self.breaks if self._breaking else None
-        ops = self.interrupted.wanted or (goal is not None and goal.at_ops(self.count, self.done))
-        most = goal.most_inputs(self.count, self.done) if goal is not None else None
-        changed = any(change.position.instruction == self.count for change in self.changes)
-        if breaks is not None and breaks.stops_at_ops(topo.graphs):
-            ops = True
-            most = 1
-        elif breaks is not None and breaks.stops_at_inputs(topo):
-            most = 1
-        if changed:
-            ops = True
-            most = 1
-        self.ops = ops
-        self.most_inputs = 1 if ops else most
+        if self._must_watch_ops():
+            self.ops = True
+            self.most_inputs = 1
+        elif self._breaking and self.breaks is not None and self.breaks.stops_at_inputs(self._running_topology()):
+            self.most_inputs = 1
+        elif self._goal is not None:
+            self.most_inputs = self._goal.most_inputs(self.count, self.done)
+
+    def _must_watch_ops(self) -> bool:
+        """Return whether the next input may have to be held at an op: for an interrupt, the goal, a change or a
+        breakpoint."""
+        if self.interrupted.wanted or (self._goal is not None and self._goal.at_ops(self.count, self.done)):
+            return True
+        if any(change.position.instruction == self.count for change in self.changes):
+            return True
+        if not self._breaking or self.breaks is None:
+            return False
+        return self.breaks.stops_at_ops(self._running_topology().graphs)
+
+    def _running_topology(self) -> Topology:
+        """Return the topology of the running epoch."""
+        return self._topologies[self.graphs[0]]
 
     def _event(self, event: Event, position: Position) -> None:
+        """Apply changes, test breakpoints and the goal at an event, and hold the program where one of them stops it."""
         self._make_changes(position)
-        now = Moment(event=event, position=position, program=self.program, index=self.index, loops=self.loops)
-        numbers, text = self._hits(now)
-        if self._seeking:
-            target = self._goal.target if self._goal is not None else None
-            if numbers and (target is None or position < target):
+        moment = Moment(event=event, position=position, program=self.program, index=self.index, loops=self.loops)
+        numbers, text = self._hits(moment)
+        if numbers and self._seeking:  # a search for the last hit: none of them stops the run
+            if self._goal is None or self._goal.target is None or position < self._goal.target:
                 self._last_hit = position, numbers, text
             numbers = ()
         if numbers:
-            self._held(Stop("breakpoint", position, text, numbers))
-        elif self._goal is not None and self._goal.reached(now):
-            self._held(Stop("step", position))
+            self._hold_at(Stop("breakpoint", position, text, numbers))
+        elif self._goal is not None and self._goal.stops_at(moment):
+            self._hold_at(Stop("step", position))
         elif self.interrupted.wanted:
-            self._held(Stop("interrupted", position))
+            self._hold_at(Stop("interrupted", position))
 
-    def _hits(self, now: Moment) -> tuple[tuple[int, ...], str]:
-        """Breakpoints that stop here; whoever interrupts their conditions comes to them again by going on."""
+    def _hits(self, moment: Moment) -> tuple[tuple[int, ...], str]:
+        """Return the breakpoints that stop here. An interrupt of their conditions holds the program, and they are
+        tested again when it continues."""
         while self._breaking and self.breaks is not None:
             try:
-                return self.breaks.hits(self, now)
+                return self.breaks.hits(self, moment)
             except StoppedShortError:
-                self._held(Stop("interrupted", now.position))
+                self._hold_at(Stop("interrupted", moment.position))
         return (), ""
 
-    def _held(self, stop: Stop) -> None:
+    def _hold_at(self, stop: Stop) -> None:
+        """Hold the program at a stop, then choose anew how closely to watch, because goal and breakpoints may be
+        others."""
         self._hold(stop)
         if self.graphs and stop.position.in_epoch:
             self._choose()
 
     def _make_changes(self, position: Position) -> None:
+        """Apply the changes that were made at this position."""
         for change in self.changes:
             if change.position == position:
                 change.make(self)
 
     @property
     def channels(self) -> Mapping[str, Channel]:
-        """Queues and rams of the machine."""
+        """The queues and rams of the machine by name."""
         return self._channels
 
     def place(self) -> Place:
-        """Where the program is: instruction, loops, variables. Only while one runs."""
+        """Return where the program is: instruction, loops, variables. Only while one runs."""
         return self._machine.programs.place
 
     @property
     def executed(self) -> Mapping[str, int]:
-        """How often each graph has run to its end."""
+        """The number of times that each graph has run to its end."""
         return self._machine.journal.executed
 
     def sharing(self, queue: str, slot: int) -> list[tuple[str, int]]:
-        """The entry, and those of other rams that lie on the same memory (NETLIST 1.10), of queues that an op fills."""
+        """Return the entry and those of other rams that lie on the same memory (NETLIST 1.10), as far as an op fills
+        their queues."""
         view = self.channels[queue].view
         first = slot * view.t
         last = (slot + 1) * view.t
-        found: list[tuple[str, int]] = []
+        entries: list[tuple[str, int]] = []
         for name, channel in self.channels.items():
             other = channel.view
             if other.store is view.store and not self.netlist.queues[name].host_fed:
-                found += [(name, at) for at in range(first // other.t, -(-last // other.t))]
-        return found
+                entries += [(name, at) for at in range(first // other.t, -(-last // other.t))]
+        return entries

@@ -12,14 +12,15 @@ from buda_emu.support.interrupt import interrupt
 from buda_emu.support.records import dataclass
 
 BEFORE: Final = -1
-"""As an input: the epoch has not begun."""
+"""The input of a position at which the epoch has not begun."""
 STORED: Final = 1 << 30
-"""As a step: the input is through, and its results are in their queues."""
+"""The step of a position at which the results of the input are in their queues."""
 
 
 class Position(NamedTuple):
-    """`instruction`: how many have begun, in all programs together; `input`: of the epoch, from 0; `step`: twice the
-    number of the op in the order of the epoch, plus one when it has run. Positions are ordered as they are run."""
+    """A moment of a run; positions are ordered as they are run. `instruction` is how many have begun, in all programs
+    together; `input` counts from 0 within the epoch; `step` is twice the number of the op in the order of the epoch,
+    plus one when it has run."""
 
     instruction: int
     input: int = BEFORE
@@ -27,29 +28,33 @@ class Position(NamedTuple):
 
     @property
     def in_epoch(self) -> bool:
-        """Is it within an epoch?"""
+        """True for a position within an epoch."""
         return self.input != BEFORE
 
     def __str__(self) -> str:
         if not self.in_epoch:
             return f"{self.instruction}"
-        step = "stored" if self.step == STORED else f"{self.step // 2}{'+' if self.step % 2 else ''}"
+        if self.step == STORED:
+            step = "stored"
+        else:
+            step = str(self.step // 2) + "+" * (self.step % 2)
         return f"{self.instruction}.{self.input + 1}.{step}"
 
 
 START: Final = Position(0)
-"""Before the first program."""
+"""The position before the first program."""
 
 
 Reason = Literal["start", "step", "breakpoint", "interrupted", "end", "error"]
 Event = Literal["instruction", "op", "result", "stored"]
-"""Between which steps a run can be held: before an instruction, before an op, after it, and when an input's results are
-in their queues."""
+"""The events at which a run can be held: before an instruction, before an op, after an op, and when the results of an
+input are in their queues."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """`breakpoints`: numbers of those that hit; `text`: in words; `error`: what ended the program."""
+    """A stop of the run. `breakpoints` are the numbers of those that hit; `text` says what happened; `error` ended the
+    program."""
 
     reason: Reason
     position: Position
@@ -59,7 +64,7 @@ class Stop:
 
 
 class StoppedShortError(HostError):
-    """Somebody interrupted the run on its way to a moment that was to be looked at."""
+    """An interrupt that ended the way to a moment which was to be looked at."""
 
     def __init__(self) -> None:
         super().__init__("interrupted before it was found")
@@ -70,7 +75,8 @@ Kind = Literal["step", "next", "input", "epoch", "finish", "until", "continue", 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What goals look at, at an event. `loops`: how many are being run; `index`: of the instruction in its program."""
+    """An event of the run, as goals test it. `loops` is the depth of loops that are being run; `index` is that of the
+    instruction in its program."""
 
     event: Event
     position: Position
@@ -81,8 +87,8 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """`start`: the moment that it was set at; `target`: of kind "position"; `index`: of "until", an instruction of the
-    program that it has to reach."""
+    """The end of a forward move. `start` is the moment at which it was set; `target` is used by kind "position";
+    `index` is the instruction that kind "until" has to reach."""
 
     kind: Kind
     start: Moment
@@ -90,7 +96,7 @@ class Goal:
     index: int | None = None
 
     def at_ops(self, instruction: int, input: int) -> bool:
-        """Might it stop at an op of this input?"""
+        """Return whether the goal may be reached at an op of this input."""
         if self.kind == "next":
             return True
         if self.kind == "input":
@@ -103,41 +109,44 @@ class Goal:
         return target.step != STORED
 
     def most_inputs(self, instruction: int, done: int) -> int | None:
-        """How many inputs may run together, where no op stops it, up to the target; None: as many as can."""
+        """Return how many inputs may run together up to the target where no op stops the run; None means no limit."""
         target = self.target
         if target is None or target.instruction != instruction or not target.in_epoch:
             return None
-        return max(1, target.input - done) if done != target.input else 1
+        return max(1, target.input - done)
 
-    def reached(self, now: Moment) -> bool:
-        """Is it here?"""
-        match self.kind:
-            case "continue":
-                return False
-            case "position":
-                return self.target is not None and now.position >= self.target
-            case "step":
-                return now.event == "instruction"
-            case "next":
-                return now.event in ("instruction", "op")
-            case "input" | "epoch":
-                return now.event == "op" and self.at_ops(now.position.instruction, now.position.input)
-            case "finish":
-                return now.event == "instruction" and self._finished(now)
-            case "until":
-                return now.event == "instruction" and self._beyond(now)
+    def stops_at(self, moment: Moment) -> bool:
+        """Return whether the goal is reached at a moment."""
+        if self.kind == "continue":
+            return False
+        if self.kind == "position":
+            return self.target is not None and moment.position >= self.target
+        if self.kind == "next":
+            return moment.event in ("instruction", "op")
+        if self.kind in ("input", "epoch"):
+            return moment.event == "op" and self.at_ops(moment.position.instruction, moment.position.input)
+        return moment.event == "instruction" and self._is_awaited_instruction(moment)
 
-    def _finished(self, now: Moment) -> bool:
-        """The epoch is over; outside of one the innermost loop is, or else the program."""
+    def _is_awaited_instruction(self, moment: Moment) -> bool:
+        """Return whether an instruction is where a goal of kind "step", "finish" or "until" stops."""
+        if self.kind == "finish":
+            return self._is_finish(moment)
+        if self.kind == "until":
+            return self._is_beyond(moment)
+        return True
+
+    def _is_finish(self, moment: Moment) -> bool:
+        """Return whether the epoch is over, or outside of one the innermost loop or the program of the start."""
         if self.start.position.in_epoch:
             return True
-        return now.program != self.start.program or now.loops < self.start.loops
+        return moment.program != self.start.program or moment.loops < self.start.loops
 
-    def _beyond(self, now: Moment) -> bool:
-        """A later instruction than that of the start, as gdb's until: a loop is run to its end."""
+    def _is_beyond(self, moment: Moment) -> bool:
+        """Return whether the instruction comes later than that of the start, as gdb's until has it, so that a loop runs
+        to its end; with an index, whether it is that instruction."""
         if self.index is not None:
-            return now.index == self.index
-        return now.program != self.start.program or now.index > self.start.index
+            return moment.index == self.index
+        return moment.program != self.start.program or moment.index > self.start.index
 
 
 # What `signal.signal` and `signal.getsignal` call. They look up an enum for every handler, and catch the ValueError of
@@ -146,15 +155,16 @@ _SIGNAL: Final[Any] = import_module("_signal")
 
 
 class Interrupt:
-    """`wanted`: what runs is to stop at its next step, whichever machine of a session that is; else what runs next."""
+    """A request to stop, shared by the machines of a session. `wanted` stops what runs at its next step, or else what
+    runs next."""
 
     wanted = False
 
 
 @contextmanager
 def ctrl_c(stop: Callable[[], None]) -> Generator[None]:
-    """Meanwhile Ctrl-C calls `stop`, in place of a KeyboardInterrupt wherever this thread happens to be. Nothing
-    changes on other threads, and where somebody else handles it, or nobody wants it."""
+    """Call `stop` on Ctrl-C within this context, in place of a KeyboardInterrupt wherever this thread happens to be.
+    Nothing changes on other threads, or where Ctrl-C has another handler or is ignored."""
     before = _SIGNAL.getsignal(SIGINT)
     if current_thread() is not main_thread() or before not in (default_int_handler, interrupt):
         yield

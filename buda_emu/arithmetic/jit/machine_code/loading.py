@@ -48,12 +48,20 @@ def kinds_of(arguments: Iterable[Any]) -> str:
     return ", ".join(map(_kind, arguments))
 
 
+def _plain_array(array: NDArray[Any]) -> NDArray[Any]:
+    """Return the array or a view of it that is no subclass and has the usual type of its elements."""
+    if type(array) is not np.ndarray:
+        array = array.view(np.ndarray)
+    usual = np.dtype(array.dtype.str)
+    if array.dtype.num == usual.num:
+        return array
+    return array.view(usual)
+
+
 def plain(value: Any) -> Any:
     """Return the object itself or one of the same value of the class that machine code takes."""
     if isinstance(value, np.ndarray):
-        value = value.view(np.ndarray) if type(value) is not np.ndarray else value
-        usual = np.dtype(value.dtype.str)
-        return value if value.dtype.num == usual.num else value.view(usual)
+        return _plain_array(value)
     if isinstance(value, tuple):
         items: list[Any] = [plain(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
@@ -64,13 +72,22 @@ def plain(value: Any) -> Any:
     return value
 
 
+def _layout_of(flags: Any) -> str:
+    """Return the letter of an array's layout: C, F, or A for any other."""
+    if flags.c_contiguous:
+        return "C"
+    if flags.f_contiguous:
+        return "F"
+    return "A"
+
+
 def _kind(value: Any) -> str:
     if isinstance(value, np.ndarray):
         flags = value.flags
         if not value.dtype.isnative or value.dtype.kind not in "biuf" or not flags.aligned:
             raise TypeError(f"a kernel takes no array of {value.dtype}, unless it is native and aligned")
-        layout = "C" if flags.c_contiguous else "F" if flags.f_contiguous else "A"
-        return f"{value.dtype.str[1:]}[{value.ndim}]{layout}{'' if flags.writeable else 'r'}"
+        read_only = "" if flags.writeable else "r"
+        return f"{value.dtype.str[1:]}[{value.ndim}]{_layout_of(flags)}{read_only}"
     if isinstance(value, bool):
         return "b1"
     if isinstance(value, int):

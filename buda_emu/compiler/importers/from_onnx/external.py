@@ -9,7 +9,9 @@ from math import prod
 from pathlib import Path
 from typing import IO, Any, Final
 
+import numpy as np
 import onnx
+from numpy.typing import NDArray
 from onnx import helper
 
 from buda_emu.arithmetic.tensor.mapped import map_bytes, page_releaser
@@ -63,18 +65,31 @@ def _require_room(tensors: Sequence[Any], folder: Path) -> None:
 
 
 def map_large_initializers(model: Any, folder: Path) -> dict[str, Referenced]:
-    """Map the large external initializers of the model from their files, by name. Raise as `load_external_tensors`."""
+    """Map the large external initializers of the model from their files, by name. Raise as `load_external_tensors`.
+
+    A file is mapped once, since each mapping keeps a file open and any number of tensors can name one file.
+    """
     references: dict[str, Referenced] = {}
+    mapped_files: dict[tuple[int, int], NDArray[np.uint8]] = {}
     for tensor in model.graph.initializer:
         if _is_large(tensor):
             with _open_tensor(tensor, folder) as (file, start, count):
-                data = map_bytes(file, start, count)
+                data = _map_file(file, mapped_files)[start : start + count]
             kind = helper.tensor_dtype_to_np_dtype(tensor.data_type).newbyteorder("<")
             array = data.view(kind).reshape(tuple(tensor.dims))
             path = folder / _external_entries(tensor)["location"]
             origin = f"{printable_name(tensor.name)} in {printable_name(str(path))}"
             references[tensor.name] = reference_to(array, origin, page_releaser(data), change_guard(path))
     return references
+
+
+def _map_file(file: IO[bytes], mapped_files: dict[tuple[int, int], NDArray[np.uint8]]) -> NDArray[np.uint8]:
+    """Return all bytes of an open file, mapped; `mapped_files` holds earlier mappings by device and inode."""
+    state = os.fstat(file.fileno())
+    key = (state.st_dev, state.st_ino)
+    if key not in mapped_files or len(mapped_files[key]) != state.st_size:
+        mapped_files[key] = map_bytes(file, 0, state.st_size)
+    return mapped_files[key]
 
 
 def _is_large(tensor: Any) -> bool:

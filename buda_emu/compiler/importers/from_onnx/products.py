@@ -94,6 +94,17 @@ def conv(call: Call) -> Node:
     )
 
 
+def _divide_pad(total: int, auto: str) -> tuple[int, int]:
+    """Return the pads in front and behind whose sum is `total`; of an odd sum `auto_pad` names the side of the larger
+    one."""
+    if total < 0:  # what is missing lies behind, as in onnxruntime
+        return 0, total
+    half = total // 2
+    if auto == "SAME_UPPER":
+        return half, total - half
+    return total - half, half
+
+
 @onnx_op("ConvTranspose")
 def conv_transpose(call: Call) -> Node:
     """`conv_transpose`; the output shape, if given, determines the pads"""
@@ -108,18 +119,13 @@ def conv_transpose(call: Call) -> Node:
     if by_stride:
         shape = [size * stride for size, stride in zip(x.shape[2:], strides, strict=True)]
     if shape is not None:
-        computed_pads = []
+        totals: list[int] = []
         for k in range(rank):
             reach = (w.shape[2 + k] - 1) * dilations[k] + 1
-            total = strides[k] * (x.shape[2 + k] - 1) + extra[k] + reach - shape[-rank + k]
-            if total < 0 and by_stride:
-                raise call.refuse(f"auto_pad={auto}, of a window smaller than the stride: give output_shape or pads")
-            half = total // 2
-            if total < 0:  # what is missing lies behind, as in onnxruntime
-                computed_pads.append((0, total))
-            else:
-                computed_pads.append((half, total - half) if auto == "SAME_UPPER" else (total - half, half))
-        pads = tuple(computed_pads)
+            totals.append(strides[k] * (x.shape[2 + k] - 1) + extra[k] + reach - shape[-rank + k])
+        if by_stride and min(totals, default=0) < 0:
+            raise call.refuse(f"auto_pad={auto}, of a window smaller than the stride: give output_shape or pads")
+        pads = tuple(_divide_pad(total, auto) for total in totals)
     bias = [node for node in (call.get(2),) if node is not None]
     return call.b.conv_transpose(
         x, w, *bias, strides=strides, pads=pads, dilations=dilations, groups=call.attr("group", 1), output_padding=extra

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -79,6 +80,15 @@ def _inline_functions(model: Any) -> Any:
     return inliner.inline_local_functions(model)
 
 
+def _set_open_sizes(value: Any, sizes: OpenSizes) -> None:
+    """Give the symbolic dimensions of an input the sizes that were requested."""
+    for place, dim in enumerate(value.type.tensor_type.shape.dim):
+        if not dim.HasField("dim_value"):
+            size = sizes.of(value.name, place, dim.dim_param)
+            if size is not None:
+                dim.dim_value = size
+
+
 def _bind_open_sizes(model: Any, inputs: Sequence[Any] | None, sizes: OpenSizes) -> Any:
     """Replace symbolic sizes by those of example inputs or those that were requested."""
     if inputs is None and not sizes.given:
@@ -88,13 +98,7 @@ def _bind_open_sizes(model: Any, inputs: Sequence[Any] | None, sizes: OpenSizes)
     initializer_names = {entry.name for entry in copy.graph.initializer}
     values = [entry for entry in copy.graph.input if entry.name not in initializer_names]
     for value in values:
-        for place, dim in enumerate(value.type.tensor_type.shape.dim):
-            if dim.HasField("dim_value"):
-                size = None
-            else:
-                size = sizes.of(value.name, place, dim.dim_param)
-            if size is not None:
-                dim.dim_value = size
+        _set_open_sizes(value, sizes)
     for value, array in zip(values, inputs or (), strict=False):
         shape = value.type.tensor_type.shape
         del shape.dim[:]
@@ -106,7 +110,9 @@ def _bind_open_sizes(model: Any, inputs: Sequence[Any] | None, sizes: OpenSizes)
 def _infer_shapes(model: Any) -> Any:
     if model.ByteSize() > 1 << 30:
         return model  # beyond what protobuf can hand over; exporters state the shapes
-    sizes = (dim.dim_value for value in model.graph.input for dim in value.type.tensor_type.shape.dim)
+    sizes = (
+        dim.dim_value for dim in chain.from_iterable(value.type.tensor_type.shape.dim for value in model.graph.input)
+    )
     if max(sizes, default=0) > MOST_ELEMENTS:
         return model  # no tensor is as large, which is said below: onnx would take memory for it
     return onnx.shape_inference.infer_shapes(model, data_prop=True)
@@ -226,7 +232,7 @@ class _Reader:
         self._types: dict[str, str] = {}
         self._refused = Refusals()
         self._line = ""
-        read = (name for node in model.graph.node for name in (*node.input, *captured_names(node)) if name)
+        read = filter(None, chain.from_iterable((*node.input, *captured_names(node)) for node in model.graph.node))
         self._needed = {*read, *(value.name for value in model.graph.output)}
 
     def read(self) -> Graph:
@@ -268,7 +274,7 @@ class _Reader:
 
     def _check_names(self, graph: Any) -> None:
         """Raise HostError if two values have one name, since a reference to it would be ambiguous."""
-        defined = (name for node in graph.node for name in node.output if name)
+        defined = filter(None, chain.from_iterable(node.output for node in graph.node))
         initializer_names = {entry.name for entry in graph.initializer}
         input_names = [entry.name for entry in graph.input]
         names = Counter([*input_names, *(initializer_names - {*input_names}), *defined])

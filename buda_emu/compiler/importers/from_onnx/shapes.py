@@ -473,7 +473,10 @@ def _result_sizes(call: Call, x: Node, axes: Sequence[int]) -> tuple[list[int], 
         ratio = [int(size) / x.shape[axis] for size, axis in zip(sizes, axes, strict=True)]
         if policy == "stretch":
             return [int(size) for size in sizes], ratio
-        common = min(ratio) if policy == "not_larger" else max(ratio)
+        if policy == "not_larger":
+            common = min(ratio)
+        else:
+            common = max(ratio)
         return [int(x.shape[axis] * common + 0.5) for axis in axes], [common] * len(axes)
     if scales is not None and scales.size:
         ratio = [float(scale) for scale in scales]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
+from itertools import chain
 from typing import Any, Final
 
 import numpy as np
@@ -77,8 +78,8 @@ def captured_names(node: Any) -> set[str]:
     for attribute in node.attribute:
         for graph in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
             defined = {value.name for value in (*graph.input, *graph.initializer)}
-            defined |= {name for inner in graph.node for name in inner.output}
-            read = {name for inner in graph.node for name in (*inner.input, *captured_names(inner))}
+            defined |= set(chain.from_iterable(inner.output for inner in graph.node))
+            read = set(chain.from_iterable((*inner.input, *captured_names(inner)) for inner in graph.node))
             captured |= (read | {value.name for value in graph.output}) - defined
     return captured
 

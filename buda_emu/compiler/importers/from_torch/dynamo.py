@@ -3,6 +3,7 @@ precision `ideal`. Changes in place and views are done outside of the compiled m
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, Final
 
 import numpy as np
@@ -475,7 +476,7 @@ def _operator(node: Any) -> str:
 
 def _in_memory_of(value: Any, other: Any) -> bool:
     """Return whether a tensor of one value shares memory with a tensor of the other."""
-    return any(share_memory(left, right) for left in tree_leaves(value) for right in tree_leaves(other))
+    return any(share_memory(left, right) for left, right in product(tree_leaves(value), tree_leaves(other)))
 
 
 def _at_index(places: Any, index: Any, *_: Any) -> None:

@@ -7,6 +7,7 @@ import os
 import warnings
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from math import prod
 from pathlib import Path
 from typing import Any, Final, cast
@@ -229,7 +230,7 @@ def with_parameters(module: Any, path: Path) -> Any:
     are not the module's."""
     saved = module.state_dict(keep_vars=True)
     named = (module.named_parameters(remove_duplicate=False), module.named_buffers(remove_duplicate=False))
-    fixed = {name: tensor for pairs in named for name, tensor in pairs if name not in saved}
+    fixed = {name: tensor for name, tensor in chain.from_iterable(named) if name not in saved}
     copied = copy.deepcopy(module)
     copied.load_state_dict(_read_parameters(path, saved, fixed, saved, type(module).__name__), assign=True)
     for parameter in copied.parameters():

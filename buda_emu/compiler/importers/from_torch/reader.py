@@ -3,6 +3,7 @@ handler."""
 
 import warnings
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
@@ -241,7 +242,7 @@ class Reader:
         if any(operand is _POISONED for operand in operands):
             self._refuse_unhandled(node, word)
             return _POISONED
-        nodes = [part for operand in operands for part in _nodes(operand)]
+        nodes = [*chain.from_iterable(map(_nodes, operands))]
         if self._is_foldable(node, word, nodes):
             return self._fold(node, word, arguments, options, nodes)
         if "getitem" in word:

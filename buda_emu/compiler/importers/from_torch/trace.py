@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Generator, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -168,7 +169,7 @@ def _leaves(tree: Any) -> list[Any]:
         inner = tree
     else:
         inner = ()
-    return [leaf for element in inner for leaf in _leaves(element)]
+    return [*chain.from_iterable(map(_leaves, inner))]
 
 
 class _Walk(torch.fx.Interpreter):

@@ -8,7 +8,7 @@ from typing import Final
 from buda_emu.app.cli.arguments.check import add_options
 from buda_emu.app.cli.parser import Verb, add_verbs
 from buda_emu.app.cli.shared_arguments import add_shared, memory_size
-from buda_emu.app.documents.kinds import kind_named
+from buda_emu.app.documents.kinds import kind_by_name
 
 EXAMPLE = "buda-emu darwinn inspect model_edgetpu.tflite"
 
@@ -28,7 +28,7 @@ def _inspect(parser: argparse.ArgumentParser) -> None:
 
 
 def _check(parser: argparse.ArgumentParser) -> None:
-    add_options(parser, kind_named("package"))
+    add_options(parser, kind_by_name("package"))
 
 
 def _run(parser: argparse.ArgumentParser) -> None:

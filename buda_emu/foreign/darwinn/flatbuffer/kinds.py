@@ -300,7 +300,9 @@ class Union(_Offset):
         """Read and verify the table where its type is known. A table of an unknown type is not read: None."""
         position = reader.follow(at)
         member = self.members.get(before)
-        return None if member is None else reader.table(member, position)
+        if member is None:
+            return None
+        return reader.table(member, position)
 
     def write(self, writer: "Writer", value: Table) -> int:
         """Write the table with everything it holds."""

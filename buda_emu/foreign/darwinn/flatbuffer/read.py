@@ -33,7 +33,9 @@ class Malformed(Exception):  # noqa: N818 - says what the bytes are
 
     def __str__(self) -> str:
         path = "".join(reversed(self.path)).lstrip(".")
-        return f"{path}: {self.problem}" if path else self.problem
+        if path:
+            return f"{path}: {self.problem}"
+        return self.problem
 
 
 def read(table: type[T], data: memoryview, base: int = 0) -> T:

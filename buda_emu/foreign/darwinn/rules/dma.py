@@ -77,7 +77,10 @@ def _hint_layer(subject: Subject) -> Iterable[Finding]:
         if meta is None:
             yield finding(dma, "meta", name, "the hint has no meta")
         elif meta.desc in (INPUT, OUTPUT) and executable.layer(meta.desc, meta.name) is None:
-            layers = executable.inputs if meta.desc == INPUT else executable.outputs
+            if meta.desc == INPUT:
+                layers = executable.inputs
+            else:
+                layers = executable.outputs
             hint = near(meta.name or "", [layer.name or "" for layer in layers])
             kind = "input" if meta.desc == INPUT else "output"
             yield finding(meta, "name", name, f"there is no {kind} {meta.name!r}", hint=hint)
@@ -234,7 +237,10 @@ def _moved_ranges(executable: Executable, desc: int) -> dict[tuple[str | None, i
     for hint in executable.hints:
         dma = hint.any_hint
         if isinstance(dma, DmaDescriptorHint) and dma.meta is not None and dma.meta.desc == desc:
-            key = (None, 0) if desc == PARAMETER else (dma.meta.name, dma.meta.batch)
+            if desc == PARAMETER:
+                key = (None, 0)
+            else:
+                key = (dma.meta.name, dma.meta.batch)
             ranges[key].append((dma.offset_in_bytes, dma.offset_in_bytes + max(dma.size_in_bytes, 0)))
     return ranges
 
@@ -336,7 +342,10 @@ def _chunks(subject: Subject) -> Iterable[Finding]:
         )
         wrong = [number for number in range(len(executable.chunks)) if sent[number] != 1]
         if wrong:
-            others = f", and so are {len(wrong) - 1} others" if len(wrong) > 1 else ""
+            if len(wrong) > 1:
+                others = f", and so are {len(wrong) - 1} others"
+            else:
+                others = ""
             yield finding(executable, "dma_hints", name, f"chunk {wrong[0]} is sent {sent[wrong[0]]} times{others}")
 
 

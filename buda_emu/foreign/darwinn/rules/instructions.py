@@ -129,7 +129,10 @@ def _unknown_layer(subject: Subject) -> Iterable[Finding]:
             and meta.name is not None
             and not executable.layer(meta.desc, meta.name)
         ):
-            layers = executable.inputs if meta.desc == INPUT else executable.outputs
+            if meta.desc == INPUT:
+                layers = executable.inputs
+            else:
+                layers = executable.outputs
             hint = near(meta.name, [layer.name or "" for layer in layers])
             kind = "input" if meta.desc == INPUT else "output"
             yield finding(meta, "name", name, f"there is no {kind} {meta.name!r}", hint=hint)

@@ -60,7 +60,10 @@ def _types(subject: Subject) -> Iterable[Finding]:
         return  # one that does not verify has no type
     if count > 1 and types != legal.get(count):
         kinds = ", ".join(executable.kind for executable in package.executables)
-        suffix = f" and {package.unread} more" if package.unread else ""
+        if package.unread:
+            suffix = f" and {package.unread} more"
+        else:
+            suffix = ""
         yield finding(package.table, "serialized_multi_executable", "", f"the executables are {kinds}{suffix}")
 
 

@@ -221,7 +221,10 @@ class Maps:
         takes for contiguous (DARWINN 7).
         """
         element_bytes = self.z * size
-        neighbour = self.index(0, 1) if len(self.xtile) > 1 else self.index(1, 0)
+        if len(self.xtile) > 1:
+            neighbour = self.index(0, 1)
+        else:
+            neighbour = self.index(1, 0)
         step = (neighbour - self.index(0, 0)) * size
         # The driver takes z values of 1 or 3 bytes to be padded to 4 (DARWINN 7).
         if element_bytes != step and element_bytes in (1, 3):

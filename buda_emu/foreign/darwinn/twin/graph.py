@@ -122,7 +122,10 @@ def _numbers(indices: Any, count: int, owner: str, absent: bool = False) -> tupl
 
 def _tensor(table: tflite.Tensor, number: int, model: tflite.Model) -> Tensor:
     """Return a tensor with its constant. Raises ValueError where shape, buffer or quantisation do not fit together."""
-    name = table.name if table.name is not None else f"tensor {number}"
+    if table.name is not None:
+        name = table.name
+    else:
+        name = f"tensor {number}"
     shape = tuple(table.shape or ())
     kind = TENSOR_TYPES.get(table.type, f"type {table.type}")
     quantization = table.quantization or tflite.Quantization()

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from buda_emu.app.cli.arguments.check import add_options
 from buda_emu.app.cli.parser import Verb, add_verbs
-from buda_emu.app.cli.shared_arguments import Taker, add_frontend, add_shared, memory_size, number_below
-from buda_emu.app.documents.kinds import kind_named
+from buda_emu.app.cli.shared_arguments import ArgumentTarget, add_frontend, add_shared, memory_size, number_below
+from buda_emu.app.documents.kinds import kind_by_name
 from buda_emu.foreign.gemini.time.timing import Rates
 
 EXAMPLE = "buda-emu gemini run schedule.json.gz"
@@ -18,12 +18,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_verbs(parser, "buda_emu.foreign.gemini.command.verbs", VERBS)
 
 
-def add_file(parser: Taker, name: str = "file", words: str = "schedule (.json or .json.gz)") -> None:
+def add_file(parser: ArgumentTarget, name: str = "file", words: str = "schedule (.json or .json.gz)") -> None:
     """Add the argument for a schedule."""
     parser.add_argument(name, metavar=name.upper(), help=words)
 
 
-def add_rates(parser: Taker) -> None:
+def add_rates(parser: ArgumentTarget) -> None:
     """Add --dram-gibps, --freq-ghz and --noc-bytes."""
     parser.add_argument(
         "--dram-gibps",
@@ -49,7 +49,7 @@ def rate(text: str) -> float:
 
 
 def _check(parser: argparse.ArgumentParser) -> None:
-    add_options(parser, kind_named("schedule"))
+    add_options(parser, kind_by_name("schedule"))
 
 
 def _run(parser: argparse.ArgumentParser) -> None:

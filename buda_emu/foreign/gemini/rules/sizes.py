@@ -63,15 +63,20 @@ def check_alignment(index: Index, _: Network | None) -> Iterator[Finding]:
             problem = f"align {tensor.align} with bitwidth {tensor.bitwidth}"
             yield Finding(f"{tensor.place}/align", problem, about=(work.core, tensor.tensor_id))
     for work in index.ir.workloads():
-        for ifmap in work.ifmap:
-            tensor = find_read_tensor(work, ifmap)
-            if not _has_legal_alignment(ifmap):
-                yield Finding(f"{ifmap.place}/align", f"align {ifmap.align} with bitwidth {ifmap.bitwidth}")
-            elif tensor is None or (work.core, tensor.tensor_id) in index.changing_tensors:
-                continue  # G044, G042 tell
-            elif _has_legal_alignment(tensor) and tensor.bitwidth != ifmap.bitwidth:
-                problem = f"an operand of {ifmap.bitwidth} bits is read from a tensor of {tensor.bitwidth}"
-                yield Finding(f"{ifmap.place}/bitwidth", problem)
+        yield from _check_operand_alignment(index, work)
+
+
+def _check_operand_alignment(index: Index, work: Workload) -> Iterator[Finding]:
+    """Check the operands of a workload, each with the tensor that it reads."""
+    for ifmap in work.ifmap:
+        tensor = find_read_tensor(work, ifmap)
+        if not _has_legal_alignment(ifmap):
+            yield Finding(f"{ifmap.place}/align", f"align {ifmap.align} with bitwidth {ifmap.bitwidth}")
+        elif tensor is None or (work.core, tensor.tensor_id) in index.changing_tensors:
+            continue  # G044, G042 tell
+        elif _has_legal_alignment(tensor) and tensor.bitwidth != ifmap.bitwidth:
+            problem = f"an operand of {ifmap.bitwidth} bits is read from a tensor of {tensor.bitwidth}"
+            yield Finding(f"{ifmap.place}/bitwidth", problem)
 
 
 def _possible_sizes(box: Box, bitwidth: int | None) -> tuple[int, ...]:
@@ -108,7 +113,10 @@ def _sizes_in_dialect(index: Index, box: Box, bitwidth: int | None) -> tuple[int
 def _sizes_of_workload(index: Index, work: Workload) -> Iterator[tuple[str, str, int, tuple[int, ...], object]]:
     """Yield what `_fmap_sizes` yields, for a workload's results and operands."""
     in_bits = index.ir.form.in_bits
-    extent = work.box if in_bits else work.box.within(work.box)
+    if in_bits:
+        extent = work.box
+    else:
+        extent = work.box.within(work.box)
     for piece in work.ofmap:
         if piece.box.inside(extent):  # else G038 tells
             sizes = _sizes_in_dialect(index, piece.box, index.bitwidths.get(piece.transfer_id))
@@ -177,16 +185,21 @@ def check_ofmap_size(index: Index, _: Network | None) -> Iterator[Finding]:
         if index.ir.form.in_bits:
             expected = {fmap_bits(work.box)}
         else:
-            expected = {sum(piece.size for piece in work.ofmap)}
-            for bits in BITWIDTHS:
-                right = [
-                    _possible_sizes(piece.box, index.bitwidths.get(piece.transfer_id, bits)) for piece in work.ofmap
-                ]
-                if any(piece.size not in sizes for piece, sizes in zip(work.ofmap, right, strict=True)):
-                    expected.add(sum(sizes[0] for sizes in right))
+            expected = _possible_totals(index, work)
         if work.ofmap_size not in expected and work.ofmap:
             problem = f"{work} has ofmap_size {work.ofmap_size}, its results {min(expected)}"
             yield Finding(f"{work.place}/ofmap_size", problem, about=work.layer_name)
+
+
+def _possible_totals(index: Index, work: Workload) -> set[int]:
+    """Return the sizes that the results of a workload may have together: that of its pieces, and with each width of
+    elements with which a piece is wrong the one that is right."""
+    totals = {sum(piece.size for piece in work.ofmap)}
+    for bits in BITWIDTHS:
+        right = [_possible_sizes(piece.box, index.bitwidths.get(piece.transfer_id, bits)) for piece in work.ofmap]
+        if any(piece.size not in sizes for piece, sizes in zip(work.ofmap, right, strict=True)):
+            totals.add(sum(sizes[0] for sizes in right))
+    return totals
 
 
 @BOOK.rule(
@@ -253,14 +266,19 @@ def check_records_agree(index: Index, _: Network | None) -> Iterator[Finding]:
             problem = f"transfer {entry.transfer_id} arrives as {entry.box}, its ofmap is {output.piece.box}"
             yield Finding(f"{entry.place}/upper", problem)
     for work, tensor in _distinct_tensors(index):
-        for source in tensor.source:
-            difference = _find_difference(index, source)
-            if difference:
-                key, reason = difference
-                yield Finding(f"{source.place}/{key}", reason, about=(work.core, tensor.tensor_id))
+        yield from _check_sources(index, work, tensor)
     for work in index.ir.workloads():
         if work.weight is not None and not work.weight.from_ofmap:
             yield from _check_weight_boxes(index, work, work.weight)
+
+
+def _check_sources(index: Index, work: Workload, tensor: Tensor) -> Iterator[Finding]:
+    """Check the sources of a tensor, each against its transfer's producer."""
+    for source in tensor.source:
+        difference = _find_difference(index, source)
+        if difference:
+            key, reason = difference
+            yield Finding(f"{source.place}/{key}", reason, about=(work.core, tensor.tensor_id))
 
 
 def _is_reliable(index: Index, number: int) -> bool:

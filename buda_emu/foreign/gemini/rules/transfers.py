@@ -226,7 +226,10 @@ def check_reader_names(index: Index, _: Network | None) -> Iterator[Finding]:
         producer = index.producer(number)
         if producer is None or number in index.duplicate_ids or number in index.ids_sent_nowhere:
             continue
-        record = producer if isinstance(producer, DramOut) else producer.piece
+        if isinstance(producer, DramOut):
+            record = producer
+        else:
+            record = producer.piece
         if isinstance(record, DramOut) and record.type == "weight":
             continue
         named = {(to.core_id, to.workload_id) for to in record.destination}

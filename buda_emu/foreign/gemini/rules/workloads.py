@@ -90,15 +90,22 @@ def check_time(index: Index, _: Network | None) -> Iterator[Finding]:
 )  # fmt: skip
 def check_complete(index: Index, _: Network | None) -> Iterator[Finding]:
     """Check operands, then weights (dialect B)."""
-    for work in index.ir.workloads() if index.ir.form.joint_operands else ():
+    if not index.ir.form.joint_operands:
+        return
+    for work in index.ir.workloads():
         entries = operand_entries(work)
-        held = sum(source.box.volume for source in _list_sources(entries))
-        for operand in work.ifmap if entries else ():
-            needed = operand.box.volume
-            if held < needed or (held > needed and work.layer_type != "element_wise"):
-                yield Finding(operand.place, f"{work} reads {needed} elements, its sources hold {held}")
+        if entries:
+            yield from _check_held(work, sum(source.box.volume for source in _list_sources(entries)))
         if work.weight is not None and not work.weight.transfer_id:
             yield Finding(work.weight.place, f"the weight of {work} has no transfer_id")
+
+
+def _check_held(work: Workload, held: int) -> Iterator[Finding]:
+    """Check that the sources of a workload, which hold so many elements, hold those of each operand."""
+    for operand in work.ifmap:
+        needed = operand.box.volume
+        if held < needed or (held > needed and work.layer_type != "element_wise"):
+            yield Finding(operand.place, f"{work} reads {needed} elements, its sources hold {held}")
 
 
 def _list_sources(entries: Sequence[Tensor]) -> list[Source]:
@@ -189,12 +196,17 @@ def check_network_coverage(index: Index, network: Network | None) -> Iterator[Fi
     lost = any(name not in network.layers for name in works)
     for name, layer in network.layers.items():
         if name in works:
-            bounds = hull(work.box for work in works[name])
-            if bounds.upper != layer.box.upper:
-                problem = f"the workloads of {name!r} compute {bounds}, the layer has {list(layer.output_shape)}"
-                yield Finding(f"{works[name][0].place}/workload", problem, about=name)
+            yield from _check_layer_bounds(layer, works[name])
         elif not layer.on_host and not lost:
             yield Finding("", f"layer {name!r} is never computed", about=name)
+
+
+def _check_layer_bounds(layer: Layer, works: Sequence[Workload]) -> Iterator[Finding]:
+    """Check that the workloads of a layer reach to its end."""
+    bounds = hull(work.box for work in works)
+    if bounds.upper != layer.box.upper:
+        problem = f"the workloads of {layer.name!r} compute {bounds}, the layer has {list(layer.output_shape)}"
+        yield Finding(f"{works[0].place}/workload", problem, about=layer.name)
 
 
 def _find_tile_fault(layer: Layer, tile: Tile) -> tuple[str, str] | None:

@@ -191,7 +191,10 @@ def _make_instruction(line: int, value: Any) -> Instruction:
     if type(wkl) is not int or type(tile) is not int:
         raise ValueError(f"{name}: 'wkl' and 'tile' are integers")
     _require_units(name, items[-1])
-    span = _read_span(items[2]) if len(items) == 4 else None
+    if len(items) == 4:
+        span = _read_span(items[2])
+    else:
+        span = None
     return Instruction(line=line, name=name, unit=unit, wkl=wkl, tile=tile, parameters=items[-1], span=span)
 
 
@@ -232,7 +235,10 @@ def simulate_assembler(ir: IR | None, path: str, durations: str, rates: Rates) -
     schedule, kinds = _schedule_instructions(instructions, cycles)
     timing = schedule.run()
     spans = [Span(*pair) for pair in zip(timing.start.tolist(), timing.end.tolist(), strict=True)]
-    core = next(iter(ir.cores), 0) if ir is not None else 0
+    if ir is not None:
+        core = next(iter(ir.cores), 0)
+    else:
+        core = 0
     dram: list[DramSpan] = []
     for position, (instruction, span) in enumerate(zip(instructions, spans, strict=True)):
         if _uses_dram(instruction):

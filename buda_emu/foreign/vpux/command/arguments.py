@@ -8,7 +8,7 @@ from typing import Final
 from buda_emu.app.cli.arguments.check import add_options
 from buda_emu.app.cli.parser import Verb, add_verbs
 from buda_emu.app.cli.shared_arguments import add_memory_limit, add_shared
-from buda_emu.app.documents.kinds import kind_named
+from buda_emu.app.documents.kinds import kind_by_name
 
 EXAMPLE = "buda-emu vpux run schedule.mlir --function main --out outputs.npz"
 
@@ -31,7 +31,7 @@ def add_arch(parser: argparse.ArgumentParser) -> None:
 
 
 def _check(parser: argparse.ArgumentParser) -> None:
-    add_options(parser, kind_named("vpux"))
+    add_options(parser, kind_by_name("vpux"))
     add_arch(parser)
 
 

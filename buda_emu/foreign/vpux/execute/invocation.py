@@ -201,7 +201,10 @@ def execute(watch: Watch, kernel: Kernel, call: Invocation) -> None:
             computed = kernel.compute(Call(tuple(decoded), attributes, shapes, orders))
     except (ValueError, IndexError, OverflowError) as error:
         fail_op(f"{kernel.name}: {error}")
-    results = [computed] if isinstance(computed, np.ndarray | np.generic) else list(computed)
+    if isinstance(computed, np.ndarray | np.generic):
+        results = [computed]
+    else:
+        results = list(computed)
     for n, values in zip(outputs, results, strict=True):
         _write_output(watch, kernel, call, n, tensors[n], shapes[n - kernel.inputs], np.asarray(values), moved)
 

@@ -242,7 +242,10 @@ def logical_values(op: Op) -> Array:
 def _decode_values(content: Dense, of: Type) -> Array:
     target = of.element
     assert target is not None
-    written = content.type.element if content.type is not None else None
+    if content.type is not None:
+        written = content.type.element
+    else:
+        written = None
     if not content.text:
         return np.zeros(0, target.numpy)
     if not content.text.startswith('"'):

@@ -252,10 +252,7 @@ class _Run:
                 yield from self._descriptor_extents(op)
         for buffer in buffers:
             if buffer.type.is_laid_out:
-                for region in regions_of(buffer):
-                    if region.size > limit:
-                        raise ProgramError(f"{buffer.name} has more than {limit >> 20} MiB", kind="limit")
-                    yield (region.space, *region.extent)
+                yield from _buffer_extents(buffer, limit)
 
     def _descriptor_extents(self, op: Op) -> Iterator[tuple[str, int, int]]:
         """Yield space, first byte and end of everything that a DMA with a descriptor touches."""
@@ -315,6 +312,15 @@ class _Run:
         self._arguments[task.index] = [call.data for call in calls]
         for call in calls:
             execute(self._watch, kernel, call)
+
+
+def _buffer_extents(buffer: Buffer, limit: int) -> Iterator[tuple[str, int, int]]:
+    """Yield space, first byte and end of the regions of a buffer. Raises ProgramError for one of more than `limit`
+    bytes."""
+    for region in regions_of(buffer):
+        if region.size > limit:
+            raise ProgramError(f"{buffer.name} has more than {limit >> 20} MiB", kind="limit")
+        yield (region.space, *region.extent)
 
 
 def _convert_input(array: Array, buffer: Buffer) -> Array:

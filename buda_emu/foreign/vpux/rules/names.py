@@ -22,22 +22,33 @@ def check_defined(program: Program) -> Iterator[Finding]:
     """Check values, kernel functions and runtime kernels. Values are left out where a skipped op may have defined
     them."""
     function = program.function
-    names: list[str] = []
-    for op in program.ops:
-        names += [value.name for value in op.results]
-    names += [argument.name for argument in function.arguments]
+    names = _list_names(program)
     is_complete = not function.has_unknown_ops
     for op in program.ops:
         if is_complete and op.name != "VPUIP.SW.Kernel.run":
             yield from _check_values(program, op, names)
-        symbol = op.attributes.get("callee")
-        if op.name == "VPUIP.SW.Kernel" and isinstance(symbol, Symbol) and callee(function, op) is None:
-            yield finding(program, op, f"no kernel function {symbol} is declared")
+        if op.name == "VPUIP.SW.Kernel":
+            yield from _check_callee(program, op)
     for name in ("VPURT.SW.Runtime", "VPURT.Graph"):
         for _, op in function.module_ops(name):
             symbol = runtime_symbol(op.attributes)
             if symbol is not None and function.kernel(symbol) is None:
                 yield finding(program, op, f"no runtime kernel {symbol} is declared")
+
+
+def _check_callee(program: Program, op: Op) -> Iterator[Finding]:
+    """Check that the kernel function that an op calls is declared."""
+    symbol = op.attributes.get("callee")
+    if isinstance(symbol, Symbol) and callee(program.function, op) is None:
+        yield finding(program, op, f"no kernel function {symbol} is declared")
+
+
+def _list_names(program: Program) -> list[str]:
+    """Return the names of the results of all ops, then those of the function's arguments."""
+    names: list[str] = []
+    for op in program.ops:
+        names += [value.name for value in op.results]
+    return names + [argument.name for argument in program.function.arguments]
 
 
 def _check_values(program: Program, op: Op, names: list[str]) -> Iterator[Finding]:

@@ -2,11 +2,14 @@
 keeps."""
 
 from collections.abc import Iterator
+from itertools import product
 from typing import Final
 
+from buda_emu.netlist.model import Op
 from buda_emu.performance.advice.edits import Edit, Proposal, apply_edits
 from buda_emu.performance.advice.moves.cores import can_be_cut
 from buda_emu.performance.advice.moves.move import Move, Situation
+from buda_emu.spec.blocking import Blocking
 
 _DST_TILES: Final = {"Float32": 4, "Int32": 4}  # that half of Dst holds (PERF 1.1); others 8
 _SHAPES: Final = 3
@@ -17,23 +20,25 @@ def _propose_ublocks(situation: Situation) -> Iterator[Proposal]:
     cycles_before = situation.op_cycles
     if op is None or cycles_before is None or not can_be_cut(situation, op):
         return
+    candidates: list[tuple[float, tuple[Edit, ...]]] = []
+    for edits in _ublock_edits(op):
+        cycles_after = situation.cycles(apply_edits(situation.variant.netlist, edits).ops[op.name])
+        if cycles_after is not None and cycles_after < cycles_before:
+            candidates.append((cycles_after, edits))
+    for cycles_after, edits in sorted(candidates, key=lambda candidate: candidate[0])[:_SHAPES]:
+        shapes = f"{_shape_text(edits[1].value)} tiles instead of {_shape_text(op.blocking.ublock)}"
+        sentence = f"{op.name} in ublocks of {shapes}"
+        yield Proposal("block", op.name, sentence, edits, gain=cycles_before - cycles_after)
+
+
+def _ublock_edits(op: Op) -> Iterator[tuple[Edit, ...]]:
+    """Yield edits of mblock and ublock, for every other ublock that cuts an op's block and fits Dst."""
     blocking = op.blocking
     dst_tiles = _DST_TILES.get(op.acc_df, 8)
-    candidates: list[tuple[float, tuple[Edit, ...]]] = []
-    for rows in _divisors(blocking.block_rows):
-        for columns in _divisors(blocking.block_cols):
-            if rows * columns > dst_tiles or (rows, columns) == blocking.ublock:
-                continue
+    for rows, columns in product(_divisors(blocking.block_rows), _divisors(blocking.block_cols)):
+        if rows * columns <= dst_tiles and (rows, columns) != blocking.ublock:
             mblock = (blocking.block_rows // rows, blocking.block_cols // columns)
-            edits = (Edit("op", op.name, ("mblock",), mblock), Edit("op", op.name, ("ublock",), (rows, columns)))
-            cycles_after = situation.cycles(apply_edits(situation.variant.netlist, edits).ops[op.name])
-            if cycles_after is not None and cycles_after < cycles_before:
-                candidates.append((cycles_after, edits))
-    for cycles_after, edits in sorted(candidates, key=lambda candidate: candidate[0])[:_SHAPES]:
-        sentence = (
-            f"{op.name} in ublocks of {_shape_text(edits[1].value)} tiles instead of {_shape_text(blocking.ublock)}"
-        )
-        yield Proposal("block", op.name, sentence, edits, gain=cycles_before - cycles_after)
+            yield Edit("op", op.name, ("mblock",), mblock), Edit("op", op.name, ("ublock",), (rows, columns))
 
 
 def _divisors(count: int) -> list[int]:
@@ -57,19 +62,22 @@ def _propose_kept_operand(situation: Situation) -> Iterator[Proposal]:
         return
     op = situation.ops[edge.target]
     source = situation.ops.get(edge.source) or situation.variant.netlist.queues.get(edge.source)
-    attributes = op.attributes
-    if source is None or attributes.kernel_broadcast or attributes.kernel_broadcast_per_t or op.has("rows by columns"):
-        return
-    if edge.operand < len(op.input_tms):
-        chain = op.input_tms[edge.operand]
-    else:
-        chain = ()
-    tiles = source.blocking.t * source.blocking.rows * source.blocking.cols
-    if tiles != 1 or not chain or any(tm.name != "broadcast" for tm in chain):
+    if source is None or not _may_keep_operand(op, edge.operand, source.blocking):
         return
     edits = (Edit("op", op.name, ("attributes", "kernel_broadcast"), ((edge.operand, 1),)),)
     sentence = f"{op.name} keeps its input {edge.operand}"
     yield Proposal("kernel_broadcast", op.name, sentence, edits, gain=situation.target.cycles)
+
+
+def _may_keep_operand(op: Op, operand: int, source: Blocking) -> bool:
+    """Return whether an op that keeps no operand yet can keep this one: a single tile that TMs only broadcast."""
+    attributes = op.attributes
+    if attributes.kernel_broadcast or attributes.kernel_broadcast_per_t or op.has("rows by columns"):
+        return False
+    if source.t * source.rows * source.cols != 1 or operand >= len(op.input_tms):
+        return False
+    tms = op.input_tms[operand]
+    return bool(tms) and all(tm.name == "broadcast" for tm in tms)
 
 
 KEPT_OPERAND: Final = Move(

@@ -1,7 +1,7 @@
 """Moves of buffers: more macroblocks in an op's output buffer, other DRAM channels for queues, and the allocation of
 the DRAM that these need."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -83,19 +83,24 @@ def may_move(variant: Variant, queue: Queue) -> bool:
     """
     if queue.loc.lower() != "dram" or not queue.buffers or queue.alias:
         return False
+    others = [
+        other
+        for other in variant.netlist.queues.values()
+        if other is not queue and other.target_device == queue.target_device and other.loc.lower() == "dram"
+    ]
+    return not any(other.alias == queue.name for other in others) and not _shares_bytes(variant, queue, others)
+
+
+def _shares_bytes(variant: Variant, queue: Queue, others: Iterable[Queue]) -> bool:
+    """Return whether a buffer of the queue overlaps one of the other queues, which are in DRAM of the same chip."""
     netlist = variant.netlist
-    ops = netlist.ops
-    ranges = _ranges(queue, buffer_bytes(queue, netlist, ops))
-    for other in netlist.queues.values():
-        if other is queue or other.target_device != queue.target_device or other.loc.lower() != "dram":
-            continue
-        if other.alias == queue.name:
-            return False
+    ranges = _ranges(queue, buffer_bytes(queue, netlist, netlist.ops))
+    for other in others:
         if ranges.keys().isdisjoint(buffer.channel for buffer in other.buffers):
             continue
-        if _overlap(ranges, _ranges(other, buffer_bytes(other, netlist, ops))):
-            return False
-    return True
+        if _overlap(ranges, _ranges(other, buffer_bytes(other, netlist, netlist.ops))):
+            return True
+    return False
 
 
 def _overlap(ranges: Mapping[int, list[tuple[int, int]]], others: Mapping[int, list[tuple[int, int]]]) -> bool:

@@ -2,6 +2,7 @@
 matmuls."""
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from math import prod
 from typing import Final
 
@@ -53,16 +54,8 @@ def _propose_cores(situation: Situation) -> Iterator[Proposal]:
     cycles_before = situation.op_cycles
     if op is None or cycles_before is None or not can_be_cut(situation, op):
         return
-    candidates: list[tuple[float, int, tuple[Edit, ...]]] = []
-    for edits in _cuts(op):
-        cycles_after = situation.cycles(apply_edits(situation.variant.netlist, edits).ops[op.name])
-        if cycles_after is not None and cycles_after < cycles_before:
-            candidates.append((cycles_after, _cells(edits), edits))
-    best: dict[int, tuple[float, int, tuple[Edit, ...]]] = {}
-    for candidate in sorted(candidates, key=lambda candidate: candidate[:2]):
-        best.setdefault(candidate[1], candidate)
     tried = 0
-    for cycles_after, count, edits in sorted(best.values(), key=lambda candidate: candidate[:2]):
+    for cycles_after, count, edits in _fastest_cuts(situation, op, cycles_before):
         room = make_room(situation, op, edits, cycles_before)
         if room is None:
             continue
@@ -76,20 +69,30 @@ def _propose_cores(situation: Situation) -> Iterator[Proposal]:
             return
 
 
+def _fastest_cuts(situation: Situation, op: Op, cycles_before: float) -> list[tuple[float, int, tuple[Edit, ...]]]:
+    """Return cycles, number of cores and edits of cuts of an op that take fewer cycles than it does, the fastest first,
+    and only the fastest for each number of cores."""
+    candidates: list[tuple[float, int, tuple[Edit, ...]]] = []
+    for edits in _cuts(op):
+        cycles_after = situation.cycles(apply_edits(situation.variant.netlist, edits).ops[op.name])
+        if cycles_after is not None and cycles_after < cycles_before:
+            candidates.append((cycles_after, _cells(edits), edits))
+    best: dict[int, tuple[float, int, tuple[Edit, ...]]] = {}
+    for candidate in sorted(candidates, key=lambda candidate: candidate[:2]):
+        best.setdefault(candidate[1], candidate)
+    return list(best.values())
+
+
 def can_be_cut(situation: Situation, op: Op) -> bool:
     """Return whether an op can run on another number of cores: its work is cut by its blocks alone."""
+    if op.has("cut by its attributes") or op.gradient_op or op.grid_transpose or len(op.grid_loc) != 2:
+        return False
     attributes = op.attributes
-    fed = not all(
+    if any((attributes.identity, attributes.kernel_broadcast, attributes.kernel_broadcast_per_t)):
+        return False
+    return not attributes.single_tile and all(
         may_move(situation.variant, queue) and queue.blocking == op.blocking for queue in _queues_of(situation, op)
     )
-    special = (
-        attributes.identity
-        or attributes.kernel_broadcast
-        or attributes.kernel_broadcast_per_t
-        or attributes.single_tile
-    )
-    fixed = op.has("cut by its attributes") or op.gradient_op or op.grid_transpose
-    return not (fixed or special or fed or len(op.grid_loc) != 2)
 
 
 def _queues_of(situation: Situation, op: Op) -> list[Queue]:
@@ -174,14 +177,19 @@ def make_room(
     moved = type(layout)(layout.grid, places).room_for(op.name, rows, columns)
     if moved is None:
         return None
-    donor_names = [edit.name for cut in donors for edit in cut[:1]]
-    others = [name for name in moved if name != op.name]
-    if donor_names:
-        words = f"; {', '.join(donor_names)} {'gives' if len(donor_names) == 1 else 'give'} cores"
-    else:
-        words = ""
-    words += f"; {plural(len(others), 'other')} moved" if others else ""
-    return (*(edit for cut in donors for edit in cut), *_placement_edits(situation, layout.places, moved)), words
+    words = _room_words([cut[0].name for cut in donors if cut], [name for name in moved if name != op.name])
+    return (*chain.from_iterable(donors), *_placement_edits(situation, layout.places, moved)), words
+
+
+def _room_words(donors: list[str], others: list[str]) -> str:
+    """Return the end of a sentence that names the ops that give cores away, and counts those that move."""
+    words = ""
+    if donors:
+        verb = "gives" if len(donors) == 1 else "give"
+        words = f"; {', '.join(donors)} {verb} cores"
+    if others:
+        words += f"; {plural(len(others), 'other')} moved"
+    return words
 
 
 def _placement_edits(situation: Situation, before: Mapping[str, Place], moved: Mapping[str, Place]) -> Iterator[Edit]:
@@ -195,26 +203,30 @@ def _donor_edits(situation: Situation, op: Op, cycles_before: float) -> Iterator
     then first."""
     donors: list[tuple[float, str, Op, tuple[Edit, ...]]] = []
     for other in situation.ops.values():
-        cells = other.blocking.cells
-        if other.name == op.name or cells < 2 or other.target_device != op.target_device:
+        if other.name == op.name or other.blocking.cells < 2 or other.target_device != op.target_device:
             continue
-        fewest: tuple[float, tuple[Edit, ...]] | None = None
-        for merge in _merges(other) if can_be_cut(situation, other) else _merged_columns(situation, other):
-            edits = _fit_into_l1(situation, other.name, merge)
-            if edits:
-                cycles_after = situation.cycles(apply_edits(situation.variant.netlist, edits).ops[other.name])
-            else:
-                cycles_after = None
-            if (
-                cycles_after is not None
-                and cycles_after < _SPARE * cycles_before
-                and (fewest is None or _cells(edits) < _cells(fewest[1]))
-            ):
-                fewest = cycles_after, (*edits, *_queue_edits(situation, other, edits))
+        fewest = _fewest_cores(situation, other, _SPARE * cycles_before)
         if fewest is not None:
             donors.append((fewest[0], other.name, other, fewest[1]))
     for _, _, other, edits in sorted(donors, key=lambda donor: donor[:2]):
         yield other, edits
+
+
+def _fewest_cores(situation: Situation, op: Op, limit: float) -> tuple[float, tuple[Edit, ...]] | None:
+    """Return the cycles of an op on the fewest cores on which it takes fewer than `limit`, and the edits for it; None
+    if there are none."""
+    merges = _merges(op) if can_be_cut(situation, op) else _merged_columns(situation, op)
+    fewest: tuple[float, tuple[Edit, ...]] | None = None
+    for merge in merges:
+        edits = _fit_into_l1(situation, op.name, merge)
+        if not edits:
+            continue
+        cycles_after = situation.cycles(apply_edits(situation.variant.netlist, edits).ops[op.name])
+        if cycles_after is None or cycles_after >= limit:
+            continue
+        if fewest is None or _cells(edits) < _cells(fewest[1]):
+            fewest = cycles_after, (*edits, *_queue_edits(situation, op, edits))
+    return fewest
 
 
 def _fit_into_l1(situation: Situation, name: str, edits: tuple[Edit, ...]) -> tuple[Edit, ...]:
@@ -303,7 +315,7 @@ def _encoding_queues(situation: Situation, op: Op) -> tuple[Queue, Queue] | None
         queues_read = [netlist.queues.get(op.inputs[operand]) for operand in (0, 2)]
     else:
         queues_read = []
-    readers = [name for other in netlist.ops.values() for name in other.inputs]
+    readers = list(chain.from_iterable(other.inputs for other in netlist.ops.values()))
     queues = [
         queue
         for queue in queues_read

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Literal
 
 from buda_emu.netlist.model import Op
@@ -41,7 +42,7 @@ class Situation:
     def ops(self) -> dict[str, Op]:
         """Return the ops of the epoch by name."""
         graphs = self.variant.netlist.graphs
-        return {op.name: op for name in self.report.graphs for op in graphs[name].ops}
+        return {op.name: op for op in chain.from_iterable(graphs[name].ops for name in self.report.graphs)}
 
     @property
     def op(self) -> Op | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Final
 
 from buda_emu.netlist.model import Buffer as DramPlace
@@ -45,8 +46,8 @@ class QueueBuffers:
         self.cuts = cuts
         self._ids = ids
         self.arch = epoch.netlist.arch
-        used = {name for op in epoch.ops.values() for name in op.inputs}
-        used |= {queue.name for group in epoch.fed.values() for queue in group}
+        used = set(chain.from_iterable(op.inputs for op in epoch.ops.values()))
+        used |= {queue.name for queue in chain.from_iterable(epoch.fed.values())}
         queues = epoch.netlist.queues
         self.ids = {name: ids.several(queues[name].blocking.cells) for name in epoch.queue_order if name in used}
         """Ids of a queue's buffers, by its name."""

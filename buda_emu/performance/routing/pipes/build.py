@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Final
 
 from buda_emu.netlist.model import Op, Queue
@@ -175,7 +176,8 @@ def _without_channel(epoch: Epoch) -> Iterator[Refusal]:
     """Yield refusals of queues in DRAM channels that the chip does not have (NETLIST 2.1), of which `check` without
     `--strict` only warns."""
     arch = epoch.netlist.arch
-    for queue in {queue.name: queue for op in epoch.ops.values() for queue in epoch.queues_of(op)}.values():
+    queues = {queue.name: queue for queue in chain.from_iterable(map(epoch.queues_of, epoch.ops.values()))}
+    for queue in queues.values():
         if queue.loc == "dram":
             wrong_channels = [
                 buffer.channel for buffer in queue.buffers if not 0 <= buffer.channel < arch.dram_channels

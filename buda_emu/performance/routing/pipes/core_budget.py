@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Final
 
 from buda_emu.netlist.model import Queue
@@ -68,19 +69,18 @@ class CoreBudget:
         """Return whether a pipe with these needs can be carried out here. `wide` is the number of pipes that may spread
         their gathers; `relay` is the bytes of a relay beside the pipe, -1 if there is none."""
         use = self.use
-        if needs.spread > 1 and use.busy_pipes >= wide:
+        spread = needs.spread
+        if spread > 1 and use.busy_pipes >= wide:
             spread = 1
-        else:
-            spread = needs.spread
+        held_bytes = 0
         if needs.gathers or relay >= 0:
             held_bytes = needs.held
-        else:
-            held_bytes = 0
+        if needs.multicasts and (use.multicasts >= MULTICASTS or use.extra >= EXTRA_STREAMS):
+            return False
         return (
             use.dram_outputs + needs.to_dram <= DRAM_OUTPUTS
             and use.dram_inputs + needs.from_dram <= DRAM_INPUTS
             and self.bytes + held_bytes + max(relay, 0) <= self.most_bytes
-            and (not needs.multicasts or (use.multicasts < MULTICASTS and use.extra < EXTRA_STREAMS))
             and use.extra + spread + (relay >= 0) <= EXTRA_STREAMS
         )
 
@@ -264,12 +264,14 @@ class Account:
             budget.buffers += 1
 
     def _set_core(self, id: int, core: Core) -> Core:
-        self.cores[id], self.chips[id] = core, core.chip
+        self.cores[id] = core
+        self.chips[id] = core.chip
         return core
 
     def add_relay(self, id: int, chip: int, tile_bytes: int) -> None:
         """Add a relay of a chip that is on no core yet."""
-        self.chips[id], self.tiles[id] = chip, tile_bytes
+        self.chips[id] = chip
+        self.tiles[id] = tile_bytes
 
     def place_relay(self, id: int, core: Core, tiles: int) -> int:
         """Put a relay on a core and return its number there."""
@@ -325,17 +327,14 @@ class Account:
         """Count the ends of a pipe that crosses chips, as far as they are on Ethernet cores."""
         if not self.crosses(draft):
             return
-        ends = {
-            base_of(buffer_id)
-            for buffer_id in (*draft.inputs, *(buffer_id for outputs in draft.outputs for buffer_id in outputs))
-        }
+        ends = {base_of(buffer_id) for buffer_id in chain(draft.inputs, *draft.outputs)}
         for core in {self.cores[id] for id in ends if id in self.cores and self.cores[id].channel >= 0}:
             self.budget(core).transfers += sign
 
     def crosses(self, draft: Draft) -> bool:
         """Return whether a pipe sends tiles to a chip from which it reads none."""
         source_chips = {self.chip_of(id) for id in draft.inputs}
-        return any(self.chip_of(id) not in source_chips for outputs in draft.outputs for id in outputs)
+        return any(self.chip_of(id) not in source_chips for id in chain.from_iterable(draft.outputs))
 
     def chip_of(self, id: int) -> int:
         """Return the chip on which a buffer is."""

@@ -300,7 +300,7 @@ _MANY_PHASES: Final = "what core {} of it receives and sends takes {} phases, ne
 _MANY_PLACES: Final = "core {} of it reads queues at {} places, net2pipe recommends no more than {}"
 
 
-def _above(op: Op, rule: str, parts: Sequence[Counts], limit: int, what: str) -> Iterator[Refusal]:
+def _above(op: Op, rule: str, parts: Sequence[Counts], limit: int, words: str) -> Iterator[Refusal]:
     """Yield a refusal if the counts exceed a limit. `parts` has the counts of each edge by core; net2pipe adds up the
     greatest of each. The core that is named has most of all parts together."""
     used = sum(map(_most, parts))
@@ -313,7 +313,7 @@ def _above(op: Op, rule: str, parts: Sequence[Counts], limit: int, what: str) ->
     fullest = max(total, key=total.__getitem__)
     place = core_of(op, *divmod(fullest, op.blocking.grid_size[1]))
     hint = "cut producer and consumer alike, or put a nop between"
-    message = what.format(list(place), used, limit)
+    message = words.format(list(place), used, limit)
     yield Refusal(rule=rule, what=message, hint=hint, op=op.name, core=place, used=used, limit=limit)
 
 

@@ -7,6 +7,7 @@ reads.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import product
 from math import gcd
 from typing import Final, Literal
 
@@ -112,7 +113,8 @@ def _pieces(source: SourceMap) -> tuple[list[int], list[int]]:
             factors[second] = outer // left
     else:
         block[first] *= slices
-        factors[first], factors[second] = inner // slices, outer
+        factors[first] = inner // slices
+        factors[second] = outer
     return _merge_pieces(source, factors, first), block
 
 
@@ -443,7 +445,7 @@ def _dests(reading: Reading) -> list[Dest]:
         return [(row, ALL) for row in range(rows)]
     if reading.spread == "columns":
         return [(ALL, column) for column in range(columns)]
-    return [(row, column) for row in range(rows) for column in range(columns)]
+    return list(product(range(rows), range(columns)))
 
 
 def _granularity(table: Tiles, so_far: int) -> int:
@@ -499,9 +501,17 @@ def _serve_in_turn(pipes: list[EdgePipe], reading: Reading, stack_phases: Phases
         pipe.dests = []
         pipe.padding = []
         for turn in range(period):
-            down, across = divmod(turn, c_factor) if row_major else (turn % r_factor, turn // r_factor)
+            down, across = _piece_of_turn(turn, stack_phases.factors, row_major)
             pipe.dests.append(_dest_of_turn(first, reading.grid, stack_phases.factors, (down, across)))
             pipe.padding.append(down >= r_factor - r_padding or across >= c_factor - c_padding)
+
+
+def _piece_of_turn(turn: int, factors: tuple[int, int], row_major: bool) -> tuple[int, int]:
+    """Return row and column of the piece that is served in a turn."""
+    if row_major:
+        return divmod(turn, factors[1])
+    across, down = divmod(turn, factors[0])
+    return down, across
 
 
 def _turn_period(reading: Reading, stack_phases: Phases, row_major: bool) -> int:
@@ -639,11 +649,10 @@ def shape_after(source: Blocking, path: Path) -> Shape:
         if tm.name == "transpose":
             rows, columns = columns, rows
         elif tm.name == "broadcast":
-            factor = int(tm.args[1])
-            t, rows, columns = (
-                size * factor if axis == tm.args[0] else size
-                for axis, size in zip("zrc", (t, rows, columns), strict=True)
-            )
+            factors = {"z": 1, "r": 1, "c": 1, str(tm.args[0]): int(tm.args[1])}
+            t = t * factors["z"]
+            rows = rows * factors["r"]
+            columns = columns * factors["c"]
         elif tm.name == "pad":
             rows = rows + int(tm.args[0])
             columns = columns + int(tm.args[1])

@@ -1,8 +1,9 @@
 """One temporal epoch of a netlist as input of pipes: its ops, their readers, and the queues that a prologue keeps in
 L1."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Final
 
 from buda_emu.netlist.model import Execute, Netlist, Op, Queue
@@ -180,35 +181,43 @@ def epoch_of(
     """Return the epoch of some graphs. `order` and `all_ops` are those of the netlist, if the caller has them."""
     if order is None:
         order = tuple(in_table_order(netlist.queues))
+    if all_ops is None:
+        all_ops = netlist.ops
     fed: dict[str, list[Queue]] = {}
     for name in order:
         queue = netlist.queues[name]
         if not queue.host_fed:
             fed.setdefault(queue.input, []).append(queue)
     ops: dict[str, Op] = {}
-    readers: dict[str, list[str]] = {}
     for graph in graphs:
-        for op in sorted(netlist.graphs[graph].ops, key=lambda op: op.name):
-            ops[op.name] = op
-            for name in op.inputs:
-                readers.setdefault(name, []).append(op.name)
-            for queue in fed.get(op.name, ()):
-                readers.setdefault(op.name, []).append(queue.name)
-    kept_queues: tuple[set[str], set[str]] = (set(), set())
-    for graph in graphs:
-        for setting in executes[graph].queue_settings:
-            for flag, names in zip((setting.prologue, setting.epilogue), kept_queues, strict=True):
-                (names.add if flag.lower() in _TRUE else names.discard)(setting.queue)
+        ops |= {op.name: op for op in sorted(netlist.graphs[graph].ops, key=lambda op: op.name)}
+    settings = list(chain.from_iterable(executes[graph].queue_settings for graph in graphs))
     return Epoch(
         netlist=netlist,
         number=number,
         graphs=tuple(graphs),
         input_count=netlist.graphs[graphs[0]].input_count,
         ops=ops,
-        all_ops=netlist.ops if all_ops is None else all_ops,
-        readers={name: tuple(group) for name, group in readers.items()},
+        all_ops=all_ops,
+        readers=_readers(ops, fed),
         fed={name: tuple(group) for name, group in fed.items() if name in ops},
-        prologue=frozenset(kept_queues[0]),
-        epilogue=frozenset(kept_queues[1]),
+        prologue=_flagged_queues((setting.queue, setting.prologue) for setting in settings),
+        epilogue=_flagged_queues((setting.queue, setting.epilogue) for setting in settings),
         queue_order=order,
     )
+
+
+def _readers(ops: Mapping[str, Op], fed: Mapping[str, Sequence[Queue]]) -> dict[str, tuple[str, ...]]:
+    """Return for each op and queue the ops that read it, and for each op also the queues that it feeds."""
+    readers: dict[str, list[str]] = {}
+    for op in ops.values():
+        for name in op.inputs:
+            readers.setdefault(name, []).append(op.name)
+        for queue in fed.get(op.name, ()):
+            readers.setdefault(op.name, []).append(queue.name)
+    return {name: tuple(group) for name, group in readers.items()}
+
+
+def _flagged_queues(flags: Iterable[tuple[str, str]]) -> frozenset[str]:
+    """Return the queues whose flag is true, given pairs (queue, text of the flag), the last of which counts."""
+    return frozenset(queue for queue, flag in dict(flags).items() if flag.lower() in _TRUE)

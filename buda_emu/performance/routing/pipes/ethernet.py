@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from buda_emu.netlist.model import Netlist, Op, Queue
 from buda_emu.performance.routing.pipes.epoch import Epoch
-from buda_emu.performance.routing.pipes.links import ETHERNET_CORES
+from buda_emu.performance.routing.pipes.links import ETHERNET_CORES, Links
 from buda_emu.performance.routing.pipes.ops.general import is_ethernet
 from buda_emu.performance.routing.pipes.ops.operands import LATENCY_CYCLES
 from buda_emu.spec.devices import device
@@ -116,25 +116,32 @@ def arrives_at(epoch: Epoch, op: Op, cell: int) -> EthernetCore:
 def off_links(epoch: Epoch, op: Op) -> str:
     """Return which channels of a copy are not the two ends of a link of the cluster; "" if all are."""
     links = epoch.links
-    sending_chip = op.target_device
-    other_chip = op.attributes.dest_device
     if links is None:
         return ""
     channels = channels_of(epoch, op)
-    direct = bool(links.between(sending_chip, other_chip))
     if op.inputs[0] in epoch.netlist.queues and not channels[0]:
         return "it reads a queue, and then does not get channels automatically"
     if any(len(channels_of_chip) != op.blocking.cells for channels_of_chip in channels):
         if op.attributes.ingress_channels:
             return "it names more or fewer channels than its grid has cells, or not as many of both chips"
-        return f"no link leads from chip {epoch.source(op.inputs[0]).target_device} or from chip {other_chip}"
+        source_chip = epoch.source(op.inputs[0]).target_device
+        return f"no link leads from chip {source_chip} or from chip {op.attributes.dest_device}"
     for near, far in zip(*channels, strict=False):
-        for chip, channel in ((sending_chip, near), (other_chip, far)):
-            if channel not in links.ends.get(chip, {}):
-                return f"channel {channel} of chip {chip} leads to no other chip of the cluster"
-        if direct and not links.connects((sending_chip, near), (other_chip, far)):
-            ends = f"channels {near} of chip {sending_chip} and {far} of chip {other_chip}"
-            return f"{ends} are not the ends of a link of the cluster"
+        problem = _off_link(links, (op.target_device, near), (op.attributes.dest_device, far))
+        if problem:
+            return problem
+    return ""
+
+
+def _off_link(links: Links, near: tuple[int, int], far: tuple[int, int]) -> str:
+    """Return why two channels, as (chip, channel), are not the two ends of a link; "" if they are, or if their chips
+    are not neighbours and both lead to some other chip."""
+    for chip, channel in (near, far):
+        if channel not in links.ends.get(chip, {}):
+            return f"channel {channel} of chip {chip} leads to no other chip of the cluster"
+    if links.between(near[0], far[0]) and not links.connects(near, far):
+        ends = f"channels {near[1]} of chip {near[0]} and {far[1]} of chip {far[0]}"
+        return f"{ends} are not the ends of a link of the cluster"
     return ""
 
 

@@ -30,15 +30,15 @@ class Granularity:
 
 def op_cut(epoch: Epoch, op: Op, edges: Mapping[str, OpEdges], queues: Mapping[str, EdgeMap]) -> Granularity:
     """Return the pieces of an op's output buffer. `queues` has the edges to queues that ops feed."""
-    buffer_tiles = mblock_tiles(op) * (1 if epoch.inputs(op).kind.keeps_strips else buffered_mblocks(op))
+    buffer_tiles = mblock_tiles(op)
+    if not epoch.inputs(op).kind.keeps_strips:
+        buffer_tiles *= buffered_mblocks(op)
     maps = [edge for _, edge in _edges_to(epoch, op.name, edges)]
     if not (op.untilize_output or op.gradient_op):
         maps += [queues[queue.name] for queue in epoch.fed.get(op.name, ())]
-    for edge in maps:
-        if buffer_tiles % edge.granularity:
-            raise RefusedError(
-                "V081", f"pieces of {edge.granularity} tiles do not cut the {buffer_tiles} that {op.name} buffers"
-            )
+    uneven = next((edge.granularity for edge in maps if buffer_tiles % edge.granularity), None)
+    if uneven is not None:
+        raise RefusedError("V081", f"pieces of {uneven} tiles do not cut the {buffer_tiles} that {op.name} buffers")
     tiles = gcd(buffer_tiles, *(edge.granularity for edge in maps))
     return Granularity(tiles != buffer_tiles or any(edge.out_of_order for edge in maps), tiles)
 
@@ -121,11 +121,11 @@ class Ids:
         self._next = count(_FIRST, ID_STEP)
 
     def new(self) -> int:
-        """Return the next id."""
+        """Return the next id that is not in use."""
         return next(self._next)
 
     def several(self, number: int) -> list[int]:
-        """Return the next ids."""
+        """Return the next `number` ids, in rising order."""
         return [next(self._next) for _ in range(number)]
 
 

@@ -111,16 +111,19 @@ class Hops:
 
     def _decompose(self, fixed: bool) -> None:
         """Split pipes that cross chips; with `fixed` only those that are gathered on their source chip."""
-        for draft in [
-            candidate for candidate in self.drafts.values() if candidate.scattered and self._crosses(candidate)
-        ]:
-            if not fixed or self._gathers_at_source(draft):
+        for draft in self._crossing(fixed):
+            if draft.scattered:
                 self._scatter(draft)
-        for draft in [candidate for candidate in self.drafts.values() if self._crosses(candidate)]:
-            if fixed and not self._gathers_at_source(draft):
-                continue
+        for draft in self._crossing(fixed):
             if len(draft.inputs) > 1 or len(draft.outputs[0]) > 1:
                 self._split(draft)
+
+    def _crossing(self, fixed: bool) -> list[Draft]:
+        """Return the pipes that cross chips; with `fixed` only those that are gathered on their source chip."""
+        crossing = [draft for draft in self.drafts.values() if self._crosses(draft)]
+        if not fixed:
+            return crossing
+        return [draft for draft in crossing if self._gathers_at_source(draft)]
 
     def _gathers_at_source(self, draft: Draft) -> bool:
         if draft.scattered:  # of an op: a queue's pieces need no turns

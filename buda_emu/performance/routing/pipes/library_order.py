@@ -6,6 +6,7 @@ NoCs of the pipes that read and write it. The table of a chip's Ethernet channel
 """
 
 from collections.abc import Callable, Iterable
+from itertools import chain
 from typing import Final, TypeVar
 
 _T = TypeVar("_T")
@@ -60,7 +61,7 @@ def table_order(keys: Iterable[_T], value_of: Callable[[_T], int]) -> list[_T]:
 
 def _walk_table(buckets: dict[int, list[tuple[_T, int]]]) -> list[tuple[_T, int]]:
     """Return all entries: buckets that were filled last come first, and in each the entry that was inserted last."""
-    return [entry for bucket in reversed(buckets.values()) for entry in reversed(bucket)]
+    return list(chain.from_iterable(reversed(bucket) for bucket in reversed(buckets.values())))
 
 
 _ALREADY_SMALL: Final = 16

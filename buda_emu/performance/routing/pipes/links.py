@@ -3,6 +3,7 @@ use."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Final
 
 from buda_emu.performance.routing.pipes.library_order import table_order
@@ -145,6 +146,6 @@ _COLUMNS: Final = (9, 1, 8, 2, 7, 3, 6, 4)
 
 ETHERNET_CORES: Final[Mapping[str, tuple[tuple[int, int], ...]]] = {
     "grayskull": (),
-    "wormhole_b0": tuple((row, column) for row in (0, 6) for column in _COLUMNS),
+    "wormhole_b0": tuple(product((0, 6), _COLUMNS)),
 }
 """For each architecture the row and column of the NoC for each channel's core."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -126,7 +127,7 @@ class PipeMaker:
             outputs = [(chunks[op.name, row, column, index],)]
             self._draft(op, index, pipe, self.buffers.bases(op.name, name), self.cuts[name], outputs, how, 1)
         chunk_ids = [
-            chunks[op.name, chunk, column, index] for chunk in range(steps.chunks) for column in range(columns)
+            chunks[op.name, chunk, column, index] for chunk, column in product(range(steps.chunks), range(columns))
         ]
         for pipe in steps.gather.pipes:
             outputs = [self._outputs(op, index, dest) for dest in pipe.dests]
@@ -394,7 +395,10 @@ def _merge_alike(draft: Draft) -> None:
     """Replace turns that are all the same by a single output."""
     alike = len(set(draft.cores)) == 1 and len(set(draft.outputs)) == 1
     if alike and not any(draft.padding):
-        draft.outputs, draft.cores, draft.padding, draft.scattered = draft.outputs[:1], draft.cores[:1], [], False
+        draft.outputs = draft.outputs[:1]
+        draft.cores = draft.cores[:1]
+        draft.padding = []
+        draft.scattered = False
 
 
 def consumer_repeat(outputs: Sequence[tuple[int, ...]], padding: Sequence[bool]) -> int:
@@ -442,7 +446,9 @@ def relays(epoch: Epoch, buffers: Buffers, pipes: PipeMaker, hops: Mapping[int, 
     op_buffers = buffers.ops
     if not op_buffers.relays and not hops:
         return
-    filled = {outputs[0]: draft for draft in pipes.made for outputs in draft.outputs}
+    filled: dict[int, Draft] = {}
+    for draft in pipes.made:
+        filled |= {outputs[0]: draft for outputs in draft.outputs}
     count = epoch.input_count
     sized: dict[EthernetCore, list[tuple[int, Mapping[str, Any], Relay]]] = {}
     arrived_sizes: dict[EthernetCore, list[int]] = {}

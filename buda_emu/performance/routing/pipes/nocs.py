@@ -3,6 +3,7 @@ queue."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 from buda_emu.netlist.model import Op
@@ -364,7 +365,8 @@ def _pipe(epoch: Epoch, draft: Draft, route: Route, tiles: int, extra: dict[str,
     inputs = draft.inputs
     repeat = 0
     if tiles and (period_inputs := period(inputs, tiles, draft.cleared)):
-        inputs, repeat = inputs[:period_inputs], len(inputs) // period_inputs
+        repeat = len(inputs) // period_inputs
+        inputs = inputs[:period_inputs]
     op = epoch.ops.get(draft.reader)
     if op is not None:
         sizes = op.input_dram_io_buf_size_tiles
@@ -404,10 +406,10 @@ def _readers(epoch: Epoch, drafts: Sequence[Draft]) -> dict[int, dict[str, objec
     queues = epoch.netlist.queues
     read = {draft.id: [place // BLOCK for place in draft.inputs] for draft in drafts if draft.source in queues}
     blocks = {id: set(block_list) for id, block_list in read.items()}
-    groups = [fork for forks in _groups(epoch, drafts).values() for fork in forks]
+    groups = list(chain.from_iterable(_groups(epoch, drafts).values()))
     total: dict[int, int] = {}
     for pipes, forked in groups:
-        for draft in pipes[:1] if forked else pipes:
+        for draft in _counted_readers(pipes, forked):
             _count_blocks(total, blocks[draft.id])
     fields: dict[int, dict[str, object]] = {}
     current: dict[int, int] = {}
@@ -421,9 +423,16 @@ def _readers(epoch: Epoch, drafts: Sequence[Draft]) -> dict[int, dict[str, objec
             }
             if not forked:
                 _count_blocks(current, blocks[draft.id])
-        if forked:  # all forks of a pipe are one reader
+        if forked:
             _count_blocks(current, blocks[pipes[0].id])
     return fields
+
+
+def _counted_readers(pipes: list[Draft], forked: bool) -> list[Draft]:
+    """Return the pipes of a group that count as readers: all forks of a pipe are one reader."""
+    if forked:
+        return pipes[:1]
+    return pipes
 
 
 def _count_blocks(counts: dict[int, int], blocks: Collection[int]) -> None:
@@ -442,14 +451,7 @@ def _of_each(read: Sequence[int], blocks: Collection[int], counts: Mapping[int, 
 def _groups(epoch: Epoch, drafts: Sequence[Draft]) -> dict[Group, list[tuple[list[Draft], bool]]]:
     """Return for each queue and op that reads it its pipes by their inputs, with the pipes that fork from them, and
     whether ops fork. All are in the order in which readers are numbered."""
-    forks: dict[Group, bool] = {}
-    for op in epoch.ops.values():
-        forked_inputs = dict(op.forked_dram_inputs)
-        for name in op.inputs:
-            if name in epoch.netlist.queues and name not in forked_inputs:
-                forks.setdefault((name, op.name), False)
-        for name, reader in forked_inputs.items():
-            forks[name, reader] = True
+    forks = _forks(epoch)
     pipes_of_group: dict[Group, dict[tuple[int, ...], list[Draft]]] = {}
     for draft in drafts:
         op = epoch.ops.get(draft.reader)
@@ -462,6 +464,19 @@ def _groups(epoch: Epoch, drafts: Sequence[Draft]) -> dict[Group, list[tuple[lis
         group: [(pipes_of_group[group][inputs], forks.get(group, False)) for inputs in sorted(pipes_of_group[group])]
         for group in sorted(pipes_of_group)
     }
+
+
+def _forks(epoch: Epoch) -> dict[Group, bool]:
+    """Return for each queue and op that reads it by pipes of its own whether other ops fork from these."""
+    forks: dict[Group, bool] = {}
+    for op in epoch.ops.values():
+        forked_inputs = dict(op.forked_dram_inputs)
+        for name in op.inputs:
+            if name in epoch.netlist.queues and name not in forked_inputs:
+                forks.setdefault((name, op.name), False)
+        for name, reader in forked_inputs.items():
+            forks[name, reader] = True
+    return forks
 
 
 def _group_of(op: Op, queue: str, forks: dict[Group, bool]) -> Group:

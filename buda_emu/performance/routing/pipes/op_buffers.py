@@ -268,7 +268,8 @@ class OpBuffers:
                 (arrival, arrival_core),
                 (id, arrival_core),
             ):
-                self.core[buffer], self.channel[buffer] = core.place, core.channel
+                self.core[buffer] = core.place
+                self.channel[buffer] = core.channel
             number = self._on_link[arrival_core] = self._on_link.get(arrival_core, -1) + 1
             place = {
                 "chip": arrival_core.chip,

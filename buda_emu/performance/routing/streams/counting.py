@@ -6,7 +6,8 @@ changes neither source nor receiver, its unrolled phases become one phase again.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from math import gcd, lcm
 
 from buda_emu.performance.routing.streams.dram_reads import settled_phase_tiles
@@ -153,7 +154,7 @@ class Linking:
         merged = len(streams) == 1 and pipe.outputs[0].kernel_operand is not None and pipe.kind is not Kind.POST_TM
         max_tiles = settled_phase_tiles(pipe, reader.bytes // reader.msg_size)
         queue = pipe.sources[0].owner  # or what is written through PCIe
-        sent = sorted(phase for source in pipe.sources for phase in self._phases.sending_phases(source, pipe))
+        sent = sorted(chain.from_iterable(self._phases.sending_phases(source, pipe) for source in pipe.sources))
         self._steps[reader] = _cut_and_merge(sent, queue.tiles, max_tiles)
         reader.iterations = pipe.outputs[-1].iterations
         if pipe.kind in MULTICASTS:
@@ -234,25 +235,29 @@ def _components(steps: Steps) -> Iterable[list[Draft]]:
     near: dict[Draft, dict[Draft, None]] = {stream: {} for stream in steps}
     for stream, stream_steps in steps.items():
         for step in stream_steps:
-            if step.source is None:
-                others = step.receivers
-            else:
-                others = (*step.receivers, step.source)
+            others = list(step.receivers)
+            if step.source is not None:
+                others.append(step.source)
             for other in others:
                 near[stream][other] = near[other][stream] = None
     seen = set[Draft]()
     for start in steps:
         if start not in seen:
-            seen.add(start)
-            component = [start]
-            ahead = [start]
-            while ahead:
-                for other in near[ahead.pop()]:
-                    if other not in seen:
-                        seen.add(other)
-                        component.append(other)
-                        ahead.append(other)
-            yield component
+            yield _component(near, start, seen)
+
+
+def _component(near: Mapping[Draft, Iterable[Draft]], start: Draft, seen: set[Draft]) -> list[Draft]:
+    """Return the streams that can be reached from one over neighbours, and add them to `seen`."""
+    seen.add(start)
+    component = [start]
+    ahead = [start]
+    while ahead:
+        for other in near[ahead.pop()]:
+            if other not in seen:
+                seen.add(other)
+                component.append(other)
+                ahead.append(other)
+    return component
 
 
 def _source(stream_steps: list[StreamPhase]) -> Draft | None:

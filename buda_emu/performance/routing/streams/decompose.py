@@ -75,7 +75,8 @@ class Subgraph:
 
     def _on_noc(self, place: Place) -> Place:
         """Return the core of a pipe between chips, which is given in NoC coordinates: a worker core or another one."""
-        limits, chip, row, column = self._limits, *place[:3]
+        limits = self._limits
+        chip, row, column = place[:3]
         if row not in limits.rows or column not in limits.columns:
             return Place(chip, row, column, True)  # of no matter where no stream is made there
         return Place(chip, limits.rows.index(row), limits.columns.index(column))
@@ -424,7 +425,8 @@ class _Groups:
         self._parent: dict[int, int] = {}
         self._size: dict[int, int] = {}
         for node in (*connected.buffers, *connected.pipes):
-            self._parent[node.id], self._size[node.id] = node.id, 1
+            self._parent[node.id] = node.id
+            self._size[node.id] = 1
         for pipe in connected.pipes:
             for buffer in pipe.sources:
                 self._join(buffer.id, pipe.id)

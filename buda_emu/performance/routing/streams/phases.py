@@ -1,6 +1,7 @@
 """The tiles that move through the nodes of a subgraph, and the phases in which they do."""
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from math import isqrt, lcm
 from typing import NamedTuple
 
@@ -20,17 +21,22 @@ def measure(nodes: Iterable[Node]) -> None:
         order = in_order(roots, readers)
         _note_single_source_paths(order)
         _count_iterations([node for node in component if not readers(node)], roots, order)
-        for node in order:
-            node.tiles = _tiles(node)
-        for node in reversed(order):
-            if readers(node):
-                node.subtree = lcm(*(reader.subtree for reader in readers(node)))
-            else:
-                node.subtree = _granularity(node)
+        _measure_in_order(order)
         seen = set[Node]()
         for root in roots:
             for node in in_order([root], readers, seen):
                 node.max_tiles = _max_tiles(node, root.buffer.buffer.tiles_per_input)
+
+
+def _measure_in_order(order: Sequence[Node]) -> None:
+    """Compute `tiles` from the roots on, and `subtree` from the leaves back."""
+    for node in order:
+        node.tiles = _tiles(node)
+    for node in reversed(order):
+        if readers(node):
+            node.subtree = lcm(*(reader.subtree for reader in readers(node)))
+        else:
+            node.subtree = _granularity(node)
 
 
 def readers(node: Node) -> list[Node]:
@@ -38,7 +44,7 @@ def readers(node: Node) -> list[Node]:
     outputs = node.outputs
     if len(outputs) == 1 and outputs[0].beside is not node:
         return outputs[0].outputs
-    return [output for pipe in outputs if pipe.beside is not node for output in pipe.outputs]
+    return list(chain.from_iterable(pipe.outputs for pipe in outputs if pipe.beside is not node))
 
 
 def _components(nodes: Iterable[Node]) -> Iterable[list[Node]]:
@@ -262,7 +268,7 @@ class Phases:
     def receiving_phases(self, node: Node) -> list[Phase]:
         """Return the phases in which `node` receives tiles."""
         groups = self._flows[node].groups
-        return [phase for group in sorted(groups) for phase in groups[group]]
+        return list(chain.from_iterable(groups[group] for group in sorted(groups)))
 
     def _flow(self, node: Node) -> None:
         ahead = [node]

@@ -160,7 +160,7 @@ class Simple:
         node.feed(self)
 
     def fill(self, node: Node) -> None:
-        """Fill one more node."""
+        """Add a node to the outputs that the pipe fills."""
         self.outputs.append(node)
         node.input = self
 

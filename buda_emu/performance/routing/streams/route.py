@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from buda_emu.performance.routing.pipes.model import PipeGraph
 from buda_emu.performance.routing.streams.connected import BufferNode, Connected, invalid_graph
@@ -256,7 +257,7 @@ def _route_graph(graph: PipeGraph, limits: CoreLimits, phases: bool) -> Routed:
         for core in cores.values():
             refusals += core.short_of_kernel_operands()
         steps: Steps | None = {} if phases else None
-        streams = [stream for part in parts for stream in _streams(part, steps)]
+        streams = list(chain.from_iterable(_streams(part, steps) for part in parts))
         for stream in streams:
             _on_a_core(stream.place, limits)
         if steps is not None:
@@ -275,28 +276,29 @@ def _on_a_core(place: Place, limits: CoreLimits) -> None:
 
 def _ncrisc(part: Subgraph) -> Iterable[Refusal]:
     """Yield refusals for queues that the NCRISCs of the cores cannot serve; pipegen2 counts each subgraph by itself."""
-    readers: dict[Place, int] = {}
-    writers: dict[Place, int] = {}
+    readers: Counter[Place] = Counter()
+    writers: Counter[Place] = Counter()
     for pipe in part.pipes:
         if pipe.kind is Kind.DRAM_FORK and len(pipe.outputs) > READERS_OF_A_QUEUE:
             yield _too_many_readers(pipe)
         elif pipe.kind in READS_DRAM or pipe.kind in (Kind.POST_TM, Kind.PCIE_UNICAST, Kind.PCIE_MULTICAST):
-            if pipe.kind in _READ_ON_PIPES_CORE or len(pipe.sources) > 1:
-                place = pipe.place
-            else:
-                place = pipe.outputs[0].place
-            readers[place] = readers.get(place, 0) + 1
-        elif pipe.kind is Kind.TO_DRAM:
-            for source in pipe.sources:
-                writers[source.place] = writers.get(source.place, 0) + 1
-        elif pipe.kind in (Kind.GRADIENT, Kind.TO_PCIE, Kind.GATHER_TO_PCIE):
-            if pipe.kind is Kind.GRADIENT:
-                place = pipe.outputs[0].place
-            else:
-                place = pipe.place
-            writers[place] = writers.get(place, 0) + 1
+            on_pipes_core = pipe.kind in _READ_ON_PIPES_CORE or len(pipe.sources) > 1
+            readers[pipe.place if on_pipes_core else pipe.outputs[0].place] += 1
+        else:
+            writers.update(_writing_places(pipe))
     yield from _check_limit(readers, "ncrisc_readers", "streams that read from DRAM", NCRISC_READERS)
     yield from _check_limit(writers, "ncrisc_writers", "streams that write to DRAM", NCRISC_WRITERS)
+
+
+def _writing_places(pipe: Simple) -> list[Place]:
+    """Return the cores whose NCRISCs write to DRAM or to the host for a pipe, one for each stream that does."""
+    if pipe.kind is Kind.TO_DRAM:
+        return [source.place for source in pipe.sources]
+    if pipe.kind is Kind.GRADIENT:
+        return [pipe.outputs[0].place]
+    if pipe.kind in (Kind.TO_PCIE, Kind.GATHER_TO_PCIE):
+        return [pipe.place]
+    return []
 
 
 _READ_ON_PIPES_CORE = {Kind.DRAM_GATHER, Kind.DRAM_MULTICAST, Kind.DRAM_EMBEDDING, Kind.PCIE_MULTICAST}
@@ -322,22 +324,18 @@ def _too_many_readers(fork: Simple) -> Refusal:
 
 def _limit_gathers(parts: Iterable[Subgraph], limits: CoreLimits) -> None:
     """Turn gathers into relays if no stream that can gather is left on their core."""
-    used_streams: dict[Place, int] = {}
-    for part in parts:
-        for pipe in part.pipes:
-            if pipe.kind in MULTICASTS:
-                used_streams[pipe.place] = used_streams.get(pipe.place, 0) + 1
-    for part in parts:
-        for pipe in part.pipes:
-            if pipe.kind is not Kind.GATHER:
-                continue
-            follower = pipe.outputs[0].outputs[0]
-            if follower.kind is Kind.MULTICAST and follower.place == pipe.place:
-                continue
-            if pipe.place not in used_streams or used_streams[pipe.place] < _multicasts(pipe.place, limits):
-                used_streams[pipe.place] = used_streams.get(pipe.place, 0) + 1
-            else:
-                pipe.kind = Kind.DORMANT_RELAY
+    pipes = list(chain.from_iterable(part.pipes for part in parts))
+    used_streams = Counter(pipe.place for pipe in pipes if pipe.kind in MULTICASTS)
+    for pipe in pipes:
+        if pipe.kind is not Kind.GATHER:
+            continue
+        follower = pipe.outputs[0].outputs[0]
+        if follower.kind is Kind.MULTICAST and follower.place == pipe.place:
+            continue
+        if pipe.place not in used_streams or used_streams[pipe.place] < _multicasts(pipe.place, limits):
+            used_streams[pipe.place] += 1
+        else:
+            pipe.kind = Kind.DORMANT_RELAY
 
 
 def _multicasts(place: Place, limits: CoreLimits) -> int:
@@ -395,13 +393,13 @@ def _creation_order(pipes: list[Simple]) -> list[Simple]:
     It goes depth first from pipes that no other pipe feeds. Of two such pipes the later one is made first; of two pipes
     that read the outputs of one, that of the earlier output.
     """
-    fed = {id(follower) for pipe in pipes for follower in _followers(pipe)}
+    fed = {id(follower) for follower in chain.from_iterable(map(_followers, pipes))}
     sources = [pipe for pipe in pipes if id(pipe) not in fed]
     return in_order((*sources, *pipes), lambda pipe: reversed(list(_followers(pipe))))  # all pipes: some form circles
 
 
 def _followers(pipe: Simple) -> Iterable[Simple]:
-    return (follower for node in pipe.outputs for follower in node.outputs)
+    return chain.from_iterable(node.outputs for node in pipe.outputs)
 
 
 def _allocate(streams: list[Draft], cores: dict[Place, Core], limits: CoreLimits, refusals: list[Refusal]) -> Routed:

@@ -11,6 +11,7 @@ modelled: docs/timing/perf.md.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -38,7 +39,7 @@ def epoch_timing(
     rates: Rates,
 ) -> EpochTiming:
     """Model an epoch. Inputs beyond those that reach the steady state are extrapolated."""
-    ops = [op for name in temporal.graphs for op in netlist.graphs[name].ops]
+    ops = list(chain.from_iterable(netlist.graphs[name].ops for name in temporal.graphs))
     count = max(netlist.graphs[temporal.graphs[0]].input_count, 1)
 
     def with_inputs(inputs: int) -> EpochTiming:

@@ -1,6 +1,7 @@
 """The tasks of an epoch on `timeline`: transfers of each input, parts of each op, and the events that they wait for."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from math import ceil
 from typing import Final
 
@@ -109,13 +110,7 @@ class EpochTasks:
         self._freed: dict[str, list[int]] = {op.name: [] for op in ops}  # counted in parts of the producer
         self._memory: dict[str, float] = {}  # cycles of a channel for one input of all its streams
         self._loading: dict[str, float] = {}  # and for all that is loaded once
-        for edge, _ in edges:
-            if edge.once:
-                busy = self._loading
-            else:
-                busy = self._memory
-            for channel, cycles in self._channels(edge):
-                busy[channel] = busy.get(channel, 0.0) + cycles
+        self._add_up_channels(edge for edge, _ in edges)
         self._link_cycles = {link: size / rates.over(link) for link, size in loads(edges).items()}
         self._link_cycles_once = {link: size / rates.over(link) for link, size in loads(edges, once=True).items()}
         self._transfers: list[Busy] = []
@@ -125,6 +120,13 @@ class EpochTasks:
             self._add_transfer(edge, path)
         for op in ops:
             self._compute(op)
+
+    def _add_up_channels(self, edges: Iterable[Flow]) -> None:
+        """Add the cycles of each edge to those of the memory channels that it occupies."""
+        for edge in edges:
+            busy = self._loading if edge.once else self._memory
+            for channel, cycles in self._channels(edge):
+                busy[channel] = busy.get(channel, 0.0) + cycles
 
     # ------------------------------------------------------------------------------------------------- transfers
     def _add_transfer(self, edge: Flow, path: Path) -> None:
@@ -307,7 +309,7 @@ class EpochTasks:
             last = int(timing.end.argmax())
         else:
             last = -1
-        rooms = (*self._consumed.values(), *(number for freed in self._freed.values() for number in freed))
+        rooms = (*self._consumed.values(), *chain.from_iterable(self._freed.values()))
         return EpochTiming(
             graphs=temporal.graphs,
             inputs=count,

@@ -131,14 +131,19 @@ def _check_words(call: OpCall) -> None:
     if declared is None or not declared.runs:
         raise HostError(f"op_type: '{call.op_type}' is not an op type (buda-emu ops lists them)")
     _check_choice("arch", call.arch, [arch.name for arch in ARCHS.values() if arch.documented])
-    for column in ("in0_df", "in1_df", "out_df"):
-        name = getattr(call, column)
-        if name not in FORMATS and (name or column == "in0_df"):
-            raise HostError(f"{column}: '{name}' is not a number format (buda-emu formats lists them)")
+    _check_formats(call)
     _check_choice("fidelity", call.fidelity, PHASES)
     _check_choice("vector_mode", call.vector_mode, ("rc", "r", "c"))
     if declared.has("reduces"):
         _check_choice("reduce_dim", call.reduce_dim, ("r", "c", "z"))
+
+
+def _check_formats(call: OpCall) -> None:
+    """Raise HostError for a format that does not exist; all but that of operand 0 may be empty."""
+    for column in ("in0_df", "in1_df", "out_df"):
+        name = getattr(call, column)
+        if name not in FORMATS and (name or column == "in0_df"):
+            raise HostError(f"{column}: '{name}' is not a number format (buda-emu formats lists them)")
 
 
 def _check_choice(column: str, word: str, choices: Collection[str]) -> None:
@@ -152,14 +157,17 @@ def _check_sizes(call: OpCall) -> None:
         if not least <= value <= _MOST:
             raise HostError(f"{column}: {value} is not between {least} and {_MOST}")
     if call.has_inner:
-        for column in ("m_k", "u_kt"):
-            if not getattr(call, column):
-                raise HostError(f"{column}: {call.op_type} needs it, at least 1")
+        _require_columns(call, ("m_k", "u_kt"), f"{call.op_type} needs it, at least 1")
     if call.sparse:
         if call.op_type != "matmul":
             raise HostError(f"sparse: only a matmul can be sparse, not {call.op_type}")
-        for column in ("nz_tiles", "nz_ublocks", "nz_strips"):
-            if not getattr(call, column):
-                raise HostError(f"{column}: a sparse matmul needs it, at least 1")
+        _require_columns(call, ("nz_tiles", "nz_ublocks", "nz_strips"), "a sparse matmul needs it, at least 1")
     if call.tile_rows not in (1, 2, 4, 8, 16, 32) or call.tile_cols not in (16, 32):
         raise HostError(f"tile_rows, tile_cols: no tile is {call.tile_rows}x{call.tile_cols}")
+
+
+def _require_columns(call: OpCall, columns: tuple[str, ...], problem: str) -> None:
+    """Raise HostError for the first of the columns that is 0."""
+    for column in columns:
+        if not getattr(call, column):
+            raise HostError(f"{column}: {problem}")

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
+from itertools import product
 from typing import Any, Final, Literal
 
 from buda_emu.performance.timing.op.call import OpCall
@@ -406,7 +407,7 @@ def _pay_for_dram(stage: str, weights: Mapping[str, float], dram: Set[int] | Non
 
 def _scale_to_share(weights: Weights, share: float) -> Weights:
     """Return the weights for tiles of which only a share is worked on: set-up stays, work on tiles shrinks."""
-    per_tile = tuple(f"{count}{ending}" for count in ("tiles", "products", "results") for ending in ROUNDS)
+    per_tile = tuple("".join(words) for words in product(("tiles", "products", "results"), ROUNDS))
     return {
         stage: {name: value * (share if name.endswith(per_tile) else 1.0) for name, value in values.items()}
         for stage, values in weights.items()

@@ -5,6 +5,7 @@ All counts are for one input, and none falls when a dimension grows; with weight
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 from buda_emu.performance.timing.op.call import OpCall
@@ -273,7 +274,7 @@ def stages(form: Form) -> tuple[Stage, ...]:
     """Return all stages of a form, in the order they are written."""
     if isinstance(form, Stage):
         return (form,)
-    return tuple(stage for part in form.parts for stage in stages(part))
+    return tuple(chain.from_iterable(map(stages, form.parts)))
 
 
 def fpu_cycles(call: OpCall) -> int:

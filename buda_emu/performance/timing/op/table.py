@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
+from itertools import chain
 from typing import Final
 
 from buda_emu.netlist.model import Netlist, Op, SubOp
@@ -82,7 +83,7 @@ def calls_of(netlist: Netlist, op: Op) -> tuple[OpCall, ...]:
             return (call,)
         return call, _make_call(netlist, op, sfpu_type, Attributes(), op.blocking, "", [op.intermed_df])
     fused = netlist.fused_ops[op.attributes.fused_op_id]
-    return tuple(_sub_op_call(netlist, op, part) for schedule in fused.schedules for part in schedule)
+    return tuple(_sub_op_call(netlist, op, part) for part in chain.from_iterable(fused.schedules))
 
 
 def operands_of(netlist: Netlist, op: Op) -> tuple[Mapping[int, int], ...]:
@@ -94,7 +95,7 @@ def operands_of(netlist: Netlist, op: Op) -> tuple[Mapping[int, int], ...]:
             return (operands, {})
         return (operands,)
     fused = netlist.fused_ops[op.attributes.fused_op_id]
-    return tuple(_outer_operands(part.inputs) for schedule in fused.schedules for part in schedule)
+    return tuple(_outer_operands(part.inputs) for part in chain.from_iterable(fused.schedules))
 
 
 @lru_cache(1 << 12)
@@ -131,6 +132,11 @@ def _make_call(
 ) -> OpCall:
     declared = OP_TYPES[kind]
     plain = [df for df in formats if not is_raw(df)] or formats
+    m_k = 0
+    u_kt = 0
+    if declared.has("inner dimension"):
+        m_k = max(attributes.m_k, 1)
+        u_kt = max(attributes.u_kt, 1)
     call = OpCall(
         op_type=_AS.get(kind, kind),
         arch=_arch(netlist),
@@ -149,8 +155,8 @@ def _make_call(
         tile_rows=blocking.tile_dim[0],
         tile_cols=blocking.tile_dim[1],
         untilize=op.untilize_output,
-        m_k=max(attributes.m_k, 1) if declared.has("inner dimension") else 0,
-        u_kt=max(attributes.u_kt, 1) if declared.has("inner dimension") else 0,
+        m_k=m_k,
+        u_kt=u_kt,
         reduce_dim=_reduce_dim(attributes) if declared.has("reduces") else "",
     )
     if declared.has("reduces"):

@@ -72,7 +72,9 @@ def _nothing(path: str) -> str:
     if parent.is_dir():
         names = sorted(neighbour.name for neighbour in parent.iterdir())
     hint = near(Path(path).name, names)
-    suffix = f" ({hint})" if hint else ""
+    suffix = ""
+    if hint:
+        suffix = f" ({hint})"
     return f"{path}: there is no such file{suffix}"
 
 
@@ -93,7 +95,7 @@ class _Parser:
         self._next = 0
 
     def parse(self) -> Selects:
-        """Parse the whole expression."""
+        """Parse the selection to its end. Raises HostError for words that follow it."""
         result = self._either()
         if self._next < len(self._tokens):
             raise self._error(f"{self._tokens[self._next]!r} is not expected")

@@ -36,7 +36,10 @@ def run_all(
         return unfinished_result(cases[number], lost.kind, lost.text, lost.seconds)
 
     results: dict[int, CaseResult] = {}
-    sent = map(by_content, cases) if workers.dask is not None else cases
+    if workers.dask is not None:
+        sent = map(by_content, cases)
+    else:
+        sent = cases
     with closing(spread(job, sent, workers, timeout=timeout, on_lost=on_lost, isolated=True)) as arriving:
         for number, result in arriving:
             results[number] = result

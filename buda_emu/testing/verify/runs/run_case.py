@@ -119,7 +119,10 @@ class _Summary:
         self._tiles = 0
         self._bad = 0
         self._first_bad: TilePlace | None = None
-        self._picture = _Picture(shape[2] // tile_dim[0], shape[3] // tile_dim[1]) if detail else None
+        if detail:
+            self._picture = _Picture(shape[2] // tile_dim[0], shape[3] // tile_dim[1])
+        else:
+            self._picture = None
 
     def add(self, block: TileBlock, comparison: Comparison) -> None:
         """Add one more block to the figures."""
@@ -240,8 +243,12 @@ def _memory_limit(
     """Return the bytes that each machine may use beside the copies of outputs. Raises UnsupportedError where the run
     needs more."""
     steps = try_walk(netlist, bodies, parameters)
-    machines = 2 if settings.per_op else 1
-    queue_bytes = held_bytes(netlist, steps) if steps is not None else {}
+    machines = 1
+    if settings.per_op:
+        machines = 2
+    queue_bytes = {}
+    if steps is not None:
+        queue_bytes = held_bytes(netlist, steps)
     beside = _COPIES * sum(queue_bytes.get(name, 0) for name in compared) // machines + host_copies(feed.image)
     return require_memory(
         netlist, steps, settings.memory_limit, machines=machines, beside=beside, queues=image_queues(feed.image)
@@ -272,7 +279,9 @@ def runs_of(
             noted.append(Noting(emulator))
 
     def exercised_features() -> Mapping[str, tuple[str, ...]]:
-        return noted[-1].exercised_features if noted else {}
+        if noted:
+            return noted[-1].exercised_features
+        return {}
 
     def fill(emulator: Emulator) -> None:
         inputs[:] = push(emulator, feed.blocks())
@@ -296,7 +305,9 @@ def runs_of(
                 return None
             op = netlist.ops[name]
             tensor = tensors(reference, name, op.out_df, op.blocking.element_shape)
-            return tensor.array if tensor is not None else None
+            if tensor is not None:
+                return tensor.array
+            return None
 
         pair = run_pair(
             netlist,
@@ -391,7 +402,9 @@ def _outside_entries(queue: Queue, reference: Files, image: "DeviceImage | None"
             if entries is not None:
                 return entries, model_array.source
     tensor = tensors(reference, queue.name, queue.df, queue.blocking.element_shape)
-    return (tensor.array, tensor.source) if tensor is not None else None
+    if tensor is not None:
+        return (tensor.array, tensor.source)
+    return None
 
 
 def compare_output(queue: Queue, config: TestConfig, runs: Runs, case: Case) -> OutputResult:
@@ -458,10 +471,14 @@ def run_case(case: Case) -> CaseResult:
     except UnsupportedError as error:
         result = replace(result, status="unsupported", message=str(error))
     except ProgramError as error:
-        stopped = error.stopped.as_json() if error.stopped is not None else None
+        stopped = None
+        if error.stopped is not None:
+            stopped = error.stopped.as_json()
         result = replace(result, status="stopped", message=str(error), stopped=stopped)
     except MemoryError as error:
-        detail = f": {error}" if str(error) else ""
+        detail = ""
+        if str(error):
+            detail = f": {error}"
         result = replace(result, status="unsupported", message=f"not enough memory{detail}")
     except InternalError as error:
         result = replace(result, status="error", message=f"{error}\n{traceback.format_exc()}")
@@ -480,7 +497,10 @@ def _rule_outcomes(case: Case) -> Mapping[str, tuple[str, ...]]:
     from buda_emu.testing.coverage.features import outcomes
 
     try:
-        text = case.text if case.text is not None else read_bytes(case.path)
+        if case.text is not None:
+            text = case.text
+        else:
+            text = read_bytes(case.path)
     except UnreadableError:
         return {}
     return outcomes(text, case.path, case.settings.arch)
@@ -546,12 +566,9 @@ def _compare(case: Case, result: CaseResult, netlist: Netlist, image: "DeviceIma
     compared, skipped = _outputs_to_compare(netlist, config)
     with rounding_warnings() as warned:
         runs = runs_of(netlist, bodies, parameters, feed, case, compared)
-    for name in list(compared):
-        if name not in runs.observed:
-            skipped[name] = "it holds no entries"
-    outputs = tuple(
-        compare_output(netlist.queues[name], config, runs, case) for name in compared if name in runs.observed
-    )
+    observed = [name for name in compared if name in runs.observed]
+    skipped |= {name: "it holds no entries" for name in compared if name not in runs.observed}
+    outputs = tuple(compare_output(netlist.queues[name], config, runs, case) for name in observed)
     outputs = with_float32(outputs, netlist, config, runs, case)
     result = replace(
         result,
@@ -569,9 +586,14 @@ def _compare(case: Case, result: CaseResult, netlist: Netlist, image: "DeviceIma
         result = replace(result, performance=performance(netlist, bodies, parameters))
     if not outputs:
         return replace(result, status="skipped", message="nothing to compare: " + _why_nothing(skipped))
-    good = all(output.passed for output in outputs) and all(figure.passed for figure in result.performance)
-    status: Status = "passed" if good else "failed"
-    return replace(result, status=status)
+    return replace(result, status=_status(result))
+
+
+def _status(result: CaseResult) -> Status:
+    """Return "passed" if all outputs and all performance figures pass, else "failed"."""
+    if all(output.passed for output in result.outputs) and all(figure.passed for figure in result.performance):
+        return "passed"
+    return "failed"
 
 
 def _exercised_features(netlist: Netlist, runs: Runs, settings: Settings) -> Mapping[str, tuple[str, ...]]:

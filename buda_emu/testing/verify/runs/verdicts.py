@@ -59,8 +59,12 @@ class Verdicts:
     def find(self, number: int) -> CaseResult | None:
         """Return the stored verdict of a case, with `from_cache` set; None where the case has to be tested."""
         name = self._names[number]
-        file = _file(name) if name else ""
-        payload = read_cache_file(file, _MAGIC, MOST_BYTES) if file else None
+        file = ""
+        if name:
+            file = _file(name)
+        payload = None
+        if file:
+            payload = read_cache_file(file, _MAGIC, MOST_BYTES)
         if payload is None:
             return None
         try:
@@ -87,7 +91,10 @@ class Verdicts:
         """Return the digest that names a case's verdict; "" where a part of the case cannot be read."""
         settings = {name: value for name, value in asdict(case.settings).items() if name not in _NO_VALUES}
         try:
-            text = case.text if case.text is not None else Path(case.path).read_bytes()
+            if case.text is not None:
+                text = case.text
+            else:
+                text = Path(case.path).read_bytes()
             outside = None
             if case.reference is not None:
                 outside = (case.reference.where, _tensors(case.reference))

@@ -5,7 +5,7 @@ import yaml
 
 from app.api.backend.small import machine
 from buda_emu.app import backend_api as api
-from buda_emu.app.api.backend.devices import of_arch
+from buda_emu.app.api.backend.devices import arch_parameters
 from buda_emu.support.errors import HostError
 
 ARCHS = ("grayskull", "wormhole_b0", "blackhole")
@@ -132,7 +132,7 @@ def test_parameters_are_stored_and_read(tmp_path, cluster):
     api.DeviceConfig("wormhole_b0", "", cluster, str(path), "silicon", True, [0])
     content = yaml.safe_load(path.read_text())
     assert set(content) == {"arch_level_params", "system_level_params", "params_to_ignore"}
-    assert content["arch_level_params"] == dict(of_arch("wormhole_b0"))
+    assert content["arch_level_params"] == dict(arch_parameters("wormhole_b0"))
     system = api.load_cached_sys_param(str(path))
     assert system == content["system_level_params"]
     assert system["system-device-chip_locations"] == "0,0,0,0,0,-1,1,0,0,0,-"
@@ -245,7 +245,7 @@ def test_devices_that_cannot_be_shown(present, devices, said):
 
 @pytest.mark.parametrize("arch", ARCHS)
 def test_parameters_that_the_facts_state(arch):
-    found = of_arch(arch)
+    found = arch_parameters(arch)
     expected = {
         "t6-dst_size": "32768",
         "noc-num_rings": "2",
@@ -265,7 +265,7 @@ def test_parameters_that_the_facts_state(arch):
 
 def test_parameters_of_no_architecture():
     with pytest.raises(HostError):
-        of_arch("tpu")
+        arch_parameters("tpu")
 
 
 def test_device_grid():

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from buda_emu.app import backend_api as api
-from buda_emu.app.api.backend.host_tensors import batch_back, batch_first, strided
+from buda_emu.app.api.backend.host_tensors import apply_strides, move_batch_back, move_batch_first
 from buda_emu.support.errors import HostError
 
 
@@ -21,11 +21,11 @@ from buda_emu.support.errors import HostError
 )
 def test_the_outermost_dimension_becomes_the_batch(dim, shape, pushed):
     array = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
-    first = batch_first(array, dim)
+    first = move_batch_first(array, dim)
     assert first.shape == pushed
     assert np.shares_memory(first, array)
     assert first.ravel().tolist() == array.ravel().tolist()
-    back = batch_back(first, dim)
+    back = move_batch_back(first, dim)
     assert back.flags.c_contiguous
     np.testing.assert_array_equal(back, array)
 
@@ -33,7 +33,7 @@ def test_the_outermost_dimension_becomes_the_batch(dim, shape, pushed):
 @pytest.mark.parametrize(("dim", "said"), [(3, "the unused ones must be 1"), (0, "1 to 4 dimensions"), (5, "1 to 4")])
 def test_dimensions_that_are_refused(dim, said):
     with pytest.raises(HostError, match=said):
-        batch_first(np.zeros((2, 1, 4, 4), np.float32), dim)
+        move_batch_first(np.zeros((2, 1, 4, 4), np.float32), dim)
 
 
 def by_elements(array, stride, offsets):
@@ -61,7 +61,7 @@ def test_prestride(shape, stride, kernel_x, kernel_y, word):
     strides = api.StrideDescriptor()
     strides.stride = stride
     strides.xy_offsets = [(x, y) for x in range(kernel_x) for y in range(kernel_y)]
-    found = strided(array, strides, word)
+    found = apply_strides(array, strides, word)
     assert found.dtype == array.dtype
     np.testing.assert_array_equal(found, by_elements(array, stride, strides.xy_offsets))
 
@@ -75,4 +75,4 @@ def test_prestride_refuses(offsets, word, said):
     strides = api.StrideDescriptor()
     strides.stride, strides.xy_offsets = 2, offsets
     with pytest.raises(HostError, match=said):
-        strided(np.zeros((1, 1, 4, 4), np.float32), strides, word)
+        apply_strides(np.zeros((1, 1, 4, 4), np.float32), strides, word)

@@ -152,7 +152,7 @@ def test_a_call_that_waits_ends_with_its_machine(tmp_path):
 
     thread = threading.Thread(target=wait)
     thread.start()
-    while not port._open:
+    while not port._connections:
         thread.join(0.01)
     thread.join(0.1)
     backend.finish()
@@ -256,8 +256,8 @@ def test_a_broken_message_ends_its_client_only(message, tmp_path):
 
 
 def test_strangers_are_few_and_have_little_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(server, "_MOST_STRANGERS", 4)
-    monkeypatch.setattr(server, "_STRANGER_SECONDS", 1)
+    monkeypatch.setattr(server, "_MOST_UNAUTHENTICATED", 4)
+    monkeypatch.setattr(server, "_AUTHENTICATION_SECONDS", 1)
     backend, descs = machine(tmp_path)
     silent = [socket.socket(socket.AF_UNIX) for _ in range(12)]
     for line in silent:

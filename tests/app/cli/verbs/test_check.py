@@ -17,14 +17,14 @@ GOOD = "netlists/matmul.yaml"
 
 
 @pytest.fixture
-def spoilt(root, tmp_path):
+def faulty_netlist(root, tmp_path):
     """A netlist with one error (a misspelt queue type) and its line number."""
     text = (
         (root / GOOD)
         .read_text()
         .replace("type: queue, entries: 2, grid_size: [1, 1]", "type: qeue, entries: 2, grid_size: [1, 1]")
     )
-    path = tmp_path / "spoilt.yaml"
+    path = tmp_path / "faulty_netlist.yaml"
     path.write_text(text)
     line = next(number for number, line in enumerate(text.splitlines(), 1) if "qeue" in line)
     return path, line
@@ -35,8 +35,8 @@ def test_a_sound_netlist(root, capsys):
     assert capsys.readouterr().out == "1 file: no findings\n"
 
 
-def test_a_finding_has_place_line_caret_and_hint(spoilt, capsys):
-    path, line = spoilt
+def test_a_finding_has_place_line_caret_and_hint(faulty_netlist, capsys):
+    path, line = faulty_netlist
     assert main(["check", str(path)]) == 2
     shown = capsys.readouterr().out
     assert f"{path}:{line}:" in shown
@@ -46,8 +46,8 @@ def test_a_finding_has_place_line_caret_and_hint(spoilt, capsys):
     assert shown.splitlines()[-1].startswith("1 error; `buda-emu explain V013`")
 
 
-def test_json(spoilt, root, capsys):
-    path, line = spoilt
+def test_json(faulty_netlist, root, capsys):
+    path, line = faulty_netlist
     assert main(["check", str(path), str(root / GOOD), "--format", "json"]) == 2
     content = json.loads(capsys.readouterr().out)
     assert content["schema_version"] == 1
@@ -59,8 +59,8 @@ def test_json(spoilt, root, capsys):
     assert (found["rule"], found["line"], found["severity"]) == ("V013", line, "error")
 
 
-def test_github_annotations(spoilt, capsys):
-    path, line = spoilt
+def test_github_annotations(faulty_netlist, capsys):
+    path, line = faulty_netlist
     assert main(["check", str(path), "--format", "github"]) == 2
     (annotation,) = capsys.readouterr().out.splitlines()
     assert annotation.startswith(f"::error file={path},line={line},col=")
@@ -136,8 +136,8 @@ def test_invalid_netlists_of_the_corpus(path, capsys):
     assert "Traceback" not in capsys.readouterr().err
 
 
-def test_sarif(spoilt, capsys):
-    path, line = spoilt
+def test_sarif(faulty_netlist, capsys):
+    path, line = faulty_netlist
     assert main(["check", str(path), "--format", "sarif"]) == 2
     (run,) = json.loads(capsys.readouterr().out)["runs"]
     assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["V013"]
@@ -152,15 +152,15 @@ def test_an_image_is_known_by_its_content(head, tmp_path, capsys):
     assert "error[image-archive]" in capsys.readouterr().out
 
 
-def test_what_is_nothing_known_is_read_as_a_netlist(tmp_path, capsys):
+def test_an_unknown_file_is_read_as_a_netlist(tmp_path, capsys):
     path = tmp_path / "x.gz"
     path.write_bytes(b"\x1f\x8b" + b"junk")
     assert main(["check", str(path)]) == 2
     assert "error[V000]" in capsys.readouterr().out
 
 
-def test_a_folder_is_what_it_holds(spoilt, capsys):
-    path, _ = spoilt
+def test_a_folder_is_what_it_holds(faulty_netlist, capsys):
+    path, _ = faulty_netlist
     below = path.parent / "below"
     below.mkdir()
     (below / "good.yaml").write_text("devices: {arch: grayskull}\nqueues: {}\n")
@@ -169,7 +169,7 @@ def test_a_folder_is_what_it_holds(spoilt, capsys):
     assert main(["check", str(path.parent), "--format", "json"]) == 2
     files = {item["path"]: item["accepted"] for item in json.loads(capsys.readouterr().out)["files"]}
     names = {name.rpartition("/")[2]: accepted for name, accepted in files.items()}
-    assert set(names) == {"spoilt.yaml", "good.yaml", "broken.tti"}
+    assert set(names) == {"faulty_netlist.yaml", "good.yaml", "broken.tti"}
     (path.parent / "empty").mkdir()
     assert main(["check", str(path.parent / "empty")]) == 2
     assert "no document that can be checked in this folder" in capsys.readouterr().err
@@ -262,11 +262,11 @@ def test_concise_is_a_line_for_each_finding(doubtful, capsys):
     assert "refused by" in last
 
 
-def test_statistics_count_the_findings_of_each_rule(doubtful, spoilt, capsys):
-    files = [str(doubtful), str(spoilt[0]), str(doubtful.parent)]
+def test_statistics_count_the_findings_of_each_rule(doubtful, faulty_netlist, capsys):
+    files = [str(doubtful), str(faulty_netlist[0]), str(doubtful.parent)]
     assert main(["check", *files, "--statistics"]) == 2
     *lines, last = capsys.readouterr().out.splitlines()
-    counts = Counter(item.rule for file in (doubtful, spoilt[0]) for item in be.check(file).diagnostics)
+    counts = Counter(item.rule for file in (doubtful, faulty_netlist[0]) for item in be.check(file).diagnostics)
     shown = {line.split()[1]: int(line.split()[0]) for line in lines}
     assert shown == counts
     assert list(shown.values()) == sorted(shown.values(), reverse=True)
@@ -295,7 +295,7 @@ OTHER_YAML = {
 }
 
 
-def test_the_hooks_of_pre_commit_judge_files_by_their_content(root, spoilt, tmp_path, capsys, monkeypatch):
+def test_the_hooks_of_pre_commit_judge_files_by_their_content(root, faulty_netlist, tmp_path, capsys, monkeypatch):
     hooks = yaml.safe_load((root / ".pre-commit-hooks.yaml").read_text())
     others = tmp_path / "any"
     others.mkdir()
@@ -313,5 +313,5 @@ def test_the_hooks_of_pre_commit_judge_files_by_their_content(root, spoilt, tmp_
         assert main([*words[1:], *names]) == 0, hook["id"]
         assert {name: (others / name).read_text() for name in OTHER_YAML} == before
     capsys.readouterr()
-    assert main(["check", "--only-documents", *names, str(spoilt[0])]) == 2
+    assert main(["check", "--only-documents", *names, str(faulty_netlist[0])]) == 2
     assert "error[V013]" in capsys.readouterr().out

@@ -69,7 +69,7 @@ def test_a_plain_error_and_no_folder(data, code, said, tmp_path, capsys):
     assert not (tmp_path / "out").exists()
 
 
-def test_what_is_said_of_strange_names(tmp_path, capsys):
+def test_messages_about_strange_names_are_clean(tmp_path, capsys):
     path = tmp_path / "m.onnx"
     path.write_bytes(model(label="\x1b[31m" + "x" * 10_000, result="../../z\n"))
     assert main(["compile", str(path), "-o", str(tmp_path / "out"), "--effort", "low"]) == 0

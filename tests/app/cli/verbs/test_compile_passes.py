@@ -50,7 +50,7 @@ def test_times_are_a_table_of_passes(capsys):
         ([MODEL, "--stop-after", "dce", "--on-host", "Softmax"], "--stop-after does not go with --on-host"),
     ],
 )
-def test_what_cannot_be_is_said(options, complaint, capsys):
+def test_impossible_requests_are_refused_with_a_reason(options, complaint, capsys):
     assert main(["compile", *options]) in (2, 3, 4)
     assert complaint in capsys.readouterr().err
 

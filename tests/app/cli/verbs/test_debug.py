@@ -118,7 +118,7 @@ class Terminal:
             stderr=slave,
             env={**environment, "TERM": "xterm"},
             start_new_session=True,
-            preexec_fn=_own_terminal,
+            preexec_fn=_take_terminal,
         )
         os.close(slave)
         self.text = ""
@@ -145,7 +145,7 @@ class Terminal:
         os.close(self.master)
 
 
-def _own_terminal():
+def _take_terminal():
     import fcntl
     import termios
 
@@ -263,7 +263,7 @@ def test_without_prompt_toolkit_lines_are_read_as_they_come(monkeypatch, capsys)
     monkeypatch.setattr(
         command_lines.sys, "stdin", type("In", (), {"isatty": lambda _: True, "readline": lambda _: next(given)})()
     )
-    monkeypatch.setattr(command_lines, "_until_a_line_comes", lambda: None)
+    monkeypatch.setattr(command_lines, "_wait_for_line", lambda: None)
     ctrl_c = CtrlC(lambda: None, lambda: None)
-    assert list(command_lines.command_lines(None, ctrl_c, interactive=True, quiet=False)) == ["next"]
+    assert list(command_lines.read_commands(None, ctrl_c, interactive=True, quiet=False)) == ["next"]
     assert "pip install 'buda-emu[debug]'" in capsys.readouterr().out

@@ -59,7 +59,7 @@ def test_files_that_are_not_there(capsys):
     assert "none.json" in capsys.readouterr().err
 
 
-def test_documents_of_every_kind_are_told_apart(tmp_path, capsys):
+def test_documents_of_every_kind_are_distinguished(tmp_path, capsys):
     path = file(tmp_path / "s.json", edited(schedule("two_cores"), drop("-1")))
     assert main(["check", HALO]) == 0
     assert main(["check", path]) == 2

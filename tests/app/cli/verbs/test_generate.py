@@ -21,7 +21,7 @@ def test_an_op_type_that_does_not_exist_is_refused(tmp_path, capsys):
     assert "op types matmull: known are matmul, depthwise" in capsys.readouterr().err
 
 
-def test_what_coverage_lacks_is_written(tmp_path, capsys):
+def test_netlists_for_missing_coverage_are_written(tmp_path, capsys):
     from buda_emu.emulator.image.opened import netlist_of
     from buda_emu.testing import generate
     from buda_emu.testing.coverage.report import coverage_of, every_list

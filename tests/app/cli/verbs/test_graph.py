@@ -144,7 +144,7 @@ def test_epochs_and_chips(picture):
         (["-o", "nowhere/x.svg"], "buda-emu: "),
     ],
 )
-def test_what_is_not_there(arguments, words, capsys, tmp_path, monkeypatch):
+def test_absent_epochs_chips_and_formats_are_refused(arguments, words, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["graph", str(example("two_chips")), *arguments]) == 2
     out, err = capsys.readouterr()

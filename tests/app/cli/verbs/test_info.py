@@ -13,14 +13,14 @@ NETLIST, SCHEDULE, VPUX = (
 )
 
 
-def test_what_files_are(capsys):
+def test_info_names_the_kind_of_each_file(capsys):
     assert main(["info", NETLIST, SCHEDULE]) == 0
     first, second = capsys.readouterr().out.split("\n\n")
     assert first.startswith(f"{NETLIST}: BUDA netlist, accepted\n  arch ")
     assert f"{SCHEDULE}: Gemini schedule, accepted\n  dialect    A\n  mesh       2x1\n" in second
 
 
-def test_what_is_refused_or_nothing(tmp_path, capsys):
+def test_refused_and_unknown_files(tmp_path, capsys):
     (tmp_path / "net.yaml").write_text("devices: {arch: grayskull}\nqueues: {q: {type: qeue}}\n")
     (tmp_path / "x.json").write_text('{"-1": 3}')
     (tmp_path / "notes").write_text("hello")

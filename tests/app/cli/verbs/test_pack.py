@@ -59,7 +59,7 @@ def test_an_image_gives_the_outputs_of_its_netlist(options, precision, root, inp
         assert got == expected
 
 
-def test_what_pack_says(root, inputs, tmp_path, capsys):
+def test_pack_prints_a_summary(root, inputs, tmp_path, capsys):
     image = tmp_path / "a.tti"
     assert (
         main(["pack", str(root / NETLIST), "--tensors", str(inputs / "held"), "-o", str(image), "--name", "mha"]) == 0
@@ -132,7 +132,7 @@ def test_another_suffix_is_refused(tmp_path, capsys):
     assert "does not end in .tti" in capsys.readouterr().err
 
 
-def small(tmp_path, **changes):
+def small_image(tmp_path, **changes):
     return write(tmp_path / "small.tti", tar_bytes(members(*parts(**changes))))
 
 
@@ -178,7 +178,7 @@ def test_a_transform_that_is_none_for_outputs(tmp_path, capsys):
 
 
 def test_flags_that_do_not_fit_an_image(tmp_path, capsys):
-    image = small(tmp_path)
+    image = small_image(tmp_path)
     assert main(["run", str(image), "--arch", "grayskull"]) == 2
     assert "it is for wormhole_b0, not for grayskull" in capsys.readouterr().err
     (tmp_path / "in").mkdir()
@@ -192,14 +192,14 @@ def test_flags_that_do_not_fit_an_image(tmp_path, capsys):
 
 def test_microbatches_are_the_images(tmp_path, capsys):
     net = netlist_text().replace("var: {$c_zero: 0}", "param: [$p_loop_count]\n    - var: {$c_zero: 0}")
-    image = small(tmp_path, net=net, microbatch_count=3)
+    image = small_image(tmp_path, net=net, microbatch_count=3)
     assert main(["run", str(image), "--threads", "1"]) == 0
     assert "$p_loop_count=3" in capsys.readouterr().out
 
 
 def test_pickles_need_the_flag(tmp_path, capsys):
     file = "tensors/torch.Tensor.w.pkl"
-    image = small(tmp_path, w=(file, {f"{TOP}/{file}": pickle.dumps(values(seed=3))}))
+    image = small_image(tmp_path, w=(file, {f"{TOP}/{file}": pickle.dumps(values(seed=3))}))
     assert main(["run", str(image), "--threads", "1"]) == 2
     shown = capsys.readouterr().err
     assert "can run any code" in shown
@@ -208,7 +208,7 @@ def test_pickles_need_the_flag(tmp_path, capsys):
 
 
 def test_check_prints_what_is_wrong_and_explain_says_more(tmp_path, capsys):
-    image = small(tmp_path, w=bin_entry("w", values((1, 1, 64, 32))))
+    image = small_image(tmp_path, w=bin_entry("w", values((1, 1, 64, 32))))
     assert main(["check", str(image)]) == 2
     field = "compiled_graph_state/post_const_eval_parameters/w"
     place = f"{image}!{TOP}/device.json:{field}: error[image-queue]: tensor w: shape [1, 1, 64, 32], "
@@ -252,7 +252,7 @@ def test_images_of_the_projects_netlists(root, tmp_path, capsys):
 
 
 def test_checking_an_image_needs_no_numpy(tmp_path, child_environment):
-    image = small(tmp_path)
+    image = small_image(tmp_path)
     script = (
         "import sys; from buda_emu.app.cli.main import main; code = main(['check', sys.argv[1]]); "
         "sys.exit(code or 10 * ('numpy' in sys.modules))"

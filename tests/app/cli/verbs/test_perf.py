@@ -11,7 +11,7 @@ import pytest
 import buda_emu as be
 from buda_emu.app.cli.main import main
 from example_netlists import DIRECTORY
-from report.unpacked import whole
+from report.unpacked import unpack_page
 
 EXAMPLES = sorted(DIRECTORY.glob("*.yaml"))
 CHECK = """
@@ -25,11 +25,11 @@ performance-check:
 """
 
 
-def perf(*words):
+def run_perf(*words):
     return main(["perf", *map(str, words)])
 
 
-def with_check(tmp_path, metric):
+def write_with_check(tmp_path, metric):
     path = tmp_path / "checked.yaml"
     path.write_text((DIRECTORY / "matmul.yaml").read_text() + CHECK.format(metric=metric))
     return path
@@ -37,7 +37,7 @@ def with_check(tmp_path, metric):
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_every_example_gets_a_report(path, capsys, tmp_path):
-    assert perf(path, "--json", tmp_path / "perf.json", "--csv", tmp_path / "perf.csv") == 0
+    assert run_perf(path, "--json", tmp_path / "perf.json", "--csv", tmp_path / "perf.csv") == 0
     shown = capsys.readouterr().out
     found = json.loads((tmp_path / "perf.json").read_text())
     assert found["schema_version"] == 1
@@ -54,7 +54,7 @@ def test_every_example_gets_a_report(path, capsys, tmp_path):
 
 
 def test_a_trace_follows_the_format(tmp_path):
-    assert perf(DIRECTORY / "attention.yaml", "-q", "--trace", tmp_path / "t.json") == 0
+    assert run_perf(DIRECTORY / "attention.yaml", "-q", "--trace", tmp_path / "t.json") == 0
     trace = json.loads((tmp_path / "t.json").read_text())
     events = trace["traceEvents"]
     assert {event["ph"] for event in events} == {"M", "X", "C", "s", "f"}
@@ -83,7 +83,7 @@ def test_a_trace_names_slices_by_op_and_marks_the_steady_state_and_the_critical_
     found = be.perf(tmp_path / "long.yaml")
     epoch = max(found.epochs, key=lambda item: item.timing.inputs)
     assert epoch.timing.inputs >= 4
-    assert perf(tmp_path / "long.yaml", "-q", "--trace", tmp_path / "t.json.gz") == 0
+    assert run_perf(tmp_path / "long.yaml", "-q", "--trace", tmp_path / "t.json.gz") == 0
     events = json.loads(gzip.decompress((tmp_path / "t.json.gz").read_bytes()))["traceEvents"]
     tracks = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
     slices = [event for event in events if event["ph"] == "X"]
@@ -103,30 +103,30 @@ def test_a_trace_names_slices_by_op_and_marks_the_steady_state_and_the_critical_
 
 
 def test_a_misspelt_parameter_is_refused(capsys):
-    assert perf(DIRECTORY / "attention.yaml", "-q", "--param", "$p_lop_count=2") == 2
+    assert run_perf(DIRECTORY / "attention.yaml", "-q", "--param", "$p_lop_count=2") == 2
     said = capsys.readouterr().err
     assert "no program takes the parameter $p_lop_count (did you mean '$p_loop_count'?); parameters: $p_loop" in said
 
 
 def test_set_up_and_host(capsys):
-    assert perf(DIRECTORY / "matmul.yaml", "--what-if", "epoch_setup=1000000,host_gbps=0.001") == 0
+    assert run_perf(DIRECTORY / "matmul.yaml", "--what-if", "epoch_setup=1000000,host_gbps=0.001") == 0
     shown = capsys.readouterr().out
     assert "which bounds it" in shown
-    assert perf(DIRECTORY / "matmul.yaml", "--what-if", "host_gbps=1000") == 0
+    assert run_perf(DIRECTORY / "matmul.yaml", "--what-if", "host_gbps=1000") == 0
     assert "which can go on meanwhile" in capsys.readouterr().out
 
 
 def test_checks_that_hold_and_checks_that_do_not(tmp_path, capsys):
-    assert perf(with_check(tmp_path, "cycles-per-tensor: {min_bound: 1}"), "-q") == 0
+    assert run_perf(write_with_check(tmp_path, "cycles-per-tensor: {min_bound: 1}"), "-q") == 0
     assert capsys.readouterr().out.rstrip().endswith("every figure holds")
-    assert perf(with_check(tmp_path, "cycles-per-tensor: {expected: 1, rtol: 0.5}"), "-q") == 1
+    assert run_perf(write_with_check(tmp_path, "cycles-per-tensor: {expected: 1, rtol: 0.5}"), "-q") == 1
     shown = capsys.readouterr().out
     assert "1 within 50 %" in shown
     assert "FAILED" in shown
     assert "1 figure missed" in shown
 
 
-def test_every_core_metric_is_held_against_every_target(tmp_path, capsys):
+def test_every_core_metric_is_compared_with_every_target(tmp_path, capsys):
     metrics = [
         "math-utilization",
         "execution-cycles",
@@ -136,7 +136,7 @@ def test_every_core_metric_is_held_against_every_target(tmp_path, capsys):
         "output-bw",
     ]
     text = "\n    ".join(f"{metric}: {{min_bound: 0}}" for metric in metrics)
-    assert perf(with_check(tmp_path, text), "-q") == 0
+    assert run_perf(write_with_check(tmp_path, text), "-q") == 0
     shown = capsys.readouterr().out
     for metric in metrics:
         for number in (0, 1):
@@ -146,21 +146,21 @@ def test_every_core_metric_is_held_against_every_target(tmp_path, capsys):
 
 
 def test_an_input_that_is_not_modelled_fails(tmp_path, capsys):
-    path = with_check(tmp_path, "execution-cycles: {min_bound: 0}")
+    path = write_with_check(tmp_path, "execution-cycles: {min_bound: 0}")
     path.write_text(path.read_text().replace("target-inputs: [0, 1]", "target-inputs: [7]"))
-    assert perf(path, "-q") == 1
+    assert run_perf(path, "-q") == 1
     assert " - " in capsys.readouterr().out
 
 
 def test_a_config_of_another_epoch_is_not_evaluated(tmp_path, capsys):
-    path = with_check(tmp_path, "cycles-per-tensor: {expected: 1}")
+    path = write_with_check(tmp_path, "cycles-per-tensor: {expected: 1}")
     path.write_text(path.read_text().replace("graph-name: multiply", "graph-name: other"))
-    assert perf(path, "-q") == 0
+    assert run_perf(path, "-q") == 0
     assert capsys.readouterr().out == ""
 
 
 def test_a_broken_section_is_refused(tmp_path, capsys):
-    assert perf(with_check(tmp_path, "cycles-per-tensor: {expected: fast}")) == 2
+    assert run_perf(write_with_check(tmp_path, "cycles-per-tensor: {expected: fast}")) == 2
     assert "V205" in capsys.readouterr().err
 
 
@@ -178,50 +178,52 @@ def test_a_broken_section_is_refused(tmp_path, capsys):
     ],
 )
 def test_mistakes(words, said, capsys):
-    assert perf(DIRECTORY / "matmul.yaml", *words) == 2
+    assert run_perf(DIRECTORY / "matmul.yaml", *words) == 2
     assert said in capsys.readouterr().err
 
 
 def test_a_faster_clock_and_a_smaller_chip(tmp_path):
     totals = []
     for clock in (500, 1000, 2000):
-        assert perf(DIRECTORY / "matmul.yaml", "-q", "--what-if", f"clock={clock}", "--json", tmp_path / "p.json") == 0
+        assert (
+            run_perf(DIRECTORY / "matmul.yaml", "-q", "--what-if", f"clock={clock}", "--json", tmp_path / "p.json") == 0
+        )
         found = json.loads((tmp_path / "p.json").read_text())
         assert found["clock_mhz"] == clock
         totals.append(sum(epoch["total_cycles"] for epoch in found["epochs"]) / clock)
     assert totals == sorted(totals, reverse=True)
-    assert perf(DIRECTORY / "matmul.yaml", "-q", "--harvest", "11", "--grid", "4x4") == 0
+    assert run_perf(DIRECTORY / "matmul.yaml", "-q", "--harvest", "11", "--grid", "4x4") == 0
 
 
 def test_the_vendors_model_gives_other_figures(tmp_path):
     found = []
     for model in ("fitted", "vendor"):
-        assert perf(DIRECTORY / "matmul.yaml", "-q", "--model", model, "--json", tmp_path / "p.json") == 0
+        assert run_perf(DIRECTORY / "matmul.yaml", "-q", "--model", model, "--json", tmp_path / "p.json") == 0
         found.append(json.loads((tmp_path / "p.json").read_text())["epochs"][0]["ops"][0])
     assert found[0]["provenance"] != found[1]["provenance"] == "vendor formula"
 
 
 def test_expectations_are_printed_and_nothing_is_changed(tmp_path, capsys):
-    path = with_check(tmp_path, "cycles-per-tensor: {expected: 1, rtol: 0.25}\n    note: {mine: [1, 2]}")
+    path = write_with_check(tmp_path, "cycles-per-tensor: {expected: 1, rtol: 0.25}\n    note: {mine: [1, 2]}")
     before = path.read_bytes()
-    assert perf(path, "-q", "--update-expectations") == 1
+    assert run_perf(path, "-q", "--update-expectations") == 1
     section = capsys.readouterr().out.partition("performance-check:\n")[2]
     assert path.read_bytes() == before
     updated = tmp_path / "updated.yaml"
     updated.write_text((DIRECTORY / "matmul.yaml").read_text() + "\nperformance-check:\n" + section)
     assert "note: {mine: [1, 2]}" in section
     assert "rtol: 0.25" in section
-    assert perf(updated, "-q") == 0
+    assert run_perf(updated, "-q") == 0
 
 
 def test_a_report_folder(tmp_path, capsys):
     from xml.etree import ElementTree
 
-    assert perf(DIRECTORY / "attention.yaml", "-q", "--report", tmp_path / "r") == 0
+    assert run_perf(DIRECTORY / "attention.yaml", "-q", "--report", tmp_path / "r") == 0
     assert capsys.readouterr().out.strip().endswith("perf.html")
     names = ["op_perf_table.json", "perf.html", "perf.json", "perf_info_all_epochs.csv", "runtime_table.csv"]
     assert sorted(path.name for path in (tmp_path / "r").iterdir()) == names
-    page = whole(tmp_path / "r/perf.html")
+    page = unpack_page(tmp_path / "r/perf.html")
     for outside in ("https://", "src=", "<link"):
         assert outside not in page
     for svg in page.split("<svg")[1:]:
@@ -235,9 +237,9 @@ def test_a_report_folder(tmp_path, capsys):
     assert table["run_fwd"]["scores_epoch"]["epoch-information"]["AICLK"] == 1000
 
 
-def test_the_test_command_holds_it_too(tmp_path, capsys, monkeypatch):
+def test_the_verb_test_uses_the_baseline(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("buda_emu.support.caches.own_caches", lambda: tmp_path / "caches")
-    path = with_check(tmp_path, "cycles-per-tensor: {expected: 1}")
+    path = write_with_check(tmp_path, "cycles-per-tensor: {expected: 1}")
     assert main(["test", str(path), "-n", "1"]) == 0
     files = ["--junitxml", str(tmp_path / "r.xml"), "--report", str(tmp_path / "report")]
     assert main(["test", str(path), "-n", "1", "--perf", *files]) == 1
@@ -250,7 +252,7 @@ def test_the_test_command_holds_it_too(tmp_path, capsys, monkeypatch):
 
 def test_a_harvested_chip_shifts_the_cores(tmp_path):
     def labels(*more):
-        assert perf(DIRECTORY / "matmul.yaml", "-q", "--arch", "grayskull", "--report", tmp_path, *more) == 0
+        assert run_perf(DIRECTORY / "matmul.yaml", "-q", "--arch", "grayskull", "--report", tmp_path, *more) == 0
         return [row["core-label"] for row in csv.DictReader(io.StringIO((tmp_path / "runtime_table.csv").read_text()))]
 
     whole, shifted = labels(), labels("--harvest", "1")
@@ -260,7 +262,7 @@ def test_a_harvested_chip_shifts_the_cores(tmp_path):
 
 def test_a_trace_is_packed_or_a_page_where_its_name_says_so(tmp_path):
     for name in ("t.json", "t.json.gz", "t.html"):
-        assert perf(DIRECTORY / "attention.yaml", "-q", "--trace", tmp_path / name) == 0
+        assert run_perf(DIRECTORY / "attention.yaml", "-q", "--trace", tmp_path / name) == 0
     assert gzip.decompress((tmp_path / "t.json.gz").read_bytes()) == (tmp_path / "t.json").read_bytes()
     page = (tmp_path / "t.html").read_text()
     assert "dots: math" in page
@@ -272,9 +274,9 @@ def page_of(tmp_path, capsys):
     """The page of a netlist, what is packed in it too."""
 
     def page(file):
-        assert perf(file, "--report", tmp_path / "r") == 0
+        assert run_perf(file, "--report", tmp_path / "r") == 0
         capsys.readouterr()
-        return whole(tmp_path / "r/perf.html")
+        return unpack_page(tmp_path / "r/perf.html")
 
     return page
 

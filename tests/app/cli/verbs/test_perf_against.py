@@ -15,14 +15,14 @@ from example_netlists import DIRECTORY
 MATMUL = DIRECTORY / "matmul.yaml"
 
 
-def perf(*words):
+def run_perf(*words):
     return main(["perf", *map(str, words)])
 
 
 @pytest.mark.parametrize("name", ["matmul", "attention", "two_chips", "training"])
 def test_a_netlist_against_itself_has_no_difference(name, capsys):
     path = DIRECTORY / f"{name}.yaml"
-    assert perf(path, "--against", path, "--fail-above", "0") == 0
+    assert run_perf(path, "--against", path, "--fail-above", "0") == 0
     assert capsys.readouterr().out.endswith("no difference\n")
 
 
@@ -37,11 +37,11 @@ def test_one_changed_attribute_names_the_op(tmp_path, capsys):
     assert epoch.units[0].difference > 0
     assert "product" in epoch.reason
     assert comparison.worst_percent() == pytest.approx(max(epoch.percent, 0.0), rel=0.5)
-    assert perf(MATMUL, "--against", changed) == 0
+    assert run_perf(MATMUL, "--against", changed) == 0
     assert "op product" in capsys.readouterr().out
 
 
-def test_what_is_equal_or_comes_or_goes():
+def test_equal_new_and_gone_units():
     """A unit that costs nothing before and after did not change; one that is new costs all of what it does."""
 
     def run(**costs):
@@ -63,16 +63,16 @@ def test_what_is_equal_or_comes_or_goes():
 
 def test_slower_than_allowed_is_exit_code_1(tmp_path, capsys):
     before, after = tmp_path / "before.json", tmp_path / "after.json"
-    assert perf(MATMUL, "-q", "--json", before) == 0
+    assert run_perf(MATMUL, "-q", "--json", before) == 0
     slow = (MATMUL, "-q", "--what-if", "dram_gbps=0.5", "--against", before)
-    assert perf(*slow, "--json", after) == 0
+    assert run_perf(*slow, "--json", after) == 0
     found = json.loads(after.read_text())
     assert found["schema_version"] == 1
     assert found["worst_percent"] > 10
     assert found["conditions"] == ["what-if dram_gbps: none, now 0.5"]
     assert any(unit["kind"] == "memory" for epoch in found["epochs"] for unit in epoch["units"])
-    assert perf(*slow, "--fail-above", str(found["worst_percent"] + 0.1)) == 0
-    assert perf(*slow, "--fail-above", str(found["worst_percent"] - 0.1)) == 1
+    assert run_perf(*slow, "--fail-above", str(found["worst_percent"] + 0.1)) == 0
+    assert run_perf(*slow, "--fail-above", str(found["worst_percent"] - 0.1)) == 1
     assert "more than" in capsys.readouterr().out
 
 
@@ -80,15 +80,15 @@ def test_epochs_that_come_and_go(capsys):
     matmul, training = model(MATMUL).to_json(), model(DIRECTORY / "training.yaml").to_json()
     reasons = {epoch.reason for epoch in against(matmul, training).epochs}
     assert {"not before", "not any more"} <= reasons
-    assert perf(DIRECTORY / "training.yaml", "--against", MATMUL) == 0
+    assert run_perf(DIRECTORY / "training.yaml", "--against", MATMUL) == 0
     assert "not any more" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("content", ["{}", "{", '{"netlist": 1, "arch": 2, "clock_mhz": 3}', "{\x00"])
-def test_what_is_no_earlier_run(content, tmp_path, capsys):
+def test_a_file_that_is_not_an_earlier_run_is_refused(content, tmp_path, capsys):
     path = tmp_path / "old.json"
     path.write_text(content)
-    assert perf(MATMUL, "-q", "--against", path) == 2
+    assert run_perf(MATMUL, "-q", "--against", path) == 2
     assert str(path) in capsys.readouterr().err
 
 
@@ -96,7 +96,7 @@ def test_another_schema_version_and_missing_keys(tmp_path, capsys):
     found = model(MATMUL).to_json()
     path = tmp_path / "old.json"
     path.write_text(json.dumps({**found, "schema_version": 99}))
-    assert perf(MATMUL, "-q", "--against", path) == 2
+    assert run_perf(MATMUL, "-q", "--against", path) == 2
     assert "schema version 99" in capsys.readouterr().err
     del found["epochs"][0]["ops"]
     with pytest.raises(HostError, match="write it again"):
@@ -104,7 +104,7 @@ def test_another_schema_version_and_missing_keys(tmp_path, capsys):
 
 
 def test_the_earlier_file_is_not_there(capsys):
-    assert perf(MATMUL, "--against", Path("nowhere.json")) == 2
+    assert run_perf(MATMUL, "--against", Path("nowhere.json")) == 2
     assert "nowhere.json" in capsys.readouterr().err
 
 
@@ -120,7 +120,7 @@ def test_options_that_would_do_nothing_are_refused(mode, capsys, tmp_path):
     given = {"--sweep": ["--sweep", "clock=900"], "--against": ["--against", MATMUL], "": []}[mode]
     for option in perf_verb.WITHOUT_EFFECT[mode]:
         value = [] if option in flags else [values.get(option, str(tmp_path / "out"))]
-        assert perf(MATMUL, *given, option, *value) == 2
+        assert run_perf(MATMUL, *given, option, *value) == 2
         said = capsys.readouterr().err
         assert f"{option} has no effect with" in said
         assert (mode or "--sweep") in said

@@ -15,13 +15,13 @@ from example_netlists import DIRECTORY
 ATTENTION = str(DIRECTORY / "attention.yaml")
 
 
-def perf(*words):
+def run_perf(*words):
     return main(["perf", *map(str, words)])
 
 
 def test_points_are_the_product_and_equal_single_calls(tmp_path, capsys):
     words = ("--sweep", "clock=500,1000", "--sweep", "dram_gbps=1,10", "--csv", tmp_path / "s.csv")
-    assert perf(ATTENTION, *words, "--json", tmp_path / "s.json", "--chart", tmp_path / "s.svg") == 0
+    assert run_perf(ATTENTION, *words, "--json", tmp_path / "s.json", "--chart", tmp_path / "s.svg") == 0
     rows = list(csv.DictReader((tmp_path / "s.csv").read_text().splitlines()))
     assert [(row["clock"], row["dram_gbps"]) for row in rows] == [(c, d) for c in ("500", "1000") for d in ("1", "10")]
     for row in rows:
@@ -47,7 +47,7 @@ def test_processes_do_not_change_the_result():
 
 
 def test_a_parameter_and_harvested_rows(tmp_path):
-    assert perf(ATTENTION, "-q", "--sweep", "harvest=11;10,11", "--csv", tmp_path / "s.csv") == 0
+    assert run_perf(ATTENTION, "-q", "--sweep", "harvest=11;10,11", "--csv", tmp_path / "s.csv") == 0
     rows = list(csv.DictReader((tmp_path / "s.csv").read_text().splitlines()))
     assert [row["harvest"] for row in rows] == ["11", "10,11"]
 
@@ -63,13 +63,13 @@ def test_a_parameter_and_harvested_rows(tmp_path):
     ],
 )
 def test_axes_that_are_wrong(words, said, capsys):
-    assert perf(ATTENTION, *(item for word in words for item in ("--sweep", word))) == 2
+    assert run_perf(ATTENTION, *(item for word in words for item in ("--sweep", word))) == 2
     assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("axis", ["clock=0", "grid=big", "harvest=x", "$nothing=1"])
 def test_points_that_cannot_be_modelled_say_why(axis, capsys):
-    assert perf(ATTENTION, "--sweep", axis) == 1
+    assert run_perf(ATTENTION, "--sweep", axis) == 1
     said = capsys.readouterr().out
     assert any(word in said for word in ("above 0", "--grid", "--harvest", "$nothing"))
 
@@ -77,3 +77,8 @@ def test_points_that_cannot_be_modelled_say_why(axis, capsys):
 def test_too_many_points():
     with pytest.raises(HostError, match="the most is"):
         points_of({"clock": ["1"] * MOST_POINTS, "grid": ["1x1"] * 2})
+
+
+def test_an_axis_that_does_not_exist():
+    with pytest.raises(HostError, match=r"'clok' is not one of .*clock"):
+        sweep(ATTENTION, {"clok": ["1000"]})

@@ -17,7 +17,7 @@ def test_each_epoch_in_a_line_and_its_streams_in_a_file(tmp_path, capsys):
     assert sum(len(core["streams"]) for core in found["cores"]) == 30
 
 
-def test_what_is_refused_is_said_and_ends_in_2(tmp_path, capsys):
+def test_refusals_are_printed_and_end_in_exit_code_2(tmp_path, capsys):
     path = tmp_path / "net.yaml"
     path.write_text((DIRECTORY / "softmax.yaml").read_text().replace("dram: [[0,", "dram: [[65536,", 1))
     assert main(["route", str(path), "-o", str(tmp_path)]) == 2
@@ -39,6 +39,6 @@ def test_what_net2pipe_refuses_before_it_makes_pipes_is_refused(tmp_path, capsys
     assert last.split(": ")[1] == "V079"
 
 
-def test_what_is_not_routed_is_said(capsys):
+def test_an_op_that_is_not_routed_is_refused(capsys):
     assert main(["route", str(DIRECTORY / "two_chips.yaml")]) == 3
     assert "ethernet_datacopy" in capsys.readouterr().err

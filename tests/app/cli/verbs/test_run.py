@@ -131,7 +131,7 @@ def test_parameters_default_to_the_test_args(root, capsys):
     assert "$p_loop_count=2" in capsys.readouterr().out
 
 
-def refused(root, capsys, *arguments, netlist=NETLIST):
+def refusal_line(root, capsys, *arguments, netlist=NETLIST):
     """The single line of complaint of a run that ends with exit code 2."""
     assert run(root, *arguments, netlist=netlist) == 2
     shown = capsys.readouterr()
@@ -141,25 +141,25 @@ def refused(root, capsys, *arguments, netlist=NETLIST):
 
 
 def test_an_unknown_program(root, capsys):
-    assert "no program 'fwd'; programs: run_fwd" in refused(root, capsys, "--program", "fwd")
+    assert "no program 'fwd'; programs: run_fwd" in refusal_line(root, capsys, "--program", "fwd")
 
 
 def test_an_unknown_parameter(root, capsys):
-    line = refused(root, capsys, "--param", "p_lop_count=1", netlist="netlists/two_chips.yaml")
+    line = refusal_line(root, capsys, "--param", "p_lop_count=1", netlist="netlists/two_chips.yaml")
     assert "$p_lop_count (did you mean '$p_loop_count'?); parameters: $p_loop_count" in line
 
 
 def test_inputs_that_are_no_directory(root, tmp_path, capsys):
-    assert "is not a directory" in refused(root, capsys, "--inputs", tmp_path / "none")
+    assert "is not a directory" in refusal_line(root, capsys, "--inputs", tmp_path / "none")
 
 
 def test_inputs_without_files(root, tmp_path, capsys):
-    assert "no .npy, .npz, .safetensors or .bin file" in refused(root, capsys, "--inputs", tmp_path)
+    assert "no .npy, .npz, .safetensors or .bin file" in refusal_line(root, capsys, "--inputs", tmp_path)
 
 
 def test_inputs_for_a_queue_that_does_not_exist(root, inputs, capsys):
     (inputs / "weights.npy").rename(inputs / "wieghts.npy")
-    said = refused(root, capsys, "--inputs", inputs)
+    said = refusal_line(root, capsys, "--inputs", inputs)
     assert "wieghts.npy belongs to no queue" in said
     assert "did you mean 'weights'?" in said
 
@@ -179,7 +179,7 @@ def test_inputs_of_one_file(kind, root, inputs, tmp_path, capsys):
     assert np.array_equal(np.load(tmp_path / "one" / "out.npy"), np.load(tmp_path / "other" / "out.npy"))
     np.save(whole / "weights.npy", arrays["weights"])
     assert f"3 inputs from {whole}\n" in capsys.readouterr().out
-    assert "weights is in" in refused(root, capsys, "--inputs", whole)
+    assert "weights is in" in refusal_line(root, capsys, "--inputs", whole)
 
 
 def test_files_of_what_ops_fill_are_not_pushed(root, inputs, capsys):
@@ -192,17 +192,17 @@ def test_files_of_what_ops_fill_are_not_pushed(root, inputs, capsys):
 @pytest.mark.parametrize("content", [b"", b"junk", b"\x93NUMPY\x01\x00"], ids=["empty", "junk", "cut"])
 def test_inputs_that_are_no_arrays(content, root, inputs, capsys):
     (inputs / "weights.npy").write_bytes(content)
-    assert "weights.npy is not a numpy array file" in refused(root, capsys, "--inputs", inputs)
+    assert "weights.npy is not a numpy array file" in refusal_line(root, capsys, "--inputs", inputs)
 
 
 def test_inputs_that_hold_objects(root, inputs, capsys):
     np.save(inputs / "weights.npy", np.array([{"a": 1}], object), allow_pickle=True)
-    assert "weights.npy is not a numpy array file" in refused(root, capsys, "--inputs", inputs)
+    assert "weights.npy is not a numpy array file" in refusal_line(root, capsys, "--inputs", inputs)
 
 
 def test_inputs_of_the_wrong_shape(root, inputs, capsys):
     np.save(inputs / "weights.npy", np.zeros((1, 1, 32, 32), np.float32))
-    assert "weights.npy has shape [1, 1, 32, 32], expected [entries, 1, 256, 192]" in refused(
+    assert "weights.npy has shape [1, 1, 32, 32], expected [entries, 1, 256, 192]" in refusal_line(
         root, capsys, "--inputs", inputs
     )
 
@@ -219,7 +219,7 @@ def test_an_input_that_is_missing_fails_the_program(root, inputs, tmp_path, caps
 
 def test_an_output_directory_that_cannot_be(root, tmp_path, capsys):
     (tmp_path / "file").touch()
-    assert "file" in refused(root, capsys, "--outputs", tmp_path / "file" / "out")
+    assert "file" in refusal_line(root, capsys, "--outputs", tmp_path / "file" / "out")
 
 
 def test_a_queue_name_that_leaves_the_directory(root, tmp_path, capsys):
@@ -240,7 +240,7 @@ def test_a_failed_write_leaves_nothing_behind(root, tmp_path, monkeypatch, capsy
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(np.lib.format, "write_array_header_1_0", fails)
-    assert "No space left on device" in refused(root, capsys, "--outputs", tmp_path)
+    assert "No space left on device" in refusal_line(root, capsys, "--outputs", tmp_path)
     assert names(tmp_path) == []
 
 
@@ -273,7 +273,7 @@ def test_a_first_run_says_what_it_compiled(tmp_path):
 
 
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
-def test_only_where_something_was_compiled(root, child_environment, tmp_path):
+def test_the_line_on_compilations_appears_only_after_compiling(root, child_environment, tmp_path):
     environment = {**child_environment, "XDG_CACHE_HOME": str(tmp_path)}
     errors = []
     for _ in range(2):

@@ -20,7 +20,7 @@ from buda_emu.report.machine_readable.schema import schema
 from buda_emu.testing.verify.result import STATUSES, CaseResult
 from buda_emu.testing.verify.runs.run_case import run_case
 from report.results import nop
-from report.unpacked import whole
+from report.unpacked import unpack_page
 from shared_files import ROOT
 from small_netlists import endless, execute, fifo_settings, graph, op, program, queue, text
 
@@ -44,7 +44,7 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def here(monkeypatch):
+def in_process(monkeypatch):
     """Netlists run in this process, one after the other: a worker takes most of a second to start."""
 
     def run_all(cases, workers, *, timeout, on_result, maxfail):
@@ -58,7 +58,7 @@ def here(monkeypatch):
 
 
 @pytest.fixture
-def results(here, folder, capsys):
+def results(in_process, folder, capsys):
     """Runs the command; gives its exit code, what it wrote with --json, and what it printed."""
 
     def run(*arguments):
@@ -193,14 +193,14 @@ def test_what_the_device_refuses_names_the_op_and_the_option(results, folder):
     assert results("net.yaml", "--precision", "format")[0] == 1
 
 
-def test_stochastic_rounding_is_told(results, folder):
+def test_stochastic_rounding_is_reported(results, folder):
     asks = "math_fidelity: HiFi4, attributes: {stoch_rnd_mode: all}"
     (folder / "net.yaml").write_text(GOOD.replace("math_fidelity: HiFi4", asks))
     code, run, printed = results("net.yaml", "--report", "report")
     told = "op n asks for stochastic rounding, which is not modelled: it rounds to nearest"
     assert (code, run["cases"][0]["warnings"]) == (0, [told])
     assert f"warning: {told}\n" in printed.out
-    assert told in whole(folder / "report" / "report.html")
+    assert told in unpack_page(folder / "report" / "report.html")
     assert told in (folder / "report" / "report.md").read_text()
     assert printed.err == ""
 
@@ -258,7 +258,7 @@ def test_stop_at_the_first(results):
     assert printed.out.splitlines()[-1].startswith("== 1 failed, 1 passed in ")
 
 
-def test_those_that_failed_last_time(results, folder):
+def test_lf_selects_netlists_that_failed_last_time(results, folder):
     everything = results("nets", "--lf")
     assert list(statuses(everything[1])) == ALL
     assert ": 4 netlists, none of them failed last time, " in everything[2].out
@@ -332,36 +332,36 @@ def test_the_ideal_precision_and_the_seed(results):
 
 
 @pytest.fixture
-def given(folder):
+def reference_tensors(folder):
     """Tensors from outside for `a` and `o`, exact in every format."""
-    directory = folder / "given"
+    directory = folder / "reference"
     directory.mkdir()
     for name in ("a", "o"):
         np.save(directory / f"{name}.npy", np.full((1, 1, 32, 32), 0.5, np.float32))
     return directory
 
 
-def test_strict_comparison(results, folder, given):
+def test_strict_comparison(results, folder, reference_tensors):
     """The vendor's harness wants the share of elements in each of eight parts, the words mean all (NETLIST 5.3)."""
     (folder / "net.yaml").write_text(GOOD.replace("rtol: 0.1", "rtol: 0.1, check_pct: 0.95"))
-    expected = np.load(given / "o.npy")
+    expected = np.load(reference_tensors / "o.npy")
     expected[0, 0, 0, :32] = 3  # 32 of 1024, but of the first 128
-    np.save(given / "o.npy", expected)
-    assert results("net.yaml", "--reference", given)[0] == 1
-    code, run, _ = results("net.yaml", "--reference", given, "--compare", "strict")
+    np.save(reference_tensors / "o.npy", expected)
+    assert results("net.yaml", "--reference", reference_tensors)[0] == 1
+    code, run, _ = results("net.yaml", "--reference", reference_tensors, "--compare", "strict")
     assert (code, run["cases"][0]["compare"], run["cases"][0]["outputs"][0]["max_error"]) == (0, "strict", 2.5)
 
 
-def test_tensors_from_outside(results, given):
-    code, run, _ = results("nets/bad.yaml", "--reference", given)
+def test_tensors_from_outside(results, reference_tensors):
+    code, run, _ = results("nets/bad.yaml", "--reference", reference_tensors)
     case = run["cases"][0]
     assert (code, case["status"]) == (0, "passed")
     sources = (case["inputs"][0]["source"], case["outputs"][0]["expected_from"], case["expected"])
-    assert sources == ("a.npy", "o.npy", str(given))
-    np.save(given / "o.npy", np.load(given / "o.npy") + 1)
-    assert results("nets/bad.yaml", "--reference", given)[0] == 1
-    np.save(given / "o.npy", np.load(given / "o.npy")[:, :, :16])
-    code, run, _ = results("nets/bad.yaml", "--reference", given)
+    assert sources == ("a.npy", "o.npy", str(reference_tensors))
+    np.save(reference_tensors / "o.npy", np.load(reference_tensors / "o.npy") + 1)
+    assert results("nets/bad.yaml", "--reference", reference_tensors)[0] == 1
+    np.save(reference_tensors / "o.npy", np.load(reference_tensors / "o.npy")[:, :, :16])
+    code, run, _ = results("nets/bad.yaml", "--reference", reference_tensors)
     assert (code, statuses(run)) == (2, {"nets/bad.yaml": "rejected"})
     assert "o.npy has shape [1, 1, 16, 32], expected [entries, 1, 32, 32]" in run["cases"][0]["message"]
 
@@ -369,10 +369,10 @@ def test_tensors_from_outside(results, given):
 def test_each_netlist_has_its_own_folder_of_tensors(results, folder):
     values = np.zeros((1, 1, 32, 32), np.float32)
     for name, value in (("bad", 0), ("good", 5)):
-        (folder / "given" / name).mkdir(parents=True)
-        np.save(folder / "given" / name / "a.npy", values)
-        np.save(folder / "given" / name / "o.npy", values + value)
-    _, run, _ = results("nets/bad.yaml", "nets/good.yaml", "--reference", folder / "given")
+        (folder / "reference" / name).mkdir(parents=True)
+        np.save(folder / "reference" / name / "a.npy", values)
+        np.save(folder / "reference" / name / "o.npy", values + value)
+    _, run, _ = results("nets/bad.yaml", "nets/good.yaml", "--reference", folder / "reference")
     assert statuses(run) == {"nets/bad.yaml": "passed", "nets/good.yaml": "failed"}
 
 
@@ -459,7 +459,7 @@ def test_the_report_folder(results, folder):
     assert f"report: {folder / 'made/report/report.html'}" in printed.out
 
 
-def test_a_file_that_cannot_be_written_is_said(here, folder, capsys):
+def test_a_file_that_cannot_be_written_is_said(in_process, folder, capsys):
     assert main(["test", "nets/good.yaml", "--json", str(folder / "nowhere/results.json")]) == 2
     assert "nowhere" in capsys.readouterr().err
 

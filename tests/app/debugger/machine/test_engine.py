@@ -5,7 +5,7 @@ import pytest
 
 import buda_emu as be
 from buda_emu.app.debugger.machine.stop import START, STORED, Position
-from buda_emu.app.debugger.tensors import newest
+from buda_emu.app.debugger.tensors import newest_slot
 from buda_emu.support.errors import HostError
 from debug_sessions import ATTENTION, TRAINING, TWO_CHIPS, session, state, walk
 from small_netlists import execute, fifo_settings, graph, op, program, queue, ram_settings, text
@@ -82,10 +82,10 @@ def test_the_newest_entry_of_the_host_is_the_last():
     with session(ATTENTION) as run:
         ring = run.engine.channels["x"].ring
         assert ring.occupancy == ring.entries == 4
-        assert newest(run.engine, "x") == 3
+        assert newest_slot(run.engine, "x") == 3
 
 
-def test_entries_of_rams_on_the_same_memory_are_told_with_each_other(tmp_path):
+def test_rams_on_the_same_memory_share_entries(tmp_path):
     """Of another t, whose entries are smaller; not those of the host."""
     whole = queue("whole", "n", kind="ram", entries=2, t=2)
     place = whole[whole.index("loc:") :]

@@ -30,8 +30,8 @@ def looping(path, rounds):
 
 
 def test_ten_thousand_steps_keep_memory_bounded(tmp_path, monkeypatch):
-    monkeypatch.setattr(history, "_LEAST_SECONDS", 0.0)
-    monkeypatch.setattr(history, "_TIMES", 0)  # a checkpoint at every instruction
+    monkeypatch.setattr(history, "_MIN_SECONDS", 0.0)
+    monkeypatch.setattr(history, "_COST_FACTOR", 0)  # a checkpoint at every instruction
     with session(looping(tmp_path / "n.yaml", 6000), history_limit=1 << 20) as run:
         run.step(1000)
         tracemalloc.start()
@@ -43,7 +43,7 @@ def test_ten_thousand_steps_keep_memory_bounded(tmp_path, monkeypatch):
             tracemalloc.stop()
         kept = run.engine.history
         assert run.stop.position == Position(10_000)
-        assert len(kept) <= history.MOST
+        assert len(kept) <= history.MAX_CHECKPOINTS
         assert kept.bytes <= (1 << 20) + (1 << 15)
         assert grown < 8 << 20
         held = state(run)
@@ -55,8 +55,8 @@ def test_ten_thousand_steps_keep_memory_bounded(tmp_path, monkeypatch):
 
 
 def test_what_did_not_change_is_shared(tmp_path, monkeypatch):
-    monkeypatch.setattr(history, "_LEAST_SECONDS", 0.0)
-    monkeypatch.setattr(history, "_TIMES", 0)
+    monkeypatch.setattr(history, "_MIN_SECONDS", 0.0)
+    monkeypatch.setattr(history, "_COST_FACTOR", 0)
     with session(looping(tmp_path / "n.yaml", 4)) as run:
         entry = 4 * 1024 * 4
         run.step(3)  # staticvar, loop, execute: the ram has not been written since the first checkpoint
@@ -67,10 +67,10 @@ def test_what_did_not_change_is_shared(tmp_path, monkeypatch):
         assert run.engine.history.bytes == 3 * entry
 
 
-def test_old_ones_are_thinned_and_the_first_stays(tmp_path, monkeypatch):
-    monkeypatch.setattr(history, "_LEAST_SECONDS", 0.0)
-    monkeypatch.setattr(history, "_TIMES", 0)
-    monkeypatch.setattr(history, "MOST", 8)
+def test_old_checkpoints_are_thinned_and_the_first_stays(tmp_path, monkeypatch):
+    monkeypatch.setattr(history, "_MIN_SECONDS", 0.0)
+    monkeypatch.setattr(history, "_COST_FACTOR", 0)
+    monkeypatch.setattr(history, "MAX_CHECKPOINTS", 8)
     with session(looping(tmp_path / "n.yaml", 40)) as run:
         run.step(60)
         kept = run.engine.history

@@ -174,7 +174,7 @@ def test_a_condition_of_precision_ideal_is_asked_again(run, condition):
     assert (found.hits, found.ignore) == (22, 0)
 
 
-def test_one_that_comes_too_early_or_too_late(run):
+def test_an_interrupt_that_comes_too_early_or_too_late(run):
     run.interrupt()
     stop = run.cont()
     assert (stop.reason, stop.position.instruction) == ("interrupted", 1)

@@ -46,9 +46,9 @@ def test_it_goes_with_the_netlist(load):
     outcome(net)
     kept = [weakref.ref(PLAN_CACHES.of(net))]
     number = id(net)
-    assert number in PLAN_CACHES._found
-    assert number in ALL_SETTINGS._found
+    assert number in PLAN_CACHES._entries
+    assert number in ALL_SETTINGS._entries
     del net
     gc.collect()
     assert kept[0]() is None
-    assert number not in ALL_SETTINGS._found
+    assert number not in ALL_SETTINGS._entries

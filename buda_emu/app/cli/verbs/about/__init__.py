@@ -1,1 +1,1 @@
-"""Verbs that tell of buda-emu itself: its rules, op types, formats and schemas, its completion and its cache."""
+"""Verbs about buda-emu itself: its rules, op types, formats and schemas, its completion and its cache."""

@@ -1,4 +1,4 @@
-"""`buda-emu cache`: what is kept between runs."""
+"""`buda-emu cache`: show, fill and clear the caches that are kept between runs."""
 
 import argparse
 import re
@@ -21,17 +21,17 @@ from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import BudaError, HostError
 
 EXAMPLE = "buda-emu cache info"
-_OURS = re.compile(r"(kernels)-(.+)-[0-9a-f]{16}|(netlists|verdicts|sources|tables|last-time|last-failed)")
+_FOLDER_NAME = re.compile(r"(kernels)-(.+)-[0-9a-f]{16}|(netlists|verdicts|sources|tables|last-time|last-failed)")
 _STALE = "stale: of another version, or other sources"
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """One folder of what this package keeps: "kernels" of one version, "netlists", "verdicts", ..."""
+class CacheFolder:
+    """A folder of the cache. `kind` is "kernels", "netlists", "verdicts", ...; `bytes` is the size of all its files."""
 
     path: Path
     kind: str
-    version: str  # "" where files of all versions lie together
+    version: str  # "" if files of all versions lie together
     files: int
     bytes: int
 
@@ -54,46 +54,54 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Do it. Exit code 0; failures are raised, but `warm` goes on to the next netlist."""
+    """Run an action. Exit code 0; failures are raised, but `warm` continues with the next netlist and returns the first
+    code."""
     return args.action(args)
 
 
 def _info(_: argparse.Namespace) -> int:
-    found = _kept()
-    in_use = {
+    """Print the folders of the cache with their sizes, and which of them are stale."""
+    folders = _list_folders()
+    rows = [
+        (folder.kind, folder.version or "-", str(folder.files), size_text(folder.bytes), _state(folder))
+        for folder in folders
+    ]
+    say(f"{_folder()}\n")
+    headers = ("what", "version", "files", "size", "state")
+    if rows:
+        say(table(headers, rows, right=(2, 3), prose=(4,)))
+    else:
+        say("nothing is kept")
+    stale = [folder for folder in folders if _is_stale(folder)]
+    if stale:
+        say(f"\n`buda-emu cache clear --stale` frees {size_text(sum(folder.bytes for folder in stale))}")
+    return 0
+
+
+def _state(folder: CacheFolder) -> str:
+    """Return whether a folder is in use, in words."""
+    if _is_stale(folder):
+        return _STALE
+    states = {
         "netlists": f"in use, {size_text(MOST_BYTES)} at most",
         "verdicts": "in use (buda-emu test)",
         "last-time": "in use (buda-emu test --lf)",
     }
-    rows = [
-        (
-            item.kind,
-            item.version or "-",
-            str(item.files),
-            size_text(item.bytes),
-            _STALE if _is_stale(item) else in_use.get(item.kind, "in use"),
-        )
-        for item in found
-    ]
-    say(f"{_folder()}\n")
-    headers = ("what", "version", "files", "size", "state")
-    say(table(headers, rows, right=(2, 3), prose=(4,)) if rows else "nothing is kept")
-    stale = [item for item in found if _is_stale(item)]
-    if stale:
-        say(f"\n`buda-emu cache clear --stale` frees {size_text(sum(item.bytes for item in stale))}")
-    return 0
+    return states.get(folder.kind, "in use")
 
 
 def _clear(args: argparse.Namespace) -> int:
-    gone = [item for item in _kept() if not args.stale or _is_stale(item)]
-    for item in gone:
-        _remove(item)
-    count = sum(item.files for item in gone)
-    say(f"{plural(count, 'file')}, {size_text(sum(item.bytes for item in gone))} deleted")
+    """Delete the folders of the cache, or only the stale ones."""
+    deleted = [folder for folder in _list_folders() if not args.stale or _is_stale(folder)]
+    for folder in deleted:
+        _remove(folder)
+    count = sum(folder.files for folder in deleted)
+    say(f"{plural(count, 'file')}, {size_text(sum(folder.bytes for folder in deleted))} deleted")
     return 0
 
 
 def _warm(args: argparse.Namespace) -> int:
+    """Compile the kernels that netlists need, and return the exit code of the first netlist that failed."""
     from buda_emu.arithmetic.jit.kernel import cache_folder, compilations
 
     if cache_folder() is None:
@@ -112,14 +120,14 @@ def _warm(args: argparse.Namespace) -> int:
                 complain(f"buda-emu: {file}: {error}")
                 code = code or error.exit_code
             progress.clear()
-            own = compiled[before:]
-            kernels = f"{plural(len(own), 'kernel')} compiled"
-            say(f"{file}: {kernels}, {sum(item.seconds for item in own):.1f} s")
+            new_compilations = compiled[before:]
+            kernels = f"{plural(len(new_compilations), 'kernel')} compiled"
+            say(f"{file}: {kernels}, {sum(compilation.seconds for compilation in new_compilations):.1f} s")
     return code
 
 
 def _run(file: str) -> None:
-    """Run a netlist in every precision, the device's last: kernels are compiled when they are first needed."""
+    """Run a netlist in every precision: kernels are compiled when they are first needed."""
     from buda_emu.app.api.run_netlist import run_netlist
 
     netlist = load(file)
@@ -128,60 +136,66 @@ def _run(file: str) -> None:
 
 
 def _examples() -> list[str]:
-    """The netlists that come with the package; in a checkout they lie beside it."""
+    """Return the netlists that come with the package; in a checkout they lie beside it."""
     package = Path(buda_emu.__file__).parent
     for folder in (package / "netlists", package.parent / "netlists"):
-        found = sorted(str(path) for path in folder.glob("*.yaml"))
-        if found:
-            return found
+        examples = sorted(str(path) for path in folder.glob("*.yaml"))
+        if examples:
+            return examples
     raise HostError("the examples did not come along: name the netlists whose kernels are to be compiled")
 
 
 def _folder() -> Path:
+    """Return the folder that holds all caches. Raises HostError if this user has none."""
     try:
         return Path(own_caches())
     except RuntimeError as error:
         raise HostError(f"nothing is kept between runs: {error}") from None
 
 
-def _kept() -> list[Kept]:
-    """All that there is, by kind and version. Other files, and links, are not ours."""
+def _list_folders() -> list[CacheFolder]:
+    """Return the folders of the cache. Links, and folders of other programs or users, are left out."""
     folder = _folder()
-    found: list[Kept] = []
-    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-        name = _OURS.fullmatch(path.name)
+    folders: list[CacheFolder] = []
+    if not folder.is_dir():
+        return []
+    for path in sorted(folder.iterdir()):
+        name = _FOLDER_NAME.fullmatch(path.name)
         if name is not None and is_private(path):
             sizes = list(_sizes(path))
-            found.append(
-                Kept(path=path, kind=name[1] or name[3], version=name[2] or "", files=len(sizes), bytes=sum(sizes))
+            folders.append(
+                CacheFolder(
+                    path=path, kind=name[1] or name[3], version=name[2] or "", files=len(sizes), bytes=sum(sizes)
+                )
             )
-    return found
+    return folders
 
 
 def _sizes(folder: Path) -> Iterator[int]:
-    """Bytes of every file below; one that vanishes meanwhile is not counted."""
+    """Yield the size of every file below a folder in bytes, except for files that vanish meanwhile."""
     for path in folder.rglob("*"):
         try:
-            found = path.lstat()
+            status = path.lstat()
         except OSError:
             continue
-        if stat.S_ISREG(found.st_mode):
-            yield found.st_size
+        if stat.S_ISREG(status.st_mode):
+            yield status.st_size
 
 
-def _remove(folder: Kept) -> None:
-    """Delete it with all files. Processes that use it go on without. Raises OSError."""
+def _remove(folder: CacheFolder) -> None:
+    """Delete a folder with all its files; processes that use it go on without. Raises OSError."""
     try:
         shutil.rmtree(folder.path)
     except FileNotFoundError:  # another process deletes, too
         shutil.rmtree(folder.path, ignore_errors=True)
 
 
-def _is_stale(item: Kept) -> bool:
-    """Kernels of another version or of sources that are no more; what an earlier version knew of the last test.
-    Netlists and verdicts are found by what they depend on, and the oldest make room for others."""
-    if item.kind != "kernels":
-        return item.kind == "last-failed"
+def _is_stale(folder: CacheFolder) -> bool:
+    """Return whether no run of this version will use a folder: kernels of another version or of changed sources, and
+    what an earlier version remembered of the last test. Netlists and verdicts never are: they are found by their
+    content, and the oldest make room."""
+    if folder.kind != "kernels":
+        return folder.kind == "last-failed"
     from buda_emu.arithmetic.jit.kernel import cache_folder
 
-    return item.path != cache_folder()
+    return folder.path != cache_folder()

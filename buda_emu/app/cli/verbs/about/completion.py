@@ -23,8 +23,9 @@ def main(args: argparse.Namespace) -> int:
     parser = build_parser(*VERBS)
     for leaf in parser.leaves():
         for action in leaf.arguments:
-            what = shtab.FILE if action.metavar in _FILES else shtab.DIRECTORY if action.metavar in _FOLDERS else None
-            if what is not None:
-                action.complete = what  # type: ignore[attr-defined]  # where shtab looks for it
+            if action.metavar in _FILES:
+                action.complete = shtab.FILE  # type: ignore[attr-defined]  # where shtab looks for it
+            elif action.metavar in _FOLDERS:
+                action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
     say_data(shtab.complete(parser, args.shell).rstrip("\n"))
     return 0

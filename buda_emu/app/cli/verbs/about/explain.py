@@ -1,8 +1,9 @@
-"""`buda-emu explain V041`: what a rule of the checker means; `buda-emu explain transpose`: which rules there are."""
+"""`buda-emu explain V041` explains a rule of the checker; `buda-emu explain transpose` finds rules by a word."""
 
 import argparse
 import re
 import textwrap
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from buda_emu.app.cli.output import complain, say
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = "buda-emu explain V041"
 _WIDEST = 100
-_ID = re.compile(r"[A-Za-z]?-?\d{1,4}")  # what an id looks like: no word
+_ID = re.compile(r"[A-Za-z]?-?\d{1,4}")  # an id, or a mistyped one, as opposed to a word to look for
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,52 +34,62 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Print each rule's explanation, all rules of a kind, or those that a word occurs in. Exit code 2 for an id that
-    does not exist and a word that no rule has."""
+    """Print the explanation of each rule, the rules of a kind, or those in which a word occurs. Exit code 2 for an id
+    that does not exist and for a word that no rule has."""
     code = Exit.OK
     for number, text in enumerate(args.rule or [NETLIST.name]):
-        kind = next((kind for kind in all_kinds() if kind.name == text), None)
-        rule = _found(text) if kind is None else None
-        spoken = _speaking_of(text) if kind is None and rule is None else []
-        if kind is None and rule is None and not spoken:
+        if not _explain(text, "\n" if number else ""):
             complain(f"buda-emu explain: no rule {text}{_hint(text)}; `buda-emu explain` lists all")
             code = Exit.REFUSED
-            continue
-        if number:
-            say()
-        if spoken:
-            say(table(("rule", "says"), ((rule.id, rule.summary) for rule in spoken), prose=(1,), whole=(0,)))
-        elif kind is not None:
-            _list(kind.rules())
-        elif rule is not None:
-            _explain(rule, rule_kind(rule.id).rules())
     return code
 
 
-def _found(text: str) -> "Rule | None":
-    """The rule of that id, in any case; a bare number is one of the netlists'."""
+def _explain(text: str, separator: str) -> bool:
+    """Print the rules that a kind, an id or a word stands for, after a separator. Return whether there are any."""
+    kind = next((kind for kind in all_kinds() if kind.name == text), None)
+    if kind is not None:
+        say(separator, end="")
+        _print_rules(kind.rules())
+        return True
+    rule = _find_rule(text)
+    if rule is not None:
+        say(separator, end="")
+        _print_rule(rule, rule_kind(rule.id).rules())
+        return True
+    matching = _find_rules_with(text)
+    if matching:
+        say(separator, end="")
+        rows = ((rule.id, rule.summary) for rule in matching)
+        say(table(("rule", "says"), rows, prose=(1,), whole=(0,)))
+    return bool(matching)
+
+
+def _find_rule(text: str) -> "Rule | None":
+    """Return the rule with this id in any case; a bare number is the id of a netlist rule. None if there is none."""
     kind = rule_kind(text)
     rules = kind.rules().rules
     return rules.get(text) or rules.get(f"{kind.prefix}{text.upper().removeprefix(kind.prefix):0>3}")
 
 
-def _speaking_of(word: str) -> "list[Rule]":
-    """The rules with this word, or another for the same, in what they say; those with it in their summary first."""
+def _find_rules_with(word: str) -> "list[Rule]":
+    """Return the rules in whose text a word or a synonym of it occurs; those with it in the summary come first."""
     words = {word.lower(), *SYNONYMS.get(word.lower(), ())}
     if _ID.fullmatch(word):
         return []
-    pattern = re.compile("|".join(rf"(?<![a-z0-9]){re.escape(one)}" for one in sorted(words)), re.IGNORECASE)
-    rules = [rule for book in books().values() for rule in book.rules.values()]
-    found = [rule for rule in rules if pattern.search(f"{rule.summary}\n{rule.explanation}\n{rule.fix}")]
-    return sorted(found, key=lambda rule: pattern.search(rule.summary) is None)
+    pattern = re.compile("|".join(rf"(?<![a-z0-9]){re.escape(synonym)}" for synonym in sorted(words)), re.IGNORECASE)
+    rules = list(chain.from_iterable(book.rules.values() for book in books().values()))
+    matching = [rule for rule in rules if pattern.search(f"{rule.summary}\n{rule.explanation}\n{rule.fix}")]
+    return sorted(matching, key=lambda rule: pattern.search(rule.summary) is None)
 
 
 def _hint(text: str) -> str:
-    near = nearest(text.upper(), [rule for book in books().values() for rule in book.rules])
+    """Return a suggestion of the id that was probably meant, or ""."""
+    near = nearest(text.upper(), list(chain.from_iterable(book.rules for book in books().values())))
     return f" (did you mean {near}?)" if near else ""
 
 
-def _list(book: "RuleBook") -> None:
+def _print_rules(book: "RuleBook") -> None:
+    """Print a table of the rules of one kind of document."""
     rules = book.rules.values()
     if book.stages:
         headers = ("rule", "stage", f"refuses a {book.kind} when")
@@ -89,17 +100,19 @@ def _list(book: "RuleBook") -> None:
     say(table(headers, rows, prose=(2,), whole=(0, 1)))
 
 
-def _explain(rule: "Rule", book: "RuleBook") -> None:
+def _print_rule(rule: "Rule", book: "RuleBook") -> None:
+    """Print the summary, stage, explanation and fix of a rule."""
     say(f"{rule.id}: {rule.summary}")
     if rule.stage in book.stages:
         say(f"  {book.stages[rule.stage]}")
     for paragraph in filter(None, rule.explanation.split("\n\n")):
         say()
-        say(_filled(paragraph))
+        say(_fill_paragraph(paragraph))
     if rule.fix:
-        say(_filled(f"To do: {rule.fix}."))
+        say(_fill_paragraph(f"To do: {rule.fix}."))
 
 
-def _filled(paragraph: str) -> str:
+def _fill_paragraph(paragraph: str) -> str:
+    """Wrap a paragraph to the terminal, at most 100 columns wide."""
     width = min(current().columns or _WIDEST, _WIDEST)
     return textwrap.fill(" ".join(paragraph.split()), width, initial_indent="  ", subsequent_indent="  ")

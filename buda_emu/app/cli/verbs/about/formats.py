@@ -1,4 +1,4 @@
-"""`buda-emu formats`: the number formats and their sizes, from the table that everything else uses."""
+"""`buda-emu formats`: the number formats and their sizes."""
 
 import argparse
 from collections.abc import Iterator
@@ -15,27 +15,30 @@ HEADERS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb has none."""
+    """Declare no arguments, and explain the sizes below the help."""
     parser.epilog = "tile bytes are those of a 32x32 tile: bare, and as it lies in memory with header and alignment"
 
 
 def main(args: argparse.Namespace) -> int:  # noqa: ARG001 - every verb takes its arguments
-    """Print the format table."""
+    """Print the table of number formats. Exit code 0."""
     say(table(HEADERS, rows(), right=(1, 3, 4, 5, 6, 7, 8), prose=(9,), whole=(0,)))
     return 0
 
 
 def rows() -> Iterator[tuple[str, ...]]:
-    """One row for each format, under HEADERS. Sizes in bytes of a 32x32 tile."""
+    """Return a row for each format, under HEADERS. Sizes are bytes of a 32x32 tile."""
     return map(_row, FORMATS.values())
 
 
 def _row(spec: FormatSpec) -> tuple[str, ...]:
+    """Return the row of one format."""
     bare, aligned, blackhole = (
         str(tile_bytes(spec.name, 32, 32, alignment, header))
         for alignment, header in ((32, False), (32, True), (64, True))
     )
     bias = "-" if spec.bias is None else str(spec.bias)
-    meaning = spec.doc if spec.netlist_legal else f"{spec.doc} (not a netlist word)"
+    meaning = spec.doc
+    if not spec.netlist_legal:
+        meaning += " (not a netlist word)"
     numbers = (str(spec.bits), str(spec.mantissa_bits), bias, bare, aligned, blackhole)
     return spec.name, str(spec.id), spec.kind, *numbers, meaning

@@ -1,4 +1,4 @@
-"""`buda-emu schema`: JSON schemas, each from the tables or classes that make the documents."""
+"""`buda-emu schema`: JSON schemas, derived from the tables or classes that make the documents."""
 
 import argparse
 import json
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from buda_emu.app.api.report import RunReport
-from buda_emu.app.cli.config import schema as config_schema
+from buda_emu.app.cli.config import settings_schema as config_schema
 from buda_emu.app.cli.output import say
 from buda_emu.app.cli.schemas import SCHEMAS as OF_VERBS
 from buda_emu.netlist.schema import schema as netlist_schema
@@ -19,11 +19,12 @@ EXAMPLE = "buda-emu schema netlist > netlist.schema.json"
 
 
 def _run() -> Any:
+    """Return the schema of `run --json`."""
     return schema_of(RunReport, "Results of buda-emu run --json", without=("arrays",))
 
 
-def config() -> Any:
-    """Of the settings, the options of every verb among them."""
+def build_settings_schema() -> Any:
+    """Return the schema of the settings with the options of every verb."""
     from buda_emu.app.cli.main import VERBS, build_parser
 
     return config_schema(build_parser(*VERBS).below, VERBS)
@@ -35,16 +36,16 @@ SCHEMAS: Mapping[str, tuple[str, Callable[[], Any]]] = {
     "run": ("run --json FILE", _run),
     "test": ("test --json FILE, and report.json of test --report DIR", test_schema),
     "perf": ("perf --json FILE", perf_schema),
-    "config": ("buda-emu.toml, and [tool.buda-emu] of pyproject.toml", config),
-    **{verb.replace(" --", "-").replace(" ", "-"): ("", made) for verb, made in OF_VERBS.items()},
+    "config": ("buda-emu.toml, and [tool.buda-emu] of pyproject.toml", build_settings_schema),
+    **{verb.replace(" --", "-").replace(" ", "-"): ("", make_schema) for verb, make_schema in OF_VERBS.items()},
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    what = "; ".join(f"{name}: {meaning}" for name, (meaning, _) in SCHEMAS.items() if meaning)
+    help_text = "; ".join(f"{name}: {meaning}" for name, (meaning, _) in SCHEMAS.items() if meaning)
     others = ", ".join(name for name, (meaning, _) in SCHEMAS.items() if not meaning)
-    what = f"{what}; and what these verbs give as JSON: {others}"
-    parser.add_argument("name", choices=tuple(SCHEMAS), metavar="NAME", help=what)
+    help_text = f"{help_text}; and what these verbs give as JSON: {others}"
+    parser.add_argument("name", choices=tuple(SCHEMAS), metavar="NAME", help=help_text)
 
 
 def main(args: argparse.Namespace) -> int:

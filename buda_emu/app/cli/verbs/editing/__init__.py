@@ -1,1 +1,1 @@
-"""Verbs for those who write netlists: a first one, the layout, what differs between two, the server of editors."""
+"""Verbs for authors of netlists: a first netlist, the layout, the differences of two, the server of editors."""

@@ -1,7 +1,8 @@
-"""`buda-emu diff`: what differs between two netlists or device images."""
+"""`buda-emu diff`: the differences of two netlists or device images."""
 
 import argparse
 import json
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import Final
 
@@ -16,46 +17,60 @@ _ABOUT: Final = {"placement": "placement", "formats": "formats", "values": "ever
 
 
 def main(args: argparse.Namespace) -> int:
-    """Compare. Exit code 0 where both say the same, 1 where they differ; failures are raised."""
-    found = diff(args.before, args.after, arch=args.arch, cycles=not args.no_cycles)
+    """Compare two documents. Exit code 0 if they say the same, 1 if they differ; failures are raised."""
+    difference = diff(args.before, args.after, arch=args.arch, cycles=not args.no_cycles)
     if args.json:
-        say(json.dumps({"schema_version": RESULT_VERSION, **asdict(found)}, indent=1))
+        say(json.dumps({"schema_version": RESULT_VERSION, **asdict(difference)}, indent=1))
     else:
-        say("\n\n".join(_text(found)))
-    return Exit.OK if found.same else Exit.DIFFERS
+        say("\n\n".join(_text(difference)))
+    return Exit.OK if difference.same else Exit.DIFFERS
 
 
-def _text(found: Difference) -> list[str]:
-    if found.same:
-        images = is_image(found.before) and is_image(found.after)
-        more = "; what their tensors hold was not compared" if images else ""
-        return [f"{found.before} and {found.after} say the same{more}"]
-    parts: list[str] = []
-    for title, names in ((f"only in {found.before}", found.gone), (f"only in {found.after}", found.new)):
-        if names:
-            parts.append("\n".join([f"{title}:", *(f"  {kind} {name}" for kind, name in names)]))
+def _text(difference: Difference) -> list[str]:
+    """Return the paragraphs of a comparison: entries of one side, changes by subject, programs, cycles."""
+    if difference.same:
+        text = f"{difference.before} and {difference.after} say the same"
+        if is_image(difference.before) and is_image(difference.after):
+            text += "; what their tensors hold was not compared"
+        return [text]
+    parts = [
+        *_name_paragraph(f"only in {difference.before}", difference.gone),
+        *_name_paragraph(f"only in {difference.after}", difference.new),
+    ]
     for about, title in _ABOUT.items():
-        rows = [change for change in found.changes if change.about == about]
+        rows = [change for change in difference.changes if change.about == about]
         if rows:
             parts.append(f"{title}:\n{_changes(rows)}")
-    for name, lines in found.programs.items():
+    for name, lines in difference.programs.items():
         parts.append("\n".join([f"program {name}:", *(f"  {line}" for line in lines)]))
-    if found.cycles:
-        parts.append(_cycles(found.cycles))
+    if difference.cycles:
+        parts.append(_cycles(difference.cycles))
     return parts
 
 
+def _name_paragraph(title: str, names: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Yield a paragraph with the kinds and names that only one of the documents has; nothing if there are none."""
+    lines = [f"  {kind} {name}" for kind, name in names]
+    if lines:
+        yield "\n".join([f"{title}:", *lines])
+
+
 def _changes(rows: list[FieldChange]) -> str:
+    """Return a table of changed fields."""
     headers = ("what", "name", "field", "before", "after")
     cells = ((row.kind, row.name, row.field, row.before, row.after) for row in rows)
     return table(headers, cells, prose=(3, 4))
 
 
 def _cycles(rows: tuple[CycleChange, ...]) -> str:
+    """Return a table of the cycles of each program before and after, or why there is none."""
     if rows[0].reason:
         return f"cycles cannot be modelled: {rows[0].reason}"
     headers = ("program", "cycles before", "after", "%")
-    both = [(row.before, row.after) for row in rows]
-    changes = [relative(before, after) if before and after is not None else "-" for before, after in both]
-    cells = [(row.name, whole(row.before), whole(row.after), change) for row, change in zip(rows, changes, strict=True)]
+    cells: list[tuple[str, ...]] = []
+    for row in rows:
+        change = "-"
+        if row.before is not None and row.after is not None:
+            change = relative(row.before, row.after)
+        cells.append((row.name, whole(row.before), whole(row.after), change))
     return table(headers, cells, (1, 2, 3))

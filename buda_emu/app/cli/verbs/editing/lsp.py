@@ -7,8 +7,8 @@ from buda_emu.support.errors import Exit, HostError
 
 
 def main(_: argparse.Namespace) -> int:
-    """Serve one client until it says exit or closes its end. Exit code 0. Raises HostError where standard input or
-    output is closed, and without pygls."""
+    """Serve one client until it sends exit or closes its end. Exit code 0. Raises HostError if standard input or output
+    is closed, or pygls is not installed."""
     require_open("lsp", "stdin", "stdout")
     try:
         from buda_emu.app.editor.server import make_server

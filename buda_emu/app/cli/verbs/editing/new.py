@@ -1,4 +1,4 @@
-"""`buda-emu new`: a first netlist from a few words."""
+"""`buda-emu new`: write a first netlist from a few words."""
 
 import argparse
 

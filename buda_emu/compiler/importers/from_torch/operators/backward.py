@@ -5,6 +5,7 @@ product, too.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from math import prod
 from typing import Any
 
@@ -159,7 +160,7 @@ def max_pool_backward(
     first = b.multiply(hit, b.subtract(1.0, b.relu(earlier, threshold=1.0, mode="max")))
     spread_gradient = b.multiply(first, b.reshape(g, shape=(*g.shape[:2], 1, *g.shape[2:])))
     gradient = b.reshape(spread_gradient, shape=(*x.shape[:2], *options["kernel"], *options["out"]))
-    order = (0, 1, *(dim for place in range(rank) for dim in (2 + place, 2 + rank + place)))
+    order = (0, 1, *chain.from_iterable((2 + place, 2 + rank + place) for place in range(rank)))
     gradient = b.transpose(gradient, perm=order)  # N, C, k1, o1, k2, o2
     for place in range(rank):
         shape = gradient.shape

@@ -3,13 +3,16 @@
 import argparse
 
 from buda_emu.app.cli.verbs import check
-from buda_emu.app.documents.kinds import kind_named
+from buda_emu.app.documents.kinds import kind_by_name
 from buda_emu.foreign.darwinn.reading import RUNTIME
 
-KIND = kind_named("package")
+KIND = kind_by_name("package")
 
 
 def main(args: argparse.Namespace) -> int:
     """Check every file. Exit code 0 when all verdicts are ok and no finding was raised to an error, 2 otherwise."""
-    runtime = RUNTIME if args.runtime is None else args.runtime
-    return check.tell(args, check.check_files(args, KIND), runtime=runtime)
+    if args.runtime is None:
+        runtime = RUNTIME
+    else:
+        runtime = args.runtime
+    return check.print_results(args, check.check_files(args, KIND), runtime=runtime)

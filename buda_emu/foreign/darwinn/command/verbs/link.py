@@ -16,7 +16,10 @@ def main(args: argparse.Namespace) -> int:
     if not chosen:
         kinds = ", ".join(candidate.kind for candidate in package.executables)
         raise HostError(f"{args.file} has no executable {args.executable}: it has {kinds}")
-    executable = package.main if args.executable is None else chosen[0]
+    if args.executable is None:
+        executable = package.main
+    else:
+        executable = chosen[0]
     chunks = darwinn.link(executable, _addresses(args.address))
     args.output.mkdir(parents=True, exist_ok=True)
     for number, chunk in enumerate(chunks):

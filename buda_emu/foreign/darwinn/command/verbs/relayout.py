@@ -19,7 +19,10 @@ def main(args: argparse.Namespace) -> int:
         names = [output.name or "" for output in outputs]
         raise HostError(f"no output {args.layer!r} {near(args.layer, names) or 'among ' + ', '.join(names)}")
     array = darwinn.relayout(layer, read_whole(args.raw))
-    array = darwinn.dequantize(layer, array) if args.real else array
+    if args.real:
+        array = darwinn.dequantize(layer, array)
+    else:
+        array = array
     write_output(args.output, lambda stream: np.save(stream, array))
     if args.json:
         say_json({"path": args.file, "layer": args.layer, "dtype": str(array.dtype), "shape": list(array.shape)})

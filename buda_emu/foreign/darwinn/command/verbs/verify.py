@@ -13,11 +13,15 @@ def main(args: argparse.Namespace) -> int:
     verification = darwinn.verify(darwinn.load(args.file), args.source)
     if args.json:
         say_json({"path": args.file, "source": args.source, "matches": verification.matches, **asdict(verification)})
-        return Exit.OK if verification.matches else Exit.DIFFERS
+        if verification.matches:
+            return Exit.OK
+        return Exit.DIFFERS
     say(f"layers   {'agree' if verification.layers else 'do not agree'}")
     for line in verification.differences:
         say(f"         {line}")
     say(f"weights  {verification.weights - verification.weights_missing:,} of {verification.weights:,} bytes are there")
     say(f"biases   {verification.biases_found} of {verification.biases} found")
     say(f"{args.file} {'holds' if verification.matches else 'does not hold'} {args.source}")
-    return Exit.OK if verification.matches else Exit.DIFFERS
+    if verification.matches:
+        return Exit.OK
+    return Exit.DIFFERS

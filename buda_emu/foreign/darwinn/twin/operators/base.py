@@ -42,7 +42,10 @@ class Call:
 
     def input(self, number: int) -> TensorValue:
         """Return an input. Raises PackageError where it is absent."""
-        value = self.inputs[number] if number < len(self.inputs) else None
+        if number < len(self.inputs):
+            value = self.inputs[number]
+        else:
+            value = None
         if value is None:
             raise PackageError(f"{self.name}: input {number} is absent")
         return value

@@ -116,7 +116,10 @@ def operands(call: Call) -> tuple[Array, Array, TensorValue, TensorValue | None]
     if x.array.ndim != 4 or w.array.ndim != 4:
         raise call.refuse(f"input of shape {x.array.shape} with weights of shape {w.array.shape}")
     _, zx = call.scale_and_zero(x.tensor)
-    zw = call.scale_and_zero(w.tensor)[1] if w.tensor.type == "uint8" else 0
+    if w.tensor.type == "uint8":
+        zw = call.scale_and_zero(w.tensor)[1]
+    else:
+        zw = 0
     return x.array.astype(np.int32) - zx, w.array.astype(np.int32) - zw, w, bias
 
 
@@ -270,7 +273,10 @@ def _rescale(call: Call, sums: Ints) -> Ints:
     sx, _ = call.scale_and_zero(call.input(0).tensor)
     sy, _ = call.scale_and_zero(call.output())
     reals = [sx * sw / sy for sw in call.input(1).tensor.scale]
-    by = multipliers(reals) if len(reals) > 1 else multiplier(reals[0])
+    if len(reals) > 1:
+        by = multipliers(reals)
+    else:
+        by = multiplier(reals[0])
     return apply_multiplier_once(sums, by)
 
 

@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from buda_emu.app.cli.output import say, write_printable
-from buda_emu.app.cli.shared_arguments import workers_of
+from buda_emu.app.cli.shared_arguments import read_workers
 from buda_emu.foreign import gemini
 from buda_emu.foreign.gemini.sweep import sweep
 from buda_emu.report.sweep import sweep_chart, sweep_csv
@@ -17,7 +17,7 @@ def main(args: argparse.Namespace) -> int:
     """Time every combination. Exit code 0 also where points are infeasible, which the table says."""
     choices = {name: getattr(args, name) for name in _AXES}
     rows: list[dict[str, Any]] = []
-    for point in sweep(gemini.load(args.file), **choices, workers=workers_of(args)):
+    for point in sweep(gemini.load(args.file), **choices, workers=read_workers(args)):
         if point.mesh is None:
             mesh = "-"
         else:

@@ -3,11 +3,11 @@
 import argparse
 
 from buda_emu.app.cli.verbs import check
-from buda_emu.app.documents.kinds import kind_named
+from buda_emu.app.documents.kinds import kind_by_name
 
-KIND = kind_named("vpux")
+KIND = kind_by_name("vpux")
 
 
 def main(args: argparse.Namespace) -> int:
     """Check every file. Exit code 0 when none has errors, 2 otherwise."""
-    return check.tell(args, check.check_files(args, KIND), arch=args.arch)
+    return check.print_results(args, check.check_files(args, KIND), arch=args.arch)

@@ -205,7 +205,8 @@ def _with_prologue(inputs: OpInputs, index: int, input_count: int, edge: EdgeMap
             return unroll_multicasts(edge)
         if index == 1 and not path_of(op, index).tms:
             steps = two_steps(*edge_ends(inputs, index, input_count))
-            edges.two_steps[name], edges.as_read[name] = steps, True
+            edges.two_steps[name] = steps
+            edges.as_read[name] = True
             return steps.load
         return edge
     if inputs.kind.keeps_blocks(inputs, index):

@@ -52,15 +52,19 @@ def _growth(fused: FusedOp, name: str) -> int:
     return 0
 
 
+def _grown_buffer(last: SubOp) -> tuple[str, int]:
+    """Return the intermediate that the last sub-op of a schedule reads again for each of its columns, and by what
+    factor that buffer grows; "" if there is none."""
+    if last.has("rows by columns") and last.mblock[1] > 1 and last.inputs[0].startswith("intermed"):
+        return last.inputs[0], last.attributes.m_k
+    return "", 1
+
+
 def _intermediate_tiles(fused: FusedOp) -> tuple[int, ...]:
+    """Return the tiles of each intermediate buffer of a fused op, at least 1."""
     sizes = [0] * max(fused.intermediates, 0)
     for schedule in fused.schedules:
-        last = schedule[-1]
-        grows = ""
-        factor = 1
-        if last.has("rows by columns") and last.mblock[1] > 1 and last.inputs[0].startswith("intermed"):
-            grows = last.inputs[0]
-            factor = last.attributes.m_k
+        grows, factor = _grown_buffer(schedule[-1])
         for sub in schedule:
             if not sub.output.startswith("intermed"):
                 continue

@@ -94,7 +94,7 @@ class OpInputs:
         return flat_row_bytes(op.in_df[index], source.blocking, self.arch)
 
     def sharing(self, index: int) -> Shared:
-        """Return `OpKind.shared`, computed once."""
+        """Return how an operand is shared by the cores of the op (`OpKind.sharing`), computed once."""
         shared = self._shared.get(index)
         if shared is None:
             shared = self._shared[index] = self.kind.sharing(self, index)

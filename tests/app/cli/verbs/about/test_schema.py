@@ -24,7 +24,7 @@ def schema(name, capsys):
     return found
 
 
-def holds(form, content):
+def assert_has_fields(form, content):
     assert [error.message for error in Draft202012Validator(form).iter_errors(content)] == []
     assert set(form["properties"]) >= set(content)
 
@@ -43,7 +43,7 @@ def test_files_of_the_project_are_what_is_printed(capsys):
 
 def test_run(capsys, tmp_path):
     assert main(["run", NETLIST, "-q", "--json", str(tmp_path / "r.json")]) == 0
-    holds(schema("run", capsys), json.loads((tmp_path / "r.json").read_text()))
+    assert_has_fields(schema("run", capsys), json.loads((tmp_path / "r.json").read_text()))
 
 
 @pytest.mark.parametrize("name", ["two_chips", "attention", "checked"])
@@ -55,7 +55,7 @@ def test_perf(name, capsys, tmp_path):
     assert main(["perf", str(path), "-q", "--what-if", "clock=1200", "--json", str(tmp_path / "r.json")]) == 0
     capsys.readouterr()
     form, content = schema("perf", capsys), json.loads((tmp_path / "r.json").read_text())
-    holds(form, content)
+    assert_has_fields(form, content)
     assert bool(content["performance_check"]) is (name == "checked")
     epoch = form["properties"]["epochs"]["items"]["properties"]
     assert set(epoch) == set(content["epochs"][0])
@@ -69,18 +69,18 @@ def test_check(capsys, tmp_path):
     content = json.loads(capsys.readouterr().out)
     assert content["diagnostics"]
     form = schema("check", capsys)
-    holds(form, content)
+    assert_has_fields(form, content)
     for item in content["diagnostics"]:
         assert set(item) <= set(form["$defs"]["finding"]["properties"])
 
 
-def closed(form):
+def forbid_other_fields(form):
     """The same schema, by which nothing may be there that it does not name."""
     if isinstance(form, list):
-        return [closed(item) for item in form]
+        return [forbid_other_fields(item) for item in form]
     if not isinstance(form, dict):
         return form
-    found = {key: closed(value) for key, value in form.items()}
+    found = {key: forbid_other_fields(value) for key, value in form.items()}
     return {"additionalProperties": False, **found} if isinstance(form.get("properties"), dict) else found
 
 
@@ -137,7 +137,7 @@ def test_what_a_verb_prints_is_what_its_schema_says(name, packages, monkeypatch,
         assert main([*WRITTEN[name], "--json", str(tmp_path / "r.json")]) == 0
         content = json.loads((tmp_path / "r.json").read_text())
     capsys.readouterr()
-    form = closed(schema(name, capsys))
+    form = forbid_other_fields(schema(name, capsys))
     assert [
         f"{'/'.join(map(str, error.path))}: {error.message[:200]}"
         for error in Draft202012Validator(form).iter_errors(content)
