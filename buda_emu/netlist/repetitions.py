@@ -4,18 +4,16 @@ A fix never removes text that differs from what stays: in a netlist where a name
 name is missing, and then the repetition is renamed.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal, Protocol
 
-from buda_emu.netlist.model import Allocate, Deallocate, Execute
+from buda_emu.netlist.model import Allocate, Deallocate, Execute, Graph, Program, Queue
 from buda_emu.netlist.nodes import Node, Scalar, same
+from buda_emu.netlist.sourced import Sourced
+from buda_emu.support.checker.diagnostic import Diagnostic
 from buda_emu.support.checker.fix import removing, replacing
 from buda_emu.support.records import dataclass
-
-if TYPE_CHECKING:
-    from buda_emu.netlist.reader.document import WrittenNetlist
-    from buda_emu.netlist.sourced import Sourced
 
 Kind = Literal["queue", "op", "graph"]
 _DIFFERENT: Final = "leave one of them out, or choose another name for it"
@@ -31,8 +29,21 @@ class Repetition:
     name: str
     key: Scalar
     body: Node
-    first: "Sourced | None"
+    first: Sourced | None
     finding: int
+
+
+class NamedObjects(Protocol):
+    """The objects of a netlist as it was read, and the findings about it."""
+
+    @property
+    def queues(self) -> Mapping[str, Queue]: ...  # noqa: D102
+    @property
+    def graphs(self) -> Mapping[str, Graph]: ...  # noqa: D102
+    @property
+    def programs(self) -> Mapping[str, Program]: ...  # noqa: D102
+    @property
+    def diagnostics(self) -> list[Diagnostic]: ...  # noqa: D102
 
 
 def repetition_hint(first: Node | None, second: Node, hint: str = _DIFFERENT, *, safe: bool = True) -> str:
@@ -43,7 +54,7 @@ def repetition_hint(first: Node | None, second: Node, hint: str = _DIFFERENT, *,
     return hint
 
 
-def suggest_missing_names(document: "WrittenNetlist", repetitions: Sequence[Repetition]) -> None:
+def suggest_missing_names(document: NamedObjects, repetitions: Sequence[Repetition]) -> None:
     """Give the findings about repetitions the hint to rename one of the two objects, where exactly one name is missing
     that the netlist uses for such an object."""
     different = [repetition for repetition in repetitions if not _is_equal(repetition)]
@@ -63,7 +74,7 @@ def _is_equal(repetition: Repetition) -> bool:
     return same(repetition.first.source, repetition.body)
 
 
-def _rename(document: "WrittenNetlist", repetition: Repetition, missing: str) -> None:
+def _rename(document: NamedObjects, repetition: Repetition, missing: str) -> None:
     """Put into the finding the hint to rename one of the two: which, a check of both texts tells."""
     finding = document.diagnostics[repetition.finding]
     first = _first_key(document, repetition)
@@ -77,7 +88,7 @@ def _rename(document: "WrittenNetlist", repetition: Repetition, missing: str) ->
     document.diagnostics[repetition.finding] = replace(finding, hint=hint)
 
 
-def _first_key(document: "WrittenNetlist", repetition: Repetition) -> Scalar | None:
+def _first_key(document: NamedObjects, repetition: Repetition) -> Scalar | None:
     """Return the node that names the first of the two objects."""
     if repetition.first is not None:
         return repetition.first.name_node
@@ -85,7 +96,7 @@ def _first_key(document: "WrittenNetlist", repetition: Repetition) -> Scalar | N
     return next((op.name_node for op in ops if op.name == repetition.name), None)
 
 
-def _missing_names(document: "WrittenNetlist") -> "dict[Kind, set[str]]":
+def _missing_names(document: NamedObjects) -> dict[Kind, set[str]]:
     """Return the names that are used for objects of each kind and that no object has."""
     ops = {op.name for graph in document.graphs.values() for op in graph.ops}
     sources = ops | document.queues.keys() | {_HOST}
@@ -97,13 +108,13 @@ def _missing_names(document: "WrittenNetlist") -> "dict[Kind, set[str]]":
     return {"queue": (read - feeding) | in_programs, "op": (read - in_programs) | feeding, "graph": executed}
 
 
-def _names_read(document: "WrittenNetlist") -> Iterator[str]:
+def _names_read(document: NamedObjects) -> Iterator[str]:
     for graph in document.graphs.values():
         for op in graph.ops:
             yield from op.inputs
 
 
-def _queues_of_programs(document: "WrittenNetlist") -> Iterator[str]:
+def _queues_of_programs(document: NamedObjects) -> Iterator[str]:
     for program in document.programs.values():
         for step in program.instructions:
             if isinstance(step, Execute):
@@ -112,6 +123,6 @@ def _queues_of_programs(document: "WrittenNetlist") -> Iterator[str]:
                 yield from step.queues
 
 
-def _executes(document: "WrittenNetlist") -> Iterator[Execute]:
+def _executes(document: NamedObjects) -> Iterator[Execute]:
     for program in document.programs.values():
         yield from (step for step in program.instructions if isinstance(step, Execute))

@@ -234,11 +234,11 @@ class Emulator:
         slot out of range.
         """
         self._require_open("push")
-        queue_fed = self.netlist.queues.get(queue) if isinstance(queue, str) else None
-        if queue_fed is not None and not queue_fed.host_fed and not queue_fed.is_ram:
-            message = f"push to {queue}: op {queue_fed.input} feeds this queue, and its entries come from there"
-            warnings.warn(message, HostWarning, stacklevel=2)
         self._exchange.push(queue, array, slot, timeout)
+        target = self.netlist.queues[queue]
+        if not target.host_fed and not target.is_ram:
+            message = f"push to {queue}: op {target.input} feeds this queue, and its entries come from there"
+            warnings.warn(message, HostWarning, stacklevel=2)
 
     def begin_with(self, image: "state.InitialImage") -> None:
         """Push the constants and parameters of a device image into a machine that holds nothing. Snapshots refer to the
