@@ -17,7 +17,7 @@ from buda_emu.app.cli.config import WITHOUT_SETTINGS, Settings, configure
 from buda_emu.app.cli.output import complain, keep_stdout_for_results, say, word_stream
 from buda_emu.app.cli.parser import ExampleParser, Verb, add_verb
 from buda_emu.app.cli.shared_arguments import add_shared
-from buda_emu.app.documents.kinds import KINDS
+from buda_emu.app.documents.kinds import KINDS, require_netlists
 from buda_emu.support.errors import BudaError, DocumentError, Exit
 from buda_emu.support.files import keep_pipe, refuse_pipe
 from buda_emu.support.screen import clean_streams, printing_on, screen_of
@@ -74,6 +74,10 @@ GROUPS: Mapping[str, Sequence[str]] = {
     "set up editors, shells and caches": ("lsp", "completion", "cache"),
 }
 """The verbs in the order of the help, by what people do with them."""
+_OF_NETLISTS: Sequence[str] = (
+    "run", "test", "debug", "numerics", "perf", "advise", "graph", "route", "faults", "reduce", "pack", "fmt", "diff",
+)  # fmt: skip
+"""Verbs that take netlists and images, and no document of another kind."""
 _ARGUMENTS_OF_KINDS = {kind.verb: f"{kind.command}.arguments" for kind in KINDS if kind.verb}
 EXAMPLE = "buda-emu run netlists/attention.yaml"
 _INSTEAD: Mapping[tuple[str, str], str] = {
@@ -175,6 +179,8 @@ def _run_verb(words: Sequence[str]) -> int:
         findings.set_choice(settings.choice)
     args = parser.parse_args(words)
     _keep_pipes(words, _document_names(parser, args))
+    if verb in _OF_NETLISTS:
+        require_netlists(verb, _document_names(parser, args))
     _print_settings(settings, getattr(args, "verbose", False))
     keep_stdout_for_results(vars(args).values())
     with printing_on(screen_of(word_stream(), args.color)):

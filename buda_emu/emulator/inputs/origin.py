@@ -55,7 +55,7 @@ def locate_origin(netlist: Netlist, flaws: Flaws, output: str, flaw: Flaw) -> st
         seen.add(name)
         queue = netlist.queues.get(name)
         if queue is not None:
-            if queue.host_fed and flaw in flaws.found.get(name, set()):
+            if queue.host_fed and name in flaws.found and flaw in flaws.found[name]:
                 return f"queue {name}"
             if not queue.host_fed:
                 ahead.append(queue.input)
@@ -63,7 +63,7 @@ def locate_origin(netlist: Netlist, flaws: Flaws, output: str, flaw: Flaw) -> st
         op = netlist.ops.get(name)
         if op is None or (name in flaws.found and flaw not in flaws.found[name]):
             continue
-        if flaw in flaws.found.get(name, set()) and not any(_has(netlist, flaws, source, flaw) for source in op.inputs):
+        if name in flaws.found and not any(_has(netlist, flaws, source, flaw) for source in op.inputs):
             return f"op {name}"
         ahead.extend(op.inputs)
     return ""
