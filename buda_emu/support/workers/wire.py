@@ -41,7 +41,7 @@ NAMES: Final[Mapping[str, str]] = {
     "buda_emu.compiler.place.blocks": "Blocks",
     "buda_emu.compiler.place.candidates": "Choice",
     "buda_emu.compiler.place.decision": "PlacementDecision",
-    "buda_emu.compiler.place.placement": "Detour Placed Placement Queue",
+    "buda_emu.compiler.place.placement": "Detour PlacedOp Placement Queue",
     "buda_emu.compiler.search.candidate_table": "CandidateTable",
     "buda_emu.compiler.search.improve": "Start",
     "buda_emu.compiler.search.speculative": "_Shape",
