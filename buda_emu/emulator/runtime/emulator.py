@@ -3,7 +3,6 @@
 import os
 import warnings
 from collections.abc import Collection, Iterator, Mapping
-from html import escape
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -30,12 +29,14 @@ from buda_emu.support.errors import HostError, HostWarning, ProgramError
 from buda_emu.support.lazy import lazy
 
 if TYPE_CHECKING:
+    import html
     from collections.abc import Callable
 
     from buda_emu.emulator.ops.on_device.kernel_units import KernelUnits
     from buda_emu.emulator.runtime.snapshots import archive, state
     from buda_emu.emulator.runtime.snapshots.checkpoint import Checkpoints
-else:  # only those who save need it
+else:  # only those who save, or look at a machine in a notebook, need it
+    html = lazy("html")
     archive = lazy("buda_emu.emulator.runtime.snapshots.archive")
     state = lazy("buda_emu.emulator.runtime.snapshots.state")
 
@@ -140,10 +141,10 @@ class Emulator:
 
     def _repr_html_(self) -> str:
         """Return a table of the queues and rams that hold entries, for notebooks."""
-        cells = ((escape(name), str(count), str(entries)) for name, count, entries in self._held())
+        cells = ((html.escape(name), str(count), str(entries)) for name, count, entries in self._held())
         rows = "".join(f"<tr><td>{'</td><td>'.join(row)}</td></tr>" for row in cells)
         head = "<tr><th>queue or ram</th><th>entries held</th><th>of</th></tr>"
-        return f"<p>{escape(repr(self))}</p><table>{head}{rows}</table>"
+        return f"<p>{html.escape(repr(self))}</p><table>{head}{rows}</table>"
 
     def _state_text(self) -> str:
         if self._gate.closed:

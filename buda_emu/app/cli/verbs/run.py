@@ -243,11 +243,11 @@ def _input_sources(report: "RunReport") -> str:
 
 def _source_name(source: str) -> str:
     """Return the folder of a file of tensors; any other source as it is."""
-    from pathlib import Path
+    if not source.endswith(_TENSOR_SUFFIXES):
+        return source
+    from pathlib import Path  # takes longer to import than most runs whose inputs are random have to spare
 
-    if source.endswith(_TENSOR_SUFFIXES):
-        return Path(source).parent.as_posix()
-    return source
+    return Path(source).parent.as_posix()
 
 
 def _output_row(output: "OutputSummary") -> tuple[str, ...]:
