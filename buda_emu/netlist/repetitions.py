@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Literal, Protocol
 
-from buda_emu.netlist.model import Allocate, Deallocate, Execute, Graph, Program, Queue
+from buda_emu.netlist.model import Allocate, Deallocate, Execute, Graph, Op, Program, Queue
 from buda_emu.netlist.nodes import Node, Scalar, same
 from buda_emu.netlist.sourced import Sourced
 from buda_emu.support.checker.diagnostic import Diagnostic
@@ -78,13 +78,11 @@ def _rename(document: NamedObjects, repetition: Repetition, missing: str) -> Non
     """Put into the finding the hint to rename one of the two: which, a check of both texts tells."""
     finding = document.diagnostics[repetition.finding]
     first = _first_key(document, repetition)
-    hint = replacing(
-        f"is one of them '{missing}', which is missing?",
-        repetition.name,
-        missing,
-        safe=False,
-        elsewhere=(first.line, first.column) if first is not None else None,
-    )
+    elsewhere = None
+    if first is not None:
+        elsewhere = (first.line, first.column)
+    text = f"is one of them '{missing}', which is missing?"
+    hint = replacing(text, repetition.name, missing, safe=False, elsewhere=elsewhere)
     document.diagnostics[repetition.finding] = replace(finding, hint=hint)
 
 
@@ -92,13 +90,12 @@ def _first_key(document: NamedObjects, repetition: Repetition) -> Scalar | None:
     """Return the node that names the first of the two objects."""
     if repetition.first is not None:
         return repetition.first.name_node
-    ops = (op for graph in document.graphs.values() for op in graph.ops)
-    return next((op.name_node for op in ops if op.name == repetition.name), None)
+    return next((op.name_node for op in _ops(document) if op.name == repetition.name), None)
 
 
 def _missing_names(document: NamedObjects) -> dict[Kind, set[str]]:
     """Return the names that are used for objects of each kind and that no object has."""
-    ops = {op.name for graph in document.graphs.values() for op in graph.ops}
+    ops = {op.name for op in _ops(document)}
     sources = ops | document.queues.keys() | {_HOST}
     read = {name for name in _names_read(document) if name not in sources}
     in_programs = set(_queues_of_programs(document)) - document.queues.keys()
@@ -108,10 +105,14 @@ def _missing_names(document: NamedObjects) -> dict[Kind, set[str]]:
     return {"queue": (read - feeding) | in_programs, "op": (read - in_programs) | feeding, "graph": executed}
 
 
-def _names_read(document: NamedObjects) -> Iterator[str]:
+def _ops(document: NamedObjects) -> Iterator[Op]:
     for graph in document.graphs.values():
-        for op in graph.ops:
-            yield from op.inputs
+        yield from graph.ops
+
+
+def _names_read(document: NamedObjects) -> Iterator[str]:
+    for op in _ops(document):
+        yield from op.inputs
 
 
 def _queues_of_programs(document: NamedObjects) -> Iterator[str]:

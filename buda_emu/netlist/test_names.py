@@ -51,13 +51,14 @@ def _of_test_config(netlist: Netlist) -> Iterator[_Problem]:
         yield from _of_overrides(label, section.find(label), names)
     io_config = section.find("io-config")
     for key in ("inputs", "outputs"):
-        listed = io_config.find(key) if isinstance(io_config, nodes.Mapping) else None
-        label = f"io-config: {key}"
-        yield from _of_list(listed, label, "queue", names)
+        if isinstance(io_config, nodes.Mapping):
+            yield from _of_list(io_config.find(key), f"io-config: {key}", "queue", names)
 
 
 def _of_overrides(label: str, config: nodes.Node | None, names: dict[str, None]) -> Iterator[_Problem]:
-    overrides = config.find("overrides") if isinstance(config, nodes.Mapping) else None
+    overrides = None
+    if isinstance(config, nodes.Mapping):
+        overrides = config.find("overrides")
     if not isinstance(overrides, nodes.Mapping):
         return
     for pattern, key, _ in overrides.items():
@@ -74,8 +75,8 @@ def _hint_for(pattern: str, names: Iterable[str]) -> str:
     # A pattern has to match the whole name: most of those that match nothing match a part of one.
     partly = [name for name in names if matches(f".*{pattern}.*", name)]
     if partly:
-        whole = f".*{pattern}.*"
-        return replacing(f"a pattern has to match all of a name: did you mean {quote(whole)}?", pattern, whole)
+        longer = f".*{pattern}.*"
+        return replacing(f"a pattern has to match all of a name: did you mean {quote(longer)}?", pattern, longer)
     return ""
 
 

@@ -4,6 +4,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
+from itertools import chain
 from typing import Any, NamedTuple, NoReturn
 
 from buda_emu.support.screen import screen_of
@@ -21,8 +22,10 @@ class _Formatter(argparse.HelpFormatter):
     def _format_action(self, action: argparse.Action) -> str:
         """Verbs by their groups, where the parser has any; all else as argparse does it."""
         groups: Mapping[str, Iterable[str]] = getattr(action, "groups", {})
-        texts = {sub.dest: self._format_action(sub) for sub in self._iter_indented_subactions(action)} if groups else {}
-        if not texts.keys() >= {name for names in groups.values() for name in names} or not groups:
+        if not groups:
+            return super()._format_action(action)
+        texts = {sub.dest: self._format_action(sub) for sub in self._iter_indented_subactions(action)}
+        if not texts.keys() >= set(chain.from_iterable(groups.values())):  # of few verbs alone
             return super()._format_action(action)
         blocks = [f"  {title}:\n{''.join(texts[name] for name in names)}" for title, names in groups.items()]
         return "\n".join(blocks)

@@ -280,11 +280,15 @@ def require_netlists(verb: str, paths: Iterable[str]) -> None:
 
 def _other_kind(kind: Kind, verb: str, path: str) -> str:
     """Return what a file of another kind is, and the command that serves it."""
-    stage = _import_object(kind.other_stage)(_head(path)) if kind.other_stage else None
+    stage = None
+    if kind.other_stage:
+        stage = _import_object(kind.other_stage)(_head(path))
     if stage is not None:
         command = dict(kind.commands)[""].replace("FILE", "SCHEDULE")
         return f"{path} is {stage.words}, not a netlist: {stage.advice} (`buda-emu {command}`)"
-    article = "an" if kind.words[0] in "AEIOUaeiou" else "a"
+    article = "a"
+    if kind.words[0] in "AEIOUaeiou":
+        article = "an"
     commands = dict(kind.commands)
     command = commands.get(verb) or commands.get("", "info FILE")
     return f"{path} is {article} {kind.words}, not a netlist: `buda-emu {command.replace('FILE', path)}`"
@@ -312,10 +316,10 @@ def files_below(paths: Iterable[str], only: Kind | None = None) -> list[str]:
 def documents_among(paths: Iterable[str], only: Kind | None = None) -> list[str]:
     """Return the paths without the files that no reader of documents recognises by their content: a netlist by two of
     its sections, whatever else is wrong with it. Folders, patterns and `-` stay."""
-    return [path for path in paths if not os.path.isfile(path) or _is_recognised(path, only)]  # noqa: PTH113
+    return [path for path in paths if not os.path.isfile(path) or _has_content_of(path, only)]  # noqa: PTH113
 
 
-def _is_recognised(path: str, only: Kind | None) -> bool:
+def _has_content_of(path: str, only: Kind | None) -> bool:
     kind = kind_of(path)
     if only not in (None, kind):
         return False

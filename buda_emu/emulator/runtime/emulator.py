@@ -141,7 +141,7 @@ class Emulator:
 
     def _repr_html_(self) -> str:
         """Return a table of the queues and rams that hold entries, for notebooks."""
-        cells = ((html.escape(name), str(count), str(entries)) for name, count, entries in self._held())
+        cells = ((html.escape(name), str(count), str(entries)) for name, count, entries in self._occupancies())
         rows = "".join(f"<tr><td>{'</td><td>'.join(row)}</td></tr>" for row in cells)
         head = "<tr><th>queue or ram</th><th>entries held</th><th>of</th></tr>"
         return f"<p>{html.escape(repr(self))}</p><table>{head}{rows}</table>"
@@ -149,20 +149,25 @@ class Emulator:
     def _state_text(self) -> str:
         if self._gate.closed:
             return "closed"
-        held = self._held()
-        if not held:
+        filled = self._occupancies()
+        if not filled:
             return f"{plural(len(self.netlist.queues), 'queue')}, all empty"
-        shown = ", ".join(f"{name} {count}/{entries}" for name, count, entries in held[:_SHOWN])
-        return f"{shown}, ..." if len(held) > _SHOWN else shown
+        shown = ", ".join(f"{name} {count}/{entries}" for name, count, entries in filled[:_SHOWN])
+        if len(filled) > _SHOWN:
+            return f"{shown}, ..."
+        return shown
 
-    def _held(self) -> list[tuple[str, int, int]]:
+    def _occupancies(self) -> list[tuple[str, int, int]]:
         """Return name, entries held and room of each queue and ram that holds any."""
-        held: list[tuple[str, int, int]] = []
+        filled: list[tuple[str, int, int]] = []
         for name, channel in self._memory.channels.items():
-            count = channel.ring.occupancy if isinstance(channel, Fifo) else channel.view.written
+            if isinstance(channel, Fifo):
+                count = channel.ring.occupancy
+            else:
+                count = channel.view.written
             if count:
-                held.append((name, count, channel.view.entries))
-        return held
+                filled.append((name, count, channel.view.entries))
+        return filled
 
     def __enter__(self) -> Self:
         return self

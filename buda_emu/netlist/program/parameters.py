@@ -37,8 +37,18 @@ def parameter_names(programs: Iterable[Program]) -> dict[str, None]:
 
 def no_program(netlist: Netlist, name: object) -> HostError:
     """Return the error for the name of a program that does not exist, with the one that was probably meant."""
-    hint = near(name, netlist.programs) if isinstance(name, str) else ""
-    return HostError(f"no program {name!r}{f' ({hint})' if hint else ''}; programs: {', '.join(netlist.programs)}")
+    listing = f"programs: {', '.join(netlist.programs)}"
+    if isinstance(name, str):
+        return HostError(f"no program {name!r}{_hint(name, netlist.programs)}; {listing}")
+    return HostError(f"no program {name!r}; {listing}")
+
+
+def _hint(name: str, names: Iterable[str]) -> str:
+    """Return the name that was probably meant as a part of a message, "" where none is near."""
+    hint = near(name, names)
+    if hint:
+        return f" ({hint})"
+    return ""
 
 
 def with_declared_names(
@@ -53,13 +63,13 @@ def with_declared_names(
     accepted = {*names, *also}
     declared: dict[str, T] = {}
     for name, value in parameters.items():
-        full_name = name if name in accepted else f"${name}"
+        full_name = name
+        if name not in accepted and not name.startswith("$"):
+            full_name = f"${name}"
         if full_name not in accepted:
-            shown = name if name.startswith("$") else full_name
-            hint = near(shown, names)
             listing = ", ".join(names) or "none"
             raise HostError(
-                f"no program takes the parameter {shown}{f' ({hint})' if hint else ''}; parameters: {listing}"
+                f"no program takes the parameter {full_name}{_hint(full_name, names)}; parameters: {listing}"
             )
         if full_name in declared:
             raise HostError(f"parameter {full_name} is given twice, with and without $")

@@ -92,10 +92,13 @@ class Context:
         """Report the second object of a name under its key; the first stands in `line` and is None where its map is not
         at hand. Raises TooManyFindingsError."""
         name = self.subject.partition(" ")[2]
-        article = "an" if kind == "op" else "a"
-        hint = repetition_hint(None if first is None else first.source, body)
+        phrase = {"op": "an op"}.get(kind, f"a {kind}")
+        first_body = None
+        if first is not None:
+            first_body = first.source
+        hint = repetition_hint(first_body, body)
         index = len(self.diagnostics)
-        self.report(rule, key, f"there is already {article} {kind} of that name, in line {line}", hint)
+        self.report(rule, key, f"there is already {phrase} of that name, in line {line}", hint)
         self.repetitions.append(Repetition(kind=kind, name=name, key=key, body=body, first=first, finding=index))
 
     def report(self, rule: str, place: Place, message: str, hint: str = "", severity: Severity = "error") -> None:

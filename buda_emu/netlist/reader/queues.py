@@ -331,10 +331,9 @@ def _read_address(context: Context, node: Node) -> int | None:
 
 def _address_hint(node: Node) -> str:
     """Return the hint to write 0x where an address has the digits of a hexadecimal number, else ""."""
-    text = node.text if isinstance(node, Scalar) else ""
-    if _HEXADECIMAL.fullmatch(text) is None:
+    if not isinstance(node, Scalar) or _HEXADECIMAL.fullmatch(node.text) is None:
         return ""
-    return replacing(f"write 0x{text}", text, f"0x{text}")
+    return replacing(f"write 0x{node.text}", node.text, f"0x{node.text}")
 
 
 def _check_ports(context: Context, field: str, ports: tuple[int, ...], body: Mapping, buffers: int | None) -> None:

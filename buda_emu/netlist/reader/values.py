@@ -275,8 +275,7 @@ def read_objects(
         if first is None:
             yield name, key, value
         else:
-            line = first.name_node.line if first.name_node is not None else 0
-            context.report_repetition(rule, kind, key, value, first, line)
+            context.report_repetition(rule, kind, key, value, first, first.at().line)
         context.subject = f"{kind}s"
 
 

@@ -20,7 +20,7 @@ from buda_emu.netlist.rules.registry import (
     queue_check,
 )
 from buda_emu.netlist.rules.rule import rule
-from buda_emu.netlist.yaml_text import UINT32_MAX, parse_address
+from buda_emu.netlist.yaml_text import parse_address
 from buda_emu.spec.formats import FORMATS
 from buda_emu.spec.ops import OP_TYPES
 from buda_emu.support.checker.fix import replacing
@@ -32,7 +32,7 @@ _ALONG = {"r": ("r",), "c": ("c",), "rc": ("r", "c")}
 _PLACE = {"r": "row 0", "c": "column 0"}
 _FALSE = ("false", "0")
 _WIDE = {"a": "Float16", "b": "Float16_b"}
-_LONG_NUMBER = re.compile(r"[0-9]{5,8}")
+_LONG_NUMBER = re.compile(r"(?!0+\Z)[0-9]{5,8}")
 _ROUND = "000"
 _ALIGNMENT = 32
 _FAR = 64  # names that are looked at on the way from an operand to a reduce
@@ -318,29 +318,37 @@ def _producer(ctx: Context, name: str) -> str:
 )
 def addresses_without_prefix(_: Context, netlist: Netlist) -> Findings:
     """Warn of addresses in decimal or octal that were most likely meant as hexadecimal numbers."""
-    addresses = [(queue, node) for queue in netlist.queues.values() for node in _written_addresses(queue)]
+    addresses: list[tuple[Queue, Scalar]] = []
+    for queue in netlist.queues.values():
+        addresses.extend((queue, node) for node in _address_nodes(queue))
     has_prefixes = any(node.text[:2] in ("0x", "0X") for _, node in addresses)
     for queue, node in addresses:
         text = node.text
         value = parse_address(text)
-        if value is None or not _LONG_NUMBER.fullmatch(text):
+        if value is None or not _LONG_NUMBER.fullmatch(text) or not (has_prefixes or _looks_hexadecimal(text, value)):
             continue
         meant = int(text, 16)
-        aligned_as_written = value % _ALIGNMENT == 0
-        is_likely = has_prefixes or text.endswith(_ROUND) or (meant % _ALIGNMENT == 0 and not aligned_as_written)
-        if is_likely and value != meant <= UINT32_MAX:
-            base = "octal" if text[0] == "0" else "decimal"
-            message = f"queue {queue.written_name or queue.name}: address {text} is {base}: {value:#x}"
-            yield Finding(node.mark, message, replacing(f"did you mean {meant:#x}?", text, f"{meant:#x}", safe=False))
+        base = {"0": "octal"}.get(text[0], "decimal")
+        message = f"queue {queue.written_name or queue.name}: address {text} is {base}: {value:#x}"
+        yield Finding(node.mark, message, replacing(f"did you mean {meant:#x}?", text, f"{meant:#x}", safe=False))
 
 
-def _written_addresses(queue: Queue) -> Iterator[Scalar]:
+def _looks_hexadecimal(text: str, value: int) -> bool:
+    """Return whether the digits of an address are more likely hexadecimal: they are round, or aligned only then."""
+    return text.endswith(_ROUND) or (int(text, 16) % _ALIGNMENT == 0 and value % _ALIGNMENT != 0)
+
+
+def _address_nodes(queue: Queue) -> Iterator[Scalar]:
     """Yield the addresses of a queue's buffers as the file writes them."""
     if not isinstance(queue.source, Mapping):
         return
     allocations = queue.source.find(queue.loc)
-    for allocation in allocations.items if isinstance(allocations, Sequence) else ():
-        address = allocation.items[1] if isinstance(allocation, Sequence) and len(allocation.items) > 1 else allocation
+    if not isinstance(allocations, Sequence):
+        return
+    for allocation in allocations.items:
+        address = allocation
+        if isinstance(allocation, Sequence) and len(allocation.items) > 1:
+            address = allocation.items[1]
         if isinstance(address, Scalar):
             yield address
 

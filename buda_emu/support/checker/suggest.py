@@ -110,8 +110,10 @@ def _same(word: str, words: list[str]) -> str:
     if same:
         return same
     joined = _join(word)
-    candidates = {name for name in words if _join(name) == joined} if joined else set[str]()
-    return candidates.pop() if len(candidates) == 1 else ""
+    candidates = {name for name in words if _join(name) == joined}
+    if joined and len(candidates) == 1:
+        return candidates.pop()
+    return ""
 
 
 def _join(word: str) -> str:

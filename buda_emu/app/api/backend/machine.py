@@ -164,8 +164,8 @@ class Machine:
         """Run a program, or, on a device, queue it after those that have yet to run. Parameters that no program takes
         are ignored, as by the vendor's machine. Raises ProgramError or HostError."""
         self._require_open()
-        taken = parameter_names(self.netlist.programs.values())
-        parameters = {name: value for name, value in parameters.items() if name in taken}
+        names = parameter_names(self.netlist.programs.values())
+        parameters = {name: value for name, value in parameters.items() if name in names}
         if program not in self.netlist.programs:
             raise no_program(self.netlist, program)
         if self._programs is None:

@@ -67,7 +67,7 @@ def check_files(args: argparse.Namespace, only: Kind | None) -> Results:
         raise HostError("check: --cluster tells which pipes there are, and pipes are made with --strict")
     options = Options(**{name: arguments[name] for name in Options.__dataclass_fields__ if name in arguments})
     results: dict[str, CheckedFile] = {}
-    for name in files_below(documents_among(args.file) if arguments.get("only_documents") else args.file, only):
+    for name in files_below(_paths(args), only):
         kind = only or kind_of(name)
         if name == "-" and kind is NETLIST:
             from buda_emu.app.documents.netlists import check_stream
@@ -79,6 +79,13 @@ def check_files(args: argparse.Namespace, only: Kind | None) -> Results:
         note_names((name,))
         results[name] = CheckedFile(kind, replace(result, diagnostics=tuple(select_findings(result.diagnostics, args))))
     return results
+
+
+def _paths(args: argparse.Namespace) -> list[str]:
+    """Return the files and folders of the command line, with --only-documents without files of no known kind."""
+    if vars(args).get("only_documents"):
+        return documents_among(args.file)
+    return args.file
 
 
 def print_results(args: argparse.Namespace, results: Results, *, no_findings: str = "", **fields: Any) -> int:
@@ -118,7 +125,10 @@ def _lines(results: Results, form: str) -> Iterator[str]:
     screen = current()
     for name, (_, result) in results.items():
         for diagnostic in result.diagnostics:
-            yield concise(diagnostic) if form == "concise" else render_one(diagnostic, screen)
+            if form == "concise":
+                yield concise(diagnostic)
+            else:
+                yield render_one(diagnostic, screen)
         if result.verdict:
             yield f"{name}: {result.verdict}"
 
@@ -147,7 +157,7 @@ def _refusals(diagnostics: "list[Diagnostic]") -> str:
     del by_whom[""]
     if not by_whom:
         return ""
-    return f"; of the warnings {', '.join(f'{count} refused by {who}' for who, count in by_whom.most_common())}"
+    return f"; of the warnings {', '.join(f'{count} refused by {name}' for name, count in by_whom.most_common())}"
 
 
 def _count_fixable(diagnostics: "list[Diagnostic]") -> str:

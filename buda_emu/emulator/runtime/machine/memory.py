@@ -73,12 +73,15 @@ class Memory:
 
     def _similar(self, name: object) -> str:
         """Return the end of the message about an unknown name: those that were probably meant, or all of a few."""
-        names = [nearest(name, self.channels)] if isinstance(name, str) else []
-        if isinstance(name, str) and not any(names):
-            names = rank_words(name, self.channels)
-        if any(names):
+        names: list[str] = []
+        if isinstance(name, str):
+            meant = nearest(name, self.channels)
+            names = [meant] * bool(meant) or rank_words(name, self.channels)
+        if names:
             return f"; did you mean {', '.join(names)}?"
-        return f"; queues: {', '.join(self.channels)}" if len(self.channels) <= _FEW else ""
+        if len(self.channels) <= _FEW:
+            return f"; queues: {', '.join(self.channels)}"
+        return ""
 
     @property
     def held(self) -> int:

@@ -52,7 +52,7 @@ def without_effect(_: Context, op: Op) -> Findings:
 
 
 @fused_check("V214")
-def without_effect_in_fused(_: Context, use: FusedUse) -> Findings:
+def without_effect_in_schedule(_: Context, use: FusedUse) -> Findings:
     """Warn of attributes of sub-ops with unknown words."""
     for step in use.steps:
         for finding in _ignored_words(step.sub):
@@ -72,7 +72,7 @@ def _ignored_attributes(op: Op) -> Findings:
 
 def _ignored_words(subject: Op | SubOp) -> Findings:
     """Yield a finding for each attribute whose word is none of its words, and that therefore counts as absent."""
-    for name, value in _written_attributes(subject):
+    for name, value in _attribute_words(subject):
         spec = ATTRIBUTES.get(name)
         if spec is None or spec.kind != "word" or value.text in spec.words or value.text in _NOTHING:
             continue
@@ -92,7 +92,7 @@ def _instead_of(word: str) -> str:
     return f"only {_RUNS} runs there"
 
 
-def _written_attributes(subject: Op | SubOp) -> Iterator[tuple[str, Scalar]]:
+def _attribute_words(subject: Op | SubOp) -> Iterator[tuple[str, Scalar]]:
     """Yield names and values of the attributes that are written as words or numbers."""
     if not isinstance(subject.source, Mapping):
         return

@@ -24,7 +24,10 @@ def main(args: argparse.Namespace) -> int:
     dry_run = args.check or args.diff
     changes: list[TextChange] = []
     refused = 0
-    for name in files_below(documents_among(args.file, NETLIST) if args.only_documents else args.file, NETLIST):
+    paths = args.file
+    if args.only_documents:
+        paths = documents_among(paths, NETLIST)
+    for name in files_below(paths, NETLIST):
         note_names((name,))
         result = _format_file(name)
         if isinstance(result, TextChange):
