@@ -9,7 +9,7 @@ python tools/generate_docs.py --check   fail if a page differs from its tables
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,6 @@ from backend_differences import DIFFERENCES  # noqa: E402 - found through the pa
 from bench_history import page as history_page  # noqa: E402
 from buda_emu.app.cli.verbs.about import formats, ops  # noqa: E402
 from buda_emu.compiler import operator_list as support  # noqa: E402
-from buda_emu.compiler.importers.arguments import IRRELEVANT_HEADERS, irrelevant_rows  # noqa: E402
-from buda_emu.compiler.importers.from_jax.declared import HLO  # noqa: E402
-from buda_emu.compiler.importers.from_onnx.call import ONNX  # noqa: E402
-from buda_emu.compiler.importers.from_torch.declared import ATEN  # noqa: E402
-from buda_emu.compiler.importers.operators import HEADERS as OPERATOR_HEADERS  # noqa: E402
 from buda_emu.foreign.gemini.rules import BOOK as SCHEDULE_RULES  # noqa: E402
 from buda_emu.netlist.load import check_bytes  # noqa: E402
 from buda_emu.netlist.rules import RULES  # noqa: E402
@@ -239,62 +234,101 @@ def _coverage(standard: support.Standard) -> str:
     return f"## {standard.name}\n\n{counted}\n\n{_table(support.COVERAGE_HEADERS, rows)}"
 
 
-def _front_end_ops() -> dict[str, str]:
-    """The page of front-end ops and standards; none where a package that knows a standard is not installed."""
-    if not all(standard.is_installed for standard in support.STANDARDS):
-        return {}
+def _front_end_ops() -> str:
+    """The page of front-end ops and standards. Raises ModuleNotFoundError where a package that knows a standard is not
+    installed."""
+    for standard in support.STANDARDS:
+        if not standard.is_installed:
+            raise ModuleNotFoundError(f"no package {standard.package}", name=standard.package)
     table = _table(support.HEADERS, [_bare(row) for row in support.rows()])
     standards = "\n".join(_coverage(standard) for standard in support.STANDARDS)
-    return {"compile/compile-ops.md": COMPILE.format(table=table, standards=standards)}
+    return COMPILE.format(table=table, standards=standards)
 
 
-def pages() -> dict[str, str]:
-    """Every generated page: name -> text."""
-    schema = json.loads((ROOT / "schemas" / "netlist.schema.json").read_text())
-    made = {
-        "reference/netlist.md": "\n".join(_language(schema)),
-        "reference/ops.md": OPS.format(
-            ops=_table(ops.OP_HEADERS, _code(ops.op_rows())),
-            device=_table(ops.DEVICE_HEADERS, _code(ops.device_rows())),
-            attributes=_table(ops.ATTRIBUTE_HEADERS, _code(ops.attribute_rows())),
-            places=_table(("what", "where", "the rest"), PLACES),
-        ),
-        "reference/formats.md": FORMATS.format(formats=_table(formats.HEADERS, _code(formats.rows())), archs=_archs()),
-        "reference/rules.md": _rules(),
-        "other-compilers/darwinn-format.md": format_page(_table),
-        **vpux_pages(_table),
-        "other-compilers/gemini-rules.md": _schedule_rules(),
-        "run/performance-history.md": history_page(ROOT / "benchmarks" / "results"),
-        "compile/compile-operators.md": OPERATORS.format(
-            aten=_table(OPERATOR_HEADERS, [_bare(row) for row in ATEN.rows()]),
-            onnx=_table(OPERATOR_HEADERS, [_bare(row) for row in ONNX.rows()]),
-            hlo=_table(OPERATOR_HEADERS, [_bare(row) for row in HLO.rows()]),
-            irrelevant=_table(IRRELEVANT_HEADERS, [_bare(row) for row in irrelevant_rows()]),
-        ),
-        **_front_end_ops(),
-    }
-    backend = (ROOT / "docs" / "python" / "backend-api.md").read_text()
-    pictures = {
-        "pictures/first-look.svg": first_look(),
-        "pictures/rooms.svg": rooms_picture(),
-        "pictures/two_chips.svg": _picture("two_chips"),
-        "pictures/tile_places.svg": tile_places(),
-    }
-    return (
-        {name: f"{NOTE}{text.rstrip()}\n" for name, text in made.items()}
-        | pictures
-        | {
-            "python/backend-api.md": _section(
-                backend, "differences", _table(("about", "compiled module", "here"), _differences())
-            ),
-            "stress/generate-netlists.md": _section(
-                (ROOT / "docs" / "stress" / "generate-netlists.md").read_text(),
-                "rules that no edit breaks alone",
-                _table(("rule", "what", "what it would take"), _not_alone()),
-            ),
-            "architecture.md": _architecture((ROOT / "docs" / "architecture.md").read_text()),
-        }
+def _operators() -> str:
+    """The page of the operators of models. Raises ModuleNotFoundError where the package of a framework whose operators
+    are listed is not installed."""
+    from buda_emu.compiler.importers.arguments import IRRELEVANT_HEADERS, irrelevant_rows
+    from buda_emu.compiler.importers.from_jax.declared import HLO
+    from buda_emu.compiler.importers.from_onnx.call import ONNX
+    from buda_emu.compiler.importers.from_torch.declared import ATEN
+    from buda_emu.compiler.importers.operators import HEADERS
+
+    return OPERATORS.format(
+        aten=_table(HEADERS, [_bare(row) for row in ATEN.rows()]),
+        onnx=_table(HEADERS, [_bare(row) for row in ONNX.rows()]),
+        hlo=_table(HEADERS, [_bare(row) for row in HLO.rows()]),
+        irrelevant=_table(IRRELEVANT_HEADERS, [_bare(row) for row in irrelevant_rows()]),
     )
+
+
+def _netlist_page() -> str:
+    return "\n".join(_language(json.loads((ROOT / "schemas" / "netlist.schema.json").read_text())))
+
+
+def _ops_page() -> str:
+    return OPS.format(
+        ops=_table(ops.OP_HEADERS, _code(ops.op_rows())),
+        device=_table(ops.DEVICE_HEADERS, _code(ops.device_rows())),
+        attributes=_table(ops.ATTRIBUTE_HEADERS, _code(ops.attribute_rows())),
+        places=_table(("what", "where", "the rest"), PLACES),
+    )
+
+
+def _formats_page() -> str:
+    return FORMATS.format(formats=_table(formats.HEADERS, _code(formats.rows())), archs=_archs())
+
+
+def _backend_page() -> str:
+    page = (ROOT / "docs" / "python" / "backend-api.md").read_text()
+    return _section(page, "differences", _table(("about", "compiled module", "here"), _differences()))
+
+
+def _generator_page() -> str:
+    page = (ROOT / "docs" / "stress" / "generate-netlists.md").read_text()
+    table = _table(("rule", "what", "what it would take"), _not_alone())
+    return _section(page, "rules that no edit breaks alone", table)
+
+
+WHOLE_PAGES: Mapping[str, Callable[[], str]] = {
+    "reference/netlist.md": _netlist_page,
+    "reference/ops.md": _ops_page,
+    "reference/formats.md": _formats_page,
+    "reference/rules.md": lambda: _rules(),
+    "other-compilers/darwinn-format.md": lambda: format_page(_table),
+    "other-compilers/gemini-rules.md": lambda: _schedule_rules(),
+    "run/performance-history.md": lambda: history_page(ROOT / "benchmarks" / "results"),
+    "compile/compile-operators.md": _operators,
+    "compile/compile-ops.md": _front_end_ops,
+}
+"""The generated pages by name. A function that needs a package of an extra raises ModuleNotFoundError without it."""
+PARTS_AND_PICTURES: Mapping[str, Callable[[], str]] = {
+    "pictures/first-look.svg": lambda: first_look(),
+    "pictures/rooms.svg": lambda: rooms_picture(),
+    "pictures/two_chips.svg": lambda: _picture("two_chips"),
+    "pictures/tile_places.svg": lambda: tile_places(),
+    "python/backend-api.md": _backend_page,
+    "stress/generate-netlists.md": _generator_page,
+    "architecture.md": lambda: _architecture((ROOT / "docs" / "architecture.md").read_text()),
+}
+"""Pictures, and pages of which a part is generated."""
+
+
+def pages() -> tuple[dict[str, str], dict[str, str]]:
+    """Return the text of every page that can be generated here, and for each other one the package that is not
+    installed."""
+    texts: dict[str, str] = {}
+    lacking: dict[str, str] = {}
+    for name, write in WHOLE_PAGES.items():
+        try:
+            texts[name] = f"{NOTE}{write().rstrip()}\n"
+        except ModuleNotFoundError as error:
+            package = (error.name or "").partition(".")[0]
+            if package in ("", "buda_emu"):
+                raise
+            lacking[name] = package
+    texts |= {name: f"{NOTE}{text.rstrip()}\n" for name, text in vpux_pages(_table).items()}
+    return texts | {name: write() for name, write in PARTS_AND_PICTURES.items()}, lacking
 
 
 _CONTAINERS = (
@@ -557,18 +591,21 @@ def _paragraphs(rule: Rule) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """Write the pages, or check that they are up to date."""
+    texts, lacking = pages()
     stale = {
         name: text
-        for name, text in pages().items()
+        for name, text in texts.items()
         if not (ROOT / "docs" / name).exists() or (ROOT / "docs" / name).read_text() != text
     }
+    for name, package in lacking.items():
+        print(f"left as it is: {name}, which needs the package {package} (pip install -e '.[dev]' has it)")
     if "--check" in arguments:
         if stale:
             print(f"stale: {', '.join(stale)}; run tools/generate_docs.py")
         return 1 if stale else 0
     for name, text in stale.items():
         (ROOT / "docs" / name).write_text(text)
-    print(f"written: {', '.join(stale) or 'nothing, all pages are up to date'}")
+    print(f"written: {', '.join(stale) or 'nothing, all other pages are up to date'}")
     return 0
 
 

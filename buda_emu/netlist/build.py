@@ -37,9 +37,10 @@ from buda_emu.support.lazy import lazy
 from buda_emu.support.records import dataclass
 
 if TYPE_CHECKING:
-    from buda_emu.netlist import test_config
-else:
-    test_config = lazy("buda_emu.netlist.test_config")  # only for netlists with such a section: a check is quick
+    from buda_emu.netlist import test_config, test_names
+else:  # only for netlists with such a section: a check is quick
+    test_config = lazy("buda_emu.netlist.test_config")
+    test_names = lazy("buda_emu.netlist.test_names")
 
 TileDim = tuple[int, int]
 INVALID_TILE: TileDim = (0, 0)
@@ -550,6 +551,8 @@ def check_in_steps(
         findings += test_config.findings(path, netlist.sections, strict=strict)
     if "performance-check" in netlist.sections:
         findings += test_config.performance_findings(path, netlist.sections, strict=strict)
+    if "test-config" in netlist.sections or "performance-check" in netlist.sections:
+        findings += test_names.name_findings(netlist, strict=strict)
     return netlist, findings
 
 

@@ -68,17 +68,17 @@ class _Places:
         self._line_starts = [0, *(match.end() for match in _BREAK.finditer(text))]
         self._by_start: dict[int, list[_Node]] = {}
         for finding in findings:
-            start = self._start(finding)
-            if start >= 0:
-                self._by_start[start] = []
+            for start in (self._start(finding.line, finding.column), self._start(*_elsewhere(finding))):
+                if start >= 0:
+                    self._by_start[start] = []
         for node in _walk(_Node(read_spans(text), None, 0)):
             if node.span.start in self._by_start:
                 self._by_start[node.span.start].append(node)
 
-    def _start(self, finding: Diagnostic) -> int:
-        """Return the index in the text at which a finding points, or -1 if it has no place in the text."""
-        if 0 < finding.line <= len(self._line_starts):
-            return self._line_starts[finding.line - 1] + finding.column - 1
+    def _start(self, line: int, column: int) -> int:
+        """Return the index in the text of a place, or -1 if it has none in the text."""
+        if 0 < line <= len(self._line_starts):
+            return self._line_starts[line - 1] + column - 1
         return -1
 
     def fix(self, finding: Diagnostic, change: Change) -> Fix | None:
@@ -86,16 +86,23 @@ class _Places:
 
         A fix of a warning is never safe.
         """
-        nodes = self._by_start.get(self._start(finding), [])
-        if not nodes:
+        edits = self._edits(finding.line, finding.column, change)
+        if not edits:
             return None
+        safe = change.safe and finding.severity == "error"
+        return Fix(str(finding.hint), safe, edits, self._edits(*_elsewhere(finding), change))
+
+    def _edits(self, line: int, column: int, change: Change) -> tuple[Edit, ...]:
+        """Return the edits that make a change at a place, none where the text has no exact place for it."""
+        nodes = self._by_start.get(self._start(line, column), [])
+        if not nodes:
+            return ()
         edit_nodes = {"replace": self._replace, "put": self._put, "remove": self._remove}[change.kind]
         edit = edit_nodes(nodes, change)
         if edit is None:
-            return None
+            return ()
         start, end, new = edit
-        safe = change.safe and finding.severity == "error"
-        return Fix(str(finding.hint), safe, (Edit(*self._line_and_column(start), *self._line_and_column(end), new),))
+        return (Edit(*self._line_and_column(start), *self._line_and_column(end), new),)
 
     def _line_and_column(self, index: int) -> tuple[int, int]:
         line = bisect_right(self._line_starts, index)
@@ -191,6 +198,13 @@ class _Places:
         return self._line_starts[first], self._line_starts[last + 1], ""
 
 
+def _elsewhere(finding: Diagnostic) -> tuple[int, int]:
+    """Return line and column of the other place at which a finding's change could be made, (0, 0) for none."""
+    if isinstance(finding.hint, Proposal) and finding.hint.change.elsewhere is not None:
+        return finding.hint.change.elsewhere
+    return 0, 0
+
+
 def _outermost_only_entry(node: _Node) -> _Node:
     """Climb from a node that is the only entry of a map in a list to that map, as often as this is so."""
     while node.above is not None:
@@ -241,18 +255,27 @@ def apply_fixes(text: str, check: Check, *, unsafe: bool = False) -> FixResult:
     """Apply the fixes of the findings that `check` reports for a text, the unsafe ones only if `unsafe` is set.
 
     A fix is accepted when its finding is gone afterwards and a text that had no error still has none. All fixes are
-    tried together first, then one by one. The text is checked at least 20 times, and beyond that until about
-    `_READ` characters have been checked.
+    tried together first, then one by one; what only deletes, and is not safe, when nothing else is wrong. The text is
+    checked at least 20 times, and beyond that until about `_READ` characters have been checked.
     """
     findings = tuple(check(text))
     checks_left = max(20, _READ // max(len(text), 1))
     removed: list[Diagnostic] = []
     tried: set[tuple[str, str]] = set()
+    chosen: dict[tuple[str, str], bool] = {}
     while True:
         fixable = [finding for finding in findings if finding.fix is not None and (finding.fix.safe or unsafe)]
-        candidates = [finding for finding in fixable if _identity(finding) not in tried]
+        untried = [finding for finding in fixable if _identity(finding) not in tried]
+        candidates = _without_early_deletions(findings, untried)
         if not candidates:
             return FixResult(text, tuple(removed), findings)
+        for index, finding in enumerate(candidates):
+            identity = _identity(finding)
+            if finding.fix is not None and finding.fix.alternative and identity not in chosen and checks_left > 2:
+                checks_left -= 2
+                chosen[identity] = _is_alternative_better(text, finding, check)
+            if chosen.get(identity):
+                candidates[index] = _with_alternative(finding)
         for batch in (candidates, *([finding] for finding in candidates)):
             if not checks_left:
                 return FixResult(text, tuple(removed), findings)
@@ -266,6 +289,36 @@ def apply_fixes(text: str, check: Check, *, unsafe: bool = False) -> FixResult:
                 break
             if len(batch) == 1:
                 tried.add(_identity(batch[0]))
+
+
+def _without_early_deletions(findings: Sequence[Diagnostic], candidates: list[Diagnostic]) -> list[Diagnostic]:
+    """Return the fixes to try now. An error that is left may be the reason why a part of the netlist seems superfluous,
+    so what only deletes, and is not safe, comes last."""
+    others = [finding for finding in candidates if not _is_unsafe_deletion(finding)]
+    if others or any(finding.severity == "error" and not _is_unsafe_deletion(finding) for finding in findings):
+        return others
+    return candidates
+
+
+def _is_unsafe_deletion(finding: Diagnostic) -> bool:
+    fix = finding.fix
+    return fix is not None and not fix.safe and not any(edit.text for edit in fix.edits)
+
+
+def _is_alternative_better(text: str, finding: Diagnostic, check: Check) -> bool:
+    """Return whether the alternative edits of a fix leave fewer findings than the fix itself."""
+    remaining: list[tuple[int, int]] = []
+    for candidate in (finding, _with_alternative(finding)):
+        findings = check(_apply(text, [candidate])[0])
+        remaining.append((sum(left.severity == "error" for left in findings), len(findings)))
+    return remaining[1] < remaining[0]
+
+
+def _with_alternative(finding: Diagnostic) -> Diagnostic:
+    """Return a finding whose fix has its alternative edits in place of the others."""
+    if finding.fix is None:
+        return finding
+    return replace(finding, fix=replace(finding.fix, edits=finding.fix.alternative))
 
 
 def _apply(text: str, findings: Sequence[Diagnostic]) -> tuple[str, list[Diagnostic]]:

@@ -258,7 +258,7 @@ class Entries(Generic[T]):
             if name != DEFAULT and name in self.by_pattern:
                 return self._usable(name)
         for pattern in self.by_pattern:
-            if pattern != DEFAULT and any(_matches(pattern, name) for name in names):
+            if pattern != DEFAULT and any(matches(pattern, name) for name in names):
                 return self._usable(pattern)
         return None
 
@@ -409,7 +409,7 @@ def _entries(reader: FieldReader, node: nodes.Node | None, kind: type[T], label:
     return Entries(by_pattern, refused)
 
 
-def _matches(pattern: str, name: str) -> bool:
+def matches(pattern: str, name: str) -> bool:
     """Return whether an override's pattern matches a whole name.
 
     The ECMAScript patterns of real netlists mean the same to `re`. Patterns that do not compile are refused by the

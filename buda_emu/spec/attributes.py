@@ -28,10 +28,16 @@ class AttributeSpec:
     words: tuple[str, ...]
     in_fused: bool  # may stand in a schedule, on sub-ops on which it is legal
     has_effect: bool  # False: parsed and checked, but without effect on the reference's values
+    acts_on: tuple[str, ...]  # names and traits of the op types on which it has an effect; (): on all that may have it
 
     def is_legal_on(self, op_type: str) -> bool:
         """Return whether an op of a known type may have the attribute."""
         return self.everywhere or self.name in OP_TYPES[op_type].attributes
+
+    def acts(self, op_type: str) -> bool:
+        """Return whether the attribute has an effect on ops of a known type."""
+        declaration = OP_TYPES[op_type]
+        return not self.acts_on or not {declaration.name, *declaration.traits}.isdisjoint(self.acts_on)
 
     @property
     def types(self) -> tuple[str, ...] | None:
@@ -59,8 +65,17 @@ def _attribute(
     words: tuple[str, ...] = (),
     in_fused: bool = False,
     effect: bool = False,
+    acts_on: tuple[str, ...] = (),
 ) -> Any:
-    meta = {"kind": kind, "doc": doc, "everywhere": everywhere, "words": words, "in_fused": in_fused, "effect": effect}
+    meta = {
+        "kind": kind,
+        "doc": doc,
+        "everywhere": everywhere,
+        "words": words,
+        "in_fused": in_fused,
+        "effect": effect,
+        "acts_on": acts_on,
+    }
     return field(default=default, metadata=meta)
 
 
@@ -86,12 +101,19 @@ class Attributes:
     single_tile: tuple[int, ...] = _attribute("ints", (), "input indices; the same as kernel_broadcast 1")
     m_k: int = _attribute("int", 0, "mblocks along the inner dimension", effect=True, in_fused=True)
     u_kt: int = _attribute("int", 0, "tiles of the inner dimension in a ublock", effect=True, in_fused=True)
-    bias: bool = _attribute("bool", False, "the third input is a bias", effect=True)
-    accumulate: bool = _attribute("bool", False, "sum the product over runs of z slices", effect=True)
+    bias: bool = _attribute("bool", False, "the third input is a bias", effect=True, acts_on=("matmul", "depthwise"))
+    accumulate: bool = _attribute(
+        "bool", False, "sum the product over runs of z slices", effect=True, acts_on=("matmul",)
+    )
     approximate_mode: bool = _attribute("bool", False, "SFPU approximation")
     relu_en: bool = _attribute("bool", False, "apply relu to the result", effect=True, in_fused=True)
     sfpu_op: str = _attribute(
-        "word", "", "SFPU function at the end of a matmul; only gelu runs", words=SFPU_TYPES, effect=True
+        "word",
+        "",
+        "SFPU function at the end of a matmul; only gelu runs",
+        words=SFPU_TYPES,
+        effect=True,
+        acts_on=("matmul",),
     )
     vector: str = _attribute(
         "word",
@@ -100,6 +122,7 @@ class Attributes:
         words=("r", "c", "rc"),
         effect=True,
         in_fused=True,
+        acts_on=("vector unit", "matmul"),
     )
     relu_threshold: float = _attribute("float", 0.0, "relu threshold, >= 0", effect=True, in_fused=True)
     relu_mode: str = _attribute(
@@ -150,7 +173,13 @@ class Attributes:
         "word", "", "what topk returns: values (max) or indices (argmax)", words=("max", "argmax"), effect=True
     )
     kreduce: bool = _own("bool", False, "topk input is already sorted in runs of k", effect=True)
-    zero_point: float = _attribute("float", 0.0, "zero point of (re/de)quantisation", effect=True)
+    zero_point: float = _attribute(
+        "float",
+        0.0,
+        "zero point of (re/de)quantisation",
+        effect=True,
+        acts_on=("matmul", "quantization", "requantization", "dequantization"),
+    )
     ingress_channels: tuple[int, ...] = _attribute("ints", (), "Ethernet channels in")
     egress_channels: tuple[int, ...] = _attribute("ints", (), "Ethernet channels out")
     dest_device: int = _attribute("int", -1, "chip that an Ethernet copy writes to")
@@ -196,6 +225,7 @@ def _specs() -> Mapping[str, AttributeSpec]:
             words=meta["words"],
             in_fused=meta["in_fused"],
             has_effect=meta["effect"],
+            acts_on=meta["acts_on"],
         )
     return table
 

@@ -483,10 +483,21 @@ FUSED = OpType(
 
 OP_TYPES = OpTypes(
     (
-        MATMUL, DEPTHWISE, *BINARY, *QUANTIZATION, *COPIES, *SFPU, REDUCE, SPLICE, EMBEDDING, TILIZER, TOPK, FUSED,
+        MATMUL,
+        DEPTHWISE,
+        *BINARY,
+        *QUANTIZATION,
+        *COPIES,
+        *SFPU,
+        REDUCE,
+        SPLICE,
+        EMBEDDING,
+        TILIZER,
+        TOPK,
+        FUSED,
         *REFUSED,
     )
-)  # fmt: skip
+)
 
 
 class OfOpType:

@@ -158,5 +158,9 @@ class NetlistWarning(UserWarning):
     """Warns that the checker has findings about a netlist that is loaded all the same."""
 
 
+class HostWarning(UserWarning):
+    """Warns of a call that is carried out, and most likely not what was meant."""
+
+
 class StochasticRoundingWarning(UserWarning):
     """Warns that an op asks for stochastic rounding, and precision "device" rounds deterministically instead."""

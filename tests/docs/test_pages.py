@@ -1,6 +1,9 @@
 """The generated pages are up to date, and what pages point to exists."""
 
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -9,7 +12,7 @@ from shared_files import ROOT
 
 DOCS = ROOT / "docs"
 ALL = [ROOT / "README.md", *sorted(DOCS.glob("**/*.md"))]
-GENERATED = pages()
+GENERATED, LACKING = pages()
 
 
 @pytest.mark.parametrize("name", sorted(GENERATED))
@@ -20,6 +23,33 @@ def test_a_generated_page_is_what_the_tables_say(name):
     if versions.findall(text) != versions.findall(GENERATED[name]):
         pytest.skip(f"written for {', '.join(versions.findall(text))}")
     assert text == GENERATED[name], "run tools/generate_docs.py"
+
+
+WITHOUT = """
+import sys
+for name in sys.argv[1:]:
+    sys.modules[name] = None  # as if it were not installed
+import generate_docs
+texts, lacking = generate_docs.pages()
+print(sorted(lacking.items()), len(texts))
+"""
+
+
+@pytest.mark.parametrize(
+    ("absent", "lacking"),
+    [
+        (["onnx"], {"compile/compile-operators.md": "onnx", "compile/compile-ops.md": "onnx"}),
+        (["torch"], {"compile/compile-ops.md": "torch"}),
+    ],
+)
+def test_pages_are_written_whose_packages_are_installed(absent, lacking, child_environment):
+    path = os.pathsep.join((str(ROOT / "tools"), child_environment["PYTHONPATH"]))
+    command = [sys.executable, "-c", WITHOUT, *absent, "jax", "tensorflow"]
+    done = subprocess.run(
+        command, env={**child_environment, "PYTHONPATH": path}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == f"{sorted(lacking.items())} {len(GENERATED) + len(LACKING) - len(lacking)}"
 
 
 def anchors(page):

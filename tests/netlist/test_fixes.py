@@ -1,7 +1,9 @@
 """Fixes of findings: exact edits, made so that nothing gets worse."""
 
 import re
+from collections import Counter
 from dataclasses import replace
+from random import Random
 
 import pytest
 
@@ -10,6 +12,7 @@ from buda_emu.netlist.fixes import apply_fixes
 from buda_emu.netlist.load import check_text
 from buda_emu.support.checker.fix import Edit, Fix
 from buda_emu.support.checker.fix import apply_fixes as apply_to_lines
+from netlist.rules.bases import ADD as TWO_INPUTS
 from shared_files import ROOT, corpus_files
 
 GOOD = (ROOT / "netlists/matmul.yaml").read_text()
@@ -137,14 +140,17 @@ def test_what_cannot_be_known_is_not_written():
     assert apply_fixes(text, check, unsafe=True).text == text
 
 
-def test_of_a_field_that_stands_twice_the_first_is_left_out():
-    text = spoilt("entries: 2, ", "entries: 4, entries: 2, ")
+def test_of_a_field_that_stands_twice_the_first_is_left_out_if_it_says_the_same():
+    text = spoilt("entries: 2, ", "entries: 2, entries: 2, ")
     (found,) = [item for item in check(text) if item.rule == "V211"]
     assert "entries occurs again in line" in found.message
     assert apply_fixes(text, check).text == text
     assert apply_fixes(text, check, unsafe=True).text == GOOD
-    block = spoilt("    input_count: 2\n", "    input_count: 9\n    input_count: 2\n")
+    block = spoilt("    input_count: 2\n", "    input_count: 2\n    input_count: 2\n")
     assert apply_fixes(block, check, unsafe=True).text == GOOD
+    for other in (text.replace("entries: 2", "entries: 4", 1), block.replace("input_count: 2", "input_count: 9", 1)):
+        assert [item.hint for item in check(other) if item.rule == "V211"] == ["leave one of them out"]
+        assert apply_fixes(other, check, unsafe=True).text == other
     lists = spoilt("in_df: [Float16_b, Bfp8_b, Float16_b]", "in_df: [Float16_b], in_df: [Bfp8_b, Float16_b]")
     assert not [item for item in check(lists) if item.rule == "V211"]  # appended (NETLIST 11.3 C1)
 
@@ -154,8 +160,101 @@ def test_the_same_name_with_the_same_words_is_left_out():
     text = spoilt(line, f"{line}\n{line}")
     assert apply_fixes(text, check).text == GOOD
     other = spoilt(line, f"{line}\n{line.replace('entries: 1', 'entries: 2')}")
-    assert apply_fixes(other, check).text == other
-    assert apply_fixes(other, check, unsafe=True).text == GOOD
+    assert apply_fixes(other, check, unsafe=True).text == other  # which of the two is right, nobody knows
+
+
+ATTENTION = (ROOT / "netlists/attention.yaml").read_text()
+
+
+def _typed_twice(name, other, text=ATTENTION):
+    """A netlist in which the name of an object was typed in place of that of another one."""
+    lines = text.splitlines(keepends=True)
+    declared = re.compile(rf" +{other}: {{(input|type): \w")
+    place = next(index for index, line in enumerate(lines) if declared.match(line))
+    lines[place] = lines[place].replace(f"{other}:", f"{name}:", 1)
+    return "".join(lines)
+
+
+def test_an_op_whose_name_was_typed_twice_gets_the_name_that_is_missing():
+    ops = list(check_text(ATTENTION).netlist.ops)
+    text = _typed_twice(ops[0], ops[1])
+    (found,) = [item for item in check(text) if item.rule == "V020"]
+    assert found.hint == f"is one of them '{ops[1]}', which is missing?"
+    assert apply_fixes(text, check).text == text
+    assert apply_fixes(text, check, unsafe=True).text == ATTENTION
+
+
+def _pairs():
+    netlist = check_text(ATTENTION).netlist
+    for names in (list(netlist.ops), list(netlist.queues)):
+        yield from ((name, other) for name in names for other in names if name != other)
+
+
+def _drawn_pairs():
+    pairs = list(_pairs())
+    few = set(Random(7).sample(range(len(pairs)), 20))
+    return [pair if index in few else pytest.param(*pair, marks=pytest.mark.slow) for index, pair in enumerate(pairs)]
+
+
+@pytest.mark.parametrize(("name", "other"), _drawn_pairs())
+def test_no_fix_removes_words_that_differ(name, other):
+    """Whatever object gets the name of another one: each of its words is still there, and so are all others."""
+    text = _typed_twice(name, other)
+    result = apply_fixes(text, check, unsafe=True)
+    assert _words(result.text) >= _words(text) - Counter([name])
+
+
+def _words(text):
+    return Counter(re.findall(r"[\w.$]+", text))
+
+
+def test_of_two_ops_the_one_that_reads_its_own_name_is_renamed():
+    ops = list(check_text(ATTENTION).netlist.ops.values())
+    first, second = next(
+        (op, reader) for op in ops for reader in ops if op.name in reader.inputs and ops.index(op) < ops.index(reader)
+    )
+    # The reader stands first and has the name of what it reads.
+    text = _typed_twice(first.name, second.name)
+    lines = text.splitlines(keepends=True)
+    start, end = _block_of(lines, first.name, 0)
+    block = lines[start:end]
+    del lines[start:end]
+    _, end = _block_of(lines, first.name, 0)
+    swapped = "".join([*lines[:end], *block, *lines[end:]])
+    fixed = apply_fixes(swapped, check, unsafe=True).text
+    assert not [item for item in check(fixed) if item.severity == "error"]
+
+
+def _block_of(lines, name, after):
+    """First line of an op and the one after its last."""
+    start = next(index for index in range(after, len(lines)) if re.match(rf" +{name}:", lines[index]))
+    indent = len(lines[start]) - len(lines[start].lstrip())
+    end = start + 1
+    while end < len(lines) and len(lines[end]) - len(lines[end].lstrip()) > indent:
+        end += 1
+    return start, end
+
+
+def test_where_several_names_are_missing_none_is_chosen():
+    ops = list(check_text(ATTENTION).netlist.ops)
+    text = _typed_twice(ops[0], ops[1], _typed_twice(ops[0], ops[2]))
+    assert {item.hint for item in check(text) if item.rule == "V020"} == {
+        "leave one of them out, or choose another name for it"
+    }
+    assert apply_fixes(text, check, unsafe=True).text == text
+
+
+def test_settings_of_a_queue_that_stands_twice_go_to_the_queue_without_any():
+    text = TWO_INPUTS.replace("          b: {prologue", "          a: {prologue", 1)
+    (found,) = [item for item in check(text) if item.rule == "V177"]
+    assert found.hint == "did you mean 'b', which has none?"
+    assert apply_fixes(text, check, unsafe=True).text == TWO_INPUTS
+
+
+def test_settings_of_a_queue_that_is_not_read_go_to_the_queue_without_any():
+    text = TWO_INPUTS.replace("          b: {prologue: true, ", "          o: {prologue: true, ", 1)
+    assert [item.hint for item in check(text) if item.rule in ("V119", "V123", "V281", "V118")]
+    assert _words(apply_fixes(text, check, unsafe=True).text) >= _words(text) - Counter("o")
 
 
 FIELD = re.compile(r"\b[a-z_]+: (?:\[[^\[\]{}]*\]|[\w.-]+)(?:, |(?=\}))")

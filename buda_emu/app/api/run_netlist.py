@@ -15,7 +15,6 @@ import numpy as np
 from buda_emu.app.api.report import OutputSummary, ProgramSummary, RunReport, Summariser, summarise
 from buda_emu.arithmetic.jit.kernel import compilations
 from buda_emu.emulator.inputs.default import InputBlock
-from buda_emu.emulator.inputs.entries import parameter_names
 from buda_emu.emulator.inputs.feed import push
 from buda_emu.emulator.inputs.input_used import InputUsed
 from buda_emu.emulator.inputs.of_image import (
@@ -32,6 +31,7 @@ from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.emulator.runtime.host.exchange import OutputParts
 from buda_emu.emulator.runtime.host.host_io import Readout
 from buda_emu.netlist.model import Netlist
+from buda_emu.netlist.program.parameters import parameter_names
 from buda_emu.spec.precision import Precision
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError

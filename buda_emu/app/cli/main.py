@@ -17,7 +17,7 @@ from buda_emu.app.cli.config import WITHOUT_SETTINGS, Settings, configure
 from buda_emu.app.cli.output import complain, keep_stdout_for_results, say, word_stream
 from buda_emu.app.cli.parser import ExampleParser, Verb, add_verb
 from buda_emu.app.cli.shared_arguments import add_shared
-from buda_emu.app.documents.kinds import KINDS
+from buda_emu.app.documents.kinds import KINDS, require_netlists
 from buda_emu.support.errors import BudaError, DocumentError, Exit
 from buda_emu.support.files import keep_pipe, refuse_pipe
 from buda_emu.support.screen import clean_streams, printing_on, screen_of
@@ -64,6 +64,21 @@ _FOLDERS: Mapping[str, Mapping[str, str]] = {
 }
 _FOLDER_OF = {name: folder for folder, verbs in _FOLDERS.items() for name in verbs}
 VERBS: Mapping[str, str] = dict(chain.from_iterable(verbs.items() for verbs in _FOLDERS.values()))
+GROUPS: Mapping[str, Sequence[str]] = {
+    "write and check netlists": ("new", "check", "info", "graph", "fmt", "diff"),
+    "run and test them": ("run", "test", "debug", "numerics"),
+    "make them fast": ("perf", "advise", "route", "opcycles"),
+    "compile models": ("compile", "pack"),
+    "stress tools and chips": ("generate", "faults", "reduce"),
+    "files of other compilers": tuple(kind.verb for kind in KINDS if kind.verb),
+    "look something up": ("explain", "ops", "formats", "schema"),
+    "set up editors, shells and caches": ("lsp", "completion", "cache"),
+}
+"""The verbs in the order of the help, by what people do with them."""
+_OF_NETLISTS: Sequence[str] = (
+    "run", "test", "debug", "numerics", "perf", "advise", "graph", "route", "faults", "reduce", "pack", "fmt", "diff",
+)  # fmt: skip
+"""Verbs that take netlists and images, and no document of another kind."""
 _ARGUMENTS_OF_KINDS = {kind.verb: f"{kind.command}.arguments" for kind in KINDS if kind.verb}
 EXAMPLE = "buda-emu run netlists/attention.yaml"
 _INSTEAD: Mapping[tuple[str, str], str] = {
@@ -84,6 +99,7 @@ def build_parser(*used: str, alone: bool = False) -> ExampleParser:
     )
     parser.add_argument("--version", action="version", version=f"buda-emu {__version__}")
     verbs = parser.add_subparsers(prog="buda-emu", metavar="VERB", title="verbs", required=True)
+    verbs.groups = GROUPS
     for name, line in VERBS.items():
         if name not in used:
             if not alone:
@@ -164,6 +180,8 @@ def _run_verb(words: Sequence[str]) -> int:
         findings.set_choice(settings.choice)
     args = parser.parse_args(words)
     _keep_pipes(words, _positional_values(parser, args))
+    if verb in _OF_NETLISTS:
+        require_netlists(verb, _positional_values(parser, args))
     _print_settings(settings, getattr(args, "verbose", False))
     keep_stdout_for_results(vars(args).values())
     with printing_on(screen_of(word_stream(), args.color)):

@@ -4,6 +4,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
+from itertools import chain
 from typing import Any, NamedTuple, NoReturn
 
 from buda_emu.support.screen import screen_of
@@ -17,6 +18,17 @@ class _Formatter(argparse.HelpFormatter):
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=(screen_of(sys.stdout).columns or 80) - 2)
+
+    def _format_action(self, action: argparse.Action) -> str:
+        """Verbs by their groups, where the parser has any; all else as argparse does it."""
+        groups: Mapping[str, Iterable[str]] = getattr(action, "groups", {})
+        if not groups:
+            return super()._format_action(action)
+        texts = {sub.dest: self._format_action(sub) for sub in self._iter_indented_subactions(action)}
+        if not texts.keys() >= set(chain.from_iterable(groups.values())):  # of few verbs alone
+            return super()._format_action(action)
+        blocks = [f"  {title}:\n{''.join(texts[name] for name in names)}" for title, names in groups.items()]
+        return "\n".join(blocks)
 
     def _format_usage(
         self, usage: str | None, actions: Iterable[argparse.Action], groups: Iterable[Any], prefix: str | None

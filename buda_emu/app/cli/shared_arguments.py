@@ -301,6 +301,10 @@ _SHARED: Final[Mapping[str, _Arguments]] = MappingProxyType(
             ),
             _flag("--update-baseline", help="write the results into that file, reasons stay; exit code 0"),
         ),
+        "--only-documents": _flag(
+            "--only-documents",
+            help="leave out FILEs that are none by their content, as YAML files that are no netlist (for pre-commit)",
+        ),
         "--top": _argument(
             "--top", type=natural, default=10, metavar="N", help="rows of each table, 0: all (default 10)"
         ),

@@ -22,10 +22,12 @@ from buda_emu.support.records import dataclass
 if TYPE_CHECKING:
     import zlib
 
+    from buda_emu.netlist import load as netlists
     from buda_emu.performance.timeline.picture import TimelinePicture
     from buda_emu.support.checker import RuleBook
 else:
     zlib = lazy("zlib")
+    netlists = lazy("buda_emu.netlist.load")
 
 
 _HEAD = 1 << 16  # bytes at the beginning of a file that are read to recognise it
@@ -46,6 +48,10 @@ class Kind:
     RuleBook all of whose rules are entered when its module is imported; `prefix` begins the ids of its rules. `archs`
     lists the architectures that a check may ask for.
 
+    `commands` gives by verb for netlists the command line that serves such a FILE in its place, and under "" that for
+    every other verb. `other_stage`, written `module:name`, is a function of the first bytes that recognises the files
+    of other stages of its tool chain: it returns an object with `words` and `advice`, or None.
+
     A kind with commands of its own names the package that has them in `command` (with the modules `arguments` and
     `schemas`), their verb, and the verb's line in the help.
     """
@@ -62,6 +68,8 @@ class Kind:
     command: str = ""
     verb: str = ""
     verb_help: str = ""
+    commands: tuple[tuple[str, str], ...] = ()
+    other_stage: str = ""
 
     def rules(self) -> "RuleBook":
         """Import and return the book of the kind's rules."""
@@ -157,6 +165,17 @@ SCHEDULE = Kind(
     command="buda_emu.foreign.gemini.command",
     verb="gemini",
     verb_help="Check, time, execute and allocate schedules of the Gemini scheduler.",
+    commands=(
+        ("", "gemini run FILE"),
+        ("test", "gemini exec FILE --frontend NETWORK"),
+        ("debug", "gemini exec FILE --frontend NETWORK"),
+        ("numerics", "gemini exec FILE --frontend NETWORK"),
+        ("graph", "info FILE --timeline timeline.html"),
+        ("diff", "gemini diff FILE OTHER"),
+        ("reduce", "gemini slice FILE --layers NAMES -o SMALL"),
+        ("fmt", "gemini check FILE"),
+    ),
+    other_stage="buda_emu.foreign.gemini.stages:recognise_beginning",
 )
 VPUX = Kind(
     name="vpux",
@@ -169,6 +188,11 @@ VPUX = Kind(
     command="buda_emu.foreign.vpux.command",
     verb="vpux",
     verb_help="Check, run and time software-layer schedules of an NPU compiler (MLIR text).",
+    commands=(
+        ("", "vpux run FILE"),
+        ("graph", "info FILE --timeline timeline.html"),
+        ("fmt", "vpux check FILE"),
+    ),
 )
 PACKAGE = Kind(
     name="package",
@@ -181,6 +205,13 @@ PACKAGE = Kind(
     command="buda_emu.foreign.darwinn.command",
     verb="darwinn",
     verb_help="Packages of the Edge TPU compiler: inspect, check, link, replay, run, verify.",
+    commands=(
+        ("", "darwinn inspect FILE"),
+        ("run", "darwinn run FILE"),
+        ("perf", "darwinn run FILE"),
+        ("test", "darwinn verify FILE --source MODEL"),
+        ("graph", "info FILE --timeline timeline.html"),
+    ),
 )
 KINDS: tuple[Kind, ...] = (IMAGE, SCHEDULE, PACKAGE, VPUX)
 """The kinds of this package, in the order in which their tests are applied. `NETLIST` comes after them and after those
@@ -230,6 +261,39 @@ def kind_of(path: str) -> Kind:
     return next((kind for kind in candidates if kind.known_by(head, name)), NETLIST)
 
 
+_MODELS = (".onnx", ".pt2")
+
+
+def require_netlists(verb: str, paths: Iterable[str]) -> None:
+    """Raise HostError for the first file of another kind than netlists and images, with the command that serves it in
+    place of a verb. Paths that are no files are passed over."""
+    for path in paths:
+        name = path.lower()
+        if name.endswith(".tti") or not os.path.isfile(path):  # noqa: PTH113 - names are shown as they were given
+            continue
+        if name.endswith(_MODELS):
+            raise HostError(f"{path} is a model, not a netlist: `buda-emu compile {path}` makes a netlist of it")
+        kind = kind_of(path)
+        if kind not in (NETLIST, IMAGE):
+            raise HostError(_other_kind(kind, verb, path))
+
+
+def _other_kind(kind: Kind, verb: str, path: str) -> str:
+    """Return what a file of another kind is, and the command that serves it."""
+    stage = None
+    if kind.other_stage:
+        stage = _import_object(kind.other_stage)(_head(path))
+    if stage is not None:
+        command = dict(kind.commands)[""].replace("FILE", "SCHEDULE")
+        return f"{path} is {stage.words}, not a netlist: {stage.advice} (`buda-emu {command}`)"
+    article = "a"
+    if kind.words[0] in "AEIOUaeiou":
+        article = "an"
+    commands = dict(kind.commands)
+    command = commands.get(verb) or commands.get("", "info FILE")
+    return f"{path} is {article} {kind.words}, not a netlist: `buda-emu {command.replace('FILE', path)}`"
+
+
 def files_below(paths: Iterable[str], only: Kind | None = None) -> list[str]:
     """Return the paths, each once; a folder is replaced by the documents in it and below it, sorted by name.
 
@@ -249,6 +313,19 @@ def files_below(paths: Iterable[str], only: Kind | None = None) -> list[str]:
     return list(files)
 
 
+def documents_among(paths: Iterable[str], only: Kind | None = None) -> list[str]:
+    """Return the paths without the files that no reader of documents recognises by their content: a netlist by two of
+    its sections, whatever else is wrong with it. Folders, patterns and `-` stay."""
+    return [path for path in paths if not os.path.isfile(path) or _has_content_of(path, only)]  # noqa: PTH113
+
+
+def _has_content_of(path: str, only: Kind | None) -> bool:
+    kind = kind_of(path)
+    if only not in (None, kind):
+        return False
+    return kind is not NETLIST or netlists.holds_sections(path)
+
+
 def _documents(folder: str, only: Kind | None) -> Iterator[str]:
     """Yield the regular files of a folder, and of those below it, that are documents; hidden folders are left out."""
     for place, folders, names in os.walk(folder):
@@ -264,9 +341,7 @@ def _is_document(path: str, only: Kind | None) -> bool:
     must have the name of an image, a `.tflite` a package in it."""
     name = path.lower()
     if name.endswith((".yaml", ".yml")):
-        from buda_emu.netlist.load import looks_like_netlist
-
-        return only in (None, NETLIST) and looks_like_netlist(path)
+        return only in (None, NETLIST) and netlists.looks_like_netlist(path)
     kind = kind_of(path)
     if kind is NETLIST or only not in (None, kind):
         return False

@@ -30,6 +30,7 @@ from buda_emu.emulator.distributed.part import (
 from buda_emu.emulator.runtime.host.exchange import OutputParts
 from buda_emu.emulator.runtime.host.host_io import Readout
 from buda_emu.netlist.model import Netlist
+from buda_emu.netlist.program.parameters import CONVENTIONAL, with_declared_names
 from buda_emu.spec.precision import Precision
 from buda_emu.support.errors import BudaError, HostError
 from buda_emu.support.records import dataclass
@@ -180,7 +181,9 @@ class Machines:
     def run(self, program: str, parameters: Mapping[str, object] | None = None) -> None:
         """Run a program as `Emulator.run` does. Raises as that, and HostError for a part that is lost, with the op that
         it was in."""
-        request = {"do": "run", "program": program, "parameters": {k: str(v) for k, v in (parameters or {}).items()}}
+        texts = {name: str(value) for name, value in (parameters or {}).items()}
+        declared = with_declared_names(self.netlist.programs.values(), texts, CONVENTIONAL)
+        request = {"do": "run", "program": program, "parameters": declared}
         for number, member in enumerate(self._members):
             self._send(number, member, request)
         self._report_uneven(self._wait_until_done())

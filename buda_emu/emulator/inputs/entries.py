@@ -3,36 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from buda_emu.emulator.runtime.machine.listeners import Journal
-from buda_emu.netlist.model import Execute, Loop, Netlist, Param, Program
+from buda_emu.netlist.model import Execute, Loop, Netlist, Program
 from buda_emu.netlist.program.interpreter import GatheredExecutes, Interpreter, StepBudget
+from buda_emu.netlist.program.parameters import HARNESS, no_program, parameter_names, with_declared_names
 from buda_emu.netlist.program.settings import ALL_SETTINGS, Variables
 from buda_emu.spec.precision import DEFAULT_STEP_LIMIT
 from buda_emu.spec.varinst import immediate, stored_name
-from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError, ProgramError
-
-# NETLIST 3.7: what the harnesses give. A parameter follows the test-arg of this name, else this value.
-_HARNESS: Mapping[str, tuple[str, str]] = {
-    "p_microbatch_count": ("microbatch_count", "1"),
-    "p_loop_count": ("microbatch_count", "1"),
-    "p_microbatch_size": ("microbatch_size", "1"),
-    "p_zero_grad": ("zero_grad", "1"),
-    "p_cache_write_index": ("cache_write_index", "0"),
-    "p_inner_increment": ("inner_increment", "0"),
-    "p_inner_loop_count": ("inner_loop_count", "1"),
-    "p_outer_increment": ("outer_increment", "0"),
-    "p_outer_loop_count": ("outer_loop_count", "1"),
-}
-
-
-def parameter_names(programs: Sequence[Program]) -> dict[str, None]:
-    """Return every parameter that the programs take, as written, in order."""
-    names: dict[str, None] = {}
-    for program in programs:
-        for instruction in program.instructions:
-            if isinstance(instruction, Param):
-                names.update(dict.fromkeys(instruction.names))
-    return names
 
 
 def _loops(programs: Sequence[Program]) -> Iterator[Loop]:
@@ -50,22 +27,18 @@ def select_programs(netlist: Netlist, names: Sequence[str]) -> list[Program]:
     for name in names or tuple(dict.fromkeys(netlist.program_order)):
         body = netlist.programs.get(name)
         if body is None:
-            raise HostError(f"no program {name!r}; programs: {', '.join(netlist.programs)}")
+            raise no_program(netlist, name)
         bodies.append(body)
     return bodies
 
 
 def check_parameters(programs: Sequence[Program], parameters: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the caller's parameters unchanged. Raises HostError for a parameter that no program takes, most likely
-    misspelt, for a text that is no number, and for a loop count below 1 (NETLIST 3.1, 3.4)."""
-    names = parameter_names(programs)
+    """Return the caller's parameters under the names that the programs declare; the `$` may be left out. Raises
+    HostError for a parameter that no program takes, most likely misspelt, for a text that is no number, and for a loop
+    count below 1 (NETLIST 3.1, 3.4)."""
+    declared = with_declared_names(programs, parameters)
     counts = {stored_name(loop.count): loop for loop in _loops(programs)}
-    for name, text in parameters.items():
-        if name not in names:
-            hint = ""
-            if near(name, names):
-                hint = f" ({near(name, names)})"
-            raise HostError(f"no program takes the parameter {name}{hint}; parameters: {', '.join(names) or 'none'}")
+    for name, text in declared.items():
         try:
             value = immediate(text)
         except ProgramError as error:
@@ -73,7 +46,7 @@ def check_parameters(programs: Sequence[Program], parameters: Mapping[str, str])
         loop = counts.get(stored_name(name))
         if loop is not None and value < 1:
             raise HostError(f"parameter {name} is {value}: the loop of line {loop.at().line} runs at least once")
-    return parameters
+    return declared
 
 
 def default_parameters(programs: Sequence[Program], test_args: Mapping[str, str]) -> dict[str, str]:
@@ -85,7 +58,7 @@ def default_parameters(programs: Sequence[Program], test_args: Mapping[str, str]
     for name in parameter_names(programs):
         bare = stored_name(name)
         test_arg_name = bare.removeprefix("p_")
-        test_arg, value = _HARNESS.get(bare, (test_arg_name, "1" if bare in counts else "0"))
+        test_arg, value = HARNESS.get(bare, (test_arg_name, "1" if bare in counts else "0"))
         values[name] = test_args.get(test_arg, value)
     return values
 

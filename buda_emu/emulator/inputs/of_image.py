@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from buda_emu.emulator.inputs.default import InputBlock, default_inputs
-from buda_emu.emulator.inputs.entries import entries_read, parameter_names
+from buda_emu.emulator.inputs.entries import entries_read
 from buda_emu.emulator.inputs.stimulus import generator
 from buda_emu.netlist.model import Netlist, Program
+from buda_emu.netlist.program.parameters import parameter_names
 from buda_emu.netlist.test_config import TestConfig
 from buda_emu.netlist.variants import LOOP
 from buda_emu.support.errors import HostError, UnsupportedError

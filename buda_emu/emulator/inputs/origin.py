@@ -29,10 +29,6 @@ class Flaws(Listener):
         """Record the flaws of an op's result."""
         self._note(op.name, tiles)
 
-    def of(self, name: str) -> set[Flaw]:
-        """Return the flaws of a queue or op, none where it was not seen."""
-        return self.found.get(name, set())
-
     def _note(self, name: str, tiles: NDArray[np.float32]) -> None:
         before = self.found.get(name)
         if np.isfinite(tiles).all():
@@ -59,7 +55,7 @@ def locate_origin(netlist: Netlist, flaws: Flaws, output: str, flaw: Flaw) -> st
         seen.add(name)
         queue = netlist.queues.get(name)
         if queue is not None:
-            if queue.host_fed and flaw in flaws.of(name):
+            if queue.host_fed and name in flaws.found and flaw in flaws.found[name]:
                 return f"queue {name}"
             if not queue.host_fed:
                 ahead.append(queue.input)
@@ -67,7 +63,7 @@ def locate_origin(netlist: Netlist, flaws: Flaws, output: str, flaw: Flaw) -> st
         op = netlist.ops.get(name)
         if op is None or (name in flaws.found and flaw not in flaws.found[name]):
             continue
-        if flaw in flaws.of(name) and not any(_has(netlist, flaws, source, flaw) for source in op.inputs):
+        if name in flaws.found and not any(_has(netlist, flaws, source, flaw) for source in op.inputs):
             return f"op {name}"
         ahead.extend(op.inputs)
     return ""

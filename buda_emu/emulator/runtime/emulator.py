@@ -1,6 +1,7 @@
 """The machine that a user holds: push, run, pop (README)."""
 
 import os
+import warnings
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,25 +18,29 @@ from buda_emu.emulator.runtime.host.exchange import Exchange, OutputParts
 from buda_emu.emulator.runtime.host.host_io import HostIo, Readout
 from buda_emu.emulator.runtime.host.programs import Programs
 from buda_emu.emulator.runtime.machine.gate import Gate, Part, Stepper
-from buda_emu.emulator.runtime.machine.listeners import Listener
+from buda_emu.emulator.runtime.machine.listeners import Listener, require_events
 from buda_emu.emulator.runtime.machine.memory import Channel, Memory, MemoryUse, Watchers
 from buda_emu.emulator.runtime.machine.running import ProgressCallback, Run
 from buda_emu.netlist.model import Netlist, TemporalGraph
 from buda_emu.netlist.program.interpreter import Standing, StepBudget
 from buda_emu.spec.precision import DEFAULT_STEP_LIMIT, PRECISIONS, Precision
-from buda_emu.support.errors import HostError, ProgramError
+from buda_emu.support.checker.text import plural
+from buda_emu.support.errors import HostError, HostWarning, ProgramError
 from buda_emu.support.lazy import lazy
 
 if TYPE_CHECKING:
+    import html
     from collections.abc import Callable
 
     from buda_emu.emulator.ops.on_device.kernel_units import KernelUnits
     from buda_emu.emulator.runtime.snapshots import archive, state
     from buda_emu.emulator.runtime.snapshots.checkpoint import Checkpoints
-else:  # only those who save need it
+else:  # only those who save, or look at a machine in a notebook, need it
+    html = lazy("html")
     archive = lazy("buda_emu.emulator.runtime.snapshots.archive")
     state = lazy("buda_emu.emulator.runtime.snapshots.state")
 
+_SHOWN = 6  # queues of a `repr`
 DEFAULT_WAIT = 10.0  # seconds that a program on a thread of its own waits for the host
 
 
@@ -80,6 +85,8 @@ class Emulator:
             raise HostError(f"step_limit must be 0 or more instructions, not {step_limit}")
         if memory_limit is None:
             memory_limit = default_memory_limit()
+        for listener in listeners:
+            require_events(listener)
         self.netlist = netlist
         self.precision: Precision = precision
         self._watched = Watchers()
@@ -129,6 +136,39 @@ class Emulator:
             free=self._free,
         )
 
+    def __repr__(self) -> str:
+        return f"Emulator({self.netlist.path}, precision={self.precision!r}: {self._state_text()})"
+
+    def _repr_html_(self) -> str:
+        """Return a table of the queues and rams that hold entries, for notebooks."""
+        cells = ((html.escape(name), str(count), str(entries)) for name, count, entries in self._occupancies())
+        rows = "".join(f"<tr><td>{'</td><td>'.join(row)}</td></tr>" for row in cells)
+        head = "<tr><th>queue or ram</th><th>entries held</th><th>of</th></tr>"
+        return f"<p>{html.escape(repr(self))}</p><table>{head}{rows}</table>"
+
+    def _state_text(self) -> str:
+        if self._gate.closed:
+            return "closed"
+        filled = self._occupancies()
+        if not filled:
+            return f"{plural(len(self.netlist.queues), 'queue')}, all empty"
+        shown = ", ".join(f"{name} {count}/{entries}" for name, count, entries in filled[:_SHOWN])
+        if len(filled) > _SHOWN:
+            return f"{shown}, ..."
+        return shown
+
+    def _occupancies(self) -> list[tuple[str, int, int]]:
+        """Return name, entries held and room of each queue and ram that holds any."""
+        filled: list[tuple[str, int, int]] = []
+        for name, channel in self._memory.channels.items():
+            if isinstance(channel, Fifo):
+                count = channel.ring.occupancy
+            else:
+                count = channel.view.written
+            if count:
+                filled.append((name, count, channel.view.entries))
+        return filled
+
     def __enter__(self) -> Self:
         return self
 
@@ -150,7 +190,8 @@ class Emulator:
             self._executor.free()
 
     def add_listener(self, listener: Listener) -> None:
-        """Call `listener` for every later event."""
+        """Call `listener` for every later event. Raises HostError for one with a public method that is no event."""
+        require_events(listener)
         with self._gate:
             self._watched.listeners = (*self._watched.listeners, listener)
 
@@ -193,11 +234,17 @@ class Emulator:
         integers. A queue takes entries in order after its write pointer, as room appears within `timeout` seconds,
         without a time-out all of them or none; a ram takes them in slots `slot`, slot+1, ... (default 0).
 
+        Warns with HostWarning of a queue that an op feeds: its entries come from there.
+
         Raises HostTimeoutError (a HostError) when the queue is full, HostError: unknown name, wrong shape or type,
         slot out of range.
         """
         self._require_open("push")
         self._exchange.push(queue, array, slot, timeout)
+        target = self.netlist.queues[queue]
+        if not target.host_fed and not target.is_ram:
+            message = f"push to {queue}: op {target.input} feeds this queue, and its entries come from there"
+            warnings.warn(message, HostWarning, stacklevel=2)
 
     def begin_with(self, image: "state.InitialImage") -> None:
         """Push the constants and parameters of a device image into a machine that holds nothing. Snapshots refer to the
@@ -272,13 +319,14 @@ class Emulator:
 
     def run(self, program: str, params: Mapping[str, object] | None = None, *, wait: float = 0.0) -> None:
         """Run one program to its end, after those asked for before it. `params` binds `param` names, e.g.
-        {"$p_loop_count": 4}.
+        {"$p_loop_count": 4}; the `$` may be left out. Parameters of earlier runs stay unless such a run failed.
 
         `wait`: seconds that an epoch which has nothing to do waits for the host to push to an input queue, or to pop
         from a full output queue; then, and at once with 0, that is a deadlock. The inputs that are there run meanwhile.
 
         Raises ProgramError naming instruction, graph, op and queue; HostError for an unknown program, and for a
-        parameter that no program of the netlist takes; RunCancelledError when the machine is closed meanwhile.
+        parameter that no program of the netlist takes, unless its name is one that front ends give to every program
+        (`buda_emu.netlist.program.parameters.CONVENTIONAL`); RunCancelledError when the machine is closed meanwhile.
         """
         self._require_open("run")
         self._programs.run(program, params, wait)

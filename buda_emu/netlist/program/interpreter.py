@@ -144,9 +144,14 @@ class Interpreter:
         self._loops: list[_RunningLoop] = []
 
     def run(self, parameters: Mapping[str, str]) -> None:
-        """Run the program to its end. Raises ProgramError that names instruction and line."""
-        self.variables.begin_run(parameters)
-        self._run_from(0, [])
+        """Run the program to its end. Raises ProgramError that names instruction and line; the next run then has the
+        parameters of the runs before this one only."""
+        earlier = self.variables.begin_run(parameters)
+        try:
+            self._run_from(0, [])
+        except BaseException:
+            self.variables.forget_parameters(earlier)
+            raise
 
     def resume(self, standing: Standing) -> None:
         """Run from a position to the end, with the variables as they are. Raises ProgramError as `run` does."""

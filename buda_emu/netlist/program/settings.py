@@ -35,12 +35,18 @@ class Variables:
         self._kinds: dict[str, Kind] = {}
         self._params: dict[str, str] = {}
 
-    def begin_run(self, parameters: Mapping[str, str]) -> None:
-        """Drop locals and params; merge the caller's parameters into those of earlier runs."""
+    def begin_run(self, parameters: Mapping[str, str]) -> dict[str, str]:
+        """Drop locals and params; merge the caller's parameters into those of earlier runs, which are returned."""
+        earlier = dict(self._params)
         for name in [name for name, kind in self._kinds.items() if kind in (Kind.LOCAL, Kind.PARAM)]:
             del self._values[name]
             del self._kinds[name]
         self._params.update(parameters)
+        return earlier
+
+    def forget_parameters(self, earlier: Mapping[str, str]) -> None:
+        """Take the parameters of a run back that failed; `earlier` is what `begin_run` returned."""
+        self._params = dict(earlier)
 
     def declare(self, text: str, kind: Kind, value: int) -> None:
         """Declare a `var` or `staticvar` (NETLIST 3.2). Raises ProgramError for a name in use or without `$`."""

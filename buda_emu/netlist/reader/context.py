@@ -2,17 +2,16 @@
 far."""
 
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
-from buda_emu.netlist.nodes import Mark, Node, same
+from buda_emu.netlist.nodes import Mark, Node, Scalar
+from buda_emu.netlist.repetitions import Kind, Repetition, repetition_hint
+from buda_emu.netlist.sourced import Sourced
 from buda_emu.support.checker.checks import require_few
 from buda_emu.support.checker.diagnostic import Diagnostic, Severity
-from buda_emu.support.checker.fix import removing
 
 Place: TypeAlias = Node | Mark
 T = TypeVar("T")
-_EQUAL_REPETITION: Final = removing("it is the same again: leave it out")
-_OTHER_REPETITION: Final = removing("leave it out, or choose another name", safe=False)
 
 
 class ReadCache:
@@ -48,7 +47,17 @@ class ReadCache:
 class Context:
     """State of one reading. Sections are read in document order and may look only at earlier ones (NETLIST 1.1)."""
 
-    __slots__ = ("arch", "archs", "cache", "diagnostics", "findings", "path", "requested_arch", "subject")
+    __slots__ = (
+        "arch",
+        "archs",
+        "cache",
+        "diagnostics",
+        "findings",
+        "path",
+        "repetitions",
+        "requested_arch",
+        "subject",
+    )
 
     def __init__(self, path: str, requested_arch: str | None, cache: "ReadCache | None" = None) -> None:
         self.path = path
@@ -58,6 +67,7 @@ class Context:
         self.subject = ""  # the object that is being read, as it starts a message: "queue q0"
         self.cache = cache  # objects of an earlier version of the text
         self.diagnostics: list[Diagnostic] = []
+        self.repetitions: list[Repetition] = []  # names that occur twice, in the order of their findings
         self.findings = 0  # errors so far; an object during whose reading it grew is broken
 
     def reuse_or_read(self, node: Node, key: object, read: Callable[[], T]) -> T:
@@ -76,12 +86,20 @@ class Context:
             self.cache.put(node, key, parsed)
         return parsed
 
-    @staticmethod
-    def repetition_hint(first: Node | None, second: Node) -> str:
-        """Return the hint for a name that occurs twice; leaving the second out is a safe fix if it equals the first."""
-        if first is not None and same(first, second):
-            return _EQUAL_REPETITION
-        return _OTHER_REPETITION
+    def report_repetition(
+        self, rule: str, kind: Kind, key: Scalar, body: Node, first: Sourced | None, line: int
+    ) -> None:
+        """Report the second object of a name under its key; the first stands in `line` and is None where its map is not
+        at hand. Raises TooManyFindingsError."""
+        name = self.subject.partition(" ")[2]
+        phrase = {"op": "an op"}.get(kind, f"a {kind}")
+        first_body = None
+        if first is not None:
+            first_body = first.source
+        hint = repetition_hint(first_body, body)
+        index = len(self.diagnostics)
+        self.report(rule, key, f"there is already {phrase} of that name, in line {line}", hint)
+        self.repetitions.append(Repetition(kind=kind, name=name, key=key, body=body, first=first, finding=index))
 
     def report(self, rule: str, place: Place, message: str, hint: str = "", severity: Severity = "error") -> None:
         """Add a finding about the object that is being read. Raises TooManyFindingsError."""

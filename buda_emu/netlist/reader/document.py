@@ -27,6 +27,7 @@ from buda_emu.netlist.reader.context import Context, ReadCache
 from buda_emu.netlist.reader.graphs import GraphSection, read_fused_ops, read_graphs
 from buda_emu.netlist.reader.queues import read_queues
 from buda_emu.netlist.reader.values import Pair, body_of, integer, kind_of, read_pairs, read_single_pair, text_of
+from buda_emu.netlist.repetitions import suggest_missing_names
 from buda_emu.spec.archs import ARCHS, DEFAULT_ARCH
 from buda_emu.support.checker.checks import TooManyFindingsError
 from buda_emu.support.checker.diagnostic import Diagnostic
@@ -420,6 +421,7 @@ def _read_sections(root: Mapping, context: Context, document: WrittenNetlist) ->
         else:
             document.sections[name] = node
         context.subject = ""
+    suggest_missing_names(document, context.repetitions)
     _check_order(context, document, early, graphs.op_lines)
     _check_presence(context, document, root)
 

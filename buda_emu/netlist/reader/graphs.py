@@ -169,7 +169,9 @@ def _read_graph(context: Context, name: str, name_node: Scalar, node: Node, sect
             context.report(UNKNOWN_PAD, key, message, hint or "a graph has target_device, input_count and ops")
             broken = True
         elif op_name in section.op_lines:
-            _report_repeated_op(context, op_name, key, value, ops, section.op_lines[op_name])
+            # One of another graph is never the same again: each has to stay where it is.
+            first = next((op for op in ops if (op.written_name or op.name) == op_name), None)
+            context.report_repetition(DUPLICATE, "op", key, value, first, section.op_lines[op_name])
         else:
             section.op_lines[op_name] = key.line
             read = partial(_read_op, context, op_name, key, value, name, device)
@@ -177,15 +179,6 @@ def _read_graph(context: Context, name: str, name_node: Scalar, node: Node, sect
     return Graph(
         name=name, target_device=device, ops=tuple(ops), source=body, name_node=name_node, broken=broken, **values
     )
-
-
-def _report_repeated_op(context: Context, name: str, key: Scalar, node: Node, ops: list[Op], line: int) -> None:
-    """Report an op whose name is taken, with a hint that fits whether the first one is in the same graph (`ops`)."""
-    first = next((op for op in ops if (op.written_name or op.name) == name), None)
-    hint = "choose another name for one of them"
-    if first is not None:
-        hint = context.repetition_hint(first.source, node)
-    context.report(DUPLICATE, key, f"there is already an op of that name, in line {line}", hint)
 
 
 def _read_op(context: Context, name: str, name_node: Scalar, node: Node, graph: str, device: int) -> Op:

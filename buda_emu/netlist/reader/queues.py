@@ -1,5 +1,6 @@
 """Read the `queues` section (NETLIST 1.3), and lists of TMs (NETLIST 1.6)."""
 
+import re
 from collections.abc import Sequence as Series
 from functools import lru_cache, partial
 from typing import Any, Literal
@@ -23,6 +24,7 @@ from buda_emu.netlist.yaml_text import leading_integer, parse_address, parse_flo
 from buda_emu.spec.archs import ARCHS
 from buda_emu.spec.blocking import FULL_TILE, Blocking
 from buda_emu.spec.ops import OP_TYPES
+from buda_emu.support.checker.fix import replacing
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.checker.text import quote
 
@@ -178,6 +180,7 @@ UNKNOWN = "V008"
 DUPLICATE = "V009"
 BAD_ALLOCATION = "V185"
 BLACKHOLE_ALIGNMENT = ARCHS["blackhole"].alignment
+_HEXADECIMAL = re.compile(r"[0-9a-fA-F]{4,8}")
 _READERS = readers(QUEUE_FIELDS)
 
 
@@ -322,8 +325,16 @@ def _read_address(context: Context, node: Node) -> int | None:
     else:
         address = None
     if address is None:
-        context.report(NOT_INTEGER, node, f"an address needs an integer from 0 to 0xffffffff, not {kind_of(node)}")
+        message = f"an address needs an integer from 0 to 0xffffffff, not {kind_of(node)}"
+        context.report(NOT_INTEGER, node, message, _address_hint(node))
     return address
+
+
+def _address_hint(node: Node) -> str:
+    """Return the hint to write 0x where an address has the digits of a hexadecimal number, else ""."""
+    if not isinstance(node, Scalar) or _HEXADECIMAL.fullmatch(node.text) is None:
+        return ""
+    return replacing(f"write 0x{node.text}", node.text, f"0x{node.text}")
 
 
 def _check_ports(context: Context, field: str, ports: tuple[int, ...], body: Mapping, buffers: int | None) -> None:

@@ -12,6 +12,7 @@ from buda_emu.netlist.fields import FIDELITY_WORDS, Field
 from buda_emu.netlist.nodes import NULL_WORDS, Node, Scalar, Sequence
 from buda_emu.netlist.nodes import Mapping as MappingNode
 from buda_emu.netlist.reader.context import Context
+from buda_emu.netlist.repetitions import Kind
 from buda_emu.netlist.sourced import Sourced
 from buda_emu.netlist.yaml_text import parse_bool, parse_float, parse_int
 from buda_emu.spec.blocking import LEGAL_TILE_DIMS
@@ -260,7 +261,7 @@ def read_pairs(context: Context, body: MappingNode) -> Iterator[Pair]:
 
 
 def read_objects(
-    context: Context, node: Node, kind: str, rule: str, objects: abc.Mapping[str, Sourced]
+    context: Context, node: Node, kind: Kind, rule: str, objects: abc.Mapping[str, Sourced]
 ) -> Iterator[Pair]:
     """Yield name, name node and body of the objects of a section. A name that `objects` has already is reported under
     `rule` and left out.
@@ -274,12 +275,7 @@ def read_objects(
         if first is None:
             yield name, key, value
         else:
-            if first.name_node is not None:
-                line = first.name_node.line
-            else:
-                line = 0
-            hint = context.repetition_hint(first.source, value)
-            context.report(rule, key, f"there is already a {kind} of that name, in line {line}", hint)
+            context.report_repetition(rule, kind, key, value, first, first.at().line)
         context.subject = f"{kind}s"
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from buda_emu.netlist.rules import elsewhere, fused_schedules, fused_sizes, graphs, habits, routing
-from buda_emu.netlist.rules.ops import fields, formats, pipes, placement, shapes, tiles, types
+from buda_emu.netlist.rules.ops import effects, fields, formats, pipes, placement, shapes, tiles, types
 from buda_emu.netlist.rules.programs import flow, steps
 from buda_emu.netlist.rules.queues import fields as queue_fields
 from buda_emu.netlist.rules.queues import memory
@@ -16,6 +16,7 @@ SUBJECTS: Final = (
     elsewhere,
     fields,
     types,
+    effects,
     tiles,
     formats,
     pipes,
@@ -32,7 +33,15 @@ SUBJECTS: Final = (
     routing,
 )
 
-BOOK: Final = RuleBook("netlist", "V", STAGES)
+_CHIP: Final = "the chip's compiler or runtime"
+_RUN: Final = "`run`"
+REFUSALS: Final[Mapping[str, str]] = {
+    "N": _CHIP, "R": _CHIP, "T": "`test`", "X": _RUN,
+    "V179": _RUN, "V208": _RUN,  # by `require_runnable` of buda_emu.emulator.inputs.prepared
+}  # fmt: skip
+"""Who refuses a netlist that `check` only warns about, by stage of a rule or by its id."""
+
+BOOK: Final = RuleBook("netlist", "V", STAGES, REFUSALS)
 for _id in sorted(DECLARED):
     BOOK.add(DECLARED[_id])
 

@@ -206,3 +206,14 @@ rule(
     "cycles-per-tensor: {expected: 35500}",
     "NETLIST 6",
 )
+rule(
+    "V216",
+    "W",
+    "a test section names something that the netlist does not have",
+    "An override of `test-config` counts for the queues whose whole name is its key or matches it as a pattern; where "
+    "there is none, the queue that was meant gets the stimulus or comparison of all others. io-config lists queues, "
+    "and `performance-check` names a graph, a program and ops: nothing is checked where one is misspelt.",
+    "overrides: {averge: {type: Constant, constant_value: 0.1}} beside queue average",
+    "overrides: {average: {type: Constant, constant_value: 0.1}}",
+    "NETLIST 5, 6",
+)

@@ -1,10 +1,12 @@
-"""Rules on likely mistakes that neither the loader nor the device refuses (V208, V209, V211, V212; stage W)."""
+"""Rules on likely mistakes that neither the loader nor the device refuses (V208, V209, V211, V212, V217; stage W)."""
 
+import re
 from collections import deque
 from collections.abc import Iterator
 
-from buda_emu.netlist.model import Execute, Graph, Op, Program, Queue, QueueSettings, SubOp
-from buda_emu.netlist.nodes import Mapping, Scalar
+from buda_emu.netlist.model import Execute, Graph, Netlist, Op, Program, Queue, QueueSettings, SubOp
+from buda_emu.netlist.nodes import Mapping, Scalar, Sequence
+from buda_emu.netlist.repetitions import repetition_hint
 from buda_emu.netlist.rules.context import Context, item_mark
 from buda_emu.netlist.rules.fused_use import FusedUse
 from buda_emu.netlist.rules.registry import (
@@ -12,14 +14,16 @@ from buda_emu.netlist.rules.registry import (
     Findings,
     fused_check,
     graph_check,
+    netlist_check,
     op_check,
     program_check,
     queue_check,
 )
 from buda_emu.netlist.rules.rule import rule
+from buda_emu.netlist.yaml_text import parse_address
 from buda_emu.spec.formats import FORMATS
 from buda_emu.spec.ops import OP_TYPES
-from buda_emu.support.checker.fix import removing
+from buda_emu.support.checker.fix import replacing
 from buda_emu.support.checker.text import plural
 
 _LISTS = ("grid_loc", "grid_size", "mblock", "ublock", "inputs")
@@ -28,6 +32,9 @@ _ALONG = {"r": ("r",), "c": ("c",), "rc": ("r", "c")}
 _PLACE = {"r": "row 0", "c": "column 0"}
 _FALSE = ("false", "0")
 _WIDE = {"a": "Float16", "b": "Float16_b"}
+_LONG_NUMBER = re.compile(r"(?!0+\Z)[0-9]{5,8}")
+_ROUND = "000"
+_ALIGNMENT = 32
 _FAR = 64  # names that are looked at on the way from an operand to a reduce
 
 
@@ -126,11 +133,12 @@ def _repeated_fields(subject: Queue | Graph | Op) -> Findings:
     source = subject.source
     if not isinstance(source, Mapping) or len({name for name, _, _ in source.items()}) == len(source.pairs):
         return
-    last = {name: key for name, key, _ in source.items()}
+    last = {name: (key, value) for name, key, value in source.items()}
     for name, key, value in source.items():
-        if key is not last[name] and (isinstance(value, Scalar) or name in _LISTS) and name not in _READ_AGAIN:
-            message = f"{name} occurs again in line {last[name].line}, and that one counts"
-            yield Finding(key.mark, message, removing("leave the first one out", safe=False))
+        last_key, last_value = last[name]
+        if key is not last_key and (isinstance(value, Scalar) or name in _LISTS) and name not in _READ_AGAIN:
+            message = f"{name} occurs again in line {last_key.line}, and that one counts"
+            yield Finding(key.mark, message, repetition_hint(last_value, value, "leave one of them out", safe=False))
 
 
 @op_check(
@@ -293,6 +301,56 @@ def _producer(ctx: Context, name: str) -> str:
     if queue is None or queue.host_fed or queue.is_ram:
         return name
     return queue.input
+
+
+@netlist_check(
+    rule(
+        "V217",
+        "W",
+        "an address looks hexadecimal and has no 0x",
+        "Without 0x an address is decimal, and octal with a leading 0: 11000000 is 0xa7d8c0, far below the 0x11000000"
+        " that was meant. Reported are numbers of five digits and more beside addresses that do have 0x, round ones,"
+        " and those that are aligned only if they are read as hexadecimal.",
+        "dram: [[0, 11000000]]",
+        "dram: [[0, 0x11000000]]",
+        "NETLIST 1.1, 1.3",
+    )
+)
+def addresses_without_prefix(_: Context, netlist: Netlist) -> Findings:
+    """Warn of addresses in decimal or octal that were most likely meant as hexadecimal numbers."""
+    addresses: list[tuple[Queue, Scalar]] = []
+    for queue in netlist.queues.values():
+        addresses.extend((queue, node) for node in _address_nodes(queue))
+    has_prefixes = any(node.text[:2] in ("0x", "0X") for _, node in addresses)
+    for queue, node in addresses:
+        text = node.text
+        value = parse_address(text)
+        if value is None or not _LONG_NUMBER.fullmatch(text) or not (has_prefixes or _looks_hexadecimal(text, value)):
+            continue
+        meant = int(text, 16)
+        base = {"0": "octal"}.get(text[0], "decimal")
+        message = f"queue {queue.written_name or queue.name}: address {text} is {base}: {value:#x}"
+        yield Finding(node.mark, message, replacing(f"did you mean {meant:#x}?", text, f"{meant:#x}", safe=False))
+
+
+def _looks_hexadecimal(text: str, value: int) -> bool:
+    """Return whether the digits of an address are more likely hexadecimal: they are round, or aligned only then."""
+    return text.endswith(_ROUND) or (int(text, 16) % _ALIGNMENT == 0 and value % _ALIGNMENT != 0)
+
+
+def _address_nodes(queue: Queue) -> Iterator[Scalar]:
+    """Yield the addresses of a queue's buffers as the file writes them."""
+    if not isinstance(queue.source, Mapping):
+        return
+    allocations = queue.source.find(queue.loc)
+    if not isinstance(allocations, Sequence):
+        return
+    for allocation in allocations.items:
+        address = allocation
+        if isinstance(allocation, Sequence) and len(allocation.items) > 1:
+            address = allocation.items[1]
+        if isinstance(address, Scalar):
+            yield address
 
 
 # Found while a netlist is read, or not checked

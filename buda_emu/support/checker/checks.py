@@ -180,12 +180,20 @@ class RuleBook:
     """The registry of the rules of one kind of document, filled while the files of its room are imported.
 
     `kind` names the documents in messages, `prefix` begins the ids of the rules, `stages` explains their `stage`.
+    `refusals` says by stage, or by the id of a rule, who refuses a document although the check only warns: "the chip".
     """
 
-    def __init__(self, kind: str, prefix: str, stages: Mapping[str, str] = MappingProxyType({})) -> None:
+    def __init__(
+        self,
+        kind: str,
+        prefix: str,
+        stages: Mapping[str, str] = MappingProxyType({}),
+        refusals: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.kind = kind
         self.prefix = prefix
         self.stages = stages
+        self.refusals = refusals
         self._rules: dict[str, Rule] = {}
         self._checks: list[Check] = []
         self.rules: Mapping[str, Rule] = MappingProxyType(self._rules)
@@ -251,6 +259,13 @@ class RuleBook:
             return function
 
         return attach
+
+    def refused_by(self, id: str) -> str:
+        """Return who refuses a document that breaks a rule although the check only warns, "" for nobody."""
+        rule = self._rules.get(id)
+        if rule is None:
+            return ""
+        return self.refusals.get(rule.id) or self.refusals.get(rule.stage, "")
 
     @property
     def checks(self) -> tuple[Check, ...]:

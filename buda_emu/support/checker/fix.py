@@ -26,22 +26,26 @@ class Edit:
 @dataclass(frozen=True, slots=True)
 class Fix:
     """Edits that remove a finding. `safe`: the document was refused for it, and only one correction can be meant; the
-    outcome of any other fix should be looked at."""
+    outcome of any other fix should be looked at. `alternative`: other edits that remove the finding as well; which are
+    meant, a check of both texts tells."""
 
     title: str
     safe: bool
     edits: tuple[Edit, ...]
+    alternative: tuple[Edit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
     """A correction before its place in the text is determined. `replace`: the word `key` by `text`; `put`: `text` as
-    the value of `key`, in the map at the finding's place; `remove`: the entry that contains the finding's place."""
+    the value of `key`, in the map at the finding's place; `remove`: the entry that contains the finding's place.
+    `elsewhere`: line and column of another place where the word could be replaced instead."""
 
     kind: Literal["replace", "put", "remove"]
     key: str = ""
     text: str = ""
     safe: bool = field(default=True)
+    elsewhere: tuple[int, int] | None = None
 
 
 class Proposal(str):
@@ -60,9 +64,11 @@ class Proposal(str):
         return str, (str(self),)
 
 
-def replacing(hint: str, word: str, text: str, *, safe: bool = True) -> Proposal:
-    """Return a hint to write `text` for `word`."""
-    return Proposal(hint, Change("replace", word, text, safe))
+def replacing(
+    hint: str, word: str, text: str, *, safe: bool = True, elsewhere: tuple[int, int] | None = None
+) -> Proposal:
+    """Return a hint to write `text` for `word`, at the finding's place or `elsewhere`, at that line and column."""
+    return Proposal(hint, Change("replace", word, text, safe=safe, elsewhere=elsewhere))
 
 
 def putting(hint: str, key: str, text: str, *, safe: bool = True) -> Proposal:

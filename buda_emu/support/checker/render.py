@@ -37,6 +37,12 @@ def render(diagnostics: Sequence[Diagnostic], screen: Screen = _PLAIN) -> str:
     return "\n".join([*(render_one(diagnostic, screen) for diagnostic in diagnostics), summary(diagnostics)])
 
 
+def concise(diagnostic: Diagnostic) -> str:
+    """Return a finding as one line, for other programs and long lists: `path:line:col: error[V013] message (hint)`."""
+    place = ":".join(filter(None, (diagnostic.path, diagnostic.where)))
+    return f"{place}: {diagnostic.severity}[{diagnostic.rule}] {one_line(_message_with_hint(diagnostic))}"
+
+
 def render_one(diagnostic: Diagnostic, screen: Screen = _PLAIN) -> str:
     """Return a finding as text: `path:line:col: error[V013]: message (hint)`, the source line, carets under the place.
 

@@ -1,8 +1,9 @@
 """Near words: the one matcher for every "did you mean ...?".
 
-Words are tried in this order: the same word but for case, hyphens and letters that look alike; a synonym from another
-system; the only word that begins with it; the word with the smallest distance (Damerau and Levenshtein: a letter more,
-less, other, or two exchanged). Where two are equally near, none is suggested.
+Words are tried in this order: the same word but for case, hyphens and letters that look alike; the same word but for
+underscores, hyphens and blanks, which may be there or not; a synonym from another system; the only word that begins
+with it; the word with the smallest distance (Damerau and Levenshtein: a letter more, less, other, or two exchanged).
+Where two are equally near, none is suggested.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,7 +24,8 @@ _SAME = (
     "nop identity noop", "datacopy copy clone", "splice concat concatenate cat", "reduce reduce_sum reduce_max",
     "quantization quantize quantizelinear", "dequantization dequantize dequantizelinear", "topk top_k",
     "embedding gather lookup", "relu relu_en relu_fp16 activation_relu", "softmax softmaxfp32", "sigmoid logistic",
-    "float32 fp32 f32 single float", "float16 fp16 f16 half", "float16_b bf16 bfloat16 bfloat", "tf32 tensorfloat32",
+    "float32 fp32 f32 single float", "float16 fp16 f16 half", "float16_b fp16_b bf16 bfloat16 bfloat",
+    "tf32 tensorfloat32",
     "int8 i8 si8 char", "uint8 u8 ui8 byte", "int16 i16 si16 short", "uint16 u16 ui16", "int32 i32 si32 int",
     "uint32 u32 ui32 rawuint32", "fp8_e4m3 float8_e4m3fn e4m3", "lf8 float8_e5m2 e5m2",
 )  # fmt: skip
@@ -31,6 +33,8 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {word: tuple(group.split()) for group in _SAME for word in group.split()}
 )
 """Words of numpy, torch, ONNX and of the documents for the same thing, in small letters."""
+_SEPARATORS = str.maketrans("", "", "_- ")
+_SYNONYMS_JOINED = {word.translate(_SEPARATORS): group for word, group in SYNONYMS.items()}
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
@@ -104,11 +108,23 @@ def _slip_limit(word: str, name: str) -> int:
 
 def _same(word: str, words: list[str]) -> str:
     folded = _fold(word)
-    return next((name for name in words if _fold(name) == folded), "")
+    same = next((name for name in words if _fold(name) == folded), "")
+    if same:
+        return same
+    joined = _join(word)
+    candidates = {name for name in words if _join(name) == joined}
+    if joined and len(candidates) == 1:
+        return candidates.pop()
+    return ""
+
+
+def _join(word: str) -> str:
+    """Return a word as `_fold` does, and without underscores, hyphens and blanks."""
+    return _fold(word.translate(_SEPARATORS))
 
 
 def _synonym(word: str, words: list[str]) -> str:
-    others = SYNONYMS.get(word.lower().replace("-", "_"), ())
+    others = _SYNONYMS_JOINED.get(word.lower().translate(_SEPARATORS), ())
     matches = [name for name in words if name.lower() in others]
     return matches[0] if len(matches) == 1 else ""
 

@@ -91,13 +91,11 @@ def _attribute_names(op_types: Iterable[OpType]) -> Iterator[str]:
                 yield f"{op.name} {name}"
 
 
-_OF_PRODUCTS: Final = frozenset(("m_k", "u_kt", "bias", "accumulate", "sfpu_op", "zero_point"))
-"""Attributes that every op may have, and that have a meaning on few."""
-_ON: Final[Mapping[str, tuple[str, ...]]] = {
-    "m_k": ("matmul", "depthwise", "reduce"), "u_kt": ("matmul", "reduce"), "bias": ("matmul", "depthwise"),
-    "accumulate": ("matmul",), "sfpu_op": ("matmul",),
-    "zero_point": ("matmul", "quantization", "requantization", "dequantization"),
-}  # fmt: skip
+_INNER_DIMENSION: Final[Mapping[str, tuple[str, ...]]] = {
+    "m_k": ("matmul", "depthwise", "reduce"),
+    "u_kt": ("matmul", "reduce"),
+}
+"""Op types on which sizes of the inner dimension may have several values."""
 
 
 def _has_meaning(name: str, op_type: str) -> bool:
@@ -106,7 +104,9 @@ def _has_meaning(name: str, op_type: str) -> bool:
         return OP_TYPES[op_type].has("vector unit")
     if name.startswith("relu"):
         return not OP_TYPES[op_type].has("sub-ops")
-    return name not in _OF_PRODUCTS or op_type in _ON[name]
+    if name in _INNER_DIMENSION:
+        return op_type in _INNER_DIMENSION[name]
+    return ATTRIBUTES[name].acts(op_type)
 
 
 _NO_PAD: Final = Pad()

@@ -56,8 +56,9 @@ class Noting(Listener):
     def _units(self) -> "partial[KernelUnits]":
         return partial(NotingUnits, steps=self.steps)
 
+    @property
     def exercised_features(self) -> dict[str, tuple[str, ...]]:
-        """Return by list the names that the run exercised."""
+        """The names that the run exercised, by list."""
         return {"queues and rams": tuple(sorted(self.events)), "device steps": tuple(sorted(self.steps))}
 
     def epoch_start(self, graphs: tuple[str, ...], inputs: int) -> None:  # noqa: ARG002

@@ -26,10 +26,13 @@ class Softsign:
     def reference(self, call: PlannedOp, inputs: Sequence[Tiles]) -> Tiles:
         """The definition; see `buda_emu.emulator.ops.base`."""
         x = arrange_tiles(call, 0, inputs[0])
-        return blank(x / (np.float32(1) + np.abs(x)), unblanked_dims(call))
+        with np.errstate(all="ignore"):  # infinities and NaNs are data like any other
+            result = x / (np.float32(1) + np.abs(x))
+        return blank(result, unblanked_dims(call))
 
     def run(self, call: PlannedOp, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
         """Tiles are gathered by a kernel that stands, and computed where they then lie."""
         source, index, pad_value, arrange = kernel_operand(call, 0, inputs)
         parallel(gather_tiles, items(out), out, source, index, pad_value, arrange, unblanked_dims(call))
-        out /= np.float32(1) + np.abs(out)
+        with np.errstate(all="ignore"):
+            out /= np.float32(1) + np.abs(out)

@@ -147,7 +147,7 @@ def test_defaults_of_options(place, capsys):
         ("[check]\nstrict = 1", "check.strict: expected true or false, not 1"),
         (
             '[check]\nformat = "txt"',
-            "check.format: 'txt' is not one of text, json, github, sarif (did you mean 'text'?)",
+            "check.format: 'txt' is not one of text, json, github, sarif, concise (did you mean 'text'?)",
         ),
         ('color = "sometimes"', "color: 'sometimes' is not one of auto, always, never"),
         ("check = true", "check: expected a table, not True"),

@@ -1,8 +1,10 @@
 """Help and complaints of the command line's parser."""
 
+import re
+
 import pytest
 
-from buda_emu.app.cli.main import main
+from buda_emu.app.cli.main import GROUPS, VERBS, main
 
 
 def exit_code_and_output(capsys, *words):
@@ -54,3 +56,17 @@ def test_an_unknown_option_gets_the_one_that_was_meant(words, hint, capsys):
     assert hint in text
     verb = "gemini" if words[0] == "gemini" else f"{words[0]} [options]"
     assert text.startswith(f"usage: buda-emu {verb} ")
+
+
+def test_the_help_groups_verbs_by_what_people_do(capsys):
+    code, text = exit_code_and_output(capsys, "--help")
+    assert code == 0
+    grouped = [name for names in GROUPS.values() for name in names]
+    assert sorted(grouped) == sorted(VERBS)  # each once
+    places = [text.index(f"\n  {title}:\n") for title in GROUPS]
+    assert places == sorted(places)
+    for (title, names), start, end in zip(GROUPS.items(), places, [*places[1:], len(text)], strict=True):
+        shown = re.findall(r"^    (\w+)(?: |$)", text[start:end], re.MULTILINE)
+        assert tuple(shown) == tuple(names), title
+    assert main([]) == 0
+    assert f"\n  {next(iter(GROUPS))}:\n" in capsys.readouterr().out

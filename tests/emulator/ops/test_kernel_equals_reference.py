@@ -7,11 +7,22 @@ from buda_emu.emulator import ops
 from buda_emu.emulator.ops.common import relu
 from buda_emu.emulator.ops.operands import run_onto, run_relu
 from buda_emu.spec.ops import OP_TYPES
-from op_examples import FAMILIES, Example, assert_kernel_equals_reference, examples
+from op_examples import FAMILIES, TYPES, Example, assert_kernel_equals_reference, declared, examples, examples_of
+from op_examples.declared import is_covered
 
 
-def test_every_family_has_examples():
-    assert {op.family for op in OP_TYPES.values()} - {"refused"} == set(FAMILIES)
+def test_every_op_type_has_examples():
+    assert all(examples_of(type) for type in TYPES)
+    assert set(FAMILIES) <= {op.family for op in OP_TYPES.values()}
+
+
+DECLARED = [example for type in TYPES if is_covered(OP_TYPES[type]) for example in declared(type)]
+
+
+@pytest.mark.parametrize("example", DECLARED, ids=str)
+def test_an_op_holds_to_its_declaration(example: Example):
+    """Whatever its declaration says of operands, tiles and attributes."""
+    assert_kernel_equals_reference(example, entries=(1, 2))
 
 
 @pytest.mark.parametrize("example", examples(), ids=str)
@@ -20,10 +31,10 @@ def test_kernel_equals_reference(example: Example):
 
 
 @pytest.mark.tiny
-@pytest.mark.parametrize("type", [op.name for op in OP_TYPES.values() if op.family in FAMILIES])
+@pytest.mark.parametrize("type", TYPES)
 def test_first_example_of_each_type(type: str):
     """Also with NUMBA_DISABLE_JIT=1, where all examples would take minutes."""
-    assert_kernel_equals_reference(FAMILIES[OP_TYPES[type].family](type)[0], entries=(1,))
+    assert_kernel_equals_reference(examples_of(type)[0], entries=(1,))
 
 
 @pytest.mark.parametrize("example", examples()[::7], ids=str)

@@ -10,7 +10,7 @@ from buda_emu.emulator.ops.on_device import device_op
 from buda_emu.emulator.ops.on_device.base import reference
 from buda_emu.spec.ops import OP_TYPES
 from buda_emu.support.errors import UnsupportedError
-from op_examples import FAMILIES
+from op_examples import FAMILIES, examples_of
 from op_examples.device import DeviceExample, Formats, device_examples, outcome
 
 # What the device cannot do, or the reference refuses, in words of the error.
@@ -21,10 +21,10 @@ REFUSED = (
 
 
 def of_type(type: str) -> list[DeviceExample]:
-    return list(device_examples(FAMILIES[OP_TYPES[type].family](type)))
+    return list(device_examples(examples_of(type)))
 
 
-TYPES = [op.name for op in OP_TYPES.values() if op.family in FAMILIES]
+TYPES = [op.name for op in OP_TYPES.values() if op.device]
 
 
 @pytest.mark.parametrize("type", TYPES)

@@ -54,6 +54,29 @@ def test_an_op_type_of_another_package_is_checked_run_and_timed(environment: dic
     assert "estimated from wormhole_b0 reciprocal" in done.stdout
 
 
+PLUGIN = """
+from buda_emu.spec.ops import OP_TYPES
+
+
+def pytest_configure(config):
+    assert OP_TYPES.find("softsign")  # from now on one of all op types
+"""
+
+
+def test_the_tests_of_all_op_types_cover_one_of_another_package(
+    environment: dict[str, str], root: Path, tmp_path: Path
+) -> None:
+    """A new op type needs its declaration and its behaviour, and no word in any test."""
+    (tmp_path / "with_softsign.py").write_text(PLUGIN, encoding="utf-8")
+    files = ["tests/spec", *(f"tests/emulator/ops/test_{name}.py" for name in ("kernel_equals_reference", "formats"))]
+    words = "softsign or every_op or test_ops or test_tables or test_attributes"
+    plugins = ["-p", "no:cacheprovider", "-p", "with_softsign"]
+    done = python(environment, "-m", "pytest", "-v", *plugins, *(str(root / file) for file in files), "-k", words)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    for id in ("[softsign-in place]", "[softsign-broadcast 0]", "[softsign-Bfp8_b-Float16-c]", "test_ops.py"):
+        assert id in done.stdout, id
+
+
 def test_without_the_package_the_word_is_unknown_whatever_was_kept(environment: dict[str, str], root: Path) -> None:
     netlist = str(root / "examples" / "softsign" / "softsign.yaml")
     assert python(environment, "-m", "buda_emu", "check", netlist).returncode == 0

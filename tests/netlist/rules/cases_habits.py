@@ -13,6 +13,9 @@ LAST_STEP = (
     ("", ", input_1_tms: [broadcast: {c: 4}, tile_broadcast: c]", ""),
 )
 LOG = ("rc", "reciprocal", "log")
+END = "untilize_output: false}"
+A_ADDRESS = "0x10100000"
+O_ADDRESS = "0x10f00000"
 EMPTY = ("", "devices:", "buda-emu:\ndevices:")
 OWN = ("", "devices:", "buda-emu: {undefined: stop}\ndevices:")
 
@@ -57,6 +60,36 @@ CASES: tuple[Case, ...] = (
             *((name, "mblock: [2, 2], ublock: [1, 2]", "mblock: [2, 1], ublock: [1, 1]") for name in ("o", "fz")),
             *LAST_STEP,
         ),
+    ),
+    Case(  # a word that counts as none
+        "V214", b.MATMUL, (("mm", "m_k: 3", "m_k: 3, sfpu_op: relu"),), "relu",
+        near=(("mm", "m_k: 3", "m_k: 3, sfpu_op: invalid"),),
+    ),
+    Case(
+        "V214", b.MATMUL, (("mm", "m_k: 3", "vector: rows, m_k: 3"),), "rows",
+        near=(("mm", "m_k: 3", "sfpu_op: gelu, vector: r, m_k: 3"),),
+    ),
+    Case(  # on an op type that does not look at it
+        "V214", b.ADD, (("ad", END, "untilize_output: false, attributes: {sfpu_op: gelu}}"),), "gelu",
+        near=(("ad", END, "untilize_output: false, attributes: {relu_en: true, relu_mode: min, bias: false}}"),),
+    ),
+    Case("V214", b.ADD, (("ad", END, "untilize_output: false, attributes: {bias: true}}"),), "true"),
+    Case("V214", b.ADD, (("ad", END, "untilize_output: false, attributes: {zero_point: 3.0}}"),), "3.0"),
+    Case(  # details of a relu that is not there
+        "V214", b.ADD, (("ad", END, "untilize_output: false, attributes: {relu_threshold: 0.5}}"),), "0.5",
+        near=(("ad", END, "untilize_output: false, attributes: {relu_en: false, relu_threshold: 0.5}}"),),
+    ),
+    Case(
+        "V215", b.MATMUL, (("mm", "m_k: 3", "m_k: 3, sfpu_op: tanh"),), "tanh",
+        near=(("mm", "m_k: 3", "m_k: 3, sfpu_op: gelu"),),
+    ),
+    Case(  # beside an address with 0x
+        "V217", b.COPY, (("a", A_ADDRESS, "11000000"),), "11000000", near=(("a", A_ADDRESS, "32"),),
+    ),
+    Case("V217", b.COPY, (("a", A_ADDRESS, "01100000"),), "01100000"),
+    Case(  # round
+        "V217", b.COPY, (("a", A_ADDRESS, "11000000"), ("o", O_ADDRESS, "1048576")), "11000000",
+        near=(("a", A_ADDRESS, "268435456"), ("o", O_ADDRESS, "1048576")),
     ),
     Case("V213", b.COPY, (("", "devices:", "buda-emu: {undefined: nil}\ndevices:"),), "nil", near=(OWN,)),
     Case("V213", b.COPY, (("", "devices:", "buda-emu: {undefine: nan}\ndevices:"),), "undefine"),

@@ -92,3 +92,16 @@ def test_grayskull_keeps_sums_of_several_steps_only() -> None:
     )
     found = [{item.rule for item in check_text(source, "net.yaml", "grayskull").diagnostics} for source in (text, once)]
     assert found == [{"V090", "V092"}, {"V090"}]
+
+
+def test_an_address_that_is_aligned_only_as_a_hexadecimal_number_lacks_its_prefix() -> None:
+    text = bases.COPY.replace("0x10100000", "11200020").replace("0x10f00000", "1048576")
+    hints = {item.rule: item.hint for item in check_text(text).diagnostics}
+    assert hints == {"V288": "the next one is 0xaae620", "V217": "did you mean 0x11200020?"}
+
+
+def test_an_address_of_hexadecimal_digits_gets_its_prefix() -> None:
+    (finding,) = check_text(bases.COPY.replace("0x10100000", "1a000000")).diagnostics
+    assert (finding.rule, finding.hint) == ("V180", "write 0x1a000000")
+    assert finding.fix is not None
+    assert finding.fix.safe

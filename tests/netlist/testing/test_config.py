@@ -189,6 +189,7 @@ def test_check_warns_and_is_strict_on_demand():
     assert found.ok
     assert [(item.rule, item.severity) for item in found.diagnostics if item.rule[:2] == "V2"] == [
         ("V200", "warning"),
+        ("V216", "warning"),
         ("V204", "warning"),
     ]
     assert not check_text(text, strict=True).ok

@@ -1,11 +1,17 @@
 """The matcher of near words."""
 
 import time
+from collections import Counter
+from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from buda_emu.netlist.fields import OP_FIELDS, QUEUE_FIELDS
+from buda_emu.spec.attributes import ATTRIBUTES
+from buda_emu.spec.formats import NETLIST_FORMATS
+from buda_emu.spec.ops import OP_TYPES
 from buda_emu.support.checker.suggest import SYNONYMS, distance, near, nearest, rank_words
 
 
@@ -25,6 +31,13 @@ from buda_emu.support.checker.suggest import SYNONYMS, distance, near, nearest, 
         ("quant", ["quantization", "add"], "quantization"),
         ("inpt", ["input", "inputs"], "input"),
         ("unifrom", ["uniform", "normal"], "uniform"),
+        ("bfp8b", ["Bfp8", "Bfp8_b", "Bfp4_b"], "Bfp8_b"),
+        ("inputcount", ["input_count", "inputs"], "input_count"),
+        ("grid_loc_", ["grid_loc", "grid_size"], "grid_loc"),
+        ("fp16b", ["Float16", "Float16_b"], "Float16_b"),
+        ("leaky relu", ["lrelu", "exp"], "lrelu"),
+        ("q11", ["q_11", "q1_1"], ""),  # both are it without underscores
+        ("___", ["_"], ""),
         ("cat", ["bat", "hat"], ""),  # nobody knows which
         ("q1", ["q2", "q3"], ""),
         ("elephant", ["queue", "ram"], ""),
@@ -35,6 +48,23 @@ from buda_emu.support.checker.suggest import SYNONYMS, distance, near, nearest, 
 )
 def test_nearest(word: str, words: list[str], expected: str) -> None:
     assert nearest(word, words) == expected
+
+
+LANGUAGE = tuple(dict.fromkeys((*NETLIST_FORMATS, *OP_TYPES, *ATTRIBUTES, *QUEUE_FIELDS, *OP_FIELDS)))
+
+
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 60))])
+def test_a_word_in_another_case_and_with_other_separators_is_suggested(seed: int) -> None:
+    random = Random(seed)
+    joined = Counter(word.replace("_", "").lower() for word in LANGUAGE)
+    for word in LANGUAGE:
+        letters = [random.choice((letter, letter.upper(), letter.lower())) for letter in word if letter != "_"]
+        places = range(1, len(letters))
+        for place in sorted(random.sample(places, min(len(places), random.randrange(3))), reverse=True):
+            letters.insert(place, random.choice("_- "))
+        written = "".join(letters)
+        if joined[word.replace("_", "").lower()] == 1:
+            assert nearest(written, LANGUAGE) == word, written
 
 
 def test_near_is_a_question() -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from buda_emu.app.api.backend.config import BackendConfig
 from buda_emu.app.api.backend.enums import BackendType
+from buda_emu.netlist.program.parameters import no_program, parameter_names
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
 from buda_emu.support.lazy import lazy
@@ -160,11 +161,13 @@ class Machine:
         return producer is not None and producer.untilize_output
 
     def run(self, program: str, parameters: Mapping[str, str]) -> None:
-        """Run a program, or, on a device, queue it after those that have yet to run. Raises ProgramError or
-        HostError."""
+        """Run a program, or, on a device, queue it after those that have yet to run. Parameters that no program takes
+        are ignored, as by the vendor's machine. Raises ProgramError or HostError."""
         self._require_open()
+        names = parameter_names(self.netlist.programs.values())
+        parameters = {name: value for name, value in parameters.items() if name in names}
         if program not in self.netlist.programs:
-            raise HostError(f"no program {program!r}; programs: {', '.join(self.netlist.programs)}")
+            raise no_program(self.netlist, program)
         if self._programs is None:
             wait = HOST_WAIT if self._shared.is_set() else 0
             self._emulator.run(program, parameters, wait=wait)

@@ -30,8 +30,13 @@ def add_options(parser: argparse.ArgumentParser, only: Kind | None) -> None:
         help=f"{subject}; for a folder, all of these in it and in the folders below it{stdin}",
     )
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--format", choices=FORMATS, default="text", help="how findings are printed")
+    form.add_argument(
+        "--format", choices=(*FORMATS, "concise"), default="text", help="how findings are printed; concise: a line each"
+    )
     form.add_argument("--json", action="store_const", const="json", dest="format", help="as --format json")
+    parser.add_argument(
+        "--statistics", action="store_true", help="instead of the findings a line for each rule with their number"
+    )
     add_rule_options(parser)
     if only is None:
         _add_arch(parser)
@@ -46,6 +51,7 @@ def add_options(parser: argparse.ArgumentParser, only: Kind | None) -> None:
     if only is None:
         _add_fixes(parser)
         add_cluster(parser, "; with --strict")
+        add_shared(parser, "--only-documents")
         add_shared(parser, "--no-cache")
 
 

@@ -31,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     selection_group.add_argument(
         "-k", metavar="EXPR", help="netlists whose path has these words: 'bert and not (big or mha)'"
     )
+    add_shared(selection_group, "--only-documents")
     selection_group.add_argument("--lf", action="store_true", help="netlists that failed last time; all if none did")
     selection_group.add_argument(
         "--shard", type=shard, metavar="K/N", help="the K-th of N parts of the netlists, for N machines"

@@ -3,15 +3,16 @@
 import argparse
 import json
 import sys
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from buda_emu.app.cli.findings import open_baseline, report_comparison, select_findings
 from buda_emu.app.cli.output import complain, require_open, say, say_data
-from buda_emu.app.documents.kinds import NETLIST, Kind, files_below, kind_of, rule_kind
-from buda_emu.support.checker.render import as_github, as_json, as_sarif, render_one, summary
+from buda_emu.app.documents.kinds import NETLIST, Kind, documents_among, files_below, kind_of, rule_kind
+from buda_emu.support.checker.render import as_github, as_json, as_sarif, concise, render_one, summary
 from buda_emu.support.checker.result import CheckResult, Options
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import Exit, HostError
@@ -35,6 +36,8 @@ Results = Mapping[str, CheckedFile]
 
 def main(args: argparse.Namespace) -> int:
     """Check every file. Exit code 0 if all are accepted, 2 otherwise; with a baseline 1 for what is new or worse."""
+    if args.statistics and args.format not in _FOR_PEOPLE:
+        raise HostError(f"check: --statistics is a table for people: it does not go with --format {args.format}")
     if args.fix or args.diff:
         from buda_emu.app.cli.fixing import fix_files
 
@@ -50,10 +53,10 @@ def main(args: argparse.Namespace) -> int:
     from buda_emu.report.baselines import check_items
 
     comparison = baseline.against({name: check_items(file.result.diagnostics) for name, file in results.items()})
-    print_results(args, {name: _select_new(name, file, comparison) for name, file in results.items()})
-    return report_comparison(
-        comparison, updated=args.update_baseline, print_line=say if args.format == "text" else complain
-    )
+    new_results = {name: _select_new(name, file, comparison) for name, file in results.items()}
+    print_results(args, new_results, no_findings="no new findings")
+    print_line = say if args.format in _FOR_PEOPLE else complain
+    return report_comparison(comparison, updated=args.update_baseline, print_line=print_line)
 
 
 def check_files(args: argparse.Namespace, only: Kind | None) -> Results:
@@ -64,7 +67,7 @@ def check_files(args: argparse.Namespace, only: Kind | None) -> Results:
         raise HostError("check: --cluster tells which pipes there are, and pipes are made with --strict")
     options = Options(**{name: arguments[name] for name in Options.__dataclass_fields__ if name in arguments})
     results: dict[str, CheckedFile] = {}
-    for name in files_below(args.file, only):
+    for name in files_below(_paths(args), only):
         kind = only or kind_of(name)
         if name == "-" and kind is NETLIST:
             from buda_emu.app.documents.netlists import check_stream
@@ -78,10 +81,22 @@ def check_files(args: argparse.Namespace, only: Kind | None) -> Results:
     return results
 
 
-def print_results(args: argparse.Namespace, results: Results, **fields: Any) -> int:
+def _paths(args: argparse.Namespace) -> list[str]:
+    """Return the files and folders of the command line, with --only-documents without files of no known kind."""
+    if vars(args).get("only_documents"):
+        return documents_among(args.file)
+    return args.file
+
+
+def print_results(args: argparse.Namespace, results: Results, *, no_findings: str = "", **fields: Any) -> int:
     """Print the findings, in JSON together with further `fields`. Return the exit code: 0 if all files are accepted,
-    else 2."""
-    text = _WRITERS[args.format](results, fields)
+    else 2. `no_findings` are the words for none, where there may be others that are not printed."""
+    if args.format not in _FOR_PEOPLE:
+        text = _WRITERS[args.format](results, fields)
+    elif vars(args).get("statistics"):
+        text = "\n".join([*_statistics(_all_diagnostics(results)), *_last_line(results, no_findings)])
+    else:
+        text = "\n".join([*_lines(results, args.format), *_last_line(results, no_findings)])
     if args.format == "github" and text:
         say_data(text)
     elif text:
@@ -105,20 +120,44 @@ def _all_diagnostics(results: Results) -> "list[Diagnostic]":
     return list(chain.from_iterable(file.result.diagnostics for file in results.values()))
 
 
-def _text(results: Results, _fields: Mapping[str, Any]) -> str:
-    """Return the findings as text for people."""
-    diagnostics = _all_diagnostics(results)
+def _lines(results: Results, form: str) -> Iterator[str]:
+    """Yield the findings and verdicts, in one of the formats for people."""
     screen = current()
-    lines: list[str] = []
     for name, (_, result) in results.items():
-        lines += [render_one(diagnostic, screen) for diagnostic in result.diagnostics]
+        for diagnostic in result.diagnostics:
+            if form == "concise":
+                yield concise(diagnostic)
+            else:
+                yield render_one(diagnostic, screen)
         if result.verdict:
-            lines.append(f"{name}: {result.verdict}")
+            yield f"{name}: {result.verdict}"
+
+
+def _last_line(results: Results, no_findings: str) -> Iterator[str]:
+    """Yield the line that sums up: counts, who refuses what is only a warning here, and what could be fixed."""
+    diagnostics = _all_diagnostics(results)
     if diagnostics:
-        lines.append(f"{summary(diagnostics)}{_count_fixable(diagnostics)}")
-    elif len(lines) < len(results):
-        lines.append(f"{plural(len(results), 'file')}: {summary(diagnostics)}")
-    return "\n".join(lines)
+        yield f"{summary(diagnostics)}{_refusals(diagnostics)}{_count_fixable(diagnostics)}"
+    elif any(not file.result.verdict for file in results.values()) or not results:
+        yield f"{plural(len(results), 'file')}: {no_findings or summary(diagnostics)}"
+
+
+def _statistics(diagnostics: "list[Diagnostic]") -> Iterator[str]:
+    """Yield a line for each rule that is broken, the most frequent first: count, rule, severity, what the rule says."""
+    counts = Counter((diagnostic.rule, diagnostic.severity) for diagnostic in diagnostics)
+    width = len(str(max(counts.values(), default=0)))
+    for (rule, severity), count in sorted(counts.items(), key=lambda entry: (-entry[1], entry[0])):
+        yield f"{count:{width}}  {rule}  {severity:<7}  {rule_kind(rule).rules().rules[rule].summary}"
+
+
+def _refusals(diagnostics: "list[Diagnostic]") -> str:
+    """Return how many of the warnings are refused elsewhere, and by whom; "" where none is."""
+    warnings = [diagnostic.rule for diagnostic in diagnostics if diagnostic.severity == "warning"]
+    by_whom = Counter(rule_kind(rule).rules().refused_by(rule) for rule in warnings)
+    del by_whom[""]
+    if not by_whom:
+        return ""
+    return f"; of the warnings {', '.join(f'{count} refused by {name}' for name, count in by_whom.most_common())}"
 
 
 def _count_fixable(diagnostics: "list[Diagnostic]") -> str:
@@ -159,4 +198,5 @@ def _sarif(results: Results, _fields: Mapping[str, Any]) -> str:
     return json.dumps(as_sarif(diagnostics, rules, __version__), indent=1)
 
 
-_WRITERS = {"text": _text, "json": _json, "github": _github, "sarif": _sarif}
+_FOR_PEOPLE = ("text", "concise")
+_WRITERS = {"json": _json, "github": _github, "sarif": _sarif}

@@ -10,7 +10,7 @@ from buda_emu.app.cli.console import Console
 from buda_emu.app.cli.coverage import record_coverage
 from buda_emu.app.cli.findings import open_baseline, report_comparison
 from buda_emu.app.cli.output import complain, print_words_to_stderr, say, write_json, write_printable, write_text
-from buda_emu.app.documents.kinds import rule_kind
+from buda_emu.app.documents.kinds import documents_among, rule_kind
 from buda_emu.emulator.memory.host import default_memory_limit, usable_processors
 from buda_emu.report.baselines import BaselineComparison, test_items
 from buda_emu.report.machine_readable.junit import RULES, annotations
@@ -41,6 +41,10 @@ def main(args: argparse.Namespace) -> int:
     if args.format != "text":
         print_words_to_stderr()
 
+    if args.only_documents:
+        args.path = documents_among(args.path)
+        if not args.path:
+            return Exit.OK
     names, note = _select_netlists(args)
     cases = make_cases(args, names)
     baseline = open_baseline(

@@ -13,6 +13,7 @@ from buda_emu.emulator.runtime.machine.memory import Memory, Watchers
 from buda_emu.emulator.runtime.machine.running import ProgressCallback, Run
 from buda_emu.netlist.model import Instruction, Netlist
 from buda_emu.netlist.program.interpreter import Interpreter, Standing, StepBudget
+from buda_emu.netlist.program.parameters import CONVENTIONAL, no_program, with_declared_names
 from buda_emu.netlist.program.settings import Place, Variables, VariableValues
 from buda_emu.spec.varinst import wrap32
 from buda_emu.support.errors import HostError, ProgramError
@@ -49,7 +50,7 @@ class Programs:
         if interpreter is None:
             body = self._netlist.programs.get(program)
             if body is None:
-                raise HostError(f"no program {program!r}; programs: {', '.join(self._netlist.programs)}")
+                raise no_program(self._netlist, program)
             interpreter = Interpreter(body, self._epochs, self.steps, self._observe)
             self._interpreters[program] = interpreter
         return interpreter
@@ -102,9 +103,10 @@ class Programs:
         return Run(program, wait, progress, self._gate.wake)
 
     def _parameters(self, params: object) -> dict[str, str]:
-        """Return the caller's parameters as texts. Raises HostError for a value that is no mapping of names.
+        """Return the caller's parameters as texts, under the names that programs declare. Raises HostError for a value
+        that is no mapping of names, and for a name that no program of the netlist takes.
 
-        Callers hand the same parameters to all programs of all netlists: a name that none takes is passed over."""
+        The conventional names pass: front ends hand them to all programs of all netlists."""
         if params is None:
             return {}
         if not isinstance(params, Mapping):
@@ -114,7 +116,7 @@ class Programs:
             if not isinstance(name, str):
                 raise HostError(f"names of parameters are strings, not {type(name).__name__}")
             texts[name] = str(value)
-        return texts
+        return with_declared_names(self._netlist.programs.values(), texts, CONVENTIONAL)
 
     def _thread(self, run: Run, params: Mapping[str, str]) -> None:
         error: BaseException | None = None

@@ -1,13 +1,16 @@
 """The events that other code may watch while a program runs: instructions, ops, queue traffic, tensors."""
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from types import FunctionType
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.netlist.model import Instruction, Op
 from buda_emu.netlist.program.settings import Place, VariableValues
+from buda_emu.support.checker.suggest import near
+from buda_emu.support.errors import HostError
 from buda_emu.support.records import dataclass
 
 
@@ -54,6 +57,26 @@ class Listener:
 
     def queue_pop(self, queue: str, count: int) -> None:
         """Called when entries were freed by the host, by a program's pointer settings or by global_rdptr_autoinc."""
+
+
+EVENTS: Final = tuple(name for name, member in vars(Listener).items() if isinstance(member, FunctionType))
+"""The names of the events."""
+
+
+def require_events(listener: Listener) -> None:
+    """Raise HostError for a listener with a public method that is no event: it would never be called, and is most
+    likely a misspelt one. Names of helpers begin with an underscore; other base classes than Listener are not looked
+    at."""
+    for kind in type(listener).__mro__:
+        if kind is Listener or not issubclass(kind, Listener):
+            continue
+        for name, member in vars(kind).items():
+            if isinstance(member, FunctionType) and not name.startswith("_") and name not in EVENTS:
+                hint = near(name, EVENTS) or f"events: {', '.join(EVENTS)}"
+                raise HostError(
+                    f"listener {kind.__name__}: no event calls its method {name} ({hint}; the name of a helper begins "
+                    "with an underscore)"
+                )
 
 
 HOST = "the host"

@@ -9,11 +9,10 @@ from buda_emu.netlist.flow import notes_of
 from buda_emu.netlist.flow.variables import name_mark
 from buda_emu.netlist.model import Allocate, Declare, EndLoop, Execute, Instruction, Loop, Program, VarInst
 from buda_emu.netlist.rules.context import Context
-from buda_emu.netlist.rules.programs.steps import SHOWN
+from buda_emu.netlist.rules.programs.steps import SHOWN, hint_for_useless, needs_settings
 from buda_emu.netlist.rules.registry import Finding, Findings, program_check
 from buda_emu.netlist.rules.rule import rule
 from buda_emu.spec.varinst import is_variable, stored_name
-from buda_emu.support.checker.fix import removing
 
 rule(
     "V270",
@@ -302,7 +301,7 @@ def read_without_settings(ctx: Context, program: Program) -> Findings:
         named = {settings.queue for step in steps for settings in step.queue_settings}
         for step in steps:
             reads = ctx.read.get(step.graph, frozenset())
-            missing = [name for name in sorted(reads - named) if _needs_settings(ctx, name, step.graph)]
+            missing = [name for name in sorted(reads - named) if _may_go_without_settings(ctx, name, step.graph)]
             if missing:
                 if len(missing) > SHOWN:
                     ending = f" and {len(missing) - SHOWN} more"
@@ -312,12 +311,12 @@ def read_without_settings(ctx: Context, program: Program) -> Findings:
                 yield Finding(step.at("graph_name"), f"{message}, which it reads: their pointers stay where they were")
 
 
-def _needs_settings(ctx: Context, name: str, graph: str) -> bool:
+def _may_go_without_settings(ctx: Context, name: str, graph: str) -> bool:
+    """Return whether the device's loader accepts a queue without settings although it needs some; of input queues of
+    the host V124 speaks."""
     queue = ctx.queues.get(name)
-    if queue is None or (queue.host_fed and not queue.is_ram):
-        return False  # V124 is an error
-    producer = ctx.ops.get(queue.input)
-    return producer is None or queue.is_ram or ctx.temporal.get(producer.graph) != ctx.temporal.get(graph)
+    is_input = queue is not None and queue.host_fed and not queue.is_ram
+    return not is_input and needs_settings(ctx, name, graph)
 
 
 def _by_epoch(ctx: Context, program: Program) -> dict[int, list[Execute]]:
@@ -352,7 +351,7 @@ def settings_of_results(ctx: Context, program: Program) -> Findings:
         for settings in step.queue_settings:
             if not ctx.queues[settings.queue].is_ram and settings.queue not in read | sums:
                 message = f"settings for {settings.queue}, which no op of graph {step.graph} reads"
-                yield Finding(settings.at(), message, removing("leave them out", safe=False))
+                yield Finding(settings.at(), message, hint_for_useless(ctx, step, settings))
 
 
 @program_check(

@@ -9,14 +9,14 @@ from itertools import islice
 
 from buda_emu.netlist.flow.variables import operand_mark
 from buda_emu.netlist.model import Execute, Graph, Op, Param, Program, Queue, QueueSettings, VarInst
+from buda_emu.netlist.repetitions import repetition_hint
 from buda_emu.netlist.rules.context import Context
 from buda_emu.netlist.rules.registry import TWICE, Finding, Findings, program_check
 from buda_emu.netlist.rules.rule import rule
 from buda_emu.spec.varinst import OPCODES
-from buda_emu.support.checker.fix import removing
+from buda_emu.support.checker.fix import removing, replacing
 from buda_emu.support.checker.suggest import near
 
-_LEFT_OUT = removing("leave them out", safe=False)
 SHOWN = 4
 """How many names a message lists."""
 
@@ -101,13 +101,58 @@ def graph_exists(ctx: Context, program: Program) -> Findings:
         "NETLIST 11.1 A11",
     )
 )
-def named_once(_: Context, program: Program) -> Findings:
+def named_once(ctx: Context, program: Program) -> Findings:
     for step in _executes(program):
-        seen: set[str] = set()
+        first: dict[str, QueueSettings] = {}
         for setting in step.queue_settings:
-            if setting.queue in seen:
-                yield Finding(setting.at(), f"settings for queue {setting.queue} occur twice in one execute", _LEFT_OUT)
-            seen.add(setting.queue)
+            if setting.queue in first:
+                message = f"settings for queue {setting.queue} occur twice in one execute"
+                yield Finding(setting.at(), message, _hint_for_second(ctx, step, first[setting.queue], setting))
+            else:
+                first[setting.queue] = setting
+
+
+def _hint_for_second(ctx: Context, step: Execute, first: QueueSettings, second: QueueSettings) -> str:
+    """Return the hint for settings of a queue that has some already: to name the queue that has none, which may well
+    need equal ones; else to remove them if they are equal."""
+    lacking = _queues_without_settings(ctx, step)
+    if len(lacking) == 1:
+        return _meant_for(second, lacking[0])
+    if second.source is None:
+        return ""
+    return repetition_hint(first.source, second.source, "leave one of them out", safe=False)
+
+
+def hint_for_useless(ctx: Context, step: Execute, settings: QueueSettings) -> str:
+    """Return the hint for settings of a queue that a graph does not use: to name the queue for which settings are
+    missing, or to remove them where none are."""
+    lacking = _queues_without_settings(ctx, step)
+    if not lacking:
+        return removing("leave them out", safe=False)
+    if len(lacking) == 1:
+        return _meant_for(settings, lacking[0])
+    names = ", ".join(lacking[:SHOWN])
+    return near(settings.queue, lacking) or f"are they meant for one of those that have none: {names}?"
+
+
+def _meant_for(settings: QueueSettings, queue: str) -> str:
+    return replacing(f"did you mean '{queue}', which has none?", settings.queue, queue, safe=False)
+
+
+def _queues_without_settings(ctx: Context, step: Execute) -> list[str]:
+    """Return the queues that an execute reads, that need settings, and that have none."""
+    names = ctx.read.get(step.graph, frozenset()) - {settings.queue for settings in step.queue_settings}
+    return [name for name in sorted(names) if needs_settings(ctx, name, step.graph)]
+
+
+def needs_settings(ctx: Context, name: str, graph: str) -> bool:
+    """Return whether a graph that reads a queue needs settings for it: one of the host, a ram, or one that an op of
+    another temporal graph feeds."""
+    queue = ctx.queues.get(name)
+    if queue is None:
+        return False
+    producer = ctx.ops.get(queue.input)
+    return producer is None or queue.is_ram or ctx.temporal.get(producer.graph) != ctx.temporal.get(graph)
 
 
 @program_check(
@@ -261,7 +306,7 @@ def useless_setting(ctx: Context, program: Program) -> Findings:
             producer = ctx.ops.get(queue.input)
             if producer is None or producer.graph != graph.name:
                 message = f"settings for {queue.name}, which graph {graph.name} neither reads nor writes"
-                yield Finding(setting.at(), message, _LEFT_OUT)
+                yield Finding(setting.at(), message, hint_for_useless(ctx, step, setting))
 
 
 @program_check(

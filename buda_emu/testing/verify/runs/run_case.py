@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.emulator.image.opened import is_image
-from buda_emu.emulator.inputs.entries import default_parameters, parameter_names
+from buda_emu.emulator.inputs.entries import default_parameters
 from buda_emu.emulator.inputs.feed import Feed, push
 from buda_emu.emulator.inputs.input_used import InputUsed
 from buda_emu.emulator.inputs.of_image import host_copies, image_args, image_queues
@@ -25,6 +25,7 @@ from buda_emu.emulator.op_errors.op_apart import Moments
 from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.netlist.load import check, check_bytes
 from buda_emu.netlist.model import Netlist, Program, Queue
+from buda_emu.netlist.program.parameters import parameter_names
 from buda_emu.netlist.test_config import TestConfig, merge_defaults, read_defaults, read_test_config
 from buda_emu.netlist.yaml_reader import UnreadableError, read_bytes
 from buda_emu.spec.precision import Precision
@@ -263,7 +264,7 @@ def runs_of(
 
     def exercised_features() -> Mapping[str, tuple[str, ...]]:
         if noted:
-            return noted[-1].exercised_features()
+            return noted[-1].exercised_features
         return {}
 
     def fill(emulator: Emulator) -> None:

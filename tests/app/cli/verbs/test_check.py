@@ -1,11 +1,16 @@
 import json
+from collections import Counter
 
 import pytest
+import yaml
 
 import buda_emu as be
 from buda_emu.app.cli.main import main
 from buda_emu.app.documents.kinds import kind_of
 from buda_emu.emulator.image.pack import Contents, write_image
+from buda_emu.netlist.rules import RULES
+from netlist.rules import bases
+from netlist.rules.cases import edited
 from shared_files import ROOT, corpus_files
 
 GOOD = "netlists/matmul.yaml"
@@ -19,7 +24,7 @@ def faulty_netlist(root, tmp_path):
         .read_text()
         .replace("type: queue, entries: 2, grid_size: [1, 1]", "type: qeue, entries: 2, grid_size: [1, 1]")
     )
-    path = tmp_path / "spoilt.yaml"
+    path = tmp_path / "faulty_netlist.yaml"
     path.write_text(text)
     line = next(number for number, line in enumerate(text.splitlines(), 1) if "qeue" in line)
     return path, line
@@ -164,7 +169,7 @@ def test_a_folder_is_what_it_holds(faulty_netlist, capsys):
     assert main(["check", str(path.parent), "--format", "json"]) == 2
     files = {item["path"]: item["accepted"] for item in json.loads(capsys.readouterr().out)["files"]}
     names = {name.rpartition("/")[2]: accepted for name, accepted in files.items()}
-    assert set(names) == {"spoilt.yaml", "good.yaml", "broken.tti"}
+    assert set(names) == {"faulty_netlist.yaml", "good.yaml", "broken.tti"}
     (path.parent / "empty").mkdir()
     assert main(["check", str(path.parent / "empty")]) == 2
     assert "no document that can be checked in this folder" in capsys.readouterr().err
@@ -225,3 +230,99 @@ def test_check_strict_says_what_of_routing_is_not_judged(capsys):
     assert "warning[V359]: no pipes are made for blackhole: whether its edges can be pipes" in said
     assert "of each core (L1, extra and multicast streams, phases" in said
     assert "is not judged" in said
+
+
+@pytest.fixture
+def doubtful(tmp_path):
+    """A netlist with a warning that `run` turns into an error, one that the chip refuses, and one that nobody does."""
+    path = tmp_path / "doubtful.yaml"
+    text = edited(bases.COPY, (("a", "[0, 0x10100000]", "[7, 0x10100000]"), ("cp", "[0, 0]", "[30, 0]")))
+    text = text.replace("input_count: 1", "input_count: 2").replace("entries: 2", "entries: 1")
+    entry = "type: Constant, constant_value: 1.0"
+    config = f"{{stimulus-config: {{{entry}, overrides: {{zz: {{{entry}}}}}}}}}"
+    path.write_text(f"{text}\ntest-config: {config}\n")
+    return path
+
+
+def test_the_last_line_says_who_refuses_what_is_only_a_warning(doubtful, capsys):
+    assert main(["check", str(doubtful)]) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    rules = [item.rule for item in be.check(doubtful).diagnostics]
+    assert last.startswith(f"{len(rules)} warnings; ")
+    assert {"V208", "V151", "V216"} <= set(rules)
+    assert f"{rules.count('V208')} refused by `run`" in last
+    assert "refused by the chip's compiler or runtime" in last
+    numbers = [int(word) for word in last.partition("of the warnings ")[2].split() if word.isdecimal()]
+    assert sum(numbers) == len([rule for rule in rules if rule != "V216"])
+
+
+def test_findings_that_nobody_else_refuses_are_not_said_to_be(root, tmp_path, capsys):
+    path = tmp_path / "net.yaml"
+    path.write_text((root / GOOD).read_text().replace("entries: 2,", "entries: 2, entries: 2,", 1))
+    assert main(["check", str(path)]) == 0
+    assert "refused by" not in capsys.readouterr().out
+
+
+def test_concise_is_a_line_for_each_finding(doubtful, capsys):
+    assert main(["check", str(doubtful), "--format", "concise"]) == 0
+    *lines, last = capsys.readouterr().out.splitlines()
+    found = be.check(doubtful).diagnostics
+    assert len(lines) == len(found)
+    for line, item in zip(lines, found, strict=True):
+        assert line.startswith(f"{doubtful}:{item.line}:{item.column}: warning[{item.rule}] {item.message}")
+    assert "refused by" in last
+
+
+def test_statistics_count_the_findings_of_each_rule(doubtful, faulty_netlist, capsys):
+    files = [str(doubtful), str(faulty_netlist[0]), str(doubtful.parent)]
+    assert main(["check", *files, "--statistics"]) == 2
+    *lines, last = capsys.readouterr().out.splitlines()
+    counts = Counter(item.rule for file in (doubtful, faulty_netlist[0]) for item in be.check(file).diagnostics)
+    shown = {line.split()[1]: int(line.split()[0]) for line in lines}
+    assert shown == counts
+    assert list(shown.values()) == sorted(shown.values(), reverse=True)
+    assert all(RULES[line.split()[1]].summary in line for line in lines)
+    assert "refused by" in last
+    assert main(["check", *files, "--statistics", "--format", "json"]) == 2
+    assert "--statistics is a table for people: it does not go with --format json" in capsys.readouterr().err
+
+
+def test_with_a_baseline_no_findings_are_no_new_ones(doubtful, tmp_path, capsys):
+    baseline = ["--baseline", str(tmp_path / "known.json")]
+    assert main(["check", str(doubtful), *baseline, "--update-baseline"]) == 0
+    capsys.readouterr()
+    assert main(["check", str(doubtful), *baseline]) == 0
+    said = capsys.readouterr().out
+    assert "1 file: no new findings\n" in said
+    assert "no findings" not in said
+
+
+OTHER_YAML = {
+    "compose.yaml": "services: {web: {image: nginx}}\n",
+    ".pre-commit-config.yaml": "repos: []\n",
+    "list.yaml": "- a\n- b\n",
+    "queues.yaml": "queues:\n  mail: {host: x}\n",
+    "broken.yaml": "a: [1, 2\n",
+}
+
+
+def test_the_hooks_of_pre_commit_judge_files_by_their_content(root, faulty_netlist, tmp_path, capsys, monkeypatch):
+    hooks = yaml.safe_load((root / ".pre-commit-hooks.yaml").read_text())
+    others = tmp_path / "any"
+    others.mkdir()
+    monkeypatch.chdir(others)
+    for name, text in OTHER_YAML.items():
+        (others / name).write_text(text)
+    (others / "net.yaml").write_text((root / GOOD).read_text())
+    names = sorted(path.name for path in others.iterdir())
+    for hook in hooks:
+        assert "files" not in hook
+        words = hook["entry"].split()
+        assert words[0] == "buda-emu"
+        assert main([*words[1:], *OTHER_YAML]) == 0, hook["id"]
+        before = {name: (others / name).read_text() for name in OTHER_YAML}
+        assert main([*words[1:], *names]) == 0, hook["id"]
+        assert {name: (others / name).read_text() for name in OTHER_YAML} == before
+    capsys.readouterr()
+    assert main(["check", "--only-documents", *names, str(faulty_netlist[0])]) == 2
+    assert "error[V013]" in capsys.readouterr().out

@@ -2,12 +2,15 @@
 
 import threading
 import warnings
+from random import Random
 
 import numpy as np
 import pytest
 
 import buda_emu as be
 from buda_emu.arithmetic.formats import float_state
+from buda_emu.netlist.program.parameters import CONVENTIONAL
+from buda_emu.support.errors import HostWarning
 from small_netlists import execute, fifo_settings, graph, op, program, queue, text
 
 NET = text(
@@ -158,3 +161,93 @@ def test_parameters_of_other_programs_are_passed_over(looped):
     looped.push("a", ONE)
     looped.run("p", {"$p_loop_count": 1, "$p_zero_grad": 0})
     assert looped.pop("o").shape == ONE.shape
+
+
+@pytest.mark.parametrize("name", sorted(CONVENTIONAL))
+def test_what_front_ends_give_to_every_program_is_passed_over_in_any_spelling(looped, name):
+    for spelling in (name, name.removeprefix("$")):
+        looped.push("a", ONE)
+        looped.run("p", {"p_loop_count": 1} | ({} if name == "$p_loop_count" else {spelling: 1}))
+        assert looped.pop("o").shape == ONE.shape
+
+
+@pytest.mark.parametrize("start", ["run", "run_async"])
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        (
+            {"p_lop_count": 1},
+            r"the parameter \$p_lop_count \(did you mean '\$p_loop_count'\?\); parameters: \$p_l",
+        ),
+        ({"$P_LOOPCOUNT": 1}, r"did you mean '\$p_loop_count'"),
+        ({"$rounds": 1}, r"no program takes the parameter \$rounds; parameters: \$p_loop_count"),
+        ({"p_loop_count": 1, "$p_loop_count": 1}, r"\$p_loop_count is given twice, with and without \$"),
+    ],
+)
+def test_a_parameter_that_no_program_takes_is_refused(looped, start, params, message):
+    with pytest.raises(be.HostError, match=message):
+        getattr(looped, start)("p", params)
+    looped.push("a", ONE)
+    looped.run("p", {"p_loop_count": 1})  # the dollar may be left out
+    assert looped.pop("o").shape == ONE.shape
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_any_name_with_a_slip_is_refused_with_the_name_that_was_meant(looped, seed):
+    random = Random(seed)
+    letters = list("p_loop_count")
+    place = random.randrange(2, len(letters))
+    letters[place] = random.choice("xyzw")
+    with pytest.raises(be.HostError, match=r"did you mean '\$p_loop_count'"):
+        looped.run("p", {"".join(letters): 1})
+
+
+TWO = text(
+    [queue("a"), queue("o", "n")],
+    [graph("g", op("n", "nop", ["a"]))],
+    [
+        program("p", "param: [$x]", "var: {$c_zero: 0}", "loop: $x", execute("g", fifo_settings("a")), "endloop"),
+        program("q", "param: [$y]", "var: {$c_zero: 0}", "loop: $y", execute("g", fifo_settings("a")), "endloop"),
+    ],
+)
+
+
+def test_parameters_of_a_failed_run_are_not_those_of_later_ones(load):
+    with be.Emulator(load(TWO), threads=1) as machine:
+        for params in ({"$y": 1}, {"$y": 1, "x": "$y"}, {"x": 1}):  # no value, no number, nothing pushed
+            with pytest.raises(be.ProgramError):
+                machine.run("p", params)
+            with pytest.raises(be.ProgramError, match=r"param \$x has no value; parameters given: none"):
+                machine.run("p")
+        machine.push("a", ONE)
+        machine.run("p", {"x": 1})
+        machine.push("a", ONE)
+        machine.run("p")  # those of a run that ended well stay (NETLIST 3.2)
+        with pytest.raises(be.ProgramError):
+            machine.run("p", {"x": "$y"})
+        machine.run("p")
+
+
+def test_names_of_queues_and_programs_get_the_one_that_was_meant(load):
+    names = text(
+        [queue("activations"), queue("result", "n")],
+        [graph("g", op("n", "nop", ["activations"]))],
+        [program("run_fwd", "var: {$c_zero: 0}", execute("g", fifo_settings("activations")))],
+    )
+    with be.Emulator(load(names), threads=1) as machine:
+        for call in (machine.pop, machine.peek, machine.memory_image):
+            with pytest.raises(be.HostError, match="no queue 'Activation_s'; did you mean activations"):
+                call("Activation_s")
+        with pytest.raises(be.HostError, match="no queue 'xx'; queues: activations, result"):
+            machine.push("xx", ONE)
+        with pytest.raises(be.HostError, match=r"no program 'run_fw' \(did you mean 'run_fwd'\?\); programs: run_fwd"):
+            machine.run("run_fw")
+
+
+def test_a_push_to_a_queue_that_an_op_feeds_warns(emu):
+    with pytest.warns(HostWarning, match="push to o: op n feeds this queue"):
+        emu.push("o", ONE)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        emu.push("a", ONE)
+        emu.push("r", ONE)

@@ -227,6 +227,7 @@ def test_a_listener_may_read_push_and_pop_but_not_run(net):
         assert firsts(emu.peek("x")) == [9]
 
 
+@pytest.mark.filterwarnings("ignore:push to o")
 def test_a_push_to_the_queue_that_the_running_op_fills_loses_nothing(net, monkeypatch):
     """Its memory grows, and moves, while the op writes to it."""
     monkeypatch.setattr("buda_emu.emulator.memory.store.TileStore._rooms", lambda *given: (given[2],))
@@ -345,3 +346,47 @@ def test_arrays_of_listeners_cannot_be_written_to(net):
             array.setflags(write=True)
         with pytest.raises(ValueError, match="read-only"):
             array += 1
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("op_ends", "did you mean 'op_end'?"),
+        ("OpValue", "did you mean 'op_value'?"),
+        ("after_op", "events: instruction, epoch_start, epoch_end, op_start, op_end"),
+    ],
+)
+def test_a_method_that_no_event_calls_is_refused(net, name, hint):
+    kind = type("Slip", (be.Listener,), {name: lambda *_: None})
+    with be.Emulator(net) as emu:
+        for refused in (lambda: emu.add_listener(kind()), lambda: be.Emulator(net, listeners=(kind(),))):
+            with pytest.raises(be.HostError, match=f"listener Slip: no event calls its method {name}") as failure:
+                refused()
+            assert hint in str(failure.value)
+
+
+class _Mixin:
+    def report(self):
+        """A method of another base class."""
+
+
+def test_helpers_have_an_underscore_or_come_from_elsewhere(net):
+    class Fine(_Mixin, be.Listener):
+        count = 0
+
+        @property
+        def total(self):
+            return self.count
+
+        @staticmethod
+        def made():
+            return Fine()
+
+        def _helper(self):
+            pass
+
+        def op_end(self, op, inputs):
+            pass
+
+    with be.Emulator(net, listeners=(Fine(),)) as emu:
+        emu.add_listener(Fine.made())

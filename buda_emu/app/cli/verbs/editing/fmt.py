@@ -6,7 +6,7 @@ from typing import Final
 
 from buda_emu.app.cli.fixing import TextChange, replace_file, unified_difference
 from buda_emu.app.cli.output import complain, require_open, say, say_data
-from buda_emu.app.documents.kinds import NETLIST, files_below
+from buda_emu.app.documents.kinds import NETLIST, documents_among, files_below
 from buda_emu.netlist.formatter import format_text
 from buda_emu.netlist.yaml_reader import UnreadableError, decode, read_bytes
 from buda_emu.support.checker import Diagnostic
@@ -24,7 +24,10 @@ def main(args: argparse.Namespace) -> int:
     dry_run = args.check or args.diff
     changes: list[TextChange] = []
     refused = 0
-    for name in files_below(args.file, NETLIST):
+    paths = args.file
+    if args.only_documents:
+        paths = documents_among(paths, NETLIST)
+    for name in files_below(paths, NETLIST):
         note_names((name,))
         result = _format_file(name)
         if isinstance(result, TextChange):

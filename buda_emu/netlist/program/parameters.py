@@ -1,0 +1,77 @@
+"""Names of the parameters that programs take, and of those that callers give (NETLIST 3.7)."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final, TypeVar
+
+from buda_emu.netlist.model import Netlist, Param, Program
+from buda_emu.support.checker.suggest import near
+from buda_emu.support.errors import HostError
+
+T = TypeVar("T")
+
+HARNESS: Final[Mapping[str, tuple[str, str]]] = {
+    "p_microbatch_count": ("microbatch_count", "1"),
+    "p_loop_count": ("microbatch_count", "1"),
+    "p_microbatch_size": ("microbatch_size", "1"),
+    "p_zero_grad": ("zero_grad", "1"),
+    "p_cache_write_index": ("cache_write_index", "0"),
+    "p_inner_increment": ("inner_increment", "0"),
+    "p_inner_loop_count": ("inner_loop_count", "1"),
+    "p_outer_increment": ("outer_increment", "0"),
+    "p_outer_loop_count": ("outer_loop_count", "1"),
+}
+"""What the harnesses give: a parameter follows the test-arg of this name, else it has this value."""
+CONVENTIONAL: Final = frozenset(f"${name}" for name in HARNESS)
+"""Names that harnesses and front ends give to every program, whether it takes them or not."""
+
+
+def parameter_names(programs: Iterable[Program]) -> dict[str, None]:
+    """Return every parameter that the programs take, as written, in order."""
+    names: dict[str, None] = {}
+    for program in programs:
+        for instruction in program.instructions:
+            if isinstance(instruction, Param):
+                names.update(dict.fromkeys(instruction.names))
+    return names
+
+
+def no_program(netlist: Netlist, name: object) -> HostError:
+    """Return the error for the name of a program that does not exist, with the one that was probably meant."""
+    listing = f"programs: {', '.join(netlist.programs)}"
+    if isinstance(name, str):
+        return HostError(f"no program {name!r}{_hint(name, netlist.programs)}; {listing}")
+    return HostError(f"no program {name!r}; {listing}")
+
+
+def _hint(name: str, names: Iterable[str]) -> str:
+    """Return the name that was probably meant as a part of a message, "" where none is near."""
+    hint = near(name, names)
+    if hint:
+        return f" ({hint})"
+    return ""
+
+
+def with_declared_names(
+    programs: Iterable[Program], parameters: Mapping[str, T], also: Iterable[str] = ()
+) -> dict[str, T]:
+    """Return the caller's parameters under the names that programs declare: the `$` may be left out. Names in `also`
+    pass although no program takes them.
+
+    Raises HostError for any other name, most likely misspelt, and for one that is given with and without `$`.
+    """
+    names = parameter_names(programs)
+    accepted = {*names, *also}
+    declared: dict[str, T] = {}
+    for name, value in parameters.items():
+        full_name = name
+        if name not in accepted and not name.startswith("$"):
+            full_name = f"${name}"
+        if full_name not in accepted:
+            listing = ", ".join(names) or "none"
+            raise HostError(
+                f"no program takes the parameter {full_name}{_hint(full_name, names)}; parameters: {listing}"
+            )
+        if full_name in declared:
+            raise HostError(f"parameter {full_name} is given twice, with and without $")
+        declared[full_name] = value
+    return declared

@@ -1,0 +1,132 @@
+"""Names in `test-config` and `performance-check` that the netlist does not have (V216): an entry under such a name is
+never used, and nothing else says so."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from buda_emu.netlist import nodes
+from buda_emu.netlist.model import Netlist
+from buda_emu.netlist.test_config import DEFAULT, SectionReader, matches
+from buda_emu.spec.test_config import VENDOR_COMPARISONS
+from buda_emu.support.checker.checks import TooManyFindingsError
+from buda_emu.support.checker.diagnostic import Diagnostic
+from buda_emu.support.checker.fix import replacing
+from buda_emu.support.checker.suggest import near
+from buda_emu.support.checker.text import quote
+
+_CONFIGS: Final = ("stimulus-config", "comparison-config")
+_PLAIN_CHARACTERS: Final = frozenset("_.-")  # besides letters and digits: "." is part of the names of copies
+
+
+def name_findings(netlist: Netlist, *, strict: bool) -> list[Diagnostic]:
+    """Return a warning for each name of the test sections that no queue, graph, program or op of the netlist has."""
+    names = _Names(netlist.path, strict)
+    try:
+        names.check(netlist)
+    except TooManyFindingsError as error:
+        names.findings.append(error.last)
+    return names.findings
+
+
+class _Names(SectionReader):
+    """The checker of the names. Raises TooManyFindingsError."""
+
+    type_rule = "V201"
+
+    def check(self, netlist: Netlist) -> None:
+        """Report the names that the netlist does not have."""
+        for node, message, hint in (*_of_test_config(netlist), *_of_performance_checks(netlist)):
+            self._add("V216", node, message, hint)
+
+
+_Problem = tuple[nodes.Node, str, str]  # the place, the message, a hint
+
+
+def _of_test_config(netlist: Netlist) -> Iterator[_Problem]:
+    section = netlist.sections.get("test-config")
+    if not isinstance(section, nodes.Mapping):
+        return
+    names = _queue_names(netlist)
+    for label in _CONFIGS:
+        yield from _of_overrides(label, section.find(label), names)
+    io_config = section.find("io-config")
+    for key in ("inputs", "outputs"):
+        if isinstance(io_config, nodes.Mapping):
+            yield from _of_list(io_config.find(key), f"io-config: {key}", "queue", names)
+
+
+def _of_overrides(label: str, config: nodes.Node | None, names: dict[str, None]) -> Iterator[_Problem]:
+    overrides = None
+    if isinstance(config, nodes.Mapping):
+        overrides = config.find("overrides")
+    if not isinstance(overrides, nodes.Mapping):
+        return
+    for pattern, key, _ in overrides.items():
+        if pattern in (DEFAULT, *VENDOR_COMPARISONS, *names) or any(matches(pattern, name) for name in names):
+            continue
+        message = f"{label}: override {quote(pattern)} matches the name of no queue: it is never used"
+        yield key, message, _hint_for(pattern, names)
+
+
+def _hint_for(pattern: str, names: Iterable[str]) -> str:
+    """Return the name that was most likely meant, or the part of a pattern that is a name's."""
+    if all(letter.isalnum() or letter in _PLAIN_CHARACTERS for letter in pattern):
+        return near(pattern, names)
+    # A pattern has to match the whole name: most of those that match nothing match a part of one.
+    partly = [name for name in names if matches(f".*{pattern}.*", name)]
+    if partly:
+        longer = f".*{pattern}.*"
+        return replacing(f"a pattern has to match all of a name: did you mean {quote(longer)}?", pattern, longer)
+    return ""
+
+
+def _of_performance_checks(netlist: Netlist) -> Iterator[_Problem]:
+    section = netlist.sections.get("performance-check")
+    if not isinstance(section, nodes.Mapping):
+        return
+    names = {"graph": dict.fromkeys(_graph_names(netlist)), "program": dict.fromkeys(netlist.programs)}
+    ops = dict.fromkeys(netlist.ops) | dict.fromkeys(op.written_name for op in netlist.ops.values())
+    for label, _, check in section.items():
+        if not isinstance(check, nodes.Mapping):
+            continue
+        for kind, legal in names.items():
+            word = check.find(f"{kind}-name")
+            if isinstance(word, nodes.Scalar) and not word.is_null and word.text not in legal:
+                message = f"{label}: there is no {kind} {quote(word.text)}: nothing is checked"
+                yield word, message, near(word.text, legal)
+        targets = check.find("target-ops")
+        if isinstance(targets, nodes.Sequence):
+            yield from _of_ops(targets, label, ops)
+
+
+def _of_ops(targets: nodes.Sequence, label: str, ops: dict[str, None]) -> Iterator[_Problem]:
+    """Yield the targets that are no op's name, nor the end of one (NETLIST 6)."""
+    for target in targets.items:
+        if isinstance(target, nodes.Scalar) and not any(op.endswith(target.text) for op in ops):
+            message = f"{label}: target-ops names no op {quote(target.text)}: nothing is checked of it"
+            yield target, message, near(target.text, ops)
+
+
+def _of_list(listed: nodes.Node | None, label: str, kind: str, names: dict[str, None]) -> Iterator[_Problem]:
+    if not isinstance(listed, nodes.Sequence):
+        return
+    for entry in listed.items:
+        if isinstance(entry, nodes.Scalar) and entry.text not in names:
+            yield entry, f"{label}: there is no {kind} {quote(entry.text)}", near(entry.text, names)
+
+
+def _queue_names(netlist: Netlist) -> dict[str, None]:
+    """Return the names of queues as the file writes them, and those of their copies on several chips."""
+    names: dict[str, None] = {}
+    for queue in netlist.queues.values():
+        names[queue.name] = None
+        names[queue.written_name or queue.name] = None
+        names[queue.name.removesuffix(f".{queue.target_device}")] = None
+    return names
+
+
+def _graph_names(netlist: Netlist) -> Iterator[str]:
+    """Yield the names of graphs, and of those with copies also the name that the file has."""
+    for graph in netlist.graphs.values():
+        yield graph.name
+        yield graph.name.removesuffix(f".{graph.target_device}")

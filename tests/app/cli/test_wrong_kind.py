@@ -1,0 +1,62 @@
+"""A verb for netlists that is given a file of another kind says what the file is and which command serves it."""
+
+import re
+
+import numpy as np
+import pytest
+
+from buda_emu.app.cli.main import VERBS, build_parser, main
+from buda_emu.app.documents.kinds import KINDS, require_netlists
+from buda_emu.support.errors import HostError
+
+VERBS_FOR_NETLISTS = ("run", "perf", "test", "graph", "debug", "numerics", "advise", "route", "fmt")
+
+
+@pytest.fixture
+def files(root, tmp_path):
+    """A file of each kind by words of the message."""
+    package = tmp_path / "two.tflite"
+    package.write_bytes(b"\x1c\0\0\0TFL3" + bytes(100))
+    return {
+        "a Gemini schedule": root / "examples/gemini/halo.json",
+        "a network (front-end IR)": root / "examples/gemini/halo.frontend.json",
+        "a VPUX program": root / "examples/vpux/clamp.mlir",
+        "an Edge TPU package": package,
+    }
+
+
+@pytest.mark.parametrize("verb", VERBS_FOR_NETLISTS)
+def test_the_message_names_the_kind_and_a_command_that_exists(files, verb, capsys):
+    for words, path in files.items():
+        before = path.read_bytes()
+        assert main([verb, str(path)]) == 2
+        said = capsys.readouterr()
+        assert said.out == ""
+        assert said.err.startswith(f"buda-emu: {path} is {words}, not a netlist: ")
+        command = re.search(r"`buda-emu ([^`]+)`", said.err)
+        assert command is not None
+        name, *rest = command[1].split()
+        assert name in VERBS
+        below = build_parser(name).below[name].below
+        assert not below or rest[0] in below
+        assert path.read_bytes() == before
+
+
+def test_every_kind_with_commands_of_its_own_has_one_for_other_verbs():
+    for kind in KINDS:
+        assert bool(kind.verb) == bool(dict(kind.commands).get("")), kind.name
+        assert all(verb in ("", *VERBS) for verb, _ in kind.commands)
+
+
+@pytest.mark.parametrize("name", ["net.onnx", "model.pt2", "UPPER.ONNX"])
+def test_a_model_is_compiled(tmp_path, name):
+    path = tmp_path / name
+    path.write_bytes(np.arange(100, dtype=np.uint8).tobytes())
+    with pytest.raises(HostError, match=r"is a model, not a netlist: `buda-emu compile .* makes a netlist of it"):
+        require_netlists("run", [str(path)])
+
+
+def test_netlists_images_folders_and_what_is_not_there_pass(root, tmp_path):
+    image = tmp_path / "x.tti"
+    image.write_bytes(b"")
+    require_netlists("run", [str(root / "netlists/matmul.yaml"), str(image), str(root), "-", "nowhere.json"])

@@ -1,0 +1,34 @@
+"""What a machine shows of itself, in a prompt and in a notebook."""
+
+import numpy as np
+import pytest
+
+import buda_emu as be
+from small_netlists import execute, fifo_settings, graph, op, program, queue, text
+
+
+def netlist(inputs):
+    names = [f"x{number}" for number in range(inputs)]
+    ops = [op(f"n{number}", "nop", [name], loc=(number // 8, number % 8)) for number, name in enumerate(names)]
+    outputs = [queue(f"y{number}", f"n{number}") for number in range(inputs)]
+    queues = [*map(queue, names), *outputs, queue("r", kind="ram")]
+    settings = map(fifo_settings, names)
+    return text(queues, [graph("g", *ops)], [program("p", "var: {$c_zero: 0}", execute("g", *settings))])
+
+
+@pytest.mark.parametrize("inputs", [1, 40])
+def test_a_repr_is_short_and_says_what_is_held(load, inputs):
+    emu = be.Emulator(load(netlist(inputs)), precision="ideal")
+    assert repr(emu).endswith(f"precision='ideal': {2 * inputs + 1} queues, all empty)")
+    for number in range(inputs):
+        emu.push(f"x{number}", np.ones((2, 1, 32, 32), np.float32))
+    emu.push("r", np.ones((3, 1, 32, 32), np.float32))
+    assert "x0 2/4" in repr(emu)
+    assert len(repr(emu)) < 300
+    table = emu._repr_html_()
+    assert table.count("<tr>") == inputs + 2
+    assert "<td>r</td><td>3</td><td>4</td>" in table
+    emu.run("p")
+    assert "<td>y0</td><td>1</td><td>4</td>" in emu._repr_html_()
+    emu.close()
+    assert repr(emu).endswith("closed)")

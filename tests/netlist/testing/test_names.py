@@ -1,0 +1,111 @@
+"""Names in the test sections that the netlist does not have."""
+
+from collections import Counter
+from random import Random
+
+import pytest
+
+from buda_emu.netlist.fixes import apply_fixes
+from buda_emu.netlist.load import check_text
+from netlist.netlist_texts import NETLIST
+from netlist.rules import bases
+from netlist.rules.cases import underlined
+
+STIMULUS = "{type: Constant, constant_value: 1.0}"
+
+
+def findings(section, text=NETLIST, *, strict=False):
+    result = check_text(text + section, "net.yaml", "wormhole_b0", strict=strict)
+    return [item for item in result.diagnostics if item.rule == "V216"]
+
+
+def overrides(key, config="stimulus-config", entry=STIMULUS):
+    return f"test-config:\n  {config}:\n    {entry[1:-1].split(',')[0]}\n    overrides:\n      {key}: {entry}\n"
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("config", ["stimulus-config", "comparison-config"])
+def test_an_override_of_no_queue_is_a_warning_with_the_name_that_was_meant(config, strict):
+    entry = STIMULUS if config == "stimulus-config" else "{type: Exact}"
+    (finding,) = findings(overrides("srcc", config, entry), strict=strict)
+    assert finding.severity == "warning"
+    assert finding.message == f"{config}: override 'srcc' matches the name of no queue: it is never used"
+    assert finding.hint == "did you mean 'src'?"
+    assert underlined(finding) == "srcc"
+
+
+@pytest.mark.parametrize("key", ["src", "'s.*'", "'.*rc'", "default", "'src|other'"])
+def test_an_override_of_some_queue_is_fine(key):
+    assert findings(overrides(key)) == []
+
+
+def test_a_pattern_has_to_match_a_whole_name():
+    (finding,) = findings(overrides("'s[rs]'"))
+    assert finding.hint == "a pattern has to match all of a name: did you mean '.*s[rs].*'?"
+    text = NETLIST + overrides("'s[rs]'")
+    fixed = apply_fixes(text, lambda text: check_text(text, "net.yaml", "wormhole_b0").diagnostics, unsafe=True)
+    assert '".*s[rs].*": {type' in fixed.text
+
+
+def test_copies_on_several_chips_have_two_names():
+    assert "target_device: [0, 1]" in bases.COPIES
+    names = {queue.name for queue in check_text(bases.COPIES, arch="wormhole_b0").netlist.queues.values()}
+    copy = next(name for name in sorted(names) if "." in name)
+    for name in (copy, copy.partition(".")[0]):
+        assert findings(overrides(name), bases.COPIES) == []
+    assert len(findings(overrides(f"{copy}7"), bases.COPIES)) == 1
+
+
+def test_queues_of_io_config():
+    (finding,) = findings("test-config: {io-config: {inputs: [src, scr], outputs: [dst]}}\n")
+    assert (underlined(finding), finding.hint) == ("scr", "did you mean 'src'?")
+
+
+CHECK = (
+    "performance-check: {c: {graph-name: fwd, program-name: run, target-ops: [copy], "
+    "tensors-per-second: {expected: 1}}}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("fwd", "fw", "c: there is no graph 'fw': nothing is checked"),
+        ("name: run", "name: rum", "c: there is no program 'rum': nothing is checked"),
+        ("[copy]", "[cpy]", "c: target-ops names no op 'cpy': nothing is checked of it"),
+    ],
+)
+def test_names_of_a_performance_check(old, new, message):
+    assert findings(CHECK) == []
+    assert findings(CHECK.replace("[copy]", "[opy]")) == []  # the end of a label is enough
+    (finding,) = findings(CHECK.replace(old, new))
+    assert finding.message == message
+    assert finding.hint == f"did you mean '{old.rpartition(' ')[2].strip('[]')}'?"
+
+
+@pytest.mark.parametrize("seed", [*range(5), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(5, 100))])
+def test_any_other_name_is_reported_and_no_name_of_a_queue(seed):
+    random = Random(seed)
+    names = ["src", "dst"]
+    word = "".join(random.choice("scrdt_1") for _ in range(random.randrange(1, 7)))
+    for name in (*names, word):
+        assert bool(findings(overrides(name))) == (name not in names), name
+
+
+# What tests of public netlists name in vain: a misspelt queue, and some that are gone.
+PUBLIC = {
+    "netlist_dram_single.yaml": 1,
+    "netlist_int32_requant_t_bcast.yaml": 1,
+    "netlist_matmul_ident.yaml": 2,
+    "netlist_unary_host_queues_1gb_device01.yaml": 6,
+}
+
+
+def test_public_netlists_name_what_they_have_but_for_a_few(corpus):
+    counts = Counter()
+    for path in sorted((corpus / "netlists").rglob("*.yaml")):
+        text = path.read_text()
+        if "test-config" in text or "performance-check" in text:
+            result = check_text(text, path.name)
+            counts[path.name] += sum(item.rule == "V216" for item in result.diagnostics)
+    assert +counts == PUBLIC
