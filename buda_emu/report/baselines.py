@@ -403,7 +403,9 @@ def test_items(case: "CaseResult") -> list[Item]:
         return []
     items: list[Item] = []
     for failure in case.failed_outputs:
-        agreement = failure.match if failure.pcc is None else failure.pcc
+        agreement = failure.figures.pcc
+        if agreement is None:
+            agreement = failure.figures.match
         items.append(Item(f"output {failure.queue}", 1 - agreement))
     for failure in case.performance:
         if not failure.passed:
