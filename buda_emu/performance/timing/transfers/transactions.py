@@ -64,7 +64,7 @@ class Transactions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NocCost:
-    """What transactions cost on one chip, in cycles unless stated otherwise."""
+    """The costs of transactions on one chip, in cycles unless stated otherwise."""
 
     start_read: float  # of the first transaction, beside what it spends on the NoC
     start_write: float
