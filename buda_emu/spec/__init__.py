@@ -1,3 +1,3 @@
-"""Tables of facts that all other rooms derive from: formats, architectures and devices, op types, attributes, TMs,
+"""Tables of facts that all other packages derive from: formats, architectures and devices, op types, attributes, TMs,
 opcodes and limits. No behaviour, and no imports that cost anything.
 """

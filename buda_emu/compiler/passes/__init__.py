@@ -1,3 +1,3 @@
-"""Rewrites of the graph, one file for each pass (cse, dce, decompose, folding of scale and bias, ...). `pipeline.py`
-lists them in their order.
+"""Rewrites of the graph, in files by subject: `clean` (cse, dce, decompose), `folding` of patterns of exporters,
+`factors` of products, `slices`, and windows that the host makes. `pipeline.py` lists the passes in their order.
 """

@@ -1,5 +1,5 @@
 """The checker that all kinds of documents share: findings and their places, rules and rule books, suggestions for
-misspelt words, and the printing of findings. Knows no document; each room that reads one has a `RuleBook`.
+misspelt words, and the printing of findings. Knows no document; each package that reads one has a `RuleBook`.
 
     BOOK = RuleBook("schedule", prefix="G")
 
