@@ -61,8 +61,12 @@ def _of_overrides(label: str, config: nodes.Node | None, names: dict[str, None])
         overrides = config.find("overrides")
     if not isinstance(overrides, nodes.Mapping):
         return
+    special_names = {DEFAULT, *VENDOR_COMPARISONS}
     for pattern, key, _ in overrides.items():
-        if pattern in (DEFAULT, *VENDOR_COMPARISONS, *names) or any(matches(pattern, name) for name in names):
+        if pattern in special_names or pattern in names:
+            continue
+        # A word without signs matches itself alone: no pattern is compiled for it.
+        if not pattern.isidentifier() and any(matches(pattern, name) for name in names):
             continue
         message = f"{label}: override {quote(pattern)} matches the name of no queue: it is never used"
         yield key, message, _hint_for(pattern, names)

@@ -65,7 +65,7 @@ _FOLDERS: Mapping[str, Mapping[str, str]] = {
 _FOLDER_OF = {name: folder for folder, verbs in _FOLDERS.items() for name in verbs}
 VERBS: Mapping[str, str] = dict(chain.from_iterable(verbs.items() for verbs in _FOLDERS.values()))
 GROUPS: Mapping[str, Sequence[str]] = {
-    "write and check netlists": ("new", "check", "info", "graph", "fmt", "diff"),
+    "write and check netlists": ("new", "example", "check", "info", "graph", "fmt", "diff"),
     "run and test them": ("run", "test", "debug", "numerics"),
     "make them fast": ("perf", "advise", "route", "opcycles"),
     "compile models": ("compile", "pack"),

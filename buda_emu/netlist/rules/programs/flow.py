@@ -9,7 +9,7 @@ from buda_emu.netlist.flow import notes_of
 from buda_emu.netlist.flow.variables import name_mark
 from buda_emu.netlist.model import Allocate, Declare, EndLoop, Execute, Instruction, Loop, Program, VarInst
 from buda_emu.netlist.rules.context import Context
-from buda_emu.netlist.rules.programs.steps import SHOWN, hint_for_useless, needs_settings
+from buda_emu.netlist.rules.programs.steps import SHOWN, hint_for_useless, needs_settings, queues_without_settings
 from buda_emu.netlist.rules.registry import Finding, Findings, program_check
 from buda_emu.netlist.rules.rule import rule
 from buda_emu.spec.varinst import is_variable, stored_name
@@ -347,11 +347,12 @@ def settings_of_results(ctx: Context, program: Program) -> Findings:
     for step in program.instructions:
         if not isinstance(step, Execute):
             continue
-        read = ctx.read.get(step.graph, frozenset())
+        used = ctx.read.get(step.graph, frozenset()) | sums
+        lacking = queues_without_settings(ctx, step)
         for settings in step.queue_settings:
-            if not ctx.queues[settings.queue].is_ram and settings.queue not in read | sums:
+            if not ctx.queues[settings.queue].is_ram and settings.queue not in used:
                 message = f"settings for {settings.queue}, which no op of graph {step.graph} reads"
-                yield Finding(settings.at(), message, hint_for_useless(ctx, step, settings))
+                yield Finding(settings.at(), message, hint_for_useless(lacking, settings))
 
 
 @program_check(

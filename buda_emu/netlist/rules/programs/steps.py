@@ -3,7 +3,7 @@
 Only the last body of a program name is checked (11.1 A16); the model holds no other.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import islice
 
@@ -104,18 +104,18 @@ def graph_exists(ctx: Context, program: Program) -> Findings:
 def named_once(ctx: Context, program: Program) -> Findings:
     for step in _executes(program):
         first: dict[str, QueueSettings] = {}
+        lacking = queues_without_settings(ctx, step)
         for setting in step.queue_settings:
             if setting.queue in first:
                 message = f"settings for queue {setting.queue} occur twice in one execute"
-                yield Finding(setting.at(), message, _hint_for_second(ctx, step, first[setting.queue], setting))
+                yield Finding(setting.at(), message, _hint_for_second(lacking, first[setting.queue], setting))
             else:
                 first[setting.queue] = setting
 
 
-def _hint_for_second(ctx: Context, step: Execute, first: QueueSettings, second: QueueSettings) -> str:
+def _hint_for_second(lacking: Sequence[str], first: QueueSettings, second: QueueSettings) -> str:
     """Return the hint for settings of a queue that has some already: to name the queue that has none, which may well
     need equal ones; else to remove them if they are equal."""
-    lacking = _queues_without_settings(ctx, step)
     if len(lacking) == 1:
         return _meant_for(second, lacking[0])
     if second.source is None:
@@ -123,10 +123,9 @@ def _hint_for_second(ctx: Context, step: Execute, first: QueueSettings, second: 
     return repetition_hint(first.source, second.source, "leave one of them out", safe=False)
 
 
-def hint_for_useless(ctx: Context, step: Execute, settings: QueueSettings) -> str:
-    """Return the hint for settings of a queue that a graph does not use: to name the queue for which settings are
-    missing, or to remove them where none are."""
-    lacking = _queues_without_settings(ctx, step)
+def hint_for_useless(lacking: Sequence[str], settings: QueueSettings) -> str:
+    """Return the hint for settings of a queue that a graph does not use: to name one of the queues in `lacking`, for
+    which settings are missing, or to remove them where there is none."""
     if not lacking:
         return removing("leave them out", safe=False)
     if len(lacking) == 1:
@@ -139,7 +138,7 @@ def _meant_for(settings: QueueSettings, queue: str) -> str:
     return replacing(f"did you mean '{queue}', which has none?", settings.queue, queue, safe=False)
 
 
-def _queues_without_settings(ctx: Context, step: Execute) -> list[str]:
+def queues_without_settings(ctx: Context, step: Execute) -> list[str]:
     """Return the queues that an execute reads, that need settings, and that have none."""
     names = ctx.read.get(step.graph, frozenset()) - {settings.queue for settings in step.queue_settings}
     return [name for name in sorted(names) if needs_settings(ctx, name, step.graph)]
@@ -299,6 +298,7 @@ def gradient_queue_set(ctx: Context, program: Program) -> Findings:
 )
 def useless_setting(ctx: Context, program: Program) -> Findings:
     for step, graph in _intact_executes(ctx, program):
+        lacking = queues_without_settings(ctx, step)
         for setting in step.queue_settings:
             queue = ctx.queues.get(setting.queue)
             if queue is None or queue.name in ctx.read[graph.name]:
@@ -306,7 +306,7 @@ def useless_setting(ctx: Context, program: Program) -> Findings:
             producer = ctx.ops.get(queue.input)
             if producer is None or producer.graph != graph.name:
                 message = f"settings for {queue.name}, which graph {graph.name} neither reads nor writes"
-                yield Finding(setting.at(), message, hint_for_useless(ctx, step, setting))
+                yield Finding(setting.at(), message, hint_for_useless(lacking, setting))
 
 
 @program_check(
