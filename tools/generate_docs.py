@@ -23,7 +23,7 @@ from buda_emu.compiler import operator_list as support  # noqa: E402
 from buda_emu.foreign.gemini.rules import BOOK as SCHEDULE_RULES  # noqa: E402
 from buda_emu.netlist.load import check_bytes  # noqa: E402
 from buda_emu.netlist.rules import RULES  # noqa: E402
-from buda_emu.netlist.rules.rule import STAGES  # noqa: E402
+from buda_emu.netlist.rules.registry import STAGES  # noqa: E402
 from buda_emu.report.pictures.grid_svg import grid_svg  # noqa: E402
 from buda_emu.spec.archs import ARCHS  # noqa: E402
 from buda_emu.spec.test_config import STIMULUS_KINDS  # noqa: E402

@@ -21,15 +21,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.kernels.tensix.elementwise import (
+    add_by_singles,
     copy_to_dst_tiles,
     elwadd_tiles,
     elwmul_tiles,
+    multiply_by_singles,
     reduce_max_tiles,
 )
-from buda_emu.arithmetic.kernels.tensix.eltwise_by_singles import add_by_singles, multiply_by_singles
-from buda_emu.arithmetic.kernels.tensix.products.integer import int_matmul_tiles
 from buda_emu.arithmetic.kernels.tensix.products.product import Extent, Product, RegisterOperand
-from buda_emu.arithmetic.kernels.tensix.products.tile_matmul import matmul_by_integers, matmul_tiles
+from buda_emu.arithmetic.kernels.tensix.products.tile_matmul import int_matmul_tiles, matmul_by_integers, matmul_tiles
 from buda_emu.arithmetic.tensix.conversions.unpack import unpack, unpacker
 from buda_emu.arithmetic.tensix.elementwise import KEPT
 from buda_emu.arithmetic.tensix.lanes import DstMode

@@ -23,7 +23,7 @@ from buda_emu.netlist.model import (
 from buda_emu.netlist.nodes import Mapping as MappingNode
 from buda_emu.netlist.reader import WrittenNetlist, read_document
 from buda_emu.netlist.reader.context import ReadCache
-from buda_emu.netlist.rules.verify import verifying
+from buda_emu.netlist.rules.book import verifying
 from buda_emu.netlist.sizes import align_up, entry_bytes
 from buda_emu.netlist.sourced import evolve
 from buda_emu.netlist.variants import template_findings

@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from buda_emu.foreign.darwinn.linking import build, link, wrap
     from buda_emu.foreign.darwinn.model import Package
     from buda_emu.foreign.darwinn.replaying import replay
-    from buda_emu.foreign.darwinn.running import run
     from buda_emu.foreign.darwinn.twin import Twin
-    from buda_emu.foreign.darwinn.verifying import verify
+    from buda_emu.foreign.darwinn.verifying import run, verify
 
 _LAZY = {
     "build": "linking", "check": "document", "Report": "document", "descriptors": "dma", "Executable": "idl",

@@ -6,7 +6,7 @@ from buda_emu.foreign.darwinn import tflite
 from buda_emu.foreign.darwinn.container import CUSTOM_CODE
 from buda_emu.foreign.darwinn.idl import INPUT, OUTPUT, PARAMETER, DmaDescriptorHint, Executable, InstructionHint, Layer
 from buda_emu.foreign.darwinn.model import Package
-from buda_emu.foreign.darwinn.tflite_names import describe_builtin_operator
+from buda_emu.foreign.darwinn.tflite import describe_builtin_operator
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,11 @@
-"""Comparison of a package with a model: which tensors of the twin are its layers, and whether weights, biases, names
-and shapes are equal."""
+"""A package beside the model that it was compiled from (DARWINN 10).
 
+Runs with values: real bytes go through input DMAs, device layout, output DMAs and relayout, and the uncompiled model
+computes the values in between on the CPU; the device's instructions are never executed. Comparison: which tensors of
+the twin are the package's layers, and whether weights, biases, names and shapes are equal.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -8,13 +13,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.foreign.darwinn import tflite
+from buda_emu.foreign.darwinn.container import CUSTOM_CODE
+from buda_emu.foreign.darwinn.dma import Descriptor, descriptors
 from buda_emu.foreign.darwinn.idl import Executable, Layer
+from buda_emu.foreign.darwinn.layouts import relayout, to_device, unrelayout
 from buda_emu.foreign.darwinn.model import Package
 from buda_emu.foreign.darwinn.reading import Source
 from buda_emu.foreign.darwinn.rules.package import VARIABLE_SUFFIX
 from buda_emu.foreign.darwinn.twin import Twin
-from buda_emu.foreign.darwinn.twin.graph import Graph, Operation, Tensor
+from buda_emu.foreign.darwinn.twin.graph import Array, Graph, Operation, Tensor
 from buda_emu.foreign.darwinn.twin.operators import OPERATORS
+from buda_emu.foreign.darwinn.twin.run import feed
+from buda_emu.support.errors import HostError, PackageError, UnsupportedError
+from buda_emu.support.unmasked import refuse_masked_arrays
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,3 +188,172 @@ def _biases(operations: list[Operation]) -> list[int]:
     biased = [operation for operation in operations if operation.code in codes and len(operation.inputs) > 2]
     numbers = (operation.inputs[2] for operation in biased)
     return list(dict.fromkeys(number for number in numbers if number >= 0))
+
+
+def run(
+    package: Package, inputs: Mapping[str, Any], *, reference: "Twin | Source | None" = None, whole: bool = False
+) -> dict[str, Array]:
+    """Return the outputs of one request, by the names of the package's layers, computed by the reference, never by the
+    device.
+
+    `inputs` are arrays by the names of the layers or of the model's inputs; states stay in the reference. `reference`
+    is the uncompiled model. With `whole`, the operators that the compiler left on the CPU run, too, and the result is
+    that of the compiled model. Every byte that no DMA moves arrives wrong.
+
+    Raises HostError without a reference, with one that does not fit, and for inputs that do not fit; UnsupportedError,
+    by name, for operators that the reference does not compute.
+    """
+    if reference is None:
+        raise HostError(
+            "run needs a reference: the uncompiled .tflite of this package. The Edge TPU's instructions are not "
+            "public, so the package alone gives no outputs, and none are invented"
+        )
+    if isinstance(reference, Twin):
+        twin = reference
+    else:
+        twin = Twin(reference)
+    main = package.main
+    if main.batch_size != 1:
+        raise UnsupportedError(f"run of a package with batch size {main.batch_size}")
+    pairing = pair(main, twin.graph)
+    if pairing.problems:
+        raise HostError(f"the reference does not fit the package: {pairing.problems[0]}")
+    if whole:
+        return _run_compiled_model(package, inputs, twin, pairing)
+    return _run_device(main, _device_inputs(inputs, twin, pairing), twin, pairing)
+
+
+def _compute_missing(arrays: Mapping[str, Array], missing: Sequence[str], twin: Twin) -> dict[str, Array]:
+    """Return the missing inputs as the operators in front of the package compute them. Raises HostError for one that is
+    not computed."""
+    computed = twin.compute(arrays, twin.between(arrays, missing))
+    absent = [name for name in missing if name not in computed]
+    if absent:
+        raise HostError(f"input {absent[0]!r} is neither given nor computed from {', '.join(arrays) or 'nothing'}")
+    return {name: computed[name] for name in missing}
+
+
+def _device_inputs(inputs: Mapping[str, Any], twin: Twin, pairing: Pairing) -> dict[str, Array]:
+    """Return the arrays of the package's inputs: passed by the caller, from the reference's variables, or computed from
+    inputs of the model by the operators in front of them."""
+    arrays: dict[str, Array] = {}
+    for name, array in inputs.items():
+        refuse_masked_arrays(array, f"input {name}")
+        if name in pairing.inputs:
+            arrays[name] = feed(twin.graph.tensors[pairing.inputs[name]], array)
+        else:
+            arrays[name] = np.asarray(array)
+    states: dict[str, Array] = {}
+    for name, number in pairing.inputs.items():
+        if number in twin.variables and name not in arrays:
+            states[name] = twin.variables[number]
+    missing = [name for name in pairing.inputs if name not in arrays and name not in states]
+    if missing:
+        arrays |= _compute_missing(arrays, missing, twin)
+    return states | {name: arrays[name] for name in pairing.inputs if name in arrays}
+
+
+def _run_device(main: Executable, inputs: Mapping[str, Array], twin: Twin, pairing: Pairing) -> dict[str, Array]:
+    """Return the outputs in the host's form for inputs in the host's form; both pass their DMAs and layouts."""
+    steps = descriptors(main)
+    tensors = twin.graph.tensors
+    arrived: dict[str, Array] = {}
+    for layer in main.inputs:
+        name = layer.name or ""
+        array = _send_input(main, layer, inputs[name], steps)
+        arrived[name] = array.reshape(tensors[pairing.inputs[name]].shape)
+    tensor_names = {name: tensor_name(name, twin.graph) for name in pairing.outputs}
+    values = twin.compute(arrived, twin.between(arrived, tensor_names.values()))
+    outputs: dict[str, Array] = {}
+    for layer in main.outputs:
+        name = layer.name or ""
+        if tensor_names[name] not in values:
+            raise HostError(f"output {name!r} does not follow from the package's inputs in the reference")
+        array = values[tensor_names[name]]
+        outputs[name] = _receive_output(main, layer, array, steps).reshape(array.shape)
+        if name != tensor_names[name]:  # a state: the host copies it into the input of the next run (DARWINN 4)
+            twin.variables[pairing.outputs[name]] = outputs[name]
+    return outputs
+
+
+def _moves(main: Executable, kind: str, layer: Layer, steps: list[Descriptor]) -> list[tuple[int, int]]:
+    """Return offsets and sizes of a layer's DMAs; the layer's full size where an incomplete list has none."""
+    moves = [(step.offset, step.size) for step in steps if step.kind == kind and step.name == layer.name]
+    if moves or main.fully_deterministic:
+        return moves
+    return [(0, layer.padded_bytes)]
+
+
+def _transfer_bytes(source: bytes, moves: list[tuple[int, int]], size: int) -> Array:
+    """Return the first `size` bytes of a buffer after its DMAs: every byte that none moves is inverted, so that it
+    cannot be right by chance."""
+    data = np.frombuffer(source, np.uint8)
+    result = ~data[:size]
+    for offset, length in moves:
+        if offset < 0 or length < 0:
+            raise PackageError(f"a DMA of {length} bytes at {offset} (D053, D054)")
+        result[offset : offset + length] = data[offset : offset + length][: max(size - offset, 0)]
+    return result
+
+
+def _send_input(main: Executable, layer: Layer, array: Array, steps: list[Descriptor]) -> Array:
+    """Return an input after its DMAs, turned back from the device's form into the host's."""
+    assert layer.element is not None
+    raw = to_device(layer, array)
+    device_bytes = _transfer_bytes(raw, _moves(main, "input", layer, steps), len(raw))
+    executions = layer.execution_count_per_inference
+    execution_bytes = layer.actual_bytes // executions
+    data = np.ascontiguousarray(device_bytes.reshape(executions, -1)[:, :execution_bytes]).reshape(-1)
+    if layer.element.signed:
+        word = {1: np.uint8, 2: np.uint16}[layer.element.size]
+        data = (data.view(word) ^ word(1 << (8 * layer.element.size - 1))).view(np.uint8)
+    return data.view(layer.element.dtype)
+
+
+def _receive_output(main: Executable, layer: Layer, array: Array, steps: list[Descriptor]) -> Array:
+    """Return an output after the device's layout and its DMAs, in the host's form."""
+    raw = unrelayout(layer, array)
+    return relayout(layer, _transfer_bytes(raw, _moves(main, "output", layer, steps), len(raw)))
+
+
+def _run_compiled_model(package: Package, inputs: Mapping[str, Any], twin: Twin, pairing: Pairing) -> dict[str, Array]:
+    """Return the outputs of the compiled model: CPU operators before, the device, CPU operators after."""
+    if package.model is None:
+        raise HostError("a bare package has no CPU operators: give the .tflite that holds it, or run without whole")
+    compiled = Twin(package.model)
+    operations = compiled.graph.operations
+    at = next(operation.number for operation in operations if _is_device_operation(operation))
+    before = compiled.between(inputs, _names(compiled, operations[at].inputs))
+    values = compiled.compute(dict(inputs), [operation for operation in before if operation.number < at])
+    outputs = _run_device(package.main, _input_arrays(values, inputs, twin, pairing), twin, pairing)
+    tensors: dict[str, Any] = dict(values)
+    for name, array in outputs.items():
+        number = compiled.graph.number_of(name)
+        if number is not None:
+            tensors[name] = array.reshape(compiled.graph.tensors[number].shape)
+        elif not name.endswith(VARIABLE_SUFFIX):
+            raise PackageError(f"the compiled model has no tensor for output {name!r}")
+    behind = [operation for operation in compiled.between(tensors, compiled.outputs) if operation.number > at]
+    results = compiled.compute(tensors, behind)
+    return {name: results[name] for name in compiled.outputs}
+
+
+def _is_device_operation(operation: Operation) -> bool:
+    return operation.code == tflite.CUSTOM and operation.custom == CUSTOM_CODE
+
+
+def _input_arrays(values: Mapping[str, Any], inputs: Mapping[str, Any], twin: Twin, pairing: Pairing) -> dict[str, Any]:
+    """Return the arrays of the package's inputs from computed values, or else from the reference's variables."""
+    arrays: dict[str, Any] = {}
+    for name, number in pairing.inputs.items():
+        if name in values:
+            arrays[name] = values[name]
+        elif number in twin.variables:
+            arrays[name] = twin.variables[number]
+        else:
+            raise HostError(f"input {name!r} is neither given nor computed from {', '.join(inputs) or 'nothing'}")
+    return arrays
+
+
+def _names(twin: Twin, numbers: tuple[int, ...]) -> list[str]:
+    return [twin.graph.tensors[number].name for number in numbers if number >= 0]

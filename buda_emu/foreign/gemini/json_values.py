@@ -1,8 +1,19 @@
-"""Type checks of decoded JSON values: each function returns the value with its type, or None if it has another type."""
+"""Values of decoded JSON with a check of their type.
+
+The functions return the value with its type, or None if it has another type. The reader of schedules notes a wrong
+value as a finding and puts a default in its place, so that reading goes on.
+"""
 
 import json
-from collections.abc import Mapping
-from typing import Any, cast
+from collections.abc import Callable, Mapping
+from math import isfinite
+from typing import Any, Final, TypeVar, cast
+
+from buda_emu.foreign.gemini.book import BOOK
+from buda_emu.foreign.gemini.boxes import ORIGIN, Box
+from buda_emu.foreign.gemini.model import OutKind, PlaceKind, StoreSource, TensorKind
+from buda_emu.support.checker import Diagnostic
+from buda_emu.support.checker.suggest import near
 
 _SHOWN = 40
 
@@ -58,3 +69,166 @@ def describe(value: Any) -> str:
     if len(text) <= _SHOWN:
         return text
     return f"{text[:_SHOWN]}..."
+
+
+T = TypeVar("T")
+Object = Mapping[str, Any]
+NOWHERE = Box(ORIGIN, ORIGIN)
+PLACES: Final[tuple[PlaceKind, ...]] = ("core", "DRAM")
+TENSORS: Final[tuple[TensorKind, ...]] = ("ifmap", "weight", "ofmap")
+OUTS: Final[tuple[OutKind, ...]] = ("weight", "fmap")
+STORES: Final[tuple[StoreSource, ...]] = ("DDR", "CORE")
+_MOST = 1 << 62  # beyond, sums and products of a file no longer mean bytes or cycles
+
+
+class Values:
+    """Reads keys of objects and collects wrong values in `findings`, as diagnostics of rules G001 to G003."""
+
+    def __init__(self, path: str = "") -> None:
+        self.path = path
+        self.findings: list[Diagnostic] = []
+
+    def note_finding(self, rule: str, place: str, message: str, hint: str = "") -> None:
+        """Add a finding of a rule at a place of the document."""
+        self.findings.append(BOOK.diagnostic(self.path, rule, place, message, hint))
+
+    def note_missing(self, entry: Object, key: str, place: str) -> None:
+        """Add a finding for a key that is absent."""
+        self.note_finding("G002", place, f"there is no {key!r}", near(key, [str(name) for name in entry]))
+
+    def note_type(self, place: str, key: str, expected: str, value: Any) -> None:
+        """Note that a value is of another type."""
+        self.note_finding("G002", f"{place}/{key}", f"{key!r} is {expected}, not {describe(value)}")
+
+    def object(self, value: Any, place: str) -> Object | None:
+        """Return the value if it is a JSON object; otherwise note a finding and return None."""
+        content = as_object(value)
+        if content is not None:
+            return content
+        self.note_finding("G002", place, f"an object is expected, not {describe(value)}")
+        return None
+
+    def integer(self, entry: Object, key: str, place: str) -> int:
+        """Read an integer; a boolean is none, and absurdly large ones are refused."""
+        if key not in entry:
+            self.note_missing(entry, key, place)
+            return 0
+        value = entry[key]
+        if type(value) is int and -_MOST < value < _MOST:
+            return value
+        self.note_type(place, key, "an integer", value)
+        return 0
+
+    def number(self, entry: Object, key: str, place: str) -> float:
+        """Read a finite number; a boolean is none, and absurdly large ones are refused."""
+        if key not in entry:
+            self.note_missing(entry, key, place)
+            return 0
+        value = entry[key]
+        if type(value) in (int, float) and -_MOST < value < _MOST and isfinite(value):
+            return value
+        self.note_type(place, key, "a number", value)
+        return 0
+
+    def text(self, entry: Object, key: str, place: str) -> str:
+        """Read a string, "" in place of a wrong value."""
+        if key not in entry:
+            self.note_missing(entry, key, place)
+            return ""
+        value = entry[key]
+        if isinstance(value, str):
+            return value
+        self.note_type(place, key, "a text", value)
+        return ""
+
+    def flag(self, entry: Object, key: str, place: str, default: bool | None = None) -> bool:
+        """Read true or false. A key with a `default` may be absent."""
+        if key not in entry:
+            if default is None:
+                self.note_missing(entry, key, place)
+            return bool(default)
+        value = entry[key]
+        if isinstance(value, bool):
+            return value
+        self.note_type(place, key, "true or false", value)
+        return False
+
+    def word(self, entry: Object, key: str, place: str, words: tuple[T, ...]) -> T:
+        """Read one of several words; the first of them replaces a wrong one."""
+        if key not in entry:
+            self.note_missing(entry, key, place)
+            return words[0]
+        value = entry[key]
+        for word in words:
+            if type(value) is str and value == word:
+                return word
+        choices = ", ".join(map(str, words))
+        if isinstance(value, str):
+            hint = near(value, [str(word) for word in words])
+        else:
+            hint = ""
+        self.note_finding("G002", f"{place}/{key}", f"{key!r} is one of {choices}, not {describe(value)}", hint)
+        return words[0]
+
+    def integers(self, entry: Object, key: str, place: str, *, optional: bool = False) -> tuple[int, ...]:
+        """Read a list of integers. An `optional` key may be absent."""
+        if key not in entry:
+            if not optional:
+                self.note_missing(entry, key, place)
+            return ()
+        numbers = as_integers(entry[key])
+        if numbers is None:
+            self.note_type(place, key, "a list of integers", entry[key])
+        return tuple(numbers or ())
+
+    def items(
+        self,
+        parent: Object,
+        key: str,
+        place: str,
+        read: Callable[["Values", Object, str], T],
+        *,
+        optional: bool = False,
+    ) -> tuple[T, ...]:
+        """Read a list of objects, calling `read` with each object and its place. An `optional` list may be absent or
+        null."""
+        if key not in parent:
+            if not optional:
+                self.note_missing(parent, key, place)
+            return ()
+        value = as_list(parent[key])
+        if value is None:
+            if not (optional and parent[key] is None):
+                self.note_type(place, key, "a list", parent[key])
+            return ()
+        below = f"{place}/{key}/"
+        records: list[T] = []
+        for number, child in enumerate(value):
+            entry = self.object(child, f"{below}{number}")
+            if entry is not None:
+                records.append(read(self, entry, f"{below}{number}"))
+        return tuple(records)
+
+    def box(self, entry: Object, place: str, lower: str = "lower", upper: str = "upper") -> Box:
+        """Read a box from the keys of its two corners (G003)."""
+        if lower not in entry or upper not in entry:
+            self.note_missing(entry, lower if lower not in entry else upper, place)
+            return NOWHERE
+        return self.corners(entry[lower], entry[upper], place, lower)
+
+    def corners(self, low: Any, high: Any, place: str, name: str) -> Box:
+        """Return the box of two corners, each a list of four integers."""
+        first = as_integers(low, 4)
+        last = as_integers(high, 4)
+        if first is not None and last is not None:
+            a, b, c, d = first
+            e, f, g, h = last
+            if 0 <= a <= e < _MOST and 0 <= b <= f < _MOST and 0 <= c <= g < _MOST and 0 <= d <= h < _MOST:
+                return Box((a, b, c, d), (e, f, g, h))
+        return self.note_box(low, high, f"{place}/{name}" if name in ("lower", "upper") else place)
+
+    def note_box(self, low: Any, high: Any, place: str) -> Box:
+        """Add a finding for two corners that make no box, and return a box of one element in its place."""
+        problem = f"{describe(low)} to {describe(high)} is not a box: four integers each, 0 <= lower <= upper"
+        self.note_finding("G003", place, problem)
+        return NOWHERE

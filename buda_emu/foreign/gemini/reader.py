@@ -10,7 +10,19 @@ from typing import Any, Final
 
 from buda_emu.foreign.gemini.book import BOOK
 from buda_emu.foreign.gemini.boxes import Box
-from buda_emu.foreign.gemini.json_values import as_integers, as_list, as_object, describe
+from buda_emu.foreign.gemini.json_values import (
+    NOWHERE,
+    OUTS,
+    PLACES,
+    STORES,
+    TENSORS,
+    Object,
+    Values,
+    as_integers,
+    as_list,
+    as_object,
+    describe,
+)
 from buda_emu.foreign.gemini.model import (
     IR,
     Destination,
@@ -32,7 +44,6 @@ from buda_emu.foreign.gemini.model import (
     WeightStore,
     Workload,
 )
-from buda_emu.foreign.gemini.reader_values import NOWHERE, OUTS, PLACES, STORES, TENSORS, Object, Values
 from buda_emu.foreign.gemini.stages import ASSEMBLER, SCHEDULE, TRACE, recognise_beginning, recognise_content
 from buda_emu.support.checker import TextPlace
 from buda_emu.support.checker.render import render

@@ -35,7 +35,7 @@ class VpuxDocument(model.VpuxFile):
         """Return when each task of the main function runs, one step each, on made-up inputs. Raises what `vpux.run`
         raises."""
         from buda_emu.foreign.vpux.execute.run import run
-        from buda_emu.foreign.vpux.picture import run_picture
+        from buda_emu.foreign.vpux.report import run_picture
 
         return run_picture(run(self), "one step for each task, no durations")
 

@@ -8,8 +8,8 @@ from buda_emu.foreign.vpux.execute.invocation import make_invocations
 from buda_emu.foreign.vpux.model import Function, VpuxFile
 from buda_emu.foreign.vpux.program import Program, callee, entry_point, is_cache_op
 from buda_emu.foreign.vpux.rules import check_function
-from buda_emu.foreign.vpux.rules.kernels import stack_sizes
 from buda_emu.foreign.vpux.rules.names import runtime_symbol
+from buda_emu.foreign.vpux.rules.tasks import stack_sizes
 from buda_emu.support.checker.render import render
 from buda_emu.support.errors import VpuxError
 

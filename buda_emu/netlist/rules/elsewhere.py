@@ -5,8 +5,7 @@ from buda_emu.netlist.fields import OWN_SECTION, UNDEFINED, UNDEFINED_WORDS
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.nodes import Mapping, Scalar
 from buda_emu.netlist.rules.context import Context
-from buda_emu.netlist.rules.registry import Finding, Findings, netlist_check
-from buda_emu.netlist.rules.rule import rule
+from buda_emu.netlist.rules.registry import Finding, Findings, netlist_check, rule
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.checker.text import quote
 

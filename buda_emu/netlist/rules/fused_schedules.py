@@ -9,8 +9,7 @@ from buda_emu.netlist.model import Op
 from buda_emu.netlist.rules.context import Context, attribute_mark, item_mark
 from buda_emu.netlist.rules.fused_use import FusedUse, buffer_number
 from buda_emu.netlist.rules.ops.shapes import dest_message, dest_tiles
-from buda_emu.netlist.rules.registry import Finding, Findings, fused_check, op_check
-from buda_emu.netlist.rules.rule import rule
+from buda_emu.netlist.rules.registry import Finding, Findings, fused_check, op_check, rule
 from buda_emu.spec.ops import OP_TYPES
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.checker.text import plural

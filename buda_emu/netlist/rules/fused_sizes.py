@@ -4,8 +4,7 @@ from buda_emu.netlist.rules.context import Context, tms_mark
 from buda_emu.netlist.rules.fused_use import Dims, FusedUse, SubOpStep, broadcast_factor, broadcasts
 from buda_emu.netlist.rules.ops.formats import A_FORMATS
 from buda_emu.netlist.rules.registry import Finding as RuleFinding
-from buda_emu.netlist.rules.registry import Findings, fused_check
-from buda_emu.netlist.rules.rule import rule
+from buda_emu.netlist.rules.registry import Findings, fused_check, rule
 from buda_emu.spec.ops import OP_TYPES
 
 COPIED = ("Int8", "Int32")

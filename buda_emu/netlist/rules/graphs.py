@@ -8,8 +8,16 @@ from heapq import heappop, heappush
 from buda_emu.netlist.model import Graph, Netlist, Op, Queue
 from buda_emu.netlist.rules.context import Context, item_mark, on_ethernet, size_problem
 from buda_emu.netlist.rules.missing import size_hint
-from buda_emu.netlist.rules.registry import TWICE, Finding, Findings, graph_check, netlist_check, op_check, queue_check
-from buda_emu.netlist.rules.rule import rule
+from buda_emu.netlist.rules.registry import (
+    TWICE,
+    Finding,
+    Findings,
+    graph_check,
+    netlist_check,
+    op_check,
+    queue_check,
+    rule,
+)
 from buda_emu.support.checker.suggest import near
 
 Rectangle = tuple[int, int, int, int]  # first row, first column, row after the last, column after the last

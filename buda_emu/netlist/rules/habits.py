@@ -18,8 +18,8 @@ from buda_emu.netlist.rules.registry import (
     op_check,
     program_check,
     queue_check,
+    rule,
 )
-from buda_emu.netlist.rules.rule import rule
 from buda_emu.netlist.yaml_text import parse_address
 from buda_emu.spec.formats import FORMATS
 from buda_emu.spec.ops import OP_TYPES

@@ -1,19 +1,70 @@
-"""Registration of checks, with one decorator for each kind of object that a rule is about (NETLIST 2).
+"""Declaration of the rules of netlists and registration of their checks (NETLIST 2).
 
-A check is a generator of `Finding` over one object of the model and a `Context`; its rule is declared with it. Rules
-that the reader checks while it reads are declared without a check. `rules.verify` runs the checks.
+The stage of a rule says who refuses the netlist, and whether a finding is an error or a warning. A check is a generator
+of `Finding` over one object of the model and a `Context`; its rule is declared with it, by one decorator for each kind
+of object that a rule is about. Rules that the reader checks while it reads are declared without a check. `rules.book`
+runs the checks.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
-from typing import Final, Generic, TypeAlias, TypeVar
+from typing import Final, Generic, Literal, TypeAlias, TypeVar
 
 from buda_emu.netlist.model import Graph, Netlist, Op, Program, Queue
 from buda_emu.netlist.rules.context import Context
 from buda_emu.netlist.rules.fused_use import FusedUse
-from buda_emu.netlist.rules.rule import DECLARED
-from buda_emu.support.checker import Check, Finding, Rule
+from buda_emu.support.checker import Check, Finding, Rule, Severity
+from buda_emu.support.errors import InternalError
 from buda_emu.support.records import dataclass
+
+Stage = Literal["P", "F", "G", "N", "R", "T", "X", "W"]
+
+STAGES: Mapping[str, str] = {
+    "P": "The netlist is refused when it is loaded.",
+    "F": "A netlist that uses the fused op is refused when it is loaded.",
+    "G": "The netlist is refused when its graphs are built.",
+    "N": "The device's compiler refuses it: a warning here, an error with --strict.",
+    "R": "The device's runtime refuses it: a warning here, an error with --strict.",
+    "T": "A test of the netlist refuses it: a warning here, an error with --strict.",
+    "X": "Its programs are certain to fail when they run: a warning here, an error with --strict.",
+    "W": "A warning, nothing refuses it.",
+}
+_SEVERITY: Mapping[Stage, tuple[Severity, Severity]] = {  # without and with --strict
+    "P": ("error", "error"),
+    "F": ("error", "error"),
+    "G": ("error", "error"),
+    "N": ("warning", "error"),
+    "R": ("warning", "error"),
+    "T": ("warning", "error"),
+    "X": ("warning", "error"),
+    "W": ("warning", "warning"),
+}
+
+DECLARED: Final[dict[str, Rule]] = {}
+"""All rules by id; filled while the rule files are imported, only read afterwards."""
+
+
+def rule(
+    id: str, stage: Stage, summary: str, why: str, wrong: str = "", right: str = "", source: str = "NETLIST 2"
+) -> Rule:
+    """Declare a rule. `stage` says who refuses the netlist (NETLIST 2); `wrong` and `right` are a line of a netlist
+    each. Raises InternalError for an id that is declared already."""
+    severity, strict = _SEVERITY[stage]
+    if id in DECLARED:
+        raise InternalError(f"rule {id} is declared twice")
+    DECLARED[id] = Rule(
+        id=id,
+        severity=severity,
+        summary=summary,
+        why=why,
+        wrong=wrong,
+        right=right,
+        source=source,
+        stage=stage,
+        strict=strict,
+    )
+    return DECLARED[id]
+
 
 T = TypeVar("T")
 Findings: TypeAlias = Iterator[Finding]

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from buda_emu.netlist.rules.rule import rule
+from buda_emu.netlist.rules.registry import rule
 
 NET2PIPE: Final = "net2pipe"
 PIPEGEN2: Final = "pipegen2"

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from buda_emu.emulator.memory.channel import Fifo, Ram
-from buda_emu.emulator.memory.regions import Region, RegionTable
 from buda_emu.emulator.memory.store import EntryView, MemoryBudget, TileStore
+from buda_emu.emulator.runtime.machine.memory import Region, RegionTable
 from buda_emu.spec.ring import RingPointers
 from buda_emu.support.errors import HostError
 

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from buda_emu.emulator.memory.channel import Fifo, Ram
-from buda_emu.emulator.memory.regions import Region, RegionTable
 from buda_emu.emulator.memory.store import EntryView, MemoryBudget, TileStore
+from buda_emu.emulator.runtime.machine.memory import Region, RegionTable
 from buda_emu.spec.ring import RingPointers
 from buda_emu.support.errors import HostError, ProgramError
 

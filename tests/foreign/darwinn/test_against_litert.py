@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from buda_emu.foreign.darwinn import Twin
-from buda_emu.foreign.darwinn.tflite_names import BUILTIN_OPERATORS, TENSOR_TYPES
+from buda_emu.foreign.darwinn.tflite import BUILTIN_OPERATORS
+from buda_emu.foreign.darwinn.tflite import TENSOR_TYPE_NAMES as TENSOR_TYPES
 from foreign.darwinn.random_operators import MAKERS
 
 interpreter = pytest.importorskip("ai_edge_litert.interpreter", reason="ai-edge-litert is not installed")

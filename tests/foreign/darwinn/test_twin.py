@@ -11,11 +11,11 @@ from buda_emu.foreign.darwinn import Twin, tflite
 from buda_emu.foreign.darwinn.example import EXAMPLES
 from buda_emu.foreign.darwinn.example import model as example_model
 from buda_emu.foreign.darwinn.flatbuffer.write import write
-from buda_emu.foreign.darwinn.kernels import convolution as kernels
-from buda_emu.foreign.darwinn.tflite_names import BUILTIN_OPERATORS
+from buda_emu.foreign.darwinn.tflite import BUILTIN_OPERATORS
 from buda_emu.foreign.darwinn.twin import rounding
 from buda_emu.foreign.darwinn.twin.operators import OPERATORS
 from buda_emu.foreign.darwinn.twin.operators import products as convolution
+from buda_emu.foreign.darwinn.twin.operators import products as kernels
 from buda_emu.foreign.darwinn.twin.rounding import exp, logistic, recip, tanh
 from buda_emu.support.errors import HostError, PackageError, UnsupportedError
 from foreign.darwinn.random_operators import MAKERS
@@ -56,7 +56,7 @@ def run_rescaled(total, q, e):
     out = np.zeros((1, 1, 1, 1), np.int16)
     one = np.zeros((1, 1, 1, 1), np.int32)
     scale = kernels.Scale(np.array([total], np.int32), np.array([q]), np.array([e]), 3, 0, 255)
-    kernels.conv(one, one, kernels.Window(1, 1, 1, 1, 0, 0), scale, out)
+    kernels.convolve(one, one, kernels.Window(1, 1, 1, 1, 0, 0), scale, out)
     return int(out[0, 0, 0, 0])
 
 

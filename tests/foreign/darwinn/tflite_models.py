@@ -9,7 +9,8 @@ import numpy as np
 from buda_emu.foreign.darwinn import tflite
 from buda_emu.foreign.darwinn.flatbuffer import Table
 from buda_emu.foreign.darwinn.flatbuffer.write import write
-from buda_emu.foreign.darwinn.tflite_names import BUILTIN_OPERATORS, TENSOR_TYPES
+from buda_emu.foreign.darwinn.tflite import BUILTIN_OPERATORS
+from buda_emu.foreign.darwinn.tflite import TENSOR_TYPE_NAMES as TENSOR_TYPES
 
 _TYPES = {name: number for number, name in TENSOR_TYPES.items()}
 _CODES = {name: number for number, name in BUILTIN_OPERATORS.items()}

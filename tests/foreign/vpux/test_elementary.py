@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from buda_emu.foreign.vpux.kernels import elementary as el
+from buda_emu.foreign.vpux.kernels import elementwise as el
 
 X = np.concatenate([np.linspace(-30, 30, 4001), np.logspace(-12, 2, 300), -np.logspace(-12, 2, 300), [0.0]])
 CASES: dict[str, tuple[Callable[..., Any], Callable[[float], float], Any]] = {

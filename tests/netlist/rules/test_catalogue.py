@@ -6,6 +6,7 @@ import pytest
 
 from buda_emu.netlist.rules import NOT_CHECKED, ROUTED, RULES
 from buda_emu.netlist.rules.registry import (
+    STAGES,
     fused_check,
     graph_check,
     netlist_check,
@@ -13,7 +14,6 @@ from buda_emu.netlist.rules.registry import (
     program_check,
     queue_check,
 )
-from buda_emu.netlist.rules.rule import STAGES
 from buda_emu.support.checker import Rule
 from netlist.rules.test_rules import CASES
 

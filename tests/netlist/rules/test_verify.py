@@ -7,7 +7,7 @@ import pytest
 
 from buda_emu.netlist.load import check_text
 from buda_emu.netlist.model import Netlist
-from buda_emu.netlist.rules.verify import verifying
+from buda_emu.netlist.rules.book import verifying
 from buda_emu.support.checker import Diagnostic
 from buda_emu.support.checker.checks import MAX_SEARCHES
 from buda_emu.support.checker.result import run_steps

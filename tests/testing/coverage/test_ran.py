@@ -79,7 +79,7 @@ def test_a_text_that_is_none_breaks_a_rule():
 
 def test_who_does_not_ask_pays_nothing():
     """The checker of an ordinary check is the plain one."""
-    from buda_emu.netlist.rules.verify import _Run
+    from buda_emu.netlist.rules.book import _Run
 
     assert type(_Run(Checker("net.yaml")).checker) is Checker
 

@@ -13,21 +13,106 @@ import numpy as np
 
 from buda_emu.arithmetic.jit.kernel import helper, kernel
 from buda_emu.arithmetic.jit.thread_team import claimed
+from buda_emu.arithmetic.kernels.fma import fma
 from buda_emu.arithmetic.kernels.functions.elementary import Region
-from buda_emu.arithmetic.kernels.functions.fast import (
-    GELU_SCALE,
-    LARGEST,
-    exp_or_nan,
-    gelu_derivative_or_nan,
-    gelu_or_nan,
-)
 from buda_emu.arithmetic.kernels.functions.libm.exp import exp
-from buda_emu.arithmetic.kernels.functions.libm.expf import expf
+from buda_emu.arithmetic.kernels.functions.libm.expf import STEPS, expf, steps_of_e
 from buda_emu.arithmetic.kernels.functions.libm.logf import logf
 from buda_emu.arithmetic.kernels.functions.libm.sincosf import LARGE, cosf, cosf_small, sinf, sinf_small
 from buda_emu.arithmetic.kernels.functions.libm.tanh import tanh
 from buda_emu.arithmetic.kernels.functions.libm.tanhf import tanhf
 from buda_emu.arithmetic.kernels.tiles.gather import Tensor
+
+LARGEST: Final = np.finfo(np.float32).max
+EXP_MARGIN: Final = 2.0**-48  # relative
+_P1, _P2, _P4, _P8, _P16 = (2.0 ** (step / STEPS) for step in (1, 2, 4, 8, 16))
+
+
+@helper
+def exp_or_nan(x: np.float32) -> np.float32:
+    """Return e^x, at most the largest number, or NaN where the fast way does not decide the last bit."""
+    m, rest = steps_of_e(np.float64(x))
+    low = (_P1 if m & 1 else 1.0) * (_P2 if m & 2 else 1.0)
+    high = (_P4 if m & 4 else 1.0) * (_P8 if m & 8 else 1.0)
+    entry = np.float64(low * (high * (_P16 if m & 16 else 1.0)))
+    y = rest * np.int64(entry.view(np.int64) + ((m >> 5) << 52)).view(np.float64)
+    below = np.float32(y * (1.0 - EXP_MARGIN))
+    above = np.float32(y * (1.0 + EXP_MARGIN))
+    power = below if below < LARGEST else LARGEST
+    return power if (below == above) & (x == x) else np.float32(np.nan)
+
+
+GELU_MARGIN: Final = 2.0**-42  # relative, of 1 + tanh and of the bell
+
+GELU_SCALE: Final = float.fromhex("0x1.9884533d4365p-1")  # sqrt(2 / pi)
+_POWER_SCALE: Final = -2 * GELU_SCALE
+_CUBE_SCALE: Final = 0.044715 * _POWER_SCALE
+_LOG2_E: Final = float.fromhex("0x1.71547652b82fep+0")
+_LN2: Final = float.fromhex("0x1.62e42fefa39efp-1")
+_ROUNDER: Final = 1.5 * 2.0**52
+_BIAS: Final = 1023
+# e^r = 1 + r + C2 r^2 + ... + C9 r^9 for magnitudes up to ln 2 / 2: fitted for the smallest relative error.
+_C2: Final = float.fromhex("0x1.ffffffffeca61p-2")
+_C3: Final = float.fromhex("0x1.5555555569a69p-3")
+_C4: Final = float.fromhex("0x1.55555585103c0p-5")
+_C5: Final = float.fromhex("0x1.111110dedabacp-7")
+_C6: Final = float.fromhex("0x1.6c162f31daa0dp-10")
+_C7: Final = float.fromhex("0x1.a01a7a991b2fdp-13")
+_C8: Final = float.fromhex("0x1.a17bf0ea13ce2p-16")
+_C9: Final = float.fromhex("0x1.71f3d9e996ec7p-19")
+_LEAST_POWER: Final = -60.0  # 1 less 2 e^-60 is 1
+_LEAST_BELL: Final = -700.0  # from here on down x e^.. is the zero of its sign
+_NO_BELL: Final = -745.0  # about here e^.. becomes 0 in the definition
+
+
+@helper
+def gelu_or_nan(x: np.float32) -> np.float32:
+    """Return gelu of x, or NaN where the fast way does not decide the last bit."""
+    wide = np.float64(x)
+    low, high = _one_plus_tanh(wide)
+    below = np.float32(0.5 * wide * low)
+    above = np.float32(0.5 * wide * high)
+    return below if below == above else np.float32(np.nan)
+
+
+@helper
+def gelu_derivative_or_nan(x: np.float32) -> np.float32:
+    """Return the derivative of gelu, or NaN where the fast way does not decide the last bit."""
+    wide = np.float64(x)
+    half = -0.5 * (wide * wide)
+    bell = _exp(np.float64(half if half > _LEAST_BELL else _LEAST_BELL))
+    slope = 0.5 * GELU_SCALE * wide * (bell if half > _NO_BELL else 0.0)
+    size = abs(slope)
+    low, high = _one_plus_tanh(wide)
+    below = np.float32(fma(0.5, low, fma(size, -GELU_MARGIN, slope)))
+    above = np.float32(fma(0.5, high, fma(size, GELU_MARGIN, slope)))
+    return below if (below == above) & (abs(half - _NO_BELL) > 1.0) else np.float32(np.nan)
+
+
+@helper
+def _one_plus_tanh(x: np.float64) -> tuple[float, float]:
+    """Return two numbers that enclose 1 + tanh u, where u is the argument in gelu's definition: 2 / (1 + p), where p is
+    e to the power -2 |u|, or 2 p / (1 + p) where x is below 0."""
+    v = abs(x) * fma(x * x, _CUBE_SCALE, _POWER_SCALE)  # below 0
+    p = _exp(np.float64(v if v > _LEAST_POWER else _LEAST_POWER))
+    d = (2.0 if x > 0.0 else 2.0 * p) / (1.0 + p)
+    return 1.0 - fma(d, GELU_MARGIN - 1.0, 1.0), 1.0 - fma(d, -GELU_MARGIN - 1.0, 1.0)
+
+
+@helper
+def _exp(v: np.float64) -> np.float64:
+    """e^v for -700 <= v <= 700."""
+    rounded = np.float64(fma(v, _LOG2_E, _ROUNDER + _BIAS))
+    n = rounded - (_ROUNDER + _BIAS)
+    r = fma(n, -_LN2, v)
+    r2 = r * r
+    r4 = r2 * r2
+    # in pairs, so that the processor may work on several at once
+    a = fma(fma(_C3, r, _C2), r2, 1.0 + r)
+    b = fma(fma(_C7, r, _C6), r2, fma(_C5, r, _C4))
+    p = fma(fma(fma(_C9, r, _C8), r4, b), r4, a)
+    return p * np.int64(rounded.view(np.int64) << 52).view(np.float64)
+
 
 _EPSILON: Final = np.float32(2.0**-23)
 

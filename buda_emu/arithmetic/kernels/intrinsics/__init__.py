@@ -1,7 +1,7 @@
-"""LLVM code of the kernels of this room: how a call is typed, and what it becomes.
+"""LLVM code that the kernels call: how a call is typed, and what it becomes.
 
-The functions themselves stand among the kernels, in numpy, which defines them; a file here has the name of theirs.
-Importing this room makes them known to numba; only a process that compiles does so.
+The functions themselves stand among the kernels, in numpy, which defines them; each file here names theirs.
+Importing this package makes them known to numba; only a process that compiles does so.
 """
 
 from buda_emu.arithmetic.kernels.intrinsics import (
@@ -11,11 +11,11 @@ from buda_emu.arithmetic.kernels.intrinsics import (
     early,
     eltwise_by_singles,
     fma,
-    lane_rows,
     prepared,
     spills,
-    tile_memory,
 )
+from buda_emu.arithmetic.kernels.intrinsics import loads_and_stores as lane_rows
+from buda_emu.arithmetic.kernels.intrinsics import loads_and_stores as tile_memory
 
 __all__ = [
     "blocks",

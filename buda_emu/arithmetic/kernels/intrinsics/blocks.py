@@ -1,4 +1,4 @@
-"""LLVM code of `kernels/tensix/conversions/blocks.py`: a vector is the 16 datums that share an exponent."""
+"""LLVM code of `kernels/tensix/conversions.py`: a vector is the 16 datums that share an exponent."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -6,10 +6,18 @@ from typing import Any, Final
 from llvmlite import ir
 from numba.core import cgutils, types
 
-from buda_emu.arithmetic.jit.intrinsics.code import SIZE, Builder, Value, call_shared
-from buda_emu.arithmetic.jit.intrinsics.declare import intrinsic, shared_intrinsic
-from buda_emu.arithmetic.jit.intrinsics.vectors import I8, I32, Vectors
-from buda_emu.arithmetic.kernels.tensix.conversions.blocks import (
+from buda_emu.arithmetic.jit.intrinsics import (
+    I8,
+    I32,
+    SIZE,
+    Builder,
+    Value,
+    Vectors,
+    call_shared,
+    intrinsic,
+    shared_intrinsic,
+)
+from buda_emu.arithmetic.kernels.tensix.conversions import (
     FARTHEST,
     FRACTION,
     GROUP,

@@ -12,18 +12,18 @@ from typing import Any, TypeAlias
 from llvmlite import ir
 from numba.core import cgutils, types
 
-from buda_emu.arithmetic.jit.intrinsics.code import (
+from buda_emu.arithmetic.jit.intrinsics import (
     FLOAT,
     SIZE,
     Builder,
     Value,
     call_shared,
+    intrinsic,
     llvm_fma,
     prefetch,
     splat,
     tile_pointer,
 )
-from buda_emu.arithmetic.jit.intrinsics.declare import intrinsic
 from buda_emu.arithmetic.kernels.products.dense_product import LANE_TREE, LANES, Tree, add_dense_product
 from buda_emu.arithmetic.kernels.tiles.tile_memory import CACHE_LINE, EDGE, TILE
 

@@ -8,9 +8,20 @@ from typing import Any, TypeAlias
 from llvmlite import ir
 from numba.core import cgutils, types
 
-from buda_emu.arithmetic.jit.intrinsics.code import SIZE, Builder, Value, call_shared, llvm_fma, splat
-from buda_emu.arithmetic.jit.intrinsics.declare import intrinsic
-from buda_emu.arithmetic.jit.intrinsics.vectors import I8, I16, WIDE, Vectors, lanes_for
+from buda_emu.arithmetic.jit.intrinsics import (
+    I8,
+    I16,
+    SIZE,
+    WIDE,
+    Builder,
+    Value,
+    Vectors,
+    call_shared,
+    intrinsic,
+    lanes_for,
+    llvm_fma,
+    splat,
+)
 from buda_emu.arithmetic.kernels.tensix.products.group_sums import (
     ABOVE,
     AWAY,

@@ -1,13 +1,10 @@
-"""LLVM code of `kernels/tensix/conversions/early.py`."""
+"""LLVM code of `kernels/tensix/conversions.py`."""
 
 from numba.core import cgutils, types
 
-from buda_emu.arithmetic.jit.intrinsics.code import SIZE, Builder, Value
-from buda_emu.arithmetic.jit.intrinsics.declare import shared_intrinsic
-from buda_emu.arithmetic.jit.intrinsics.vectors import Vectors
+from buda_emu.arithmetic.jit.intrinsics import SIZE, Builder, Value, Vectors, shared_intrinsic
 from buda_emu.arithmetic.kernels.intrinsics.blocks import Assembled
-from buda_emu.arithmetic.kernels.tensix.conversions.blocks import GROUP
-from buda_emu.arithmetic.kernels.tensix.conversions.early import early_groups, early_halves, early_words
+from buda_emu.arithmetic.kernels.tensix.conversions import GROUP, early_groups, early_halves, early_words
 from buda_emu.arithmetic.kernels.tiles.tile_memory import TILE
 from buda_emu.spec.single import MAGNITUDE
 

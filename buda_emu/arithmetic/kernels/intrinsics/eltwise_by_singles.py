@@ -1,4 +1,4 @@
-"""LLVM code of `kernels/tensix/eltwise_by_singles.py`."""
+"""LLVM code of `kernels/tensix/elementwise.py`."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -6,10 +6,19 @@ from typing import Any, Final
 
 from numba.core import cgutils, types
 
-from buda_emu.arithmetic.jit.intrinsics.code import SIZE, Builder, Value, call_shared, llvm_fma
-from buda_emu.arithmetic.jit.intrinsics.declare import intrinsic, shared_intrinsic
-from buda_emu.arithmetic.jit.intrinsics.vectors import I32, Vectors, lanes_for
-from buda_emu.arithmetic.kernels.tensix.eltwise_by_singles import (
+from buda_emu.arithmetic.jit.intrinsics import (
+    I32,
+    SIZE,
+    Builder,
+    Value,
+    Vectors,
+    call_shared,
+    intrinsic,
+    lanes_for,
+    llvm_fma,
+    shared_intrinsic,
+)
+from buda_emu.arithmetic.kernels.tensix.elementwise import (
     AWAY,
     FP16_MOST,
     FRACTION_BITS,

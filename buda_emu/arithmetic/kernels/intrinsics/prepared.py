@@ -7,9 +7,7 @@ from contextlib import contextmanager
 from llvmlite import ir
 from numba.core import cgutils, types
 
-from buda_emu.arithmetic.jit.intrinsics.code import SIZE, Builder, Value, splat
-from buda_emu.arithmetic.jit.intrinsics.declare import shared_intrinsic
-from buda_emu.arithmetic.jit.intrinsics.vectors import I16, Vectors
+from buda_emu.arithmetic.jit.intrinsics import I16, SIZE, Builder, Value, Vectors, shared_intrinsic, splat
 from buda_emu.arithmetic.kernels.tensix.products.prepared import (
     COUNTS,
     HALVES,

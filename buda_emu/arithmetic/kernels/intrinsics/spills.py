@@ -2,9 +2,7 @@
 
 from numba.core import cgutils, types
 
-from buda_emu.arithmetic.jit.intrinsics.code import SIZE, Builder, Value, llvm_fma
-from buda_emu.arithmetic.jit.intrinsics.declare import shared_intrinsic
-from buda_emu.arithmetic.jit.intrinsics.vectors import I32, Vectors
+from buda_emu.arithmetic.jit.intrinsics import I32, SIZE, Builder, Value, Vectors, llvm_fma, shared_intrinsic
 from buda_emu.arithmetic.kernels.tensix.products.spills import (
     FRACTION_BITS,
     GROUP,

@@ -1,5 +1,5 @@
-"""Whole tiles moved as memory: a little LLVM code (`intrinsics/tile_memory.py`) instead of array loops, which numba is
-slow to compile.
+"""Whole tiles moved as memory: a little LLVM code (`intrinsics/loads_and_stores.py`) instead of array loops, which
+numba is slow to compile.
 
 A tile is named by `tile_at`: in a kernel its address, in Python a view of 1024 floats. An address does not keep an
 array alive: take it of an argument of the kernel, or of its working tiles.

@@ -1,7 +1,7 @@
 """The instructions of the vector unit (SFPU), and the unit that executes them in plain numpy (DEVICE_NUMERICS 3).
 
 Functions of this room are written once against `VectorUnit`. `NumpyUnit` computes them, which is their definition;
-`buda_emu.tensix.functions.programs` records them for the kernel that runs the same steps fast.
+`buda_emu.arithmetic.tensix.functions.programs` records them for the kernel that runs the same steps fast.
 """
 
 from dataclasses import dataclass

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from buda_emu.arithmetic.formats.bits import U32
 from buda_emu.arithmetic.formats.stored import GROUPS, Bits
+from buda_emu.arithmetic.kernels.tensix import conversions as l1_kernels
+from buda_emu.arithmetic.kernels.tensix import conversions as pack_kernels
+from buda_emu.arithmetic.kernels.tensix import conversions as unpack_kernels
 from buda_emu.arithmetic.kernels.tensix import elementwise as elementwise_kernels
-from buda_emu.arithmetic.kernels.tensix import eltwise_by_singles as singles_kernels
+from buda_emu.arithmetic.kernels.tensix import elementwise as singles_kernels
 from buda_emu.arithmetic.kernels.tensix import picks as pick_kernels
-from buda_emu.arithmetic.kernels.tensix.conversions import l1_acc as l1_kernels
-from buda_emu.arithmetic.kernels.tensix.conversions import pack as pack_kernels
-from buda_emu.arithmetic.kernels.tensix.conversions import unpack as unpack_kernels
-from buda_emu.arithmetic.kernels.tensix.products import integer as integer_kernels
+from buda_emu.arithmetic.kernels.tensix.products import tile_matmul as integer_kernels
 from buda_emu.arithmetic.kernels.tensix.products import tile_matmul as matmul_kernels
 from buda_emu.arithmetic.kernels.tensix.products.matmul_by_singles import Traversal
 from buda_emu.arithmetic.kernels.tensix.products.product import Extent, RegisterOperand

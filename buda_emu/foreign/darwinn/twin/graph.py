@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from buda_emu.foreign.darwinn import tflite
 from buda_emu.foreign.darwinn.flatbuffer import Malformed, Table, read
 from buda_emu.foreign.darwinn.reading import Source, contents
-from buda_emu.foreign.darwinn.tflite_names import TENSOR_TYPES, describe_builtin_operator
+from buda_emu.foreign.darwinn.tflite import TENSOR_TYPE_NAMES as TENSOR_TYPES
+from buda_emu.foreign.darwinn.tflite import describe_builtin_operator
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import PackageError
 

@@ -6,16 +6,18 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
-from buda_emu.foreign.vpux.kernels import activations, eltwise, move, normalise, reduce
+from buda_emu.foreign.vpux.kernels import move
 from buda_emu.foreign.vpux.kernels.declare import Call, Kernel, Tensor
+from buda_emu.foreign.vpux.kernels.elementwise import ACTIVATIONS, OPERATIONS_OF_TWO
+from buda_emu.foreign.vpux.kernels.normalise import KERNELS as NORMALISING
+from buda_emu.foreign.vpux.kernels.normalise import REDUCTIONS
 
 _SHORT: Final = ("clamp", "relu", "sigmoid", "hswish", "tanh")  # names in the design documents
 
 
 def _table() -> Mapping[str, Kernel]:
-    kernels = {
-        kernel.name: kernel for room in (activations, eltwise, normalise, reduce, move) for kernel in room.KERNELS
-    }
+    families = (ACTIVATIONS, OPERATIONS_OF_TWO, NORMALISING, REDUCTIONS, move.KERNELS)
+    kernels = {kernel.name: kernel for family in families for kernel in family}
     kernels.update({name: replace(kernels[f"activation_{name}"], name=name) for name in _SHORT})
     return MappingProxyType(kernels)
 

@@ -8,11 +8,10 @@ from buda_emu.foreign.vpux.program import Program
 from buda_emu.support.checker import Diagnostic
 
 # their rules register while they are imported, in the order in which docs list them
-from buda_emu.foreign.vpux.rules import names, transfers, buffers, views, kernels, barriers, running  # isort: skip
+from buda_emu.foreign.vpux.rules import names, buffers, tasks  # isort: skip
 from buda_emu.foreign.vpux.rules.book import BOOK
 
-__all__ = ["BOOK", "barriers", "buffers", "check_document", "check_function", "kernels", "names", "running"]
-__all__ += ["transfers", "views"]
+__all__ = ["BOOK", "buffers", "check_document", "check_function", "names", "tasks"]
 
 
 def check_document(document: VpuxFile, arch: str) -> list[VpuxDiagnostic]:

@@ -1,4 +1,4 @@
-"""Rules on declared buffers, layouts and slices of CMX."""
+"""Rules on buffers, on views of them (parts and casts), and on movements of data between them."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -6,6 +6,7 @@ from typing import Final
 from buda_emu.foreign.vpux.layout import StrideReqs, alloc_bits
 from buda_emu.foreign.vpux.model import Op, Type
 from buda_emu.foreign.vpux.program import SECTION_MEMORY, Program
+from buda_emu.foreign.vpux.reader.table import OPS
 from buda_emu.foreign.vpux.rules.book import BOOK, finding
 from buda_emu.support.checker import Finding
 from buda_emu.support.checker.text import plural
@@ -200,3 +201,198 @@ def beyond_workspace(program: Program) -> Iterator[Finding]:
     for op, end in _ends(program):
         if end > program.arch.workspace_bytes:
             yield finding(program, op, f"ends at byte {end}, the workspace at {program.arch.workspace_bytes}")
+
+
+def _subviews(program: Program) -> Iterator[tuple[Op, Type, Type]]:
+    """Yield every SubView with the types of its source and result."""
+    for op in program.ops_of("VPUIP.SubView"):
+        if op.clause(""):
+            source = op.clause("")[0].type
+        else:
+            source = None
+        if source is not None and op.types and source.shape is not None and op.types[0].shape is not None:
+            yield op, source, op.types[0]
+
+
+@BOOK.rule(
+    "X015", "error", "offsets, sizes or steps of a SubView are of another rank than its source", stage="public",
+    source="VPUX 7", fix="give one number for each dimension",
+)  # fmt: skip
+def check_rank(program: Program) -> Iterator[Finding]:
+    for op, source, _ in _subviews(program):
+        expected = len(source.shape or ())
+        for word in ("offsets", "sizes", "steps"):
+            numbers = op.integers(word)
+            if numbers is not None and len(numbers) != expected:
+                yield finding(program, op, f"{len(numbers)} {word} for {expected} dimensions")
+                break
+
+
+@BOOK.rule(
+    "X014", "error", "a SubView's result has another shape or other strides than follow from its source",
+    stage="public", source="VPUX 7", unless=("X015", "X034"),
+    fix="strides of the result are those of the source times the steps",
+)  # fmt: skip
+def check_result(program: Program) -> Iterator[Finding]:
+    """Compare the result's shape with the sizes, and its strides with those of the source times the steps."""
+    for op, source, target in _subviews(program):
+        sizes = op.integers("sizes")
+        if sizes is not None and target.shape != sizes:
+            yield finding(program, op, f"its result has shape {list(target.shape or ())}, its sizes are {list(sizes)}")
+        elif _is_plain(source) and _is_plain(target) and source.bits == target.bits:
+            steps = op.integers("steps") or (1,) * len(target.shape or ())
+            expected = [stride * step for stride, step in zip(_logical_strides(source), steps, strict=False)]
+            actual = _logical_strides(target)
+            if expected != actual:
+                problem = f"strides of its result are {actual} bits, of its source they follow as {expected}"
+                yield finding(program, op, problem)
+
+
+def _is_plain(of: Type) -> bool:
+    """Return whether a buffer lies in one piece, with known strides."""
+    return of.is_laid_out and not of.is_distributed
+
+
+def _logical_strides(of: Type) -> list[int]:
+    """Return the strides in bits, in logical order; none where there is no order."""
+    if of.order is None:
+        return []
+    return list(of.order.to_logical(of.memory_strides))
+
+
+@BOOK.rule(
+    "X047", "warning", "a SubView reaches outside of its source", stage="limit", source="VPUX 7",
+    unless=("X015", "X014"), fix="offset plus size may not exceed the dimension",
+)  # fmt: skip
+def check_bounds(program: Program) -> Iterator[Finding]:
+    for op, source, _ in _subviews(program):
+        offsets = op.integers("offsets") or ()
+        sizes = op.integers("sizes") or ()
+        steps = op.integers("steps") or (1,) * len(sizes)
+        for dim, (start, size, step, extent) in enumerate(zip(offsets, sizes, steps, source.shape or (), strict=False)):
+            if start < 0 or (size and start + (size - 1) * step >= extent):
+                yield finding(
+                    program, op, f"dimension {dim}: elements {start} to {start + (size - 1) * step} of {extent}"
+                )
+                break
+
+
+@BOOK.rule(
+    "X039", "error", "a cast changes what it must keep", stage="public", source="VPUX 7", unless=("X034",),
+    fix="keep the number of elements, and for ShapeCast the order and rank",
+)  # fmt: skip
+def check_casts(program: Program) -> Iterator[Finding]:
+    """Check GenericReshape (elements, both sides compact), PermuteCast (elements) and ShapeCast (order)."""
+    for op in program.ops_of("VPUIP.GenericReshape", "VPUIP.PermuteCast", "VPUIP.ShapeCast"):
+        uses = op.clause("inputs")
+        source = uses[0].type if uses else None
+        if source is not None and op.types and source.is_laid_out and op.types[0].is_laid_out:
+            problem = _cast_problem(op.name, source, op.types[0])
+            if problem:
+                yield finding(program, op, problem)
+
+
+def _cast_problem(name: str, source: Type, target: Type) -> str:
+    """Return what a cast of this name changes and must keep, "" for a legal cast."""
+    if name == "VPUIP.ShapeCast":
+        if source.order != target.order:
+            return f"order {source.order} becomes {target.order}"
+    elif source.count != target.count:
+        return f"{source.count} elements become {target.count}"
+    elif name == "VPUIP.GenericReshape" and not (source.is_compact and target.is_compact):
+        return "elements with gaps cannot be reshaped"
+    return ""
+
+
+MOST_BYTES: Final = 16_777_215
+MOST_INDICES: Final = 65_536
+_UNLIMITED: Final = ("VPUIP.Copy", "VPUIP.CompressDMAOp", "VPUIP.DecompressDMAOp", "VPUIP.GatherDMA")
+_LIMITED_BY_DESCRIPTOR: Final = ("VPUIP.ExpandDMA", "VPUIP.UpsamplingDMAOp")
+
+
+def transfers(program: Program) -> Iterator[Op]:
+    """Yield every op that moves data."""
+    return (op for op in program.ops if op.known and OPS[op.name].role == "dma")
+
+
+def operand_type(op: Op, clause: str) -> Type | None:
+    """Return the type of the first operand of a clause, None where there is none."""
+    uses = op.clause(clause)
+    return uses[0].type if uses else None
+
+
+@BOOK.rule(
+    "X003", "error", "a DMA moves more than 16 777 215 bytes", stage="public", source="VPUX 7",
+    fix="split the transfer",
+)  # fmt: skip
+def check_size(program: Program) -> Iterator[Finding]:
+    """Check the compact bytes of the input."""
+    for op in transfers(program):
+        if op.name in _UNLIMITED or (op.name in _LIMITED_BY_DESCRIPTOR and "dma_descriptor" not in op.attributes):
+            continue
+        of = operand_type(op, "inputs")
+        if of is not None and of.kind == "memref" and of.is_laid_out and of.compact_bytes > MOST_BYTES:
+            yield finding(program, op, f"{of.compact_bytes} bytes are more than {MOST_BYTES}")
+
+
+@BOOK.rule(
+    "X024", "error", "an NNDMA reads and writes different numbers of bytes", stage="emulator", source="VPUX 7",
+    fix="give input and output shapes of the same size",
+)  # fmt: skip
+def check_equal_sizes(program: Program) -> Iterator[Finding]:
+    """Check plain memrefs only."""
+    for op in program.ops_of("VPUIP.NNDMA", "VPUIP.DMA"):
+        source = operand_type(op, "inputs")
+        target = operand_type(op, "outputs")
+        if source is None or target is None or source.kind != "memref" or target.kind != "memref":
+            continue
+        if source.is_laid_out and target.is_laid_out and source.compact_bytes != target.compact_bytes:
+            yield finding(program, op, f"reads {source.compact_bytes} bytes and writes {target.compact_bytes}")
+
+
+@BOOK.rule(
+    "X025", "error", "a ConvertDMA converts anything but f32 to f16 or bf16", stage="public", source="VPUX 7",
+    fix="use the kernel `convert`",
+)  # fmt: skip
+def check_conversion(program: Program) -> Iterator[Finding]:
+    for op in program.ops_of("VPUIP.ConvertDMA"):
+        source = operand_type(op, "inputs")
+        target = operand_type(op, "outputs")
+        if source is None or target is None:
+            continue
+        if source.element_name != "f32" or target.element_name not in ("f16", "bf16"):
+            yield finding(program, op, f"cannot convert {source.element_name} to {target.element_name}")
+
+
+@BOOK.rule(
+    "X026", "error", "a SyncDMA moves data", stage="public", source="VPUX 7",
+    fix="give it operands without elements, or use an NNDMA",
+)  # fmt: skip
+def check_sync(program: Program) -> Iterator[Finding]:
+    for op in program.ops_of("VPUIP.SyncDMA"):
+        types = [type_ for type_ in (operand_type(op, "inputs"), operand_type(op, "outputs")) if type_ is not None]
+        if any(type_.is_buffer and type_.count != 0 for type_ in types):
+            yield finding(program, op, "its operands have elements")
+
+
+@BOOK.rule(
+    "X027", "error", "indices of a GatherDMA are not in CMX, or more than 65 536", stage="public", source="VPUX 7",
+    fix="bring the indices to CMX, split the transfer",
+)  # fmt: skip
+def check_gather_indices(program: Program) -> Iterator[Finding]:
+    for op in program.ops_of("VPUIP.GatherDMA"):
+        of = operand_type(op, "indices")
+        if of is None or not of.is_buffer:
+            continue
+        if of.space != "CMX_NN":
+            yield finding(program, op, f"indices lie in {of.space or 'no named memory'}, not in CMX_NN")
+        elif of.count > MOST_INDICES:
+            yield finding(program, op, f"{of.count} indices are more than {MOST_INDICES}")
+
+
+@BOOK.rule("X038", "error", "a DMA port does not exist", stage="emulator", source="VPUX 7", fix="ports are 0 and 1")
+def check_port(program: Program) -> Iterator[Finding]:
+    for op in transfers(program):
+        number = op.integer("port", 0)
+        if not 0 <= number < program.arch.ports:
+            yield finding(program, op, f"port {number} does not exist")

@@ -2,8 +2,7 @@
 
 from buda_emu.netlist.model import Op
 from buda_emu.netlist.rules.context import Context, attribute_mark, item_mark, tms_mark, transposes
-from buda_emu.netlist.rules.registry import Finding, Findings, op_check
-from buda_emu.netlist.rules.rule import rule
+from buda_emu.netlist.rules.registry import Finding, Findings, op_check, rule
 from buda_emu.spec.ops import OP_TYPES
 from buda_emu.support.checker.fix import putting
 

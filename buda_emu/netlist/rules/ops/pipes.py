@@ -6,8 +6,7 @@ not known.
 
 from buda_emu.netlist.model import Op, Queue
 from buda_emu.netlist.rules.context import Context, item_mark
-from buda_emu.netlist.rules.registry import Finding, Findings, op_check, queue_check
-from buda_emu.netlist.rules.rule import rule
+from buda_emu.netlist.rules.registry import Finding, Findings, op_check, queue_check, rule
 from buda_emu.support.checker.fix import replacing
 from buda_emu.support.checker.text import plural
 

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from buda_emu.netlist.model import Execute, Graph, Op, Program, Queue, QueueSettings
 from buda_emu.netlist.rules.context import Context, attribute_mark, on_ethernet
 from buda_emu.netlist.rules.graphs import rectangle
-from buda_emu.netlist.rules.registry import Finding, Findings, op_check, program_check
-from buda_emu.netlist.rules.rule import rule
+from buda_emu.netlist.rules.registry import Finding, Findings, op_check, program_check, rule
 from buda_emu.spec.archs import REMOTE_WINDOW
 
 """Start of the part of channel 0 that other grayskull chips can reach (NETLIST 2.1)."""

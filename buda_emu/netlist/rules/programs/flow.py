@@ -10,8 +10,7 @@ from buda_emu.netlist.flow.variables import name_mark
 from buda_emu.netlist.model import Allocate, Declare, EndLoop, Execute, Instruction, Loop, Program, VarInst
 from buda_emu.netlist.rules.context import Context
 from buda_emu.netlist.rules.programs.steps import SHOWN, hint_for_useless, needs_settings, queues_without_settings
-from buda_emu.netlist.rules.registry import Finding, Findings, program_check
-from buda_emu.netlist.rules.rule import rule
+from buda_emu.netlist.rules.registry import Finding, Findings, program_check, rule
 from buda_emu.spec.varinst import is_variable, stored_name
 
 rule(

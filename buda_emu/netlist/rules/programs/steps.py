@@ -11,8 +11,7 @@ from buda_emu.netlist.flow.variables import operand_mark
 from buda_emu.netlist.model import Execute, Graph, Op, Param, Program, Queue, QueueSettings, VarInst
 from buda_emu.netlist.repetitions import repetition_hint
 from buda_emu.netlist.rules.context import Context
-from buda_emu.netlist.rules.registry import TWICE, Finding, Findings, program_check
-from buda_emu.netlist.rules.rule import rule
+from buda_emu.netlist.rules.registry import TWICE, Finding, Findings, program_check, rule
 from buda_emu.spec.varinst import OPCODES
 from buda_emu.support.checker.fix import removing, replacing
 from buda_emu.support.checker.suggest import near

@@ -6,8 +6,7 @@ from buda_emu.netlist.model import Declare, EndLoop, Execute, Loop, Netlist, Pro
 from buda_emu.netlist.nodes import Mapping
 from buda_emu.netlist.rules.context import Context, size_problem, written_text
 from buda_emu.netlist.rules.missing import missing, size_hint
-from buda_emu.netlist.rules.registry import TWICE, Finding, Findings, netlist_check, program_check, queue_check
-from buda_emu.netlist.rules.rule import rule
+from buda_emu.netlist.rules.registry import TWICE, Finding, Findings, netlist_check, program_check, queue_check, rule
 from buda_emu.spec.varinst import is_variable, stored_name
 from buda_emu.support.checker.fix import putting, replacing
 from buda_emu.support.checker.suggest import near

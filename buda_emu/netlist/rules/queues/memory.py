@@ -18,8 +18,8 @@ from buda_emu.netlist.rules.registry import (
     op_check,
     program_check,
     queue_check,
+    rule,
 )
-from buda_emu.netlist.rules.rule import rule
 from buda_emu.netlist.sizes import buffer_bytes
 from buda_emu.spec.archs import HOST_CHANNEL_BYTES, HOST_RESERVED
 from buda_emu.spec.formats import tile_bytes

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from buda_emu.foreign.darwinn.kernels.convolution import Scale, Window, conv, depthwise
+from buda_emu.foreign.darwinn.twin.operators.products import Scale, Window
+from buda_emu.foreign.darwinn.twin.operators.products import convolve as conv
+from buda_emu.foreign.darwinn.twin.operators.products import convolve_depthwise as depthwise
 
 pytestmark = pytest.mark.tiny
 HALF = 1 << 30  # of a multiplier of 2^31: with an exponent of 1 a sum stays as it is

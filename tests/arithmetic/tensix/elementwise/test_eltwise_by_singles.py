@@ -5,8 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from buda_emu.arithmetic.kernels.tensix.elementwise import elwadd_tiles, elwmul_tiles
-from buda_emu.arithmetic.kernels.tensix.eltwise_by_singles import add_by_singles, multiply_by_singles
+from buda_emu.arithmetic.kernels.tensix.elementwise import (
+    add_by_singles,
+    elwadd_tiles,
+    elwmul_tiles,
+    multiply_by_singles,
+)
 from buda_emu.arithmetic.tensix.products import phase_mask
 from buda_emu.arithmetic.tensix.registers import kernel_setting
 from buda_emu.spec.precision import PHASES

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from buda_emu.arithmetic.kernels.tensix.products.integer import (
+from buda_emu.arithmetic.kernels.tensix.products.tile_matmul import (
     int_copy_tiles,
     int_elwadd_tiles,
     int_elwmul_tiles,

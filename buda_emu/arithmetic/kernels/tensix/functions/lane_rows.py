@@ -1,5 +1,5 @@
 """One instruction of the vector unit on rows of lanes (`vector_unit`). In a kernel it is vector code
-(`intrinsics/lane_rows.py`).
+(`intrinsics/loads_and_stores.py`).
 
 Called from Python the function computes the same in numpy, and so defines the code.
 """

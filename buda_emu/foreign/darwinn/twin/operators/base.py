@@ -7,8 +7,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from buda_emu.foreign.darwinn.flatbuffer import Table
-from buda_emu.foreign.darwinn.tflite import ACTIVATIONS
-from buda_emu.foreign.darwinn.tflite_names import BUILTIN_OPERATORS
+from buda_emu.foreign.darwinn.tflite import ACTIVATIONS, BUILTIN_OPERATORS
 from buda_emu.foreign.darwinn.twin.graph import Array, Tensor
 from buda_emu.foreign.darwinn.twin.rounding import Ints, half_away
 from buda_emu.support.errors import PackageError, UnsupportedError

@@ -1,4 +1,6 @@
-"""Rules on software kernels and the runtime that serves them."""
+"""Rules on tasks and their barriers, on software kernels and the runtime that serves them, and those that only a run
+can find broken.
+"""
 
 from collections.abc import Iterator
 from typing import Final
@@ -9,6 +11,76 @@ from buda_emu.foreign.vpux.program import Program, callee, is_cache_op
 from buda_emu.foreign.vpux.rules.book import BOOK, finding
 from buda_emu.support.checker import Finding
 from buda_emu.support.checker.text import plural
+
+
+@BOOK.rule(
+    "X023", "error", "a task holds not exactly one op", stage="public", source="VPUX 7",
+    fix="one task for each op",
+)  # fmt: skip
+def check_one_op(program: Program) -> Iterator[Finding]:
+    for op in program.ops_of("VPURT.Task"):
+        if len(op.body) != 1:
+            yield finding(program, op, f"holds {plural(len(op.body), 'op')}")
+
+
+@BOOK.rule(
+    "X028", "error", "a physical barrier's number does not exist", stage="public", source="VPUX 7",
+    fix="37XX has barriers 0 to 63, 40XX 0 to 95",
+)  # fmt: skip
+def check_barrier_number(program: Program) -> Iterator[Finding]:
+    count = program.arch.barriers
+    for barrier in program.barriers:
+        if barrier.number is not None and not 0 <= barrier.number < count:
+            yield finding(program, barrier.op, f"barrier {barrier.number}: {program.arch.name} has 0 to {count - 1}")
+
+
+@BOOK.rule(
+    "X029", "error", "physical and virtual barriers in one function", stage="public", source="VPUX 7",
+    fix="give all of them numbers, or none",
+)  # fmt: skip
+def check_one_kind(program: Program) -> Iterator[Finding]:
+    """Report the first barrier of the second kind."""
+    kinds = [barrier.number is None for barrier in program.barriers]
+    if len(set(kinds)) == 2:
+        other = program.barriers[kinds.index(not kinds[0])]
+        yield finding(program, other.op, f"{other.name} is of another kind than the barriers before it")
+
+
+@BOOK.rule(
+    "X030", "error", "a physical barrier has more producers or consumers than slots", stage="public",
+    source="VPUX 4, 7", fix="split the barrier in two",
+)  # fmt: skip
+def check_slots(program: Program) -> Iterator[Finding]:
+    """Check physical barriers of functions without DPU tasks, whose slots are counted by variants."""
+    if any(op.name.startswith("VPUIP.NCECluster") for op in program.ops):
+        return
+    arch = program.arch
+    for barrier in program.barriers:
+        if barrier.number is None:
+            continue
+        producers = len(barrier.producers)
+        consumers = len(barrier.consumers)
+        for count, limit, role in (
+            (producers, arch.producers, "producers"),
+            (consumers, arch.consumers, "consumers"),
+            (producers + consumers, arch.slots, "producers and consumers"),
+        ):
+            if count > limit:
+                yield finding(program, barrier.op, f"{barrier.name} has {count} {role}, {arch.name} allows {limit}")
+                break
+
+
+@BOOK.rule(
+    "X031", "error", "a final barrier is waited for", stage="public", source="VPUX 7",
+    fix="nothing runs after the final barrier",
+)  # fmt: skip
+def check_final(program: Program) -> Iterator[Finding]:
+    for barrier in program.barriers:
+        if barrier.is_final and barrier.consumers:
+            yield finding(
+                program, barrier.op, f"{barrier.name} is final, and {len(barrier.consumers)} tasks wait for it"
+            )
+
 
 _SIDES: Final = (
     ("input", "inputs", "dynamicInputShapes", "dynamicInputShapesMap"),
@@ -193,3 +265,26 @@ def stack_sizes(op: Op) -> tuple[int, ...]:
         case _:
             return ()
     return tuple(int(size) for size in sizes if isinstance(size, int))
+
+
+BOOK.declare(
+    "X040", "error", "tasks wait for each other for ever, or for something that no task provides",
+    stage="run", source="VPUX 4, 7",
+    fix="see which task would give what the first one waits for, and what holds that one",
+)  # fmt: skip
+BOOK.declare(
+    "X041", "warning", "two tasks that nothing orders touch the same byte, and one writes", stage="run",
+    source="VPUX 4, 7", fix="let the later one wait for a barrier that the earlier one updates",
+)  # fmt: skip
+BOOK.declare(
+    "X042", "warning", "a task reads bytes that nothing wrote", stage="run", source="VPUX 4, 7",
+    fix="write them first; memory holds zeros here, and anything on hardware",
+)  # fmt: skip
+BOOK.declare(
+    "X045", "error", "an actual shape is larger than its bound", stage="run", source="VPUX 2, 7",
+    fix="give dimensions within those of the buffer's type, innermost first",
+)  # fmt: skip
+BOOK.declare(
+    "X046", "error", "a kernel's attributes or operands are impossible", stage="run", source="VPUX 5, 7",
+    fix="see the kernel's attributes in docs/other-compilers/vpux-kernels.md",
+)  # fmt: skip

@@ -1,0 +1,541 @@
+"""LLVM code that any kernel may call as a function: memory that threads share, parts of arrays, shifts of 32 bits, a
+few of Python's and numpy's functions; and the means with which such code is built. The functions themselves stand
+in `buda_emu.arithmetic.jit`, in Python or numpy, which defines them. Importing this module makes them known to
+numba; only a process that compiles does so.
+"""
+
+import inspect
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import product
+from typing import Any, Final, TypeAlias, TypeVar
+
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.cgutils import get_or_insert_function
+from numba.core.typing.npydecl import parse_dtype
+from numba.core.typing.templates import (
+    AbstractTemplate,
+    AttributeTemplate,
+    bound_function,
+    infer_getattr,
+    infer_global,
+    signature,
+)
+from numba.extending import lower_builtin, type_callable
+from numba.np.arrayobj import populate_array
+
+from buda_emu.arithmetic.jit.job_slot import ARGUMENTS, CODE, add, pause, read, work_on
+from buda_emu.arithmetic.jit.parts import part_of
+from buda_emu.arithmetic.jit.shifts import shift_left, shift_right
+
+# llvmlite says nothing of its types.
+Builder: TypeAlias = Any
+Value: TypeAlias = Any
+
+FLOAT: Final = ir.FloatType()
+SIZE: Final = ir.IntType(64)
+
+
+def call_shared(builder: Builder, name: str, arguments: Sequence[Value], emit: Callable[..., None]) -> None:
+    """Call the LLVM function `name` of this module, whose body emit(builder, *arguments) makes at its first use.
+
+    Code that is used in several places is compiled once, and LLVM cannot unroll it into each of them.
+    """
+    function = builder.module.globals.get(name)
+    if function is None:
+        function = ir.Function(
+            builder.module, ir.FunctionType(ir.VoidType(), [value.type for value in arguments]), name
+        )
+        function.linkage = "internal"
+        function.attributes.add("noinline")
+        inside: Builder = ir.IRBuilder(function.append_basic_block())
+        emit(inside, *function.args)
+        inside.ret_void()
+    builder.call(function, arguments)
+
+
+def on_data(context: Any, builder: Builder, call: Any, arguments: Sequence[Value]) -> list[Value]:
+    """Return the arguments of a call in the form that intrinsics take: of tuples their items, of arrays the addresses
+    of their first elements. There may be fewer arguments than the call has."""
+    values: list[Value] = []
+    for kind, value in zip(call.args, arguments, strict=False):
+        values += _data(context, builder, kind, value)
+    return values
+
+
+def _data(context: Any, builder: Builder, kind: Any, value: Value) -> list[Value]:
+    if isinstance(kind, types.BaseTuple):
+        kinds: Any = kind
+        items = zip(kinds, cgutils.unpack_tuple(builder, value), strict=True)
+        values: list[Value] = []
+        for item_kind, item_value in items:
+            values += _data(context, builder, item_kind, item_value)
+        return values
+    if isinstance(kind, types.Array):
+        return [context.make_array(kind)(context, builder, value).data]
+    return [value]
+
+
+def splat(builder: Builder, value: Value, vector: ir.VectorType) -> Value:
+    """Return a vector of that type with the value in every element."""
+    undefined = ir.Constant(vector, ir.Undefined)
+    first = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), [0] * vector.count)
+    return builder.shuffle_vector(builder.insert_element(undefined, value, ir.IntType(32)(0)), undefined, first)
+
+
+def tile_pointer(builder: Builder, address: Value, kind: ir.Type = FLOAT) -> Value:
+    """Return the address of a tile as pointer to its first float, or to another type."""
+    return builder.inttoptr(address, kind.as_pointer())
+
+
+def llvm_fma(builder: ir.IRBuilder, kind: ir.Type, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
+    """Emit the multiply-add instruction for a scalar or vector of float or double."""
+    element, prefix = (kind.element, f"v{kind.count}") if isinstance(kind, ir.VectorType) else (kind, "")
+    name = f"llvm.fma.{prefix}{'f32' if isinstance(element, ir.FloatType) else 'f64'}"
+    return builder.call(get_or_insert_function(builder.module, ir.FunctionType(kind, [kind] * 3), name), [a, b, c])
+
+
+def prefetch(builder: Builder, address: Value) -> None:
+    """Fetch the cache line at an address into the second level of cache."""
+    byte_pointer = ir.IntType(8).as_pointer()
+    flag = ir.IntType(32)
+    kind = ir.FunctionType(ir.VoidType(), [byte_pointer, flag, flag, flag])
+    function = get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+    read = flag(0)
+    second_level = flag(2)
+    data = flag(1)
+    builder.call(function, [builder.inttoptr(address, byte_pointer), read, second_level, data])
+
+
+I8: Final = ir.IntType(8)
+I16: Final = ir.IntType(16)
+I32: Final = ir.IntType(32)
+WIDE: Final = 16
+"""Lanes of vectors whose instructions round as they are told: AVX-512."""
+_DOWN: Final = 9  # an instruction's own rounding, without exceptions
+_AS_SET: Final = 4  # none of its own
+
+
+def lanes_for(context: Any) -> int:
+    """Return the number of singles in a vector of the processor that numba compiles for."""
+    features = context.codegen().magic_tuple()[2].split(",")
+    return WIDE if "+avx512f" in features else WIDE // 2
+
+
+class Vectors:
+    """Emits vectors of `width` singles, or of as many 32-bit integers, or of `lanes` 16-bit ones."""
+
+    def __init__(self, builder: Builder, width: int, lanes: int = 0) -> None:
+        self.builder = builder
+        self.width = width
+        self.floats = ir.VectorType(FLOAT, width)
+        self.words = ir.VectorType(I32, width)
+        self.halves = ir.VectorType(I16, lanes or width)
+
+    def load(self, pointer: Value, place: Value, kind: ir.Type, align: int = 2) -> Value:
+        """Load a vector of `kind` from element `place` on; `align`: bytes that an element takes, or less."""
+        address = self.builder.bitcast(self.builder.gep(pointer, [place]), kind.as_pointer())
+        return self.builder.load(address, align=align)
+
+    def store(self, value: Value, pointer: Value, place: Value, align: int = 2) -> None:
+        """Write a vector from element `place` on; `align`: bytes that an element takes, or less."""
+        address = self.builder.bitcast(self.builder.gep(pointer, [place]), value.type.as_pointer())
+        self.builder.store(value, address, align=align)
+
+    def word(self, number: int) -> Value:
+        """Return a vector with one 32-bit constant in every lane."""
+        return ir.Constant(self.words, [number & 0xFFFFFFFF] * self.width)
+
+    def float(self, number: float) -> Value:
+        """Return a vector with one single in every lane."""
+        return ir.Constant(self.floats, [number] * self.width)
+
+    def every_word(self, number: Value) -> Value:
+        """Return a vector with a 64-bit number, cut to 32 bits, in every lane."""
+        return splat(self.builder, self.builder.trunc(number, I32), self.words)
+
+    def as_words(self, value: Value) -> Value:
+        """Return the bits of singles as integers."""
+        return self.builder.bitcast(value, self.words)
+
+    def as_floats(self, value: Value) -> Value:
+        """Return the singles that have these bits."""
+        return self.builder.bitcast(value, self.floats)
+
+    def largest(self, first: Value, second: Value) -> Value:
+        """Return the larger signed integer in each lane."""
+        bits = first.type.element.width
+        return self._intrinsic(f"llvm.smax.v{first.type.count}i{bits}", first, second)
+
+    def larger_pattern(self, first: Value, second: Value) -> Value:
+        """Return the larger pattern of positive singles in each lane: as singles where the processor has more units for
+        that."""
+        if self.width != WIDE:
+            return self.largest(first, second)
+        function = ir.FunctionType(self.floats, [self.floats, self.floats, I32])
+        function = cgutils.get_or_insert_function(self.builder.module, function, "llvm.x86.avx512.max.ps.512")
+        return self.as_words(self.builder.call(function, [self.as_floats(first), self.as_floats(second), I32(_AS_SET)]))
+
+    def least(self, first: Value, second: Value) -> Value:
+        """Return the smaller signed integer in each lane."""
+        return self._intrinsic(f"llvm.smin.v{first.type.count}i{first.type.element.width}", first, second)
+
+    def floor(self, value: Value) -> Value:
+        """Return singles rounded down."""
+        return self._intrinsic(f"llvm.floor.v{self.width}f32", value)
+
+    def _intrinsic(self, name: str, *arguments: Value) -> Value:
+        kind = arguments[0].type
+        function = ir.FunctionType(kind, [kind] * len(arguments))
+        return self.builder.call(cgutils.get_or_insert_function(self.builder.module, function, name), arguments)
+
+    def magnitude(self, value: Value) -> Value:
+        """Return 32-bit integers without their signs."""
+        name = f"llvm.abs.v{self.width}i32"
+        function = ir.FunctionType(self.words, [self.words, ir.IntType(1)])
+        function = cgutils.get_or_insert_function(self.builder.module, function, name)
+        return self.builder.call(function, [value, ir.IntType(1)(0)])
+
+    def sum_down(self, first: Value, second: Value) -> Value:
+        """Return the sum of 16 singles each, rounded down: AVX-512 only."""
+        function = ir.FunctionType(self.floats, [self.floats, self.floats, I32])
+        function = cgutils.get_or_insert_function(self.builder.module, function, "llvm.x86.avx512.add.ps.512")
+        return self.builder.call(function, [first, second, I32(_DOWN)])
+
+    def integers_down(self, value: Value) -> Value:
+        """Convert singles to the integers below."""
+        if self.width != WIDE:
+            return self.builder.fptosi(self.floor(value), self.words)
+        function = ir.FunctionType(self.words, [self.floats, self.words, I16, I32])
+        name = "llvm.x86.avx512.mask.cvtps2dq.512"
+        function = cgutils.get_or_insert_function(self.builder.module, function, name)
+        return self.builder.call(function, [value, self.word(0), I16(-1), I32(_DOWN)])
+
+    def every(self, number: Value) -> Value:
+        """Return a vector full of one 32-bit integer."""
+        return splat(self.builder, number, self.words)
+
+    def largest_in(self, value: Value) -> Value:
+        """Return the largest of a vector of signed 32-bit integers."""
+        return self._reduce("smax", value)
+
+    def least_in(self, value: Value) -> Value:
+        """Return the least of a vector of signed 32-bit integers."""
+        return self._reduce("smin", value)
+
+    def _reduce(self, how: str, value: Value) -> Value:
+        name = f"llvm.vector.reduce.{how}.v{self.width}i32"
+        function = ir.FunctionType(I32, [self.words])
+        return self.builder.call(cgutils.get_or_insert_function(self.builder.module, function, name), [value])
+
+
+Emit = TypeVar("Emit", bound=Callable[..., Any])
+
+
+def intrinsic(function: Callable[..., Any], result: Any, *kinds: Any) -> Callable[[Emit], Emit]:
+    """Decorate `emit(context, builder, *arguments)`, which returns the value of a call of `function` in a kernel, or
+    None for a call without a result.
+
+    kinds: types or classes of types of the arguments; integers of any width and flags serve for `intp`. Of arrays
+    `emit` gets the addresses of their first elements, of tuples their items.
+    """
+
+    def typer(*types_given: Any) -> Any:
+        accepted = [_accept(type_given, kind) for type_given, kind in zip(types_given, kinds, strict=True)]
+        return None if None in accepted else signature(result, *accepted)
+
+    def decorate(emit: Emit) -> Emit:
+        def lower(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
+            value = emit(context, builder, *on_data(context, builder, call, arguments))
+            return context.get_dummy_value() if value is None else value
+
+        signed_typer: Any = typer
+        signed_typer.__signature__ = inspect.signature(
+            function
+        )  # numba goes by it: what is not in it would be put into a tuple
+        type_callable(function)(lambda _context: signed_typer)
+        lower_builtin(function, *kinds)(lower)
+        return emit
+
+    return decorate
+
+
+def shared_intrinsic(function: Callable[..., Any], *kinds: Any, by_lanes: bool = False) -> Callable[[Emit], Emit]:
+    """Decorate `emit(builder, *arguments)`, which makes the body of one LLVM function for all calls of `function`,
+    which has no result: see `call_shared`. `by_lanes`: `emit` gets the lanes of a vector before the arguments."""
+
+    def decorate(emit: Emit) -> Emit:
+        @intrinsic(function, types.none, *kinds)
+        def call(context: Any, builder: Builder, *arguments: Value) -> None:  # pyright: ignore[reportUnusedFunction]
+            code = partial(emit, lanes_for(context)) if by_lanes else emit
+            call_shared(builder, function.__name__, arguments, code)
+
+        return emit
+
+    return decorate
+
+
+def _accept(argument: Any, kind: Any) -> Any:
+    """Return the type as which an argument is passed; None where it does not fit."""
+    if inspect.isclass(kind):
+        if isinstance(argument, kind):
+            return argument
+        return None
+    integer = kind == types.intp and isinstance(argument, types.Integer | types.Boolean)
+    return kind if integer or argument == kind else None
+
+
+@type_callable(part_of)
+def _type_part_of(_context: Any) -> Any:
+    def typer(array: Any, _first: Any, _size: Any) -> Any:
+        plain = isinstance(array, types.Array) and (array.ndim, array.layout) == (1, "C")
+        return signature(array, array, types.intp, types.intp) if plain else None
+
+    return typer
+
+
+@lower_builtin(part_of, types.Array, types.intp, types.intp)
+def _lower_part_of(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
+    make: Any = context.make_array(call.return_type)
+    array = make(context, builder, arguments[0])
+    part = make(context, builder)
+    populate_array(
+        part,
+        data=builder.gep(array.data, [arguments[1]]),
+        shape=cgutils.pack_array(builder, [arguments[2]]),
+        strides=array.strides,
+        itemsize=array.itemsize,
+        meminfo=array.meminfo,
+        parent=array.parent,
+    )
+    context.nrt.incref(builder, call.return_type, part._getvalue())
+    return part._getvalue()
+
+
+@intrinsic(shift_right, types.int32, types.int32, types.int32)
+def _shift_right(_context: Any, builder: Builder, value: Value, distance: Value) -> Value:
+    return builder.ashr(value, distance)
+
+
+@intrinsic(shift_left, types.int32, types.int32, types.int32)
+def _shift_left(_context: Any, builder: Builder, value: Value, distance: Value) -> Value:
+    return builder.shl(value, distance)
+
+
+_FIRST: Final = {"target": "cpu"}
+"""Asked before what numba has for every target."""
+_ALIGNMENT: Final = 32  # of numba's arrays, in bytes
+_MOST_AXES: Final = 3
+_WORDS: Final = (types.int32, types.uint32, types.float32)
+
+
+def _width(kind: Any) -> int:
+    return kind.bitwidth
+
+
+def _first_for(function: Any, rule: Any) -> None:
+    infer: Any = infer_global
+    infer(function)(rule)
+
+
+# ------------------------------------------------------------------------------------------------- np.empty, np.zeros
+class _NewArray(AbstractTemplate):
+    """The typing of a new array from a size or a tuple of sizes, and a dtype."""
+
+    metadata = _FIRST
+
+    def generic(self, args: Any, kws: Any) -> Any:
+        if kws or len(args) != 2:
+            return None
+        shape = args[0]
+        dtype = parse_dtype(args[1])
+        axes = 1
+        sizes = shape
+        if isinstance(shape, types.UniTuple):
+            axes = len(shape)
+            sizes = shape.dtype
+        if dtype is None or not axes or sizes != types.intp:
+            return None
+        return signature(types.Array(dtype, axes, "C"), *args)
+
+
+for _function in (np.empty, np.zeros):
+    _first_for(_function, _NewArray)
+
+
+@lower_builtin(np.empty, types.Any, types.Any)
+def _lower_empty(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
+    return _new(context, builder, call, arguments)._getvalue()
+
+
+@lower_builtin(np.zeros, types.Any, types.Any)
+def _lower_zeros(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
+    array = _new(context, builder, call, arguments)
+    cgutils.memset(builder, array.data, builder.mul(array.itemsize, array.nitems), 0)
+    return array._getvalue()
+
+
+def _new(context: Any, builder: Builder, call: Any, arguments: Any) -> Any:
+    kind = call.return_type
+    shape = [arguments[0]] if kind.ndim == 1 else cgutils.unpack_tuple(builder, arguments[0])
+    data_type = context.get_data_type(kind.dtype)
+    item_bytes = SIZE(context.get_abi_sizeof(data_type))
+    strides = [item_bytes]
+    refused = cgutils.false_bit
+    for size in reversed(shape):
+        checked = builder.smul_with_overflow(strides[0], size)
+        strides.insert(0, builder.extract_value(checked, 0))
+        negative = builder.icmp_signed("<", size, SIZE(0))
+        refused = builder.or_(refused, builder.or_(negative, builder.extract_value(checked, 1)))
+    with builder.if_then(refused, likely=False):
+        context.call_conv.return_user_exc(builder, ValueError, ("array is too big, or a size of it is negative",))
+    memory = context.nrt.meminfo_alloc_aligned(builder, strides[0], _ALIGNMENT)
+    array = context.make_array(kind)(context, builder)
+    populate_array(
+        array,
+        data=builder.bitcast(context.nrt.meminfo_data(builder, memory), data_type.as_pointer()),
+        shape=cgutils.pack_array(builder, shape),
+        strides=cgutils.pack_array(builder, strides[1:]),
+        itemsize=item_bytes,
+        meminfo=memory,
+    )
+    return array
+
+
+# ------------------------------------------------------------------------------------------------ min, max of integers
+class _Extreme(AbstractTemplate):
+    """The typing of the smaller or larger of two integers of one kind, or of two signed ones, where the result is of
+    the wider kind."""
+
+    metadata = _FIRST
+
+    def generic(self, args: Any, kws: Any) -> Any:
+        if kws or len(args) != 2 or not all(isinstance(kind, types.Integer) for kind in args):
+            return None
+        if args[0] != args[1] and not all(kind.signed for kind in args):
+            return None
+        kind = types.unliteral(max(args, key=_width))
+        return signature(kind, kind, kind)
+
+
+for _function in (min, max):
+    _first_for(_function, _Extreme)
+
+
+def _lower_extreme(function: Any, kind: Any, comparison: str) -> None:
+    @lower_builtin(function, kind, kind)
+    def lower(_context: Any, builder: Builder, _call: Any, arguments: Any) -> Value:  # pyright: ignore[reportUnusedFunction]
+        first, other = arguments
+        compare = builder.icmp_signed if kind.signed else builder.icmp_unsigned
+        return builder.select(compare(comparison, other, first), other, first)
+
+
+for _kind in sorted(types.integer_domain, key=str):
+    _lower_extreme(min, _kind, "<")
+    _lower_extreme(max, _kind, ">")
+
+
+# ---------------------------------------------------------------------------------------------------- int of an integer
+class _Same(AbstractTemplate):
+    """The typing of a function that returns an integer as it is."""
+
+    metadata = _FIRST
+
+    def generic(self, args: Any, kws: Any) -> Any:
+        if kws or len(args) != 1 or args[0] not in types.integer_domain:
+            return None
+        return signature(args[0], args[0])
+
+
+_first_for(int, _Same)
+
+
+@lower_builtin(int, types.Integer)
+def _lower_int(_context: Any, _builder: Builder, _call: Any, arguments: Any) -> Value:
+    return arguments[0]
+
+
+# ------------------------------------------------------------------------------ .view of a number, and of a plain array
+class _View(AttributeTemplate):
+    metadata = _FIRST
+
+    @bound_function("number.view")
+    def resolve_view(self, number: Any, args: Any, kws: Any) -> Any:
+        dtype: Any = parse_dtype(args[0]) if len(args) == 1 and not kws else None
+        same_size = isinstance(dtype, types.Integer | types.Float) and _width(dtype) == _width(number)
+        return signature(dtype, *args) if same_size else None
+
+
+@infer_getattr
+class _IntegerView(_View):
+    key = types.Integer
+
+
+@infer_getattr
+class _FloatView(_View):
+    key = types.Float
+
+
+@lower_builtin("number.view", types.Integer, types.DTypeSpec)
+@lower_builtin("number.view", types.Float, types.DTypeSpec)
+def _lower_number_view(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
+    return builder.bitcast(arguments[0], context.get_value_type(call.return_type))
+
+
+def _lower_array_view(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
+    """Emit a view of an array with items of the same size: all fields but the type of the data stay."""
+    array = context.make_array(call.args[0])(context, builder, arguments[0])
+    view = context.make_array(call.return_type)(context, builder)
+    for field in view._datamodel._fields:
+        setattr(view, field, getattr(array, field) if field != "data" else builder.bitcast(array.data, view.data.type))
+    context.nrt.incref(builder, call.return_type, view._getvalue())
+    return view._getvalue()
+
+
+for _of, _as, _axes, _readonly in product(_WORDS, _WORDS, range(1, _MOST_AXES + 1), (False, True)):
+    lower_builtin("array.view", types.Array(_of, _axes, "C", readonly=_readonly), types.NumberClass(_as))(
+        _lower_array_view
+    )
+
+
+def word_place(builder: Builder, address: Value, number: Value) -> Value:
+    """Return the address of int64 number `number` after an address."""
+    return builder.gep(builder.inttoptr(address, SIZE.as_pointer()), [number])
+
+
+def emit_add(builder: Builder, address: Value, number: Value, value: Value) -> Value:
+    """Emit `job_slot.add`: an atomic addition that returns the old value."""
+    return builder.atomic_rmw("add", word_place(builder, address, number), value, "seq_cst")
+
+
+def emit_read(builder: Builder, address: Value, number: Value) -> Value:
+    """Emit `job_slot.read`: a read from memory that is never left out."""
+    return builder.load_atomic(word_place(builder, address, number), "seq_cst", 8)
+
+
+def emit_pause(context: Any, builder: Builder) -> None:
+    """Emit `job_slot.pause`, where the processor has such an instruction."""
+    if context.codegen().magic_tuple()[0].startswith("x86_64"):
+        kind = ir.FunctionType(ir.VoidType(), [])
+        builder.call(cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.sse2.pause"), [])
+
+
+@intrinsic(add, types.int64, types.intp, types.intp, types.intp)
+def _add(_context: Any, builder: Builder, *arguments: Value) -> Value:
+    return emit_add(builder, *arguments)
+
+
+@intrinsic(read, types.int64, types.intp, types.intp)
+def _read(_context: Any, builder: Builder, *arguments: Value) -> Value:
+    return emit_read(builder, *arguments)
+
+
+@intrinsic(work_on, types.int64, types.intp)
+def _work_on(_context: Any, builder: Builder, slot: Value) -> Value:
+    code = builder.inttoptr(emit_read(builder, slot, SIZE(CODE)), ir.FunctionType(SIZE, [SIZE]).as_pointer())
+    return builder.call(code, [builder.ptrtoint(word_place(builder, slot, SIZE(ARGUMENTS)), SIZE)])
+
+
+intrinsic(pause, types.none)(emit_pause)

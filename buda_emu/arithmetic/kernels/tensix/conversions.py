@@ -1,0 +1,540 @@
+"""Between L1 and the registers: unpacker, packer, block formats and accumulation in L1."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.arithmetic.jit.kernel import helper, kernel
+from buda_emu.arithmetic.jit.thread_team import claimed
+from buda_emu.arithmetic.kernels.tensix.images import TILE, as_rows, none
+from buda_emu.arithmetic.kernels.tensix.words import Tiles, i32
+from buda_emu.spec.formats import FORMATS, is_block, is_integer
+from buda_emu.spec.single import HIDDEN, INFINITY, MAGNITUDE, NEGATIVE_SIGN, SIGN
+from buda_emu.support.errors import UnsupportedError
+
+GROUP: Final = 16
+FRACTION: Final = 127
+LEADING: Final = 128
+MOST: Final = 127
+FARTHEST: Final = 8  # 255 + 256, shifted by 9: nothing is left
+SHARED_ONE: Final = 127 + 6  # exponent of the single that is the magnitude, where the shared one would be 0
+
+
+@helper
+def assemble_row(row: Any, bits: Any, narrow: Any, codes: Any, exponents: Any) -> None:
+    """Convert a tile of 1024 words, bf16 or fp16 in the upper half, to codes of `bits` magnitude bits and shared
+    exponents."""
+    down, greatest = block_position(narrow)
+    assemble_groups(row.view(np.int32), down, greatest, 7 - bits, codes, exponents)
+
+
+@helper
+def block_position(narrow: Any) -> Any:
+    """Return the bit where 7 bits of fraction begin in fp16 or bf16 in the upper half of a word, and the largest
+    exponent."""
+    return (19, 31) if narrow else (16, 255)
+
+
+def assemble_groups(row: Any, down: int, greatest: int, cut: int, codes: Any, exponents: Any) -> None:
+    """Assemble blocks from int32[1024], whose exponents begin 7 above bit `down` and are at most `greatest`; `cut` low
+    bits of a magnitude of 7 are left out. codes: uint8[1024]; exponents: uint8[64]."""
+    x = row.reshape(-1, GROUP)
+    exponent = x >> (down + 7) & greatest
+    significand = np.where(exponent == 0, 0, LEADING) | x >> down & FRACTION
+    shared = exponent.max(axis=1)
+    distance = np.minimum(shared[:, None] - exponent, FARTHEST)
+    size = np.minimum((significand + (1 << distance)) >> (distance + 1), MOST) >> cut
+    codes[:] = np.where(size == 0, 0, size | (x < 0) << (7 - cut)).reshape(-1)
+    exponents[:] = shared
+
+
+def spread_groups(words: Any, codes: Any, exponents: Any, align: int, exponent_bits: int) -> None:
+    """Write the words int32[1024] of uint8[1024] codes of a block format, or their upper halves int16[1024], with the
+    exponents uint8[64] that 16 of them share. `align` shifts a code to fill 8 bits.
+
+    Words have `exponent_bits` 8 or 5; a code of the sign alone is an infinity. Halves are for 8.
+    """
+    code = codes.astype(np.int32).reshape(-1, GROUP) << align
+    magnitude = code & 127
+    pattern = magnitude.astype(np.float32).view(np.int32)
+    # The pattern of the magnitude as a single is normalised; in it 2^6 stands for the shared exponent.
+    exponent = (pattern >> 23) + exponents.astype(np.int32)[:, None] - SHARED_ONE
+    exponent = exponent & 255 if exponent_bits == 8 else np.maximum(exponent, 0)
+    infinite = (255 if exponent_bits == 8 else 31) << 23
+    word = np.where(magnitude == 0, np.where(code == 0, 0, infinite), exponent << 23 | pattern & 0x7FFFFF)
+    word = (word.astype(np.int32) | (code >> 7) << 31).reshape(-1)
+    words[:] = word if words.itemsize == 4 else word >> 16
+
+
+class Early(NamedTuple):
+    """A conversion: `magnitude = min(magnitude & kept, most)`, 0 if below `first`; `+ half`, `& mask`, and 0 without a
+    sign if below `least` then."""
+
+    kept: int = MAGNITUDE
+    most: int = MAGNITUDE
+    first: int = 0
+    half: int = 0
+    mask: int = MAGNITUDE
+    least: int = 0
+
+
+def early_words(words: Any, up: int, by: Early, small: int, row: Any) -> None:
+    """Convert words int32[1024] of Dst, which `up` brings to the top of a word, to words of the intermediate format;
+    `small`: the bits that stay of words below `least`."""
+    row[:] = _early(words, up, by, small)
+
+
+def early_halves(words: Any, up: int, by: Early, halves: Any) -> None:
+    """Write the upper halves of the converted words, int16[1024]; nothing stays of words below `least`."""
+    halves[:] = _early(words, up, by, 0) >> 16
+
+
+def early_groups(words: Any, up: int, by: Early, position: tuple[int, int, int], codes: Any, exponents: Any) -> None:
+    """Assemble the converted words to blocks; `position` holds the first numbers of `assemble_groups`: down, greatest,
+    cut."""
+    assemble_groups(_early(words, up, by, 0), *position, codes, exponents)
+
+
+def _early(words: Any, up: int, by: Early, small: int) -> Any:
+    word = words << up
+    size = np.minimum(word & MAGNITUDE & by.kept, by.most)
+    size = np.where(size < by.first, 0, size) + by.half & by.mask
+    return np.where(size < by.least, word & small, size | word & ~MAGNITUDE).astype(np.int32)
+
+
+U = np.uint32
+L = np.int64
+
+_TILE: Final = np.uint64(TILE)
+_SIGN: Final = U(SIGN)
+_INFINITY: Final = U(INFINITY)
+_MAGNITUDE: Final = U(MAGNITUDE)
+_LARGEST: Final = L(0x7FEFFFFFFFFFFFFF)
+_INFINITE: Final = L(0x7FF0000000000000)
+
+
+def accumulate(
+    start: int, stop: int, out_df: str, old: NDArray[np.unsignedinteger[Any]], new: NDArray[np.unsignedinteger[Any]]
+) -> None:
+    """Add tiles start..stop of `new` to `old`, [n, 32, 32] datums of Float32, Float16_b or Float16, C-contiguous."""
+    adders = {"Float32": add_fp32, "Float16_b": add_bf16, "Float16": add_fp16}
+    if out_df not in adders:
+        raise UnsupportedError(f"accumulation in L1 as {out_df}: Float32, Float16_b and Float16 are known")
+    adders[out_df](start, stop, as_rows(old), as_rows(new))
+
+
+@kernel
+def add_fp32(start: int, stop: int, old: NDArray[np.uint32], new: NDArray[np.uint32]) -> None:
+    """Add by IEEE without denormals; there is one NaN."""
+    for tile in range(start, stop):
+        a = old[tile]
+        b = new[tile]
+        for i in range(_TILE):
+            total = np.float32(U(_flush(a[i])).view(np.float32) + U(_flush(b[i])).view(np.float32)).view(np.uint32)
+            a[i] = U(0x7FC00000) if U(total & _MAGNITUDE) > _INFINITY else _flush(total)
+
+
+@kernel
+def add_bf16(start: int, stop: int, old: NDArray[np.uint16], new: NDArray[np.uint16]) -> None:
+    """In double precision, rounded once; a NaN in L1 counts as the largest double, one from the packer as a number."""
+    for tile in range(start, stop):
+        add_bf16_tile(old[tile], new[tile])
+
+
+@helper
+def add_bf16_tile(a: Any, b: Any) -> None:
+    """Add one tile of Float16_b to another."""
+    for i in range(_TILE):
+        total = L(_bf16_as_double(L(a[i]), _LARGEST)).view(np.float64) + L(_bf16_as_double(L(b[i]), L(0))).view(
+            np.float64
+        )
+        bits = np.float64(total).view(np.int64)
+        size = bits & L(0x7FFFFFFFFFFFFFFF)
+        exponent = (size >> L(52)) - L(1023 - 127)
+        code = ((size + ((L(1) << L(44)) - L(1)) + ((size >> L(45)) & L(1))) >> L(45)) - (L(1023 - 127) << L(7))
+        code = L(0) if exponent <= L(0) else code
+        code = L(0x7F80) if exponent >= L(255) else code
+        signed = code | (L(0x8000) if bits < L(0) else L(0))
+        a[i] = np.uint16(L(0x7FC0) if size > _INFINITE else signed)
+
+
+@kernel
+def add_fp16(start: int, stop: int, old: NDArray[np.uint16], new: NDArray[np.uint16]) -> None:
+    """Add in single precision, where exponent 31 is an ordinary one."""
+    for tile in range(start, stop):
+        a = old[tile]
+        b = new[tile]
+        for i in range(_TILE):
+            before = U(a[i])
+            x = _fp16_as_single(before)
+            y = _fp16_as_single(U(b[i]))
+            total = np.float32(U(x).view(np.float32) + U(y).view(np.float32)).view(np.uint32)
+            size = U(total & _MAGNITUDE)
+            code = U(U(U(size + U(0xFFF)) + U(U(size >> U(13)) & U(1))) >> U(13))
+            code = min(U(code - U(112 << 10)), U(0x7FFF))
+            code = U(0) if U(size >> U(23)) == U(112) else code
+            code = U(0x7FFF) if U(size >> U(23)) < U(112) else code
+            cancelled = U(0x7FFF) if U(U(before >> U(10)) & U(31)) >= U(30) else U(0)
+            code = cancelled if size == U(0) else code
+            a[i] = np.uint16(U(U(U(total & _SIGN) >> U(16)) | code))
+
+
+@helper
+def _flush(x: Any) -> Any:
+    """Replace denormals by signed zeros."""
+    return U(x & _SIGN) if U(x & _INFINITY) == U(0) else U(x)
+
+
+@helper
+def _bf16_as_double(code: Any, nan: Any) -> Any:
+    """Return the pattern of a double; exponent 0 is a zero, exponent 255 an infinity, `nan` or, without one, a
+    number."""
+    size = code & L(0x7FFF)
+    number = (size << L(45)) + (L(1023 - 127) << L(52))
+    number = L(0) if size < L(0x80) else number
+    number = _INFINITE if size == L(0x7F80) else number
+    number = nan if (size > L(0x7F80)) & (nan != L(0)) else number
+    return number | (L(-0x8000000000000000) if code >= L(0x8000) else L(0))
+
+
+@helper
+def _fp16_as_single(code: Any) -> Any:
+    """Return the pattern of a single; exponent 0 is a signed zero."""
+    size = U(code & U(0x7FFF))
+    wide = U(0) if size < U(0x400) else U(U(size << U(13)) + U(0x38000000))
+    return U(U(U(code & U(0x8000)) << U(16)) | wide)
+
+
+TO_TF32: Final = 0
+TO_BF16: Final = 1
+TO_FP16: Final = 2
+
+
+@kernel
+def unpack_singles(start: int, stop: int, out: Tiles, codes: Tiles, to: int) -> None:
+    """Unpack Float32 to TO_TF32, TO_BF16 or TO_FP16."""
+    for index in range(start, stop):
+        words = out[index].view(np.int32)
+        x = codes[index].view(np.int32)
+        if to == TO_TF32:
+            for n in range(TILE):
+                words[n] = i32(x[n] & i32(-0x2000))
+        elif to == TO_BF16:
+            for n in range(TILE):
+                zero = i32(x[n] & i32(INFINITY)) == 0
+                words[n] = i32(x[n] & (i32(NEGATIVE_SIGN) if zero else i32(-0x10000)))
+        else:
+            for n in range(TILE):
+                exponent = i32(i32(i32(x[n] >> i32(23)) & i32(255)) - i32(112))
+                word = i32(i32(exponent << i32(23)) | i32(x[n] & i32(0x007FE000)))
+                word = i32(0) if exponent < 0 else word
+                word = i32(31 << 23 | 0x3FF << 13) if exponent > 31 else word
+                words[n] = i32(word | i32(x[n] & i32(NEGATIVE_SIGN)))
+
+
+@kernel
+def unpack_halves(start: int, stop: int, out: Tiles, codes: NDArray[np.uint16], exponent_bits: int) -> None:
+    """Unpack Float16_b (8 bits of exponent) or Float16 (5)."""
+    for index in range(start, stop):
+        words = out[index].view(np.int32)
+        x = codes[index]
+        if exponent_bits == 8:
+            for n in range(TILE):
+                words[n] = i32(i32(x[n]) << i32(16))
+        else:
+            for n in range(TILE):
+                code = i32(x[n])
+                words[n] = i32(i32(i32(code & i32(0x8000)) << i32(16)) | i32(i32(code & i32(0x7FFF)) << i32(13)))
+
+
+@kernel
+def unpack_bytes(start: int, stop: int, out: Tiles, codes: NDArray[np.uint8], table: Tiles) -> None:
+    """Unpack any format of 8 bits without shared exponents; `table` holds the word of each byte."""
+    for index in range(start, stop):
+        words = out[index]
+        x = codes[index]
+        for n in range(TILE):
+            words[n] = table[x[n]]
+
+
+@kernel
+def unpack_blocks(
+    start: int,
+    stop: int,
+    out: Tiles,
+    codes: NDArray[np.uint8],
+    exponents: NDArray[np.uint8],
+    bits: int,
+    exponent_bits: int,
+) -> None:
+    """Unpack block formats of `bits` bits for a datum; exponents: uint8[n, 64], those of the 16 datums of a face
+    row."""
+    for index in range(start, stop):
+        spread_groups(out[index].view(np.int32), codes[index], exponents[index], 8 - bits, exponent_bits)
+
+
+@kernel
+def unpack_blocks_to_halves(
+    start: int, stop: int, out: NDArray[np.uint16], codes: NDArray[np.uint8], exponents: NDArray[np.uint8], bits: int
+) -> None:
+    """Unpack block formats with exponents of 8 bits to Float16_b: the upper halves of the words, whose lower ones are
+    empty. out: uint16[n, 1024]."""
+    for index in claimed(start, stop):
+        spread_groups(out[index].view(np.int16), codes[index], exponents[index], 8 - bits, 8)
+
+
+_ROW: Final = np.uint64(TILE)
+
+_NARROW: Final = 1
+_WIDEN: Final = 2
+_WIDEN_KEEPING_DENORMALS: Final = 3
+_FLUSH: Final = 4
+
+
+_SMALLEST_HALF: Final = 0x04000000
+_TF32: Final = Early(most=INFINITY, half=0x1000, mask=0x7FFFE000, least=HIDDEN)
+_TF32_FOR_FP16: Final = Early(most=INFINITY, half=0x1000, mask=0x7FFFE000, least=113 << 23)
+
+_EARLY: Final[Mapping[tuple[str, str], Early]] = MappingProxyType(
+    {
+        ("fp32", "Float32"): Early(),
+        ("fp32", "Float16_b"): Early(most=INFINITY, half=0x8000, mask=0x7FFF0000, least=HIDDEN),
+        ("fp32", "Bfp8_b"): Early(0x7FFF0000, INFINITY, half=0x10000, mask=0x7FFE0000, least=HIDDEN),
+        ("bf16", "Float16_b"): Early(most=INFINITY, least=HIDDEN),
+        ("bf16", "Bfp8_b"): Early(most=INFINITY, first=HIDDEN, half=0x10000, mask=0x7FFE0000, least=HIDDEN),
+        ("fp16", "Float16"): Early(least=_SMALLEST_HALF),
+        ("fp16", "Bfp8"): Early(most=0x7FF70000, half=0x80000, mask=0x7FF00000, least=_SMALLEST_HALF),
+    }
+)
+_NONE: Final[Mapping[int, Any]] = MappingProxyType({1: none(np.uint8), 2: none(np.uint16), 4: none(np.uint32)})
+_NO_EXPONENTS: Final = np.empty((0, TILE // 16), np.uint8)
+_LIMITS: Final[Mapping[str, int]] = MappingProxyType({"Int32": MAGNITUDE, "Int8": 127, "UInt8": 255, "UInt16": 65535})
+_RAW_AS: Final[Mapping[str, str]] = MappingProxyType(
+    {"RawUInt32": "Float32", "RawUInt16": "Float16", "RawUInt8": "Lf8"}
+)
+
+
+class Conversion(NamedTuple):
+    """The settings of the packer: arguments of `buda_emu.arithmetic.tensix.conversions.pack.pack`."""
+
+    mode: str
+    held_as: str
+    out_df: str
+    relu_mode: int = 0
+    threshold: int = 0
+    core: str = "wormhole_b0"
+
+
+class Late(NamedTuple):
+    """The steps after the early conversion of floats. `small_sign`: the bits that stay of a word below its `least`;
+    `width` is 32, 16, 8, or 4 for e4m3; `block_bits` is 0 for formats without blocks."""
+
+    small_sign: int
+    relu_mode: int
+    limit: int
+    change: int
+    width: int
+    block_bits: int
+    narrow_block: bool
+
+
+class Images(NamedTuple):
+    """The output arrays: datums [n, 1024] of each size, and exponents [n, 64]; all but one or two are empty."""
+
+    words: NDArray[np.uint32]
+    halves: NDArray[np.uint16]
+    bytes: NDArray[np.uint8]
+    exponents: NDArray[np.uint8]
+
+
+def pack(
+    start: int,
+    stop: int,
+    dst: NDArray[np.uint32],
+    by: Conversion,
+    datums: NDArray[np.unsignedinteger[Any]],
+    exponents: NDArray[np.uint8] | None = None,
+) -> None:
+    """Pack tiles start..stop of `dst` uint32[n, 32, 32] into `datums` [n, 32, 32] of the output format.
+
+    `datums` is uint8, uint16 or uint32, `exponents` uint8[n, 32, 2] for block formats; all C-contiguous. Raises
+    UnsupportedError for a conversion the packer lacks.
+    """
+    sized = {**_NONE, datums.itemsize: as_rows(datums)}
+    images = Images(sized[4], sized[2], sized[1], as_rows(exponents) if exponents is not None else _NO_EXPONENTS)
+    source = as_rows(dst)
+    relu_mode = by.relu_mode
+    if is_integer(by.held_as):
+        signed = 8 * datums.itemsize - 1 if by.held_as in ("Int32", "Int8") and relu_mode == 0 else 0
+        greatest = min(_LIMITS[by.held_as], by.threshold) if relu_mode == 3 else _LIMITS[by.held_as]
+        above = by.threshold if relu_mode == 2 else 0
+        pack_integers(start, stop, source, greatest, above, signed, images)
+        return
+    out = _RAW_AS.get(by.out_df, by.out_df)
+    late = Late(
+        small_sign=SIGN if (by.mode, out) == ("bf16", "Fp8_e4m3") else 0,
+        relu_mode=relu_mode,
+        limit=by.threshold << 16,
+        change=_late_change(by.held_as, out),
+        width=8 * datums.itemsize if out != "Fp8_e4m3" else 4,
+        block_bits=FORMATS[out].mantissa_bits if is_block(out) else 0,
+        narrow_block=FORMATS[out].family == "a",
+    )
+    up = 0 if by.mode in ("fp32", "int32") else 16
+    pack_floats(start, stop, source, up, _early_conversion(by.mode, by.held_as, by.core), late, images)
+
+
+@lru_cache(maxsize=256)
+def _early_conversion(mode: str, held_as: str, core: str) -> Early:
+    mode = "fp32" if mode == "int32" else mode
+    if (mode, held_as) == ("fp32", "Tf32"):
+        return _TF32 if core == "blackhole" else _TF32_FOR_FP16
+    if (mode, held_as) in _EARLY:
+        return _EARLY[mode, held_as]
+    raise UnsupportedError(f"Dst in {mode} to intermediate {held_as}: the packer has no such conversion")
+
+
+@lru_cache(maxsize=256)
+def _late_change(held_as: str, out: str) -> int:
+    """Return the change of the exponent on the way to the output format: its width, or denormals to zeros, or none."""
+    narrow = held_as in ("Float16", "Bfp8")
+    narrow_out = FORMATS[out].family != "b"
+    if narrow == narrow_out:
+        return _FLUSH if held_as == "Float32" and is_block(out) else 0
+    if narrow_out:
+        return _NARROW
+    return _WIDEN_KEEPING_DENORMALS if out in ("Float32", "Tf32") else _WIDEN
+
+
+@kernel
+def pack_floats(
+    start: int, stop: int, dst: NDArray[np.uint32], up: int, early: Early, late: Late, images: Images
+) -> None:
+    """Pack tiles of floats. `up` brings Dst to the top of a word."""
+    small_sign, relu_mode, limit, change, width, block_bits, narrow_block = late
+    words, halves, bytes_, exponents = images
+    plain = relu_mode == 0 and change == 0
+    down, greatest = block_position(narrow_block)
+    row = np.empty(TILE, np.uint32)
+    for tile in range(start, stop):
+        source = dst[tile].view(np.int32)
+        if plain and block_bits != 0:
+            early_groups(source, up, early, (down, greatest, 7 - block_bits), bytes_[tile], exponents[tile])
+            continue
+        if plain and width == 16:
+            early_halves(source, up, early, halves[tile].view(np.int16))
+            continue
+        early_words(source, up, early, small_sign, row.view(np.int32))
+        if relu_mode != 0:
+            _relu(row, relu_mode, U(limit))
+        if change == _NARROW:
+            _narrow(row)
+        elif change == _FLUSH:
+            _flush_row(row)
+        elif change != 0:
+            _widen(row, change == _WIDEN_KEEPING_DENORMALS)
+        if block_bits != 0:
+            assemble_row(row, block_bits, narrow_block, bytes_[tile], exponents[tile])
+        elif width == 32:
+            for i in range(_ROW):
+                words[tile, i] = row[i]
+        elif width == 16:
+            for i in range(_ROW):
+                halves[tile, i] = np.uint16(row[i] >> U(16))
+        elif width == 8:
+            for i in range(_ROW):
+                bytes_[tile, i] = np.uint8(row[i] >> U(24))
+        else:
+            _e4m3(row, bytes_[tile])
+
+
+@kernel
+def pack_integers(
+    start: int, stop: int, dst: NDArray[np.uint32], limit: int, above: int, sign_place: int, images: Images
+) -> None:
+    """Pack tiles of integers in sign and magnitude, clamped. A magnitude not above `above` becomes 0, and so do
+    negatives where there is no place for the sign."""
+    words, halves, bytes_, _ = images
+    greatest = U(limit)
+    least = U(above)
+    place = U(sign_place)
+    row = np.empty(TILE, np.uint32)
+    for tile in range(start, stop):
+        source = dst[tile]
+        for i in range(_ROW):
+            x = source[i]
+            size = min(U(x & _MAGNITUDE), greatest)
+            size = U(0) if size <= least else size
+            negative = U(size | U(U(1) << place)) if sign_place != 0 else U(0)
+            row[i] = negative if x >= _SIGN else size
+        if words.size != 0:
+            for i in range(_ROW):
+                words[tile, i] = row[i]
+        elif halves.size != 0:
+            for i in range(_ROW):
+                halves[tile, i] = np.uint16(row[i])
+        else:
+            for i in range(_ROW):
+                bytes_[tile, i] = np.uint8(row[i])
+
+
+@helper
+def _relu(row: Any, mode: Any, limit: Any) -> None:
+    """Apply relu: negatives become 0; in mode 2 also values not above the limit, mode 3 cuts above it, by 19 bits."""
+    if mode == 3:
+        for i in range(_ROW):
+            x = row[i]
+            y = limit if U(x & U(0xFFFFE000)) > limit else x
+            row[i] = U(0) if x >= _SIGN else y
+    else:
+        bound = limit if mode == 2 else U(0)
+        for i in range(_ROW):
+            x = row[i]
+            row[i] = U(0) if (x >= _SIGN) | (x <= bound) else x
+
+
+@helper
+def _widen(row: Any, denormals: Any) -> None:
+    """Convert fp16 to fp32; exponent 0 keeps its sign and bits, or is +0."""
+    for i in range(_ROW):
+        x = row[i]
+        size = U(U(x & _MAGNITUDE) >> U(3))
+        wide = U(U(x & _SIGN) | U(size + U(0x38000000)))
+        small = U(U(x & _SIGN) | size) if denormals else U(0)
+        row[i] = small if size < U(0x00800000) else wide
+
+
+@helper
+def _flush_row(row: Any) -> None:
+    """Replace words with exponent 0 by +0."""
+    for i in range(_ROW):
+        x = row[i]
+        row[i] = U(0) if U(x & _MAGNITUDE) < U(HIDDEN) else x
+
+
+@helper
+def _narrow(row: Any) -> None:
+    """Convert fp32 to fp16: below its exponents a signed zero, above them the last code."""
+    for i in range(_ROW):
+        x = row[i]
+        size = U(x & _MAGNITUDE)
+        code = U(U(size - U(0x38000000)) << U(3))
+        code = U(0) if size < U(0x38000000) else code
+        code = U(0x7FFF0000) if size >= U(0x48000000) else code
+        row[i] = U(U(U(x & _SIGN) | code) & U(0xFFFF0000))
+
+
+@helper
+def _e4m3(row: Any, out: Any) -> None:
+    """Convert fp16 to a 4-bit exponent."""
+    for i in range(_ROW):
+        x = U(row[i] >> U(16))
+        e = U(U(x >> U(10)) & U(31))
+        code = U(U(U(x >> U(7)) & U(0xFF)) - U(64))
+        code = U(0) if e <= U(8) else code
+        code = U(0x7F) if e >= U(24) else code
+        out[i] = np.uint8(U(U(U(x >> U(8)) & U(0x80)) | code))
