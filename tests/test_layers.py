@@ -35,7 +35,7 @@ OWN = {
         path.relative_to(PACKAGE).as_posix(): {"numba", "llvmlite"}  # imported when a kernel is compiled
         for path in (
             *(PACKAGE / "arithmetic" / "jit" / "compiling").glob("*.py"),
-            *(PACKAGE / "arithmetic" / "jit" / "intrinsics").glob("*.py"),
+            PACKAGE / "arithmetic" / "jit" / "intrinsics.py",
             *(PACKAGE / "arithmetic" / "kernels" / "intrinsics").glob("*.py"),
         )
     },

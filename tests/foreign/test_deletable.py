@@ -43,7 +43,9 @@ def run_in(child_environment):
     return run
 
 
-@pytest.mark.parametrize("system", ROWS)
+@pytest.mark.parametrize(
+    "system", ["gemini", *(pytest.param(name, marks=pytest.mark.slow) for name in ("vpux", "darwinn"))]
+)
 def test_without_one_of_them_all_else_works(system, root, tmp_path, run_in):
     folder = without(system, root, tmp_path)
     done = run_in(folder, "-W", "error::ImportWarning", "-c", IMPORT_ALL)

@@ -102,6 +102,7 @@ def test_a_bug_that_ends_the_process_is_found_and_reduced(tmp_path):
     assert found["left"] == 1
 
 
+@pytest.mark.slow
 def test_a_planted_bug_is_found_and_reduced():
     """That of a product, by its kernel that is compiled anew."""
     number = next(n for n, item in enumerate(planted_bugs.planted(20, 2), 1) if item.path.name == "tile_product.py")

@@ -9,7 +9,7 @@ import pytest
 
 from shared_files import ROOT
 
-ROOMS = ("arithmetic/jit/compiling", "arithmetic/jit/intrinsics", "arithmetic/kernels/intrinsics")
+ROOMS = ("arithmetic/jit/compiling", "arithmetic/jit", "arithmetic/kernels/intrinsics")
 PAGE = (ROOT / "docs" / "jit.md").read_text(encoding="utf-8")
 DOCUMENTED = {"numba", "numba.extending"}
 OF_TUPLES = "_replace"  # a NamedTuple's, which is documented

@@ -331,7 +331,8 @@ def bert(tmp_path_factory):
     return be.load_image(compiled.save(tmp_path_factory.mktemp("bert"))[1])
 
 
-@pytest.mark.parametrize("times", [1, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("times", [20])
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.usefixtures("leaves_nothing")
 def test_a_bert_over_four_chips_whose_workers_die(bert, times):

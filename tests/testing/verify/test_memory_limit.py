@@ -59,17 +59,19 @@ def test_the_peak_of_a_run_with_files(tmp_path: Path) -> None:
     assert peak(*arguments, "--memory-limit", "99M") <= parse_size("99M") + BESIDE
 
 
-def test_the_peak_of_a_test_and_of_numerics(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("verb", "least"), [("test", "226M"), pytest.param("numerics", "130M", marks=pytest.mark.slow)]
+)
+def test_the_peak_of_a_test_and_of_numerics(tmp_path: Path, verb: str, least: str) -> None:
     """Queues of 64 MiB, of numerics twice; an output of 32 MiB, of a test observed, expected and compared."""
     net = netlist(tmp_path, 32)
-    for verb, least in (("test", "226M"), ("numerics", "130M")):
-        assert peak(net, "--memory-limit", least, verb=verb) <= parse_size(least) + BESIDE
-        below = f"{int(least[:-1]) - 3}M"
-        done = subprocess.run(
-            [sys.executable, "-m", "buda_emu", verb, str(net), "--memory-limit", below], capture_output=True, text=True
-        )
-        assert done.returncode != 0
-        assert "the memory limit" in done.stdout + done.stderr
+    assert peak(net, "--memory-limit", least, verb=verb) <= parse_size(least) + BESIDE
+    below = f"{int(least[:-1]) - 3}M"
+    done = subprocess.run(
+        [sys.executable, "-m", "buda_emu", verb, str(net), "--memory-limit", below], capture_output=True, text=True
+    )
+    assert done.returncode != 0
+    assert "the memory limit" in done.stdout + done.stderr
 
 
 def test_the_peak_of_an_image_with_many_epochs(tmp_path: Path) -> None:

@@ -273,8 +273,15 @@ def _compute_outputs(call: Call, name: str, x: Array, kernel: Array, placement: 
     run: Callable[..., Any] = {"conv": convolve, "depthwise": convolve_depthwise}[name]
     out = np.empty((x.shape[0], *placement.out, len(scale.bias)), np.int16)
     window = Window(*placement.stride, *placement.dilation, *placement.before)
-    by = Scale(scale.bias.astype(np.int32), scale.by.q, scale.by.e, scale.zero, scale.low, scale.high)
-    run(np.ascontiguousarray(x), kernel, window, by, out)
+    rescaling = Scale(
+        bias=scale.bias.astype(np.int32),
+        q=scale.by.q,
+        e=scale.by.e,
+        zero=scale.zero,
+        low=scale.low,
+        high=scale.high,
+    )
+    run(np.ascontiguousarray(x), kernel, window, rescaling, out)
     return out.astype(y.dtype)
 
 
