@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _LAZY = {
     "build": "linking", "check": "document", "Report": "document", "descriptors": "dma", "Executable": "idl",
     "Layer": "idl", "dequantize": "layouts", "relayout": "layouts", "to_device": "layouts", "unrelayout": "layouts",
-    "link": "linking", "Package": "model", "load": "document", "replay": "replaying", "run": "running", "Twin": "twin",
+    "link": "linking", "Package": "model", "load": "document", "replay": "replaying", "run": "verifying", "Twin": "twin",
     "verify": "verifying", "wrap": "linking",
 }  # fmt: skip
 # No module is called like a public name: importing it would put the module in the name's place.
