@@ -108,7 +108,9 @@ def host_shape(layer: Layer) -> tuple[int, ...]:
 
 
 def _index(layer: Layer) -> NDArray[np.int64]:
-    """Return the place on the device, counted in elements, of every element of the host's array."""
+    """Return the place on the device, counted in elements, of every element of the host's array. Raises
+    UnsupportedError for an array of more than 2^30 elements.
+    """
     element = _element(layer)
     if prod(host_shape(layer)) > _MOST_BYTES:
         raise UnsupportedError(f"layer {layer.name!r} has {prod(host_shape(layer))} elements")
@@ -189,6 +191,9 @@ def _slice_index(layer: Layer, element: ElementType) -> NDArray[np.int64]:
 
 
 def _places_in_box(box: Sequence[tuple[int, int]], strides: Sequence[int], first: int) -> NDArray[np.int64]:
+    """Return the place of every element of a slice's box: that of its first element, `first`, plus the strides
+    times the distance from there. Places and strides count elements.
+    """
     places = np.full((1,) * len(box), first, np.int64)
     for axis, ((start, end), stride) in enumerate(zip(box, strides, strict=True)):
         shape = [1] * len(box)
@@ -199,6 +204,9 @@ def _places_in_box(box: Sequence[tuple[int, int]], strides: Sequence[int], first
 
 
 def _element(layer: Layer) -> ElementType:
+    """Return the type of a layer's elements. Raises PackageError for an unknown type and for a layer without
+    elements, UnsupportedError for more than 1 GiB.
+    """
     if layer.element is None:
         raise PackageError(f"layer {layer.name!r} is of unknown data type {layer.data_type} (D073)")
     if layer.execution_count_per_inference < 1 or min(layer.y_dim, layer.x_dim, layer.z_dim) < 1:
@@ -209,10 +217,12 @@ def _element(layer: Layer) -> ElementType:
 
 
 def _device_bytes(layer: Layer) -> int:
+    """Return the size of a layer on the device in bytes; 0 where the package has a negative one."""
     return max(layer.padded_bytes, 0)
 
 
 def _word_dtype(element: ElementType) -> str:
+    """Return numpy's name of the unsigned little-endian integer that is as wide as an element."""
     return f"<u{element.size}"
 
 
@@ -225,6 +235,7 @@ def _flip_signs(values: Array, element: ElementType) -> Array:
 
 
 def _bytes(data: Any) -> bytes:
+    """Return the bytes of an array in C order; bytes are returned unchanged."""
     if isinstance(data, bytes):
         return data
     return np.ascontiguousarray(data).tobytes()

@@ -51,6 +51,9 @@ def link(executable: Executable, addresses: Addresses) -> list[bytes]:
 
 
 def _link_chunk(number: int, executable: Executable, addresses: Addresses) -> bytes:
+    """Return chunk `number` of an executable with base addresses in its fields. Raises PackageError for a field
+    outside of the chunk, of no position, or for a batch without an address.
+    """
     chunk = executable.chunks[number]
     code = bytearray(chunk.bitstream or b"")
     for field in chunk.field_offsets or ():
@@ -167,6 +170,7 @@ def wrap(
 
 
 def _names(layers: Sequence[Layer]) -> set[str | None]:
+    """Return the names of layers."""
     return {layer.name for layer in layers}
 
 

@@ -226,6 +226,9 @@ class Structs(_Offset):
         return tuple(self._fields(entry) for entry in value)
 
     def _fields(self, entry: Any) -> tuple[int, ...]:
+        """Return the fields of one struct, in order, from a mapping by their names. Raises KeyError for a missing
+        name, ValueError or TypeError for a value that is no int of 32 bits.
+        """
         return tuple(INT.unplain(entry[name], None) for name in self.names)
 
 
@@ -327,6 +330,7 @@ def digest(value: Any) -> dict[str, Any]:
 
 
 def _as_bytes(value: Any) -> bytes:
+    """Return bytes unchanged. Raises TypeError for any other value, such as the digest of `to_dict` without data."""
     if not isinstance(value, bytes):
         raise TypeError("bytes are wanted here, such as to_dict(data=True) gives them")
     return value
