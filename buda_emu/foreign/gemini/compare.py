@@ -86,7 +86,12 @@ def _measure_schedule(ir: IR, rates: Rates) -> tuple[RunFigures, dict[str, Layer
 def _compare_layer(
     name: str, times: Sequence[dict[str, LayerTime]], moved: Sequence[dict[str, LayerBytes]]
 ) -> LayerChange:
+    """Return the figures of layer `name` in both schedules. `times` and `moved` hold those of each schedule by
+    layer.
+    """
+
     def both(values: Sequence[int | None]) -> tuple[int | None, int | None]:
+        """Return the values of the first and of the second schedule as a pair."""
         return values[0], values[1]
 
     layer_times = [side.get(name) for side in times]
@@ -125,7 +130,9 @@ def _prefetch_distances(ir: IR) -> dict[tuple[str, str], tuple[int, ...]]:
 
 
 def _list_operand_sources(work: Workload) -> list[tuple[int, str]]:
-    """Return the transfer ids that a workload reads, each with the layer that makes it, or "weight"."""
+    """Return the transfer ids that a workload reads, each with the layer that makes it; "operand" where no tensor
+    tells the layer, "weight" for a weight.
+    """
     names: dict[int, str | None] = {}
     for tensor in work.buffer:
         names.update((source.transfer_id, source.layer_name) for source in tensor.source)

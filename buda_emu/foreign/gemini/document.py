@@ -49,7 +49,9 @@ class ScheduleDocument(IR):
 
 
 def load(source: "str | os.PathLike[str] | Mapping[str, Any]") -> ScheduleDocument:
-    """Read a schedule of either dialect; sources and exceptions are those of `reader.read`."""
+    """Read a schedule of either dialect from a file (`.json` or `.json.gz`) or a decoded object. Raises
+    ScheduleError, with its findings, for one that cannot be read.
+    """
     ir = read(source)
     return ScheduleDocument(*(getattr(ir, record_field.name) for record_field in fields(ir)))
 

@@ -55,7 +55,9 @@ def _distinct_tensors(index: Index) -> Iterator[tuple[Workload, Tensor]]:
     source="GEMINI 2.6", fix="int8 has align 8 and bitwidth 8, 16 bit has align 4 and bitwidth 16",
 )  # fmt: skip
 def check_alignment(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Check tensors, then operands (dialect A)."""
+    """Report tensors and operands of dialect A whose align and bitwidth do not go together, and an operand whose
+    bitwidth is not its tensor's (G030).
+    """
     if not index.ir.form.addressed:
         return
     for work, tensor in _distinct_tensors(index):
@@ -135,7 +137,9 @@ def _sizes_of_workload(index: Index, work: Workload) -> Iterator[tuple[str, str,
     source="GEMINI 2.6, 3", unless=("G042",),
 )  # fmt: skip
 def check_fmap_size(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Check `out` entries, ofmaps, operands and tensors."""
+    """Report a feature map whose stated size is not that of its box: `out` entries, ofmaps, operands and tensors
+    (G031).
+    """
     for place, name, size, possible, about in _fmap_sizes(index):
         if size not in possible:
             expected = " or ".join(map(str, possible))
@@ -148,7 +152,9 @@ def check_fmap_size(index: Index, _: Network | None) -> Iterator[Finding]:
     source="GEMINI 2.6, 3", unless=("G035", "G042"),
 )  # fmt: skip
 def check_weight_size(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Check weights of `out` entries, workloads and tensors."""
+    """Report a weight whose size is not that of its box (dialect A), or no whole number of bytes for each output
+    channel (dialect B) (G032).
+    """
     for place, size, box, about in _weight_sizes(index):
         if not index.ir.form.in_bits:
             if size != weight_bytes(box):
@@ -180,7 +186,9 @@ def _weight_sizes(index: Index) -> Iterator[tuple[str, int, Box, object]]:
     source="GEMINI 2.2, 3", unless=("G037", "G039"),
 )  # fmt: skip
 def check_ofmap_size(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Check each workload. A piece whose size is wrong counts with any size that its box allows."""
+    """Report a workload whose ofmap_size is not that of its results (G033). A piece whose size is wrong counts with
+    any size that its box allows.
+    """
     for work in index.ir.workloads():
         if index.ir.form.in_bits:
             expected = {fmap_bits(work.box)}
@@ -207,7 +215,9 @@ def _possible_totals(index: Index, work: Workload) -> set[int]:
     why="Streaming buffers of dialect B (type ofmap) always have 10 blocks.", source="GEMINI 2.6, 3", unless=("G042",),
 )  # fmt: skip
 def check_address(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Check addresses (dialect A) or blocks (dialect B)."""
+    """Report addresses that are not multiples of 64 (dialect A), or a `block` that is not the size in KiB (dialect
+    B) (G034).
+    """
     if index.ir.form.addressed:
         yield from _check_addresses(index)
     else:
@@ -215,7 +225,7 @@ def check_address(index: Index, _: Network | None) -> Iterator[Finding]:
 
 
 def _check_addresses(index: Index) -> Iterator[Finding]:
-    """Check that addresses are multiples of 64, each address of a tensor once."""
+    """Yield the findings of G034 about addresses that are not multiples of 64, each address of a tensor once."""
     seen: set[tuple[int, int, int]] = set()
     for work in index.ir.workloads():
         for tensor in work.buffer:
@@ -227,7 +237,7 @@ def _check_addresses(index: Index) -> Iterator[Finding]:
 
 
 def _check_blocks(index: Index) -> Iterator[Finding]:
-    """Check that `block` is the size in KiB."""
+    """Yield the findings of G034 about tensors whose `block` is not their size in KiB."""
     for _work, tensor in _distinct_tensors(index):
         if not tensor.activations:
             expected = _possible_blocks(index, tensor)
@@ -257,7 +267,9 @@ def _possible_blocks(index: Index, tensor: Tensor) -> set[int]:
     source="GEMINI 2.1 to 2.3", fix="repeat the maker's values",
 )  # fmt: skip
 def check_records_agree(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Check `in` entries, sources and weights, each against its ofmap or `out` entry."""
+    """Report an `in` entry, a source or a weight that differs from the ofmap or `out` entry of its transfer in
+    shape, size, core or box (G035).
+    """
     for entry in index.ir.dram_in:
         output = index.outputs_by_id.get(entry.transfer_id)
         if output is None or not _is_reliable(index, entry.transfer_id):
@@ -298,7 +310,9 @@ def _check_weight_boxes(index: Index, work: Workload, weight: Weight) -> Iterato
 
 
 def _find_difference(index: Index, source: Source) -> tuple[str, str] | None:
-    """Return the key and the reason why a source differs from its transfer's producer, None where they agree."""
+    """Return key and reason of the first difference between a source and its transfer's producer; None where they
+    agree, and for ids that other rules report.
+    """
     number = source.transfer_id
     maker = index.producer(number)
     if maker is None or number in index.duplicate_ids or not index.is_consistent(number):
@@ -331,8 +345,10 @@ def _find_difference(index: Index, source: Source) -> tuple[str, str] | None:
     source="GEMINI 2.3, 3", unless=("G016", "G031", "G032", "G035", "G042"),
 )  # fmt: skip
 def check_tiling(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Check each tensor (dialect A), or the ids of each workload's operands (dialect B). Tensors with a source that
-    G016 or G035 reports are left out."""
+    """Report a tensor that its sources do not fill, or whose transfer_id is not the set of its sources (dialect A),
+    or the like for the ids of a workload's operands (dialect B) (G036). Tensors with a source that G016 or G035
+    reports are left out.
+    """
     if index.ir.form.joint_operands:
         yield from _check_joint_ids(index)
         return
@@ -351,6 +367,7 @@ def check_tiling(index: Index, _: Network | None) -> Iterator[Finding]:
 
 
 def _has_wrong_source(index: Index, tensor: Tensor) -> bool:
+    """Return whether a source of the tensor has no producer (G016) or differs from it (G035)."""
     return any(
         index.producer(source.transfer_id) is None or _find_difference(index, source) is not None
         for source in tensor.source
@@ -390,5 +407,6 @@ def _check_entry_sources(entries: Sequence[Tensor]) -> Iterator[Finding]:
 
 
 def _list_ids(numbers: "tuple[int, ...] | list[int]") -> str:
+    """Return transfer ids as text for a message, the first eight of them."""
     shown = ", ".join(map(str, numbers[:8]))
     return f"[{shown}{', ...' if len(numbers) > 8 else ''}]"
