@@ -59,6 +59,7 @@ def timer(document: dict[str, Any]) -> Callable[[Choice], Point]:
     fitted_schedules: dict[tuple[tuple[int, int] | None, int | None], tuple[IR | None, str]] = {}
 
     def time_choice(choice: Choice) -> Point:
+        """Return the point of a choice: its cycles, or the reason why it is not feasible."""
         xy, size, wide, ghz, gibps = choice
         if (xy, size) not in fitted_schedules:
             fitted_schedules[xy, size] = _fit_into_buffer(ir if xy is None else move_to_mesh(ir, *xy), size)
@@ -155,5 +156,6 @@ def _renumber_cores(content: dict[str, Any], keys: dict[int, int]) -> None:
 
 
 def _renumber(records: Iterable[dict[str, Any]], keys: dict[int, int]) -> None:
+    """Replace the core's key, `id`, of each record by the new key that `keys` has for it."""
     for record in records:
         record["id"] = keys.get(record["id"], record["id"])

@@ -50,6 +50,7 @@ def _draw(args: argparse.Namespace, ir: IR, timeline: Timeline) -> None:
 def _content(
     ir: IR, timeline: Timeline, figures: dict[str, Any], differences: TraceDifferences | None
 ) -> dict[str, Any]:
+    """Return the JSON object of `gemini run --json`; `figures` are those of `run_figures` as a dict."""
     works = [
         {"core": core, "workload_id": number, "start": span.start, "end": span.end}
         for (core, number), span in timeline.workloads.items()
