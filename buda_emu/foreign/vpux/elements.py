@@ -61,6 +61,9 @@ _known: dict[str, Element | None] = {}
 
 
 def _make_element(name: str) -> Element | None:
+    """Return the type that a name denotes, None for an unknown one. A quantised type has width and code of its
+    storage.
+    """
     if name.startswith("!quant."):
         storage = name.partition("<")[2].partition(":")[0].partition("<")[0].strip()
         if storage:

@@ -60,7 +60,9 @@ def one_step(_: Task) -> int:
 
 
 def make_schedule(program: Program, duration: Duration = one_step) -> Scheduled:
-    """Simulate a program and return its times. Raises ProgramError (X040) when tasks are left that wait for ever."""
+    """Simulate a program, each task taking what `duration` returns, and return its times. Raises ProgramError
+    (X040) when tasks are left that wait for ever.
+    """
     timeline = Schedule()
     units: dict[str, int] = {}
     for task in program.tasks:
@@ -95,7 +97,9 @@ def make_schedule(program: Program, duration: Duration = one_step) -> Scheduled:
 
 
 def _find_reused_number(program: Program, task: int, before: Sequence[int]) -> int | None:
-    """Return the number of the barrier that both tasks use."""
+    """Return the number of the physical barrier that a task shares with the first of the tasks `before`; None for
+    none.
+    """
     first_numbers = {program.barriers[n].number for n in (*program.tasks[task].waits, *program.tasks[task].updates)}
     second_numbers = {
         program.barriers[n].number for n in (*program.tasks[before[0]].waits, *program.tasks[before[0]].updates)

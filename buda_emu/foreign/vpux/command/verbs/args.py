@@ -52,6 +52,9 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _decode_buffers(function: Any, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Yield the JSON rows of the argument buffers of a function's kernel tasks, or of the one that the command
+    names.
+    """
     program = Program(function, args.arch)
     for task in program.tasks:
         if task.op.name != "VPUIP.SW.Kernel" or args.task not in (None, task.index):
