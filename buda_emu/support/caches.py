@@ -204,6 +204,8 @@ def unpickle(names: Mapping[tuple[str, str], Any], payload: memoryview, title: s
 
 
 class _Unpickler(pickle.Unpickler):
+    """An unpickler that finds no globals but the listed ones."""
+
     def __init__(self, names: Mapping[tuple[str, str], Any], payload: memoryview, title: str) -> None:
         super().__init__(io.BytesIO(payload))
         self._names = names

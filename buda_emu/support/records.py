@@ -75,7 +75,9 @@ def _build_record(
 
 
 def _freeze(record: Any, namespace: dict[str, Any], slots: bool) -> None:
-    """Make objects of a class immutable. Raises TypeError for a class with methods that set or delete attributes."""
+    """Make objects of the class `record` immutable; `namespace` holds what the class itself defines. Raises
+    TypeError for a class with methods that set or delete attributes.
+    """
     if "__setattr__" in namespace or "__delattr__" in namespace:
         raise TypeError(f"{record.__name__} is frozen and has methods that change it")
     record.__setattr__ = _no_assignment
@@ -86,7 +88,9 @@ def _freeze(record: Any, namespace: dict[str, Any], slots: bool) -> None:
 
 
 def _add_equality(record: Any, namespace: dict[str, Any], frozen: bool) -> None:
-    """Add `__eq__` and `__hash__` by the library's rules: a class that is not frozen has no hash."""
+    """Add `__eq__` and `__hash__` to the class `record` by the library's rules: a class that is not frozen has no
+    hash. `namespace` holds what the class itself defines.
+    """
     if "__eq__" not in namespace:
         record.__eq__ = _equal
     if "__hash__" not in namespace or ("__eq__" in namespace and namespace["__hash__"] is None):

@@ -83,8 +83,9 @@ def _replace_bits(code: bytearray, offset: int, half: int) -> None:
 
 
 def _address(meta: Meta, addresses: Addresses, chunk: int) -> int | None:
-    """Return the base address that a field is for; None where none was passed. Raises PackageError for a batch without
-    an address."""
+    """Return the base address that a field is for; None where none was passed. Raises PackageError, with the number
+    of the `chunk`, for a batch without an address.
+    """
     if meta.desc == PARAMETER:
         return addresses.get("parameter")
     if meta.desc == SCRATCH:

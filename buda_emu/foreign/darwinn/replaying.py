@@ -480,8 +480,9 @@ class _Log:
 def _descriptors_of(
     executable: Executable, cache: dict[int, list[Descriptor]], assumptions: Assumptions, request: int, package: int
 ) -> list[Descriptor]:
-    """Return the DMAs of an executable, from `cache` for one that ran before. Raises PackageError where the driver does
-    not get that far."""
+    """Return the DMAs of an executable, from `cache`, by the id of the executable, for one that ran before. Raises
+    PackageError, with the numbers of `request` and `package`, where the driver does not get that far.
+    """
     dmas = cache.get(id(executable))
     if dmas is None:
         run = f"request {request} of package {package}"

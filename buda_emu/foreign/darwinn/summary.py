@@ -71,7 +71,7 @@ class Summary:
 
 
 def summarise(package: Package) -> Summary:
-    """Summarise any package that can be read."""
+    """Return the main facts about a package, as far as it could be read."""
     main = package.main if package.executables else None
     caching = package.caching
     before: tuple[str, ...] = ()

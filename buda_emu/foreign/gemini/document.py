@@ -57,7 +57,9 @@ def load(source: "str | os.PathLike[str] | Mapping[str, Any]") -> ScheduleDocume
 
 
 def check_file(path: str, options: Options) -> CheckResult[ScheduleDocument]:
-    """Check one file. Raises OSError for one that cannot be read, ScheduleError for a malformed front-end IR."""
+    """Check one file against all rules; G080 to G082 need the network in the options. Raises OSError for a file
+    that cannot be read, ScheduleError for a malformed front-end IR.
+    """
     try:
         document = load(path)
     except ScheduleError as error:

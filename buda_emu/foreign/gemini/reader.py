@@ -521,7 +521,9 @@ def _read(document: Any, path: str) -> IR:
 
 
 def _read_top(values: Values, document: Any) -> IR | None:
-    """Read the whole object. Where its top level breaks G001, nothing below it is read."""
+    """Read the whole object of a schedule. Where its top level breaks G001, nothing below it is read and None is
+    returned.
+    """
     top = as_object(document)
     if top is None:
         values.note_finding("G001", "", f"a schedule is an object, not {describe(document)}")

@@ -94,7 +94,7 @@ class _Child:
                     self.end()
                     text = f"its worker process did not start within {START_SECONDS:g} s"
                     return Lost("crashed", text, time.monotonic() - start)
-                self._process.is_ready()
+                self._process.await_ready()
                 self._ready = True
                 start = time.monotonic()
             self._process.send(work_item, values)

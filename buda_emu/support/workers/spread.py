@@ -238,9 +238,13 @@ class _Others:
             self._pool.close()
 
     def _serve(self) -> None:
+        """Give items to the workers, as `take` hands them out, until there are none, and collect their results; the
+        body of the thread. An error is kept for `results` to raise.
+        """
         numbers: list[int] = []
 
         def take_items() -> Iterator[Any]:
+            """Yield the items that nobody else has taken, and note the number of each."""
             while (numbered := self.take()) is not None:
                 numbers.append(numbered[0])
                 yield numbered[1]

@@ -377,7 +377,9 @@ class _Reader:
         self.values: list[Any] = []
 
     def read(self, content: Any, shared: bool) -> Any:
-        """Return the value that the head describes. Raises any of `_BROKEN`."""
+        """Return the value that `content`, a part of the head, describes; with `shared` other parts may refer to
+        it. Raises any of `_BROKEN`.
+        """
         if type(content) is not list:
             if type(content) is dict:
                 raise ValueError("a value is a map of JSON")

@@ -20,7 +20,9 @@ class _Offset:
     """Base of the kinds whose inline part is an offset."""
 
     def place(self, writer: "Writer", slot: int, value: Any, position: int, default: Any) -> None:  # noqa: ARG002
-        """Write the offset of the value at `position` into an open table."""
+        """Write the inline part of a slot into an open table: the offset of the value, which `write` has put at
+        `position`.
+        """
         writer.builder.PrependUOffsetTRelativeSlot(slot, position, 0)
 
 

@@ -126,7 +126,9 @@ class _Columns:
         self.row_size = sizes.pop() if len(sizes) == 1 else None
 
     def span(self, rows: _Rows) -> tuple[int, int]:
-        """Return the first and the last place of these rows and columns."""
+        """Return the first and the last place, in elements from the tile's beginning, at which these columns of the
+        rows begin.
+        """
         if self.row_size is not None:
             ends = rows.low * self.row_size, rows.high * self.row_size
             return min(ends) + self.low, max(ends) + self.high
@@ -149,7 +151,7 @@ class Maps:
     rowsize: Sequence[int]
 
     def index(self, y: int, x: int) -> int:
-        """Return the place of element (y, x, 0)."""
+        """Return the place of element (y, x, 0), in elements from the beginning of the output."""
         return self.offset[self.ytile[y] + self.xtile[x]] + self.ylocal[y] * self.rowsize[x] + self.xlocal[x]
 
     @cached_property

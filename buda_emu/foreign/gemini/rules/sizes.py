@@ -88,7 +88,9 @@ def _possible_sizes(box: Box, bitwidth: int | None) -> tuple[int, ...]:
 
 
 def _fmap_sizes(index: Index) -> Iterator[tuple[str, str, int, tuple[int, ...], object]]:
-    """Yield place, description, stated size, possible sizes and owner of every feature map that states a size."""
+    """Yield place, description, stated size, possible sizes and owner of every feature map that states a size. The
+    owner is core and tensor_id of a tensor, None for others.
+    """
     for out in index.ir.dram_out:
         if out.type == "fmap":
             sizes = _sizes_in_dialect(index, out.box, index.bitwidths.get(out.transfer_id))
@@ -167,7 +169,9 @@ def check_weight_size(index: Index, _: Network | None) -> Iterator[Finding]:
 
 
 def _weight_sizes(index: Index) -> Iterator[tuple[str, int, Box, object]]:
-    """Yield place, stated size, box and owner of every weight that states a size."""
+    """Yield place, stated size, box and owner of every weight that states a size. The owner is core and tensor_id
+    of a tensor, the place for others.
+    """
     for out in index.ir.dram_out:
         if out.type == "weight":
             yield out.place, out.size, out.box, out.place

@@ -15,7 +15,9 @@ from buda_emu.support.errors import HostError, VpuxError
 
 
 def main(args: argparse.Namespace) -> int:
-    """Print the argument buffers. Exit code 2 for a document that is refused, or a task without a kernel."""
+    """Print the argument buffers that kernels are called with. Exit code 2 for a document that is refused, or a
+    task without a kernel.
+    """
     document = load(args.file)
     if document.functions:
         unreadable = []

@@ -9,7 +9,7 @@ from buda_emu.support.errors import HostError
 
 
 def main(args: argparse.Namespace) -> int:
-    """Print the figures of a layout. Exit code 2 for an impossible one."""
+    """Print memory shape, strides and codes of a tensor layout. Exit code 2 for an impossible one."""
     shape = _parse_numbers(args.shape, "x")
     order = _parse_order(args.order, len(shape))
     memory = order.to_memory(shape)
