@@ -160,8 +160,7 @@ def _make(directory: str) -> None:
 def read_cache_file(file: str, magic: bytes, most_bytes: int) -> memoryview | None:
     """Return the payload that `write_cache_file` wrote to this path, and mark the file as used. Return None where
     there is no such file, where it is damaged or larger than `most_bytes`, or where it was written under another
-    name. `magic` are the bytes that its kind of file begins with.
-    """
+    name. `magic` are the bytes that its kind of file begins with."""
     try:
         data = read_regular(file, most_bytes)
         payload = memoryview(data)[len(magic) + _DIGEST_BYTES :]

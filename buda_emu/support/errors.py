@@ -112,8 +112,7 @@ class ProgramError(BudaError):
 
     def belongs_to(self, op: str) -> None:
         """Set the op at fault, unless the error has one already, and the kind "op" where the error has no kind of
-        its own.
-        """
+        its own."""
         self.op = self.op or op
         if self.kind == "value":
             self.kind = "op"

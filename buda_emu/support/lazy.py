@@ -34,8 +34,7 @@ def lazy_names(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str]
 
     def get(name: str) -> Any:
         """Import the module of a name, keep the name in the package and return its value. Raises AttributeError for
-        a name that is not listed.
-        """
+        a name that is not listed."""
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = names[name] = getattr(import_module(modules[name]), name)

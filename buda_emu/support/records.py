@@ -76,8 +76,7 @@ def _build_record(
 
 def _freeze(record: Any, namespace: dict[str, Any], slots: bool) -> None:
     """Make objects of the class `record` immutable; `namespace` holds what the class itself defines. Raises
-    TypeError for a class with methods that set or delete attributes.
-    """
+    TypeError for a class with methods that set or delete attributes."""
     if "__setattr__" in namespace or "__delattr__" in namespace:
         raise TypeError(f"{record.__name__} is frozen and has methods that change it")
     record.__setattr__ = _no_assignment
@@ -89,8 +88,7 @@ def _freeze(record: Any, namespace: dict[str, Any], slots: bool) -> None:
 
 def _add_equality(record: Any, namespace: dict[str, Any], frozen: bool) -> None:
     """Add `__eq__` and `__hash__` to the class `record` by the library's rules: a class that is not frozen has no
-    hash. `namespace` holds what the class itself defines.
-    """
+    hash. `namespace` holds what the class itself defines."""
     if "__eq__" not in namespace:
         record.__eq__ = _equal
     if "__hash__" not in namespace or ("__eq__" in namespace and namespace["__hash__"] is None):
@@ -191,7 +189,8 @@ def _init_text(field: Any, namespace: dict[str, Any]) -> tuple[str, str]:
 
 
 def _assignment(kind: Any, name: str, expression: str, frozen: bool, namespace: dict[str, Any]) -> str:
-    """Return the statement that sets a field, around `_no_assignment` where the class is frozen."""
+    """Return the statement of an `__init__` that sets a field to the value of an expression. For a frozen class it
+    goes past `_no_assignment`, by a function that is entered in the namespace."""
     if not frozen:
         return f"self.{name} = {expression}"
     slot = getattr(kind, name, None)

@@ -145,7 +145,7 @@ class Stopped:
         return "\n".join(self.text_lines())
 
     def _variables_line(self) -> str:
-        """Return a line with the first variables, those of the instruction before all others."""
+        """Return a line with the values of the first variables, those that the instruction reads before all others."""
         read_here = set(re.findall(_NAMES, self.text))
         names = sorted(self.variables, key=lambda name: name not in read_here)
         texts = [f"{name} = {self.variables[name]}" for name in names[:_SHOWN_VARIABLES]]

@@ -121,8 +121,7 @@ def _executable(
 ) -> dict[str, Any]:
     """Return the tree of an executable of type `kind` with one chunk of `size` bytes of noise. In the chunk, both
     halves of a base address are set to 0 and declared as fields for each of `fields`: a kind of address, and a
-    layer's name or None.
-    """
+    layer's name or None."""
     code = bytearray(example.noise(kind, size))
     offsets: list[dict[str, Any]] = []
     for number, (address, layer) in enumerate(fields):
@@ -234,8 +233,7 @@ def model(example: Example) -> bytes:
 
 def _quantization(name: str) -> tflite.Quantization:
     """Return the quantisation of the model's tensor `name`: a bias has the product of the scales of input and
-    weights.
-    """
+    weights."""
     if name.endswith("bias"):
         if name.startswith("conv"):
             source = "image"

@@ -47,8 +47,7 @@ class FlexValue:
 
     def _number(self, at: int, width: int, signed: bool = False) -> int:
         """Read the integer of `width` bytes at `at`. Raises TruncatedError where it leads out of the buffer or has
-        no width of a number.
-        """
+        no width of a number."""
         formats = _FORMATS.get(width)
         if formats is None:
             raise TruncatedError(f"a number of {width} bytes")
@@ -56,8 +55,7 @@ class FlexValue:
 
     def _target(self) -> int:
         """Return the position that the inline offset leads to: the offset is subtracted from its own position.
-        Raises TruncatedError where it leads out of the buffer.
-        """
+        Raises TruncatedError where it leads out of the buffer."""
         position = self.at - self._number(self.at, self.width)
         if position < 0:
             raise TruncatedError(f"an offset at {self.at} leads out of the bytes")
@@ -78,16 +76,14 @@ class FlexValue:
 
     def _count(self, at: int) -> int:
         """Return the number of elements of the vector at `at`. Raises TruncatedError where it is longer than the
-        bytes.
-        """
+        bytes."""
         count = self._number(at - self.inner, self.inner)
         self._bytes(at, count * self.inner)
         return count
 
     def _item(self, at: int, count: int, number: int) -> "FlexValue":
         """Return element `number` of the untyped vector of `count` elements at `at`, whose types are stored after
-        the values.
-        """
+        the values."""
         packed = self._number(at + count * self.inner + number, 1)
         return FlexValue(
             data=self.data, type=packed >> 2, at=at + number * self.inner, width=self.inner, inner=1 << (packed & 3)

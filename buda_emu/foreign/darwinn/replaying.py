@@ -216,8 +216,7 @@ def _space(
 ) -> str | None:
     """Return the name of the memory that a DMA of `kind` touches; None for memory that nothing else touches:
     instructions, streamed parameters. `name` is that of its layer, `executable` the kind of run, "caching" or
-    "inference".
-    """
+    "inference"."""
     if kind in ("input", "output"):
         return f"{kind} {name!r} of request {request}, batch {batch}"
     if kind in ("scratch_in", "scratch_out"):
@@ -327,8 +326,7 @@ class _Run:
         self, unit: int, ns: int, waits: list[Wait], label: str, signals: tuple[tuple[int, int], ...] = ()
     ) -> None:
         """Add a task of `ns` nanoseconds to a unit. It waits for `waits` and for the fences before it, and signals
-        the unit's count and `signals`.
-        """
+        the unit's count and `signals`."""
         schedule = self._tasks.schedule
         every = [*self._always, *self._fenced, *waits]
         signals = ((self._ended[unit], 1), *signals)
@@ -458,8 +456,7 @@ class _Log:
 
     def _add_executable(self, request: int, number: int, kind: str, executable: Executable) -> None:
         """Add a run of an executable for a request of package `number`; `kind` is "caching" or "inference". Raises
-        PackageError where the driver fails it, HostError for too many steps.
-        """
+        PackageError where the driver fails it, HostError for too many steps."""
         dmas = _descriptors_of(executable, self._descriptors, self._assumptions, request, number)
         if len(self.tasks.schedule) + len(dmas) > _MOST_TASKS:
             raise HostError(f"the requests take more than {_MOST_TASKS:,} steps: replay fewer")
@@ -481,8 +478,7 @@ def _descriptors_of(
     executable: Executable, cache: dict[int, list[Descriptor]], assumptions: Assumptions, request: int, package: int
 ) -> list[Descriptor]:
     """Return the DMAs of an executable, from `cache`, by the id of the executable, for one that ran before. Raises
-    PackageError, with the numbers of `request` and `package`, where the driver does not get that far.
-    """
+    PackageError, with the numbers of `request` and `package`, where the driver does not get that far."""
     dmas = cache.get(id(executable))
     if dmas is None:
         run = f"request {request} of package {package}"
@@ -499,8 +495,7 @@ def _descriptors_of(
 
 def _count(total_bytes: dict[str, int], dmas: list[Descriptor], kind: str, assumptions: Assumptions) -> None:
     """Add the bytes of an executable's DMAs to the totals by kind. `kind`, "caching" or "inference", tells cached
-    parameters from streamed ones.
-    """
+    parameters from streamed ones."""
     for dma in dmas:
         if not dma.moves:
             continue
@@ -517,8 +512,7 @@ def _count(total_bytes: dict[str, int], dmas: list[Descriptor], kind: str, assum
 
 def _warnings(assumptions: Assumptions, resident: Sequence[int]) -> list[str]:
     """Return warnings about more resident parameters than the assumed SRAM holds, and about data that PCIe hides.
-    `resident` are bytes by request.
-    """
+    `resident` are bytes by request."""
     warnings: list[str] = []
     largest = max(resident, default=0)
     if largest > assumptions.sram_bytes:

@@ -111,16 +111,14 @@ def _chips(summary: Summary) -> str:
 
 def _operators(names: tuple[str, ...]) -> str:
     """Describe the operators that the compiler left on the CPU: each name once, with its count where that is above
-    1.
-    """
+    1."""
     counts = Counter(map(short_line, names))
     return ", ".join(name if count == 1 else f"{count} x {name}" for name, count in counts.items()) or "nothing"
 
 
 def _switch(summary: Summary) -> str:
     """Describe the cost of the first request after one of another model: the bytes that are moved besides, and the
-    time that takes over USB 3 and USB 2.
-    """
+    time that takes over USB 3 and USB 2."""
     if not summary.switch_bytes:
         return "costs nothing: no parameters are cached"
     times = ", ".join(
@@ -202,8 +200,7 @@ def hazard_lines(replay: "Replay") -> Iterator[str]:
 
 def _times(replay: "Replay", number: int, starts: dict[int, int]) -> tuple[str, str]:
     """Return start and end of request `number` in ms as cells, "-" where neither a link nor a clock is assumed.
-    `starts` are in ns, by request.
-    """
+    `starts` are in ns, by request."""
     if replay.assumptions.link is None and replay.assumptions.frequency_hz is None:
         return "-", "-"
     return f"{starts[number] / 1e6:.3f}", f"{replay.outcomes[number].end / 1e6:.3f}"

@@ -125,8 +125,7 @@ def operator_name(code: tflite.OperatorCode) -> str:
 
 def _transfer_bytes(executable: Executable | None, desc: int) -> int:
     """Return the bytes that an executable's hints move of one kind of buffer, `desc` (such as INPUT); 0 without an
-    executable.
-    """
+    executable."""
     if executable is None:
         return 0
     total = 0

@@ -48,8 +48,7 @@ def pair(executable: Executable, graph: Graph) -> Pairing:
 
 def _pair_layers(layers: tuple[Layer, ...], outputs: bool, graph: Graph, problems: list[str]) -> dict[str, int]:
     """Return the numbers of the layers' tensors by layer name, and add to `problems` what differs. `outputs` says
-    that the layers are outputs, which may be named after a variable.
-    """
+    that the layers are outputs, which may be named after a variable."""
     numbers: dict[str, int] = {}
     for layer in layers:
         name = layer.name or ""
@@ -173,7 +172,7 @@ def _bias_heads(graph: Graph, operations: list[Operation]) -> list[bytes]:
 
 
 def _counts(data: bytes) -> NDArray[Any]:
-    """Count the bytes of each of the 256 values."""
+    """Return how often each of the 256 byte values occurs."""
     return np.bincount(np.frombuffer(data, np.uint8), minlength=256).astype(np.int64)
 
 
@@ -258,7 +257,9 @@ def _device_inputs(inputs: Mapping[str, Any], twin: Twin, pairing: Pairing) -> d
 
 
 def _run_device(main: Executable, inputs: Mapping[str, Array], twin: Twin, pairing: Pairing) -> dict[str, Array]:
-    """Return the outputs in the host's form for inputs in the host's form; both pass their DMAs and layouts."""
+    """Return the outputs of the main executable in the host's form for inputs in the host's form: both pass their
+    DMAs and layouts, and the reference computes in between. Raises HostError for an output that it does not
+    compute."""
     steps = descriptors(main)
     tensors = twin.graph.tensors
     arrived: dict[str, Array] = {}
@@ -282,8 +283,7 @@ def _run_device(main: Executable, inputs: Mapping[str, Array], twin: Twin, pairi
 
 def _moves(main: Executable, kind: str, layer: Layer, steps: list[Descriptor]) -> list[tuple[int, int]]:
     """Return offsets and sizes in bytes of a layer's DMAs, whose `kind` is "input" or "output"; the layer's full
-    size where an incomplete list has none.
-    """
+    size where an incomplete list has none."""
     moves = [(step.offset, step.size) for step in steps if step.kind == kind and step.name == layer.name]
     if moves or main.fully_deterministic:
         return moves
@@ -292,8 +292,7 @@ def _moves(main: Executable, kind: str, layer: Layer, steps: list[Descriptor]) -
 
 def _transfer_bytes(source: bytes, moves: list[tuple[int, int]], size: int) -> Array:
     """Return the first `size` bytes of a buffer after its DMAs, `moves` (offset and length): every byte that none
-    moves is inverted, so that it cannot be right by chance. Raises PackageError for a negative offset or length.
-    """
+    moves is inverted, so that it cannot be right by chance. Raises PackageError for a negative offset or length."""
     data = np.frombuffer(source, np.uint8)
     result = ~data[:size]
     for offset, length in moves:
@@ -304,7 +303,7 @@ def _transfer_bytes(source: bytes, moves: list[tuple[int, int]], size: int) -> A
 
 
 def _send_input(main: Executable, layer: Layer, array: Array, steps: list[Descriptor]) -> Array:
-    """Return an input after its DMAs, turned back from the device's form into the host's."""
+    """Return an input after its DMAs, among `steps`, turned back from the device's form into the host's."""
     assert layer.element is not None
     raw = to_device(layer, array)
     device_bytes = _transfer_bytes(raw, _moves(main, "input", layer, steps), len(raw))
@@ -318,7 +317,7 @@ def _send_input(main: Executable, layer: Layer, array: Array, steps: list[Descri
 
 
 def _receive_output(main: Executable, layer: Layer, array: Array, steps: list[Descriptor]) -> Array:
-    """Return an output after the device's layout and its DMAs, in the host's form."""
+    """Return an output after the device's layout and its DMAs, among `steps`, in the host's form."""
     raw = unrelayout(layer, array)
     return relayout(layer, _transfer_bytes(raw, _moves(main, "output", layer, steps), len(raw)))
 
@@ -352,8 +351,7 @@ def _is_device_operation(operation: Operation) -> bool:
 
 def _input_arrays(values: Mapping[str, Any], inputs: Mapping[str, Any], twin: Twin, pairing: Pairing) -> dict[str, Any]:
     """Return the arrays of the package's inputs from computed values, or else from the reference's variables.
-    `inputs`, the caller's, are for the message. Raises HostError for an input that is in neither.
-    """
+    `inputs`, the caller's, are for the message. Raises HostError for an input that is in neither."""
     arrays: dict[str, Any] = {}
     for name, number in pairing.inputs.items():
         if name in values:

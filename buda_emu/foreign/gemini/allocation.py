@@ -50,8 +50,7 @@ class Resident:
 
 def collect_residents(ir: IR, index: Index) -> dict[int, list[Resident]]:
     """Return the numbered tensors that each core's L2 must hold, by the core's key in the file. Raises
-    UnsupportedError for weights that are activations.
-    """
+    UnsupportedError for weights that are activations."""
     for work in ir.workloads():
         if work.weight is not None and work.weight.from_ofmap:
             raise UnsupportedError(f"{work}: activations as weights (from_ofmap) are not allocated")
@@ -221,8 +220,7 @@ _ORDERS: Final[Sequence[Callable[[Resident], tuple[int, ...]]]] = (
 
 def place(ir: IR, core: int, items: Sequence[Resident], buffersize: int) -> list[Resident]:
     """Return the tensors of a core with addresses in an L2 of `buffersize` bytes, so that no two share a byte in a
-    snapshot. Raises ProgramError, naming core and workload, where first fit finds no room in any of the orders.
-    """
+    snapshot. Raises ProgramError, naming core and workload, where first fit finds no room in any of the orders."""
     stuck: Resident | None = None
     for order in _ORDERS:
         placed: list[Resident] = []
@@ -247,8 +245,7 @@ def place(ir: IR, core: int, items: Sequence[Resident], buffersize: int) -> list
 
 def _find_first_fit(resident: Resident, placed: Sequence[Resident]) -> int:
     """Return the lowest address at which the tensor overlaps none of `placed`, tensors with addresses, that lives
-    at the same time.
-    """
+    at the same time."""
     beside = sorted(
         (other.address, other.address + other.room)
         for other in placed

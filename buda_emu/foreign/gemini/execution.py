@@ -114,8 +114,7 @@ class L2:
 
     def write_map(self, regions: Sequence[Region] | None, tensor: Tensor, box: Box, values: NDArray[Any]) -> None:
         """Write N C H W values to a box of a feature map. A box that reaches the last channel also zeroes the
-        padding after it. Raises Fault where box, shape or type do not fit the tensor.
-        """
+        padding after it. Raises Fault where box, shape or type do not fit the tensor."""
         ranges = self._byte_ranges(regions, tensor)
         if not box.inside(tensor.box) or box.shape != values.shape:
             raise Fault(f"{list(values.shape)} values are written to {box} of tensor {tensor.tensor_id}, {tensor.box}")
@@ -200,9 +199,9 @@ def _nhwc_slices(box: Box) -> tuple[slice, slice, slice, slice]:
 
 
 def weight_image(weights: Weights, box: Box) -> NDArray[np.uint8]:
-    """Return the bytes of a part of a layer's weights, box [0, K, C, R*S]: for each K the values [R*S][padded C], a
-    float32 scale, a float32 bias and 24 zeros (facts GEMINI 2.5). Raises Fault for a box that the layer does not have.
-    """
+    """Return the bytes of a part of a layer's weights, box [0, K, C, R*S]: for each K the values [R*S][padded C],
+    a float32 scale, a float32 bias and 24 zeros (facts GEMINI 2.5). Raises Fault for a box that the layer does
+    not have."""
     values, scale, bias = weights
     k, c, r, s = values.shape
     if box.upper[1] >= k or box.upper[2] >= c or box.upper[3] >= r * s:
@@ -264,8 +263,7 @@ Array = NDArray[Any]
 
 def run_schedule(ir: IR, frontend: Any, seed: int, weights: "Mapping[str, Weights] | None") -> Execution:
     """Run a schedule, compare every workload with the network computed without tiles, and return what differs. The
-    arguments are those of `execute`. Raises UnsupportedError for a schedule without addresses.
-    """
+    arguments are those of `execute`. Raises UnsupportedError for a schedule without addresses."""
     if not ir.form.addressed:
         raise UnsupportedError(
             "execution of a schedule without addresses (dialect B): `alloc` makes one with addresses"
@@ -324,8 +322,7 @@ class _Run:
 
     def _queue(self) -> bool:
         """Run the next transfer of the DRAM queue, and return whether it could begin. A Fault is recorded as a
-        mismatch.
-        """
+        mismatch."""
         if self._head == len(self.plan.queue):
             return False
         transfer = self.plan.queue[self._head]
@@ -431,8 +428,7 @@ class _Run:
     # ---------------------------------------------------------------------------------------------- compute
     def _run(self, work: Workload) -> None:
         """Compute a workload, compare its result with the un-tiled run, and send its pieces on their way to other
-        cores. Faults are recorded as mismatches.
-        """
+        cores. Faults are recorded as mismatches."""
         layer = self.values.network.layers.get(work.layer_name)
         if layer is None or layer.name not in self.values.operators:
             self._note(work, "the network has no such layer")
@@ -462,8 +458,7 @@ class _Run:
 
     def _tiles(self, work: Workload, layer: Layer, result: Array) -> None:
         """Compute a workload tile by tile, into `result` and into the core's own L2. Raises Fault for an access
-        that the hardware would get wrong.
-        """
+        that the hardware would get wrong."""
         if layer.name in self.values.weights:
             weights = self._weights(work)
         else:
@@ -516,8 +511,7 @@ class _Run:
     def _operands(self, work: Workload, layer: Layer) -> list[tuple[Ifmap, Tensor, bool]]:
         """Return record, tensor and whether it is a second one for each operand, in the order of the layer's
         operands, matched by the names of the sources' layers (facts GEMINI 2.2). Raises Fault for an operand that
-        is not read.
-        """
+        is not read."""
         left: list[tuple[set[str], Ifmap, Tensor, bool]] = []
         for number, ifmap in enumerate(work.ifmap):
             tensor = find_read_tensor(work, ifmap)
@@ -538,8 +532,7 @@ class _Run:
 
     def _operand(self, work: Workload, ifmap: Ifmap, tensor: Tensor, tile: Tile, second: bool) -> Array:
         """Return the values that a tile reads of an operand; `second` for any operand after the first. The tile's
-        range counts from the smallest range of the workload's tiles and starts where the operand begins.
-        """
+        range counts from the smallest range of the workload's tiles and starts where the operand begins."""
         boxes = [other.ifmap2 if second and other.ifmap2 else other.ifmap for other in work.tiles]
         if second and tile.ifmap2:
             tile_range = tile.ifmap2
@@ -551,8 +544,7 @@ class _Run:
 
     def _weights(self, work: Workload) -> LaidWeights:
         """Return a workload's weights from a DDR entry of its own snapshot, else from L2 (facts GEMINI 2.5). Raises
-        Fault where there are none, or of another size.
-        """
+        Fault where there are none, or of another size."""
         if work.weight is None or not work.weight.transfer_id:
             raise Fault("it has no weight")
         number = work.weight.transfer_id[0]
@@ -568,8 +560,7 @@ class _Run:
 
     def _weight_bytes(self, work: Workload, number: int) -> NDArray[np.uint8]:
         """Return the bytes of weight `number`, which a workload uses, from DRAM or L2. Raises Fault where it is in
-        neither.
-        """
+        neither."""
         direct = any(store.source == "DDR" and number in store.transfer_id for store in work.wl0)
         if direct and number in self.index.outs:
             return self._image(self.index.outs[number])
@@ -603,8 +594,7 @@ class _Run:
 
 def _select_channels(weights: LaidWeights, tile: Tile, box: Box) -> LaidWeights:
     """Return the weights of a tile's output channels; `box` is that of the workload's weights. Raises Fault for
-    channels that these do not have.
-    """
+    channels that these do not have."""
     low = tile.ofmap.lower[1] - box.lower[1]
     high = tile.ofmap.upper[1] - box.lower[1] + 1
     if low < 0 or high > len(weights.values):

@@ -98,8 +98,7 @@ def _unsupported_error(layer: Layer, feature: str) -> UnsupportedError:
 
 def _group(layer: Layer, content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """Return the group of settings under a name in `content`. Raises ScheduleError where there is none,
-    UnsupportedError for a setting that is not emulated.
-    """
+    UnsupportedError for a setting that is not emulated."""
     group = as_object(content.get(name))
     if group is None:
         raise ScheduleError(f"layer {layer.name!r}: there is no {name!r}")
@@ -111,8 +110,7 @@ def _group(layer: Layer, content: Mapping[str, Any], name: str) -> Mapping[str, 
 
 def _modules(layer: Layer) -> Mapping[str, Any]:
     """Return the groups of a layer's `module_list`, the units that it passes. Raises UnsupportedError for one that
-    is not emulated.
-    """
+    is not emulated."""
     modules = _group(layer, layer.content, "module_list")
     unknown = sorted(set(modules) - _GROUPS[layer.operation])
     if unknown:
@@ -124,8 +122,7 @@ def _modules(layer: Layer) -> Mapping[str, Any]:
 
 def _number(layer: Layer, group: Mapping[str, Any], key: str) -> float:
     """Return the number under a key of a group. Raises ScheduleError for anything else, an infinite or absurd one
-    included.
-    """
+    included."""
     value = group.get(key)
     if type(value) not in (int, float) or not isfinite(value) or abs(value) > 1e30:  # type: ignore[arg-type]
         raise ScheduleError(f"layer {layer.name!r}: {key!r} is a number, not {value!r}")
@@ -134,8 +131,7 @@ def _number(layer: Layer, group: Mapping[str, Any], key: str) -> float:
 
 def _make_affine(layer: Layer, group: Mapping[str, Any], scale: str, offset: str) -> Callable[[Array], Floats]:
     """Return the function v * scale + offset in float32, rounded after each step. `scale` and `offset` are keys of
-    the group.
-    """
+    the group."""
     by = np.float32(_number(layer, group, scale))
     plus = np.float32(_number(layer, group, offset))
 
@@ -179,8 +175,7 @@ def _quantize(layer: Layer) -> Callable[..., Array]:
 
 def _add(layer: Layer) -> Callable[..., Array]:
     """Return the function of an `element_wise_add` layer: the sum of both operands in float32, with ReLU where the
-    layer has its module.
-    """
+    layer has its module."""
     modules = _modules(layer)
     pre_a = _make_input_step(layer, modules)
     pre_b = _make_input_step(layer, modules, "b")
@@ -237,8 +232,7 @@ def _max_pool(layer: Layer) -> Callable[..., Array]:
 
 def _avg_pool(layer: Layer) -> Callable[..., Array]:
     """Return the function of an `avg_pool2d` layer: the sum over each window of elements times the layer's own
-    factor, in float32.
-    """
+    factor, in float32."""
     modules = _modules(layer)
     pre = _make_input_step(layer, modules)
     post = _make_output_step(layer, modules)
@@ -265,8 +259,7 @@ def _empty_result(layer: Layer) -> Array:
 
 def _convolution(layer: Layer) -> Callable[..., Array]:
     """Return the function of a `conv2d` or `dense` layer: exact sums of int8 products, then scale, bias, ReLU and
-    output scale in float32. Raises UnsupportedError, by name, for what is not emulated.
-    """
+    output scale in float32. Raises UnsupportedError, by name, for what is not emulated."""
     quant = _group(layer, layer.content, "quant_info")
     zero = _number(layer, quant, "input_zero_point1")
     scale = float(_number(layer, quant, "input_scale1"))
@@ -421,8 +414,7 @@ class Values:
 
     def _add(self, layer: Layer, seed: int, weights: Mapping[str, Weights]) -> None:
         """Compute a layer without tiles, with weights of the caller or from the seed. Raises ScheduleError where
-        shapes or types do not fit those of its operands.
-        """
+        shapes or types do not fit those of its operands."""
         self.operators[layer.name] = make_operator(layer)
         names = self.network.operands(layer)
         if len(names) > min(len(layer.input_shapes), len(layer.input_dtype)):
@@ -450,8 +442,7 @@ class Values:
 
     def _add_input(self, layer: Layer, name: str, shape: Coordinates, dtype: str, seed: int) -> None:
         """Make a network input that a layer reads from the seed. Raises UnsupportedError for a type other than
-        float16.
-        """
+        float16."""
         _require_size(layer, shape)
         if dtype != "float16":
             raise UnsupportedError(f"layer {layer.name!r}: a network input of {dtype!r} is not emulated")
@@ -459,8 +450,7 @@ class Values:
 
     def _weights(self, layer: Layer, seed: int, caller_weights: Mapping[str, Weights]) -> Weights:
         """Return the weights of a convolution, the caller's or else made from the seed. Raises ScheduleError for
-        shapes that do not fit the layer, HostError for weights of the caller that do not.
-        """
+        shapes that do not fit the layer, HostError for weights of the caller that do not."""
         shape = layer.input_shapes[1]
         _require_size(layer, shape)
         if shape[2:] != layer.window or shape[0] != layer.output_shape[1]:

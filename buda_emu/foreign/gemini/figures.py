@@ -82,8 +82,7 @@ def _holds_result(index: Index, work: Workload, tensor: Tensor) -> bool:
 
 def _access(task: int, work: Workload, tensor: Tensor, *, writes: bool) -> Sequence[L2Access]:
     """Return the access of a task to a tensor in the L2 of the workload's core; none where the tensor is in no ring
-    region, which G040 and G047 report.
-    """
+    region, which G040 and G047 report."""
     region = region_of(work.regions or (), tensor.address)
     if region is None or not 0 < tensor.size <= region[1] - region[0]:
         return ()  # G040 and G047 tell
@@ -199,8 +198,7 @@ def run_figures(ir: IR, timeline: Timeline) -> RunFigures:
 
 def _races(ir: IR, timeline: Timeline) -> tuple[str, ...] | None:
     """Return a line for each race in L2; None for a schedule without addresses and for the times of an assembler
-    file.
-    """
+    file."""
     if not ir.form.addressed or timeline.mode == "assembler":
         return None
     name = timeline.schedule.label
@@ -262,8 +260,7 @@ def _cores(ir: IR, timeline: Timeline) -> tuple[tuple[CoreTime, ...], dict[tuple
 
 def _layers(ir: IR, timeline: Timeline, waited: dict[tuple[int, int], int]) -> tuple[LayerTime, ...]:
     """Return the times of all layers, the slowest first. `waited` are the cycles that each workload was waited for,
-    by core and position.
-    """
+    by core and position."""
     works: dict[str, list[Workload]] = {}
     for work in ir.workloads():
         works.setdefault(work.layer_name, []).append(work)

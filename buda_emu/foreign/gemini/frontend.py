@@ -101,8 +101,7 @@ def _error(path: str, layer: str, message: str) -> ScheduleError:
 
 def _read_layer(path: str, name: str, entry: Any) -> Layer:
     """Return a layer from its JSON object. Raises ScheduleError, with the layer's name, for a key that is missing
-    or malformed.
-    """
+    or malformed."""
     content = as_object(entry)
     if content is None:
         raise _error(path, name, f"a layer is an object, not {describe(entry)}")
@@ -155,8 +154,7 @@ def _read_numbers(
     path: str, name: str, content: Mapping[str, Any], key: str, count: int, least: int
 ) -> tuple[int, ...]:
     """Return the list under a key of a layer: `count` integers of `least` or more. Raises ScheduleError for
-    anything else.
-    """
+    anything else."""
     values = as_integers(content.get(key), count, least, _MOST)
     if values is None:
         problem = f"{key!r} is a list of {count} numbers of {least} or more, not {describe(content.get(key))}"
@@ -166,8 +164,7 @@ def _read_numbers(
 
 def _read_shapes(path: str, name: str, content: Mapping[str, Any], key: str, loose: bool) -> list[Coordinates]:
     """Return the shapes under a key of a layer. A shape has four extents; with `loose`, for layers of the host, it
-    may have others and is padded or cut, since nothing looks at it. Raises ScheduleError for anything else.
-    """
+    may have others and is padded or cut, since nothing looks at it. Raises ScheduleError for anything else."""
     shapes = [as_integers(shape, None, 1, _MOST) for shape in as_list(content.get(key)) or [None]]
     coordinates: list[Coordinates] = []
     for extents in shapes:

@@ -294,8 +294,7 @@ def _has_operand_tensors(work: Workload) -> bool:
 
 def tensors_holding(work: Workload, number: int) -> list[tuple[Tensor, Source]]:
     """Return the `ifmap` tensors of a workload's snapshot that have transfer `number` as a source, each with that
-    source.
-    """
+    source."""
     pairs: list[tuple[Tensor, Source]] = []
     for tensor in work.buffer:
         if tensor.type == "ifmap":

@@ -39,8 +39,7 @@ def as_integers(
     value: Any, count: int | None = None, least: int = -(1 << 62), limit: int = 1 << 62
 ) -> list[int] | None:
     """Return the value if it is a list (of length `count` where given) of integers from `least` up to, not
-    including, `limit`, else None. Booleans are not integers.
-    """
+    including, `limit`, else None. Booleans are not integers."""
     entries = as_list(value, count)
     if entries is not None and all(type(entry) is int and least <= entry < limit for entry in entries):
         return entries
@@ -111,8 +110,7 @@ class Values:
 
     def integer(self, entry: Object, key: str, place: str) -> int:
         """Return the integer under a key of an object; 0, with a finding, where there is none. Booleans and numbers
-        beyond 2^62 are none.
-        """
+        beyond 2^62 are none."""
         if key not in entry:
             self.note_missing(entry, key, place)
             return 0
@@ -124,8 +122,7 @@ class Values:
 
     def number(self, entry: Object, key: str, place: str) -> float:
         """Return the finite number under a key of an object; 0, with a finding, where there is none. Booleans and
-        numbers beyond 2^62 are none.
-        """
+        numbers beyond 2^62 are none."""
         if key not in entry:
             self.note_missing(entry, key, place)
             return 0
@@ -148,8 +145,7 @@ class Values:
 
     def flag(self, entry: Object, key: str, place: str, default: bool | None = None) -> bool:
         """Return the boolean under a key of an object; False, with a finding, where there is none. A key with a
-        `default` may be absent.
-        """
+        `default` may be absent."""
         if key not in entry:
             if default is None:
                 self.note_missing(entry, key, place)
@@ -162,8 +158,7 @@ class Values:
 
     def word(self, entry: Object, key: str, place: str, words: tuple[T, ...]) -> T:
         """Return the word under a key of an object, one of `words`; the first of these, with a finding, for any
-        other.
-        """
+        other."""
         if key not in entry:
             self.note_missing(entry, key, place)
             return words[0]
@@ -181,8 +176,7 @@ class Values:
 
     def integers(self, entry: Object, key: str, place: str, *, optional: bool = False) -> tuple[int, ...]:
         """Return the list of integers under a key of an object; none, with a finding, for anything else. An
-        `optional` key may be absent.
-        """
+        `optional` key may be absent."""
         if key not in entry:
             if not optional:
                 self.note_missing(entry, key, place)
@@ -202,8 +196,7 @@ class Values:
         optional: bool = False,
     ) -> tuple[T, ...]:
         """Return the records of a list of objects under a key of `parent`, made by `read` from each object and its
-        place. An `optional` list may be absent or null.
-        """
+        place. An `optional` list may be absent or null."""
         if key not in parent:
             if not optional:
                 self.note_missing(parent, key, place)
@@ -230,8 +223,7 @@ class Values:
 
     def corners(self, low: Any, high: Any, place: str, name: str) -> Box:
         """Return the box of two corners, each a list of four integers, or a box of one element and a finding (G003)
-        for others. `name` is the key of the lower corner.
-        """
+        for others. `name` is the key of the lower corner."""
         first = as_integers(low, 4)
         last = as_integers(high, 4)
         if first is not None and last is not None:

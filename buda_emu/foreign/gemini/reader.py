@@ -93,8 +93,7 @@ def _read_dram_reader(values: Values, entry: Object, place: str, dialect: Dialec
 
 def read_channels(values: Values, entry: Object, place: str) -> Box:
     """Read a box of dialect B's weights: a range of output channels, or lists of three where weights are
-    activations. Wrong ones become findings and a box of one element.
-    """
+    activations. Wrong ones become findings and a box of one element."""
     for key in ("lower", "upper"):
         if key not in entry:
             values.note_missing(entry, key, place)
@@ -180,8 +179,7 @@ def _read_workload_b(values: Values, entry: Object, place: str, core: int, index
 
 def _read_ifmap_b(values: Values, entry: Object, place: str) -> Ifmap:
     """Read the operands of a workload of dialect B, which are one record; `max_workload_id` must be there and is
-    not used.
-    """
+    not used."""
     values.integer(entry, "max_workload_id", place)
     return Ifmap(place, values.integers(entry, "transfer_id", place), values.box(entry, place))
 
@@ -509,8 +507,7 @@ def decompress(raw: bytes) -> bytes:
 
 def _read(document: Any, path: str) -> IR:
     """Read a schedule from a decoded document. Raises ScheduleError, with all findings in the order of their
-    places, for what is none.
-    """
+    places, for what is none."""
     values = Values(path)
     ir = _read_top(values, document)
     if values.findings:
@@ -522,8 +519,7 @@ def _read(document: Any, path: str) -> IR:
 
 def _read_top(values: Values, document: Any) -> IR | None:
     """Read the whole object of a schedule. Where its top level breaks G001, nothing below it is read and None is
-    returned.
-    """
+    returned."""
     top = as_object(document)
     if top is None:
         values.note_finding("G001", "", f"a schedule is an object, not {describe(document)}")

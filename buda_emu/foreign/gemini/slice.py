@@ -21,8 +21,7 @@ Json = dict[str, Any]
 
 def choose_layers(ir: IR, words: Sequence[str]) -> list[str]:
     """Return the layers that `words` name, each a layer or `first..last` in the order of the schedule, each layer
-    once. Raises HostError for a name that the schedule does not have.
-    """
+    once. Raises HostError for a name that the schedule does not have."""
     names = list(dict.fromkeys(work.layer_name for work in _sort_by_time(ir)))
     chosen: list[str] = []
     for word in words:
@@ -109,8 +108,7 @@ class _Cut:
     # ------------------------------------------------------------------------------------------------ workloads
     def _workload(self, work: Workload) -> Json:
         """Return the JSON object of a remaining workload, with what refers to cut-off workloads replaced by loads
-        and stores.
-        """
+        and stores."""
         entry: Json = self.content[str(work.core)][work.index]
         for piece, ofmap in zip(work.ofmap, entry["ofmap"], strict=True):
             ofmap["destination"] = [to for to in ofmap["destination"] if self._reaches(to)]
@@ -148,8 +146,7 @@ class _Cut:
 
     def _tensor(self, work: Workload, tensor: Tensor, entry: Json) -> bool:
         """Return whether a buffer entry stays. In `entry`, its JSON object, sources whose maker is cut off become
-        loads from DRAM. Raises UnsupportedError for a tensor with pieces of layers on both sides of the cut.
-        """
+        loads from DRAM. Raises UnsupportedError for a tensor with pieces of layers on both sides of the cut."""
         if tensor.type == "ofmap":
             output = self.index.output_by_room.get((work.core, tensor.tensor_id))
             return self.in_bits or (output is not None and self._keeps(output))
@@ -172,8 +169,7 @@ class _Cut:
         self, tensor: Tensor, cut_sources: Sequence[Source], entry: Json, readers: Sequence[Workload]
     ) -> None:
         """Turn the sources of a tensor whose makers are cut off, `cut_sources`, into loads from DRAM in its JSON
-        object, `entry` (dialect B).
-        """
+        object, `entry` (dialect B)."""
         for source, source_entry in zip(tensor.source, entry["source"], strict=True):
             if source in cut_sources:
                 source_entry.update(type="DRAM", id=0)
@@ -265,8 +261,7 @@ class _Cut:
 
     def _dram_out_entries(self) -> list[Json]:
         """Return the `out` entries of DRAM: the tensors that leave it and that remaining workloads read, old ones
-        and those that are loaded because of the cut.
-        """
+        and those that are loaded because of the cut."""
         entries: list[Json] = []
         for out in self.content["-1"]["out"]:
             if self._is_read(out["transfer_id"]):
@@ -313,8 +308,7 @@ class _Cut:
 
     def _store(self, entries: Sequence[Json], at: int, work: Workload, piece: Ofmap, number: int) -> None:
         """Show a result as `ofmap` tensor `number` in the snapshots, `entries`, of its workload at position `at`
-        and of the next one. Raises ProgramError where L2 has no room.
-        """
+        and of the next one. Raises ProgramError where L2 has no room."""
         last = min(at + 1, len(entries) - 1)
         bits = self.index.bitwidths.get(piece.transfer_id, 8)
         box = piece.box.within(piece.box)
@@ -343,8 +337,7 @@ class _Cut:
 
     def _renumber_orders(self, cores: Mapping[str, list[Json]]) -> None:
         """Number tensor_order anew over all cores: loads by the workload whose snapshot shows them first, stores
-        after their maker. `cores` are the JSON objects of the workloads by core.
-        """
+        after their maker. `cores` are the JSON objects of the workloads by core."""
         sort_keys: dict[tuple[str, Any], tuple[int, int, int]] = {}
         records_by_key: dict[tuple[str, Any], list[Json]] = {}
         for core, entries in cores.items():

@@ -53,8 +53,7 @@ def sweep(
 
 def timer(document: dict[str, Any]) -> Callable[[Choice], Point]:
     """Return a function that times one choice of a sweep; `document` is the JSON object of the schedule. It keeps
-    the schedule that each mesh and buffer led to.
-    """
+    the schedule that each mesh and buffer led to."""
     from buda_emu.foreign.gemini.time.schedule import simulate
 
     ir = load(document)
@@ -147,8 +146,7 @@ def move_to_mesh(ir: IR, xlen: int, ylen: int) -> IR:
 
 def _renumber_cores(content: dict[str, Any], keys: dict[int, int]) -> None:
     """Replace the core's key, `id`, in every destination and source of a schedule of dialect B, `content`, by the
-    new key that `keys` has for it.
-    """
+    new key that `keys` has for it."""
     for out in content["-1"]["out"]:
         _renumber(out["destination"], keys)
     for key in (name for name in content if name.isdecimal()):

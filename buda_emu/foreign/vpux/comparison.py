@@ -106,8 +106,7 @@ def _complete_inputs(first: RunResult, inputs: Mapping[int, NDArray[Any]]) -> di
 
 def _compare_outputs(first: RunResult, second: RunResult) -> OutputDifference | None:
     """Return the first byte in which the outputs of two runs differ, or the first size or number that does; None
-    where they are equal.
-    """
+    where they are equal."""
     for number, (before, after) in enumerate(zip(first.outputs, second.outputs, strict=False)):
         left, right = (np.frombuffer(np.ascontiguousarray(output).tobytes(), np.uint8) for output in (before, after))
         if len(left) != len(right):
@@ -217,8 +216,7 @@ def _describe_access(result: RunResult, task: int, event: Event, text: str) -> D
 
 def find_operand(program: Program, task: int, space: str, low: int, high: int) -> tuple[str, int]:
     """Return name and defining line of the task's operand that lies in bytes `low` to `high` - 1 of a space; "" and
-    0 where none does.
-    """
+    0 where none does."""
     use = program.operand_at(program.tasks[task].op, space, low, high)
     if use is None or use.value is None:
         return "", 0

@@ -268,8 +268,7 @@ class StrideReqs:
 
     def calculate(self, bits: int, shape: Sequence[int]) -> tuple[int, ...]:
         """Return the strides, in bits, of a memory shape with elements of `bits` bits: the smallest that fulfil the
-        requirements. Raises HostError for a required dimension that the shape lacks.
-        """
+        requirements. Raises HostError for a required dimension that the shape lacks."""
         self._fit(bits, shape)
         strides = [0] * len(shape)
         for dim in reversed(range(len(shape))):
@@ -313,8 +312,7 @@ class StrideReqs:
 
     def join(self, other: "StrideReqs", bits: int, shape: Sequence[int]) -> "StrideReqs":
         """Return the requirements of both sides, for a memory shape with elements of `bits` bits. Raises HostError
-        where no strides fulfil both.
-        """
+        where no strides fulfil both."""
         merged: list[Requirement] = []
         for dim in sorted({*self._by_dim, *other._by_dim}):
             left = self._by_dim.get(dim)
@@ -333,8 +331,7 @@ class StrideReqs:
 
     def _fit(self, bits: int, shape: Sequence[int]) -> None:
         """Raise HostError for elements or a shape that are not possible, and for a shape that lacks a required
-        dimension.
-        """
+        dimension."""
         if bits <= 0 or any(size < 0 for size in shape):
             raise HostError(f"elements of {bits} bits in shape {list(shape)} are not possible")
         if self._by_dim and max(self._by_dim) >= len(shape):

@@ -265,8 +265,7 @@ class Program:
 
     def _locate_results(self, op: Op, fresh: int) -> int:
         """Place the results that are operands in another form, or views of them. Return 1 if memory for a new
-        tensor, of number `fresh`, was placed, else 0.
-        """
+        tensor, of number `fresh`, was placed, else 0."""
         role = OPS[op.name].role
         if role == "view":
             self._locate_view(op)

@@ -38,8 +38,7 @@ def run_picture(result: RunResult, durations: str) -> TimelinePicture:
 
     def name(access: Access) -> str:
         """Return the name of the operand that an access touches, with its address; the address alone where there is
-        none.
-        """
+        none."""
         use = program.operand_at(
             program.tasks[access.task].op, access.space, access.address, access.address + access.size
         )
@@ -165,8 +164,7 @@ def pressure_lines(result: RunResult) -> Iterator[str]:
 
 def _chart(changes: Iterable[tuple[int, int]], makespan: int, limit: int) -> str:
     """Return a line of characters that shows the most barriers in use in each slice of time, against the limit.
-    `changes` are time and number of barriers from then on.
-    """
+    `changes` are time and number of barriers from then on."""
     width = min(_CHART_WIDTH, makespan)
     peaks = [0] * width
     count = 0

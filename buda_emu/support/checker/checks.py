@@ -122,8 +122,7 @@ class Checker:
 
     def report(self, rule: Rule, finding: Finding, name: str = "") -> None:
         """Add a finding as a diagnostic, unless an equal one was added for the same place, of a copy of the object.
-        Raises TooManyFindingsError after `most_errors` errors.
-        """
+        Raises TooManyFindingsError after `most_errors` errors."""
         key = (rule.id, finding.place, finding.message)
         if key in self._seen:
             return

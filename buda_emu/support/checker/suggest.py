@@ -108,8 +108,7 @@ def _slip_limit(word: str, name: str) -> int:
 
 def _same(word: str, words: list[str]) -> str:
     """Return the word that differs in case, separators and letters that look alike only; "" where there is none, or
-    where several differ in separators.
-    """
+    where several differ in separators."""
     folded = _fold(word)
     same = next((name for name in words if _fold(name) == folded), "")
     if same:
@@ -135,8 +134,7 @@ def _synonym(word: str, words: list[str]) -> str:
 
 def _beginning(word: str, words: list[str]) -> str:
     """Return the only word that begins with this one, which needs three letters; "" where there is none or several
-    do.
-    """
+    do."""
     if len(word) < _LEAST_BEGINNING:
         return ""
     lower = word.lower()

@@ -70,8 +70,7 @@ class Children(WorkerPlugin):  # type: ignore[misc]  # distributed carries no ty
 def answer_in_child(work_item: bytes, plugin_name: str, timeout: float | None, *values: bytes) -> bytes:
     """Let a child process answer a packed item, from a thread of the Dask worker, and return the packed answer.
     `plugin_name` is that of the job's `Children` on this worker; `values` are the shared values of the item, in its
-    order; `timeout` is in seconds.
-    """
+    order; `timeout` is in seconds."""
     plugin: Any = get_worker().plugins[plugin_name]
     content = unpack(work_item)
     return pack(plugin.answer(content, dict(zip(shares(content), values, strict=True)), timeout))
@@ -106,6 +105,6 @@ class _Child:
         return Lost("timeout", timeout_reason(timeout or 0.0), time.monotonic() - start)
 
     def end(self, grace: float = 0.0) -> int:
-        """End the process and return its exit code."""
+        """End the process, after `grace` seconds in which it may exit by itself, and return its exit code."""
         self.alive = False
         return self._process.end(grace)

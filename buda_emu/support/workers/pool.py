@@ -281,8 +281,7 @@ class Pool:
 
     def _without(self, worker: _Worker, kind: Literal["crashed", "timeout"], text: str, seconds: float) -> None:
         """Remove a worker that is gone, and report its item as lost: `kind`, `text` and `seconds` are those of
-        `Lost`.
-        """
+        `Lost`."""
         self._workers.remove(worker)
         if worker.item is not None:
             self._answers.append((worker.item, Lost(kind, text, seconds)))
@@ -296,8 +295,7 @@ class Pool:
     def _report_failed_start(self, how: str) -> None:
         """Report a process that could not be started; `how` ends the message. It costs an item, so that a machine
         that can start no more processes comes to an end. As long as none has ever started, the others may; raises
-        InternalError when none does.
-        """
+        InternalError when none does."""
         if not self._any_started:
             if not self._workers:
                 raise InternalError(f"a worker process {how}")

@@ -239,8 +239,7 @@ class _Others:
 
     def _serve(self) -> None:
         """Give items to the workers, as `take` hands them out, until there are none, and collect their results; the
-        body of the thread. An error is kept for `results` to raise.
-        """
+        body of the thread. An error is kept for `results` to raise."""
         numbers: list[int] = []
 
         def take_items() -> Iterator[Any]:

@@ -174,8 +174,7 @@ def _kinds_of_union(members: tuple[Any, ...]) -> _Kinds | None:
 
 def _kinds_of_class(kind: type[Any]) -> _Kinds | None:
     """Return a class as the only one that a value may be of; None where `isinstance` cannot check it, and for
-    numbers and classes of numpy, for which others may stand.
-    """
+    numbers and classes of numpy, for which others may stand."""
     if kind in (bool, int, float):
         return None  # numpy's numbers stand for all of them
     try:
@@ -378,8 +377,7 @@ class _Reader:
 
     def read(self, content: Any, shared: bool) -> Any:
         """Return the value that `content`, a part of the head, describes; with `shared` other parts may refer to
-        it. Raises any of `_BROKEN`.
-        """
+        it. Raises any of `_BROKEN`."""
         if type(content) is not list:
             if type(content) is dict:
                 raise ValueError("a value is a map of JSON")
@@ -464,8 +462,7 @@ class _Reader:
 
     def read_array(self, parts: Sequence[Any], _place: "_Place") -> Any:
         """Read an array of numpy from the number of its buffer, its dtype and its shape. Raises ValueError for an
-        impossible one.
-        """
+        impossible one."""
         number, dtype, shape = parts
         if not _DTYPE.fullmatch(_text(dtype)):
             raise ValueError(f"no array is of {dtype!r}")

@@ -26,8 +26,7 @@ def _check() -> Any:
 
 def _run() -> Any:
     """Return the schema of what `darwinn run --json` prints: the replay, which is absent where only outputs are
-    computed, and the outputs.
-    """
+    computed, and the outputs."""
     fields = {
         "assumptions": Row(Assumptions),
         "packages": list[str],

@@ -108,8 +108,7 @@ def _range(dma: DmaDescriptorHint) -> str:
 
 def _fits(dma: DmaDescriptorHint, end: int) -> bool:
     """Return whether a transfer stays within the first `end` bytes of its buffer; a negative offset or size does
-    not.
-    """
+    not."""
     return dma.offset_in_bytes >= 0 <= dma.size_in_bytes and dma.offset_in_bytes + dma.size_in_bytes <= end
 
 
@@ -134,8 +133,7 @@ def _input_range(subject: Subject) -> Iterable[Finding]:
 )  # fmt: skip
 def _buffer_range(subject: Subject) -> Iterable[Finding]:
     """Refuse a transfer that leaves its output, the parameters or scratch, or for which there is no such buffer
-    (D054).
-    """
+    (D054)."""
     for name, executable, _hint, dma in _transfers(subject):
         desc = dma.meta.desc if dma.meta else None
         if dma.meta is None or desc not in (OUTPUT, PARAMETER, SCRATCH):
@@ -252,8 +250,7 @@ def _complete(subject: Subject) -> Iterator[tuple[str, Executable]]:
 
 def _moved_ranges(executable: Executable, desc: int) -> dict[tuple[str | None, int], list[Range]]:
     """Return the ranges of bytes that hints move of buffers of one kind, `desc` (such as OUTPUT), by name and
-    batch; all parameters are under (None, 0). The end of a range is not part of it.
-    """
+    batch; all parameters are under (None, 0). The end of a range is not part of it."""
     ranges: dict[tuple[str | None, int], list[Range]] = defaultdict(list)
     for hint in executable.hints:
         dma = hint.any_hint

@@ -83,8 +83,7 @@ def _layer_problems(layer: Layer, budget: Budget) -> Iterable[Problem]:
 
 def _map_problems(maps: "Maps", room: int, size: int, budget: Budget, flips_once: bool) -> Iterable[Problem]:
     """Yield the problems of complete maps for an output of `room` bytes with elements of `size` bytes. With
-    `flips_once`, D079 was reported for the signs and the driver's walk is not followed.
-    """
+    `flips_once`, D079 was reported for the signs and the driver's walk is not followed."""
     budget.take(len(maps.ytile) + len(maps.xtile))
     outside = maps.outside(room // size, budget)
     if outside:
@@ -127,8 +126,7 @@ class _Columns:
 
     def span(self, rows: _Rows) -> tuple[int, int]:
         """Return the first and the last place, in elements from the tile's beginning, at which these columns of the
-        rows begin.
-        """
+        rows begin."""
         if self.row_size is not None:
             ends = rows.low * self.row_size, rows.high * self.row_size
             return min(ends) + self.low, max(ends) + self.high
@@ -172,8 +170,7 @@ class Maps:
 
     def tiles(self, budget: Budget) -> Iterator[tuple[int, _Rows, _Columns]]:
         """Yield number, rows and columns of every tile in use. Raises _TooMuch beyond the budget, as do the methods
-        that take one.
-        """
+        that take one."""
         for above, rows in self.rows.items():
             for beside, columns in self.columns.items():
                 budget.take(1 if columns.row_size is not None else len(columns.columns))
@@ -315,8 +312,7 @@ def _wrong_slices(
     layouts: Sequence[TensorLayout], offsets: Sequence[int], shape: Box, size: int, room: int, budget: Budget
 ) -> str:
     """Describe the first slice that is wrong by itself, or else the cover of the shape; "" where nothing is wrong.
-    An element has `size` bytes, the layer `room`.
-    """
+    An element has `size` bytes, the layer `room`."""
     for number, (layout, offset) in enumerate(zip(layouts, offsets, strict=True)):
         budget.take(1 + len(shape))
         wrong = wrong_slice(layout, offset, shape, size, room)

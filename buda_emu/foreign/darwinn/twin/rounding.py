@@ -103,8 +103,7 @@ def shift_saturating(x: Any, n: int, bits: int) -> Ints:
 
 def exp(a: Any, i: int, bits: int) -> Ints:
     """Return the exponential of a <= 0, which has `i` integer bits; the result has none. Both have `bits` bits, 16
-    or 32.
-    """
+    or 32."""
     value = np.asarray(a, np.int64)
     fraction = bits - 1 - i
     quarter = 1 << (fraction - 2)
@@ -158,8 +157,7 @@ def logistic(a: Any, i: int, bits: int) -> Ints:
 
 def tanh(a: Any, i: int, bits: int) -> Ints:
     """Return the hyperbolic tangent of a, which has `i` integer bits; the result has none. Both have `bits` bits,
-    16 or 32.
-    """
+    16 or 32."""
     value = np.asarray(a, np.int64)
     size = ratio(exp(-np.abs(value), i + 1, bits), bits)  # the same bits with one integer bit more: doubled
     return np.where(value == 0, 0, np.where(value > 0, size, -size))

@@ -81,8 +81,7 @@ def _bytes_beyond_buffer(index: Index, work: Workload) -> int:
 )  # fmt: skip
 def check_regions(index: Index, _: Network | None) -> Iterator[Finding]:
     """Report a tensor whose address is in no ring region or that is larger than its region, once for each address
-    (G040).
-    """
+    (G040)."""
     seen: set[tuple[int, int, int, int]] = set()
     for work, regions in _snapshots_with_regions(index):
         for tensor in work.buffer:
@@ -108,8 +107,7 @@ def check_regions(index: Index, _: Network | None) -> Iterator[Finding]:
 )  # fmt: skip
 def check_overlaps(index: Index, _: Network | None) -> Iterator[Finding]:
     """Report pairs of tensors that share a byte in a snapshot, each pair once (G041). Tensors that G042 reports as
-    moved are left out, and snapshots that are too large as a whole (G054).
-    """
+    moved are left out, and snapshots that are too large as a whole (G054)."""
     seen: set[tuple[int, int, int]] = set()
     moved = _tensors_that_move(index)
     for work, regions in _snapshots_with_regions(index):
@@ -128,8 +126,7 @@ def _list_stretches(
     work: Workload, regions: Sequence[Region], moved: Set[tuple[int, int]]
 ) -> list[tuple[int, int, Tensor]]:
     """Return the byte ranges of a snapshot's tensors in ascending order, without tensors that fit no region and
-    without `moved` ones, given by core and tensor_id.
-    """
+    without `moved` ones, given by core and tensor_id."""
     stretches: list[tuple[int, int, Tensor]] = []
     for tensor in work.buffer:
         region = region_of(regions, tensor.address)
@@ -187,8 +184,7 @@ def _find_changes(life: Life) -> Iterator[tuple[Tensor, str, object, object]]:
 )  # fmt: skip
 def check_identity(index: Index, _: Network | None) -> Iterator[Finding]:
     """Report a tensor_id that is twice in a snapshot, comes back after it had left, or changes while it is resident
-    (G042).
-    """
+    (G042)."""
     for work in _snapshots(index):
         seen: set[int] = set()
         for tensor in work.buffer:
@@ -213,8 +209,7 @@ def check_identity(index: Index, _: Network | None) -> Iterator[Finding]:
 )  # fmt: skip
 def check_newly_added_flags(index: Index, _: Network | None) -> Iterator[Finding]:
     """Report a newly_added that does not say whether the snapshot before lacks the tensor (G043). Tensors that wait
-    to be stored have no newly_added.
-    """
+    to be stored have no newly_added."""
     for works in index.ir.cores.values() if index.ir.form.addressed else ():
         before: set[int] = set()
         for work in works:
@@ -264,8 +259,7 @@ def check_room(index: Index, _: Network | None) -> Iterator[Finding]:
 )  # fmt: skip
 def check_operands(index: Index, _: Network | None) -> Iterator[Finding]:
     """Report an operand without a flagged tensor or outside of it, and a flagged tensor without a reader (dialect
-    A), or a workload without a buffer entry of its own (dialect B) (G044).
-    """
+    A), or a workload without a buffer entry of its own (dialect B) (G044)."""
     for work in index.ir.workloads():
         if index.reads_missing_transfer(work):
             continue  # G016 tells
@@ -289,8 +283,7 @@ def _disagrees_with_sources(tensor: Tensor) -> bool:
 
 def _check_workload_operands(work: Workload) -> Iterator[Finding]:
     """Yield the findings of G044 for a workload of dialect A: about each operand and the tensor that it is read
-    from, then about flagged tensors that no operand reads.
-    """
+    from, then about flagged tensors that no operand reads."""
     read: set[str] = set()
     missing = False
     for ifmap in work.ifmap:
@@ -346,8 +339,7 @@ def _lacks_local_room(index: Index, work: Workload, piece: Ofmap) -> bool:
 
 def _lacks_store_room(index: Index, work: Workload, piece: Ofmap) -> bool:
     """Return whether the piece goes to DRAM and no `ofmap` tensor holds it, unless a fault of such a tensor is the
-    reason.
-    """
+    reason."""
     number = piece.transfer_id
     stored = piece.to_dram and number in index.ins
     return stored and number not in index.room_of_output and not _has_faulty_room(index, work)
@@ -355,8 +347,7 @@ def _lacks_store_room(index: Index, work: Workload, piece: Ofmap) -> bool:
 
 def _tensors_claiming(index: Index, work: Workload, number: int) -> list[Tensor]:
     """Return the `ifmap` tensors of a snapshot that claim to hold transfer `number`, themselves or by their
-    sources. G016 or G036 reports where the two differ.
-    """
+    sources. G016 or G036 reports where the two differ."""
     return [
         tensor
         for tensor in work.buffer
@@ -367,8 +358,7 @@ def _tensors_claiming(index: Index, work: Workload, number: int) -> list[Tensor]
 
 def _comes_back_later(index: Index, work: Workload, number: int) -> bool:
     """Return whether a tensor with transfer `number` was resident before this workload and is again later; G042 and
-    G048 report the gap.
-    """
+    G048 report the gap."""
     return any(
         life.core == work.core
         and life.at[0] < work.index < life.at[-1]
@@ -411,8 +401,7 @@ def check_results(index: Index, _: Network | None) -> Iterator[Finding]:
 )  # fmt: skip
 def check_residence(index: Index, _: Network | None) -> Iterator[Finding]:
     """Report an operand that its own core makes and that is not resident all the time in between (G048). Those that
-    G045 reports and ids that are defined twice are left out.
-    """
+    G045 reports and ids that are defined twice are left out."""
     if not index.ir.form.addressed:
         return
     without_room = {number for _work, _place, number, _why in _outputs_without_room(index)}
@@ -428,8 +417,7 @@ def check_residence(index: Index, _: Network | None) -> Iterator[Finding]:
 
 def _check_resident(index: Index, reader: Workload, maker: Workload, number: int, place: str) -> Iterator[Finding]:
     """Yield a finding, at `place`, unless one tensor holds transfer `number` in every snapshot from the maker's to
-    the reader's.
-    """
+    the reader's."""
     keys = [(reader.core, tensor.tensor_id) for tensor in _tensors_claiming(index, maker, number)]
     snapshots = set(range(maker.index, reader.index + 1))
     if any((reader.core, at) in index.snapshots_with_duplicates for at in snapshots):
@@ -457,8 +445,7 @@ def _all_ids(tensor: Tensor) -> set[int]:
 )  # fmt: skip
 def check_weights_exist(index: Index, _: Network | None) -> Iterator[Finding]:
     """Report a weight of a workload that is neither in L2 nor loaded straight into the weight store, except ids
-    that G016 reports (G050).
-    """
+    that G016 reports (G050)."""
     for work in _weight_workloads(index):
         weight = work.weight
         if weight is None or index.reads_missing_transfer(work):
@@ -527,8 +514,7 @@ def _comes_from_dram(index: Index, tensor: Tensor) -> bool:
 def check_orders(index: Index, _: Network | None) -> Iterator[Finding]:
     """Report a tensor_order of the DRAM queue that is used twice, or that is beyond the number of loads and stores
     of all cores (G053). A tensor whose order changes (G042) may have any of its orders; where a tensor is missing
-    (G045, G050), a number may be missing.
-    """
+    (G045, G050), a number may be missing."""
     if not index.ir.form.addressed:
         return
     places_by_order, spare_orders, count = _collect_orders(index)

@@ -43,8 +43,7 @@ def _find_arrival_fault(index: Index, entry: DramIn) -> tuple[str, str] | None:
 
 def _faulty_arrivals(index: Index) -> Iterator[tuple[DramIn, str, str]]:
     """Yield each `in` entry that does not match its ofmap, with the key and the reason. Entries that other rules
-    report are left out.
-    """
+    report are left out."""
     for entry in index.ir.dram_in:
         wrong = _find_arrival_fault(index, entry)
         named = index.by_id.get((entry.core_id, entry.workload_id))
@@ -70,8 +69,7 @@ def check_arrivals(index: Index, _: Network | None) -> Iterator[Finding]:
 )  # fmt: skip
 def check_stores_arrive(index: Index, _: Network | None) -> Iterator[Finding]:
     """Report an ofmap that goes to DRAM and is not among what arrives there, except where an `in` entry of the
-    workload has another fault (G012).
-    """
+    workload has another fault (G012)."""
     astray = {(entry.core_id, entry.workload_id) for entry, *_rest in _faulty_arrivals(index)}
     for work in index.ir.workloads():
         for piece in work.ofmap:
@@ -95,14 +93,14 @@ def _related_pairs(index: Index) -> Iterator[tuple[DramIn, DramOut]]:
 )  # fmt: skip
 def check_related_ids(index: Index, _: Network | None) -> Iterator[Finding]:
     """Report related_ofmap and related_ifmap that do not name each other or that name an unknown id (G013). An id
-    that G012 or G016 reports counts as known.
-    """
+    that G012 or G016 reports counts as known."""
     yield from _check_related_ofmaps(index)
     yield from _check_related_ifmaps(index)
 
 
 def _check_related_ofmaps(index: Index) -> Iterator[Finding]:
-    """Check that what leaves DRAM names each piece that claims to be read by it."""
+    """Yield the findings of G013 about pieces that claim to be read by a tensor that leaves DRAM and does not name
+    them."""
     for entry in index.ir.dram_in:
         for number in entry.related_ofmap:
             out = index.outs.get(number)
@@ -121,7 +119,8 @@ def _check_related_ofmaps(index: Index) -> Iterator[Finding]:
 
 
 def _check_related_ifmaps(index: Index) -> Iterator[Finding]:
-    """Check that what arrives in DRAM names each load that claims to need it."""
+    """Yield the findings of G013 about loads that claim to need a piece that arrives in DRAM and does not name
+    them."""
     for out in index.ir.dram_out:
         for number in out.related_ifmap:
             entry = index.ins.get(number)
@@ -146,8 +145,7 @@ def _check_related_ifmaps(index: Index) -> Iterator[Finding]:
 )  # fmt: skip
 def check_related_boxes(index: Index, _: Network | None) -> Iterator[Finding]:
     """Report a load and the store that it is said to need whose boxes, both in the layer's output, do not meet
-    (G014).
-    """
+    (G014)."""
     for entry, out in _related_pairs(index):
         if out.type == "fmap" and not entry.box.meets(out.box):
             problem = (
@@ -162,8 +160,7 @@ def check_related_boxes(index: Index, _: Network | None) -> Iterator[Finding]:
 )  # fmt: skip
 def check_targets(index: Index, _: Network | None) -> Iterator[Finding]:
     """Report a destination that names a workload which does not exist, or which does not read what leaves DRAM
-    (G015).
-    """
+    (G015)."""
     for number, maker, to in index.destinations():
         core_known = to.core_id in index.ir.cores and to.core_id not in index.unordered_cores
         if to.type != "core" or not core_known or number in index.duplicate_ids:
@@ -185,8 +182,7 @@ def check_targets(index: Index, _: Network | None) -> Iterator[Finding]:
 )  # fmt: skip
 def check_reads(index: Index, _: Network | None) -> Iterator[Finding]:
     """Report operands, weights, and sources of tensors that nothing makes, and a weight that is read as an operand
-    or the reverse (G016).
-    """
+    or the reverse (G016)."""
     for work in index.ir.workloads():
         for ifmap in work.ifmap:
             for number in ifmap.transfer_id:
@@ -199,8 +195,7 @@ def check_reads(index: Index, _: Network | None) -> Iterator[Finding]:
 
 def _check_read(index: Index, work: Workload, role: str, place: str, number: int) -> Iterator[Finding]:
     """Yield a finding, at `place`, where nothing makes transfer `number`, which a workload reads as `role`,
-    "operand" or "weight", or where it is of the other kind.
-    """
+    "operand" or "weight", or where it is of the other kind."""
     producer = index.producer(number)
     if producer is None:
         if number not in index.ids_of_empty_workloads:  # else G038 tells
@@ -214,8 +209,8 @@ def _check_read(index: Index, work: Workload, role: str, place: str, number: int
 
 
 def _check_sources(index: Index) -> Iterator[Finding]:
-    """Check that something makes each source of a tensor, each once for a core. Ids that a workload reads, and those
-    of workloads without ofmaps, are left out."""
+    """Yield the findings of G016 about sources of tensors that nothing makes, each once for a core. Ids that a
+    workload reads, and those of workloads without ofmaps, are left out."""
     seen: set[tuple[int, int]] = set()
     for work in index.ir.workloads():
         for tensor in work.buffer:
@@ -236,8 +231,7 @@ def _check_sources(index: Index) -> Iterator[Finding]:
 )  # fmt: skip
 def check_reader_names(index: Index, _: Network | None) -> Iterator[Finding]:
     """Report a workload that is not among the destinations of a feature map that it reads (G017). Transfers with a
-    destination that does not exist are left out, and workloads whose operands G016 or G044 reports.
-    """
+    destination that does not exist are left out, and workloads whose operands G016 or G044 reports."""
     for number, works in index.readers.items():
         producer = index.producer(number)
         if producer is None or number in index.duplicate_ids or number in index.ids_sent_nowhere:
@@ -287,8 +281,7 @@ def _makers_of(index: Index, number: int) -> list[tuple[WorkloadOutput, str]]:
 )  # fmt: skip
 def check_order(index: Index, _: Network | None) -> Iterator[Finding]:
     """Report a workload that reads a result made later, on its own core (dialect A) or by ids over all cores
-    (dialect B), or else a cycle of workloads that wait for each other (dialect A) (G018).
-    """
+    (dialect B), or else a cycle of workloads that wait for each other (dialect A) (G018)."""
     findings = list(_find_late_makers(index))
     if findings or index.ir.form.global_ids:
         yield from findings

@@ -50,8 +50,7 @@ def check_pieces(index: Index, _: Network | None) -> Iterator[Finding]:
 def check_layers(index: Index, network: Network | None) -> Iterator[Finding]:
     """Report workloads of a layer, over all cores, that overlap, leave elements out, or do not begin at 0 (G039).
     While the network does not know a workload's layer (G080), holes are not reported, since that workload may be
-    the missing one.
-    """
+    the missing one."""
     by_layer: dict[str, list[Workload]] = {}
     for work in index.ir.workloads():
         by_layer.setdefault(work.layer_name, []).append(work)
@@ -92,8 +91,7 @@ def check_time(index: Index, _: Network | None) -> Iterator[Finding]:
 )  # fmt: skip
 def check_complete(index: Index, _: Network | None) -> Iterator[Finding]:
     """Note an operand of which the sources hold fewer or more elements than it has, and a weight without
-    transfer_id (dialect B) (G070).
-    """
+    transfer_id (dialect B) (G070)."""
     if not index.ir.form.joint_operands:
         return
     for work in index.ir.workloads():
@@ -106,8 +104,7 @@ def check_complete(index: Index, _: Network | None) -> Iterator[Finding]:
 
 def _check_held_elements(work: Workload, held: int) -> Iterator[Finding]:
     """Yield a finding for each operand of a workload that has not as many elements as its sources hold, `held`; an
-    element-wise workload may hold more.
-    """
+    element-wise workload may hold more."""
     for operand in work.ifmap:
         needed = operand.box.volume
         if held < needed or (held > needed and work.layer_type != "element_wise"):
@@ -131,8 +128,7 @@ def _list_sources(entries: Sequence[Tensor]) -> list[Source]:
 )  # fmt: skip
 def check_cores(index: Index, _: Network | None) -> Iterator[Finding]:
     """Report a core that is not on the mesh, and a destination on a core that is not in the file or with another id
-    than DRAM's (G004).
-    """
+    than DRAM's (G004)."""
     ir = index.ir
     mesh = f"the mesh of {ir.xlen} x {ir.ylen}"
     for core in ir.cores:
@@ -192,8 +188,7 @@ _KNOWN = (*WINDOWS, "dense", "quantize", "element_wise_add")
 )  # fmt: skip
 def check_network_coverage(index: Index, network: Network | None) -> Iterator[Finding]:
     """Report a workload whose layer the network does not know, and a layer that is never computed or not computed
-    whole (G080). Layers of the host are not part of a schedule.
-    """
+    whole (G080). Layers of the host are not part of a schedule."""
     if network is None:
         return
     works: dict[str, list[Workload]] = {}
@@ -240,8 +235,7 @@ def _find_tile_fault(layer: Layer, tile: Tile) -> tuple[str, str] | None:
 )  # fmt: skip
 def check_tile_ranges(index: Index, network: Network | None) -> Iterator[Finding]:
     """Report a tile whose ifmap range or padding is not what its ofmap range needs, for operations whose window is
-    known (dialect A) (G081).
-    """
+    known (dialect A) (G081)."""
     for work in index.ir.workloads() if network is not None else ():
         if network is not None:
             layer = network.layers.get(work.layer_name)

@@ -99,8 +99,7 @@ def read_assembler(path: str) -> list[Instruction]:
 
 def parse_literal(text: str) -> Any:
     """Return the value that a text denotes: Python literals, bare names, and words of enumerations. Raises
-    ValueError for any other text.
-    """
+    ValueError for any other text."""
     parser = _Parser(text)
     value = parser.value(0)
     if text[parser.at :].strip():
@@ -125,8 +124,7 @@ class _Parser:
 
     def value(self, depth: int, token: "re.Match[str] | None" = None) -> Any:
         """Return the next literal, which begins with `token` where that was read already. A bare name or a word of
-        an enumeration stands for itself as text. `depth` is how deeply it is nested.
-        """
+        an enumeration stands for itself as text. `depth` is how deeply it is nested."""
         match = token or self._next()
         if depth > _DEPTH:
             raise ValueError("values are nested too deeply")
@@ -188,8 +186,7 @@ def _parse_integer(text: str) -> int:
 
 def _make_instruction(line: int, value: Any) -> Instruction:
     """Return the instruction of a line with this value. Raises ValueError for a value of another form and for an
-    unknown unit.
-    """
+    unknown unit."""
     items = as_list(value, 3) or as_list(value, 4)
     if items is None or not isinstance(items[0], str):
         raise ValueError("an instruction is [name, {...}, {...}]")
@@ -239,8 +236,7 @@ _WAITS: dict[str, WaitKind] = {"LD": "load", "LW": "weight", "ST": "room"}
 def simulate_assembler(ir: IR | None, path: str, durations: str, rates: Rates) -> Timeline:
     """Simulate the instructions of the assembler file `path` on their units. `durations` is "predicted", which
     needs the schedule, or the path of a reference trace. Raises ScheduleError for a file that cannot be read,
-    HostError without a schedule where one is needed.
-    """
+    HostError without a schedule where one is needed."""
     instructions = read_assembler(path)
     moved: dict[int, int] = {}
     if durations != "predicted":
@@ -370,8 +366,7 @@ class _DurationModel:
 
     def _other(self, instruction: Instruction) -> int:
         """Return the cycles of an instruction that moves nothing through DRAM. Raises ScheduleError where they are
-        not known.
-        """
+        not known."""
         if "_cfg" in instruction.name:
             return CONFIGURE
         if instruction.prefix == "ct":
@@ -387,8 +382,7 @@ class _DurationModel:
 
     def _bytes(self, instruction: Instruction) -> int:
         """Return the bytes that an instruction moves through DRAM. Raises ScheduleError where its parameters do not
-        tell.
-        """
+        tell."""
         weights = instruction.prefix in ("ldw", "lw")
         key = "Wsize" if weights else "Tile"
         extents = as_integers(instruction.parameters.get(key), 4, 1)

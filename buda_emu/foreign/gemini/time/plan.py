@@ -167,8 +167,7 @@ def _make_direct_load(index: Index, core: int, entry: WeightStore, gate: int) ->
 
 def _make_load(index: Index, life: Life) -> DramTransfer:
     """Return the load of a tensor into L2, which may begin when the snapshot before the first one with it has
-    ended. Raises ProgramError where nothing leaves DRAM under its id.
-    """
+    ended. Raises ProgramError where nothing leaves DRAM under its id."""
     tensor = life.first
     number = next(source.transfer_id for source in tensor.source if source.type == "DRAM")
     out = index.outs.get(number)
@@ -194,8 +193,7 @@ def _make_load(index: Index, life: Life) -> DramTransfer:
 
 def _make_store(index: Index, life: Life) -> DramTransfer:
     """Return the store of a result from its `ofmap` tensor, which may begin in the first snapshot with start_send.
-    Raises ProgramError for a tensor that holds no result.
-    """
+    Raises ProgramError for a tensor that holds no result."""
     tensor = life.first
     output = index.output_by_room.get((life.core, life.tensor_id))
     if output is None:
@@ -274,8 +272,7 @@ def _find_first_snapshots(index: Index) -> dict[tuple[int, int], int]:
 # ------------------------------------------------------------------------------------------------------- dialect B
 def load_order(index: Index, number: int, first: Workload) -> tuple[int, int, int]:
     """Return the sort key of the load of transfer `number` in the DRAM queue of dialect B: before `first`, the
-    first workload that shows it, or after the last store that it needs (facts GEMINI 5.5).
-    """
+    first workload that shows it, or after the last store that it needs (facts GEMINI 5.5)."""
     if number in index.outs:
         related = index.outs[number].related_ifmap
     else:

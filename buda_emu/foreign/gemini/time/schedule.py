@@ -57,8 +57,7 @@ def simulate(
 
 def simulate_at(ir: IR, rates: Rates) -> Timeline:
     """Return when everything of a schedule happens at these rates, from the schedule alone. Raises ProgramError for
-    a deadlock.
-    """
+    a deadlock."""
     return _Replay(ir, rates).timeline()
 
 
@@ -86,8 +85,7 @@ class _Replay:
 
     def _add_object(self, name: str, kind: str) -> int:
         """Add a counted object and return its number. `kind` is the kind of a transfer or "producer", and says what
-        a task that waits for the object waits for.
-        """
+        a task that waits for the object waits for."""
         kinds: dict[str, WaitKind] = {"load": "load", "weight": "weight", "store": "room", "producer": "producer"}
         self.kinds.append(kinds[kind])
         return self.schedule.object(name)
@@ -153,8 +151,7 @@ class _Replay:
 
     def _items(self) -> list[int]:
         """Add the transfers of the DRAM queue as tasks of one unit and return their numbers, in the order of the
-        queue.
-        """
+        queue."""
         unit = self.schedule.unit(_DRAM)
         tasks: list[int] = []
         for place, transfer in enumerate(self.plan.queue):
@@ -169,8 +166,7 @@ class _Replay:
 
     def _add_workloads(self) -> list[list[int]]:
         """Add the workloads as tasks of their cores and return the tasks of each, core by core: two for a workload
-        of which the tiles from the third on wait for a load.
-        """
+        of which the tiles from the third on wait for a load."""
         all_tasks: list[list[int]] = []
         for core, works in self.ir.cores.items():
             unit = self.schedule.unit(f"core {core}")
@@ -203,8 +199,7 @@ class _Replay:
 
     def _add_sends(self) -> list[int]:
         """Add the pieces between cores as tasks, one unit for the sends of each core, and return their numbers in
-        the plan's order.
-        """
+        the plan's order."""
         units: dict[int, int] = {}
         tasks: list[int] = []
         for send, done in zip(self.plan.sends, self._send_done, strict=True):

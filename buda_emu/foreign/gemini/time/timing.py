@@ -117,8 +117,7 @@ class Rates:
 
     def transfer(self, size: int, *, store: bool) -> int:
         """Return the cycles of a transfer of `size` bytes from DRAM, or to it with `store`. Raises ProgramError for
-        an absurd size.
-        """
+        an absurd size."""
         x = size / self.dram_bytes_per_cycle
         if x > _MOST:
             raise ProgramError(f"a transfer of {size} bytes takes more than {_MOST:.0e} cycles", kind="limit")
@@ -126,8 +125,7 @@ class Rates:
 
     def hop(self, hops: int, size: int) -> int:
         """Return the cycles that a piece of `size` bytes takes over `hops` links of the NoC. Raises ProgramError
-        for an absurd size.
-        """
+        for an absurd size."""
         x = size / self.noc_bytes_per_cycle
         if x > _MOST:
             raise ProgramError(f"a piece of {size} bytes takes more than {_MOST:.0e} cycles", kind="limit")
@@ -136,8 +134,7 @@ class Rates:
 
 def tile_cycles(work: Workload) -> int:
     """Return the cycles of each tile of a workload: its share of the workload's time, and a constant around it
-    (dialect A). Raises ProgramError for a negative or absurd time.
-    """
+    (dialect A). Raises ProgramError for a negative or absurd time."""
     count = max(len(work.tiles), 1)
     return _require_time(work) and TILE + floor(work.time / count + 0.5)
 
@@ -168,8 +165,7 @@ def count_hops(ir: IR, first: int, second: int) -> int:
 
 def links_between(ir: IR, first: int, second: int) -> Iterator[Link]:
     """Yield the links that a piece goes over from core `first` to core `second`, first along x, then along y.
-    Raises ProgramError for cores that are absurdly far apart.
-    """
+    Raises ProgramError for cores that are absurdly far apart."""
     if count_hops(ir, first, second) > _MOST_HOPS:
         raise ProgramError(f"cores {first} and {second} are more than {_MOST_HOPS} links apart", kind="limit")
     (x, y) = ir.position(first)

@@ -31,8 +31,7 @@ _BASES: Final[Mapping[str, tuple[int, int]]] = {
 
 def device_address(space: str, address: int, slice_in_address: bool) -> int:
     """Return the 32-bit address at which a kernel sees a byte of a memory space such as CMX1 or NetworkInput0. With
-    `slice_in_address` the slices of CMX follow each other, else each is seen at the same address.
-    """
+    `slice_in_address` the slices of CMX follow each other, else each is seen at the same address."""
     name = space.partition("@")[0].rstrip("0123456789")
     digits = space.partition("@")[0][len(name) :]
     number = int(digits) if digits else 0
@@ -80,8 +79,7 @@ def make_invocations(program: Program, kernel: Op) -> list[Invocation]:
 
 def _make_invocation(program: Program, kernel: Op, run: Op) -> Invocation:
     """Return the invocation of one `.run` of a kernel op. Raises ProgramError (X046) for operands that cannot be
-    packed.
-    """
+    packed."""
     constants = {op.results[0]: op for op in kernel.body if op.name == "constant" and op.results}
     operands = _list_inner_operands(kernel)
     tensors: list[TensorArg] = []
@@ -144,8 +142,7 @@ def _flatten_attributes(run: Op) -> list[int | float]:
 
 def _make_relocation(program: Program, use: Use) -> Relocation:
     """Return the address at which a kernel sees an operand, and the bytes behind it. Raises ProgramError (X046) for
-    an operand without a layout.
-    """
+    an operand without a layout."""
     buffer = program.buffer(use)
     if buffer is None or not buffer.type.is_laid_out:
         fail_op(f"operand {use.name} has no layout")
@@ -157,8 +154,7 @@ def _make_relocation(program: Program, use: Use) -> Relocation:
 
 def _make_tensor_arg(program: Program, use: Use, relocation: Relocation, shape: Relocation | None) -> TensorArg:
     """Return an operand as the argument of a kernel. `shape` is where its actual dimensions stand, None for a
-    static one.
-    """
+    static one."""
     buffer = program.buffer(use)
     assert buffer is not None
     of = buffer.type
@@ -193,8 +189,7 @@ def _shape_operand(program: Program, kernel: Op, clause: str, number: int) -> Re
 
 def execute(watch: Watch, kernel: Kernel, call: Invocation) -> None:
     """Run a kernel on the arguments of a call, which are read from its packed buffer, and write its results to
-    memory. Raises ProgramError (X045, X046).
-    """
+    memory. Raises ProgramError (X045, X046)."""
     try:
         arguments = unpack(call.data, len(call.tensors), call.scalar_types, call.abi)
     except HostError as error:
@@ -239,8 +234,7 @@ def _result_shape(
     kernel: Kernel, inputs: Sequence[Tensor], tensor: Mapping[str, Any], bound: tuple[int, ...]
 ) -> tuple[int, ...]:
     """Return the shape that an output takes: the first input's for a dynamic output of a kernel that keeps the
-    shape, else `bound`, the largest (VPUX 2). Raises ProgramError (X045) for a shape beyond the bound.
-    """
+    shape, else `bound`, the largest (VPUX 2). Raises ProgramError (X045) for a shape beyond the bound."""
     if tensor["static"] or not kernel.keeps_shape:
         return bound
     shape = inputs[0].shape
@@ -279,8 +273,7 @@ def _region(tensor: Mapping[str, Any], call: Invocation, n: int, shape: tuple[in
 
 def _dims_region(tensor: Mapping[str, Any], call: Invocation, n: int, space: str = "") -> Region:
     """Return the region that holds the actual dimensions of dynamic tensor `n` of a call, in `space` or else in the
-    first one. Raises ProgramError (X046) where it does not hold them as int32.
-    """
+    first one. Raises ProgramError (X046) where it does not hold them as int32."""
     relocation = call.shape_relocations[n]
     rank = tensor["num_dims"]
     if relocation is None or relocation.bits != 32 or relocation.elements < rank:
@@ -306,8 +299,7 @@ def _read_input(
     watch: Watch, kernel: Kernel, call: Invocation, n: int, tensor: Mapping[str, Any], moved: bool
 ) -> Tensor:
     """Read tensor `n` of a call as an input of a kernel; with `moved` as raw bits. Raises ProgramError (X045) for
-    an actual shape beyond its bound.
-    """
+    an actual shape beyond its bound."""
     order = _decode_order(tensor)
     bound = call.tensors[n].memory()[0]
     if tensor["static"]:
@@ -333,8 +325,7 @@ def _write_output(
     moved: bool,
 ) -> None:
     """Write values of a shape to tensor `n` of a call, rounded once to its type or, with `moved`, as raw bits; with
-    the actual dimensions of a dynamic one. Raises ProgramError (X046) for values of another shape.
-    """
+    the actual dimensions of a dynamic one. Raises ProgramError (X046) for values of another shape."""
     order = _decode_order(tensor)
     if values.shape != shape:
         fail_op(f"{kernel.name}: a result of shape {list(values.shape)} for an output of {list(shape)}")

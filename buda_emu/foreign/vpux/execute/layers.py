@@ -123,8 +123,7 @@ def _copy(watch: Watch, op: Op, source: Buffer, target: Buffer) -> None:
 
 def _convert(watch: Watch, op: Op, source: Buffer, target: Buffer) -> None:
     """Convert the elements of one buffer to the type of another of the same shape. Raises ProgramError (X024) for
-    another shape.
-    """
+    another shape."""
     values = load_values(watch, source)
     element_type = target.type.element
     assert element_type is not None
@@ -139,8 +138,7 @@ def _convert(watch: Watch, op: Op, source: Buffer, target: Buffer) -> None:
 
 def _permute(watch: Watch, op: Op, source: Buffer, target: Buffer) -> None:
     """Copy the elements of one buffer to another with its memory dimensions permuted by `mem_perm`. Raises
-    ProgramError for a map that does not permute them (X046) and for sizes that differ (X024).
-    """
+    ProgramError for a map that does not permute them (X046) and for sizes that differ (X024)."""
     mem_perm = op.attributes.get("mem_perm")
     if isinstance(mem_perm, AffineMap):
         order = mem_perm.order

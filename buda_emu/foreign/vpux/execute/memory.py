@@ -126,8 +126,7 @@ class Memory:
 
     def _view(self, region: Region, part: int) -> Bytes:
         """Return a view of a region: its bytes for `part` 1, the flags of written bytes for 2. Raises ProgramError
-        for bytes that do not belong to the function.
-        """
+        for bytes that do not belong to the function."""
         shape = (*region.shape, region.element)
         if not region.size:
             return np.zeros(shape, np.uint8)

@@ -233,8 +233,7 @@ class _Run:
 
     def _outputs(self) -> Iterator[Buffer]:
         """Yield the buffers of the results: the values that the function returns, or else its arguments for
-        outputs.
-        """
+        outputs."""
         program = self._program
         if program.returned:
             for use in program.returned:
@@ -271,8 +270,7 @@ class _Run:
 
     def _load(self, inputs: Mapping[int, Array]) -> None:
         """Fill constants and inputs; an input that is absent gets a fixed stimulus. Raises HostError for an input
-        that the function does not have.
-        """
+        that the function does not have."""
         program = self._program
         memory = self._watch.memory
         for op in program.ops_of("const.Declare"):

@@ -287,8 +287,7 @@ def _leaky(call: Call) -> Array:
 
 def _round(call: Call) -> Array:
     """Round to integers, halves to even for mode 0 and away from 0 for mode 1. Raises ProgramError (X046) for
-    another mode.
-    """
+    another mode."""
     mode = call.integer("mode")
     if mode not in (0, 1):
         fail_op(f"round mode {mode}: 0 and 1 are known")
@@ -331,8 +330,7 @@ def _are_integers(*arrays: Array) -> bool:
 
 def _div(a: Array, b: Array) -> Array:
     """Return a / b, of integers rounded towards 0. An integer divided by 0 is the largest int64 with the sign of a,
-    0 for a = 0.
-    """
+    0 for a = 0."""
     if not _are_integers(a, b):
         return np.divide(a, b)
     # infinite where b is 0, NaN where a is 0, too: the largest, the smallest, 0 of a whole type (VPUX 5)

@@ -14,8 +14,7 @@ def _convert(call: Call) -> Array:
 
 def _reorder(call: Call) -> Array:
     """Permute the dimensions in memory by the attribute r, which counts them from the innermost. Raises
-    ProgramError (X046) where r is no permutation, or the result does not fit the output.
-    """
+    ProgramError (X046) where r is no permutation, or the result does not fit the output."""
     tensor = call.inputs[0]
     rank = tensor.order.rank
     reversed_order: tuple[int, ...] = call.attributes["r"]
@@ -35,8 +34,7 @@ def _reorder(call: Call) -> Array:
 
 def _tile(call: Call) -> Array:
     """Repeat the input along each logical dimension. Raises ProgramError (X046) where that does not give the
-    output's shape.
-    """
+    output's shape."""
     x = call.inputs[0].raw
     repeats = call.attributes["repeats"]
     if len(repeats) != x.ndim or any(count < 0 for count in repeats):
@@ -48,8 +46,7 @@ def _tile(call: Call) -> Array:
 
 def _gather(call: Call) -> Array:
     """Return slices of the first input along an axis by the indices of the second, which count from the end where
-    negative. Raises ProgramError (X046) for an index outside and for shapes that do not fit.
-    """
+    negative. Raises ProgramError (X046) for an index outside and for shapes that do not fit."""
     data, indices = call.inputs
     dim = data.dim_of_axis(call.integer("axis"))
     batch = call.integer("batch")
@@ -82,8 +79,7 @@ def _gather(call: Call) -> Array:
 
 def _topk(call: Call) -> tuple[Array, Array]:
     """Return the k largest (mode 0) or smallest (mode 1) elements along an axis and their indices, sorted by value,
-    or by index for sort 2. Raises ProgramError (X046) for other modes.
-    """
+    or by index for sort 2. Raises ProgramError (X046) for other modes."""
     tensor = call.inputs[0]
     dim = tensor.dim_of_axis(call.integer("axis"))
     mode = call.integer("mode")
@@ -101,8 +97,7 @@ def _topk(call: Call) -> tuple[Array, Array]:
 
 def _blocks(call: Call) -> tuple[int, int]:
     """Return block size and mode of a kernel that moves between depth and space. Raises ProgramError (X046) for
-    impossible ones.
-    """
+    impossible ones."""
     block = call.integer("block")
     mode = call.integer("mode")
     if block < 1 or mode not in (0, 1) or call.inputs[0].raw.ndim != 4:
@@ -112,8 +107,7 @@ def _blocks(call: Call) -> tuple[int, int]:
 
 def _depth_to_space(call: Call) -> Array:
     """Move channels into blocks of rows and columns; the channel counts blocks first for mode 0, depth first for
-    mode 1. Raises ProgramError (X046) for channels that do not divide.
-    """
+    mode 1. Raises ProgramError (X046) for channels that do not divide."""
     block, mode = _blocks(call)
     x = call.inputs[0].raw
     n, c, h, w = x.shape
@@ -129,8 +123,7 @@ def _depth_to_space(call: Call) -> Array:
 
 def _space_to_depth(call: Call) -> Array:
     """Move blocks of rows and columns into channels; the channel counts blocks first for mode 0, depth first for
-    mode 1. Raises ProgramError (X046) for rows or columns that do not divide.
-    """
+    mode 1. Raises ProgramError (X046) for rows or columns that do not divide."""
     block, mode = _blocks(call)
     x = call.inputs[0].raw
     n, c, h, w = x.shape

@@ -65,8 +65,7 @@ def _log_softmax(call: Call) -> Array:
 
 def _mvn1(call: Call) -> Array:
     """Subtract the mean over all dimensions from 2 on, or from 1 on with `across`; with `variance` also divide by
-    √(var + eps).
-    """
+    √(var + eps)."""
     x = call.inputs[0].floats
     first = 1 if call.attributes["across"] else 2
     axes = tuple(range(first, x.ndim))
@@ -83,8 +82,7 @@ def _mvn1(call: Call) -> Array:
 
 def _cum_sum(call: Call) -> Array:
     """Return the sums up to each element along an axis: from the end with `reverse`, without the element with
-    `exclusive`.
-    """
+    `exclusive`."""
     tensor = call.inputs[0]
     dim = tensor.dim_of_axis(call.integer("axis"))
     x = tensor.values
@@ -102,8 +100,7 @@ def _cum_sum(call: Call) -> Array:
 
 def _normalize_l2(call: Call) -> Array:
     """Divide by √(Σx² + eps), or by √max(Σx², eps) for mode 1, with the sum over logical axes. Raises ProgramError
-    (X046) for another mode and for an axis that is named twice.
-    """
+    (X046) for another mode and for an axis that is named twice."""
     x = call.inputs[0].floats
     # logical, as the layer has them: the compiler hands them on unresolved, negative ones, too
     axes = tuple(logical_dim(axis, x.ndim) for axis in call.attributes["axes"])
@@ -209,8 +206,7 @@ def _make_reduction(function: Reduce) -> Callable[[Call], Array]:
 
     def compute(call: Call) -> Array:
         """Reduce the input. Raises ProgramError (X046) for an axis that is named twice, a dimension without
-        elements, and a result that does not fit the output.
-        """
+        elements, and a result that does not fit the output."""
         tensor = call.inputs[0]
         axes = tuple(tensor.dim_of_axis(axis) for axis in call.attributes["axes"])
         if len(set(axes)) != len(axes):

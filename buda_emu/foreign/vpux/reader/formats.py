@@ -60,8 +60,7 @@ class FormatReader:
 
     def _elements(self, elements: list[str], parts: Parts) -> None:
         """Read the elements of a format in order, with the attributes in braces that may stand before each, into
-        `parts`.
-        """
+        `parts`."""
         at = 0
         while at < len(elements):
             if elements[at] not in _OF_ANY_TEXT:
@@ -86,8 +85,7 @@ class FormatReader:
 
     def annotations(self, parts: Parts, *, before_region: bool = False) -> None:
         """Read attribute dictionaries and skip locations, which may stand between any two parts of an op and behind
-        it. With `before_region` a region may come next, whose brace is not that of a dictionary.
-        """
+        it. With `before_region` a region may come next, whose brace is not that of a dictionary."""
         scanner = self.scanner
         while True:
             skipped = scanner.location()
@@ -121,8 +119,7 @@ class FormatReader:
 
     def _read_in_any_order(self, elements: list[str], parts: Parts) -> None:
         """Read clauses, in any order, as long as one of them comes next. Raises ReadError where one that is not
-        optional is missing.
-        """
+        optional is missing."""
         remaining = list(elements)
         while True:
             self.annotations(parts)
@@ -165,8 +162,7 @@ class FormatReader:
 
     def _read_word(self, plain: str, optional: bool, parts: Parts) -> None:
         """Read an element that begins with a word of the text, or a bare attribute. `plain` is the element without
-        its `?`.
-        """
+        its `?`."""
         scanner = self.scanner
         word = _leading_word(plain)
         if plain == word:
@@ -189,8 +185,7 @@ class FormatReader:
 
     def _parameter(self, plain: str) -> Attribute:
         """Read an attribute that is a string, or one word or number in angle brackets. `plain` names the element in
-        the message.
-        """
+        the message."""
         if self.scanner.sees('"'):
             return self.scanner.string() or ""
         self.scanner.expect("<")

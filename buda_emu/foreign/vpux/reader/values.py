@@ -52,7 +52,7 @@ class ValueReader:
             return self._attribute()
 
     def _attribute(self) -> Attribute:
-        """Read an attribute of any kind, by its first character."""
+        """Read an attribute of any kind; its first character tells the kind."""
         scanner = self._scanner
         scanner.space()
         first = scanner.text[scanner.at : scanner.at + 1]
@@ -79,8 +79,7 @@ class ValueReader:
 
     def _read_word(self) -> Attribute:
         """Read an attribute that begins with a word: a boolean, a map, an array, a constant's content, a word
-        alone, or a type.
-        """
+        alone, or a type."""
         scanner = self._scanner
         start = scanner.at
         for word, value in (("true", True), ("false", False), ("unit", True)):
@@ -181,8 +180,7 @@ class ValueReader:
 
     def _dialect_attribute(self) -> Attribute:
         """Read an alias or an attribute of a dialect, `#name<..>`, with its fields where the text has any. Raises
-        ReadError for an alias that is not defined.
-        """
+        ReadError for an alias that is not defined."""
         scanner = self._scanner
         alias = scanner.match(ALIAS)
         if alias is not None:
@@ -233,8 +231,7 @@ class ValueReader:
 
     def _type(self) -> Type:
         """Read a type: an alias, a function's, or a name with or without parameters. Types of the same text are
-        read once.
-        """
+        read once."""
         scanner = self._scanner
         scanner.space()
         start = scanner.at
@@ -294,8 +291,7 @@ class ValueReader:
 
     def _read_shaped_type(self, kind: str, name: str, text: str) -> Type:
         """Read the parameters of a memref, a tensor or a distributed buffer: shape, elements, layout and memory
-        space. `text` is the type as it is written.
-        """
+        space. `text` is the type as it is written."""
         scanner = self._scanner
         shape = self._shape()
         layout = _Layout()
@@ -379,8 +375,7 @@ class _Layout:
 
     def _add_fields(self, scanner: Scanner, fields: Mapping[str, Attribute]) -> None:
         """Add order and strides from a dictionary, and its other fields as traits; all fields of a distribution are
-        traits.
-        """
+        traits."""
         if "mode" in fields:  # a distribution, with words of its own
             self.traits.update(fields)
             return

@@ -29,8 +29,7 @@ def _declarations(program: Program) -> Iterator[tuple[Op, Type, str, tuple[int, 
 )  # fmt: skip
 def check_memory_of_section(program: Program) -> Iterator[Finding]:
     """Report a buffer whose section lies in another memory than its type says (X004); a space that is absent or
-    unknown counts as DDR.
-    """
+    unknown counts as DDR."""
     for op, of, section, _ in _declarations(program):
         memory = of.space if of.space in _MEMORIES else "DDR"
         expected = SECTION_MEMORY.get(section)
@@ -127,8 +126,7 @@ def check_no_index_in_ddr(program: Program) -> Iterator[Finding]:
 )  # fmt: skip
 def check_order(program: Program) -> Iterator[Finding]:
     """Report an argument of the function, or a result of an op, whose order is not a permutation or is of another
-    rank than the shape (X034).
-    """
+    rank than the shape (X034)."""
     for value in program.function.arguments:
         if value.type is not None and _has_bad_order(value.type):
             yield Finding(program.function.place, f"{value.name or 'an argument'}: {_describe_order(value.type)}")
@@ -208,8 +206,7 @@ def check_slice_end(program: Program) -> Iterator[Finding]:
 )  # fmt: skip
 def beyond_workspace(program: Program) -> Iterator[Finding]:
     """Warn of a buffer that ends beyond the compiler's workspace in a slice of CMX: 1936 KiB on 37XX, 1440 KiB on
-    40XX (X033).
-    """
+    40XX (X033)."""
     for op, end in _ends(program):
         if end > program.arch.workspace_bytes:
             yield finding(program, op, f"ends at byte {end}, the workspace at {program.arch.workspace_bytes}")
@@ -248,8 +245,7 @@ def check_rank(program: Program) -> Iterator[Finding]:
 )  # fmt: skip
 def check_result(program: Program) -> Iterator[Finding]:
     """Report a SubView whose result has another shape than its sizes, or other strides than those of its source
-    times the steps (X014).
-    """
+    times the steps (X014)."""
     for op, source, target in _subviews(program):
         sizes = op.integers("sizes")
         if sizes is not None and target.shape != sizes:
@@ -299,8 +295,7 @@ def check_bounds(program: Program) -> Iterator[Finding]:
 )  # fmt: skip
 def check_casts(program: Program) -> Iterator[Finding]:
     """Report a cast that changes what it must keep: GenericReshape elements, both sides compact, PermuteCast
-    elements, ShapeCast order (X039).
-    """
+    elements, ShapeCast order (X039)."""
     for op in program.ops_of("VPUIP.GenericReshape", "VPUIP.PermuteCast", "VPUIP.ShapeCast"):
         uses = op.clause("inputs")
         source = uses[0].type if uses else None

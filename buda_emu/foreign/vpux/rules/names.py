@@ -20,8 +20,7 @@ BOOK.declare(
 )  # fmt: skip
 def check_defined(program: Program) -> Iterator[Finding]:
     """Report values, kernel functions and runtime kernels that are used and not defined (X002). Values are left out
-    where a skipped op may have defined them.
-    """
+    where a skipped op may have defined them."""
     function = program.function
     names = _list_names(program)
     is_complete = not function.has_unknown_ops

@@ -54,8 +54,7 @@ def check_one_kind(program: Program) -> Iterator[Finding]:
 )  # fmt: skip
 def check_slots(program: Program) -> Iterator[Finding]:
     """Report physical barriers with more producers or consumers than the architecture has slots for (X030).
-    Functions with DPU tasks are left out, as their slots are counted by variants.
-    """
+    Functions with DPU tasks are left out, as their slots are counted by variants."""
     if any(op.name.startswith("VPUIP.NCECluster") for op in program.ops):
         return
     arch = program.arch
@@ -124,8 +123,7 @@ def cache_function(program: Program) -> Iterator[Finding]:
 
 def _bounded_operands(program: Program, side: int) -> Iterator[Finding]:
     """Yield a finding for each kernel whose inputs (`side` 0) or outputs (1) carry their shapes, as bounded buffers
-    do, and get shapes by a map or operands as well.
-    """
+    do, and get shapes by a map or operands as well."""
     word, clause, operands, of_map = _SIDES[side]
     for op in _kernels(program):
         types = [use.type for use in op.clause(clause)]
@@ -155,8 +153,7 @@ def bounded_outputs(program: Program) -> Iterator[Finding]:
 
 def _map_problem(op: Op, side: int) -> tuple[str, str] | None:
     """Return the kind (length, count, range) and a sentence for the first fault of the map of input shapes (`side`
-    0) or output shapes (1); None for a map without fault.
-    """
+    0) or output shapes (1); None for a map without fault."""
     _, clause, operands, of_map = _SIDES[side]
     entries = op.integers(of_map)
     if entries is None:
@@ -175,8 +172,7 @@ def _map_problem(op: Op, side: int) -> tuple[str, str] | None:
 
 def _maps(program: Program, side: int, problem: str) -> Iterator[Finding]:
     """Yield the faults of one kind, `problem` (length, count, range), in the maps of input shapes (`side` 0) or
-    output shapes (1). Where both maps are wrong, the inputs' is reported.
-    """
+    output shapes (1). Where both maps are wrong, the inputs' is reported."""
     for op in _kernels(program):
         first = _map_problem(op, 0)
         if side == 0 or first is not None:
@@ -239,8 +235,7 @@ def output_map_range(program: Program) -> Iterator[Finding]:
 )  # fmt: skip
 def strangers(program: Program) -> Iterator[Finding]:
     """Report a kernel's run that takes a value which is not an argument of the kernel, or takes one with another
-    shape (X036).
-    """
+    shape (X036)."""
     for kernel in _kernels(program):
         for op in kernel.body:
             if op.name != "VPUIP.SW.Kernel.run":

@@ -95,16 +95,14 @@ class Call:
 
     def clamp(self, values: Ints, act: int) -> Array:
         """Clamp to the range of the output's type and activation, and convert to the type. `act` is TFLite's number
-        of the activation.
-        """
+        of the activation."""
         tensor = self.output()
         low, high = self.bounds(tensor, act)
         return np.clip(values, low, high).astype(tensor.dtype)
 
     def bounds(self, tensor: Tensor, act: int) -> tuple[int, int]:
         """Return the lowest and the highest stored value that an output may have after its activation (DARWINN_TWIN
-        3). `act` is TFLite's number of the activation. Raises UnsupportedError for an unknown one.
-        """
+        3). `act` is TFLite's number of the activation. Raises UnsupportedError for an unknown one."""
         low, high = limits(tensor)
         scale, zero = self.scale_and_zero(tensor)
 
@@ -131,8 +129,7 @@ def limits(tensor: Tensor) -> tuple[int, int]:
 
 def constant(call: Call, number: int) -> Ints:
     """Return an input of integers, such as axes or paddings, as int64. Raises UnsupportedError for an input of
-    another type.
-    """
+    another type."""
     value = call.input(number)
     if value.array.dtype.kind not in "iu":
         raise call.refuse(f"type {value.tensor.type} of input {number}")
@@ -176,8 +173,7 @@ def operator(code: int, types: str) -> Callable[[Function], Function]:
 
 def windows(size: int, kernel: int, stride: int, dilation: int, same: bool) -> tuple[int, int]:
     """Return the number of outputs along a dimension of `size` elements, and how far the first window reaches
-    before the input (DARWINN_TWIN 4). `same`: padding SAME, else VALID.
-    """
+    before the input (DARWINN_TWIN 4). `same`: padding SAME, else VALID."""
     reach = (kernel - 1) * dilation
     if same:
         out = -(-size // stride)

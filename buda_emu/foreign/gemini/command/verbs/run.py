@@ -16,7 +16,7 @@ from buda_emu.foreign.gemini.time.timing import Timeline
 
 
 def main(args: argparse.Namespace) -> int:
-    """Time the schedule and print the figures. Exit code 4 for a deadlock."""
+    """Time a schedule, print the figures, and write the pictures that were asked for. Exit code 4 for a deadlock."""
     ir = gemini.load(args.file)
     timeline = gemini.simulate(
         ir, asm=args.asm, dram_gibps=args.dram_gibps, freq_ghz=args.freq_ghz, noc_bytes_per_cycle=args.noc_bytes

@@ -15,8 +15,7 @@ from buda_emu.support.files import read_yaml
 
 def main(args: argparse.Namespace) -> int:
     """Print what a schedule moves and computes, with the energy of it by the user's table. Exit code 2 for an
-    unusable table.
-    """
+    unusable table."""
     counts = statistics(gemini.load(args.file))
     if args.energy is not None:
         spent = energy(counts.accesses, _table(args.energy))

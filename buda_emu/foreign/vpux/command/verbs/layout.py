@@ -37,8 +37,7 @@ def main(args: argparse.Namespace) -> int:
 
 def _parse_order(text: str | None, rank: int) -> Any:
     """Return the order that a name, a code (0x...) or an affine map denotes; the logical one of that rank for None.
-    Raises HostError for another text.
-    """
+    Raises HostError for another text."""
     if text is None:
         return DimsOrder.identity(rank)
     if text.startswith("0x"):
@@ -61,8 +60,7 @@ def _parse_numbers(text: str, between: str) -> tuple[int, ...]:
 
 def _parse_requirement(text: str) -> tuple[object, ...]:
     """Parse `DIM:KIND` or `DIM:KIND:BITS`, a requirement on a stride, into the form that `StrideReqs` takes. Raises
-    HostError for another text.
-    """
+    HostError for another text."""
     dim, _, rest = text.partition(":")
     kind, _, value = rest.partition(":")
     if not dim.isdecimal() or (value and not value.isdecimal()):

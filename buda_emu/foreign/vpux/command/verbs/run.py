@@ -86,8 +86,7 @@ def _show(args: argparse.Namespace, result: RunResult, words: str) -> None:
 
 def _show_comparison(args: argparse.Namespace, comparison: Comparison, words: str) -> int:
     """Print a comparison, write the files of the second run, and return the exit code. `words` describe the
-    durations.
-    """
+    durations."""
     say_lines(comparison_lines(comparison))
     _write(args, comparison.second, words)
     if comparison.is_equal:
