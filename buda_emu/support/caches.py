@@ -51,6 +51,7 @@ def cache_folder(*names: str) -> str:
 
 
 def _at_home(*names: str) -> str:
+    """Return a path below the user's home directory. Raises RuntimeError where there is none."""
     home = os.path.expanduser("~")  # noqa: PTH111
     if home.startswith("~"):
         raise RuntimeError("there is no home directory")
@@ -157,8 +158,9 @@ def _make(directory: str) -> None:
 
 # ------------------------------------------------------------------------------------------------- files that are kept
 def read_cache_file(file: str, magic: bytes, most_bytes: int) -> memoryview | None:
-    """Return the payload that `write_cache_file` wrote to this path, and mark the file as used. Return None where there
-    is no such file, where it is damaged, or where it was written under another name."""
+    """Return the payload that `write_cache_file` wrote to this path, and mark the file as used. Return None where
+    there is no such file, where it is damaged or larger than `most_bytes`, or where it was written under another
+    name. `magic` are the bytes that its kind of file begins with."""
     try:
         data = read_regular(file, most_bytes)
         payload = memoryview(data)[len(magic) + _DIGEST_BYTES :]
@@ -201,6 +203,8 @@ def unpickle(names: Mapping[tuple[str, str], Any], payload: memoryview, title: s
 
 
 class _Unpickler(pickle.Unpickler):
+    """An unpickler that finds no globals but the listed ones."""
+
     def __init__(self, names: Mapping[tuple[str, str], Any], payload: memoryview, title: str) -> None:
         super().__init__(io.BytesIO(payload))
         self._names = names
@@ -258,6 +262,7 @@ def package_file(package: str, name: str) -> str:
 
 
 def _files(directory: str) -> Iterator[tuple[str, int, int, int]]:
+    """Yield path, size and times of every source file, `.py` or `.json`, below a folder."""
     with os.scandir(directory) as entries:
         for entry in entries:
             if entry.is_dir():
@@ -285,6 +290,7 @@ _logged: set[str] = set()
 
 
 def _log_once(text: str) -> None:
+    """Log a warning unless this process has logged it before."""
     if text not in _logged:
         _logged.add(text)
         import logging

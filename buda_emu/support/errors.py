@@ -111,7 +111,8 @@ class ProgramError(BudaError):
         self.args = (f"{place}: {self.problem}",)
 
     def belongs_to(self, op: str) -> None:
-        """Set the op at fault, unless the error has one already."""
+        """Set the op at fault, unless the error has one already, and the kind "op" where the error has no kind of
+        its own."""
         self.op = self.op or op
         if self.kind == "value":
             self.kind = "op"

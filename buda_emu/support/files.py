@@ -231,6 +231,7 @@ def change_guard(
     before.settle()
 
     def check() -> None:
+        """Raise the error of a file that is no longer as it was."""
         difference = before.difference(path)
         if difference and refuse is not None:
             raise refuse(difference)

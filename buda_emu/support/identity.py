@@ -80,6 +80,7 @@ def code_identity() -> dict[str, Any]:
 
 @cache
 def _op_packages() -> list[str]:
+    """Return names and versions of the installed packages that add op types."""
     from importlib.metadata import entry_points
 
     declared = {entry.dist for entry in entry_points(group="buda_emu.ops") if entry.dist is not None}

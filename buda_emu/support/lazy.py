@@ -33,6 +33,8 @@ def lazy_names(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str]
     names = import_module(package).__dict__
 
     def get(name: str) -> Any:
+        """Import the module of a name, keep the name in the package and return its value. Raises AttributeError for
+        a name that is not listed."""
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = names[name] = getattr(import_module(modules[name]), name)

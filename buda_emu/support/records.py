@@ -38,6 +38,7 @@ else:
         """Make a class a record like `dataclasses.dataclass`, with those of its options that this package uses."""
 
         def decorate(kind: type[Any]) -> type[Any]:
+            """Make a record of the class with the options of the call."""
             return _build_record(kind, frozen, slots, eq, repr, kw_only, weakref_slot)
 
         if kind is None:
@@ -74,7 +75,8 @@ def _build_record(
 
 
 def _freeze(record: Any, namespace: dict[str, Any], slots: bool) -> None:
-    """Make objects of a class immutable. Raises TypeError for a class with methods that set or delete attributes."""
+    """Make objects of the class `record` immutable; `namespace` holds what the class itself defines. Raises
+    TypeError for a class with methods that set or delete attributes."""
     if "__setattr__" in namespace or "__delattr__" in namespace:
         raise TypeError(f"{record.__name__} is frozen and has methods that change it")
     record.__setattr__ = _no_assignment
@@ -85,7 +87,8 @@ def _freeze(record: Any, namespace: dict[str, Any], slots: bool) -> None:
 
 
 def _add_equality(record: Any, namespace: dict[str, Any], frozen: bool) -> None:
-    """Add `__eq__` and `__hash__` by the library's rules: a class that is not frozen has no hash."""
+    """Add `__eq__` and `__hash__` to the class `record` by the library's rules: a class that is not frozen has no
+    hash. `namespace` holds what the class itself defines."""
     if "__eq__" not in namespace:
         record.__eq__ = _equal
     if "__hash__" not in namespace or ("__eq__" in namespace and namespace["__hash__"] is None):
@@ -186,7 +189,8 @@ def _init_text(field: Any, namespace: dict[str, Any]) -> tuple[str, str]:
 
 
 def _assignment(kind: Any, name: str, expression: str, frozen: bool, namespace: dict[str, Any]) -> str:
-    """Return the statement that sets a field, around `_no_assignment` where the class is frozen."""
+    """Return the statement of an `__init__` that sets a field to the value of an expression. For a frozen class it
+    goes past `_no_assignment`, by a function that is entered in the namespace."""
     if not frozen:
         return f"self.{name} = {expression}"
     slot = getattr(kind, name, None)
@@ -215,12 +219,14 @@ def _hash_getter(kind: Any) -> Callable[[Any], tuple[Any, ...]]:
 
 
 def _tuple_getter(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
+    """Return a function that gives the fields of these names as a tuple, also where there are fewer than two."""
     if len(names) > 1:
         return attrgetter(*names)
     return lambda record: tuple(getattr(record, name) for name in names)
 
 
 def _equal(self: Any, other: object) -> Any:
+    """Compare two objects of one class by their compared fields; NotImplemented for another class."""
     if other.__class__ is not self.__class__:
         return NotImplemented
     get = _getter(self.__class__)
@@ -228,27 +234,33 @@ def _equal(self: Any, other: object) -> Any:
 
 
 def _hash(self: Any) -> int:
+    """Return the hash of an object's hashed fields."""
     return hash(_hash_getter(self.__class__)(self))
 
 
 @recursive_repr()
 def _text(self: Any) -> str:
+    """Return the `repr` of an object: its class and the fields that are shown."""
     names = (field.name for field in dataclasses.fields(self) if field.repr)
     return f"{self.__class__.__qualname__}({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 
 
 def _no_assignment(_self: object, name: str, _value: object) -> None:
+    """Raise FrozenInstanceError, as every assignment to a field of a frozen object does."""
     raise FrozenInstanceError(f"cannot assign to field {name!r}")
 
 
 def _no_deletion(_self: object, name: str) -> None:
+    """Raise FrozenInstanceError, as every deletion of a field of a frozen object does."""
     raise FrozenInstanceError(f"cannot delete field {name!r}")
 
 
 def _state(self: Any) -> list[Any]:
+    """Return the values of all fields, as a pickle holds them."""
     return [getattr(self, field.name) for field in dataclasses.fields(self)]
 
 
 def _put_state(self: Any, state: list[Any]) -> None:
+    """Set all fields of a frozen object to the values that a pickle holds."""
     for field, value in zip(dataclasses.fields(self), state, strict=True):
         object.__setattr__(self, field.name, value)

@@ -76,6 +76,7 @@ def screen_of(stream: IO[str] | None, when: When = "auto") -> Screen:
 
 
 def _columns(terminal: IO[str] | None) -> int | None:
+    """Return the columns of a terminal, or what `COLUMNS` says; None where neither is there."""
     configured = os.environ.get("COLUMNS", "")
     if configured.isdecimal() and int(configured):
         return max(int(configured), LEAST_COLUMNS)
@@ -88,6 +89,7 @@ def _columns(terminal: IO[str] | None) -> int | None:
 
 
 def _colours(terminal: bool, when: When) -> bool:
+    """Return whether to print colours, as `screen_of` describes."""
     if when != "auto":
         return when == "always"
     if os.environ.get("NO_COLOR"):
@@ -132,6 +134,7 @@ def harmless(text: str, begun: str = "") -> str:
         return text
 
     def escape_first(match: re.Match[str]) -> str:
+        """Return a command with its first character that was not printed before escaped."""
         start = match.start("line") if match["line"] else match.start("mark")
         first = max(start, len(begun)) - match.start()
         command = match[0]
@@ -221,4 +224,5 @@ def clean_streams(names: Iterable[str] = ()) -> Generator[None]:
 
 
 def _escape(match: re.Match[str]) -> str:
+    """Return the escape of a matched character, as Python writes it in a string."""
     return match[0].encode("unicode_escape").decode()

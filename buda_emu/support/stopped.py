@@ -145,7 +145,7 @@ class Stopped:
         return "\n".join(self.text_lines())
 
     def _variables_line(self) -> str:
-        """Return a line with the first variables, those of the instruction before all others."""
+        """Return a line with the values of the first variables, those that the instruction reads before all others."""
         read_here = set(re.findall(_NAMES, self.text))
         names = sorted(self.variables, key=lambda name: name not in read_here)
         texts = [f"{name} = {self.variables[name]}" for name in names[:_SHOWN_VARIABLES]]
@@ -154,6 +154,7 @@ class Stopped:
         return f"  variables:    {', '.join(texts)}{suffix}"
 
     def _waiting_lines(self) -> Iterator[str]:
+        """Yield a line for each of the first ops that wait, and one for the number of others."""
         for number, wait in enumerate(self.waiting[:_SHOWN_WAITS]):
             yield f"  {'waiting:' if number == 0 else '':13} {wait}"
         if len(self.waiting) > _SHOWN_WAITS:
@@ -161,6 +162,7 @@ class Stopped:
 
 
 def _queue_lines(queue: QueueState) -> Iterator[str]:
+    """Yield the lines about the queue or ram at fault: its pointers, its last push, and of a queue its last pop."""
     pointers = f"entries {queue.entries}, rd_ptr_global {queue.rd_ptr_global}, wr_ptr_global {queue.wr_ptr_global}"
     if queue.occupancy is not None:
         pointers += f", rd_ptr_local {queue.rd_ptr_local}, occupancy {queue.occupancy}"

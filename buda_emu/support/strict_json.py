@@ -89,6 +89,7 @@ def _whole(text: str) -> int:
 
 
 def _real(text: str) -> float:
+    """Return the value of a number with a fraction or an exponent. Raises ValueError for one that is too large."""
     value = float(text)
     if not math.isfinite(value):
         raise ValueError("a number is too large")
@@ -96,4 +97,5 @@ def _real(text: str) -> float:
 
 
 def _constant(text: str) -> float:
+    """Raise ValueError for NaN and infinities, which are not in JSON."""
     raise ValueError(f"{text} is not a number")

@@ -46,7 +46,8 @@ class Assumptions:
     sram_bytes: int = SRAM_BYTES
 
     def transfer_ns(self, size: int, to_device: bool) -> int:
-        """Return the nanoseconds that a transfer of `size` bytes takes, rounded up; 0 where no link is assumed."""
+        """Return the nanoseconds that a transfer of `size` bytes takes, rounded up; 0 where no link is assumed. A
+        transfer to the device takes the link's header besides."""
         if self.link is None:
             return 0
         header = self.link.header if to_device else 0
@@ -112,6 +113,8 @@ def assume(
 
 
 def _positive(value: Any, name: str) -> int:
+    """Return an assumed figure unchanged. Raises HostError, with its `name`, unless it is an integer from 1 to 2^40
+    - 1."""
     if not isinstance(value, int) or not 0 < value < _MAXIMUM:
         raise HostError(f"{name} is an integer from 1 to {_MAXIMUM - 1}, not {value!r}")
     return value

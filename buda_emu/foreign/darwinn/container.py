@@ -100,6 +100,8 @@ def _check_operator_codes(graph: tflite.SubGraph, count: int) -> None:
 
 
 def _names(graph: tflite.SubGraph, indices: Sequence[int] | None) -> tuple[str, ...]:
+    """Return the names of the tensors at `indices` of a graph: "" for a tensor without a name, `tensor N` for an
+    index that no tensor has."""
     tensors = graph.tensors or ()
     names: list[str] = []
     for index in indices or ():
@@ -113,11 +115,13 @@ def _names(graph: tflite.SubGraph, indices: Sequence[int] | None) -> tuple[str, 
 def _options(
     data: memoryview, operator: tflite.Operator, model: tflite.Model, inputs: tuple[str, ...], outputs: tuple[str, ...]
 ) -> Container:
-    """Read the package from the FlexBuffer map in the operator's custom options (DARWINN 1)."""
+    """Read the package from the FlexBuffer map in the operator's custom options (DARWINN 1). `inputs` and `outputs`
+    are the names of the operator's tensors, for the `CustomOp`."""
     place = ByteOffset(operator.at, "Operator.custom_options")
     findings: list[tuple[str, ByteOffset, str]] = []
 
     def no_package(message: str, rule: str = "D002") -> Container:
+        """Return a container without a package, with the findings so far and a last one that says why."""
         return Container((*findings, (rule, place, message)), model=model)
 
     if not operator.custom_options:
@@ -152,6 +156,8 @@ def _options(
 
 
 def _integer(values: dict[bytes, flexbuffer.FlexValue], key: bytes) -> int | None:
+    """Return the integer that the options hold under a key; None where the key is absent or its value is no
+    integer."""
     if key in values:
         return values[key].integer()
     return None

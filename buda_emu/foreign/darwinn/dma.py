@@ -75,8 +75,8 @@ def descriptors(executable: Executable, transport: Transport = "usb", overlap: b
 
 
 def _descriptor(executable: Executable, hint: DmaHint, number: int) -> Descriptor | None:
-    """Return the DMA that a hint asks for. The driver ignores a hint of an unknown type or for an unknown address:
-    None."""
+    """Return the DMA that a hint asks for; None for a hint of an unknown type or for an unknown address, which the
+    driver ignores. `number` is the hint's place in the list. Raises PackageError where the driver would abort."""
     content = hint.any_hint
     if isinstance(content, DmaDescriptorHint):
         return _transfer(executable, hint, content, number)
@@ -99,6 +99,9 @@ def _descriptor(executable: Executable, hint: DmaHint, number: int) -> Descripto
 
 
 def _transfer(executable: Executable, hint: DmaHint, dma: DmaDescriptorHint, number: int) -> Descriptor | None:
+    """Return the DMA of a hint that moves a layer, parameters or scratch; None for an unknown address. `number` is
+    the hint's place in the list. Raises PackageError for a hint without meta or for a layer that the executable
+    does not have."""
     meta = dma.meta
     offset = dma.offset_in_bytes
     size = dma.size_in_bytes

@@ -119,6 +119,9 @@ def tree(example: Example) -> dict[str, Any]:
 def _executable(
     example: Example, kind: str, name: str, fields: Sequence[tuple[str, str | None]], size: int
 ) -> dict[str, Any]:
+    """Return the tree of an executable of type `kind` with one chunk of `size` bytes of noise. In the chunk, both
+    halves of a base address are set to 0 and declared as fields for each of `fields`: a kind of address, and a
+    layer's name or None."""
     code = bytearray(example.noise(kind, size))
     offsets: list[dict[str, Any]] = []
     for number, (address, layer) in enumerate(fields):
@@ -165,6 +168,7 @@ def _interrupt() -> dict[str, Any]:
 
 
 def _layer(name: str, y: int, x: int, z: int, size: int) -> dict[str, Any]:
+    """Return the tree of an input of y * x * z values that takes `size` bytes."""
     numerics = {"zero_point": _ZEROS[name], "dequantization_factor": _SCALES[name]}
     return {
         "name": name,
@@ -179,6 +183,7 @@ def _layer(name: str, y: int, x: int, z: int, size: int) -> dict[str, Any]:
 
 
 def _output(layout: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the part of a layer's tree that makes it an output; `layout` is None for a 1-D output."""
     return {"any_layer_type": "OutputLayer", "any_layer": {"layout": layout}}
 
 
@@ -227,6 +232,8 @@ def model(example: Example) -> bytes:
 
 
 def _quantization(name: str) -> tflite.Quantization:
+    """Return the quantisation of the model's tensor `name`: a bias has the product of the scales of input and
+    weights."""
     if name.endswith("bias"):
         if name.startswith("conv"):
             source = "image"

@@ -40,18 +40,22 @@ class FlexValue:
     inner: int
 
     def _bytes(self, at: int, size: int) -> memoryview:
+        """Return a view on `size` bytes at `at`. Raises TruncatedError where they lead out of the buffer."""
         if at < 0 or size < 0 or at + size > len(self.data):
             raise TruncatedError(f"{size} bytes at {at} of {len(self.data)}")
         return self.data[at : at + size]
 
     def _number(self, at: int, width: int, signed: bool = False) -> int:
+        """Read the integer of `width` bytes at `at`. Raises TruncatedError where it leads out of the buffer or has
+        no width of a number."""
         formats = _FORMATS.get(width)
         if formats is None:
             raise TruncatedError(f"a number of {width} bytes")
         return formats[0 if signed else 1].unpack(self._bytes(at, width))[0]
 
     def _target(self) -> int:
-        """Return the position that the inline offset leads to: the offset is subtracted from its own position."""
+        """Return the position that the inline offset leads to: the offset is subtracted from its own position.
+        Raises TruncatedError where it leads out of the buffer."""
         position = self.at - self._number(self.at, self.width)
         if position < 0:
             raise TruncatedError(f"an offset at {self.at} leads out of the bytes")
@@ -71,13 +75,15 @@ class FlexValue:
         return at, self._bytes(at, self._number(at - self.inner, self.inner))
 
     def _count(self, at: int) -> int:
-        """Return the number of elements of the vector at `at`. Raises Cut where it is longer than the bytes."""
+        """Return the number of elements of the vector at `at`. Raises TruncatedError where it is longer than the
+        bytes."""
         count = self._number(at - self.inner, self.inner)
         self._bytes(at, count * self.inner)
         return count
 
     def _item(self, at: int, count: int, number: int) -> "FlexValue":
-        """Return an element of an untyped vector, whose types are stored after the values."""
+        """Return element `number` of the untyped vector of `count` elements at `at`, whose types are stored after
+        the values."""
         packed = self._number(at + count * self.inner + number, 1)
         return FlexValue(
             data=self.data, type=packed >> 2, at=at + number * self.inner, width=self.inner, inner=1 << (packed & 3)
@@ -119,7 +125,7 @@ class FlexValue:
 
 
 def root(data: memoryview) -> FlexValue:
-    """Return the root value of a buffer. Raises Cut where the bytes hold none."""
+    """Return the root value of a buffer. Raises TruncatedError where the bytes hold none."""
     if len(data) < 3:
         raise TruncatedError(f"{len(data)} bytes")
     width = data[-1]
@@ -138,6 +144,7 @@ def write_map(values: Mapping[str, Plain]) -> bytes:
     out = bytearray()
 
     def place(before: bytes, data: bytes) -> int:
+        """Append `before` at a multiple of 8 bytes, and `data` behind it; return the position of `data`."""
         out.extend(bytes(-len(out) % _WIDTH) + before)
         out.extend(data)
         return len(out) - len(data)
@@ -170,15 +177,17 @@ def write_map(values: Mapping[str, Plain]) -> bytes:
 
 
 def _encode(value: int) -> bytes:
+    """Return an integer as 8 bytes, lowest first; a negative one as its two's complement."""
     return value.to_bytes(_WIDTH, "little", signed=value < 0)
 
 
 def _pack_type(kind: int) -> int:
-    """Return the byte of a type whose values have numbers of 8 bytes."""
+    """Return the byte that a FlexBuffer stores for a type: its number, and that its values are 8 bytes wide."""
     return kind << 2 | _WIDTH.bit_length() - 1
 
 
 def _type_of(value: Plain) -> int:
+    """Return the number of the FlexBuffer type that a value is written as."""
     if value is None:
         return NULL
     if isinstance(value, bytes):

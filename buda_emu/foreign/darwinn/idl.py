@@ -124,6 +124,7 @@ AnyHint = DmaDescriptorHint | InstructionHint | InterruptHint | FenceHint
 
 
 def _names(members: Mapping[int, type[Table]]) -> dict[int, str]:
+    """Return the names of a union's types by their numbers: NONE for 0, else the class of the table."""
     return {0: "NONE"} | {number: member.__name__ for number, member in members.items()}
 
 

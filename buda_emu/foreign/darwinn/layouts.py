@@ -108,7 +108,8 @@ def host_shape(layer: Layer) -> tuple[int, ...]:
 
 
 def _index(layer: Layer) -> NDArray[np.int64]:
-    """Return the place on the device, counted in elements, of every element of the host's array."""
+    """Return the place on the device, counted in elements, of every element of the host's array. Raises
+    UnsupportedError for an array of more than 2^30 elements."""
     element = _element(layer)
     if prod(host_shape(layer)) > _MOST_BYTES:
         raise UnsupportedError(f"layer {layer.name!r} has {prod(host_shape(layer))} elements")
@@ -120,7 +121,9 @@ def _index(layer: Layer) -> NDArray[np.int64]:
 
 
 def _vector_index(layer: Layer, element: ElementType) -> NDArray[np.int64]:
-    """Return the index of a 1-D output, whose executions follow each other at multiples of `size_bytes`."""
+    """Return the index (see `_index`) of a 1-D output, whose executions follow each other at multiples of
+    `size_bytes`. Raises PackageError for a size that does not hold the elements, UnsupportedError for one that
+    splits an element."""
     executions = layer.execution_count_per_inference
     if layer.size_bytes < layer.z_dim * element.size:
         raise PackageError(f"layer {layer.name!r}: {layer.size_bytes} bytes do not hold its elements (D072)")
@@ -131,7 +134,8 @@ def _vector_index(layer: Layer, element: ElementType) -> NDArray[np.int64]:
 
 
 def _layout_index(layer: Layer, element: ElementType) -> NDArray[np.int64]:
-    """Return the index of a 3-D output by the six maps of its layout (DARWINN 7)."""
+    """Return the index (see `_index`) of a 3-D output by the six maps of its layout (DARWINN 7). Raises
+    PackageError for maps that are too short or lead out of the output, UnsupportedError for several executions."""
     if layer.execution_count_per_inference != 1:
         raise UnsupportedError(f"layer {layer.name!r}: several executions of a layer with a layout")
     if layer.output is not None:
@@ -172,7 +176,8 @@ def _checked_slices(
 
 
 def _slice_index(layer: Layer, element: ElementType) -> NDArray[np.int64]:
-    """Return the index of a sliced output: each slice is a box of the shape with an offset and strides (DARWINN 7)."""
+    """Return the index (see `_index`) of a sliced output: each slice is a box of the shape with an offset and
+    strides (DARWINN 7). Raises PackageError where slices are wrong or leave elements out."""
     shape: tuple[tuple[int, int], ...] = ()
     if layer.shape is not None:
         shape = tuple(layer.shape.dimension or ())
@@ -189,6 +194,8 @@ def _slice_index(layer: Layer, element: ElementType) -> NDArray[np.int64]:
 
 
 def _places_in_box(box: Sequence[tuple[int, int]], strides: Sequence[int], first: int) -> NDArray[np.int64]:
+    """Return the place of every element of a slice's box: that of its first element, `first`, plus the strides
+    times the distance from there. Places and strides count elements."""
     places = np.full((1,) * len(box), first, np.int64)
     for axis, ((start, end), stride) in enumerate(zip(box, strides, strict=True)):
         shape = [1] * len(box)
@@ -199,6 +206,8 @@ def _places_in_box(box: Sequence[tuple[int, int]], strides: Sequence[int], first
 
 
 def _element(layer: Layer) -> ElementType:
+    """Return the type of a layer's elements. Raises PackageError for an unknown type and for a layer without
+    elements, UnsupportedError for more than 1 GiB."""
     if layer.element is None:
         raise PackageError(f"layer {layer.name!r} is of unknown data type {layer.data_type} (D073)")
     if layer.execution_count_per_inference < 1 or min(layer.y_dim, layer.x_dim, layer.z_dim) < 1:
@@ -209,10 +218,12 @@ def _element(layer: Layer) -> ElementType:
 
 
 def _device_bytes(layer: Layer) -> int:
+    """Return the size of a layer on the device in bytes; 0 where the package has a negative one."""
     return max(layer.padded_bytes, 0)
 
 
 def _word_dtype(element: ElementType) -> str:
+    """Return numpy's name of the unsigned little-endian integer that is as wide as an element."""
     return f"<u{element.size}"
 
 
@@ -225,6 +236,7 @@ def _flip_signs(values: Array, element: ElementType) -> Array:
 
 
 def _bytes(data: Any) -> bytes:
+    """Return the bytes of an array in C order; bytes are returned unchanged."""
     if isinstance(data, bytes):
         return data
     return np.ascontiguousarray(data).tobytes()

@@ -51,6 +51,8 @@ def link(executable: Executable, addresses: Addresses) -> list[bytes]:
 
 
 def _link_chunk(number: int, executable: Executable, addresses: Addresses) -> bytes:
+    """Return chunk `number` of an executable with base addresses in its fields. Raises PackageError for a field
+    outside of the chunk, of no position, or for a batch without an address."""
     chunk = executable.chunks[number]
     code = bytearray(chunk.bitstream or b"")
     for field in chunk.field_offsets or ():
@@ -80,8 +82,8 @@ def _replace_bits(code: bytearray, offset: int, half: int) -> None:
 
 
 def _address(meta: Meta, addresses: Addresses, chunk: int) -> int | None:
-    """Return the base address that a field is for; None where none was passed. Raises PackageError for a batch without
-    an address."""
+    """Return the base address that a field is for; None where none was passed. Raises PackageError, with the number
+    of the `chunk`, for a batch without an address."""
     if meta.desc == PARAMETER:
         return addresses.get("parameter")
     if meta.desc == SCRATCH:
@@ -167,6 +169,7 @@ def wrap(
 
 
 def _names(layers: Sequence[Layer]) -> set[str | None]:
+    """Return the names of layers."""
     return {layer.name for layer in layers}
 
 

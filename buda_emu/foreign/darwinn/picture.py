@@ -14,7 +14,8 @@ _NOT_PUBLIC = (
 
 
 def replay_picture(replay: Replay) -> TimelinePicture:
-    """Draw the three units, and the packages whose parameters are cached one above the other. Times are in ns."""
+    """Draw the lanes of both directions of the link and of the TPU, and a memory lane with the cached parameters of
+    each package, whose addresses are made up, as the real ones are not public. Times are in ns."""
     kinds: dict[int, str] = {}
     details: dict[int, dict[str, Detail]] = {}
     for step in replay.timeline.steps:
@@ -47,7 +48,8 @@ def replay_picture(replay: Replay) -> TimelinePicture:
 
 
 def _lives(replay: Replay) -> Iterator[Live]:
-    """Yield the cached parameters, stacked in the order of caching, as their real places are not public."""
+    """Yield the range of bytes and the time that each package's cached parameters take up. Ranges are stacked in
+    the order of caching, as the real addresses are not public."""
     stack: list[tuple[int, int, int]] = []  # end of the time, first byte, last byte
     spans = residence(replay.events, replay.evictions, replay.timeline.timing.makespan)
     for number, start, end in sorted(spans, key=lambda span: span[1]):

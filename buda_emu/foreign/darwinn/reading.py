@@ -79,6 +79,7 @@ def read_source(data: bytes, path: str = "", runtime: int = RUNTIME) -> Reading:
     diagnostics: list[Diagnostic] = []
 
     def report(rule: str, place: ByteOffset, message: str) -> None:
+        """Add the diagnostic of a rule about a place in the file."""
         diagnostics.append(BOOK.diagnostic(path, rule, place, message))
 
     container = unwrap(memoryview(data))
@@ -123,7 +124,7 @@ _Content: TypeAlias = tuple[tuple[Executable, ...], tuple[tuple[int, int, int], 
 
 def _executables(raw: memoryview, base: int, table: PackageTable, report: Reporter) -> _Content | None:
     """Return the executables, `Package.places` and the number of executables that were not read; None where no
-    executable can be read."""
+    executable can be read. `base` is the offset of the package, `raw`, in the file."""
     multi = table.serialized_multi_executable
     if not multi:
         message = f"the multi-executable is {'absent' if multi is None else 'empty'}"
@@ -160,6 +161,8 @@ def _executables(raw: memoryview, base: int, table: PackageTable, report: Report
 
 
 def _check_versions(table: PackageTable, runtime: int, report: Reporter) -> None:
+    """Report a minimum runtime version that is too old or above the driver's, `runtime`, and a package for several
+    chips (D012 to D014)."""
     version = table.min_runtime_version
     if version < OLDEST:
         report("D012", ByteOffset(table.at, "Package.min_runtime_version"), f"min_runtime_version is {version}")
@@ -171,7 +174,8 @@ def _check_versions(table: PackageTable, runtime: int, report: Reporter) -> None
 
 
 def _parts(raw: memoryview, base: int, table: PackageTable) -> tuple[Package, ...]:
-    """Return the packages for single chips, as far as they can be read: they need not verify (DARWINN 2)."""
+    """Return the packages for single chips, as far as they can be read: they need not verify (DARWINN 2). `base` is
+    the offset of the package, `raw`, in the file."""
     packages: list[Package] = []
     for entry in (table.multi_chip_package or ())[:_MOST_PARTS]:
         part = memoryview(entry.serialized_package or b"")

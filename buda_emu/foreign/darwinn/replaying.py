@@ -207,14 +207,16 @@ def accesses_of(
 
 
 def _parameters(package: int) -> str:
+    """Return the name of the memory space that holds a package's cached parameters."""
     return f"{ON_DEVICE}package {package} on the device"
 
 
 def _space(
     kind: str, name: str | int | None, request: int, package: int, executable: str, batch: int | None
 ) -> str | None:
-    """Return the name of the memory that a DMA touches; None for memory that nothing else touches: instructions,
-    streamed parameters."""
+    """Return the name of the memory that a DMA of `kind` touches; None for memory that nothing else touches:
+    instructions, streamed parameters. `name` is that of its layer, `executable` the kind of run, "caching" or
+    "inference"."""
     if kind in ("input", "output"):
         return f"{kind} {name!r} of request {request}, batch {batch}"
     if kind in ("scratch_in", "scratch_out"):
@@ -315,6 +317,7 @@ class _Run:
         self.last = -1
 
     def _all_before(self) -> list[Wait]:
+        """Return the waits for all tasks that the executable has so far, one for each unit that has any."""
         return [
             Wait(number, count, takes=False) for number, count in zip(self._ended, self._counts, strict=True) if count
         ]
@@ -322,6 +325,8 @@ class _Run:
     def _add(
         self, unit: int, ns: int, waits: list[Wait], label: str, signals: tuple[tuple[int, int], ...] = ()
     ) -> None:
+        """Add a task of `ns` nanoseconds to a unit. It waits for `waits` and for the fences before it, and signals
+        the unit's count and `signals`."""
         schedule = self._tasks.schedule
         every = [*self._always, *self._fenced, *waits]
         signals = ((self._ended[unit], 1), *signals)
@@ -329,7 +334,7 @@ class _Run:
         self._counts[unit] += 1
 
     def transfer(self, dma: Descriptor, ns: int, computed: Wait | None) -> None:
-        """Add a DMA; an output waits for the computing."""
+        """Add a DMA that takes `ns` nanoseconds; an output waits for the computing."""
         waits: list[Wait] = []
         if dma.kind == "output" and computed is not None:
             waits = [computed]
@@ -450,6 +455,8 @@ class _Log:
         self._add_executable(request, number, "inference", package.main)
 
     def _add_executable(self, request: int, number: int, kind: str, executable: Executable) -> None:
+        """Add a run of an executable for a request of package `number`; `kind` is "caching" or "inference". Raises
+        PackageError where the driver fails it, HostError for too many steps."""
         dmas = _descriptors_of(executable, self._descriptors, self._assumptions, request, number)
         if len(self.tasks.schedule) + len(dmas) > _MOST_TASKS:
             raise HostError(f"the requests take more than {_MOST_TASKS:,} steps: replay fewer")
@@ -470,8 +477,8 @@ class _Log:
 def _descriptors_of(
     executable: Executable, cache: dict[int, list[Descriptor]], assumptions: Assumptions, request: int, package: int
 ) -> list[Descriptor]:
-    """Return the DMAs of an executable, from `cache` for one that ran before. Raises PackageError where the driver does
-    not get that far."""
+    """Return the DMAs of an executable, from `cache`, by the id of the executable, for one that ran before. Raises
+    PackageError, with the numbers of `request` and `package`, where the driver does not get that far."""
     dmas = cache.get(id(executable))
     if dmas is None:
         run = f"request {request} of package {package}"
@@ -487,7 +494,8 @@ def _descriptors_of(
 
 
 def _count(total_bytes: dict[str, int], dmas: list[Descriptor], kind: str, assumptions: Assumptions) -> None:
-    """Add the bytes of an executable's DMAs to the totals by kind."""
+    """Add the bytes of an executable's DMAs to the totals by kind. `kind`, "caching" or "inference", tells cached
+    parameters from streamed ones."""
     for dma in dmas:
         if not dma.moves:
             continue
@@ -503,6 +511,8 @@ def _count(total_bytes: dict[str, int], dmas: list[Descriptor], kind: str, assum
 
 
 def _warnings(assumptions: Assumptions, resident: Sequence[int]) -> list[str]:
+    """Return warnings about more resident parameters than the assumed SRAM holds, and about data that PCIe hides.
+    `resident` are bytes by request."""
     warnings: list[str] = []
     largest = max(resident, default=0)
     if largest > assumptions.sram_bytes:

@@ -64,6 +64,7 @@ def inspect_lines(summary: Summary, report: Report) -> Iterator[str]:
 
 
 def _executable(executable: ExecutableSummary) -> tuple[str, ...]:
+    """Return the cells of an executable's row in the table that `inspect` prints."""
     return (
         executable.kind,
         str(executable.chunks),
@@ -77,6 +78,7 @@ def _executable(executable: ExecutableSummary) -> tuple[str, ...]:
 
 
 def _layer(layer: LayerSummary) -> tuple[str, ...]:
+    """Return the cells of a layer's row in the table that `inspect` prints; a long name is cut."""
     if layer.scale is None:
         scale = "-"
     else:
@@ -101,17 +103,22 @@ def _layer(layer: LayerSummary) -> tuple[str, ...]:
 
 
 def _chips(summary: Summary) -> str:
+    """Return the chip ids as the end of the line about the runtime version; "" where the package names none."""
     if not summary.chips:
         return ""
     return f", chip ids {', '.join(map(str, summary.chips))}"
 
 
 def _operators(names: tuple[str, ...]) -> str:
+    """Describe the operators that the compiler left on the CPU: each name once, with its count where that is above
+    1."""
     counts = Counter(map(short_line, names))
     return ", ".join(name if count == 1 else f"{count} x {name}" for name, count in counts.items()) or "nothing"
 
 
 def _switch(summary: Summary) -> str:
+    """Describe the cost of the first request after one of another model: the bytes that are moved besides, and the
+    time that takes over USB 3 and USB 2."""
     if not summary.switch_bytes:
         return "costs nothing: no parameters are cached"
     times = ", ".join(
@@ -148,6 +155,7 @@ def replay_lines(replay: "Replay") -> Iterator[str]:
 
 
 def _request_rows(replay: "Replay") -> list[tuple[str, ...]]:
+    """Return the cells of the rows of the first _MOST_REQUESTS requests in the table that `run` prints."""
     evicted = {eviction.request: eviction.packages for eviction in replay.evictions}
     cached = {event.request for event in replay.events if event.kind == "caching"}
     starts: dict[int, int] = {}
@@ -167,6 +175,7 @@ def _request_rows(replay: "Replay") -> list[tuple[str, ...]]:
 
 
 def _hazards(replay: "Replay") -> "list[Hazard] | None":
+    """Return the races and the reads of unwritten bytes; None where a replay has too many tasks to look for them."""
     if len(replay.timeline.schedule) > replaying.MOST_CHECKED:
         return None
     return replay.hazards()
@@ -190,6 +199,8 @@ def hazard_lines(replay: "Replay") -> Iterator[str]:
 
 
 def _times(replay: "Replay", number: int, starts: dict[int, int]) -> tuple[str, str]:
+    """Return start and end of request `number` in ms as cells, "-" where neither a link nor a clock is assumed.
+    `starts` are in ns, by request."""
     if replay.assumptions.link is None and replay.assumptions.frequency_hz is None:
         return "-", "-"
     return f"{starts[number] / 1e6:.3f}", f"{replay.outcomes[number].end / 1e6:.3f}"

@@ -71,7 +71,7 @@ class Summary:
 
 
 def summarise(package: Package) -> Summary:
-    """Summarise any package that can be read."""
+    """Return the main facts about a package, as far as it could be read."""
     main = package.main if package.executables else None
     caching = package.caching
     before: tuple[str, ...] = ()
@@ -124,7 +124,8 @@ def operator_name(code: tflite.OperatorCode) -> str:
 
 
 def _transfer_bytes(executable: Executable | None, desc: int) -> int:
-    """Return the bytes of buffers of one kind that the hints of an executable move; 0 without an executable."""
+    """Return the bytes that an executable's hints move of one kind of buffer, `desc` (such as INPUT); 0 without an
+    executable."""
     if executable is None:
         return 0
     total = 0
@@ -146,6 +147,7 @@ def _instruction_bytes(executable: Executable | None) -> int:
 
 
 def _executable(executable: Executable) -> ExecutableSummary:
+    """Return the figures of an executable for the summary."""
     return ExecutableSummary(
         kind=executable.kind,
         chunks=len(executable.chunks),
@@ -162,6 +164,7 @@ def _executable(executable: Executable) -> ExecutableSummary:
 
 
 def _layer(layer: Layer) -> LayerSummary:
+    """Return the figures of a layer for the summary, with the zero point as the host sees it."""
     element = layer.element
     numerics = layer.numerics
     zero = None

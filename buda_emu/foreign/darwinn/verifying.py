@@ -47,6 +47,8 @@ def pair(executable: Executable, graph: Graph) -> Pairing:
 
 
 def _pair_layers(layers: tuple[Layer, ...], outputs: bool, graph: Graph, problems: list[str]) -> dict[str, int]:
+    """Return the numbers of the layers' tensors by layer name, and add to `problems` what differs. `outputs` says
+    that the layers are outputs, which may be named after a variable."""
     numbers: dict[str, int] = {}
     for layer in layers:
         name = layer.name or ""
@@ -170,7 +172,7 @@ def _bias_heads(graph: Graph, operations: list[Operation]) -> list[bytes]:
 
 
 def _counts(data: bytes) -> NDArray[Any]:
-    """Count the bytes of each of the 256 values."""
+    """Return how often each of the 256 byte values occurs."""
     return np.bincount(np.frombuffer(data, np.uint8), minlength=256).astype(np.int64)
 
 
@@ -193,15 +195,16 @@ def _biases(operations: list[Operation]) -> list[int]:
 def run(
     package: Package, inputs: Mapping[str, Any], *, reference: "Twin | Source | None" = None, whole: bool = False
 ) -> dict[str, Array]:
-    """Return the outputs of one request, by the names of the package's layers, computed by the reference, never by the
-    device.
+    """Return the outputs of one request, by the names of the package's layers, computed by the reference, never by
+    the device.
 
-    `inputs` are arrays by the names of the layers or of the model's inputs; states stay in the reference. `reference`
-    is the uncompiled model. With `whole`, the operators that the compiler left on the CPU run, too, and the result is
-    that of the compiled model. Every byte that no DMA moves arrives wrong.
+    `inputs` are arrays by the names of the layers or of the model's inputs; states stay in the reference.
+    `reference` is the uncompiled model. With `whole`, the operators that the compiler left on the CPU run, too, and
+    the result is that of the compiled model. Bytes that no DMA moves arrive inverted, so that a gap in the DMA list
+    shows in the outputs.
 
-    Raises HostError without a reference, with one that does not fit, and for inputs that do not fit; UnsupportedError,
-    by name, for operators that the reference does not compute.
+    Raises HostError without a reference, with one that does not fit, and for inputs that do not fit;
+    UnsupportedError for a batch size other than 1 and, by name, for operators that the reference does not compute.
     """
     if reference is None:
         raise HostError(
@@ -254,7 +257,9 @@ def _device_inputs(inputs: Mapping[str, Any], twin: Twin, pairing: Pairing) -> d
 
 
 def _run_device(main: Executable, inputs: Mapping[str, Array], twin: Twin, pairing: Pairing) -> dict[str, Array]:
-    """Return the outputs in the host's form for inputs in the host's form; both pass their DMAs and layouts."""
+    """Return the outputs of the main executable in the host's form for inputs in the host's form: both pass their
+    DMAs and layouts, and the reference computes in between. Raises HostError for an output that it does not
+    compute."""
     steps = descriptors(main)
     tensors = twin.graph.tensors
     arrived: dict[str, Array] = {}
@@ -277,7 +282,8 @@ def _run_device(main: Executable, inputs: Mapping[str, Array], twin: Twin, pairi
 
 
 def _moves(main: Executable, kind: str, layer: Layer, steps: list[Descriptor]) -> list[tuple[int, int]]:
-    """Return offsets and sizes of a layer's DMAs; the layer's full size where an incomplete list has none."""
+    """Return offsets and sizes in bytes of a layer's DMAs, whose `kind` is "input" or "output"; the layer's full
+    size where an incomplete list has none."""
     moves = [(step.offset, step.size) for step in steps if step.kind == kind and step.name == layer.name]
     if moves or main.fully_deterministic:
         return moves
@@ -285,8 +291,8 @@ def _moves(main: Executable, kind: str, layer: Layer, steps: list[Descriptor]) -
 
 
 def _transfer_bytes(source: bytes, moves: list[tuple[int, int]], size: int) -> Array:
-    """Return the first `size` bytes of a buffer after its DMAs: every byte that none moves is inverted, so that it
-    cannot be right by chance."""
+    """Return the first `size` bytes of a buffer after its DMAs, `moves` (offset and length): every byte that none
+    moves is inverted, so that it cannot be right by chance. Raises PackageError for a negative offset or length."""
     data = np.frombuffer(source, np.uint8)
     result = ~data[:size]
     for offset, length in moves:
@@ -297,7 +303,7 @@ def _transfer_bytes(source: bytes, moves: list[tuple[int, int]], size: int) -> A
 
 
 def _send_input(main: Executable, layer: Layer, array: Array, steps: list[Descriptor]) -> Array:
-    """Return an input after its DMAs, turned back from the device's form into the host's."""
+    """Return an input after its DMAs, among `steps`, turned back from the device's form into the host's."""
     assert layer.element is not None
     raw = to_device(layer, array)
     device_bytes = _transfer_bytes(raw, _moves(main, "input", layer, steps), len(raw))
@@ -311,7 +317,7 @@ def _send_input(main: Executable, layer: Layer, array: Array, steps: list[Descri
 
 
 def _receive_output(main: Executable, layer: Layer, array: Array, steps: list[Descriptor]) -> Array:
-    """Return an output after the device's layout and its DMAs, in the host's form."""
+    """Return an output after the device's layout and its DMAs, among `steps`, in the host's form."""
     raw = unrelayout(layer, array)
     return relayout(layer, _transfer_bytes(raw, _moves(main, "output", layer, steps), len(raw)))
 
@@ -339,11 +345,13 @@ def _run_compiled_model(package: Package, inputs: Mapping[str, Any], twin: Twin,
 
 
 def _is_device_operation(operation: Operation) -> bool:
+    """Return whether an operator is the custom operator that stands for the package."""
     return operation.code == tflite.CUSTOM and operation.custom == CUSTOM_CODE
 
 
 def _input_arrays(values: Mapping[str, Any], inputs: Mapping[str, Any], twin: Twin, pairing: Pairing) -> dict[str, Any]:
-    """Return the arrays of the package's inputs from computed values, or else from the reference's variables."""
+    """Return the arrays of the package's inputs from computed values, or else from the reference's variables.
+    `inputs`, the caller's, are for the message. Raises HostError for an input that is in neither."""
     arrays: dict[str, Any] = {}
     for name, number in pairing.inputs.items():
         if name in values:
@@ -356,4 +364,5 @@ def _input_arrays(values: Mapping[str, Any], inputs: Mapping[str, Any], twin: Tw
 
 
 def _names(twin: Twin, numbers: tuple[int, ...]) -> list[str]:
+    """Return the names of tensors by their numbers; -1, an absent input, is left out."""
     return [twin.graph.tensors[number].name for number in numbers if number >= 0]

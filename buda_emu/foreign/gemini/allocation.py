@@ -49,8 +49,8 @@ class Resident:
 
 
 def collect_residents(ir: IR, index: Index) -> dict[int, list[Resident]]:
-    """Return the numbered tensors of each core, by the core's key in the file. Raises UnsupportedError for weights that
-    are activations."""
+    """Return the numbered tensors that each core's L2 must hold, by the core's key in the file. Raises
+    UnsupportedError for weights that are activations."""
     for work in ir.workloads():
         if work.weight is not None and work.weight.from_ofmap:
             raise UnsupportedError(f"{work}: activations as weights (from_ofmap) are not allocated")
@@ -219,8 +219,8 @@ _ORDERS: Final[Sequence[Callable[[Resident], tuple[int, ...]]]] = (
 
 
 def place(ir: IR, core: int, items: Sequence[Resident], buffersize: int) -> list[Resident]:
-    """Return the tensors of a core with addresses, so that no two share a byte in a snapshot. Raises ProgramError,
-    naming core and workload, where first fit finds no room in any of the orders."""
+    """Return the tensors of a core with addresses in an L2 of `buffersize` bytes, so that no two share a byte in a
+    snapshot. Raises ProgramError, naming core and workload, where first fit finds no room in any of the orders."""
     stuck: Resident | None = None
     for order in _ORDERS:
         placed: list[Resident] = []
@@ -244,7 +244,8 @@ def place(ir: IR, core: int, items: Sequence[Resident], buffersize: int) -> list
 
 
 def _find_first_fit(resident: Resident, placed: Sequence[Resident]) -> int:
-    """Return the lowest address at which the tensor overlaps no tensor that lives at the same time."""
+    """Return the lowest address at which the tensor overlaps none of `placed`, tensors with addresses, that lives
+    at the same time."""
     beside = sorted(
         (other.address, other.address + other.room)
         for other in placed
@@ -305,6 +306,7 @@ class _Writer:
         }
 
     def _dram_in_entries(self) -> list[dict[str, Any]]:
+        """Return the `in` entries of DRAM: the pieces of outputs that arrive there."""
         return [
             {
                 "core_id": self.core(entry.core_id),
@@ -318,6 +320,7 @@ class _Writer:
         ]
 
     def _dram_out_entries(self) -> list[dict[str, Any]]:
+        """Return the `out` entries of DRAM: the tensors that leave it, with sizes and boxes of dialect A."""
         entries: list[dict[str, Any]] = []
         for out in self.ir.dram_out:
             if out.type == "weight":
@@ -340,11 +343,13 @@ class _Writer:
         return entries
 
     def _target(self, to: Destination) -> dict[str, Any]:
+        """Return the JSON object of a destination, without the name of its layer."""
         if to.type == "DRAM":
             return {"type": "DRAM", "core_id": -1}
         return {"type": "core", "core_id": self.core(to.core_id), "workload_id": to.workload_id}
 
     def _workload(self, work: Workload) -> dict[str, Any]:
+        """Return the JSON object of a workload: one tile, one ring region, and the tensors that its snapshot shows."""
         items = self.placed[work.core]
         sizes = [fmap_bytes(piece.box, INT8) for piece in work.ofmap]
         read = work.ifmap[0].box if work.ifmap else work.box
@@ -397,6 +402,7 @@ class _Writer:
         return content
 
     def _tensor(self, work: Workload, resident: Resident) -> dict[str, Any]:
+        """Return the JSON object of a tensor in the snapshot of a workload."""
         content: dict[str, Any] = {
             "tensor_id": resident.number,
             "address": resident.address,
@@ -439,10 +445,12 @@ def write_schedule(ir: IR, index: Index, placed: Mapping[int, Sequence[Resident]
 
 
 def _corners(box: Box) -> dict[str, list[int]]:
+    """Return the keys of a box in a JSON object."""
     return {"lower": list(box.lower), "upper": list(box.upper)}
 
 
 def _int8() -> dict[str, int]:
+    """Return the keys align and bitwidth of an int8 tensor in a JSON object."""
     return {"align": UNIT // INT8, "bitwidth": INT8}
 
 

@@ -63,6 +63,7 @@ class Box(NamedTuple):
 
 
 def _map_axes(choose: Callable[[int, int], int], first: Coordinates, second: Coordinates) -> Coordinates:
+    """Return the coordinates that `choose`, max or min, picks from two, axis by axis."""
     a, b, c, d = (choose(x, y) for x, y in zip(first, second, strict=True))
     return a, b, c, d
 

@@ -86,7 +86,11 @@ def _measure_schedule(ir: IR, rates: Rates) -> tuple[RunFigures, dict[str, Layer
 def _compare_layer(
     name: str, times: Sequence[dict[str, LayerTime]], moved: Sequence[dict[str, LayerBytes]]
 ) -> LayerChange:
+    """Return the figures of layer `name` in both schedules. `times` and `moved` hold those of each schedule by
+    layer."""
+
     def both(values: Sequence[int | None]) -> tuple[int | None, int | None]:
+        """Return the values of the first and of the second schedule as a pair."""
         return values[0], values[1]
 
     layer_times = [side.get(name) for side in times]
@@ -125,7 +129,8 @@ def _prefetch_distances(ir: IR) -> dict[tuple[str, str], tuple[int, ...]]:
 
 
 def _list_operand_sources(work: Workload) -> list[tuple[int, str]]:
-    """Return the transfer ids that a workload reads, each with the layer that makes it, or "weight"."""
+    """Return the transfer ids that a workload reads, each with the layer that makes it; "operand" where no tensor
+    tells the layer, "weight" for a weight."""
     names: dict[int, str | None] = {}
     for tensor in work.buffer:
         names.update((source.transfer_id, source.layer_name) for source in tensor.source)
@@ -164,7 +169,7 @@ class TraceDifferences:
 
     @property
     def share(self) -> float:
-        """By what fraction of the trace's total the simulated total is longer; negative when it is shorter."""
+        """The fraction of the trace's total by which the simulated total is longer; negative where it is shorter."""
         return self.total / max(self.trace_total, 1) - 1
 
 

@@ -49,13 +49,15 @@ class ScheduleDocument(IR):
 
 
 def load(source: "str | os.PathLike[str] | Mapping[str, Any]") -> ScheduleDocument:
-    """Read a schedule of either dialect; sources and exceptions are those of `reader.read`."""
+    """Read a schedule of either dialect from a file (`.json` or `.json.gz`) or a decoded object. Raises
+    ScheduleError, with its findings, for one that cannot be read."""
     ir = read(source)
     return ScheduleDocument(*(getattr(ir, record_field.name) for record_field in fields(ir)))
 
 
 def check_file(path: str, options: Options) -> CheckResult[ScheduleDocument]:
-    """Check one file. Raises OSError for one that cannot be read, ScheduleError for a malformed front-end IR."""
+    """Check one file against all rules; G080 to G082 need the network in the options. Raises OSError for a file
+    that cannot be read, ScheduleError for a malformed front-end IR."""
     try:
         document = load(path)
     except ScheduleError as error:

@@ -113,8 +113,8 @@ class L2:
         return values.transpose(0, 3, 1, 2)
 
     def write_map(self, regions: Sequence[Region] | None, tensor: Tensor, box: Box, values: NDArray[Any]) -> None:
-        """Write N C H W values to a box of a feature map. A box that reaches the last channel also zeroes the padding
-        after it."""
+        """Write N C H W values to a box of a feature map. A box that reaches the last channel also zeroes the
+        padding after it. Raises Fault where box, shape or type do not fit the tensor."""
         ranges = self._byte_ranges(regions, tensor)
         if not box.inside(tensor.box) or box.shape != values.shape:
             raise Fault(f"{list(values.shape)} values are written to {box} of tensor {tensor.tensor_id}, {tensor.box}")
@@ -199,9 +199,9 @@ def _nhwc_slices(box: Box) -> tuple[slice, slice, slice, slice]:
 
 
 def weight_image(weights: Weights, box: Box) -> NDArray[np.uint8]:
-    """Return the bytes of a part of a layer's weights, box [0, K, C, R*S]: for each K the values [R*S][padded C], a
-    float32 scale, a float32 bias and 24 zeros (facts GEMINI 2.5). Raises Fault for a box that the layer does not have.
-    """
+    """Return the bytes of a part of a layer's weights, box [0, K, C, R*S]: for each K the values [R*S][padded C],
+    a float32 scale, a float32 bias and 24 zeros (facts GEMINI 2.5). Raises Fault for a box that the layer does
+    not have."""
     values, scale, bias = weights
     k, c, r, s = values.shape
     if box.upper[1] >= k or box.upper[2] >= c or box.upper[3] >= r * s:
@@ -250,6 +250,7 @@ class Dram:
         self._written[layer][box.slices()] = True
 
     def _check(self, layer: str, box: Box) -> None:
+        """Raise Fault unless DRAM has room for the layer's output and the box lies in it."""
         if layer not in self.values:
             raise Fault(f"DRAM has no {layer!r}")
         shape = self.values[layer].shape
@@ -261,7 +262,8 @@ Array = NDArray[Any]
 
 
 def run_schedule(ir: IR, frontend: Any, seed: int, weights: "Mapping[str, Weights] | None") -> Execution:
-    """Run a schedule as `execute` describes."""
+    """Run a schedule, compare every workload with the network computed without tiles, and return what differs. The
+    arguments are those of `execute`. Raises UnsupportedError for a schedule without addresses."""
     if not ir.form.addressed:
         raise UnsupportedError(
             "execution of a schedule without addresses (dialect B): `alloc` makes one with addresses"
@@ -315,11 +317,12 @@ class _Run:
             self.mismatches.append(Mismatch(None, None, "", f"stopped: {self.plan.queue[self._head]} cannot begin"))
 
     def _done(self, steps: Sequence[Step]) -> bool:
-        """Return whether all these workloads have ended."""
+        """Return whether all these workloads, each a core and a position on it, have ended."""
         return all(self._next[core] > at for core, at in steps)
 
     def _queue(self) -> bool:
-        """Run the next transfer of the DRAM queue, and return whether it could begin."""
+        """Run the next transfer of the DRAM queue, and return whether it could begin. A Fault is recorded as a
+        mismatch."""
         if self._head == len(self.plan.queue):
             return False
         transfer = self.plan.queue[self._head]
@@ -358,7 +361,7 @@ class _Run:
         return False
 
     def _work(self) -> bool:
-        """Run the next workload of the first core that can go on, and return whether there was one."""
+        """Run the next workload of the first core that need not wait, and return whether there was one."""
         for core, works in self.ir.cores.items():
             at = self._next[core]
             if at < len(works) and not self._describe_wait(works[at]):
@@ -380,13 +383,16 @@ class _Run:
         return ""
 
     def _snapshot(self, core: int, at: int) -> Workload:
+        """Return the workload at position `at` of a core, whose buffer entries show the core's L2 at that time."""
         return self.ir.cores[core][at]
 
     def _note(self, work: Workload, message: str) -> None:
+        """Record a mismatch of a workload."""
         self.mismatches.append(Mismatch(work.core, work.workload_id, work.layer_name, message))
 
     # ---------------------------------------------------------------------------------------------- DRAM
     def _load(self, transfer: DramTransfer) -> None:
+        """Move a tensor or a weight from DRAM into the L2 of its core. Raises Fault."""
         life = self.index.lives[transfer.core, transfer.tensor_id or 0]
         regions = self._snapshot(transfer.core, transfer.gate).regions
         out = self.index.outs[transfer.transfer_id]
@@ -409,6 +415,7 @@ class _Run:
         return weight_image(self.values.weights[layer], out.box)
 
     def _store(self, transfer: DramTransfer) -> None:
+        """Move a result from the L2 of its core into DRAM. Raises Fault."""
         output = self.index.output_by_room[transfer.core, transfer.tensor_id or 0]
         work = self._snapshot(transfer.core, transfer.gate)
         tensor = next((candidate for candidate in work.buffer if candidate.tensor_id == transfer.tensor_id), None)
@@ -420,6 +427,8 @@ class _Run:
 
     # ---------------------------------------------------------------------------------------------- compute
     def _run(self, work: Workload) -> None:
+        """Compute a workload, compare its result with the un-tiled run, and send its pieces on their way to other
+        cores. Faults are recorded as mismatches."""
         layer = self.values.network.layers.get(work.layer_name)
         if layer is None or layer.name not in self.values.operators:
             self._note(work, "the network has no such layer")
@@ -438,6 +447,7 @@ class _Run:
                     self._in_flight.append((send, result[piece.box.slices()], set(send.cores)))
 
     def _compare(self, work: Workload, layer: Layer, result: Array) -> None:
+        """Record a mismatch where the result of a workload differs from the un-tiled run."""
         if not work.box.inside(layer.box):
             self._note(work, f"computes {work.box}, the layer has {list(layer.output_shape)}")
             return
@@ -447,7 +457,8 @@ class _Run:
             self._note(work, f"{differs} of {result.size} elements differ from the un-tiled run")
 
     def _tiles(self, work: Workload, layer: Layer, result: Array) -> None:
-        """Compute a workload tile by tile, into `result` and into the core's own L2. Raises Fault."""
+        """Compute a workload tile by tile, into `result` and into the core's own L2. Raises Fault for an access
+        that the hardware would get wrong."""
         if layer.name in self.values.weights:
             weights = self._weights(work)
         else:
@@ -498,8 +509,9 @@ class _Run:
         return places
 
     def _operands(self, work: Workload, layer: Layer) -> list[tuple[Ifmap, Tensor, bool]]:
-        """Return the operands in the order of the layer's operands, matched by the names of the sources' layers (facts
-        GEMINI 2.2). Raises Fault for an operand that is not read."""
+        """Return record, tensor and whether it is a second one for each operand, in the order of the layer's
+        operands, matched by the names of the sources' layers (facts GEMINI 2.2). Raises Fault for an operand that
+        is not read."""
         left: list[tuple[set[str], Ifmap, Tensor, bool]] = []
         for number, ifmap in enumerate(work.ifmap):
             tensor = find_read_tensor(work, ifmap)
@@ -519,8 +531,8 @@ class _Run:
         return ordered
 
     def _operand(self, work: Workload, ifmap: Ifmap, tensor: Tensor, tile: Tile, second: bool) -> Array:
-        """Return the values that a tile reads. Its range counts from the smallest range of the workload's tiles and
-        starts where the operand begins."""
+        """Return the values that a tile reads of an operand; `second` for any operand after the first. The tile's
+        range counts from the smallest range of the workload's tiles and starts where the operand begins."""
         boxes = [other.ifmap2 if second and other.ifmap2 else other.ifmap for other in work.tiles]
         if second and tile.ifmap2:
             tile_range = tile.ifmap2
@@ -531,7 +543,8 @@ class _Run:
         return self.l2[work.core].read_map(work.regions, tensor, box)
 
     def _weights(self, work: Workload) -> LaidWeights:
-        """Return a workload's weights from a DDR entry of its own snapshot, else from L2 (facts GEMINI 2.5)."""
+        """Return a workload's weights from a DDR entry of its own snapshot, else from L2 (facts GEMINI 2.5). Raises
+        Fault where there are none, or of another size."""
         if work.weight is None or not work.weight.transfer_id:
             raise Fault("it has no weight")
         number = work.weight.transfer_id[0]
@@ -546,7 +559,8 @@ class _Run:
         return LaidWeights(body, scale, bias)
 
     def _weight_bytes(self, work: Workload, number: int) -> NDArray[np.uint8]:
-        """Return the bytes of a weight that a workload uses. Raises Fault where it is not there."""
+        """Return the bytes of weight `number`, which a workload uses, from DRAM or L2. Raises Fault where it is in
+        neither."""
         direct = any(store.source == "DDR" and number in store.transfer_id for store in work.wl0)
         if direct and number in self.index.outs:
             return self._image(self.index.outs[number])
@@ -579,7 +593,8 @@ class _Run:
 
 
 def _select_channels(weights: LaidWeights, tile: Tile, box: Box) -> LaidWeights:
-    """Return the weights of a tile's output channels. Raises Fault for channels that the weight does not have."""
+    """Return the weights of a tile's output channels; `box` is that of the workload's weights. Raises Fault for
+    channels that these do not have."""
     low = tile.ofmap.lower[1] - box.lower[1]
     high = tile.ofmap.upper[1] - box.lower[1] + 1
     if low < 0 or high > len(weights.values):

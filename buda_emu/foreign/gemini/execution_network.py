@@ -77,6 +77,7 @@ def make_operator(layer: Layer) -> Operator:
     compute = make(layer)
 
     def run(operands: Sequence[Array], padding: Padding, weights: LaidWeights | None) -> Array:
+        """Compute the layer for `operands` with this padding around them; scales may overflow without a warning."""
         with np.errstate(over="ignore", invalid="ignore"):  # of scales that no network has
             return compute(operands, padding, weights)
 
@@ -84,16 +85,20 @@ def make_operator(layer: Layer) -> Operator:
 
 
 def _count_operands(layer: Layer) -> int:
+    """Return the number of operands that the operation of a layer takes."""
     if layer.operation == "element_wise_add":
         return 2
     return 1
 
 
 def _unsupported_error(layer: Layer, feature: str) -> UnsupportedError:
+    """Return the error for a feature of a layer that is not emulated."""
     return UnsupportedError(f"layer {layer.name!r}: {feature} is not emulated")
 
 
 def _group(layer: Layer, content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return the group of settings under a name in `content`. Raises ScheduleError where there is none,
+    UnsupportedError for a setting that is not emulated."""
     group = as_object(content.get(name))
     if group is None:
         raise ScheduleError(f"layer {layer.name!r}: there is no {name!r}")
@@ -104,6 +109,8 @@ def _group(layer: Layer, content: Mapping[str, Any], name: str) -> Mapping[str, 
 
 
 def _modules(layer: Layer) -> Mapping[str, Any]:
+    """Return the groups of a layer's `module_list`, the units that it passes. Raises UnsupportedError for one that
+    is not emulated."""
     modules = _group(layer, layer.content, "module_list")
     unknown = sorted(set(modules) - _GROUPS[layer.operation])
     if unknown:
@@ -114,6 +121,8 @@ def _modules(layer: Layer) -> Mapping[str, Any]:
 
 
 def _number(layer: Layer, group: Mapping[str, Any], key: str) -> float:
+    """Return the number under a key of a group. Raises ScheduleError for anything else, an infinite or absurd one
+    included."""
     value = group.get(key)
     if type(value) not in (int, float) or not isfinite(value) or abs(value) > 1e30:  # type: ignore[arg-type]
         raise ScheduleError(f"layer {layer.name!r}: {key!r} is a number, not {value!r}")
@@ -121,21 +130,25 @@ def _number(layer: Layer, group: Mapping[str, Any], key: str) -> float:
 
 
 def _make_affine(layer: Layer, group: Mapping[str, Any], scale: str, offset: str) -> Callable[[Array], Floats]:
-    """Return the function v * scale + offset in float32, rounded after each step."""
+    """Return the function v * scale + offset in float32, rounded after each step. `scale` and `offset` are keys of
+    the group."""
     by = np.float32(_number(layer, group, scale))
     plus = np.float32(_number(layer, group, offset))
 
     def apply(values: Array) -> Floats:
+        """Return values * by + plus as float32."""
         return values.astype(np.float32) * by + plus
 
     return apply
 
 
 def _make_input_step(layer: Layer, modules: Mapping[str, Any], operand: str = "a") -> Callable[[Array], Floats]:
+    """Return the function that brings operand "a" or "b" to float32 by the scale and zero point in `pre_cal`."""
     return _make_affine(layer, _group(layer, modules, "pre_cal"), f"requan_scale_{operand}", f"requan_zp_{operand}")
 
 
 def _make_output_step(layer: Layer, modules: Mapping[str, Any]) -> Callable[[Array], Array]:
+    """Return the function that scales float32 results by `post_cal` and converts them to the layer's output type."""
     step = _make_affine(layer, _group(layer, modules, "post_cal"), "mul_k", "sum_b")
     return lambda values: _convert_output(layer, step(values))
 
@@ -148,17 +161,21 @@ def _convert_output(layer: Layer, values: Floats) -> Array:
 
 
 def _quantize(layer: Layer) -> Callable[..., Array]:
+    """Return the function of a `quantize` layer: its operand at another scale, in the output type."""
     modules = _modules(layer)
     pre = _make_input_step(layer, modules)
     post = _make_output_step(layer, modules)
 
     def run(operands: Sequence[Array], padding: Padding, weights: LaidWeights | None) -> Array:  # noqa: ARG001
+        """Rescale and convert the operand."""
         return post(pre(operands[0]))
 
     return run
 
 
 def _add(layer: Layer) -> Callable[..., Array]:
+    """Return the function of an `element_wise_add` layer: the sum of both operands in float32, with ReLU where the
+    layer has its module."""
     modules = _modules(layer)
     pre_a = _make_input_step(layer, modules)
     pre_b = _make_input_step(layer, modules, "b")
@@ -166,6 +183,7 @@ def _add(layer: Layer) -> Callable[..., Array]:
     relu = "relu_group" in modules
 
     def run(operands: Sequence[Array], padding: Padding, weights: LaidWeights | None) -> Array:  # noqa: ARG001
+        """Add the operands, apply ReLU if there is one, and convert the sum."""
         total = pre_a(operands[0]) + pre_b(operands[1])
         return post(np.maximum(np.float32(0), total) if relu else total)
 
@@ -189,6 +207,7 @@ def _windows(layer: Layer, values: Array) -> list[Array]:
 
 
 def _pad(values: Array, padding: Padding, fill: float) -> Array:
+    """Return values [N, C, H, W] with `fill` around rows and columns; `padding` is top, bottom, left, right."""
     top, bottom, left, right = padding
     if not any(padding):
         return values
@@ -196,11 +215,13 @@ def _pad(values: Array, padding: Padding, fill: float) -> Array:
 
 
 def _max_pool(layer: Layer) -> Callable[..., Array]:
+    """Return the function of a `max_pool2d` layer, computed in float32."""
     modules = _modules(layer)
     pre = _make_input_step(layer, modules)
     post = _make_output_step(layer, modules)
 
     def run(operands: Sequence[Array], padding: Padding, weights: LaidWeights | None) -> Array:  # noqa: ARG001
+        """Return the greatest element of each window, converted."""
         windows = _windows(layer, _pad(pre(operands[0]), padding, -np.inf))
         if windows:
             return post(np.maximum.reduce(windows))
@@ -210,12 +231,15 @@ def _max_pool(layer: Layer) -> Callable[..., Array]:
 
 
 def _avg_pool(layer: Layer) -> Callable[..., Array]:
+    """Return the function of an `avg_pool2d` layer: the sum over each window of elements times the layer's own
+    factor, in float32."""
     modules = _modules(layer)
     pre = _make_input_step(layer, modules)
     post = _make_output_step(layer, modules)
     share = np.float32(_number(layer, _group(layer, modules, "fp32_mul_group"), "mul_group_k_scalar"))
 
     def run(operands: Sequence[Array], padding: Padding, weights: LaidWeights | None) -> Array:  # noqa: ARG001
+        """Return the sum over each window of elements times the factor, added row by row and converted."""
         windows = _windows(layer, _pad(pre(operands[0]) * share, padding, 0))
         if not windows:
             return _empty_result(layer)
@@ -234,6 +258,8 @@ def _empty_result(layer: Layer) -> Array:
 
 
 def _convolution(layer: Layer) -> Callable[..., Array]:
+    """Return the function of a `conv2d` or `dense` layer: exact sums of int8 products, then scale, bias, ReLU and
+    output scale in float32. Raises UnsupportedError, by name, for what is not emulated."""
     quant = _group(layer, layer.content, "quant_info")
     zero = _number(layer, quant, "input_zero_point1")
     scale = float(_number(layer, quant, "input_scale1"))
@@ -245,6 +271,7 @@ def _convolution(layer: Layer) -> Callable[..., Array]:
         requantise = _make_affine(layer, quant, "output_scale", "output_zero_point")
 
     def run(operands: Sequence[Array], padding: Padding, weights: LaidWeights | None) -> Array:
+        """Compute the output channels that `weights` has. Raises ScheduleError without weights."""
         if weights is None:
             raise ScheduleError(f"layer {layer.name!r}: there are no weights")
         windows = _windows(layer, _pad(operands[0].astype(np.int16) + offset, padding, 0))
@@ -386,6 +413,8 @@ class Values:
         return LaidWeights(values.reshape(k, c, r * s).transpose(0, 2, 1), scale, bias)
 
     def _add(self, layer: Layer, seed: int, weights: Mapping[str, Weights]) -> None:
+        """Compute a layer without tiles, with weights of the caller or from the seed. Raises ScheduleError where
+        shapes or types do not fit those of its operands."""
         self.operators[layer.name] = make_operator(layer)
         names = self.network.operands(layer)
         if len(names) > min(len(layer.input_shapes), len(layer.input_dtype)):
@@ -412,12 +441,16 @@ class Values:
         self.outputs[layer.name] = values
 
     def _add_input(self, layer: Layer, name: str, shape: Coordinates, dtype: str, seed: int) -> None:
+        """Make a network input that a layer reads from the seed. Raises UnsupportedError for a type other than
+        float16."""
         _require_size(layer, shape)
         if dtype != "float16":
             raise UnsupportedError(f"layer {layer.name!r}: a network input of {dtype!r} is not emulated")
         self.inputs[name] = seeded_input(name, shape, seed)
 
     def _weights(self, layer: Layer, seed: int, caller_weights: Mapping[str, Weights]) -> Weights:
+        """Return the weights of a convolution, the caller's or else made from the seed. Raises ScheduleError for
+        shapes that do not fit the layer, HostError for weights of the caller that do not."""
         shape = layer.input_shapes[1]
         _require_size(layer, shape)
         if shape[2:] != layer.window or shape[0] != layer.output_shape[1]:
@@ -462,6 +495,7 @@ def _peak_bytes(layer: Layer) -> int:
 
 
 def _require_size(layer: Layer, shape: Coordinates) -> None:
+    """Raise UnsupportedError for an array of a layer with more than 2^31 elements."""
     if np.prod(np.array(shape, np.float64)) > _MOST:
         raise UnsupportedError(f"layer {layer.name!r}: {list(shape)} has more than {_MOST} elements")
 

@@ -81,6 +81,8 @@ def _holds_result(index: Index, work: Workload, tensor: Tensor) -> bool:
 
 
 def _access(task: int, work: Workload, tensor: Tensor, *, writes: bool) -> Sequence[L2Access]:
+    """Return the access of a task to a tensor in the L2 of the workload's core; none where the tensor is in no ring
+    region, which G040 and G047 report."""
     region = region_of(work.regions or (), tensor.address)
     if region is None or not 0 < tensor.size <= region[1] - region[0]:
         return ()  # G040 and G047 tell
@@ -195,6 +197,8 @@ def run_figures(ir: IR, timeline: Timeline) -> RunFigures:
 
 
 def _races(ir: IR, timeline: Timeline) -> tuple[str, ...] | None:
+    """Return a line for each race in L2; None for a schedule without addresses and for the times of an assembler
+    file."""
     if not ir.form.addressed or timeline.mode == "assembler":
         return None
     name = timeline.schedule.label
@@ -255,6 +259,8 @@ def _cores(ir: IR, timeline: Timeline) -> tuple[tuple[CoreTime, ...], dict[tuple
 
 
 def _layers(ir: IR, timeline: Timeline, waited: dict[tuple[int, int], int]) -> tuple[LayerTime, ...]:
+    """Return the times of all layers, the slowest first. `waited` are the cycles that each workload was waited for,
+    by core and position."""
     works: dict[str, list[Workload]] = {}
     for work in ir.workloads():
         works.setdefault(work.layer_name, []).append(work)
@@ -279,6 +285,7 @@ def _busy_cycles(timeline: Timeline, work: Workload) -> int:
 
 
 def _dram(timeline: Timeline) -> DramUse:
+    """Return the use of the DRAM queue in a timeline."""
     busy = sum(span.end - span.start for span in timeline.dram)
     stored = sum(span.bytes for span in timeline.dram if span.kind == "store")
     loaded = sum(span.bytes for span in timeline.dram) - stored

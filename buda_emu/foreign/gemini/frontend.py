@@ -94,11 +94,14 @@ def read_network(source: "str | os.PathLike[str] | Mapping[str, Any] | Network")
 
 
 def _error(path: str, layer: str, message: str) -> ScheduleError:
+    """Return the error for a network that cannot be read; `layer` names the faulty layer, "" for none."""
     location = f": layer {layer!r}" if layer else ""
     return ScheduleError(f"{path or 'front-end IR'}{location}: {message}")
 
 
 def _read_layer(path: str, name: str, entry: Any) -> Layer:
+    """Return a layer from its JSON object. Raises ScheduleError, with the layer's name, for a key that is missing
+    or malformed."""
     content = as_object(entry)
     if content is None:
         raise _error(path, name, f"a layer is an object, not {describe(entry)}")
@@ -140,6 +143,7 @@ def _read_layer(path: str, name: str, entry: Any) -> Layer:
 
 
 def _read_texts(path: str, name: str, content: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    """Return the list of strings under a key of a layer. Raises ScheduleError for anything else."""
     words = as_texts(content.get(key))
     if words is None:
         raise _error(path, name, f"{key!r} is a list of texts, not {describe(content.get(key))}")
@@ -149,6 +153,8 @@ def _read_texts(path: str, name: str, content: Mapping[str, Any], key: str) -> t
 def _read_numbers(
     path: str, name: str, content: Mapping[str, Any], key: str, count: int, least: int
 ) -> tuple[int, ...]:
+    """Return the list under a key of a layer: `count` integers of `least` or more. Raises ScheduleError for
+    anything else."""
     values = as_integers(content.get(key), count, least, _MOST)
     if values is None:
         problem = f"{key!r} is a list of {count} numbers of {least} or more, not {describe(content.get(key))}"
@@ -157,8 +163,8 @@ def _read_numbers(
 
 
 def _read_shapes(path: str, name: str, content: Mapping[str, Any], key: str, loose: bool) -> list[Coordinates]:
-    """Return the shapes under a key. A shape has four extents; with `loose`, for layers of the host, it may have others
-    and is padded or cut, since nothing looks at it."""
+    """Return the shapes under a key of a layer. A shape has four extents; with `loose`, for layers of the host, it
+    may have others and is padded or cut, since nothing looks at it. Raises ScheduleError for anything else."""
     shapes = [as_integers(shape, None, 1, _MOST) for shape in as_list(content.get(key)) or [None]]
     coordinates: list[Coordinates] = []
     for extents in shapes:

@@ -71,6 +71,7 @@ class Index:
             self.ins.setdefault(entry.transfer_id, entry)
 
     def _define(self, number: int, place: str) -> None:
+        """Note a definition of transfer `number` at `place`. A second one makes the id a duplicate."""
         if number in self.outs or number in self.outputs_by_id:
             self.duplicate_ids.setdefault(number, place)
 
@@ -140,6 +141,7 @@ class Index:
 
     @cached_property
     def _steps_with_missing_transfers(self) -> frozenset[tuple[int, int]]:
+        """The workloads (core, position) that read a transfer as `reads_missing_transfer` describes."""
         steps: set[tuple[int, int]] = set()
         for work in self.ir.workloads():
             operands = set(work.operand_ids)
@@ -291,7 +293,8 @@ def _has_operand_tensors(work: Workload) -> bool:
 
 
 def tensors_holding(work: Workload, number: int) -> list[tuple[Tensor, Source]]:
-    """Return the `ifmap` tensors of a workload's snapshot that have the transfer as a source, each with that source."""
+    """Return the `ifmap` tensors of a workload's snapshot that have transfer `number` as a source, each with that
+    source."""
     pairs: list[tuple[Tensor, Source]] = []
     for tensor in work.buffer:
         if tensor.type == "ifmap":

@@ -19,7 +19,7 @@ _SHOWN = 40
 
 
 def as_list(value: Any, count: int | None = None) -> list[Any] | None:
-    """Return the value if it is a list, and of length `count` where that is given."""
+    """Return the value if it is a list, and of length `count` where that is given; else None."""
     if not isinstance(value, list):
         return None
     entries = cast("list[Any]", value)
@@ -29,7 +29,7 @@ def as_list(value: Any, count: int | None = None) -> list[Any] | None:
 
 
 def as_object(value: Any) -> Mapping[str, Any] | None:
-    """Return the value if it is a JSON object."""
+    """Return the value if it is a JSON object, else None."""
     if isinstance(value, Mapping):
         return cast("Mapping[str, Any]", value)
     return None
@@ -38,8 +38,8 @@ def as_object(value: Any) -> Mapping[str, Any] | None:
 def as_integers(
     value: Any, count: int | None = None, least: int = -(1 << 62), limit: int = 1 << 62
 ) -> list[int] | None:
-    """Return the value if it is a list (of length `count` where given) of integers from `least` up to, not including,
-    `limit`. Booleans are not integers."""
+    """Return the value if it is a list (of length `count` where given) of integers from `least` up to, not
+    including, `limit`, else None. Booleans are not integers."""
     entries = as_list(value, count)
     if entries is not None and all(type(entry) is int and least <= entry < limit for entry in entries):
         return entries
@@ -47,7 +47,7 @@ def as_integers(
 
 
 def as_texts(value: Any) -> list[str] | None:
-    """Return the value if it is a list of strings."""
+    """Return the value if it is a list of strings, else None."""
     entries = as_list(value)
     if entries is not None and all(isinstance(entry, str) for entry in entries):
         return entries
@@ -89,15 +89,15 @@ class Values:
         self.findings: list[Diagnostic] = []
 
     def note_finding(self, rule: str, place: str, message: str, hint: str = "") -> None:
-        """Add a finding of a rule at a place of the document."""
+        """Add a finding of a rule at a place of the document, a JSON pointer."""
         self.findings.append(BOOK.diagnostic(self.path, rule, place, message, hint))
 
     def note_missing(self, entry: Object, key: str, place: str) -> None:
-        """Add a finding for a key that is absent."""
+        """Add a finding (G002) for a key that the object at `place` does not have."""
         self.note_finding("G002", place, f"there is no {key!r}", near(key, [str(name) for name in entry]))
 
     def note_type(self, place: str, key: str, expected: str, value: Any) -> None:
-        """Note that a value is of another type."""
+        """Add a finding (G002) for a value under a key of the object at `place` that is not `expected`."""
         self.note_finding("G002", f"{place}/{key}", f"{key!r} is {expected}, not {describe(value)}")
 
     def object(self, value: Any, place: str) -> Object | None:
@@ -109,7 +109,8 @@ class Values:
         return None
 
     def integer(self, entry: Object, key: str, place: str) -> int:
-        """Read an integer; a boolean is none, and absurdly large ones are refused."""
+        """Return the integer under a key of an object; 0, with a finding, where there is none. Booleans and numbers
+        beyond 2^62 are none."""
         if key not in entry:
             self.note_missing(entry, key, place)
             return 0
@@ -120,7 +121,8 @@ class Values:
         return 0
 
     def number(self, entry: Object, key: str, place: str) -> float:
-        """Read a finite number; a boolean is none, and absurdly large ones are refused."""
+        """Return the finite number under a key of an object; 0, with a finding, where there is none. Booleans and
+        numbers beyond 2^62 are none."""
         if key not in entry:
             self.note_missing(entry, key, place)
             return 0
@@ -131,7 +133,7 @@ class Values:
         return 0
 
     def text(self, entry: Object, key: str, place: str) -> str:
-        """Read a string, "" in place of a wrong value."""
+        """Return the string under a key of an object; "", with a finding, where there is none."""
         if key not in entry:
             self.note_missing(entry, key, place)
             return ""
@@ -142,7 +144,8 @@ class Values:
         return ""
 
     def flag(self, entry: Object, key: str, place: str, default: bool | None = None) -> bool:
-        """Read true or false. A key with a `default` may be absent."""
+        """Return the boolean under a key of an object; False, with a finding, where there is none. A key with a
+        `default` may be absent."""
         if key not in entry:
             if default is None:
                 self.note_missing(entry, key, place)
@@ -154,7 +157,8 @@ class Values:
         return False
 
     def word(self, entry: Object, key: str, place: str, words: tuple[T, ...]) -> T:
-        """Read one of several words; the first of them replaces a wrong one."""
+        """Return the word under a key of an object, one of `words`; the first of these, with a finding, for any
+        other."""
         if key not in entry:
             self.note_missing(entry, key, place)
             return words[0]
@@ -171,7 +175,8 @@ class Values:
         return words[0]
 
     def integers(self, entry: Object, key: str, place: str, *, optional: bool = False) -> tuple[int, ...]:
-        """Read a list of integers. An `optional` key may be absent."""
+        """Return the list of integers under a key of an object; none, with a finding, for anything else. An
+        `optional` key may be absent."""
         if key not in entry:
             if not optional:
                 self.note_missing(entry, key, place)
@@ -190,8 +195,8 @@ class Values:
         *,
         optional: bool = False,
     ) -> tuple[T, ...]:
-        """Read a list of objects, calling `read` with each object and its place. An `optional` list may be absent or
-        null."""
+        """Return the records of a list of objects under a key of `parent`, made by `read` from each object and its
+        place. An `optional` list may be absent or null."""
         if key not in parent:
             if not optional:
                 self.note_missing(parent, key, place)
@@ -217,7 +222,8 @@ class Values:
         return self.corners(entry[lower], entry[upper], place, lower)
 
     def corners(self, low: Any, high: Any, place: str, name: str) -> Box:
-        """Return the box of two corners, each a list of four integers."""
+        """Return the box of two corners, each a list of four integers, or a box of one element and a finding (G003)
+        for others. `name` is the key of the lower corner."""
         first = as_integers(low, 4)
         last = as_integers(high, 4)
         if first is not None and last is not None:

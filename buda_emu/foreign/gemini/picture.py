@@ -75,7 +75,7 @@ def _unit_facts(timeline: Timeline) -> Facts:
 
 
 def _group(unit: str) -> str:
-    """Return the title under which the lane of a unit is drawn."""
+    """Return the title of the group under which the lane of a unit is drawn: cores, NoC, DRAM or units."""
     if unit.startswith("core "):
         return "cores"
     if unit.startswith("send "):

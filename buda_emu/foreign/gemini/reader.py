@@ -93,7 +93,7 @@ def _read_dram_reader(values: Values, entry: Object, place: str, dialect: Dialec
 
 def read_channels(values: Values, entry: Object, place: str) -> Box:
     """Read a box of dialect B's weights: a range of output channels, or lists of three where weights are
-    activations."""
+    activations. Wrong ones become findings and a box of one element."""
     for key in ("lower", "upper"):
         if key not in entry:
             values.note_missing(entry, key, place)
@@ -147,7 +147,7 @@ LAYER_TYPES: Final = ("conv2d", "fc", "pool", "element_wise", "point_to_point")
 
 
 def _read_workload_b(values: Values, entry: Object, place: str, core: int, index: int) -> Workload:
-    """Read a workload of dialect B."""
+    """Read a workload of dialect B, which is at position `index` of its core."""
     if "ifmap" in entry:
         read = values.object(entry["ifmap"], f"{place}/ifmap")
     else:
@@ -178,11 +178,14 @@ def _read_workload_b(values: Values, entry: Object, place: str, core: int, index
 
 
 def _read_ifmap_b(values: Values, entry: Object, place: str) -> Ifmap:
+    """Read the operands of a workload of dialect B, which are one record; `max_workload_id` must be there and is
+    not used."""
     values.integer(entry, "max_workload_id", place)
     return Ifmap(place, values.integers(entry, "transfer_id", place), values.box(entry, place))
 
 
 def _read_weight_b(values: Values, entry: Object, place: str) -> Weight:
+    """Read the weights that a workload of dialect B uses."""
     from_ofmap = values.flag(entry, "from_ofmap", place, default=False)
     return Weight(
         place=place,
@@ -194,6 +197,7 @@ def _read_weight_b(values: Values, entry: Object, place: str) -> Weight:
 
 
 def _read_tensor_b(values: Values, entry: Object, place: str) -> Tensor:
+    """Read a buffer entry of dialect B. The box of a weight gives output channels alone, unless a layer makes it."""
     kind: TensorKind = values.word(entry, "type", place, TENSORS)
     activations = (
         kind == "weight" and as_list(entry.get("lower")) is not None and as_list(entry.get("upper")) is not None
@@ -235,6 +239,7 @@ def make_source_reader(key: str, *, named: bool, channel: bool) -> Callable[[Val
     has_box = channel or named or key == "core_id"  # else it is a weight of dialect B, with a range of channels
 
     def read(values: Values, entry: Object, place: str) -> Source:
+        """Read a piece of a tensor from its JSON object."""
         if channel:
             bounds = values.integers(entry, "channel", place)
         else:
@@ -267,7 +272,7 @@ def workload_reader(dialect: Dialect) -> WorkloadReader:
 
 
 def _read_workload_a(values: Values, entry: Object, place: str, core: int, index: int) -> Workload:
-    """Read a workload of dialect A."""
+    """Read a workload of dialect A, which is at position `index` of its core."""
     read_padding(values, entry, place)  # of the whole box; nothing needs it
     if "weight" in entry:
         weight = values.object(entry["weight"], f"{place}/weight")
@@ -305,6 +310,7 @@ def read_padding(values: Values, entry: Object, place: str) -> tuple[int, int, i
 
 
 def _read_ifmap_a(values: Values, entry: Object, place: str) -> Ifmap:
+    """Read one operand of a workload of dialect A."""
     return Ifmap(
         place=place,
         transfer_id=values.integers(entry, "transfer_id", place),
@@ -316,6 +322,7 @@ def _read_ifmap_a(values: Values, entry: Object, place: str) -> Ifmap:
 
 
 def _read_weight_a(values: Values, entry: Object, place: str) -> Weight:
+    """Read the weights that a workload of dialect A uses."""
     return Weight(
         place,
         values.integers(entry, "transfer_id", place),
@@ -326,6 +333,7 @@ def _read_weight_a(values: Values, entry: Object, place: str) -> Weight:
 
 
 def _read_tensor_a(values: Values, entry: Object, place: str) -> Tensor:
+    """Read a buffer entry of dialect A. Entries that wait to be stored (`ofmap`) have no sources."""
     kind: TensorKind = values.word(entry, "type", place, TENSORS)
     stored = kind == "ofmap"
     read = make_source_reader("core_id", named=kind == "ifmap", channel=False)
@@ -374,6 +382,7 @@ def _read_tiles(values: Values, work_entry: Object, place: str) -> tuple[Tile, .
 
 
 def _read_tile(values: Values, entry: Object, place: str) -> Tile:
+    """Read a tile of a workload; its predicted time must be there and is not used."""
     values.number(entry, "single_tile_time_pred", place)
     second = "ifmap_lower2" in entry or "ifmap_upper2" in entry
     return Tile(
@@ -414,6 +423,7 @@ def _read_weight_stores(values: Values, entry: Object, place: str) -> tuple[Weig
 
 
 def _read_weight_store(values: Values, entry: Object, place: str) -> WeightStore:
+    """Read an entry of the weight store. Only those that come from DRAM (DDR) have a tensor_order."""
     source: StoreSource = values.word(entry, "source", place, STORES)
     if source == "DDR":
         order = values.integer(entry, "tensor_order", place)
@@ -496,6 +506,8 @@ def decompress(raw: bytes) -> bytes:
 
 
 def _read(document: Any, path: str) -> IR:
+    """Read a schedule from a decoded document. Raises ScheduleError, with all findings in the order of their
+    places, for what is none."""
     values = Values(path)
     ir = _read_top(values, document)
     if values.findings:
@@ -506,7 +518,8 @@ def _read(document: Any, path: str) -> IR:
 
 
 def _read_top(values: Values, document: Any) -> IR | None:
-    """Read the whole object. Where its top level breaks G001, nothing below it is read."""
+    """Read the whole object of a schedule. Where its top level breaks G001, nothing below it is read and None is
+    returned."""
     top = as_object(document)
     if top is None:
         values.note_finding("G001", "", f"a schedule is an object, not {describe(document)}")

@@ -169,6 +169,7 @@ def comparison_lines(comparison: "Comparison") -> Iterator[str]:
 
 
 def _pair(pair: "tuple[int | None, int | None]") -> tuple[str, str, str]:
+    """Return the cells of a figure of two schedules and of its change: "-" for a schedule that does not have it."""
     first, second = pair
     if first is None or second is None:
         change = ""

@@ -20,8 +20,8 @@ Json = dict[str, Any]
 
 
 def choose_layers(ir: IR, words: Sequence[str]) -> list[str]:
-    """Return layers given by name or as `first..last` in the order of the schedule, each once. Raises HostError for a
-    name that the schedule does not have."""
+    """Return the layers that `words` name, each a layer or `first..last` in the order of the schedule, each layer
+    once. Raises HostError for a name that the schedule does not have."""
     names = list(dict.fromkeys(work.layer_name for work in _sort_by_time(ir)))
     chosen: list[str] = []
     for word in words:
@@ -81,13 +81,15 @@ class _Cut:
         self.stored: set[int] = set()
         for work in chain.from_iterable(self.kept.values()):
             for piece in work.ofmap:
-                if piece.to_dram or not self._readers(piece):
+                if piece.to_dram or not self._kept_readers(piece):
                     self.stored.add(piece.transfer_id)
 
     def _keeps(self, output: WorkloadOutput) -> bool:
+        """Return whether the workload that makes an output remains."""
         return (output.work.core, output.work.workload_id) in self.steps
 
-    def _readers(self, piece: Ofmap) -> list[Workload]:
+    def _kept_readers(self, piece: Ofmap) -> list[Workload]:
+        """Return the remaining workloads that read a piece."""
         readers = self.index.readers.get(piece.transfer_id, ())
         return [work for work in readers if (work.core, work.workload_id) in self.steps]
 
@@ -105,6 +107,8 @@ class _Cut:
 
     # ------------------------------------------------------------------------------------------------ workloads
     def _workload(self, work: Workload) -> Json:
+        """Return the JSON object of a remaining workload, with what refers to cut-off workloads replaced by loads
+        and stores."""
         entry: Json = self.content[str(work.core)][work.index]
         for piece, ofmap in zip(work.ofmap, entry["ofmap"], strict=True):
             ofmap["destination"] = [to for to in ofmap["destination"] if self._reaches(to)]
@@ -141,7 +145,8 @@ class _Cut:
                 entry[name] = [store for store in entry[name] if tuple(store["transfer_id"]) in used] or None
 
     def _tensor(self, work: Workload, tensor: Tensor, entry: Json) -> bool:
-        """Return whether a buffer entry stays. Sources whose maker is cut off become loads from DRAM."""
+        """Return whether a buffer entry stays. In `entry`, its JSON object, sources whose maker is cut off become
+        loads from DRAM. Raises UnsupportedError for a tensor with pieces of layers on both sides of the cut."""
         if tensor.type == "ofmap":
             output = self.index.output_by_room.get((work.core, tensor.tensor_id))
             return self.in_bits or (output is not None and self._keeps(output))
@@ -163,7 +168,8 @@ class _Cut:
     def _load_sources(
         self, tensor: Tensor, cut_sources: Sequence[Source], entry: Json, readers: Sequence[Workload]
     ) -> None:
-        """Turn the sources of a tensor whose makers are cut off into loads from DRAM (dialect B)."""
+        """Turn the sources of a tensor whose makers are cut off, `cut_sources`, into loads from DRAM in its JSON
+        object, `entry` (dialect B)."""
         for source, source_entry in zip(tensor.source, entry["source"], strict=True):
             if source in cut_sources:
                 source_entry.update(type="DRAM", id=0)
@@ -182,7 +188,7 @@ class _Cut:
         return source.type == "core" and not self._keeps(self.index.outputs_by_id[source.transfer_id])
 
     def _load_tensor(self, work: Workload, tensor: Tensor, entry: Json, readers: Sequence[Workload]) -> None:
-        """Replace all sources of a tensor of dialect A by one load from DRAM."""
+        """Replace all sources of a tensor of dialect A, whose JSON object is `entry`, by one load from DRAM."""
         key = (work.core, tensor.tensor_id)
         if key not in self.fresh:
             self.fresh[key] = self.free
@@ -207,15 +213,18 @@ class _Cut:
         ]
 
     def _box_in_layer(self, number: int) -> Box:
+        """Return the box of a transfer of dialect A in the output of the layer that makes it."""
         output = self.index.outputs_by_id[number]
         return output.piece.box.shift(output.work.box.lower)
 
     def _load(self, number: int, box: Box, layer: str, readers: Sequence[Workload]) -> None:
+        """Note that a transfer is loaded from DRAM because of the cut, and add the workloads that read it."""
         _box, _layer, known_readers = self.loads.setdefault(number, (box, layer, []))
         known_readers += [work for work in readers if work not in known_readers]
 
     # ------------------------------------------------------------------------------------------------ DRAM
     def _dram_in_entries(self) -> list[Json]:
+        """Return the `in` entries of DRAM: the pieces of outputs that arrive there."""
         before = {entry["transfer_id"]: entry for entry in self.content["-1"]["in"]}
         outs = self.content["-1"]["out"]
         out_ids = {out["transfer_id"] for out in outs if self._is_read(out["transfer_id"])}
@@ -247,9 +256,12 @@ class _Cut:
         return entry
 
     def _is_read(self, number: int) -> bool:
+        """Return whether a remaining workload reads a transfer."""
         return any((work.core, work.workload_id) in self.steps for work in self.index.readers.get(number, ()))
 
     def _dram_out_entries(self) -> list[Json]:
+        """Return the `out` entries of DRAM: the tensors that leave it and that remaining workloads read, old ones
+        and those that are loaded because of the cut."""
         entries: list[Json] = []
         for out in self.content["-1"]["out"]:
             if self._is_read(out["transfer_id"]):
@@ -295,6 +307,8 @@ class _Cut:
                     top += 1
 
     def _store(self, entries: Sequence[Json], at: int, work: Workload, piece: Ofmap, number: int) -> None:
+        """Show a result as `ofmap` tensor `number` in the snapshots, `entries`, of its workload at position `at`
+        and of the next one. Raises ProgramError where L2 has no room."""
         last = min(at + 1, len(entries) - 1)
         bits = self.index.bitwidths.get(piece.transfer_id, 8)
         box = piece.box.within(piece.box)
@@ -322,7 +336,8 @@ class _Cut:
             )
 
     def _renumber_orders(self, cores: Mapping[str, list[Json]]) -> None:
-        """Number tensor_order anew: loads by the workload whose snapshot shows them first, stores after their maker."""
+        """Number tensor_order anew over all cores: loads by the workload whose snapshot shows them first, stores
+        after their maker. `cores` are the JSON objects of the workloads by core."""
         sort_keys: dict[tuple[str, Any], tuple[int, int, int]] = {}
         records_by_key: dict[tuple[str, Any], list[Json]] = {}
         for core, entries in cores.items():
@@ -361,7 +376,7 @@ def _tensors_read(work: Workload) -> set[int]:
 
 
 def _mark_last_sends(cores: Mapping[str, list[Json]]) -> None:
-    """Set start_send in the last snapshot of each stored tensor that has it in none."""
+    """Set start_send in the last snapshot of each stored tensor that has it in no snapshot."""
     for entries in cores.values():
         last: dict[int, Json] = {}
         started: set[int] = set()

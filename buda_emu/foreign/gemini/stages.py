@@ -65,6 +65,7 @@ def recognise_content(content: Any) -> Stage | None:
 
 
 def _is_layer(entry: Mapping[str, Any]) -> bool:
+    """Return whether an entry of a file's top object is a layer of a network, that is, names its operation."""
     return isinstance(entry.get("operation"), str)
 
 

@@ -130,6 +130,7 @@ def _bytes_read(index: Index, work: Workload) -> int:
 
 
 def _count_by_layer(index: Index, plan: Plan) -> tuple[LayerBytes, ...]:
+    """Return the counts of each layer, in the order in which the file names them."""
     works_by_layer: dict[str, list[Workload]] = {}
     for work in index.ir.workloads():
         works_by_layer.setdefault(work.layer_name, []).append(work)
@@ -168,6 +169,7 @@ def _count_layer(index: Index, plan: Plan, works: Sequence[Workload], sent: int)
 
 
 def _count_accesses(index: Index, plan: Plan) -> dict[str, int]:
+    """Return how often each access of ACCESSES happens in one run of the schedule."""
     ir = index.ir
     loaded = sum(transfer.bytes for transfer in plan.queue if transfer.kind != "store")
     stored = sum(transfer.bytes for transfer in plan.queue if transfer.kind == "store")

@@ -52,13 +52,15 @@ def sweep(
 
 
 def timer(document: dict[str, Any]) -> Callable[[Choice], Point]:
-    """Return a function that times one choice of a sweep. It keeps the schedule that each mesh and buffer led to."""
+    """Return a function that times one choice of a sweep; `document` is the JSON object of the schedule. It keeps
+    the schedule that each mesh and buffer led to."""
     from buda_emu.foreign.gemini.time.schedule import simulate
 
     ir = load(document)
     fitted_schedules: dict[tuple[tuple[int, int] | None, int | None], tuple[IR | None, str]] = {}
 
     def time_choice(choice: Choice) -> Point:
+        """Return the point of a choice: its cycles, or the reason why it is not feasible."""
         xy, size, wide, ghz, gibps = choice
         if (xy, size) not in fitted_schedules:
             fitted_schedules[xy, size] = _fit_into_buffer(ir if xy is None else move_to_mesh(ir, *xy), size)
@@ -143,7 +145,8 @@ def move_to_mesh(ir: IR, xlen: int, ylen: int) -> IR:
 
 
 def _renumber_cores(content: dict[str, Any], keys: dict[int, int]) -> None:
-    """Replace `id` in every destination and source of dialect B."""
+    """Replace the core's key, `id`, in every destination and source of a schedule of dialect B, `content`, by the
+    new key that `keys` has for it."""
     for out in content["-1"]["out"]:
         _renumber(out["destination"], keys)
     for key in (name for name in content if name.isdecimal()):
@@ -155,5 +158,6 @@ def _renumber_cores(content: dict[str, Any], keys: dict[int, int]) -> None:
 
 
 def _renumber(records: Iterable[dict[str, Any]], keys: dict[int, int]) -> None:
+    """Replace the core's key, `id`, of each record by the new key that `keys` has for it."""
     for record in records:
         record["id"] = keys.get(record["id"], record["id"])

@@ -156,6 +156,8 @@ def _pack_dims_and_strides(tensors: Sequence[TensorArg], inputs: int | None) -> 
 
 
 def _pack_scalar(scalar: Scalar, abi: Abi) -> bytes:
+    """Return a scalar, or a list of them, in the form of the 36-byte or 32-byte arguments. Raises HostError for one
+    that does not fit."""
     try:
         if abi == 36:
             return b"".join(_pack_wide(value) for value in flatten([scalar]))
@@ -238,6 +240,8 @@ def unpack(
 
 
 def _unpack_tensor(data: bytes, at: int, abi: Abi, base: int) -> dict[str, Any]:
+    """Return the fields of the tensor struct at byte `at` of a buffer whose first byte has the address `base`.
+    Raises HostError for more than 15 dimensions."""
     address, static, rank, dims_at, strides_at, code, order = _HEAD.unpack_from(data, at)
     if rank > 15:
         raise HostError(f"a tensor of {rank} dimensions")
@@ -256,6 +260,8 @@ def _unpack_tensor(data: bytes, at: int, abi: Abi, base: int) -> dict[str, Any]:
 
 
 def _unpack_array(data: bytes, at: int, count: int, form: str) -> list[int] | None:
+    """Return `count` numbers of the `struct` format `form` at byte `at`; None where they are not inside of the
+    buffer."""
     layout = struct.Struct(f"<{count}{form}")
     if 0 <= at <= len(data) - layout.size:
         return list(layout.unpack_from(data, at))
@@ -263,5 +269,6 @@ def _unpack_array(data: bytes, at: int, count: int, form: str) -> list[int] | No
 
 
 def _check_abi(abi: int) -> None:
+    """Raise HostError for another number of bytes of a tensor struct than 32 and 36."""
     if abi not in (32, 36):
         raise HostError(f"a tensor takes 32 or 36 bytes, not {abi}")

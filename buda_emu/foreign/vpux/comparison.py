@@ -105,6 +105,8 @@ def _complete_inputs(first: RunResult, inputs: Mapping[int, NDArray[Any]]) -> di
 
 
 def _compare_outputs(first: RunResult, second: RunResult) -> OutputDifference | None:
+    """Return the first byte in which the outputs of two runs differ, or the first size or number that does; None
+    where they are equal."""
     for number, (before, after) in enumerate(zip(first.outputs, second.outputs, strict=False)):
         left, right = (np.frombuffer(np.ascontiguousarray(output).tobytes(), np.uint8) for output in (before, after))
         if len(left) != len(right):
@@ -159,6 +161,7 @@ def _find_first_access(first: RunResult, second: RunResult) -> list[Difference]:
 
 
 def _group_by_task(result: RunResult) -> dict[int, list[Event]]:
+    """Return the accesses of a run by task."""
     events: dict[int, list[Event]] = {}
     for event in result.watch.events:
         events.setdefault(event.task, []).append(event)
@@ -201,6 +204,7 @@ def _find_writer(second: RunResult, output: OutputDifference) -> list[Difference
 
 
 def _describe_access(result: RunResult, task: int, event: Event, text: str) -> Difference:
+    """Return a difference about an access of a task: `text`, with the task, and the operand that was touched."""
     program = result.scheduled.program
     name, line = find_operand(program, task, event.region.space, *event.region.extent)
     task_line = result.tasks[task].line
@@ -211,7 +215,8 @@ def _describe_access(result: RunResult, task: int, event: Event, text: str) -> D
 
 
 def find_operand(program: Program, task: int, space: str, low: int, high: int) -> tuple[str, int]:
-    """Return name and defining line of the task's operand that lies in these bytes; "" and 0 where none does."""
+    """Return name and defining line of the task's operand that lies in bytes `low` to `high` - 1 of a space; "" and
+    0 where none does."""
     use = program.operand_at(program.tasks[task].op, space, low, high)
     if use is None or use.value is None:
         return "", 0
@@ -219,6 +224,7 @@ def find_operand(program: Program, task: int, space: str, low: int, high: int) -
 
 
 def _find_new_races(first: RunResult, second: RunResult) -> tuple[Hazard, ...]:
+    """Return the races of the second run that the first does not have in these bytes."""
     old_races = {(race.kind, race.space, race.address, race.size) for race in first.races}
     return tuple(race for race in second.races if (race.kind, race.space, race.address, race.size) not in old_races)
 

@@ -61,6 +61,8 @@ _known: dict[str, Element | None] = {}
 
 
 def _make_element(name: str) -> Element | None:
+    """Return the type that a name denotes, None for an unknown one. A quantised type has width and code of its
+    storage."""
     if name.startswith("!quant."):
         storage = name.partition("<")[2].partition(":")[0].partition("<")[0].strip()
         if storage:
@@ -125,7 +127,7 @@ class Arch:
     """Do kernels see all slices of CMX one after another, or their own at one address?"""
 
     def available_barriers(self, tiles: int) -> int:
-        """Return how many barriers a schedule on so many tiles may use at one time."""
+        """Return how many barriers a schedule on that many tiles may use at one time."""
         return min(self.barriers, self.barriers // self.tiles * max(tiles, 1))
 
 

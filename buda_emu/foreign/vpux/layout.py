@@ -35,6 +35,7 @@ class MemDim:
 
 
 def _check(index: int) -> None:
+    """Raise HostError for an index of a dimension outside of 0 to 14."""
     if not 0 <= index < MOST_DIMS:
         raise HostError(f"dimension {index} is not possible: 0 to {MOST_DIMS - 1} are")
 
@@ -182,6 +183,7 @@ class DimsOrder:
         return all(outer >= inner for outer, inner in pairwise(along))
 
     def _same_rank(self, values: Sequence[object]) -> None:
+        """Raise HostError unless there is one value for each dimension of the order."""
         if len(values) != len(self.perm):
             raise HostError(f"{len(values)} values do not belong to the {len(self.perm)} dimensions of {self}")
 
@@ -265,8 +267,8 @@ class StrideReqs:
         return f"StrideReqs({[(r.dim.index, r.kind, r.value) for r in self.requirements]})"
 
     def calculate(self, bits: int, shape: Sequence[int]) -> tuple[int, ...]:
-        """Return the strides, in bits, of a memory shape with elements of so many bits. Raises HostError for a required
-        dimension that the shape lacks."""
+        """Return the strides, in bits, of a memory shape with elements of `bits` bits: the smallest that fulfil the
+        requirements. Raises HostError for a required dimension that the shape lacks."""
         self._fit(bits, shape)
         strides = [0] * len(shape)
         for dim in reversed(range(len(shape))):
@@ -309,7 +311,8 @@ class StrideReqs:
         return required.kind != "compact" or stride == compact
 
     def join(self, other: "StrideReqs", bits: int, shape: Sequence[int]) -> "StrideReqs":
-        """Return the requirements of both sides. Raises HostError where no strides fulfil both."""
+        """Return the requirements of both sides, for a memory shape with elements of `bits` bits. Raises HostError
+        where no strides fulfil both."""
         merged: list[Requirement] = []
         for dim in sorted({*self._by_dim, *other._by_dim}):
             left = self._by_dim.get(dim)
@@ -327,6 +330,8 @@ class StrideReqs:
         return result
 
     def _fit(self, bits: int, shape: Sequence[int]) -> None:
+        """Raise HostError for elements or a shape that are not possible, and for a shape that lacks a required
+        dimension."""
         if bits <= 0 or any(size < 0 for size in shape):
             raise HostError(f"elements of {bits} bits in shape {list(shape)} are not possible")
         if self._by_dim and max(self._by_dim) >= len(shape):
@@ -341,6 +346,7 @@ def _compact_stride(strides: Sequence[int], shape: Sequence[int], dim: int, bits
 
 
 def _make_requirement(entry: Sequence[object]) -> Requirement:
+    """Return a requirement from its dimension, kind and value. Raises HostError for another sequence."""
     dim, kind, value = (*entry, None, None)[:3]
     odd = len(entry) > 3 or isinstance(value, bool) or isinstance(dim, bool)
     if odd or not isinstance(kind, str) or not isinstance(value, int | None) or not isinstance(dim, int | MemDim):

@@ -20,6 +20,7 @@ DYNAMIC = -1
 
 
 def _nothing() -> "Mapping[str, Attribute]":
+    """Return an empty mapping, the default of fields that hold attributes."""
     return MappingProxyType({})
 
 
@@ -165,6 +166,7 @@ class Type:
 
     @property
     def _order(self) -> DimsOrder:
+        """The order in memory; that of the logical dimensions where none is known."""
         if self.order is not None:
             return self.order
         return DimsOrder.identity(len(self.shape or ()))
@@ -349,6 +351,7 @@ class VpuxFile:
 
     @cached_property
     def _starts(self) -> list[int]:
+        """Offsets of the first characters of all lines."""
         starts = [0]
         at = self.text.find("\n")
         while at >= 0:

@@ -112,6 +112,7 @@ class Program:
         tasks: list[Task] = []
 
         def look(ops: Sequence[Op]) -> None:
+            """Add the tasks among `ops` and those inside of task lists."""
             for op in ops:
                 if op.name == "VPURT.Task":
                     if op.body:
@@ -263,8 +264,8 @@ class Program:
                 results += self._locate_results(op, results)
 
     def _locate_results(self, op: Op, fresh: int) -> int:
-        """Place the results that are operands in another form, or views of them. Return 1 if memory for a new tensor,
-        of number `fresh`, was placed, else 0."""
+        """Place the results that are operands in another form, or views of them. Return 1 if memory for a new
+        tensor, of number `fresh`, was placed, else 0."""
         role = OPS[op.name].role
         if role == "view":
             self._locate_view(op)

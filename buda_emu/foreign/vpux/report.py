@@ -28,6 +28,7 @@ def run_picture(result: RunResult, durations: str) -> TimelinePicture:
     names = {index: f"{barrier.name}" for index, barrier in enumerate(result.barriers)}
 
     def details(number: int) -> Details:
+        """Return the line and the barriers of a task by its number."""
         task = result.tasks[number]
         return {
             "line": task.line,
@@ -36,6 +37,8 @@ def run_picture(result: RunResult, durations: str) -> TimelinePicture:
         }
 
     def name(access: Access) -> str:
+        """Return the name of the operand that an access touches, with its address; the address alone where there is
+        none."""
         use = program.operand_at(
             program.tasks[access.task].op, access.space, access.address, access.address + access.size
         )
@@ -140,6 +143,7 @@ def barrier_table(result: RunResult) -> str:
 
 
 def _note_omission(text: str, count: int) -> str:
+    """Return a table's text with a line about the rows that it leaves out; `count` is the number of all rows."""
     if count <= MOST_ROWS:
         return text
     return f"{text}\n... and {count - MOST_ROWS} more (--json FILE has all)"
@@ -159,6 +163,8 @@ def pressure_lines(result: RunResult) -> Iterator[str]:
 
 
 def _chart(changes: Iterable[tuple[int, int]], makespan: int, limit: int) -> str:
+    """Return a line of characters that shows the most barriers in use in each slice of time, against the limit.
+    `changes` are time and number of barriers from then on."""
     width = min(_CHART_WIDTH, makespan)
     peaks = [0] * width
     count = 0
@@ -187,6 +193,7 @@ def race_lines(result: RunResult, races: Iterable[Hazard]) -> Iterator[str]:
 
 
 def _describe_task(result: RunResult, number: int, race: Hazard) -> str:
+    """Return the task of that number in words, with its line and the operand that lies in the race's bytes."""
     task = result.tasks[number]
     name, line = find_operand(result.scheduled.program, number, race.space, race.address, race.address + race.size)
     buffer = f", {name} of line {line}" if name else ""

@@ -40,8 +40,8 @@ class Scheduled:
 
 
 def find_reuses(program: Program) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Return, for successive uses of a physical barrier number, the tasks of the earlier and of the later use. Uses
-    without tasks are passed over."""
+    """Return, for each two successive uses of a physical barrier number, the tasks of the earlier and of the later
+    use. Uses without tasks are passed over."""
     pairs: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
     last: dict[int, tuple[int, ...]] = {}
     for barrier in program.barriers:
@@ -60,7 +60,8 @@ def one_step(_: Task) -> int:
 
 
 def make_schedule(program: Program, duration: Duration = one_step) -> Scheduled:
-    """Simulate a program and return its times. Raises ProgramError (X040) when tasks are left that wait for ever."""
+    """Simulate a program, each task taking what `duration` returns, and return its times. Raises ProgramError
+    (X040) when tasks are left that wait for ever."""
     timeline = Schedule()
     units: dict[str, int] = {}
     for task in program.tasks:
@@ -95,7 +96,8 @@ def make_schedule(program: Program, duration: Duration = one_step) -> Scheduled:
 
 
 def _find_reused_number(program: Program, task: int, before: Sequence[int]) -> int | None:
-    """Return the number of the barrier that both tasks use."""
+    """Return the number of the physical barrier that a task shares with the first of the tasks `before`; None for
+    none."""
     first_numbers = {program.barriers[n].number for n in (*program.tasks[task].waits, *program.tasks[task].updates)}
     second_numbers = {
         program.barriers[n].number for n in (*program.tasks[before[0]].waits, *program.tasks[before[0]].updates)
@@ -139,7 +141,7 @@ class CostModel:
         return {field.name: int(getattr(self, field.name)) for field in fields(self)}
 
     def duration(self, task: Task) -> int:
-        """Return the cycles of a task."""
+        """Return the cycles that a task takes by the model: a transfer, a kernel, or anything else."""
         uses = [*read_uses(task.op), *written_uses(task.op)]
         sizes = [use.type.compact_bytes for use in uses if use.type is not None and use.type.is_buffer]
         if task.unit.startswith("DMA"):

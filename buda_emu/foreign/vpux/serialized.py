@@ -53,12 +53,13 @@ class _Serializer:
             self._kernels.append({"function": declaration.name, "entry": entry, "text": reference, "entry_point": 0})
 
     def _add(self, name: str, data: bytes) -> dict[str, int]:
-        """Add a blob and return the reference to it."""
+        """Add a blob of kernel data under a name and return the reference to it."""
         self._data.append({"name": name, "position": self._position, "size": len(data), "bytes": data.hex()})
         self._position += -(-len(data) // ALIGNMENT) * ALIGNMENT
         return {"data": len(self._data) - 1, "offset": 0, "size": len(data)}
 
     def result(self) -> dict[str, Any]:
+        """Return kernel data, kernels, invocations, tasks and runtime as plain data."""
         program = self._program
         calls: list[dict[str, Any]] = []
         tasks: list[dict[str, Any]] = []

@@ -38,6 +38,8 @@ def find_unsupported(
 
 
 def _runs(op: Op) -> bool:
+    """Return whether the emulator runs ops like this one: those of a role that is emulated, and of data movements
+    those that copy, permute, convert or have a descriptor."""
     if not op.known:
         return False
     role = OPS[op.name].role
@@ -85,6 +87,8 @@ def _op_reasons(program: Program, op: Op, kernels: Mapping[str, object], raw: Co
 
 
 def _own_reasons(program: Program, op: Op, kernels: Mapping[str, object], raw: Collection[str]) -> Iterator[str]:
+    """Yield the names of what an op of its kind needs that is not emulated, besides itself and the types of its
+    results."""
     if op.name == "VPURT.DeclareBuffer":
         if "swizzlingKey" in op.attributes:
             yield "type:swizzlingKey"
@@ -102,6 +106,7 @@ def _own_reasons(program: Program, op: Op, kernels: Mapping[str, object], raw: C
 
 
 def _constant_reasons(op: Op) -> Iterator[str]:
+    """Yield the names of a constant's content, element type and transformations that are not emulated."""
     content = op.attributes.get("content")
     if not isinstance(content, Dense):
         yield "const:content"
@@ -138,6 +143,8 @@ def transform_names(attribute: Attribute) -> list[str]:
 
 
 def _kernel_reasons(program: Program, op: Op, kernels: Mapping[str, object], raw: Collection[str]) -> Iterator[str]:
+    """Yield the names of the kernel that an op calls and of operands' element types that are not emulated.
+    `kernels` and `raw` are those of `find_unsupported`."""
     declaration = callee(program.function, op)
     if declaration is None or is_cache_op(declaration):
         return

@@ -71,6 +71,7 @@ def in_order(checks: Sequence[Check]) -> tuple[Check, ...]:
     ranks: dict[str, int] = {}
 
     def rank(rule: str) -> int:
+        """Return the number of rules that a rule waits for in a row: 0 where its checks name none in `unless`."""
         if rule not in ranks:
             ranks[rule] = 0  # a circle of rules ends here
             others = set[str]().union(*(check.unless for check in checks_of[rule])) & checks_of.keys()
@@ -121,7 +122,7 @@ class Checker:
 
     def report(self, rule: Rule, finding: Finding, name: str = "") -> None:
         """Add a finding as a diagnostic, unless an equal one was added for the same place, of a copy of the object.
-        Raises TooManyFindingsError after `most` errors."""
+        Raises TooManyFindingsError after `most_errors` errors."""
         key = (rule.id, finding.place, finding.message)
         if key in self._seen:
             return
@@ -163,12 +164,13 @@ class RecordingChecker(Checker):
         return super().check((replace(check, run=partial(self._ask, check)) for check in checks), *subject, name=name)
 
     def _ask(self, check: Check, *subject: Any) -> Iterable[Finding]:
+        """Run a check after recording its rule."""
         self._asked.add(check.rule.id)
         return check.run(*subject)
 
 
 def require_few(diagnostics: Sequence[Diagnostic], place: Place, path: str, rule: str, severity: Severity) -> None:
-    """Raise TooManyFindingsError where a list of findings is full."""
+    """Raise TooManyFindingsError, at a place and for a rule, where a list of findings has MAX_FINDINGS already."""
     if len(diagnostics) >= MAX_FINDINGS:
         raise TooManyFindingsError(Diagnostic.at(place, path, rule, severity, TOO_MANY.format(MAX_FINDINGS)))
 
@@ -255,6 +257,7 @@ class RuleBook:
         """Decorate one more function that checks an existing rule; the keywords are fields of `Check`."""
 
         def attach(function: F) -> F:
+            """Add the function as a check of the rule and return it unchanged."""
             self._checks.append(Check(self._rules[id], function, basic, frozenset(unless)))
             return function
 

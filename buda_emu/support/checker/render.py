@@ -58,6 +58,7 @@ def render_one(diagnostic: Diagnostic, screen: Screen = _PLAIN) -> str:
 
 
 def _message_with_hint(diagnostic: Diagnostic) -> str:
+    """Return the message of a finding with its hint in parentheses, if it has one."""
     if not diagnostic.hint:
         return diagnostic.message
     return f"{diagnostic.message} ({diagnostic.hint})"
@@ -118,6 +119,7 @@ def as_json(diagnostics: Sequence[Diagnostic]) -> dict[str, Any]:
 
 
 def _plain(diagnostic: Diagnostic) -> dict[str, Any]:
+    """Return a finding as plain data for JSON; fields of a place that do not apply are left out."""
     content: dict[str, Any] = {
         "path": diagnostic.path,
         "line": diagnostic.line,
@@ -160,6 +162,7 @@ def _annotation(diagnostic: Diagnostic) -> str:
 
 
 def _escape(text: str, in_property: bool) -> str:
+    """Escape what ends a message of a workflow command, or `in_property` a property of it, and control characters."""
     text = plain(text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A"))
     if in_property:
         return text.replace(":", "%3A").replace(",", "%2C")
@@ -189,6 +192,7 @@ def as_sarif(diagnostics: Sequence[Diagnostic], rules: Mapping[str, Rule], versi
 
 
 def _sarif_rule(rule: Rule) -> dict[str, Any]:
+    """Return the SARIF object of a rule, with its explanation as help."""
     content = {
         "id": rule.id,
         "shortDescription": {"text": rule.summary},
@@ -199,6 +203,7 @@ def _sarif_rule(rule: Rule) -> dict[str, Any]:
 
 
 def _sarif_result(diagnostic: Diagnostic) -> dict[str, Any]:
+    """Return the SARIF object of a finding: its rule, message and place, and its fix if it has one."""
     from urllib.parse import quote
 
     # By its bytes: a name that is no UTF-8 has an address, too.
@@ -228,6 +233,7 @@ def _sarif_result(diagnostic: Diagnostic) -> dict[str, Any]:
 
 
 def _sarif_fix(fix: Fix, file: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the SARIF object of a fix; `file` is the object that names the file."""
     replacements = [
         {
             "deletedRegion": {

@@ -79,6 +79,7 @@ class Choice:
 
 
 def _begins(rule: str, beginnings: Iterable[str]) -> bool:
+    """Return whether the id of a rule begins with one of these words."""
     return any(rule.startswith(word) for word in beginnings)
 
 

@@ -107,6 +107,8 @@ def _slip_limit(word: str, name: str) -> int:
 
 
 def _same(word: str, words: list[str]) -> str:
+    """Return the word that differs in case, separators and letters that look alike only; "" where there is none, or
+    where several differ in separators."""
     folded = _fold(word)
     same = next((name for name in words if _fold(name) == folded), "")
     if same:
@@ -124,12 +126,15 @@ def _join(word: str) -> str:
 
 
 def _synonym(word: str, words: list[str]) -> str:
+    """Return the only word that is a synonym from another system; "" where there is none or several are."""
     others = _SYNONYMS_JOINED.get(word.lower().translate(_SEPARATORS), ())
     matches = [name for name in words if name.lower() in others]
     return matches[0] if len(matches) == 1 else ""
 
 
 def _beginning(word: str, words: list[str]) -> str:
+    """Return the only word that begins with this one, which needs three letters; "" where there is none or several
+    do."""
     if len(word) < _LEAST_BEGINNING:
         return ""
     lower = word.lower()

@@ -63,7 +63,7 @@ class Actors:
 
 
 def _answer(process: Process) -> tuple[bool, BudaError | None] | Lost | None:
-    """Return the answer of a process, or how it died; None where it has not ended."""
+    """Return the answer of a process, or how it died; None where it has not ended within some seconds."""
     try:
         while process.connection.poll(_FATE_SECONDS):
             data = process.connection.recv_bytes()

@@ -73,7 +73,8 @@ def _end_with_parent(connection: Connection) -> None:
 
 
 def run(number: int) -> NoReturn:
-    """Serve at this end of the pipe as the whole process. Error text is cleaned like all output of the command."""
+    """Serve at this end of the pipe, the descriptor `number`, as the whole process. Error text is cleaned like all
+    output of the command."""
     with clean_streams():
         try:
             serve(Connection(number))

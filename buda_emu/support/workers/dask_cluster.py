@@ -178,7 +178,10 @@ class Cluster:
         self._note_when_done(number)
 
     def _note_when_done(self, number: int) -> None:
+        """Let the item of that number be reported as done as soon as its future is."""
+
         def done(_future: Any) -> None:
+            """Report the item as done."""
             self._done.put(number)
 
         self._futures[number].add_done_callback(done)
@@ -202,6 +205,7 @@ class Cluster:
 
 
 def _answer(future: Any) -> Answer:
+    """Return the answer of a future that is done, or `Lost` where its worker or the scheduler was lost."""
     if future.status == "finished":
         return unpack(future.result())
     if future.status == "error":

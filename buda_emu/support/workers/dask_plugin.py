@@ -21,8 +21,8 @@ from buda_emu.support.workers.wire import pack, unpack
 class Children(WorkerPlugin):  # type: ignore[misc]  # distributed carries no type information
     """The child processes of one Dask worker for one job. The contents of the job's files travel with this object."""
 
-    def __init__(self, mark: str, job: bytes, contents: dict[str, bytes]) -> None:
-        self.name = mark
+    def __init__(self, name: str, job: bytes, contents: dict[str, bytes]) -> None:
+        self.name = name
         self._job = job
         self._contents = contents
 
@@ -67,9 +67,11 @@ class Children(WorkerPlugin):  # type: ignore[misc]  # distributed carries no ty
         return answer
 
 
-def answer_in_child(work_item: bytes, mark: str, timeout: float | None, *values: bytes) -> bytes:
-    """Answer a packed item on a thread of the Dask worker. `values`: the shared values of the item, in its order."""
-    plugin: Any = get_worker().plugins[mark]
+def answer_in_child(work_item: bytes, plugin_name: str, timeout: float | None, *values: bytes) -> bytes:
+    """Let a child process answer a packed item, from a thread of the Dask worker, and return the packed answer.
+    `plugin_name` is that of the job's `Children` on this worker; `values` are the shared values of the item, in its
+    order; `timeout` is in seconds."""
+    plugin: Any = get_worker().plugins[plugin_name]
     content = unpack(work_item)
     return pack(plugin.answer(content, dict(zip(shares(content), values, strict=True)), timeout))
 
@@ -91,7 +93,7 @@ class _Child:
                     self.end()
                     text = f"its worker process did not start within {START_SECONDS:g} s"
                     return Lost("crashed", text, time.monotonic() - start)
-                self._process.is_ready()
+                self._process.await_ready()
                 self._ready = True
                 start = time.monotonic()
             self._process.send(work_item, values)
@@ -103,6 +105,6 @@ class _Child:
         return Lost("timeout", timeout_reason(timeout or 0.0), time.monotonic() - start)
 
     def end(self, grace: float = 0.0) -> int:
-        """End the process and return its exit code."""
+        """End the process, after `grace` seconds in which it may exit by itself, and return its exit code."""
         self.alive = False
         return self._process.end(grace)

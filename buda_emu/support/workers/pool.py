@@ -63,8 +63,8 @@ class Process:
         """True where the process has stopped running."""
         return self._process.poll() is not None
 
-    def is_ready(self) -> None:
-        """Receive the message of a process that has started. Raises EOFError or OSError when it is dead."""
+    def await_ready(self) -> None:
+        """Receive the message that a process sends when it has started. Raises EOFError or OSError when it is dead."""
         self.connection.recv_bytes()
 
     def send(self, work_item: Any, values: Mapping[int, bytes]) -> None:
@@ -253,7 +253,7 @@ class Pool:
                 if worker.item is not None:
                     self._answers.append((worker.item, answer))
             else:
-                worker.process.is_ready()
+                worker.process.await_ready()
                 worker.started = self._any_started = True
         except (EOFError, OSError):
             self._lost(worker)
@@ -271,7 +271,7 @@ class Pool:
         worker.process.send(work_item, self._values)
 
     def _lost(self, worker: _Worker) -> None:
-        """Handle the death of a worker."""
+        """Handle the death of a worker: its item is lost, or counts as one whose process could not start."""
         code = worker.process.end(grace=0.5)
         if not worker.started:
             self._workers.remove(worker)
@@ -280,7 +280,8 @@ class Pool:
         self._without(worker, "crashed", death_reason(code), time.monotonic() - worker.since)
 
     def _without(self, worker: _Worker, kind: Literal["crashed", "timeout"], text: str, seconds: float) -> None:
-        """Remove a worker that is gone, and report its item as lost."""
+        """Remove a worker that is gone, and report its item as lost: `kind`, `text` and `seconds` are those of
+        `Lost`."""
         self._workers.remove(worker)
         if worker.item is not None:
             self._answers.append((worker.item, Lost(kind, text, seconds)))
@@ -292,9 +293,9 @@ class Pool:
             self._start()
 
     def _report_failed_start(self, how: str) -> None:
-        """Report a process that could not be started. It costs an item, so that a machine that can start no more
-        processes comes to an end. As long as none has ever started, the others may; raises InternalError when none
-        does."""
+        """Report a process that could not be started; `how` ends the message. It costs an item, so that a machine
+        that can start no more processes comes to an end. As long as none has ever started, the others may; raises
+        InternalError when none does."""
         if not self._any_started:
             if not self._workers:
                 raise InternalError(f"a worker process {how}")

@@ -93,6 +93,7 @@ class JobPool:
                 yield numbers[place], _result(numbers[place], answer, None)
 
     def _answers(self, items: Iterable[Any]) -> Generator[tuple[int, Any], None, None]:
+        """Yield number and answer of each item, from the processes of this machine or from the cluster."""
         if self.workers.dask is None:
             return self._pool().answers(items)
         if self._hands is None:
@@ -102,6 +103,7 @@ class JobPool:
         return self._hands.answers(items)
 
     def _pool(self) -> Pool:
+        """Return the pool of processes on this machine, a new one where the last was closed."""
         if not isinstance(self._hands, Pool) or self._hands.closed:
             self._hands = Pool(self._job, self.workers.count, self._timeout, self._values)
         return self._hands
@@ -236,9 +238,12 @@ class _Others:
             self._pool.close()
 
     def _serve(self) -> None:
+        """Give items to the workers, as `take` hands them out, until there are none, and collect their results; the
+        body of the thread. An error is kept for `results` to raise."""
         numbers: list[int] = []
 
         def take_items() -> Iterator[Any]:
+            """Yield the items that nobody else has taken, and note the number of each."""
             while (numbered := self.take()) is not None:
                 numbers.append(numbered[0])
                 yield numbered[1]

@@ -162,6 +162,7 @@ def _kinds(declared: Any) -> _Kinds | None:
 
 
 def _kinds_of_union(members: tuple[Any, ...]) -> _Kinds | None:
+    """Return the classes of all members of a union; None where one of them cannot be checked."""
     kinds: list[type[Any]] = []
     for member in members:
         classes = _kinds(member)
@@ -172,6 +173,8 @@ def _kinds_of_union(members: tuple[Any, ...]) -> _Kinds | None:
 
 
 def _kinds_of_class(kind: type[Any]) -> _Kinds | None:
+    """Return a class as the only one that a value may be of; None where `isinstance` cannot check it, and for
+    numbers and classes of numpy, for which others may stand."""
     if kind in (bool, int, float):
         return None  # numpy's numbers stand for all of them
     try:
@@ -245,7 +248,10 @@ def join_message(head: Buffer, buffers: Callable[[list[int]], Sequence[memoryvie
 
 
 def _parts_of(memory: memoryview) -> Callable[[list[int]], list[memoryview]]:
+    """Return the function that takes the arrays of a message out of the memory behind its head, by their sizes."""
+
     def parts(sizes: list[int]) -> list[memoryview]:
+        """Return a copy of the memory of each array. Raises ValueError where the sizes do not add up to all of it."""
         if sum(sizes) != memory.nbytes:
             raise ValueError(f"it has {memory.nbytes} bytes of arrays, and says {sum(sizes)}")
         buffers: list[memoryview] = []
@@ -259,6 +265,7 @@ def _parts_of(memory: memoryview) -> Callable[[list[int]], list[memoryview]]:
 
 
 def _refuse_constant(word: str) -> Any:
+    """Raise ValueError for NaN and infinities, which a head writes as hexadecimal digits."""
     raise ValueError(f"{word} is not a number of JSON")
 
 
@@ -369,7 +376,8 @@ class _Reader:
         self.values: list[Any] = []
 
     def read(self, content: Any, shared: bool) -> Any:
-        """Return the value that the head describes. Raises any of `_BROKEN`."""
+        """Return the value that `content`, a part of the head, describes; with `shared` other parts may refer to
+        it. Raises any of `_BROKEN`."""
         if type(content) is not list:
             if type(content) is dict:
                 raise ValueError("a value is a map of JSON")
@@ -400,47 +408,61 @@ class _Reader:
         return [self.read(part, place.shared) for part in parts]
 
     def read_list(self, parts: Sequence[Any], place: "_Place") -> Any:
+        """Read a list, to which its parts may refer."""
         result: list[Any] = place.put([])
         result.extend(self._each(parts, place))
         return result
 
     def read_tuple(self, parts: Sequence[Any], place: "_Place") -> Any:
+        """Read a tuple."""
         return tuple(self._each(parts, place))
 
     def read_map(self, parts: Sequence[Any], place: "_Place") -> Any:
+        """Read a dictionary from a list of keys and a list of values, which may refer to it."""
         result: dict[Any, Any] = place.put({})
         keys = [self.read(key, False) for key in parts[0]]
         result.update(zip(keys, self._each(parts[1], place), strict=True))
         return result
 
     def read_set(self, parts: Sequence[Any], _place: "_Place") -> Any:
+        """Read a set."""
         return {self.read(part, False) for part in parts}
 
     def read_frozenset(self, parts: Sequence[Any], place: "_Place") -> Any:
+        """Read a frozen set."""
         return frozenset(self.read_set(parts, place))
 
     def read_float(self, parts: Sequence[Any], _place: "_Place") -> Any:
+        """Read a float from the hexadecimal digits of its 8 bytes."""
         return struct.unpack("<d", bytes.fromhex(parts[0]))[0]
 
     def read_complex(self, parts: Sequence[Any], _place: "_Place") -> Any:
+        """Read a complex number from the hexadecimal digits of its 16 bytes."""
         return complex(*struct.unpack("<dd", bytes.fromhex(parts[0])))
 
     def read_range(self, parts: Sequence[Any], _place: "_Place") -> Any:
+        """Read a range from its start, stop and step."""
         return range(*parts)
 
     def read_bytes(self, parts: Sequence[Any], _place: "_Place") -> Any:
+        """Read bytes from the buffer of that number."""
         return bytes(self._buffer(parts[0]))
 
     def read_bytearray(self, parts: Sequence[Any], _place: "_Place") -> Any:
+        """Read a bytearray from the buffer of that number."""
         return bytearray(self._buffer(parts[0]))
 
     def read_text(self, parts: Sequence[Any], _place: "_Place") -> Any:
+        """Read a text that was an instance of a subclass of `str`."""
         return _text(parts[0])
 
     def read_path(self, parts: Sequence[Any], _place: "_Place") -> Any:
+        """Read a path, as one of this system."""
         return Path(_text(parts[0]))
 
     def read_array(self, parts: Sequence[Any], _place: "_Place") -> Any:
+        """Read an array of numpy from the number of its buffer, its dtype and its shape. Raises ValueError for an
+        impossible one."""
         number, dtype, shape = parts
         if not _DTYPE.fullmatch(_text(dtype)):
             raise ValueError(f"no array is of {dtype!r}")
@@ -449,6 +471,7 @@ class _Reader:
         return np.frombuffer(self._buffer(number), np.dtype(dtype)).reshape(shape)
 
     def read_number(self, parts: Sequence[Any], place: "_Place") -> Any:
+        """Read a number of numpy, which is written as an array without dimensions."""
         return self.read_array(parts, place)[()]
 
     def read_object(self, parts: Sequence[Any], place: "_Place") -> Any:

@@ -14,6 +14,7 @@ EXAMPLE = "buda-emu darwinn inspect model_edgetpu.tflite"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verbs of `buda-emu darwinn` to its parser."""
     add_verbs(parser, "buda_emu.foreign.darwinn.command.verbs", VERBS)
 
 

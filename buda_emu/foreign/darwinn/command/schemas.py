@@ -14,15 +14,19 @@ from buda_emu.support.checker.render import findings_schema
 
 
 def _inspect() -> Any:
+    """Return the schema of what `darwinn inspect --json` prints."""
     findings = Rows(rule=str, severity=Severity, where=str, message=str)
     return document(_title("inspect"), path=str, verdict=str, findings=findings, summary=Summary, tree=dict[str, Any])
 
 
 def _check() -> Any:
+    """Return the schema of what `darwinn check --json` prints."""
     return findings_schema("darwinn check --json", runtime={"type": "integer"})
 
 
 def _run() -> Any:
+    """Return the schema of what `darwinn run --json` prints: the replay, which is absent where only outputs are
+    computed, and the outputs."""
     fields = {
         "assumptions": Row(Assumptions),
         "packages": list[str],
@@ -43,10 +47,12 @@ def _run() -> Any:
 
 
 def _verify() -> Any:
+    """Return the schema of what `darwinn verify --json` prints."""
     return document(_title("verify"), Verification, path=str, source=str, matches=bool)
 
 
 def _title(verb: str) -> str:
+    """Return the title of the schema of a verb's JSON."""
     return f"Results of buda-emu darwinn {verb} --json"
 
 

@@ -17,6 +17,7 @@ from buda_emu.foreign.darwinn.flatbuffer.table import Kind, Table
 
 
 def _slot(kind: Kind, default: Any = None) -> Any:
+    """Return the dataclass field of a slot that holds a value of `kind`, or `default` where the slot is absent."""
     return field(default=default, metadata={"kind": kind})
 
 

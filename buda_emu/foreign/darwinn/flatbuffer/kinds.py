@@ -20,7 +20,8 @@ class _Offset:
     """Base of the kinds whose inline part is an offset."""
 
     def place(self, writer: "Writer", slot: int, value: Any, position: int, default: Any) -> None:  # noqa: ARG002
-        """Write the offset of the value at `position` into an open table."""
+        """Write the inline part of a slot into an open table: the offset of the value, which `write` has put at
+        `position`."""
         writer.builder.PrependUOffsetTRelativeSlot(slot, position, 0)
 
 
@@ -44,12 +45,12 @@ class Scalar:
         return self.format.size
 
     def read(self, reader: Reader, at: int, before: int) -> Any:  # noqa: ARG002
-        """Read the number after a check of bounds and alignment."""
+        """Read the number at `at` after a check of bounds and alignment."""
         reader.inside(at, self.size, self.size, self.name)
         return self.format.unpack_from(reader.data, at)[0]
 
     def write(self, writer: "Writer", value: Any) -> int:  # noqa: ARG002
-        """Write nothing, as a number is inline."""
+        """Write nothing, as a number is inline, and return 0 in place of a position."""
         return 0
 
     def place(self, writer: "Writer", slot: int, value: Any, position: int, default: Any) -> None:  # noqa: ARG002
@@ -104,7 +105,7 @@ class Text(_Offset):
         return reader.text(reader.follow(at))
 
     def write(self, writer: "Writer", value: str) -> int:
-        """Write the string and its NUL."""
+        """Write the string and its NUL, and return its position."""
         return writer.builder.CreateString(value.encode("utf-8", "surrogateescape"))
 
     def plain(self, value: Any, data: bool) -> Any:  # noqa: ARG002
@@ -129,11 +130,11 @@ class Data(_Offset):
     name = "[ubyte]"
 
     def read(self, reader: Reader, at: int, before: int) -> memoryview:  # noqa: ARG002
-        """Return a view on the vector's bytes in the file."""
+        """Return a view on the bytes of the vector that the offset at `at` points to."""
         return reader.vector(reader.follow(at), 1)
 
     def write(self, writer: "Writer", value: Any) -> int:
-        """Write the bytes, aligned to `page`."""
+        """Write the bytes, aligned to `page`, and return their position."""
         return writer.data(value, self.page)
 
     def plain(self, value: Any, data: bool) -> Any:
@@ -153,11 +154,11 @@ class Blobs(_Offset):
     name = "[string]"
 
     def read(self, reader: Reader, at: int, before: int) -> tuple[memoryview, ...]:  # noqa: ARG002
-        """Return a view on each string's bytes in the file."""
+        """Return a view on the bytes of each string of the vector that the offset at `at` points to."""
         return reader.blobs(reader.follow(at))
 
     def write(self, writer: "Writer", value: Sequence[Any]) -> int:
-        """Write the strings, each aligned to `page`, and the vector of their offsets."""
+        """Write the strings, each aligned to `page`, and the vector of their offsets; return the vector's position."""
         return writer.offsets([writer.blob(blob, self.page) for blob in value])
 
     def plain(self, value: Any, data: bool) -> Any:
@@ -181,11 +182,11 @@ class Numbers(_Offset):
         return f"[{self.scalar.name}]"
 
     def read(self, reader: Reader, at: int, before: int) -> Sequence[Any]:  # noqa: ARG002
-        """Return a view on the numbers in the file."""
+        """Return a view on the numbers of the vector that the offset at `at` points to."""
         return reader.vector(reader.follow(at), self.scalar.size).cast(self.scalar.code)  # type: ignore[call-overload]
 
     def write(self, writer: "Writer", value: Sequence[Any]) -> int:
-        """Write the numbers as a vector."""
+        """Write the numbers as a vector and return its position."""
         return writer.scalars(self.scalar.flag, self.scalar.size, value)
 
     def plain(self, value: Any, data: bool) -> Any:  # noqa: ARG002
@@ -209,11 +210,11 @@ class Structs(_Offset):
         return f"[struct of int {', '.join(self.names)}]"
 
     def read(self, reader: Reader, at: int, before: int) -> tuple[tuple[int, ...], ...]:  # noqa: ARG002
-        """Read the structs as tuples of ints."""
+        """Read the structs of the vector that the offset at `at` points to, as tuples of ints."""
         return reader.structs(reader.follow(at), len(self.names))
 
     def write(self, writer: "Writer", value: Sequence[Sequence[int]]) -> int:
-        """Write the structs one after the other as a vector."""
+        """Write the structs one after the other as a vector and return its position."""
         flat = list(itertools.chain.from_iterable(value))
         return writer.scalars(INT.flag, INT.size, flat, len(self.names))
 
@@ -226,6 +227,8 @@ class Structs(_Offset):
         return tuple(self._fields(entry) for entry in value)
 
     def _fields(self, entry: Any) -> tuple[int, ...]:
+        """Return the fields of one struct, in order, from a mapping by their names. Raises KeyError for a missing
+        name, ValueError or TypeError for a value that is no int of 32 bits."""
         return tuple(INT.unplain(entry[name], None) for name in self.names)
 
 
@@ -245,7 +248,7 @@ class One(_Offset):
         return reader.table(self.table, reader.follow(at))
 
     def write(self, writer: "Writer", value: Table) -> int:
-        """Write the table with everything it holds."""
+        """Write the table with everything it holds and return its position."""
         return writer.table(value)
 
     def plain(self, value: Any, data: bool) -> Any:
@@ -269,11 +272,11 @@ class Many(_Offset):
         return f"[{self.table.__name__}]"
 
     def read(self, reader: Reader, at: int, before: int) -> tuple[Table, ...]:  # noqa: ARG002
-        """Read and verify the tables of the vector."""
+        """Read and verify the tables of the vector that the offset at `at` points to."""
         return reader.tables(self.table, reader.follow(at))
 
     def write(self, writer: "Writer", value: Sequence[Table]) -> int:
-        """Write the tables, then the vector of their offsets."""
+        """Write the tables, then the vector of their offsets, and return the vector's position."""
         return writer.offsets([writer.table(table) for table in value])
 
     def plain(self, value: Any, data: bool) -> Any:
@@ -297,7 +300,8 @@ class Union(_Offset):
         return " | ".join(member.__name__ for member in self.members.values())
 
     def read(self, reader: Reader, at: int, before: int) -> Table | None:
-        """Read and verify the table where its type is known. A table of an unknown type is not read: None."""
+        """Read and verify the table that the offset at `at` points to; None for a type, `before`, that is not
+        known."""
         position = reader.follow(at)
         member = self.members.get(before)
         if member is None:
@@ -305,7 +309,7 @@ class Union(_Offset):
         return reader.table(member, position)
 
     def write(self, writer: "Writer", value: Table) -> int:
-        """Write the table with everything it holds."""
+        """Write the table with everything it holds and return its position."""
         return writer.table(value)
 
     def plain(self, value: Any, data: bool) -> Any:
@@ -327,6 +331,7 @@ def digest(value: Any) -> dict[str, Any]:
 
 
 def _as_bytes(value: Any) -> bytes:
+    """Return bytes unchanged. Raises TypeError for any other value, such as the digest of `to_dict` without data."""
     if not isinstance(value, bytes):
         raise TypeError("bytes are wanted here, such as to_dict(data=True) gives them")
     return value

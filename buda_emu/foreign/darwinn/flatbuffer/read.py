@@ -184,6 +184,8 @@ class Reader:
         return tuple(items)
 
     def _string(self, at: int) -> memoryview:
+        """Return a view on the bytes of the string at `at`, without its NUL. Raises Malformed where it leads out of
+        the buffer or has no NUL."""
         count = self._length(at, 1)
         end = at + 4 + count
         self.inside(end, 1, 1, "the NUL of a string")
@@ -192,6 +194,8 @@ class Reader:
         return self.data[at + 4 : end]
 
     def _length(self, at: int, size: int) -> int:
+        """Return the number of elements, of `size` bytes each, of the vector at `at`. Raises Malformed where they
+        lead out of the buffer."""
         self.inside(at, 4, 4, "length of a vector")
         count = _UINT32.unpack_from(self.data, at)[0]
         if count * size > _LONGEST:
@@ -200,6 +204,8 @@ class Reader:
         return count
 
     def _visit(self, tables: int, at: int) -> None:
+        """Count `tables` more visited tables, as the verifier of the FlatBuffers library does, which visits a table
+        again for every reference to it. Raises Malformed, with the place `at`, beyond _MOST_TABLES."""
         self._visits += tables
         if self._visits > _MOST_TABLES:
             raise Malformed(f"more than {_MOST_TABLES:,} tables", self.base + at)

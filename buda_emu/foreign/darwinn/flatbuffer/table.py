@@ -23,7 +23,8 @@ class Kind(Protocol):
         ...
 
     def place(self, writer: Any, slot: int, value: Any, position: int, default: Any) -> None:
-        """Write the inline part into an open table."""
+        """Write the inline part of a slot into an open table: the value itself unless it is the default, or the
+        offset of what `write` has put at `position`."""
         ...
 
     def plain(self, value: Any, data: bool) -> Any:

@@ -38,12 +38,14 @@ def distinct_hints(executable: Executable) -> Iterator[tuple[int, DmaHint]]:
 
 
 def _hints(subject: Subject) -> Iterator[tuple[str, Executable, DmaHint]]:
+    """Yield every distinct hint with the name of its place and its executable."""
     for name, executable in subject.executables:
         for number, hint in distinct_hints(executable):
             yield f"{name}, hint {number}", executable, hint
 
 
 def _transfers(subject: Subject) -> Iterator[tuple[str, Executable, DmaHint, DmaDescriptorHint]]:
+    """Yield every distinct hint of a transfer: the name of its place, its executable, itself and its content."""
     for name, executable, hint in _hints(subject):
         if isinstance(hint.any_hint, DmaDescriptorHint):
             yield name, executable, hint, hint.any_hint
@@ -60,6 +62,7 @@ def end_of_input(actual_bytes: int) -> int:
     fix="compile the model again; over PCIe it would run",
 )  # fmt: skip
 def _no_hints(subject: Subject) -> Iterable[Finding]:
+    """Refuse an executable without DMA hints (D050)."""
     for name, executable in subject.executables:
         if executable.dma_hints is None:
             yield finding(executable, "dma_hints", name, "there are no DMA hints")
@@ -72,6 +75,7 @@ def _no_hints(subject: Subject) -> Iterable[Finding]:
     source="DARWINN 6, 8", fix="name a layer of the executable",
 )  # fmt: skip
 def _hint_layer(subject: Subject) -> Iterable[Finding]:
+    """Refuse a transfer's hint without meta, or for a layer that its executable does not have (D051)."""
     for name, executable, _hint, dma in _transfers(subject):
         meta = dma.meta
         if meta is None:
@@ -91,16 +95,20 @@ def _hint_layer(subject: Subject) -> Iterable[Finding]:
     fix="batches count from 0 to batch_size - 1",
 )  # fmt: skip
 def _hint_batch(subject: Subject) -> Iterable[Finding]:
+    """Refuse a hint for a batch of an input or output that its executable does not have (D052)."""
     for name, executable, _hint, dma in _transfers(subject):
         if dma.meta and dma.meta.desc in (INPUT, OUTPUT) and not 0 <= dma.meta.batch < executable.batch_size:
             yield finding(dma.meta, "batch", name, f"batch {dma.meta.batch} of {executable.batch_size}")
 
 
 def _range(dma: DmaDescriptorHint) -> str:
+    """Describe the bytes that a transfer moves, for messages."""
     return f"{dma.size_in_bytes} bytes at {dma.offset_in_bytes}"
 
 
 def _fits(dma: DmaDescriptorHint, end: int) -> bool:
+    """Return whether a transfer stays within the first `end` bytes of its buffer; a negative offset or size does
+    not."""
     return dma.offset_in_bytes >= 0 <= dma.size_in_bytes and dma.offset_in_bytes + dma.size_in_bytes <= end
 
 
@@ -109,6 +117,7 @@ def _fits(dma: DmaDescriptorHint, end: int) -> bool:
     fix="do not run this package: compile the model again",
 )  # fmt: skip
 def _input_range(subject: Subject) -> Iterable[Finding]:
+    """Refuse a transfer that leaves the pages of its input's buffer (D053)."""
     for name, executable, _hint, dma in _transfers(subject):
         if dma.meta is None or dma.meta.desc != INPUT:
             continue
@@ -123,6 +132,8 @@ def _input_range(subject: Subject) -> Iterable[Finding]:
     source="DARWINN 6, 8", fix="do not run this package: compile the model again",
 )  # fmt: skip
 def _buffer_range(subject: Subject) -> Iterable[Finding]:
+    """Refuse a transfer that leaves its output, the parameters or scratch, or for which there is no such buffer
+    (D054)."""
     for name, executable, _hint, dma in _transfers(subject):
         desc = dma.meta.desc if dma.meta else None
         if dma.meta is None or desc not in (OUTPUT, PARAMETER, SCRATCH):
@@ -148,6 +159,7 @@ def _buffer_range(subject: Subject) -> Iterable[Finding]:
     source="DARWINN 6, 8", fix="compile the model again",
 )  # fmt: skip
 def _chunk_index(subject: Subject) -> Iterable[Finding]:
+    """Refuse an instruction hint for a chunk that its executable does not have (D055)."""
     for name, executable, hint in _hints(subject):
         content = hint.any_hint
         if isinstance(content, InstructionHint) and not 0 <= content.instruction_chunk_index < len(executable.chunks):
@@ -160,6 +172,7 @@ def _chunk_index(subject: Subject) -> Iterable[Finding]:
     fix="compile the model again",
 )  # fmt: skip
 def _no_content(subject: Subject) -> Iterable[Finding]:
+    """Refuse a hint of a known type, or of type 0, without content (D056)."""
     for name, _item, hint in _hints(subject):
         if hint.any_hint is None and (hint.any_hint_type == 0 or hint.any_hint_type in ANY_HINT):
             yield finding(hint, "any_hint", name, "the hint has no content")
@@ -170,6 +183,7 @@ def _no_content(subject: Subject) -> Iterable[Finding]:
     source="DARWINN 6, 8", fix="INFEED for input, parameters and instructions, OUTFEED for outputs",
 )  # fmt: skip
 def _direction(subject: Subject) -> Iterable[Finding]:
+    """Warn of a hint whose direction contradicts what it moves (D057)."""
     for name, _item, hint in _hints(subject):
         legal = {INFEED, OUTFEED}
         content = "scratch"
@@ -191,6 +205,7 @@ def _direction(subject: Subject) -> Iterable[Finding]:
     source="DARWINN 6, 8", fix="compile the model again",
 )  # fmt: skip
 def _interrupt(subject: Subject) -> Iterable[Finding]:
+    """Refuse a hint for an interrupt that the chip does not have (D058)."""
     for name, _item, hint in _hints(subject):
         if isinstance(hint.any_hint, InterruptHint) and hint.any_hint.type not in INTERRUPTS:
             yield finding(hint.any_hint, "type", name, f"interrupt {hint.any_hint.type}")
@@ -201,6 +216,7 @@ def _interrupt(subject: Subject) -> Iterable[Finding]:
     fix="check with a newer buda-emu, if the compiler is newer",
 )  # fmt: skip
 def _unknown_hint(subject: Subject) -> Iterable[Finding]:
+    """Warn of a hint of an unknown type (D059)."""
     for name, _item, hint in _hints(subject):
         if hint.any_hint_type and hint.any_hint_type not in ANY_HINT:
             yield finding(hint, "any_hint_type", name, f"type {hint.any_hint_type}")
@@ -211,6 +227,7 @@ def _unknown_hint(subject: Subject) -> Iterable[Finding]:
     source="DARWINN 5, 8", fix="compile for the Edge TPU",
 )  # fmt: skip
 def _unknown_desc(subject: Subject) -> Iterable[Finding]:
+    """Warn of a field or transfer for an unknown kind of address (D043)."""
     transfers = [(name, dma.meta) for name, _item, _hint, dma in _transfers(subject)]
     for name, meta in (*((name, field.meta) for name, _, _, field in fields(subject)), *transfers):
         if meta is not None and meta.desc not in DESCRIPTIONS:
@@ -221,7 +238,7 @@ Range = tuple[int, int]
 
 
 def _complete(subject: Subject) -> Iterator[tuple[str, Executable]]:
-    """Yield the executables whose list is marked as complete."""
+    """Yield name and executable of each executable that marks its DMA list as complete."""
     for name, executable in subject.executables:
         if (
             executable.fully_deterministic
@@ -232,7 +249,8 @@ def _complete(subject: Subject) -> Iterator[tuple[str, Executable]]:
 
 
 def _moved_ranges(executable: Executable, desc: int) -> dict[tuple[str | None, int], list[Range]]:
-    """Return the ranges that hints move of buffers of one kind, by name and batch."""
+    """Return the ranges of bytes that hints move of buffers of one kind, `desc` (such as OUTPUT), by name and
+    batch; all parameters are under (None, 0). The end of a range is not part of it."""
     ranges: dict[tuple[str | None, int], list[Range]] = defaultdict(list)
     for hint in executable.hints:
         dma = hint.any_hint
@@ -246,7 +264,7 @@ def _moved_ranges(executable: Executable, desc: int) -> dict[tuple[str | None, i
 
 
 def _gap(ranges: list[Range], size: int) -> Range | None:
-    """Return the first bytes of 0 to size - 1 that are in no range; None where all are."""
+    """Return the first bytes of 0 to size - 1 that are in no range, as start and end; None where all are in one."""
     reached = 0
     for start, end in sorted(ranges):
         if reached >= size:
@@ -260,7 +278,7 @@ def _gap(ranges: list[Range], size: int) -> Range | None:
 
 
 def _overlap(ranges: list[Range]) -> Range | None:
-    """Return the first bytes that are in two ranges; None where there are none."""
+    """Return the first bytes that are in two ranges, as start and end; None where there are none."""
     reached = 0
     not_empty = sorted((start, end) for start, end in ranges if start < end)
     for number, (start, end) in enumerate(not_empty):
@@ -286,6 +304,7 @@ def _not_once(ranges: list[Range], size: int) -> str:
     source="DARWINN 8", fix="bytes that are not moved keep the content of the host's buffer",
 )  # fmt: skip
 def _outputs(subject: Subject) -> Iterable[Finding]:
+    """Warn of an output of which a complete DMA list does not move every byte exactly once (D060)."""
     for name, executable in _complete(subject):
         moved = _moved_ranges(executable, OUTPUT)
         for layer in {layer.name: layer for layer in executable.outputs}.values():
@@ -300,6 +319,7 @@ def _outputs(subject: Subject) -> Iterable[Finding]:
     fix="compile the model again",
 )  # fmt: skip
 def _inputs(subject: Subject) -> Iterable[Finding]:
+    """Warn of an input of which a complete DMA list does not move every byte (D061)."""
     for name, executable in _complete(subject):
         moved = _moved_ranges(executable, INPUT)
         for layer in {layer.name: layer for layer in executable.inputs}.values():
@@ -323,6 +343,7 @@ def _batches(executable: Executable) -> range:
     fix="compile the model again",
 )  # fmt: skip
 def _parameters(subject: Subject) -> Iterable[Finding]:
+    """Warn of parameters that a complete DMA list does not move exactly once (D062)."""
     for name, executable in _complete(subject):
         wrong = _not_once(_moved_ranges(executable, PARAMETER).get((None, 0), []), executable.parameter_bytes)
         if wrong:
@@ -334,6 +355,7 @@ def _parameters(subject: Subject) -> Iterable[Finding]:
     source="DARWINN 8", fix="compile the model again",
 )  # fmt: skip
 def _chunks(subject: Subject) -> Iterable[Finding]:
+    """Warn of a complete DMA list that does not send every chunk of instructions once (D063)."""
     for name, executable in _complete(subject):
         sent = Counter(
             hint.any_hint.instruction_chunk_index
@@ -354,6 +376,7 @@ def _chunks(subject: Subject) -> Iterable[Finding]:
     stage="W", source="DARWINN 8", fix="the driver waits for interrupt 0 to complete the request",
 )  # fmt: skip
 def _interrupts(subject: Subject) -> Iterable[Finding]:
+    """Warn of a complete DMA list that does not end with an interrupt, or has not exactly one interrupt 0 (D064)."""
     for name, executable in _complete(subject):
         zeros = sum(isinstance(hint.any_hint, InterruptHint) and hint.any_hint.type == 0 for hint in executable.hints)
         if zeros != 1:
@@ -367,6 +390,7 @@ def _interrupts(subject: Subject) -> Iterable[Finding]:
     source="DARWINN 8", fix="leave it out",
 )  # fmt: skip
 def _fences(subject: Subject) -> Iterable[Finding]:
+    """Warn of a fence that separates nothing: it comes first, last or after a fence (D065)."""
     for name, executable in subject.executables:
         before = True
         for number, hint in enumerate(executable.hints):
@@ -377,9 +401,10 @@ def _fences(subject: Subject) -> Iterable[Finding]:
 
 
 def _layout_check(rule: str) -> Callable[[Subject], Iterable[Finding]]:
-    """Return the check of a rule whose problems `places` finds together with those of other rules."""
+    """Return the check of one of the rules D076 to D080, whose problems `places` finds together."""
 
     def check(subject: Subject) -> Iterable[Finding]:
+        """Yield a finding for each problem of an output's layout that belongs to the rule."""
         for name, layer_name, layer, problems in subject.output_problems:
             for problem_rule, field, message in problems:
                 if problem_rule == rule:

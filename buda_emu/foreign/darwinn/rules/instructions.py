@@ -45,7 +45,7 @@ def fields(subject: Subject) -> Iterator[tuple[str, Executable, InstructionBitst
 
 
 def inside(chunk: InstructionBitstream, field: FieldOffset) -> bool:
-    """Return whether all bits of a field are in its chunk."""
+    """Return whether all 32 bits of a field are in its chunk."""
     return 0 <= field.offset_bit <= 8 * len(chunk.bitstream or b"") - BITS
 
 
@@ -54,6 +54,7 @@ def inside(chunk: InstructionBitstream, field: FieldOffset) -> bool:
     source="DARWINN 4, 8", fix="compile the model again",
 )  # fmt: skip
 def _no_chunks(subject: Subject) -> Iterable[Finding]:
+    """Refuse an executable without a chunk of instructions (D032)."""
     for name, executable in subject.executables:
         if not executable.chunks:
             yield finding(executable, "instruction_bitstreams", name, "there are no chunks")
@@ -64,6 +65,7 @@ def _no_chunks(subject: Subject) -> Iterable[Finding]:
     fix="compile the model again",
 )  # fmt: skip
 def _empty_chunk(subject: Subject) -> Iterable[Finding]:
+    """Refuse an empty chunk of instructions (D033)."""
     for name, _item, chunk in _chunks(subject):
         if not chunk.bitstream:
             yield finding(chunk, "bitstream", name, "the chunk is empty")
@@ -74,6 +76,7 @@ def _empty_chunk(subject: Subject) -> Iterable[Finding]:
     fix="compile the model again; the chunk may be cut",
 )  # fmt: skip
 def _odd_chunk(subject: Subject) -> Iterable[Finding]:
+    """Warn of a chunk whose length is not a multiple of 16 bytes (D034)."""
     for name, _item, chunk in _chunks(subject):
         if len(chunk.bitstream or b"") % _CHUNK_UNIT:
             yield finding(chunk, "bitstream", name, f"{len(chunk.bitstream or b'')} bytes")
@@ -84,6 +87,7 @@ def _odd_chunk(subject: Subject) -> Iterable[Finding]:
     source="DARWINN 5, 8", fix="do not run this package: compile the model again",
 )  # fmt: skip
 def _outside(subject: Subject) -> Iterable[Finding]:
+    """Refuse a field that lies outside of its chunk (D035)."""
     for name, _item, chunk, field in fields(subject):
         if not inside(chunk, field):
             message = f"bits {field.offset_bit} to {field.offset_bit + BITS - 1} of {8 * len(chunk.bitstream or b'')}"
@@ -95,6 +99,7 @@ def _outside(subject: Subject) -> Iterable[Finding]:
     fix="the package may have been linked already: take the original",
 )  # fmt: skip
 def _bits_set(subject: Subject) -> Iterable[Finding]:
+    """Warn of a field whose bits are not 0 before linking (D036)."""
     for name, _item, chunk, field in fields(subject):
         if inside(chunk, field):
             first, shift = divmod(field.offset_bit, 8)
@@ -109,6 +114,7 @@ def _bits_set(subject: Subject) -> Iterable[Finding]:
     source="DARWINN 3, 8", fix="nothing, if it comes from a new compiler",
 )  # fmt: skip
 def _unusual_place(subject: Subject) -> Iterable[Finding]:
+    """Note a field that is not at the bit of a bundle at which all public packages have theirs (D037)."""
     for name, _item, chunk, field in fields(subject):
         if inside(chunk, field) and field.offset_bit % _BUNDLE != _USUAL_PLACE:
             yield finding(
@@ -121,6 +127,7 @@ def _unusual_place(subject: Subject) -> Iterable[Finding]:
     source="DARWINN 5, 8", fix="name a layer of the executable",
 )  # fmt: skip
 def _unknown_layer(subject: Subject) -> Iterable[Finding]:
+    """Refuse a field for an input or output that its executable does not have (D038)."""
     for name, executable, _chunk, field in fields(subject):
         meta = field.meta
         if (
@@ -143,6 +150,7 @@ def _unknown_layer(subject: Subject) -> Iterable[Finding]:
     fix="batches count from 0 to batch_size - 1; scratch has batch 0 only",
 )  # fmt: skip
 def _field_batch(subject: Subject) -> Iterable[Finding]:
+    """Refuse a field for a batch that its executable does not have; scratch has batch 0 only (D039)."""
     for name, executable, _chunk, field in fields(subject):
         meta = field.meta
         if meta and meta.desc in (INPUT, OUTPUT) and not 0 <= meta.batch < executable.batch_size:
@@ -156,6 +164,7 @@ def _field_batch(subject: Subject) -> Iterable[Finding]:
     source="DARWINN 5, 8", fix="compile the model again",
 )  # fmt: skip
 def _no_meta(subject: Subject) -> Iterable[Finding]:
+    """Refuse a field whose purpose is missing: without meta, or for an input or output without a name (D040)."""
     for name, _item, chunk, field in fields(subject):
         if field.meta is None:
             yield finding(field, "meta", name, "the field has no meta", about=id(chunk))
@@ -169,6 +178,7 @@ def _no_meta(subject: Subject) -> Iterable[Finding]:
     unless=("D040", "D042"), source="DARWINN 3, 8", fix="compile the model again",
 )  # fmt: skip
 def _halves(subject: Subject) -> Iterable[Finding]:
+    """Warn of a chunk with another number of lower than of upper halves of a base address (D041)."""
     for name, _item, chunk in _chunks(subject):
         counts: dict[tuple[int, str | None, int], list[int]] = defaultdict(lambda: [0, 0])
         for field in chunk.field_offsets or ():
@@ -186,6 +196,7 @@ def _halves(subject: Subject) -> Iterable[Finding]:
     fix="compile the model again",
 )  # fmt: skip
 def _position(subject: Subject) -> Iterable[Finding]:
+    """Refuse a field whose position is neither the lower nor the upper half of an address (D042)."""
     for name, _item, chunk, field in fields(subject):
         if field.meta is not None and field.meta.desc in DESCRIPTIONS and field.meta.position not in POSITIONS:
             yield finding(field.meta, "position", name, f"the position is {field.meta.position}", about=id(chunk))
@@ -196,6 +207,7 @@ def _position(subject: Subject) -> Iterable[Finding]:
     fix="compile the model again",
 )  # fmt: skip
 def _overlap(subject: Subject) -> Iterable[Finding]:
+    """Refuse two fields of a chunk that share bits (D044)."""
     for name, _item, chunk in _chunks(subject):
         for first, second in pairwise(sorted(chunk.field_offsets or (), key=lambda field: field.offset_bit)):
             if second.offset_bit - first.offset_bit < BITS:

@@ -263,6 +263,7 @@ def _output_layer(subject: Subject) -> Iterable[Finding]:
 
 
 def _dimensions(layer: Layer) -> tuple[int, int, int]:
+    """Return y, x and z of a layer."""
     return layer.y_dim, layer.x_dim, layer.z_dim
 
 

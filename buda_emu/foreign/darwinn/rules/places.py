@@ -82,7 +82,8 @@ def _layer_problems(layer: Layer, budget: Budget) -> Iterable[Problem]:
 
 
 def _map_problems(maps: "Maps", room: int, size: int, budget: Budget, flips_once: bool) -> Iterable[Problem]:
-    """Yield the problems of complete maps for an output of `room` bytes with elements of `size` bytes."""
+    """Yield the problems of complete maps for an output of `room` bytes with elements of `size` bytes. With
+    `flips_once`, D079 was reported for the signs and the driver's walk is not followed."""
     budget.take(len(maps.ytile) + len(maps.xtile))
     outside = maps.outside(room // size, budget)
     if outside:
@@ -124,7 +125,8 @@ class _Columns:
         self.row_size = sizes.pop() if len(sizes) == 1 else None
 
     def span(self, rows: _Rows) -> tuple[int, int]:
-        """Return the first and the last place of these rows and columns."""
+        """Return the first and the last place, in elements from the tile's beginning, at which these columns of the
+        rows begin."""
         if self.row_size is not None:
             ends = rows.low * self.row_size, rows.high * self.row_size
             return min(ends) + self.low, max(ends) + self.high
@@ -147,7 +149,7 @@ class Maps:
     rowsize: Sequence[int]
 
     def index(self, y: int, x: int) -> int:
-        """Return the place of element (y, x, 0)."""
+        """Return the place of element (y, x, 0), in elements from the beginning of the output."""
         return self.offset[self.ytile[y] + self.xtile[x]] + self.ylocal[y] * self.rowsize[x] + self.xlocal[x]
 
     @cached_property
@@ -167,7 +169,8 @@ class Maps:
         return {tile: _Columns(columns) for tile, columns in places.items()}
 
     def tiles(self, budget: Budget) -> Iterator[tuple[int, _Rows, _Columns]]:
-        """Yield number, rows and columns of every tile in use."""
+        """Yield number, rows and columns of every tile in use. Raises _TooMuch beyond the budget, as do the methods
+        that take one."""
         for above, rows in self.rows.items():
             for beside, columns in self.columns.items():
                 budget.take(1 if columns.row_size is not None else len(columns.columns))
@@ -250,6 +253,7 @@ class Maps:
 
     @cached_property
     def _row_places(self) -> frozenset[int]:
+        """The distinct places of rows in their tiles."""
         return frozenset(self.ylocal)
 
     def _runs(self) -> list[tuple[int, int]]:
@@ -287,7 +291,7 @@ Box = tuple[tuple[int, int], ...]
 
 
 def _slice_problems(layer: Layer, info: OutputShapeInfo, budget: Budget) -> Iterable[Problem]:
-    """Yield the first problem of a layer's slices."""
+    """Yield the first problem of a sliced output, if there is one (D080)."""
     shape: Box = tuple(layer.shape.dimension or ()) if layer.shape is not None else ()
     if any(start > end for start, end in shape):
         return  # D081
@@ -307,7 +311,8 @@ def _slice_problems(layer: Layer, info: OutputShapeInfo, budget: Budget) -> Iter
 def _wrong_slices(
     layouts: Sequence[TensorLayout], offsets: Sequence[int], shape: Box, size: int, room: int, budget: Budget
 ) -> str:
-    """Describe the first slice that is wrong by itself, or else the cover of the shape; "" where nothing is wrong."""
+    """Describe the first slice that is wrong by itself, or else the cover of the shape; "" where nothing is wrong.
+    An element has `size` bytes, the layer `room`."""
     for number, (layout, offset) in enumerate(zip(layouts, offsets, strict=True)):
         budget.take(1 + len(shape))
         wrong = wrong_slice(layout, offset, shape, size, room)
@@ -341,6 +346,7 @@ def wrong_slice(layout: TensorLayout, offset: int, shape: Box, size: int, room: 
 
 
 def _is_within(box: Box, shape: Box) -> bool:
+    """Return whether a box lies within a shape; ends are included."""
     return all(inner[0] >= outer[0] and inner[1] <= outer[1] for inner, outer in zip(box, shape, strict=True))
 
 
@@ -367,4 +373,5 @@ def _not_a_cover(boxes: list[Box], shape: Box, budget: Budget) -> str:
 
 
 def _volume(box: Box) -> int:
+    """Return the number of elements in a box."""
     return prod(end - start + 1 for start, end in box)

@@ -43,8 +43,8 @@ class Subject:
 
 
 def finding(table: Table, field: str, within: str, message: str, about: object = None, hint: str = "") -> Finding:
-    """Make a finding about a field of a table. `within` names the part of the package; findings with one `about` are
-    counted together."""
+    """Make a finding about a field of a table. `within` names the part of the package; where another rule was
+    broken by the same `about`, rules that name it in `unless` leave this finding out."""
     element = type(table).__name__
     if field:
         element = f"{element.removesuffix('Table')}.{field}"

@@ -111,7 +111,8 @@ def _model(source: Source) -> tuple[tflite.Model, str]:
 
 
 def _numbers(indices: Any, count: int, owner: str, absent: bool = False) -> tuple[int, ...]:
-    """Return tensor numbers, each below `count`, or -1 where one may be absent. Raises ValueError for any other."""
+    """Return tensor numbers, each below `count`, or -1 where one may be absent. Raises ValueError, with the name of
+    the `owner`, for any other."""
     if indices is None:
         return ()
     numbers = tuple(map(int, indices))
@@ -148,7 +149,8 @@ def _tensor(table: tflite.Tensor, number: int, model: tflite.Model) -> Tensor:
 
 
 def _constant(table: tflite.Tensor, name: str, kind: str, shape: tuple[int, ...], model: tflite.Model) -> Array | None:
-    """Return a view on the tensor's buffer; None where the buffer is empty or the type is not read."""
+    """Return a view on the tensor's buffer; None where the buffer is empty or the type is not read. `kind` is
+    numpy's name of the type. Raises ValueError where the bytes do not fit the shape, or the buffer does not exist."""
     buffers = model.buffers or ()
     if table.buffer >= len(buffers):
         raise ValueError(f"tensor {name!r} has buffer {table.buffer} of {len(buffers)}")
@@ -164,6 +166,8 @@ def _constant(table: tflite.Tensor, name: str, kind: str, shape: tuple[int, ...]
 
 
 def _operation(table: tflite.Operator, number: int, model: tflite.Model, count: int) -> Operation:
+    """Return operator `number` of the graph, which has `count` tensors. Raises ValueError for an operator code or a
+    tensor out of range."""
     codes = model.operator_codes or ()
     if table.opcode_index >= len(codes):
         raise ValueError(f"operator {number} has code {table.opcode_index} of {len(codes)}")

@@ -90,6 +90,7 @@ def _constant(value: int, bits: int) -> int:
 
 
 def _saturate(x: Any, bits: int) -> Ints:
+    """Clip to the range of a signed integer of `bits` bits."""
     return np.clip(x, -(1 << (bits - 1)), (1 << (bits - 1)) - 1)
 
 
@@ -101,7 +102,8 @@ def shift_saturating(x: Any, n: int, bits: int) -> Ints:
 
 
 def exp(a: Any, i: int, bits: int) -> Ints:
-    """Return the exponential of a <= 0, which has `i` integer bits; the result has none."""
+    """Return the exponential of a <= 0, which has `i` integer bits; the result has none. Both have `bits` bits, 16
+    or 32."""
     value = np.asarray(a, np.int64)
     fraction = bits - 1 - i
     quarter = 1 << (fraction - 2)
@@ -146,7 +148,7 @@ def ratio(a: Any, bits: int) -> Ints:
 
 
 def logistic(a: Any, i: int, bits: int) -> Ints:
-    """Return 1 / (1 + exp(-a)), where a has `i` integer bits; the result has none."""
+    """Return 1 / (1 + exp(-a)), where a has `i` integer bits; the result has none. Both have `bits` bits, 16 or 32."""
     value = np.asarray(a, np.int64)
     positive = recip(exp(-np.abs(value), i, bits), bits)
     negative = (1 << (bits - 1)) - 1 - positive
@@ -154,7 +156,8 @@ def logistic(a: Any, i: int, bits: int) -> Ints:
 
 
 def tanh(a: Any, i: int, bits: int) -> Ints:
-    """Return the hyperbolic tangent of a, which has `i` integer bits; the result has none."""
+    """Return the hyperbolic tangent of a, which has `i` integer bits; the result has none. Both have `bits` bits,
+    16 or 32."""
     value = np.asarray(a, np.int64)
     size = ratio(exp(-np.abs(value), i + 1, bits), bits)  # the same bits with one integer bit more: doubled
     return np.where(value == 0, 0, np.where(value > 0, size, -size))

@@ -52,7 +52,11 @@ class Twin:
         return self.compute(feeds, operations[:first_custom])
 
     def compute(self, feeds: Mapping[str, Any], operations: Iterable[Operation]) -> dict[str, Array]:
-        """Feed any tensors by name, compute operators in order, and return every fed or computed tensor by name."""
+        """Feed any tensors by name, compute operators in order, and return every fed or computed tensor by name.
+
+        Raises HostError for a name that no tensor has, an array that does not fit, or a tensor that is neither fed
+        nor computed; UnsupportedError, by name, for an operator or variant that is not computed.
+        """
         values: dict[int, Array] = {}
         for name, array in feeds.items():
             number = self.graph.number_of(name)

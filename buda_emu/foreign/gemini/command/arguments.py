@@ -15,6 +15,7 @@ EXAMPLE = "buda-emu gemini run schedule.json.gz"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verbs of `buda-emu gemini` to its parser."""
     add_verbs(parser, "buda_emu.foreign.gemini.command.verbs", VERBS)
 
 
@@ -122,12 +123,14 @@ def list_of(kind: Callable[[str], Any]) -> Callable[[str], list[Any]]:
     """Return an argparse type for values of `kind` separated by commas."""
 
     def read(text: str) -> list[Any]:
+        """Parse the words between commas."""
         return [kind(word) for word in text.split(",")]
 
     return read
 
 
 def _mesh(text: str) -> tuple[int, int]:
+    """Parse a mesh such as 2x2 into columns and rows, each from 1 to 65535 (an argparse type)."""
     across, cross, down = text.partition("x")
     if not (
         cross and across.isdecimal() and down.isdecimal() and 0 < int(across) < 1 << 16 and 0 < int(down) < 1 << 16

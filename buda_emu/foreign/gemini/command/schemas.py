@@ -15,6 +15,7 @@ _LINKS = Rows({"from": list[int], "to": list[int]}, bytes=int)  # cores of the m
 
 
 def _run() -> Any:
+    """Return the schema of what `gemini run --json` prints."""
     return document(
         "Results of buda-emu gemini run --json",
         RunFigures,
@@ -30,6 +31,7 @@ def _run() -> Any:
 
 
 def _exec() -> Any:
+    """Return the schema of what `gemini exec --json` prints."""
     return document(
         "Results of buda-emu gemini exec --json",
         ok=bool,
@@ -41,10 +43,12 @@ def _exec() -> Any:
 
 
 def _stats() -> Any:
+    """Return the schema of what `gemini stats --json` prints."""
     return document("Results of buda-emu gemini stats --json", Statistics, links=_LINKS, energy=dict[str, float] | None)
 
 
 def _diff() -> Any:
+    """Return the schema of what `gemini diff --json` prints."""
     return document("Results of buda-emu gemini diff --json", Comparison)
 
 

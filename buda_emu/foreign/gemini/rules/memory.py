@@ -34,7 +34,7 @@ def _broken_regions(ir: IR, work: Workload) -> str:
     source="GEMINI 2.4", fix="[[0, buffersize]] is one ring of the whole buffer",
 )  # fmt: skip
 def check_rings(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Check the ring regions of each snapshot."""
+    """Report ring regions of a snapshot that are empty, overlap, are no pairs, or reach beyond the buffer (G047)."""
     for work in _snapshots(index):
         wrong = _broken_regions(index.ir, work)
         if wrong:
@@ -60,12 +60,13 @@ def _count_bytes(tensor: Tensor) -> int:
     one counts."""
     if tensor.type == "weight":
         return min(tensor.size, weight_bytes(tensor.box))
-    if _legal(tensor):
+    if _has_legal_alignment(tensor):
         return min(tensor.size, fmap_bytes(tensor.box, tensor.bitwidth))
     return tensor.size
 
 
-def _legal(tensor: Tensor) -> bool:
+def _has_legal_alignment(tensor: Tensor) -> bool:
+    """Return whether align and bitwidth of a tensor go together (G030)."""
     return is_legal_alignment(tensor.align, tensor.bitwidth)
 
 
@@ -79,7 +80,8 @@ def _bytes_beyond_buffer(index: Index, work: Workload) -> int:
     source="GEMINI 2.4", unless=("G042",),
 )  # fmt: skip
 def check_regions(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Check each tensor, once for each address."""
+    """Report a tensor whose address is in no ring region or that is larger than its region, once for each address
+    (G040)."""
     seen: set[tuple[int, int, int, int]] = set()
     for work, regions in _snapshots_with_regions(index):
         for tensor in work.buffer:
@@ -104,8 +106,8 @@ def check_regions(index: Index, _: Network | None) -> Iterator[Finding]:
     source="GEMINI 2.4", fix="move one of them, or show it in fewer snapshots",
 )  # fmt: skip
 def check_overlaps(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Check pairs of tensors, each once. Tensors that G042 reports as moved are left out, and snapshots that are too
-    large as a whole (G054)."""
+    """Report pairs of tensors that share a byte in a snapshot, each pair once (G041). Tensors that G042 reports as
+    moved are left out, and snapshots that are too large as a whole (G054)."""
     seen: set[tuple[int, int, int]] = set()
     moved = _tensors_that_move(index)
     for work, regions in _snapshots_with_regions(index):
@@ -123,7 +125,8 @@ def check_overlaps(index: Index, _: Network | None) -> Iterator[Finding]:
 def _list_stretches(
     work: Workload, regions: Sequence[Region], moved: Set[tuple[int, int]]
 ) -> list[tuple[int, int, Tensor]]:
-    """Return the byte ranges of a snapshot's tensors in ascending order, without tensors that move or fit nowhere."""
+    """Return the byte ranges of a snapshot's tensors in ascending order, without tensors that fit no region and
+    without `moved` ones, given by core and tensor_id."""
     stretches: list[tuple[int, int, Tensor]] = []
     for tensor in work.buffer:
         region = region_of(regions, tensor.address)
@@ -147,7 +150,7 @@ def _overlapping_tensors(
 
 
 def _tensors_that_move(index: Index) -> set[tuple[int, int]]:
-    """Return the tensors that another snapshot shows at another address or with another size."""
+    """Return core and tensor_id of the tensors that another snapshot shows at another address or with another size."""
     return {
         key
         for key, life in index.lives.items()
@@ -180,7 +183,8 @@ def _find_changes(life: Life) -> Iterator[tuple[Tensor, str, object, object]]:
     source="GEMINI 2.3", unless=("G048",),
 )  # fmt: skip
 def check_identity(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Check each tensor_id of each core."""
+    """Report a tensor_id that is twice in a snapshot, comes back after it had left, or changes while it is resident
+    (G042)."""
     for work in _snapshots(index):
         seen: set[int] = set()
         for tensor in work.buffer:
@@ -204,7 +208,8 @@ def check_identity(index: Index, _: Network | None) -> Iterator[Finding]:
     unless=("G042", "G048"),
 )  # fmt: skip
 def check_newly_added_flags(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Check each entry except those that wait to be stored, which have no newly_added."""
+    """Report a newly_added that does not say whether the snapshot before lacks the tensor (G043). Tensors that wait
+    to be stored have no newly_added."""
     for works in index.ir.cores.values() if index.ir.form.addressed else ():
         before: set[int] = set()
         for work in works:
@@ -223,7 +228,7 @@ def check_newly_added_flags(index: Index, _: Network | None) -> Iterator[Finding
     source="GEMINI 2.3",
 )  # fmt: skip
 def check_start_send(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Check each tensor that waits to be stored."""
+    """Report a tensor to be stored whose start_send falls back to false, or that leaves and is never sent (G046)."""
     for life in index.lives.values() if index.ir.form.addressed else ():
         if life.first.type != "ofmap":
             continue
@@ -237,7 +242,7 @@ def check_start_send(index: Index, _: Network | None) -> Iterator[Finding]:
 
 @BOOK.rule("G054", "error", "the tensors of a snapshot are together larger than the buffer", source="GEMINI 4")
 def check_room(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Check the total size of each snapshot."""
+    """Report a snapshot whose tensors are together larger than the buffer (G054)."""
     top = index.ir.buffersize or 0
     for work in _snapshots(index):
         beyond = _bytes_beyond_buffer(index, work)
@@ -253,7 +258,8 @@ def check_room(index: Index, _: Network | None) -> Iterator[Finding]:
     source="GEMINI 2.2", unless=("G036", "G042"),
 )  # fmt: skip
 def check_operands(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Check each operand, then each flag (dialect A), or the workload's own buffer entry (dialect B)."""
+    """Report an operand without a flagged tensor or outside of it, and a flagged tensor without a reader (dialect
+    A), or a workload without a buffer entry of its own (dialect B) (G044)."""
     for work in index.ir.workloads():
         if index.reads_missing_transfer(work):
             continue  # G016 tells
@@ -276,6 +282,8 @@ def _disagrees_with_sources(tensor: Tensor) -> bool:
 
 
 def _check_workload_operands(work: Workload) -> Iterator[Finding]:
+    """Yield the findings of G044 for a workload of dialect A: about each operand and the tensor that it is read
+    from, then about flagged tensors that no operand reads."""
     read: set[str] = set()
     missing = False
     for ifmap in work.ifmap:
@@ -330,15 +338,16 @@ def _lacks_local_room(index: Index, work: Workload, piece: Ofmap) -> bool:
 
 
 def _lacks_store_room(index: Index, work: Workload, piece: Ofmap) -> bool:
-    """Return whether the piece goes to DRAM and has no `ofmap` tensor, without a fault of such a tensor as reason."""
+    """Return whether the piece goes to DRAM and no `ofmap` tensor holds it, unless a fault of such a tensor is the
+    reason."""
     number = piece.transfer_id
     stored = piece.to_dram and number in index.ins
     return stored and number not in index.room_of_output and not _has_faulty_room(index, work)
 
 
 def _tensors_claiming(index: Index, work: Workload, number: int) -> list[Tensor]:
-    """Return the `ifmap` tensors of a snapshot that claim to hold a transfer, themselves or by their sources. G016 or
-    G036 reports where the two differ."""
+    """Return the `ifmap` tensors of a snapshot that claim to hold transfer `number`, themselves or by their
+    sources. G016 or G036 reports where the two differ."""
     return [
         tensor
         for tensor in work.buffer
@@ -348,8 +357,8 @@ def _tensors_claiming(index: Index, work: Workload, number: int) -> list[Tensor]
 
 
 def _comes_back_later(index: Index, work: Workload, number: int) -> bool:
-    """Return whether a tensor with the transfer was resident before this workload and is again later; G042 and G048
-    report the gap."""
+    """Return whether a tensor with transfer `number` was resident before this workload and is again later; G042 and
+    G048 report the gap."""
     return any(
         life.core == work.core
         and life.at[0] < work.index < life.at[-1]
@@ -381,7 +390,7 @@ def _has_faulty_room(index: Index, work: Workload) -> bool:
     source="GEMINI 2.3",
 )  # fmt: skip
 def check_results(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Check each piece of each workload's output."""
+    """Report a piece of a workload's output that has no room in L2 while the workload runs (G045)."""
     for work, place, number, why in _outputs_without_room(index) if index.ir.form.addressed else ():
         yield Finding(f"{place}/destination", f"{work} makes transfer {number}, but {why}", about=number)
 
@@ -391,7 +400,8 @@ def check_results(index: Index, _: Network | None) -> Iterator[Finding]:
     source="GEMINI 4", fix="keep one tensor from the maker's snapshot to the reader's",
 )  # fmt: skip
 def check_residence(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Check each operand that its own core makes, except those that G045 reports and ids that are defined twice."""
+    """Report an operand that its own core makes and that is not resident all the time in between (G048). Those that
+    G045 reports and ids that are defined twice are left out."""
     if not index.ir.form.addressed:
         return
     without_room = {number for _work, _place, number, _why in _outputs_without_room(index)}
@@ -406,7 +416,8 @@ def check_residence(index: Index, _: Network | None) -> Iterator[Finding]:
 
 
 def _check_resident(index: Index, reader: Workload, maker: Workload, number: int, place: str) -> Iterator[Finding]:
-    """Check that one tensor holds the transfer in every snapshot from the maker's to the reader's."""
+    """Yield a finding, at `place`, unless one tensor holds transfer `number` in every snapshot from the maker's to
+    the reader's."""
     keys = [(reader.core, tensor.tensor_id) for tensor in _tensors_claiming(index, maker, number)]
     snapshots = set(range(maker.index, reader.index + 1))
     if any((reader.core, at) in index.snapshots_with_duplicates for at in snapshots):
@@ -417,6 +428,7 @@ def _check_resident(index: Index, reader: Workload, maker: Workload, number: int
 
 
 def _weight_workloads(index: Index) -> list[Workload]:
+    """Return the workloads that have a weight store: all of dialect A, none of dialect B."""
     if index.ir.form.addressed:
         return index.ir.workloads()
     return []
@@ -432,7 +444,8 @@ def _all_ids(tensor: Tensor) -> set[int]:
     source="GEMINI 2.5", fix="show a weight tensor with the id, or a DDR entry, in the workload's snapshot",
 )  # fmt: skip
 def check_weights_exist(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Check each weight of each workload, except ids that G016 reports."""
+    """Report a weight of a workload that is neither in L2 nor loaded straight into the weight store, except ids
+    that G016 reports (G050)."""
     for work in _weight_workloads(index):
         weight = work.weight
         if weight is None or index.reads_missing_transfer(work):
@@ -457,7 +470,7 @@ def _visible_weight_ids(index: Index, work: Workload) -> set[int]:
 
 @BOOK.rule("G051", "error", "entries of the weight store overlap", source="GEMINI 2.5")
 def check_weight_store_rows(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Check the rows of the weight store in each snapshot."""
+    """Report entries of a snapshot's weight store that share rows (G051)."""
     for work in _weight_workloads(index):
         items = sorted((entry for entry in work.wl0 if entry.size > 0), key=lambda entry: (entry.address, entry.place))
         for first, second in pairwise(items):
@@ -473,7 +486,7 @@ def check_weight_store_rows(index: Index, _: Network | None) -> Iterator[Finding
     source="GEMINI 2.5",
 )  # fmt: skip
 def check_core_entries(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Check CORE entries against the weight tensors of their snapshot."""
+    """Report an entry of the weight store that is taken from L2, where no tensor has its weight (G052)."""
     for work in _weight_workloads(index):
         held = [_all_ids(entry) for entry in work.buffer if index.may_be("weight", entry, work.core)]
         for entry in work.wl0:
@@ -499,8 +512,9 @@ def _comes_from_dram(index: Index, tensor: Tensor) -> bool:
     source="GEMINI 2.3", fix="number the loads and stores in the order in which they are to run",
 )  # fmt: skip
 def check_orders(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Check all cores together. A tensor whose order changes (G042) may have any of its orders; where a tensor is
-    missing (G045, G050), a number may be missing."""
+    """Report a tensor_order of the DRAM queue that is used twice, or that is beyond the number of loads and stores
+    of all cores (G053). A tensor whose order changes (G042) may have any of its orders; where a tensor is missing
+    (G045, G050), a number may be missing."""
     if not index.ir.form.addressed:
         return
     places_by_order, spare_orders, count = _collect_orders(index)

@@ -23,7 +23,7 @@ _STREAM_BLOCKS = 10  # of a streaming buffer (B)
 
 
 def _has_legal_alignment(record: Tensor | Ifmap) -> bool:
-    """Return whether align and bitwidth of the record are legal."""
+    """Return whether align and bitwidth of a tensor or an operand go together (G030)."""
     return is_legal_alignment(record.align, record.bitwidth)
 
 
@@ -55,7 +55,8 @@ def _distinct_tensors(index: Index) -> Iterator[tuple[Workload, Tensor]]:
     source="GEMINI 2.6", fix="int8 has align 8 and bitwidth 8, 16 bit has align 4 and bitwidth 16",
 )  # fmt: skip
 def check_alignment(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Check tensors, then operands (dialect A)."""
+    """Report tensors and operands of dialect A whose align and bitwidth do not go together, and an operand whose
+    bitwidth is not its tensor's (G030)."""
     if not index.ir.form.addressed:
         return
     for work, tensor in _distinct_tensors(index):
@@ -67,7 +68,7 @@ def check_alignment(index: Index, _: Network | None) -> Iterator[Finding]:
 
 
 def _check_operand_alignment(index: Index, work: Workload) -> Iterator[Finding]:
-    """Check the operands of a workload, each with the tensor that it reads."""
+    """Yield the findings of G030 about the operands of a workload, each with the tensor that it reads."""
     for ifmap in work.ifmap:
         tensor = find_read_tensor(work, ifmap)
         if not _has_legal_alignment(ifmap):
@@ -86,7 +87,8 @@ def _possible_sizes(box: Box, bitwidth: int | None) -> tuple[int, ...]:
 
 
 def _fmap_sizes(index: Index) -> Iterator[tuple[str, str, int, tuple[int, ...], object]]:
-    """Yield place, description, stated size, possible sizes and owner of every feature map that states a size."""
+    """Yield place, description, stated size, possible sizes and owner of every feature map that states a size. The
+    owner is core and tensor_id of a tensor, None for others."""
     for out in index.ir.dram_out:
         if out.type == "fmap":
             sizes = _sizes_in_dialect(index, out.box, index.bitwidths.get(out.transfer_id))
@@ -135,7 +137,8 @@ def _sizes_of_workload(index: Index, work: Workload) -> Iterator[tuple[str, str,
     source="GEMINI 2.6, 3", unless=("G042",),
 )  # fmt: skip
 def check_fmap_size(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Check `out` entries, ofmaps, operands and tensors."""
+    """Report a feature map whose stated size is not that of its box: `out` entries, ofmaps, operands and tensors
+    (G031)."""
     for place, name, size, possible, about in _fmap_sizes(index):
         if size not in possible:
             expected = " or ".join(map(str, possible))
@@ -148,7 +151,8 @@ def check_fmap_size(index: Index, _: Network | None) -> Iterator[Finding]:
     source="GEMINI 2.6, 3", unless=("G035", "G042"),
 )  # fmt: skip
 def check_weight_size(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Check weights of `out` entries, workloads and tensors."""
+    """Report a weight whose size is not that of its box (dialect A), or no whole number of bytes for each output
+    channel (dialect B) (G032)."""
     for place, size, box, about in _weight_sizes(index):
         if not index.ir.form.in_bits:
             if size != weight_bytes(box):
@@ -161,7 +165,8 @@ def check_weight_size(index: Index, _: Network | None) -> Iterator[Finding]:
 
 
 def _weight_sizes(index: Index) -> Iterator[tuple[str, int, Box, object]]:
-    """Yield place, stated size, box and owner of every weight that states a size."""
+    """Yield place, stated size, box and owner of every weight that states a size. The owner is core and tensor_id
+    of a tensor, the place for others."""
     for out in index.ir.dram_out:
         if out.type == "weight":
             yield out.place, out.size, out.box, out.place
@@ -180,7 +185,8 @@ def _weight_sizes(index: Index) -> Iterator[tuple[str, int, Box, object]]:
     source="GEMINI 2.2, 3", unless=("G037", "G039"),
 )  # fmt: skip
 def check_ofmap_size(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Check each workload. A piece whose size is wrong counts with any size that its box allows."""
+    """Report a workload whose ofmap_size is not that of its results (G033). A piece whose size is wrong counts with
+    any size that its box allows."""
     for work in index.ir.workloads():
         if index.ir.form.in_bits:
             expected = {fmap_bits(work.box)}
@@ -207,7 +213,8 @@ def _possible_totals(index: Index, work: Workload) -> set[int]:
     why="Streaming buffers of dialect B (type ofmap) always have 10 blocks.", source="GEMINI 2.6, 3", unless=("G042",),
 )  # fmt: skip
 def check_address(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Check addresses (dialect A) or blocks (dialect B)."""
+    """Report addresses that are not multiples of 64 (dialect A), or a `block` that is not the size in KiB (dialect
+    B) (G034)."""
     if index.ir.form.addressed:
         yield from _check_addresses(index)
     else:
@@ -215,7 +222,7 @@ def check_address(index: Index, _: Network | None) -> Iterator[Finding]:
 
 
 def _check_addresses(index: Index) -> Iterator[Finding]:
-    """Check that addresses are multiples of 64, each address of a tensor once."""
+    """Yield the findings of G034 about addresses that are not multiples of 64, each address of a tensor once."""
     seen: set[tuple[int, int, int]] = set()
     for work in index.ir.workloads():
         for tensor in work.buffer:
@@ -227,7 +234,7 @@ def _check_addresses(index: Index) -> Iterator[Finding]:
 
 
 def _check_blocks(index: Index) -> Iterator[Finding]:
-    """Check that `block` is the size in KiB."""
+    """Yield the findings of G034 about tensors whose `block` is not their size in KiB."""
     for _work, tensor in _distinct_tensors(index):
         if not tensor.activations:
             expected = _possible_blocks(index, tensor)
@@ -257,7 +264,8 @@ def _possible_blocks(index: Index, tensor: Tensor) -> set[int]:
     source="GEMINI 2.1 to 2.3", fix="repeat the maker's values",
 )  # fmt: skip
 def check_records_agree(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Check `in` entries, sources and weights, each against its ofmap or `out` entry."""
+    """Report an `in` entry, a source or a weight that differs from the ofmap or `out` entry of its transfer in
+    shape, size, core or box (G035)."""
     for entry in index.ir.dram_in:
         output = index.outputs_by_id.get(entry.transfer_id)
         if output is None or not _is_reliable(index, entry.transfer_id):
@@ -273,7 +281,7 @@ def check_records_agree(index: Index, _: Network | None) -> Iterator[Finding]:
 
 
 def _check_sources(index: Index, work: Workload, tensor: Tensor) -> Iterator[Finding]:
-    """Check the sources of a tensor, each against its transfer's producer."""
+    """Yield the findings of G035 about the sources of a tensor, each against its transfer's producer."""
     for source in tensor.source:
         difference = _find_difference(index, source)
         if difference:
@@ -287,7 +295,8 @@ def _is_reliable(index: Index, number: int) -> bool:
 
 
 def _check_weight_boxes(index: Index, work: Workload, weight: Weight) -> Iterator[Finding]:
-    """Check that a workload's weight has the box of the `out` entries that it comes from."""
+    """Yield the findings of G035 about a workload's weight that has another box than the `out` entries it comes
+    from."""
     for number in weight.transfer_id:
         out = index.outs.get(number)
         if out is None or out.type != "weight" or not _is_reliable(index, number):
@@ -298,7 +307,8 @@ def _check_weight_boxes(index: Index, work: Workload, weight: Weight) -> Iterato
 
 
 def _find_difference(index: Index, source: Source) -> tuple[str, str] | None:
-    """Return the key and the reason why a source differs from its transfer's producer, None where they agree."""
+    """Return key and reason of the first difference between a source and its transfer's producer; None where they
+    agree, and for ids that other rules report."""
     number = source.transfer_id
     maker = index.producer(number)
     if maker is None or number in index.duplicate_ids or not index.is_consistent(number):
@@ -331,8 +341,9 @@ def _find_difference(index: Index, source: Source) -> tuple[str, str] | None:
     source="GEMINI 2.3, 3", unless=("G016", "G031", "G032", "G035", "G042"),
 )  # fmt: skip
 def check_tiling(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Check each tensor (dialect A), or the ids of each workload's operands (dialect B). Tensors with a source that
-    G016 or G035 reports are left out."""
+    """Report a tensor that its sources do not fill, or whose transfer_id is not the set of its sources (dialect A),
+    or the like for the ids of a workload's operands (dialect B) (G036). Tensors with a source that G016 or G035
+    reports are left out."""
     if index.ir.form.joint_operands:
         yield from _check_joint_ids(index)
         return
@@ -351,6 +362,7 @@ def check_tiling(index: Index, _: Network | None) -> Iterator[Finding]:
 
 
 def _has_wrong_source(index: Index, tensor: Tensor) -> bool:
+    """Return whether a source of the tensor has no producer (G016) or differs from it (G035)."""
     return any(
         index.producer(source.transfer_id) is None or _find_difference(index, source) is not None
         for source in tensor.source
@@ -358,7 +370,8 @@ def _has_wrong_source(index: Index, tensor: Tensor) -> bool:
 
 
 def _check_joint_ids(index: Index) -> Iterator[Finding]:
-    """Check the ids of each workload's joint operand against its buffer entries (dialect B)."""
+    """Yield the findings of G036 for dialect B: ids of a workload's joint operand that are not those of its buffer
+    entries."""
     for work in index.ir.workloads():
         for ifmap in work.ifmap if work.core not in index.unordered_cores else ():
             entries = operand_entries(work)
@@ -380,7 +393,7 @@ def _ids_of_entries(entries: Sequence[Tensor]) -> set[int]:
 
 
 def _check_entry_sources(entries: Sequence[Tensor]) -> Iterator[Finding]:
-    """Check that each buffer entry names the ids of its sources."""
+    """Yield the findings of G036 about buffer entries that do not name the ids of their sources."""
     for entry in entries:
         source_ids = {source.transfer_id for source in entry.source}
         if source_ids != set(entry.transfer_id):
@@ -390,5 +403,6 @@ def _check_entry_sources(entries: Sequence[Tensor]) -> Iterator[Finding]:
 
 
 def _list_ids(numbers: "tuple[int, ...] | list[int]") -> str:
+    """Return transfer ids as text for a message, the first eight of them."""
     shown = ", ".join(map(str, numbers[:8]))
     return f"[{shown}{', ...' if len(numbers) > 8 else ''}]"

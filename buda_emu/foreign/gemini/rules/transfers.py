@@ -17,7 +17,7 @@ from buda_emu.support.checker import Finding
     source="GEMINI 2.1, 8", fix="give one of them another id",
 )  # fmt: skip
 def check_unique_ids(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Check ids over `out` entries and ofmaps together, and within `in`."""
+    """Report a transfer id that is defined twice, over `out` entries and ofmaps together, or within `in` (G010)."""
     for number, place in index.duplicate_ids.items():
         yield Finding(place, f"transfer {number} is defined before", about=number)
 
@@ -42,6 +42,8 @@ def _find_arrival_fault(index: Index, entry: DramIn) -> tuple[str, str] | None:
 
 
 def _faulty_arrivals(index: Index) -> Iterator[tuple[DramIn, str, str]]:
+    """Yield each `in` entry that does not match its ofmap, with the key and the reason. Entries that other rules
+    report are left out."""
     for entry in index.ir.dram_in:
         wrong = _find_arrival_fault(index, entry)
         named = index.by_id.get((entry.core_id, entry.workload_id))
@@ -56,7 +58,7 @@ def _faulty_arrivals(index: Index) -> Iterator[tuple[DramIn, str, str]]:
     source="GEMINI 2.1", fix="repeat id, core, workload and layer of the ofmap that is stored",
 )  # fmt: skip
 def check_arrivals(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Check each `in` entry: id, core, workload, layer (dialect A) and destination."""
+    """Report an `in` entry that is not an ofmap of the workload it names that goes to DRAM (G011)."""
     for entry, key, reason in _faulty_arrivals(index):
         yield Finding(f"{entry.place}/{key}", f"transfer {entry.transfer_id} arrives in DRAM, but {reason}")
 
@@ -66,7 +68,8 @@ def check_arrivals(index: Index, _: Network | None) -> Iterator[Finding]:
     source="GEMINI 2.1", fix="add it to the list `in` below \"-1\"",
 )  # fmt: skip
 def check_stores_arrive(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Check each ofmap, except where an `in` entry of the workload has another fault."""
+    """Report an ofmap that goes to DRAM and is not among what arrives there, except where an `in` entry of the
+    workload has another fault (G012)."""
     astray = {(entry.core_id, entry.workload_id) for entry, *_rest in _faulty_arrivals(index)}
     for work in index.ir.workloads():
         for piece in work.ofmap:
@@ -89,13 +92,15 @@ def _related_pairs(index: Index) -> Iterator[tuple[DramIn, DramOut]]:
     source="GEMINI 2.1", fix="name each reader where it arrives, and each piece where it leaves",
 )  # fmt: skip
 def check_related_ids(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Check the relation from both sides. An id that G012 or G016 reports counts as known."""
+    """Report related_ofmap and related_ifmap that do not name each other or that name an unknown id (G013). An id
+    that G012 or G016 reports counts as known."""
     yield from _check_related_ofmaps(index)
     yield from _check_related_ifmaps(index)
 
 
 def _check_related_ofmaps(index: Index) -> Iterator[Finding]:
-    """Check that what leaves DRAM names each piece that claims to be read by it."""
+    """Yield the findings of G013 about pieces that claim to be read by a tensor that leaves DRAM and does not name
+    them."""
     for entry in index.ir.dram_in:
         for number in entry.related_ofmap:
             out = index.outs.get(number)
@@ -114,7 +119,8 @@ def _check_related_ofmaps(index: Index) -> Iterator[Finding]:
 
 
 def _check_related_ifmaps(index: Index) -> Iterator[Finding]:
-    """Check that what arrives in DRAM names each load that claims to need it."""
+    """Yield the findings of G013 about loads that claim to need a piece that arrives in DRAM and does not name
+    them."""
     for out in index.ir.dram_out:
         for number in out.related_ifmap:
             entry = index.ins.get(number)
@@ -138,7 +144,8 @@ def _check_related_ifmaps(index: Index) -> Iterator[Finding]:
     source="GEMINI 2.1", fix="relate only transfers whose boxes meet",
 )  # fmt: skip
 def check_related_boxes(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Check the boxes of related transfers, both in coordinates of the layer's output."""
+    """Report a load and the store that it is said to need whose boxes, both in the layer's output, do not meet
+    (G014)."""
     for entry, out in _related_pairs(index):
         if out.type == "fmap" and not entry.box.meets(out.box):
             problem = (
@@ -152,7 +159,8 @@ def check_related_boxes(index: Index, _: Network | None) -> Iterator[Finding]:
     source="GEMINI 2.1, 2.2", fix="name the workloads whose ifmap or weight has the id",
 )  # fmt: skip
 def check_targets(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Check that destinations exist, and that destinations of `out` entries read the transfer."""
+    """Report a destination that names a workload which does not exist, or which does not read what leaves DRAM
+    (G015)."""
     for number, maker, to in index.destinations():
         core_known = to.core_id in index.ir.cores and to.core_id not in index.unordered_cores
         if to.type != "core" or not core_known or number in index.duplicate_ids:
@@ -173,7 +181,8 @@ def check_targets(index: Index, _: Network | None) -> Iterator[Finding]:
     source="GEMINI 2.1, 2.2", fix="read an id of `out` or of an ofmap",
 )  # fmt: skip
 def check_reads(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Check operands, weights, then sources of tensors that nobody reads."""
+    """Report operands, weights, and sources of tensors that nothing makes, and a weight that is read as an operand
+    or the reverse (G016)."""
     for work in index.ir.workloads():
         for ifmap in work.ifmap:
             for number in ifmap.transfer_id:
@@ -185,7 +194,8 @@ def check_reads(index: Index, _: Network | None) -> Iterator[Finding]:
 
 
 def _check_read(index: Index, work: Workload, role: str, place: str, number: int) -> Iterator[Finding]:
-    """Check one transfer that a workload reads in this role, "operand" or "weight"."""
+    """Yield a finding, at `place`, where nothing makes transfer `number`, which a workload reads as `role`,
+    "operand" or "weight", or where it is of the other kind."""
     producer = index.producer(number)
     if producer is None:
         if number not in index.ids_of_empty_workloads:  # else G038 tells
@@ -199,8 +209,8 @@ def _check_read(index: Index, work: Workload, role: str, place: str, number: int
 
 
 def _check_sources(index: Index) -> Iterator[Finding]:
-    """Check that something makes each source of a tensor, each once for a core. Ids that a workload reads, and those
-    of workloads without ofmaps, are left out."""
+    """Yield the findings of G016 about sources of tensors that nothing makes, each once for a core. Ids that a
+    workload reads, and those of workloads without ofmaps, are left out."""
     seen: set[tuple[int, int]] = set()
     for work in index.ir.workloads():
         for tensor in work.buffer:
@@ -220,8 +230,8 @@ def _check_sources(index: Index) -> Iterator[Finding]:
     source="GEMINI 2.1, 2.2", fix="add the reader to the destinations",
 )  # fmt: skip
 def check_reader_names(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Check each reader of each feature map. Transfers with a destination that does not exist are left out, and
-    workloads whose operands G016 or G044 reports."""
+    """Report a workload that is not among the destinations of a feature map that it reads (G017). Transfers with a
+    destination that does not exist are left out, and workloads whose operands G016 or G044 reports."""
     for number, works in index.readers.items():
         producer = index.producer(number)
         if producer is None or number in index.duplicate_ids or number in index.ids_sent_nowhere:
@@ -246,7 +256,7 @@ def _has_faulty_reads(index: Index, work: Workload) -> bool:
 
 
 def _makers_of(index: Index, number: int) -> list[tuple[WorkloadOutput, str]]:
-    """Return the workload outputs that a transfer carries, each with "" or " through DRAM"."""
+    """Return the workload outputs that transfer `number` carries, each with "" or " through DRAM" for a message."""
     out = index.outs.get(number)
     if out is None:
         output = index.outputs_by_id.get(number)
@@ -270,7 +280,8 @@ def _makers_of(index: Index, number: int) -> list[tuple[WorkloadOutput, str]]:
     source="GEMINI 2.2, 3", fix="put the maker before the reader",
 )  # fmt: skip
 def check_order(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Check each core by itself (dialect A) or all cores by id (dialect B), then cycles over cores (dialect A)."""
+    """Report a workload that reads a result made later, on its own core (dialect A) or by ids over all cores
+    (dialect B), or else a cycle of workloads that wait for each other (dialect A) (G018)."""
     findings = list(_find_late_makers(index))
     if findings or index.ir.form.global_ids:
         yield from findings
@@ -336,7 +347,7 @@ def _steps_before(index: Index, work: Workload) -> list[tuple[int, int]]:
     source="GEMINI 4",
 )  # fmt: skip
 def check_superfluous(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Check the destinations of ofmaps on cores."""
+    """Note a destination of an ofmap that does not read it (G019)."""
     for number, maker, to in index.destinations():
         work = index.find_target(to)
         if isinstance(maker, WorkloadOutput) and work is not None and number not in work.reads:

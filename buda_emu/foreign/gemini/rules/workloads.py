@@ -16,7 +16,7 @@ from buda_emu.support.checker.suggest import near
     source="GEMINI 2.2", fix="let every element be in the ofmap box of one tile", unless=("G039",),
 )  # fmt: skip
 def check_tiles(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Check the ofmap boxes of the tiles (dialect A)."""
+    """Report a workload of dialect A whose tiles do not fill it, each element once (G037)."""
     for work in index.ir.workloads() if index.ir.form.tiled else ():
         if not fills([work_tile.ofmap for work_tile in work.tiles], work.box):
             problem = f"the tiles of {work}, {len(work.tiles)} in all, do not fill {work.box}, each element once"
@@ -29,7 +29,7 @@ def check_tiles(index: Index, _: Network | None) -> Iterator[Finding]:
     source="GEMINI 2.2, 3", unless=("G037", "G039"),
 )  # fmt: skip
 def check_pieces(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Check each piece of each workload's output."""
+    """Report a workload without an ofmap, and a piece of an ofmap that does not lie in its workload (G038)."""
     for work in index.ir.workloads():
         if not work.ofmap:
             yield Finding(f"{work.place}/ofmap", f"{work} has no ofmap")
@@ -48,8 +48,9 @@ def check_pieces(index: Index, _: Network | None) -> Iterator[Finding]:
     source="GEMINI 2.2", fix="let the workloads of a layer fill a box from [0, 0, 0, 0] on, each element once",
 )  # fmt: skip
 def check_layers(index: Index, network: Network | None) -> Iterator[Finding]:
-    """Check each layer over all cores. While the network does not know a workload's layer (G080), holes are not
-    reported, since that workload may be the missing one."""
+    """Report workloads of a layer, over all cores, that overlap, leave elements out, or do not begin at 0 (G039).
+    While the network does not know a workload's layer (G080), holes are not reported, since that workload may be
+    the missing one."""
     by_layer: dict[str, list[Workload]] = {}
     for work in index.ir.workloads():
         by_layer.setdefault(work.layer_name, []).append(work)
@@ -75,7 +76,7 @@ def check_layers(index: Index, network: Network | None) -> Iterator[Finding]:
 
 @BOOK.rule("G060", "error", "a workload takes negative time", source="GEMINI 4")
 def check_time(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Check the time of each workload."""
+    """Report a workload that takes negative time (G060)."""
     for work in index.ir.workloads():
         if work.time < 0:
             yield Finding(f"{work.place}/time", f"{work} takes {work.time} cycles")
@@ -89,7 +90,8 @@ def check_time(index: Index, _: Network | None) -> Iterator[Finding]:
     source="GEMINI 3",
 )  # fmt: skip
 def check_complete(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Check operands, then weights (dialect B)."""
+    """Note an operand of which the sources hold fewer or more elements than it has, and a weight without
+    transfer_id (dialect B) (G070)."""
     if not index.ir.form.joint_operands:
         return
     for work in index.ir.workloads():
@@ -101,7 +103,8 @@ def check_complete(index: Index, _: Network | None) -> Iterator[Finding]:
 
 
 def _check_held_elements(work: Workload, held: int) -> Iterator[Finding]:
-    """Check that the sources of a workload, which hold so many elements, hold those of each operand."""
+    """Yield a finding for each operand of a workload that has not as many elements as its sources hold, `held`; an
+    element-wise workload may hold more."""
     for operand in work.ifmap:
         needed = operand.box.volume
         if held < needed or (held > needed and work.layer_type != "element_wise"):
@@ -109,7 +112,7 @@ def _check_held_elements(work: Workload, held: int) -> Iterator[Finding]:
 
 
 def _list_sources(entries: Sequence[Tensor]) -> list[Source]:
-    """Return the sources of all entries."""
+    """Return the sources of all buffer entries."""
     sources: list[Source] = []
     for entry in entries:
         sources += entry.source
@@ -124,7 +127,8 @@ def _list_sources(entries: Sequence[Tensor]) -> list[Source]:
     source="GEMINI 2, 3", fix="name a core that the file has",
 )  # fmt: skip
 def check_cores(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Check the keys of cores, then destinations."""
+    """Report a core that is not on the mesh, and a destination on a core that is not in the file or with another id
+    than DRAM's (G004)."""
     ir = index.ir
     mesh = f"the mesh of {ir.xlen} x {ir.ylen}"
     for core in ir.cores:
@@ -149,7 +153,7 @@ def check_cores(index: Index, _: Network | None) -> Iterator[Finding]:
     source="GEMINI 2.2, 3", fix="number the workloads in the order in which they run",
 )  # fmt: skip
 def check_ids_ascend(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Check ids along each core, and over all cores (dialect B)."""
+    """Report workload ids that do not ascend along a core, and an id that is on two cores (dialect B) (G005)."""
     seen: dict[int, int] = {}
     for core, works in index.ir.cores.items():
         before: int | None = None
@@ -183,7 +187,8 @@ _KNOWN = (*WINDOWS, "dense", "quantize", "element_wise_add")
     source="GEMINI 4", fix="compare with the front-end IR",
 )  # fmt: skip
 def check_network_coverage(index: Index, network: Network | None) -> Iterator[Finding]:
-    """Check each workload's layer, then each layer of the network. Layers of the host are not part of a schedule."""
+    """Report a workload whose layer the network does not know, and a layer that is never computed or not computed
+    whole (G080). Layers of the host are not part of a schedule."""
     if network is None:
         return
     works: dict[str, list[Workload]] = {}
@@ -202,7 +207,7 @@ def check_network_coverage(index: Index, network: Network | None) -> Iterator[Fi
 
 
 def _check_layer_bounds(layer: Layer, works: Sequence[Workload]) -> Iterator[Finding]:
-    """Check that the workloads of a layer reach to its end."""
+    """Yield a finding where the workloads of a layer do not end where its output ends."""
     bounds = hull(work.box for work in works)
     if bounds.upper != layer.box.upper:
         problem = f"the workloads of {layer.name!r} compute {bounds}, the layer has {list(layer.output_shape)}"
@@ -229,7 +234,8 @@ def _find_tile_fault(layer: Layer, tile: Tile) -> tuple[str, str] | None:
     source="GEMINI 4", unless=("G080",),
 )  # fmt: skip
 def check_tile_ranges(index: Index, network: Network | None) -> Iterator[Finding]:
-    """Check each tile of operations whose window is known (dialect A)."""
+    """Report a tile whose ifmap range or padding is not what its ofmap range needs, for operations whose window is
+    known (dialect A) (G081)."""
     for work in index.ir.workloads() if network is not None else ():
         if network is not None:
             layer = network.layers.get(work.layer_name)
@@ -251,7 +257,7 @@ def check_tile_ranges(index: Index, network: Network | None) -> Iterator[Finding
     source="GEMINI 4", unless=("G080",),
 )  # fmt: skip
 def check_predecessors(index: Index, network: Network | None) -> Iterator[Finding]:
-    """Check each workload whose operands exist. Constants of the network do not count."""
+    """Report a workload that reads other layers than those before it in the network, constants aside (G082)."""
     for work in index.ir.workloads() if network is not None else ():
         if network is not None:
             layer = network.layers.get(work.layer_name)

@@ -98,7 +98,8 @@ def read_assembler(path: str) -> list[Instruction]:
 
 
 def parse_literal(text: str) -> Any:
-    """Return the value that a text denotes. Raises ValueError for any other text."""
+    """Return the value that a text denotes: Python literals, bare names, and words of enumerations. Raises
+    ValueError for any other text."""
     parser = _Parser(text)
     value = parser.value(0)
     if text[parser.at :].strip():
@@ -107,11 +108,14 @@ def parse_literal(text: str) -> Any:
 
 
 class _Parser:
+    """A parser of the literals of one line; `at` is where it reads on. Its methods raise ValueError for other text."""
+
     def __init__(self, text: str) -> None:
         self._text = text
         self.at = 0
 
     def _next(self) -> "re.Match[str]":
+        """Return the next token and move behind it."""
         match = _TOKEN.match(self._text, self.at)
         if match is None:
             raise ValueError(f"no value or mark at column {self.at + 1}")
@@ -119,7 +123,8 @@ class _Parser:
         return match
 
     def value(self, depth: int, token: "re.Match[str] | None" = None) -> Any:
-        """Return the next literal; a bare name or a word of an enumeration stands for itself as text."""
+        """Return the next literal, which begins with `token` where that was read already. A bare name or a word of
+        an enumeration stands for itself as text. `depth` is how deeply it is nested."""
         match = token or self._next()
         if depth > _DEPTH:
             raise ValueError("values are nested too deeply")
@@ -142,6 +147,7 @@ class _Parser:
         raise ValueError(f"{match['mark']!r} at column {self.at} is out of place")
 
     def _list(self, depth: int) -> list[Any]:
+        """Return the entries of a list whose opening bracket was read."""
         entries: list[Any] = []
         token = self._next()
         while token["mark"] != "]":
@@ -150,6 +156,7 @@ class _Parser:
         return entries
 
     def _object(self, depth: int) -> dict[str, Any]:
+        """Return the entries of an object whose opening brace was read."""
         entries: dict[str, Any] = {}
         token = self._next()
         while token["mark"] != "}":
@@ -171,12 +178,15 @@ class _Parser:
 
 
 def _parse_integer(text: str) -> int:
+    """Return the integer that a text denotes. Raises ValueError for more than 18 characters."""
     if len(text) > 18:
         raise ValueError(f"the number {text[:20]}... is too long")
     return int(text)
 
 
 def _make_instruction(line: int, value: Any) -> Instruction:
+    """Return the instruction of a line with this value. Raises ValueError for a value of another form and for an
+    unknown unit."""
     items = as_list(value, 3) or as_list(value, 4)
     if items is None or not isinstance(items[0], str):
         raise ValueError("an instruction is [name, {...}, {...}]")
@@ -207,6 +217,7 @@ def _require_units(name: str, parameters: Mapping[str, Any]) -> None:
 
 
 def _read_span(content: Mapping[str, Any]) -> tuple[int, int]:
+    """Return start and end cycle from the third place of a trace's line. Raises ValueError for anything else."""
     time = as_integers(content.get("time"), 2)
     if time is None:
         raise ValueError("'time' is [start, end]")
@@ -223,7 +234,9 @@ _WAITS: dict[str, WaitKind] = {"LD": "load", "LW": "weight", "ST": "room"}
 
 
 def simulate_assembler(ir: IR | None, path: str, durations: str, rates: Rates) -> Timeline:
-    """Simulate the instructions of an assembler file, as `simulate` does with `asm`."""
+    """Simulate the instructions of the assembler file `path` on their units. `durations` is "predicted", which
+    needs the schedule, or the path of a reference trace. Raises ScheduleError for a file that cannot be read,
+    HostError without a schedule where one is needed."""
     instructions = read_assembler(path)
     moved: dict[int, int] = {}
     if durations != "predicted":
@@ -280,6 +293,7 @@ def _schedule_instructions(
     kinds: list[WaitKind] = []
 
     def tokens(giver: str, taker: str) -> int:
+        """Return the object that counts the tokens that unit `giver` gives to unit `taker`."""
         if (giver, taker) not in objects:
             objects[giver, taker] = schedule.object(f"tokens {giver} to {taker}")
             kinds.append(_WAITS.get(giver, "producer"))
@@ -324,9 +338,9 @@ class _DurationModel:
     """Durations of instructions by the formulas of facts GEMINI 5.2."""
 
     def __init__(self, ir: IR, path: str, rates: Rates) -> None:
-        self._add_workloads: dict[int, Workload] = {}
+        self._workloads_by_id: dict[int, Workload] = {}
         for work in ir.workloads():
-            self._add_workloads.setdefault(work.workload_id, work)
+            self._workloads_by_id.setdefault(work.workload_id, work)
         self._path = path
         self._rates = rates
         self._formats: dict[tuple[str, Any], Any] = {}
@@ -351,6 +365,8 @@ class _DurationModel:
         return durations, moved
 
     def _other(self, instruction: Instruction) -> int:
+        """Return the cycles of an instruction that moves nothing through DRAM. Raises ScheduleError where they are
+        not known."""
         if "_cfg" in instruction.name:
             return CONFIGURE
         if instruction.prefix == "ct":
@@ -358,13 +374,15 @@ class _DurationModel:
         if instruction.name in ("dt_cal", "lw_mov"):
             return 0
         if instruction.name in COMPUTE:
-            work = self._add_workloads.get(instruction.wkl)
+            work = self._workloads_by_id.get(instruction.wkl)
             if work is None:
                 raise self._wrong(instruction, f"the schedule has no workload {instruction.wkl}")
             return tile_cycles(work)
         raise self._wrong(instruction, "how long it takes is not known")
 
     def _bytes(self, instruction: Instruction) -> int:
+        """Return the bytes that an instruction moves through DRAM. Raises ScheduleError where its parameters do not
+        tell."""
         weights = instruction.prefix in ("ldw", "lw")
         key = "Wsize" if weights else "Tile"
         extents = as_integers(instruction.parameters.get(key), 4, 1)
@@ -379,4 +397,5 @@ class _DurationModel:
         return fmap_bytes(box_of_shape((a, b, c, d)), _BITS[word])
 
     def _wrong(self, instruction: Instruction, why: str) -> ScheduleError:
+        """Return the error for an instruction, with file, line and the reason."""
         return ScheduleError(f"{self._path}:{instruction.line}: {instruction.name}: {why}")

@@ -80,6 +80,7 @@ def make_plan(index: Index) -> Plan:
 
 # ------------------------------------------------------------------------------------------------------- dialect A
 def _plan_a(index: Index) -> Plan:
+    """Return the plan of a schedule of dialect A, whose DRAM queue follows tensor_order."""
     ordered = sorted(_list_transfers_a(index), key=lambda pair: (pair[0], pair[1].core, pair[1].tensor_id or 0))
     queue = tuple(transfer for _order, transfer in ordered)
     feeds: dict[tuple[int, int], list[int]] = {}
@@ -165,6 +166,8 @@ def _make_direct_load(index: Index, core: int, entry: WeightStore, gate: int) ->
 
 
 def _make_load(index: Index, life: Life) -> DramTransfer:
+    """Return the load of a tensor into L2, which may begin when the snapshot before the first one with it has
+    ended. Raises ProgramError where nothing leaves DRAM under its id."""
     tensor = life.first
     number = next(source.transfer_id for source in tensor.source if source.type == "DRAM")
     out = index.outs.get(number)
@@ -189,6 +192,8 @@ def _make_load(index: Index, life: Life) -> DramTransfer:
 
 
 def _make_store(index: Index, life: Life) -> DramTransfer:
+    """Return the store of a result from its `ofmap` tensor, which may begin in the first snapshot with start_send.
+    Raises ProgramError for a tensor that holds no result."""
     tensor = life.first
     output = index.output_by_room.get((life.core, life.tensor_id))
     if output is None:
@@ -220,6 +225,7 @@ def _make_store(index: Index, life: Life) -> DramTransfer:
 
 
 def _require_size(size: int, place: str) -> int:
+    """Return a size in bytes. Raises ProgramError, with the place in the file, for a negative one."""
     if size < 0:
         raise ProgramError(f"{place}: a transfer of {size} bytes is not possible")
     return size
@@ -265,8 +271,8 @@ def _find_first_snapshots(index: Index) -> dict[tuple[int, int], int]:
 
 # ------------------------------------------------------------------------------------------------------- dialect B
 def load_order(index: Index, number: int, first: Workload) -> tuple[int, int, int]:
-    """Return the sort key of a load in the DRAM queue of dialect B: before the first workload that shows it, or after
-    the last store that it needs (facts GEMINI 5.5)."""
+    """Return the sort key of the load of transfer `number` in the DRAM queue of dialect B: before `first`, the
+    first workload that shows it, or after the last store that it needs (facts GEMINI 5.5)."""
     if number in index.outs:
         related = index.outs[number].related_ifmap
     else:
@@ -294,6 +300,7 @@ def find_first_works(works: Sequence[Workload]) -> dict[int, Workload]:
 
 
 def _plan_b(index: Index) -> Plan:
+    """Return the plan of a schedule of dialect B, whose DRAM queue follows the ids of workloads."""
     works = index.ir.workloads()
     transfers = sorted([*_list_loads_b(index, works), *_list_stores_b(index, works)], key=lambda pair: pair[0])
     queue = tuple(transfer for _key, transfer in transfers)

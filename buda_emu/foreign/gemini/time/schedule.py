@@ -56,7 +56,8 @@ def simulate(
 
 
 def simulate_at(ir: IR, rates: Rates) -> Timeline:
-    """Simulate a schedule, without an assembler file, at these rates."""
+    """Return when everything of a schedule happens at these rates, from the schedule alone. Raises ProgramError for
+    a deadlock."""
     return _Replay(ir, rates).timeline()
 
 
@@ -83,6 +84,8 @@ class _Replay:
             self._sent.setdefault(send.transfer_id, []).append(number)
 
     def _add_object(self, name: str, kind: str) -> int:
+        """Add a counted object and return its number. `kind` is the kind of a transfer or "producer", and says what
+        a task that waits for the object waits for."""
         kinds: dict[str, WaitKind] = {"load": "load", "weight": "weight", "store": "room", "producer": "producer"}
         self.kinds.append(kinds[kind])
         return self.schedule.object(name)
@@ -143,9 +146,12 @@ class _Replay:
         )
 
     def _done(self, steps: Iterable[Step]) -> list[Wait]:
+        """Return waits for the ends of workloads."""
         return [_wait_without_taking(self._work_done[step]) for step in steps]
 
     def _items(self) -> list[int]:
+        """Add the transfers of the DRAM queue as tasks of one unit and return their numbers, in the order of the
+        queue."""
         unit = self.schedule.unit(_DRAM)
         tasks: list[int] = []
         for place, transfer in enumerate(self.plan.queue):
@@ -159,6 +165,8 @@ class _Replay:
         return tasks
 
     def _add_workloads(self) -> list[list[int]]:
+        """Add the workloads as tasks of their cores and return the tasks of each, core by core: two for a workload
+        of which the tiles from the third on wait for a load."""
         all_tasks: list[list[int]] = []
         for core, works in self.ir.cores.items():
             unit = self.schedule.unit(f"core {core}")
@@ -184,12 +192,14 @@ class _Replay:
         return all_tasks
 
     def _add_missing_object(self, number: int) -> int:
-        """Add an object that no task gives, for a piece that its maker does not send."""
+        """Add an object that no task gives, for transfer `number`, which its maker does not send."""
         counted_object = self._add_object(f"transfer {number}, which its maker does not send", "producer")
         self._sent[number] = [counted_object]
         return counted_object
 
     def _add_sends(self) -> list[int]:
+        """Add the pieces between cores as tasks, one unit for the sends of each core, and return their numbers in
+        the plan's order."""
         units: dict[int, int] = {}
         tasks: list[int] = []
         for send, done in zip(self.plan.sends, self._send_done, strict=True):
@@ -204,8 +214,10 @@ class _Replay:
 
 
 def _count_hops(ir: IR, send: Send) -> Sequence[int]:
+    """Return the number of links to each core that a piece is sent to."""
     return [count_hops(ir, send.step[0], core) for core in send.cores]
 
 
 def _wait_without_taking(number: int) -> Wait:
+    """Return a wait for an object that leaves it for other waits."""
     return Wait(number, 1, False)

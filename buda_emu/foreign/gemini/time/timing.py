@@ -116,14 +116,16 @@ class Rates:
         return (self.dram_gibps, self.freq_ghz) == (FITTED_GIBPS, FITTED_GHZ)
 
     def transfer(self, size: int, *, store: bool) -> int:
-        """Return the cycles of a transfer of `size` bytes to or from DRAM. Raises ProgramError for an absurd size."""
+        """Return the cycles of a transfer of `size` bytes from DRAM, or to it with `store`. Raises ProgramError for
+        an absurd size."""
         x = size / self.dram_bytes_per_cycle
         if x > _MOST:
             raise ProgramError(f"a transfer of {size} bytes takes more than {_MOST:.0e} cycles", kind="limit")
         return (STORE if store else LOAD) + ceil(x + max(0.0, (x - _KNEE) / _SLOPE))
 
     def hop(self, hops: int, size: int) -> int:
-        """Return the cycles that a piece of `size` bytes takes over so many links of the NoC."""
+        """Return the cycles that a piece of `size` bytes takes over `hops` links of the NoC. Raises ProgramError
+        for an absurd size."""
         x = size / self.noc_bytes_per_cycle
         if x > _MOST:
             raise ProgramError(f"a piece of {size} bytes takes more than {_MOST:.0e} cycles", kind="limit")
@@ -131,17 +133,19 @@ class Rates:
 
 
 def tile_cycles(work: Workload) -> int:
-    """Return the cycles of each tile of a workload (dialect A)."""
+    """Return the cycles of each tile of a workload: its share of the workload's time, and a constant around it
+    (dialect A). Raises ProgramError for a negative or absurd time."""
     count = max(len(work.tiles), 1)
     return _require_time(work) and TILE + floor(work.time / count + 0.5)
 
 
 def whole_cycles(work: Workload) -> int:
-    """Return the cycles of a workload (dialect B)."""
+    """Return the cycles of a workload (dialect B). Raises ProgramError for a negative or absurd time."""
     return _require_time(work) and int(work.time)
 
 
 def _require_time(work: Workload) -> bool:
+    """Return True for a workload whose time is possible. Raises ProgramError for a negative or absurd one."""
     if not 0 <= work.time < _MOST:
         raise ProgramError(f"{work.place}/time: {work} takes {work.time} cycles")
     return True
@@ -160,7 +164,8 @@ def count_hops(ir: IR, first: int, second: int) -> int:
 
 
 def links_between(ir: IR, first: int, second: int) -> Iterator[Link]:
-    """Yield the links that a piece goes over, first along x, then along y."""
+    """Yield the links that a piece goes over from core `first` to core `second`, first along x, then along y.
+    Raises ProgramError for cores that are absurdly far apart."""
     if count_hops(ir, first, second) > _MOST_HOPS:
         raise ProgramError(f"cores {first} and {second} are more than {_MOST_HOPS} links apart", kind="limit")
     (x, y) = ir.position(first)

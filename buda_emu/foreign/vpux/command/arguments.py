@@ -14,6 +14,7 @@ EXAMPLE = "buda-emu vpux run schedule.mlir --function main --out outputs.npz"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verbs of `buda-emu vpux` to its parser."""
     add_verbs(parser, "buda_emu.foreign.vpux.command.verbs", VERBS)
 
 

@@ -11,6 +11,7 @@ _BYTES = Row(data=int, offset=int, size=int)  # of a blob
 
 
 def _run() -> Any:
+    """Return the schema of what `vpux run --json` writes."""
     return document(
         "Results of buda-emu vpux run --json",
         document=str,
@@ -28,6 +29,7 @@ def _run() -> Any:
 
 
 def _args() -> Any:
+    """Return the schema of what `vpux args --json` prints."""
     tensors = Rows(
         address=int,
         static=bool,
@@ -47,6 +49,7 @@ def _args() -> Any:
 
 
 def _serialize() -> Any:
+    """Return the schema of what `vpux serialize` prints."""
     runtime = Row(kernel=int | None, stacks=list[int], per=Literal["shave", "tile"])
     return document(
         "Results of buda-emu vpux serialize",
@@ -59,6 +62,7 @@ def _serialize() -> Any:
 
 
 def _layout() -> Any:
+    """Return the schema of what `vpux layout --json` prints."""
     return document(
         "Results of buda-emu vpux layout --json",
         optional=("address_bits",),

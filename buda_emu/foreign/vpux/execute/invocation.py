@@ -30,7 +30,8 @@ _BASES: Final[Mapping[str, tuple[int, int]]] = {
 
 
 def device_address(space: str, address: int, slice_in_address: bool) -> int:
-    """Return the 32-bit address at which a kernel sees a byte of a space."""
+    """Return the 32-bit address at which a kernel sees a byte of a memory space such as CMX1 or NetworkInput0. With
+    `slice_in_address` the slices of CMX follow each other, else each is seen at the same address."""
     name = space.partition("@")[0].rstrip("0123456789")
     digits = space.partition("@")[0][len(name) :]
     number = int(digits) if digits else 0
@@ -77,6 +78,8 @@ def make_invocations(program: Program, kernel: Op) -> list[Invocation]:
 
 
 def _make_invocation(program: Program, kernel: Op, run: Op) -> Invocation:
+    """Return the invocation of one `.run` of a kernel op. Raises ProgramError (X046) for operands that cannot be
+    packed."""
     constants = {op.results[0]: op for op in kernel.body if op.name == "constant" and op.results}
     operands = _list_inner_operands(kernel)
     tensors: list[TensorArg] = []
@@ -138,6 +141,8 @@ def _flatten_attributes(run: Op) -> list[int | float]:
 
 
 def _make_relocation(program: Program, use: Use) -> Relocation:
+    """Return the address at which a kernel sees an operand, and the bytes behind it. Raises ProgramError (X046) for
+    an operand without a layout."""
     buffer = program.buffer(use)
     if buffer is None or not buffer.type.is_laid_out:
         fail_op(f"operand {use.name} has no layout")
@@ -148,6 +153,8 @@ def _make_relocation(program: Program, use: Use) -> Relocation:
 
 
 def _make_tensor_arg(program: Program, use: Use, relocation: Relocation, shape: Relocation | None) -> TensorArg:
+    """Return an operand as the argument of a kernel. `shape` is where its actual dimensions stand, None for a
+    static one."""
     buffer = program.buffer(use)
     assert buffer is not None
     of = buffer.type
@@ -164,6 +171,7 @@ def _make_tensor_arg(program: Program, use: Use, relocation: Relocation, shape: 
 
 
 def _location(buffer: Buffer) -> str:
+    """Return the name of a buffer's memory in arguments: CMX_NN or DDR."""
     if "CMX" in buffer.spaces[0]:
         return "CMX_NN"
     return "DDR"
@@ -180,7 +188,8 @@ def _shape_operand(program: Program, kernel: Op, clause: str, number: int) -> Re
 
 
 def execute(watch: Watch, kernel: Kernel, call: Invocation) -> None:
-    """Run a kernel on its arguments. Raises ProgramError (X045, X046)."""
+    """Run a kernel on the arguments of a call, which are read from its packed buffer, and write its results to
+    memory. Raises ProgramError (X045, X046)."""
     try:
         arguments = unpack(call.data, len(call.tensors), call.scalar_types, call.abi)
     except HostError as error:
@@ -224,8 +233,8 @@ def _require_tensors(kernel: Kernel, call: Invocation, tensors: Sequence[Mapping
 def _result_shape(
     kernel: Kernel, inputs: Sequence[Tensor], tensor: Mapping[str, Any], bound: tuple[int, ...]
 ) -> tuple[int, ...]:
-    """Return the shape that an output takes: the first input's for a dynamic output of a kernel that keeps the shape,
-    else the bound (VPUX 2)."""
+    """Return the shape that an output takes: the first input's for a dynamic output of a kernel that keeps the
+    shape, else `bound`, the largest (VPUX 2). Raises ProgramError (X045) for a shape beyond the bound."""
     if tensor["static"] or not kernel.keeps_shape:
         return bound
     shape = inputs[0].shape
@@ -235,6 +244,7 @@ def _result_shape(
 
 
 def _decode_order(tensor: Mapping[str, Any]) -> DimsOrder:
+    """Return the order of a decoded tensor argument from its code, which has the innermost dimension first."""
     if tensor["order"]:
         code = f"{tensor['order']:x}"
     else:
@@ -243,13 +253,13 @@ def _decode_order(tensor: Mapping[str, Any]) -> DimsOrder:
 
 
 def _find_bound(tensor: Mapping[str, Any], call: Invocation, n: int) -> tuple[int, ...]:
-    """Return the logical shape that a tensor has room for."""
+    """Return the logical shape that tensor `n` of a call has room for."""
     dims: Sequence[int] = tensor["dims"] or list(reversed(call.tensors[n].memory()[0]))
     return _decode_order(tensor).to_logical(list(reversed(dims)))
 
 
 def _region(tensor: Mapping[str, Any], call: Invocation, n: int, shape: tuple[int, ...], space: str) -> Region:
-    """Return the region of a memory shape at a tensor's address."""
+    """Return the region of a memory shape at the address of tensor `n` of a call."""
     relocation = call.relocations[n]
     strides = tuple(stride // 8 for stride in reversed(tensor["strides"]))
     return Region(
@@ -262,6 +272,8 @@ def _region(tensor: Mapping[str, Any], call: Invocation, n: int, shape: tuple[in
 
 
 def _dims_region(tensor: Mapping[str, Any], call: Invocation, n: int, space: str = "") -> Region:
+    """Return the region that holds the actual dimensions of dynamic tensor `n` of a call, in `space` or else in the
+    first one. Raises ProgramError (X046) where it does not hold them as int32."""
     relocation = call.shape_relocations[n]
     rank = tensor["num_dims"]
     if relocation is None or relocation.bits != 32 or relocation.elements < rank:
@@ -286,6 +298,8 @@ def _stored_dtype(tensor: Mapping[str, Any], bits: int, moved: bool) -> Any:
 def _read_input(
     watch: Watch, kernel: Kernel, call: Invocation, n: int, tensor: Mapping[str, Any], moved: bool
 ) -> Tensor:
+    """Read tensor `n` of a call as an input of a kernel; with `moved` as raw bits. Raises ProgramError (X045) for
+    an actual shape beyond its bound."""
     order = _decode_order(tensor)
     bound = call.tensors[n].memory()[0]
     if tensor["static"]:
@@ -310,6 +324,8 @@ def _write_output(
     values: np.ndarray[Any, Any],
     moved: bool,
 ) -> None:
+    """Write values of a shape to tensor `n` of a call, rounded once to its type or, with `moved`, as raw bits; with
+    the actual dimensions of a dynamic one. Raises ProgramError (X046) for values of another shape."""
     order = _decode_order(tensor)
     if values.shape != shape:
         fail_op(f"{kernel.name}: a result of shape {list(values.shape)} for an output of {list(shape)}")

@@ -64,16 +64,19 @@ def _require_integer(op: Op, name: str, default: int | None = None) -> int:
 
 
 def _softmax(op: Op, values: Array) -> Array:
+    """Return the softmax over the logical axis `axisInd`, whose last `padSize` elements become 0."""
     # as lowered: the logical axis, from either side, and padSize as the kernel's pad (VPUX 5; npu_compiler, softmax)
     dim = logical_dim(_require_integer(op, "axisInd"), values.ndim, f"{op.name}: axisInd")
     return softmax_along(values.astype(np.float64), dim, _require_integer(op, "padSize", 0))
 
 
 def _relu(_: Op, values: Array) -> Array:
+    """Return the maximum of each element and 0."""
     return np.maximum(values, np.zeros((), values.dtype))
 
 
 def _same(_: Op, values: Array) -> Array:
+    """Return the values unchanged: only the buffers' layouts differ."""
     return values
 
 
@@ -110,6 +113,7 @@ def operands(program: Program, op: Op) -> tuple[Buffer | None, Buffer | None]:
 
 
 def _copy(watch: Watch, op: Op, source: Buffer, target: Buffer) -> None:
+    """Copy the elements of one buffer to another in memory order. Raises ProgramError (X024) for sizes that differ."""
     data = watch.read(regions_of(source)[0])
     for region in regions_of(target):
         if region.size != len(data):
@@ -118,6 +122,8 @@ def _copy(watch: Watch, op: Op, source: Buffer, target: Buffer) -> None:
 
 
 def _convert(watch: Watch, op: Op, source: Buffer, target: Buffer) -> None:
+    """Convert the elements of one buffer to the type of another of the same shape. Raises ProgramError (X024) for
+    another shape."""
     values = load_values(watch, source)
     element_type = target.type.element
     assert element_type is not None
@@ -131,6 +137,8 @@ def _convert(watch: Watch, op: Op, source: Buffer, target: Buffer) -> None:
 
 
 def _permute(watch: Watch, op: Op, source: Buffer, target: Buffer) -> None:
+    """Copy the elements of one buffer to another with its memory dimensions permuted by `mem_perm`. Raises
+    ProgramError for a map that does not permute them (X046) and for sizes that differ (X024)."""
     mem_perm = op.attributes.get("mem_perm")
     if isinstance(mem_perm, AffineMap):
         order = mem_perm.order
@@ -157,8 +165,8 @@ _MOVES: Final[Mapping[str, Callable[[Watch, Op, Buffer, Buffer], None]]] = Mappi
 
 # ------------------------------------------------------------------------------------------------------ descriptors
 def descriptor_regions(op: Op, source: Buffer, target: Buffer) -> tuple[list[Region], list[Region]]:
-    """Return the regions that a descriptor reads and writes: planes of whole rows, then of the rest of a row. Both are
-    empty for a descriptor that moves nothing.
+    """Return the regions that a descriptor reads and writes: planes of whole rows, then planes of the remainder of
+    a row. Both are empty for a descriptor that moves nothing.
 
     Raises ProgramError for fields that are not integers, and for numbers that no memory holds.
     """
@@ -201,10 +209,12 @@ def _side_regions(op: Op, side: str, buffer: Buffer, planes: int, length: int) -
 
 
 def _read_planes(watch: Watch, parts: Sequence[Region]) -> Bytes:
+    """Return the bytes of a descriptor's regions, one row for each plane."""
     return np.concatenate([watch.read(part).reshape(part.shape[0], -1) for part in parts], axis=1)
 
 
 def _write_planes(watch: Watch, parts: Sequence[Region], data: Bytes) -> None:
+    """Write bytes, one row for each plane, to a descriptor's regions."""
     at = 0
     for part in parts:
         length = part.shape[1] * part.shape[2]
@@ -240,6 +250,7 @@ def logical_values(op: Op) -> Array:
 
 
 def _decode_values(content: Dense, of: Type) -> Array:
+    """Return the elements of a constant's content as a flat or nested array in the type `of`."""
     target = of.element
     assert target is not None
     if content.type is not None:

@@ -125,6 +125,8 @@ class Memory:
         return self._view(region, 2)
 
     def _view(self, region: Region, part: int) -> Bytes:
+        """Return a view of a region: its bytes for `part` 1, the flags of written bytes for 2. Raises ProgramError
+        for bytes that do not belong to the function."""
         shape = (*region.shape, region.element)
         if not region.size:
             return np.zeros(shape, np.uint8)
@@ -211,6 +213,7 @@ class Watch:
         self.memory.write(region, data)
 
     def _note(self, region: Region, data: Bytes, *, writes: bool) -> None:
+        """Record an access of the task at work, with the digest of `data` where digests are asked for."""
         if self.task >= 0 and region.size:
             if self._digests:
                 plain = np.ascontiguousarray(data).tobytes()
@@ -223,6 +226,7 @@ class Watch:
             self.events.append(Event(self.task, region, writes, digest))
 
     def _look(self, region: Region) -> None:
+        """Record a read of bytes that nothing wrote, the first one of each task."""
         if self.task < 0 or (self.unwritten and self.unwritten[-1].second == self.task) or not region.size:
             return
         written = self.memory.written(region)
@@ -239,7 +243,7 @@ class Watch:
 
 
 def region_in(region: Region, data: Bytes, low: int) -> Bytes:
-    """Return the region's bytes as a view of an array that begins at its lowest byte."""
+    """Return the region's bytes as a view of an array `data` whose first byte has the address `low`."""
     strided: Any = np.lib.stride_tricks.as_strided
     # the stride of a single element may be any number
     strides = [0 if size == 1 else stride for size, stride in zip(region.shape, region.strides, strict=True)]

@@ -232,6 +232,8 @@ class _Run:
         return []
 
     def _outputs(self) -> Iterator[Buffer]:
+        """Yield the buffers of the results: the values that the function returns, or else its arguments for
+        outputs."""
         program = self._program
         if program.returned:
             for use in program.returned:
@@ -267,7 +269,8 @@ class _Run:
                 yield (space, *part.extent)
 
     def _load(self, inputs: Mapping[int, Array]) -> None:
-        """Fill constants and inputs. Raises HostError for an input that the function does not have."""
+        """Fill constants and inputs; an input that is absent gets a fixed stimulus. Raises HostError for an input
+        that the function does not have."""
         program = self._program
         memory = self._watch.memory
         for op in program.ops_of("const.Declare"):
@@ -288,6 +291,7 @@ class _Run:
             store_values(memory, buffer, values)
 
     def _do(self, task: Task) -> None:
+        """Execute a task. Raises ProgramError, with task and line, where it fails."""
         op = task.op
         try:
             if op.name == "VPUIP.SW.Kernel":
@@ -304,6 +308,7 @@ class _Run:
             raise
 
     def _call(self, task: Task) -> None:
+        """Run each invocation of the kernel that a task calls; a cache operation does nothing."""
         declaration = callee(self._program.function, task.op)
         if declaration is None or is_cache_op(declaration):
             return

@@ -16,6 +16,7 @@ _SHORT: Final = ("clamp", "relu", "sigmoid", "hswish", "tanh")  # names in the d
 
 
 def _table() -> Mapping[str, Kernel]:
+    """Return all kernels by entry point, some of them under their names in the design documents, too."""
     families = (ACTIVATIONS, OPERATIONS_OF_TWO, NORMALISING, REDUCTIONS, move.KERNELS)
     kernels = {kernel.name: kernel for family in families for kernel in family}
     kernels.update({name: replace(kernels[f"activation_{name}"], name=name) for name in _SHORT})

@@ -113,7 +113,8 @@ class Kernel:
     family: str = ""
 
     def read(self, scalars: Sequence[int | float], rank: int) -> dict[str, Any]:
-        """Return the attributes by name, `rank` being that of the first input; surplus scalars are ignored.
+        """Return the attributes by name from the scalars of a call, `rank` being that of the first input; surplus
+        scalars are ignored.
 
         Raises ProgramError (X046) for too few or impossible ones.
         """

@@ -201,14 +201,17 @@ def power(x: Floats, y: Floats) -> Floats:
 
 
 def _gelu(x: Floats) -> Floats:
+    """Return x/2 * (1 + erf(x/√2))."""
     return x / 2 * (1 + erf(x / np.sqrt(2.0)))
 
 
 def _softplus(x: Floats) -> Floats:
+    """Return ln(1 + e^x), by a sum that does not overflow above 30."""
     return np.where(x > 30, x + exp(-np.maximum(x, 30.0)), log(1 + exp(np.minimum(x, 30.0))))
 
 
 def _sigmoid(x: Floats) -> Floats:
+    """Return 1/(1 + e^-x)."""
     return 1 / (1 + exp(-x))
 
 
@@ -245,37 +248,46 @@ _PLAIN: Final[tuple[tuple[str, bool, str, Callable[[Floats], Floats]], ...]] = (
 
 
 def _plain(function: Callable[[Floats], Floats]) -> Callable[[Call], Array]:
+    """Return the definition of a kernel that applies a function to each element of its input."""
     return lambda call: function(call.inputs[0].floats)
 
 
 def _clamp(call: Call) -> Array:
+    """Limit each element to the attributes lo and hi."""
     return np.minimum(np.maximum(call.inputs[0].floats, call.number("lo")), call.number("hi"))
 
 
 def _elu(call: Call) -> Array:
+    """Return x above 0, else a * (e^x - 1)."""
     x = call.inputs[0].floats
     return np.where(x > 0, x, call.number("a") * (exp(np.minimum(x, 0.0)) - 1))
 
 
 def _selu(call: Call) -> Array:
+    """Return l times the `elu` of x."""
     return call.number("l") * _elu(call)
 
 
 def _hardsigmoid(call: Call) -> Array:
+    """Return a * x + b, limited to 0 to 1."""
     return np.clip(call.number("a") * call.inputs[0].floats + call.number("b"), 0.0, 1.0)
 
 
 def _swish(call: Call) -> Array:
+    """Return x * sigmoid(b * x)."""
     x = call.inputs[0].floats
     return x * _sigmoid(call.number("b") * x)
 
 
 def _leaky(call: Call) -> Array:
+    """Return x above 0, else s * x."""
     x = call.inputs[0].floats
     return np.where(x > 0, x, call.number("s") * x)
 
 
 def _round(call: Call) -> Array:
+    """Round to integers, halves to even for mode 0 and away from 0 for mode 1. Raises ProgramError (X046) for
+    another mode."""
     mode = call.integer("mode")
     if mode not in (0, 1):
         fail_op(f"round mode {mode}: 0 and 1 are known")
@@ -286,6 +298,7 @@ def _round(call: Call) -> Array:
 
 
 def _activations() -> Iterator[Kernel]:
+    """Yield the kernels of activations."""
     for name, exact, text, function in _PLAIN:
         yield Kernel(f"activation_{name}", 1, _plain(function), text, exact=exact, keeps_shape=True)
     relu = _plain(_PLAIN[0][3])
@@ -311,10 +324,13 @@ Two = Callable[[Any, Any], Any]
 
 
 def _are_integers(*arrays: Array) -> bool:
+    """Return whether all arrays hold signed integers, as `Tensor.values` has those of all integer types."""
     return all(array.dtype.kind == "i" for array in arrays)
 
 
 def _div(a: Array, b: Array) -> Array:
+    """Return a / b, of integers rounded towards 0. An integer divided by 0 is the largest int64 with the sign of a,
+    0 for a = 0."""
     if not _are_integers(a, b):
         return np.divide(a, b)
     # infinite where b is 0, NaN where a is 0, too: the largest, the smallest, 0 of a whole type (VPUX 5)
@@ -328,6 +344,7 @@ def _divide_towards_zero(a: Array, b: Array) -> Array:
 
 
 def _mod(a: Array, b: Array) -> Array:
+    """Return the remainder of a / b with the sign of a; 0 for an integer divided by 0."""
     if _are_integers(a, b):
         safe = np.where(b == 0, 1, b)
         return np.where(b == 0, 0, a - _divide_towards_zero(a, safe) * safe)
@@ -335,6 +352,7 @@ def _mod(a: Array, b: Array) -> Array:
 
 
 def _floor_mod(a: Array, b: Array) -> Array:
+    """Return the remainder of a / b with the sign of b; 0 for an integer divided by 0."""
     if _are_integers(a, b):
         safe = np.where(b == 0, 1, b)
         return np.where(b == 0, 0, np.mod(a, safe))
@@ -342,10 +360,12 @@ def _floor_mod(a: Array, b: Array) -> Array:
 
 
 def _power(a: Array, b: Array) -> Array:
+    """Return a to the power b, computed in float64 also for integers."""
     return power(a.astype(np.float64), b.astype(np.float64))
 
 
 def _bits(function: Two) -> Two:
+    """Return the function of two arrays that applies a bitwise `function` to them as int64."""
     return lambda a, b: function(a.astype(np.int64), b.astype(np.int64))
 
 
@@ -384,16 +404,19 @@ def broadcast(*arrays: Array) -> list[Array]:
 
 
 def _two(function: Two) -> Callable[[Call], Array]:
+    """Return the definition of a kernel that applies a function to its two inputs, broadcast to one shape."""
     return lambda call: np.asarray(function(*broadcast(*(operand.values for operand in call.inputs))))
 
 
 def _prelu(call: Call) -> Array:
+    """Return x above 0, else slope * x. The slope, the second input, gets leading dimensions of 1."""
     x, slope = (operand.floats for operand in call.inputs)
     a, s = broadcast(x, slope.reshape((1,) * max(x.ndim - slope.ndim, 0) + slope.shape))
     return np.where(a > 0, a, s * a)
 
 
 def _bitwise_not(call: Call) -> Array:
+    """Invert all bits of each element, those of unsigned types within their width."""
     x = call.inputs[0]
     inverted = ~x.values.astype(np.int64)
     if x.raw.dtype.kind == "u":
@@ -402,11 +425,13 @@ def _bitwise_not(call: Call) -> Array:
 
 
 def _select(call: Call) -> Array:
+    """Return elements of the second input where the first is not 0, else of the third."""
     condition, a, b = broadcast(*(operand.values for operand in call.inputs))
     return np.where(condition != 0, a, b)
 
 
 def _operations_of_two() -> Iterator[Kernel]:
+    """Yield the kernels of operations of two inputs, and the few of one or three that belong to them."""
     for name, exact, text, function in _TWO:
         yield Kernel(f"eltwise_{name}", 2, _two(function), text, exact=exact, keeps_shape=True)
     yield Kernel("prelu_fp16", 2, _prelu, "x > 0: x, else slope·x; leading 1s are added to slope", keeps_shape=True)

@@ -8,10 +8,13 @@ from buda_emu.foreign.vpux.kernels.declare import Array, Call, Kernel, fail_op, 
 
 
 def _convert(call: Call) -> Array:
+    """Return the elements as they are: the conversion happens when the result is rounded to the output's type."""
     return call.inputs[0].raw  # as stored: the widest unsigned numbers do not fit int64
 
 
 def _reorder(call: Call) -> Array:
+    """Permute the dimensions in memory by the attribute r, which counts them from the innermost. Raises
+    ProgramError (X046) where r is no permutation, or the result does not fit the output."""
     tensor = call.inputs[0]
     rank = tensor.order.rank
     reversed_order: tuple[int, ...] = call.attributes["r"]
@@ -30,6 +33,8 @@ def _reorder(call: Call) -> Array:
 
 
 def _tile(call: Call) -> Array:
+    """Repeat the input along each logical dimension. Raises ProgramError (X046) where that does not give the
+    output's shape."""
     x = call.inputs[0].raw
     repeats = call.attributes["repeats"]
     if len(repeats) != x.ndim or any(count < 0 for count in repeats):
@@ -40,6 +45,8 @@ def _tile(call: Call) -> Array:
 
 
 def _gather(call: Call) -> Array:
+    """Return slices of the first input along an axis by the indices of the second, which count from the end where
+    negative. Raises ProgramError (X046) for an index outside and for shapes that do not fit."""
     data, indices = call.inputs
     dim = data.dim_of_axis(call.integer("axis"))
     batch = call.integer("batch")
@@ -71,6 +78,8 @@ def _gather(call: Call) -> Array:
 
 
 def _topk(call: Call) -> tuple[Array, Array]:
+    """Return the k largest (mode 0) or smallest (mode 1) elements along an axis and their indices, sorted by value,
+    or by index for sort 2. Raises ProgramError (X046) for other modes."""
     tensor = call.inputs[0]
     dim = tensor.dim_of_axis(call.integer("axis"))
     mode = call.integer("mode")
@@ -87,6 +96,8 @@ def _topk(call: Call) -> tuple[Array, Array]:
 
 
 def _blocks(call: Call) -> tuple[int, int]:
+    """Return block size and mode of a kernel that moves between depth and space. Raises ProgramError (X046) for
+    impossible ones."""
     block = call.integer("block")
     mode = call.integer("mode")
     if block < 1 or mode not in (0, 1) or call.inputs[0].raw.ndim != 4:
@@ -95,6 +106,8 @@ def _blocks(call: Call) -> tuple[int, int]:
 
 
 def _depth_to_space(call: Call) -> Array:
+    """Move channels into blocks of rows and columns; the channel counts blocks first for mode 0, depth first for
+    mode 1. Raises ProgramError (X046) for channels that do not divide."""
     block, mode = _blocks(call)
     x = call.inputs[0].raw
     n, c, h, w = x.shape
@@ -109,6 +122,8 @@ def _depth_to_space(call: Call) -> Array:
 
 
 def _space_to_depth(call: Call) -> Array:
+    """Move blocks of rows and columns into channels; the channel counts blocks first for mode 0, depth first for
+    mode 1. Raises ProgramError (X046) for rows or columns that do not divide."""
     block, mode = _blocks(call)
     x = call.inputs[0].raw
     n, c, h, w = x.shape

@@ -47,11 +47,13 @@ def ordered_sum(x: Floats, axes: tuple[int, ...]) -> Floats:
 
 
 def _softmax(call: Call) -> Array:
+    """Return the softmax along an axis, whose last `pad` elements become 0."""
     tensor = call.inputs[0]
     return softmax_along(tensor.floats, tensor.dim_of_axis(call.integer("axis")), call.integer("pad"))
 
 
 def _log_softmax(call: Call) -> Array:
+    """Return the logarithm of the softmax along an axis."""
     tensor = call.inputs[0]
     dim = tensor.dim_of_axis(call.integer("axis"))
     x = tensor.floats
@@ -62,6 +64,8 @@ def _log_softmax(call: Call) -> Array:
 
 
 def _mvn1(call: Call) -> Array:
+    """Subtract the mean over all dimensions from 2 on, or from 1 on with `across`; with `variance` also divide by
+    √(var + eps)."""
     x = call.inputs[0].floats
     first = 1 if call.attributes["across"] else 2
     axes = tuple(range(first, x.ndim))
@@ -77,6 +81,8 @@ def _mvn1(call: Call) -> Array:
 
 
 def _cum_sum(call: Call) -> Array:
+    """Return the sums up to each element along an axis: from the end with `reverse`, without the element with
+    `exclusive`."""
     tensor = call.inputs[0]
     dim = tensor.dim_of_axis(call.integer("axis"))
     x = tensor.values
@@ -93,6 +99,8 @@ def _cum_sum(call: Call) -> Array:
 
 
 def _normalize_l2(call: Call) -> Array:
+    """Divide by √(Σx² + eps), or by √max(Σx², eps) for mode 1, with the sum over logical axes. Raises ProgramError
+    (X046) for another mode and for an axis that is named twice."""
     x = call.inputs[0].floats
     # logical, as the layer has them: the compiler hands them on unresolved, negative ones, too
     axes = tuple(logical_dim(axis, x.ndim) for axis in call.attributes["axes"])
@@ -166,12 +174,14 @@ Reduce = Callable[[Array, tuple[int, ...]], Array]
 
 
 def _sum(x: Array, axes: tuple[int, ...]) -> Array:
+    """Return the sum over axes; of floats in a fixed order and with the axes kept."""
     if x.dtype.kind == "i":
         return x.sum(axis=axes)
     return ordered_sum(x, axes)
 
 
 def _mean(x: Array, axes: tuple[int, ...]) -> Array:
+    """Return the mean over axes, which are kept with size 1."""
     count = int(np.prod([x.shape[axis] for axis in axes]))
     return ordered_sum(x.astype(np.float64), axes) / count
 
@@ -192,7 +202,11 @@ _KINDS: Final[tuple[tuple[str, bool, str, Reduce], ...]] = (
 
 
 def _make_reduction(function: Reduce) -> Callable[[Call], Array]:
+    """Return the definition of a kernel that reduces its input over the axes of a call by `function`."""
+
     def compute(call: Call) -> Array:
+        """Reduce the input. Raises ProgramError (X046) for an axis that is named twice, a dimension without
+        elements, and a result that does not fit the output."""
         tensor = call.inputs[0]
         axes = tuple(tensor.dim_of_axis(axis) for axis in call.attributes["axes"])
         if len(set(axes)) != len(axes):
@@ -206,12 +220,14 @@ def _make_reduction(function: Reduce) -> Callable[[Call], Array]:
 
 
 def _reshape_result(result: Array, shape: tuple[int, ...]) -> Array:
+    """Return reduced elements in the output's shape. Raises ProgramError (X046) where they do not fit it."""
     if result.size != int(np.prod(shape)):
         fail_op(f"{result.size} reduced elements do not fit an output of shape {list(shape)}")
     return result.reshape(shape)
 
 
 def _all() -> Iterator[Kernel]:
+    """Yield a kernel for each kind of reduction."""
     for name, exact, text, function in _KINDS:
         yield Kernel(
             name=f"reduce_{name}",

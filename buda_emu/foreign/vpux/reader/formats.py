@@ -59,6 +59,8 @@ class FormatReader:
         raise worst or self.scanner.fail("expected an op")
 
     def _elements(self, elements: list[str], parts: Parts) -> None:
+        """Read the elements of a format in order, with the attributes in braces that may stand before each, into
+        `parts`."""
         at = 0
         while at < len(elements):
             if elements[at] not in _OF_ANY_TEXT:
@@ -82,8 +84,8 @@ class FormatReader:
         self.annotations(parts)
 
     def annotations(self, parts: Parts, *, before_region: bool = False) -> None:
-        """Read attribute dictionaries and skip locations, which may stand between any two parts of an op and behind it.
-        With `before_region` a region may come next, whose brace is not that of a dictionary."""
+        """Read attribute dictionaries and skip locations, which may stand between any two parts of an op and behind
+        it. With `before_region` a region may come next, whose brace is not that of a dictionary."""
         scanner = self.scanner
         while True:
             skipped = scanner.location()
@@ -116,6 +118,8 @@ class FormatReader:
         return goes_on
 
     def _read_in_any_order(self, elements: list[str], parts: Parts) -> None:
+        """Read clauses, in any order, as long as one of them comes next. Raises ReadError where one that is not
+        optional is missing."""
         remaining = list(elements)
         while True:
             self.annotations(parts)
@@ -136,6 +140,7 @@ class FormatReader:
         return begins
 
     def _element(self, element: str, parts: Parts) -> None:
+        """Read one element of a format into `parts`; one that ends with `?` may be absent."""
         scanner = self.scanner
         optional = element.endswith("?")
         plain = element.removesuffix("?")
@@ -156,7 +161,8 @@ class FormatReader:
             self._read_word(plain, optional, parts)
 
     def _read_word(self, plain: str, optional: bool, parts: Parts) -> None:
-        """Read an element that begins with a word of the text, or a bare attribute."""
+        """Read an element that begins with a word of the text, or a bare attribute. `plain` is the element without
+        its `?`."""
         scanner = self.scanner
         word = _leading_word(plain)
         if plain == word:
@@ -178,6 +184,8 @@ class FormatReader:
             parts.attributes[word] = self.values.attribute()
 
     def _parameter(self, plain: str) -> Attribute:
+        """Read an attribute that is a string, or one word or number in angle brackets. `plain` names the element in
+        the message."""
         if self.scanner.sees('"'):
             return self.scanner.string() or ""
         self.scanner.expect("<")
@@ -190,6 +198,7 @@ class FormatReader:
         return attribute
 
     def _read_further(self, name: str, parts: Parts) -> None:
+        """Read attributes after commas, as many as there are, into one list under a name."""
         attributes: list[Attribute] = []
         while self.scanner.take(","):
             attribute = self.values.attribute()
@@ -237,17 +246,21 @@ class FormatReader:
 
     # ---------------------------------------------------------------------------------------- simple elements
     def _braces(self, parts: Parts, _: bool) -> None:
+        """Read attributes in braces, if there are any: element `{}`."""
         if self.scanner.sees("{"):
             parts.attributes.update(self.values.dictionary())
 
     def _list(self, parts: Parts, optional: bool) -> None:
+        """Read a list of values in parentheses: element `()`."""
         if self.scanner.sees("(") or not optional:
             parts.operands[""] = self.uses()
 
     def _one(self, parts: Parts, _: bool) -> None:
+        """Read one value: element `%`."""
         parts.operands[""] = (self.use(),)
 
     def _several(self, parts: Parts, _: bool) -> None:
+        """Read values with commas between them, or none: element `%*`."""
         uses: list[Use] = []
         while self.scanner.sees("%"):
             uses.append(self.use())
@@ -256,6 +269,7 @@ class FormatReader:
         parts.operands[""] = tuple(uses)
 
     def _colon(self, parts: Parts, optional: bool) -> None:
+        """Read types after a colon, and give them to the operands if there are as many: element `:T`."""
         if self.scanner.take(":"):
             types = self.values.types()
             uses = parts.operands.get("", ())
@@ -265,23 +279,27 @@ class FormatReader:
             raise self.scanner.fail(f"expected ':', found {self.scanner.describe_next()}")
 
     def _result_colon(self, parts: Parts, _: bool) -> None:
+        """Read the type of the result after a colon: element `:=T`."""
         self.scanner.expect(":")
         parts.types = (self.values.type(),)
 
     def _arrow(self, parts: Parts, optional: bool) -> None:
+        """Read the types of the results after an arrow: element `->T`."""
         if self.scanner.sees("->") or not optional:
             self.scanner.expect("->")
             parts.types = self.values.types()
 
     def _to(self, parts: Parts, _: bool) -> None:
+        """Read the type of the result after `to`: element `toT`."""
         self.scanner.expect("to")
         parts.types = (self.values.type(),)
 
     def _bare_type(self, parts: Parts, _: bool) -> None:
+        """Read the type of the result, which stands alone: element `T`."""
         parts.types = (self.values.type(),)
 
     def _number(self, parts: Parts, _: bool) -> None:
-        """Read a value and leave its type, which stands after a colon, to the next element."""
+        """Read a value, and leave its type, which stands after a colon, to the next element: element `value`."""
         start = self.scanner.at
         parts.attributes["value"] = self.values.attribute()
         stop = self.scanner.at
@@ -289,10 +307,12 @@ class FormatReader:
         self.scanner.at = stop if colon < 0 else colon
 
     def _region(self, parts: Parts, optional: bool) -> None:
+        """Read a region in braces with its ops: element `{..}`."""
         if self.scanner.sees("{") or not optional:
             parts.body, parts.blocks = self.region(self.scope.new_child())
 
     def _entries(self, parts: Parts, _: bool) -> None:
+        """Read a name in quotes and attributes without braces, if either is there: element `entries`."""
         if self.scanner.sees('"'):
             parts.attributes["name"] = self.scanner.string() or ""
         start = self.scanner.at
@@ -302,6 +322,7 @@ class FormatReader:
             self.scanner.at = start
 
     def _tail(self, parts: Parts, _: bool) -> None:
+        """Skip to the next statement and keep the text up to there as an attribute: element `tail`."""
         start = self.scanner.at
         self.skip()
         parts.attributes.setdefault("text", self.scanner.text[start : self.scanner.at].strip())
@@ -333,6 +354,7 @@ def _leading_word(element: str) -> str:
 
 
 def _with_type(use: Use, type_: Type | None) -> Use:
+    """Return an operand with a type, which its inner name gets, too."""
     if use.inner is None:
         inner = None
     else:

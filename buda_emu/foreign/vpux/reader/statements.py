@@ -98,6 +98,7 @@ class StatementReader:
         return module
 
     def _alias(self) -> bool:
+        """Read the definition of an alias if one comes next, and return whether it did."""
         scanner = self._scanner
         name = scanner.match(_ALIAS_IS)
         if name is None:
@@ -109,6 +110,7 @@ class StatementReader:
 
     # ----------------------------------------------------------------------------------------------- functions
     def _function(self, start: int) -> Function:
+        """Read a function, of which `func` at `start` was read, up to the end of its body, if it has one."""
         scanner = self._scanner
         for word in ("private", "public", "nested"):
             if scanner.word(word):
@@ -185,6 +187,8 @@ class StatementReader:
 
     # --------------------------------------------------------------------------------------------- operations
     def _op(self, scope: Scope) -> Op:
+        """Read an op with its results, which become known in the scope. Of an op that the table does not have, only
+        the names are kept."""
         scanner = self._scanner
         names = self._result_names()
         scanner.space()
@@ -225,6 +229,8 @@ class StatementReader:
         )
 
     def _make_unknown_op(self, name: str, start: int, end: int, names: list[str], scope: Scope) -> Op:
+        """Return an op that was skipped, with results of unknown types, which become known in the scope. `start`
+        and `end` are the offsets of its name."""
         results = tuple(Value(result_name, None) for result_name in names)
         scope.update((value.name, value) for value in results)
         self._aliases_of_results(names, results, scope)
@@ -335,6 +341,8 @@ def read_into(document: VpuxFile, split: int | None = None) -> None:
 
 
 def _read_split(document: VpuxFile, plain: str, number: int, start: int, end: int) -> None:
+    """Add a split, from offset `start` to `end`, to a document, with the error where it cannot be read. `plain` is
+    the text without comments."""
     reader = StatementReader(document=document, text=plain, start=start, end=end, split=number)
     try:
         module = reader.read()

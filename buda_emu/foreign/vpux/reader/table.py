@@ -55,7 +55,10 @@ _LAYER: Final = ("{} () {} : (T) -> T", "{} inputs() outputs() {} ->T?", "{} () 
 
 
 def _rows() -> Iterable[OpSpec]:
+    """Yield the operations that are read."""
+
     def row(name: str, role: Role, summary: str, *formats: str) -> OpSpec:
+        """Return an operation, of which `formats` are tried in order."""
         return OpSpec(name, formats, role, summary)
 
     yield row("VPURT.ConfigureBarrier", "barrier", "a physical barrier, by its number", "{} <number> {} ->T")

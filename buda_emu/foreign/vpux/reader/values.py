@@ -52,6 +52,7 @@ class ValueReader:
             return self._attribute()
 
     def _attribute(self) -> Attribute:
+        """Read an attribute of any kind; its first character tells the kind."""
         scanner = self._scanner
         scanner.space()
         first = scanner.text[scanner.at : scanner.at + 1]
@@ -77,6 +78,8 @@ class ValueReader:
         return self._read_word()
 
     def _read_word(self) -> Attribute:
+        """Read an attribute that begins with a word: a boolean, a map, an array, a constant's content, a word
+        alone, or a type."""
         scanner = self._scanner
         start = scanner.at
         for word, value in (("true", True), ("false", False), ("unit", True)):
@@ -141,6 +144,7 @@ class ValueReader:
         return tuple(attribute for attribute in attributes if isinstance(attribute, int))
 
     def _list(self, start: str, stop: str) -> tuple[Attribute, ...]:
+        """Read attributes between the brackets `start` and `stop`, with commas between them."""
         scanner = self._scanner
         scanner.expect(start)
         attributes: list[Attribute] = []
@@ -175,6 +179,8 @@ class ValueReader:
         return ""
 
     def _dialect_attribute(self) -> Attribute:
+        """Read an alias or an attribute of a dialect, `#name<..>`, with its fields where the text has any. Raises
+        ReadError for an alias that is not defined."""
         scanner = self._scanner
         alias = scanner.match(ALIAS)
         if alias is not None:
@@ -224,6 +230,8 @@ class ValueReader:
             return self._type()
 
     def _type(self) -> Type:
+        """Read a type: an alias, a function's, or a name with or without parameters. Types of the same text are
+        read once."""
         scanner = self._scanner
         scanner.space()
         start = scanner.at
@@ -253,12 +261,13 @@ class ValueReader:
         return parsed
 
     def _plain(self, name: str) -> Type:
+        """Return the type of a name without parameters."""
         if name == "!VPURT.Barrier":
             return Type("barrier", "VPURT.Barrier", name)
         return Type("other", name.lstrip("!"), name)
 
     def _parametric(self, name: str, text: str, stop: int) -> Type:
-        """Read a type with its parameters, which end at `stop`."""
+        """Read the parameters, which end at `stop`, of a type with that name; `text` is the type as it is written."""
         scanner = self._scanner
         if name in ("memref", "tensor", "!VPUIP.DistributedBuffer"):
             parsed = self._read_shaped_type(
@@ -281,6 +290,8 @@ class ValueReader:
         return parsed
 
     def _read_shaped_type(self, kind: str, name: str, text: str) -> Type:
+        """Read the parameters of a memref, a tensor or a distributed buffer: shape, elements, layout and memory
+        space. `text` is the type as it is written."""
         scanner = self._scanner
         shape = self._shape()
         layout = _Layout()
@@ -363,6 +374,8 @@ class _Layout:
                 raise scanner.fail(f"{part} is neither a layout nor a memory space")
 
     def _add_fields(self, scanner: Scanner, fields: Mapping[str, Attribute]) -> None:
+        """Add order and strides from a dictionary, and its other fields as traits; all fields of a distribution are
+        traits."""
         if "mode" in fields:  # a distribution, with words of its own
             self.traits.update(fields)
             return
@@ -375,6 +388,7 @@ class _Layout:
 
 
 def _read_affine_map(text: str) -> AffineMap:
+    """Return an affine map, with the order that it stands for if it permutes plain dimensions."""
     try:
         return AffineMap(text, DimsOrder.from_affine_map(text))
     except HostError:
@@ -382,12 +396,14 @@ def _read_affine_map(text: str) -> AffineMap:
 
 
 def _parse_dim(scanner: Scanner, text: str) -> int:
+    """Return the size that digits of a shape denote. Raises ReadError for more than 18 of them."""
     if len(text) > 18:
         raise scanner.fail("a dimension of more than 18 digits")
     return int(text)
 
 
 def _memory_space(scanner: Scanner, part: tuple[Attribute, ...]) -> tuple[str, int | None]:
+    """Return the name of a memory space and its index, None where it has none. Raises ReadError for another list."""
     match part:
         case (Symbol() as name,):
             return name.leaf, None
@@ -398,6 +414,7 @@ def _memory_space(scanner: Scanner, part: tuple[Attribute, ...]) -> tuple[str, i
 
 
 def _check_strides(scanner: Scanner, part: Attribute) -> tuple[int, ...]:
+    """Return strides from an attribute. Raises ReadError for anything but a list of integers."""
     if not isinstance(part, tuple) or not all(isinstance(stride, int) for stride in part):
         raise scanner.fail("strides are a list of integers")
     return tuple(stride for stride in part if isinstance(stride, int))
@@ -414,7 +431,7 @@ def _trait_name(name: str) -> str:
 
 
 def _decode_float(bits: int, of: str) -> float:
-    """Return the float whose bits were written as hex digits."""
+    """Return the float of type `of` whose bits were written as hex digits; NaN where it has fewer bits."""
     form = {"f16": ("<H", "<e"), "f32": ("<I", "<f"), "f64": ("<Q", "<d")}.get(of)
     if of == "bf16":
         bits = bits << 16

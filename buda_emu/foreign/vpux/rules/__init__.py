@@ -32,13 +32,14 @@ def check_document(document: VpuxFile, arch: str) -> list[VpuxDiagnostic]:
 
 
 def check_function(function: Function, arch: str) -> list[VpuxDiagnostic]:
-    """Return the findings about one function."""
+    """Return the findings about one function on an architecture, 37XX or 40XX. Raises HostError for another."""
     document = function.document
     diagnostics = BOOK.run(Program(function, arch), path=document.path)
     return [_to_vpux_diagnostic(document, diagnostic, function.split, function.name) for diagnostic in diagnostics]
 
 
 def _to_vpux_diagnostic(document: VpuxFile, diagnostic: Diagnostic, split: int, function: str) -> VpuxDiagnostic:
+    """Return a diagnostic with its source line, its split and the name of its function."""
     values = {field.name: getattr(diagnostic, field.name) for field in fields(Diagnostic)}
     if 0 < diagnostic.line <= len(document.lines):
         values["source_line"] = document.lines[diagnostic.line - 1]

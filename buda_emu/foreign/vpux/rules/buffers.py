@@ -28,7 +28,8 @@ def _declarations(program: Program) -> Iterator[tuple[Op, Type, str, tuple[int, 
     fix="name the memory of the section in the type: network inputs and outputs lie in DDR",
 )  # fmt: skip
 def check_memory_of_section(program: Program) -> Iterator[Finding]:
-    """Compare the section with the type's memory space; a space that is absent or unknown counts as DDR."""
+    """Report a buffer whose section lies in another memory than its type says (X004); a space that is absent or
+    unknown counts as DDR."""
     for op, of, section, _ in _declarations(program):
         memory = of.space if of.space in _MEMORIES else "DDR"
         expected = SECTION_MEMORY.get(section)
@@ -43,7 +44,7 @@ def check_memory_of_section(program: Program) -> Iterator[Finding]:
     fix="leave the brackets out, or name the slices",
 )  # fmt: skip
 def check_indices_not_empty(program: Program) -> Iterator[Finding]:
-    """Report `[]`, which is not the same as no list."""
+    """Report a buffer whose list of indices is `[]`, which is not the same as no list (X010)."""
     for op, _, _, index in _declarations(program):
         if index == ():
             yield finding(program, op, "its list of section indices is empty")
@@ -54,7 +55,7 @@ def check_indices_not_empty(program: Program) -> Iterator[Finding]:
     fix="write the slice: <CMX_NN> [0] <offset>",
 )  # fmt: skip
 def check_index_exists(program: Program) -> Iterator[Finding]:
-    """Report plain buffers in CMX without an index; distributed buffers may leave it out."""
+    """Report plain buffers in CMX without an index (X007); distributed buffers may leave it out."""
     for op, of, section, index in _declarations(program):
         if section == "CMX_NN" and index is None and not of.is_distributed:
             yield finding(program, op, "the slice of CMX is missing")
@@ -65,6 +66,7 @@ def check_index_exists(program: Program) -> Iterator[Finding]:
     source="VPUX 7", unless=_GROUP[:3], fix="name one slice for each cluster",
 )  # fmt: skip
 def check_clusters(program: Program) -> Iterator[Finding]:
+    """Report a distributed buffer with another number of indices than of clusters (X011)."""
     for op, of, _, index in _declarations(program):
         number = of.traits.get("num_clusters")
         if of.is_distributed and index is not None and isinstance(number, int) and number != len(index):
@@ -76,7 +78,7 @@ def check_clusters(program: Program) -> Iterator[Finding]:
     unless=_GROUP[:4], fix="write the same slice in both places: <CMX_NN> [1] and [@CMX_NN, 1]",
 )  # fmt: skip
 def check_same_index(program: Program) -> Iterator[Finding]:
-    """Check plain buffers in CMX with one index."""
+    """Report a plain buffer in CMX whose one index differs from that of its type's memory space (X009)."""
     for op, of, section, index in _declarations(program):
         if section == "CMX_NN" and not of.is_distributed and index and len(index) == 1:
             if of.space_index is None:
@@ -90,6 +92,7 @@ def check_same_index(program: Program) -> Iterator[Finding]:
     unless=_GROUP[:5], fix="use a !VPUIP.DistributedBuffer, or one slice",
 )  # fmt: skip
 def check_one_index(program: Program) -> Iterator[Finding]:
+    """Report a buffer that is not distributed and has several indices (X008)."""
     for op, of, _, index in _declarations(program):
         if index is not None and len(index) > 1 and not of.is_distributed:
             yield finding(program, op, f"{len(index)} section indices")
@@ -100,7 +103,7 @@ def check_one_index(program: Program) -> Iterator[Finding]:
     unless=_GROUP[:6], fix="write @DDR in the type",
 )  # fmt: skip
 def check_space_exists(program: Program) -> Iterator[Finding]:
-    """Check buffers of section DDR only."""
+    """Report a buffer in DDR whose type names no memory space (X005)."""
     for op, of, section, _ in _declarations(program):
         if section == "DDR" and of.space is None:
             yield finding(program, op, "its type names no memory space")
@@ -111,6 +114,7 @@ def check_space_exists(program: Program) -> Iterator[Finding]:
     fix="leave the index out: DDR has no slices",
 )  # fmt: skip
 def check_no_index_in_ddr(program: Program) -> Iterator[Finding]:
+    """Report a buffer in DDR with an index (X006)."""
     for op, of, section, index in _declarations(program):
         if section == "DDR" and (index or of.space_index is not None):
             yield finding(program, op, "DDR has no section index")
@@ -121,7 +125,8 @@ def check_no_index_in_ddr(program: Program) -> Iterator[Finding]:
     source="VPUX 7", fix="name each dimension once",
 )  # fmt: skip
 def check_order(program: Program) -> Iterator[Finding]:
-    """Check the types of the function's arguments and of every result."""
+    """Report an argument of the function, or a result of an op, whose order is not a permutation or is of another
+    rank than the shape (X034)."""
     for value in program.function.arguments:
         if value.type is not None and _has_bad_order(value.type):
             yield Finding(program.function.place, f"{value.name or 'an argument'}: {_describe_order(value.type)}")
@@ -133,10 +138,12 @@ def check_order(program: Program) -> Iterator[Finding]:
 
 
 def _has_bad_order(of: Type) -> bool:
+    """Return whether a buffer's order is not a permutation, or is of another rank than its shape."""
     return of.is_buffer and (of.order is None or of.order.rank != len(of.shape or ()))
 
 
 def _describe_order(of: Type) -> str:
+    """Describe what is wrong with a buffer's order, for a message."""
     if of.order is None:
         return "its layout is not a permutation of dimensions"
     return f"its layout orders {of.order.rank} dimensions, and its shape has {len(of.shape or ())}"
@@ -147,7 +154,7 @@ def _describe_order(of: Type) -> str:
     source="VPUX 7", unless=("X034",), fix="make every stride at least the next inner one times its size",
 )  # fmt: skip
 def check_strides(program: Program) -> Iterator[Finding]:
-    """Check strides with `StrideReqs().check`, without requirements."""
+    """Report a declared buffer whose strides make elements overlap or are of another rank than its shape (X035)."""
     for op in program.ops_of("VPURT.DeclareBuffer", "memref.alloc", "alloc", "VPUIP.StaticAlloc"):
         of = op.types[0] if op.types else None
         if of is None or not of.is_buffer or of.strides is None or of.shape is None:
@@ -163,7 +170,7 @@ def check_strides(program: Program) -> Iterator[Finding]:
     fix="37XX has tiles 0 and 1, 40XX has 0 to 5",
 )  # fmt: skip
 def check_slices_exist(program: Program) -> Iterator[Finding]:
-    """Check slices of CMX, and the tiles whose SHAVEs a kernel runs on."""
+    """Report slices of CMX, and tiles whose SHAVEs a kernel runs on, that the architecture does not have (X044)."""
     count = program.arch.tiles
     for op, _, section, index in _declarations(program):
         wrong = [n for n in index or () if not 0 <= n < count]
@@ -187,6 +194,7 @@ def _ends(program: Program) -> Iterator[tuple[Op, int]]:
     fix="a slice has 2 MiB",
 )  # fmt: skip
 def check_slice_end(program: Program) -> Iterator[Finding]:
+    """Warn of a buffer that ends beyond its slice of CMX (X032)."""
     for op, end in _ends(program):
         if end > program.arch.slice_bytes:
             yield finding(program, op, f"ends at byte {end} of a slice of {program.arch.slice_bytes}")
@@ -197,7 +205,8 @@ def check_slice_end(program: Program) -> Iterator[Finding]:
     unless=("X032",), fix="the rest of a slice belongs to the runtime",
 )  # fmt: skip
 def beyond_workspace(program: Program) -> Iterator[Finding]:
-    """1936 KiB on 37XX, 1440 KiB on 40XX."""
+    """Warn of a buffer that ends beyond the compiler's workspace in a slice of CMX: 1936 KiB on 37XX, 1440 KiB on
+    40XX (X033)."""
     for op, end in _ends(program):
         if end > program.arch.workspace_bytes:
             yield finding(program, op, f"ends at byte {end}, the workspace at {program.arch.workspace_bytes}")
@@ -219,6 +228,7 @@ def _subviews(program: Program) -> Iterator[tuple[Op, Type, Type]]:
     source="VPUX 7", fix="give one number for each dimension",
 )  # fmt: skip
 def check_rank(program: Program) -> Iterator[Finding]:
+    """Report a SubView with offsets, sizes or steps of another rank than its source (X015)."""
     for op, source, _ in _subviews(program):
         expected = len(source.shape or ())
         for word in ("offsets", "sizes", "steps"):
@@ -234,7 +244,8 @@ def check_rank(program: Program) -> Iterator[Finding]:
     fix="strides of the result are those of the source times the steps",
 )  # fmt: skip
 def check_result(program: Program) -> Iterator[Finding]:
-    """Compare the result's shape with the sizes, and its strides with those of the source times the steps."""
+    """Report a SubView whose result has another shape than its sizes, or other strides than those of its source
+    times the steps (X014)."""
     for op, source, target in _subviews(program):
         sizes = op.integers("sizes")
         if sizes is not None and target.shape != sizes:
@@ -265,6 +276,7 @@ def _logical_strides(of: Type) -> list[int]:
     unless=("X015", "X014"), fix="offset plus size may not exceed the dimension",
 )  # fmt: skip
 def check_bounds(program: Program) -> Iterator[Finding]:
+    """Warn of a SubView that reaches outside of its source (X047)."""
     for op, source, _ in _subviews(program):
         offsets = op.integers("offsets") or ()
         sizes = op.integers("sizes") or ()
@@ -282,7 +294,8 @@ def check_bounds(program: Program) -> Iterator[Finding]:
     fix="keep the number of elements, and for ShapeCast the order and rank",
 )  # fmt: skip
 def check_casts(program: Program) -> Iterator[Finding]:
-    """Check GenericReshape (elements, both sides compact), PermuteCast (elements) and ShapeCast (order)."""
+    """Report a cast that changes what it must keep: GenericReshape elements, both sides compact, PermuteCast
+    elements, ShapeCast order (X039)."""
     for op in program.ops_of("VPUIP.GenericReshape", "VPUIP.PermuteCast", "VPUIP.ShapeCast"):
         uses = op.clause("inputs")
         source = uses[0].type if uses else None
@@ -326,7 +339,7 @@ def operand_type(op: Op, clause: str) -> Type | None:
     fix="split the transfer",
 )  # fmt: skip
 def check_size(program: Program) -> Iterator[Finding]:
-    """Check the compact bytes of the input."""
+    """Report a DMA whose input has more than 16 777 215 bytes without gaps (X003)."""
     for op in transfers(program):
         if op.name in _UNLIMITED or (op.name in _LIMITED_BY_DESCRIPTOR and "dma_descriptor" not in op.attributes):
             continue
@@ -340,7 +353,7 @@ def check_size(program: Program) -> Iterator[Finding]:
     fix="give input and output shapes of the same size",
 )  # fmt: skip
 def check_equal_sizes(program: Program) -> Iterator[Finding]:
-    """Check plain memrefs only."""
+    """Report an NNDMA between plain memrefs that reads and writes different numbers of bytes (X024)."""
     for op in program.ops_of("VPUIP.NNDMA", "VPUIP.DMA"):
         source = operand_type(op, "inputs")
         target = operand_type(op, "outputs")
@@ -355,6 +368,7 @@ def check_equal_sizes(program: Program) -> Iterator[Finding]:
     fix="use the kernel `convert`",
 )  # fmt: skip
 def check_conversion(program: Program) -> Iterator[Finding]:
+    """Report a ConvertDMA that converts anything but f32 to f16 or bf16 (X025)."""
     for op in program.ops_of("VPUIP.ConvertDMA"):
         source = operand_type(op, "inputs")
         target = operand_type(op, "outputs")
@@ -369,6 +383,7 @@ def check_conversion(program: Program) -> Iterator[Finding]:
     fix="give it operands without elements, or use an NNDMA",
 )  # fmt: skip
 def check_sync(program: Program) -> Iterator[Finding]:
+    """Report a SyncDMA whose operands have elements (X026)."""
     for op in program.ops_of("VPUIP.SyncDMA"):
         types = [type_ for type_ in (operand_type(op, "inputs"), operand_type(op, "outputs")) if type_ is not None]
         if any(type_.is_buffer and type_.count != 0 for type_ in types):
@@ -380,6 +395,7 @@ def check_sync(program: Program) -> Iterator[Finding]:
     fix="bring the indices to CMX, split the transfer",
 )  # fmt: skip
 def check_gather_indices(program: Program) -> Iterator[Finding]:
+    """Report a GatherDMA whose indices are not in CMX or more than 65 536 (X027)."""
     for op in program.ops_of("VPUIP.GatherDMA"):
         of = operand_type(op, "indices")
         if of is None or not of.is_buffer:
@@ -392,6 +408,7 @@ def check_gather_indices(program: Program) -> Iterator[Finding]:
 
 @BOOK.rule("X038", "error", "a DMA port does not exist", stage="emulator", source="VPUX 7", fix="ports are 0 and 1")
 def check_port(program: Program) -> Iterator[Finding]:
+    """Report a DMA on a port that the architecture does not have (X038)."""
     for op in transfers(program):
         number = op.integer("port", 0)
         if not 0 <= number < program.arch.ports:

@@ -19,8 +19,8 @@ BOOK.declare(
     source="VPUX 7", fix="define it before it is used, kernels in a module @VPU.SW of an enclosing module",
 )  # fmt: skip
 def check_defined(program: Program) -> Iterator[Finding]:
-    """Check values, kernel functions and runtime kernels. Values are left out where a skipped op may have defined
-    them."""
+    """Report values, kernel functions and runtime kernels that are used and not defined (X002). Values are left out
+    where a skipped op may have defined them."""
     function = program.function
     names = _list_names(program)
     is_complete = not function.has_unknown_ops
@@ -37,7 +37,7 @@ def check_defined(program: Program) -> Iterator[Finding]:
 
 
 def _check_callee(program: Program, op: Op) -> Iterator[Finding]:
-    """Check that the kernel function that an op calls is declared."""
+    """Yield a finding where the kernel function that an op calls is not declared."""
     symbol = op.attributes.get("callee")
     if isinstance(symbol, Symbol) and callee(program.function, op) is None:
         yield finding(program, op, f"no kernel function {symbol} is declared")
@@ -52,7 +52,7 @@ def _list_names(program: Program) -> list[str]:
 
 
 def _check_values(program: Program, op: Op, names: list[str]) -> Iterator[Finding]:
-    """Check that the operands of an op are defined."""
+    """Yield a finding for each operand of an op that is not defined; `names` are those that are, for the hint."""
     for use in op.uses():
         if use.value is None:
             yield finding(program, op, f"{use.name} is not defined", _suggest_name(use, names))
@@ -70,4 +70,5 @@ def runtime_symbol(attributes: object) -> Symbol | None:
 
 
 def _suggest_name(use: Use, names: list[str]) -> str:
+    """Return a hint with the defined name that is nearest to that of an operand; "" for none."""
     return near(use.name, names)

@@ -18,6 +18,7 @@ from buda_emu.support.checker.text import plural
     fix="one task for each op",
 )  # fmt: skip
 def check_one_op(program: Program) -> Iterator[Finding]:
+    """Report a task that holds not exactly one op (X023)."""
     for op in program.ops_of("VPURT.Task"):
         if len(op.body) != 1:
             yield finding(program, op, f"holds {plural(len(op.body), 'op')}")
@@ -28,6 +29,7 @@ def check_one_op(program: Program) -> Iterator[Finding]:
     fix="37XX has barriers 0 to 63, 40XX 0 to 95",
 )  # fmt: skip
 def check_barrier_number(program: Program) -> Iterator[Finding]:
+    """Report a physical barrier whose number the architecture does not have (X028)."""
     count = program.arch.barriers
     for barrier in program.barriers:
         if barrier.number is not None and not 0 <= barrier.number < count:
@@ -39,7 +41,7 @@ def check_barrier_number(program: Program) -> Iterator[Finding]:
     fix="give all of them numbers, or none",
 )  # fmt: skip
 def check_one_kind(program: Program) -> Iterator[Finding]:
-    """Report the first barrier of the second kind."""
+    """Report the first barrier of the second kind where a function has both physical and virtual ones (X029)."""
     kinds = [barrier.number is None for barrier in program.barriers]
     if len(set(kinds)) == 2:
         other = program.barriers[kinds.index(not kinds[0])]
@@ -51,7 +53,8 @@ def check_one_kind(program: Program) -> Iterator[Finding]:
     source="VPUX 4, 7", fix="split the barrier in two",
 )  # fmt: skip
 def check_slots(program: Program) -> Iterator[Finding]:
-    """Check physical barriers of functions without DPU tasks, whose slots are counted by variants."""
+    """Report physical barriers with more producers or consumers than the architecture has slots for (X030).
+    Functions with DPU tasks are left out, as their slots are counted by variants."""
     if any(op.name.startswith("VPUIP.NCECluster") for op in program.ops):
         return
     arch = program.arch
@@ -75,6 +78,7 @@ def check_slots(program: Program) -> Iterator[Finding]:
     fix="nothing runs after the final barrier",
 )  # fmt: skip
 def check_final(program: Program) -> Iterator[Finding]:
+    """Report a final barrier that tasks wait for (X031)."""
     for barrier in program.barriers:
         if barrier.is_final and barrier.consumers:
             yield finding(
@@ -90,6 +94,7 @@ _MAPS: Final = ("X016", "X017", "X020", "X021", "X022", "X018", "X019")
 
 
 def _kernels(program: Program) -> Iterator[Op]:
+    """Return an iterator over the ops that call software kernels."""
     return program.ops_of("VPUIP.SW.Kernel")
 
 
@@ -98,6 +103,7 @@ def _kernels(program: Program) -> Iterator[Op]:
     fix="leave inputs and outputs empty",
 )  # fmt: skip
 def cache_operands(program: Program) -> Iterator[Finding]:
+    """Report a cache operation with operands or results (X012)."""
     for op in _kernels(program):
         if is_cache_op(callee(program.function, op)) and (any(True for _ in op.uses()) or op.types):
             yield finding(program, op, "a cache operation takes no operands")
@@ -108,6 +114,7 @@ def cache_operands(program: Program) -> Iterator[Finding]:
     unless=("X012",), fix="declare it without both",
 )  # fmt: skip
 def cache_function(program: Program) -> Iterator[Finding]:
+    """Report a cache operation whose function is declared with inputs or results (X013)."""
     for op in _kernels(program):
         declaration = callee(program.function, op)
         if declaration is not None and is_cache_op(declaration) and (declaration.arguments or declaration.results):
@@ -115,6 +122,8 @@ def cache_function(program: Program) -> Iterator[Finding]:
 
 
 def _bounded_operands(program: Program, side: int) -> Iterator[Finding]:
+    """Yield a finding for each kernel whose inputs (`side` 0) or outputs (1) carry their shapes, as bounded buffers
+    do, and get shapes by a map or operands as well."""
     word, clause, operands, of_map = _SIDES[side]
     for op in _kernels(program):
         types = [use.type for use in op.clause(clause)]
@@ -129,6 +138,7 @@ def _bounded_operands(program: Program, side: int) -> Iterator[Finding]:
     source="VPUX 7", fix="give shapes once",
 )  # fmt: skip
 def bounded_inputs(program: Program) -> Iterator[Finding]:
+    """Report a kernel whose inputs are bounded buffers and get shapes as well (X016)."""
     return _bounded_operands(program, 0)
 
 
@@ -137,12 +147,13 @@ def bounded_inputs(program: Program) -> Iterator[Finding]:
     source="VPUX 7", unless=_MAPS[:1], fix="give shapes once",
 )  # fmt: skip
 def bounded_outputs(program: Program) -> Iterator[Finding]:
+    """Report a kernel whose outputs are bounded buffers and get shapes as well (X017)."""
     return _bounded_operands(program, 1)
 
 
 def _map_problem(op: Op, side: int) -> tuple[str, str] | None:
-    """Return the kind (length, count, range) and a sentence for the first fault of one side's map of shapes, None for a
-    map without fault."""
+    """Return the kind (length, count, range) and a sentence for the first fault of the map of input shapes (`side`
+    0) or output shapes (1); None for a map without fault."""
     _, clause, operands, of_map = _SIDES[side]
     entries = op.integers(of_map)
     if entries is None:
@@ -160,7 +171,8 @@ def _map_problem(op: Op, side: int) -> tuple[str, str] | None:
 
 
 def _maps(program: Program, side: int, problem: str) -> Iterator[Finding]:
-    """Yield the faults of one kind in the maps of one side. Where both maps are wrong, the inputs' is reported."""
+    """Yield the faults of one kind, `problem` (length, count, range), in the maps of input shapes (`side` 0) or
+    output shapes (1). Where both maps are wrong, the inputs' is reported."""
     for op in _kernels(program):
         first = _map_problem(op, 0)
         if side == 0 or first is not None:
@@ -176,6 +188,7 @@ def _maps(program: Program, side: int, problem: str) -> Iterator[Finding]:
     unless=_MAPS[:2], fix="one entry for each input, -1 where it is static",
 )  # fmt: skip
 def input_map_length(program: Program) -> Iterator[Finding]:
+    """Report a map of input shapes with another length than the inputs (X020)."""
     return _maps(program, 0, "length")
 
 
@@ -184,6 +197,7 @@ def input_map_length(program: Program) -> Iterator[Finding]:
     unless=_MAPS[:2], fix="one entry for each output, -1 where it is static",
 )  # fmt: skip
 def output_map_length(program: Program) -> Iterator[Finding]:
+    """Report a map of output shapes with another length than the outputs (X021)."""
     return _maps(program, 1, "length")
 
 
@@ -192,6 +206,7 @@ def output_map_length(program: Program) -> Iterator[Finding]:
     unless=_MAPS[:2], fix="one shape operand for each entry that is not -1",
 )  # fmt: skip
 def map_count(program: Program) -> Iterator[Finding]:
+    """Report a map of shapes that names more or fewer operands than there are (X022)."""
     for side in range(2):
         yield from _maps(program, side, "count")
 
@@ -201,6 +216,7 @@ def map_count(program: Program) -> Iterator[Finding]:
     unless=_MAPS[:2], fix="operands are counted from 0",
 )  # fmt: skip
 def input_map_range(program: Program) -> Iterator[Finding]:
+    """Report a map of input shapes that names an operand that is not there (X018)."""
     return _maps(program, 0, "range")
 
 
@@ -209,6 +225,7 @@ def input_map_range(program: Program) -> Iterator[Finding]:
     unless=_MAPS[:2], fix="operands are counted from 0",
 )  # fmt: skip
 def output_map_range(program: Program) -> Iterator[Finding]:
+    """Report a map of output shapes that names an operand that is not there (X019)."""
     return _maps(program, 1, "range")
 
 
@@ -217,6 +234,8 @@ def output_map_range(program: Program) -> Iterator[Finding]:
     stage="public", source="VPUX 7", fix="pass the names after `as`, or constants from inside of the kernel",
 )  # fmt: skip
 def strangers(program: Program) -> Iterator[Finding]:
+    """Report a kernel's run that takes a value which is not an argument of the kernel, or takes one with another
+    shape (X036)."""
     for kernel in _kernels(program):
         for op in kernel.body:
             if op.name != "VPUIP.SW.Kernel.run":
@@ -235,6 +254,7 @@ def strangers(program: Program) -> Iterator[Finding]:
     fix="split the kernel",
 )  # fmt: skip
 def check_operand_count(program: Program) -> Iterator[Finding]:
+    """Report a kernel with more than 8 inputs or outputs (X037)."""
     for op in _kernels(program):
         for clause in ("inputs", "outputs"):
             if len(op.clause(clause)) > MOST_TENSORS:
@@ -246,7 +266,7 @@ def check_operand_count(program: Program) -> Iterator[Finding]:
     "X043", "error", "a stack size is not positive", stage="emulator", source="VPUX 7", fix="give bytes, such as 4096"
 )
 def check_stack_sizes(program: Program) -> Iterator[Finding]:
-    """Check the stacks of VPURT.SW.Runtime, and of the old VPURT.Graph."""
+    """Report a stack size of VPURT.SW.Runtime, or of the old VPURT.Graph, that is not positive (X043)."""
     for name in ("VPURT.SW.Runtime", "VPURT.Graph"):
         for _, op in program.function.module_ops(name):
             for size in stack_sizes(op):

@@ -10,7 +10,8 @@ KIND = kind_by_name("package")
 
 
 def main(args: argparse.Namespace) -> int:
-    """Check every file. Exit code 0 when all verdicts are ok and no finding was raised to an error, 2 otherwise."""
+    """Check every package against the rules and print the findings. Exit code 0 when all verdicts are ok and no
+    finding was raised to an error, 2 otherwise."""
     if args.runtime is None:
         runtime = RUNTIME
     else:

@@ -67,6 +67,8 @@ def _picture_paths(args: argparse.Namespace) -> list[Path]:
 
 
 def _requests(text: str | None, count: int) -> list[int]:
+    """Parse `--requests N,N,...` into numbers of packages; without it, each of the `count` packages is requested
+    once. Raises HostError for another text."""
     if text is None:
         return list(range(count))
     try:
@@ -76,13 +78,15 @@ def _requests(text: str | None, count: int) -> list[int]:
 
 
 def _word_or_number(text: str | None) -> str | int | None:
+    """Return the number of a decimal text, such as bytes per second; a name and None are returned unchanged."""
     if text is not None and text.isdecimal():
         return int(text)
     return text
 
 
 def _compute(args: argparse.Namespace, package: Package) -> list[dict[str, Any]]:
-    """Compute the outputs by the reference model, write them where a folder is given, and return their JSON rows."""
+    """Compute the outputs by the reference model, write them where a folder is given, and return their JSON rows.
+    Raises HostError for an `--input` that is not NAME=FILE.npy."""
     twin = darwinn.Twin(args.reference)
     feeds: dict[str, Any] = {}
     rows: list[dict[str, Any]] = []

@@ -9,7 +9,8 @@ from buda_emu.support.errors import Exit
 
 
 def main(args: argparse.Namespace) -> int:
-    """Print the comparison. Exit code 0 when the package holds the model, 1 when it does not."""
+    """Compare a package with an uncompiled model and print how they agree. Exit code 0 when the package holds the
+    model, 1 when it does not."""
     verification = darwinn.verify(darwinn.load(args.file), args.source)
     if args.json:
         say_json({"path": args.file, "source": args.source, "matches": verification.matches, **asdict(verification)})

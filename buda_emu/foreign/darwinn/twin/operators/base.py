@@ -35,7 +35,7 @@ class Call:
     """New elements of variable tensors by name, written by the operator's function."""
 
     def refuse(self, why: str) -> UnsupportedError:
-        """Return the error for a variant that the twin does not compute."""
+        """Return the error for a variant that the twin does not compute; `why` names the variant."""
         out = self.outputs[0].name if self.outputs else ""
         return UnsupportedError(f"{self.name} ({out}): {why} is not computed")
 
@@ -71,7 +71,7 @@ class Call:
         return self.options
 
     def types(self, tensors: Sequence[Tensor], *types: str) -> None:
-        """Raise UnsupportedError for a tensor of any other type."""
+        """Raise UnsupportedError for a tensor whose type is none of `types`."""
         for tensor in tensors:
             if tensor.type not in types:
                 raise self.refuse(f"type {tensor.type} of {tensor.name!r}")
@@ -94,17 +94,20 @@ class Call:
         return array
 
     def clamp(self, values: Ints, act: int) -> Array:
-        """Clamp to the range of the output's type and activation, and convert to the type."""
+        """Clamp to the range of the output's type and activation, and convert to the type. `act` is TFLite's number
+        of the activation."""
         tensor = self.output()
         low, high = self.bounds(tensor, act)
         return np.clip(values, low, high).astype(tensor.dtype)
 
     def bounds(self, tensor: Tensor, act: int) -> tuple[int, int]:
-        """Return the lowest and the highest value that an output may have after its activation (DARWINN_TWIN 3)."""
+        """Return the lowest and the highest stored value that an output may have after its activation (DARWINN_TWIN
+        3). `act` is TFLite's number of the activation. Raises UnsupportedError for an unknown one."""
         low, high = limits(tensor)
         scale, zero = self.scale_and_zero(tensor)
 
         def quantise(value: float) -> int:
+            """Return the stored value of a real one at the output's scale and zero point."""
             return zero + int(half_away(np.float32(value) / np.float32(scale)))
 
         kind = ACTIVATIONS.get(act)
@@ -125,7 +128,8 @@ def limits(tensor: Tensor) -> tuple[int, int]:
 
 
 def constant(call: Call, number: int) -> Ints:
-    """Return an input of integers as int64. Raises UnsupportedError for an input of another type."""
+    """Return an input of integers, such as axes or paddings, as int64. Raises UnsupportedError for an input of
+    another type."""
     value = call.input(number)
     if value.array.dtype.kind not in "iu":
         raise call.refuse(f"type {value.tensor.type} of input {number}")
@@ -154,6 +158,7 @@ def operator(code: int, types: str) -> Callable[[Function], Function]:
     line about its result."""
 
     def declare(function: Function) -> Function:
+        """Add the function to OPERATORS and return it unchanged."""
         OPERATORS[code] = Operator(
             name=BUILTIN_OPERATORS[code],
             code=code,
@@ -167,8 +172,8 @@ def operator(code: int, types: str) -> Callable[[Function], Function]:
 
 
 def windows(size: int, kernel: int, stride: int, dilation: int, same: bool) -> tuple[int, int]:
-    """Return the number of outputs along a dimension, and how far the first window reaches before the input
-    (DARWINN_TWIN 4)."""
+    """Return the number of outputs along a dimension of `size` elements, and how far the first window reaches
+    before the input (DARWINN_TWIN 4). `same`: padding SAME, else VALID."""
     reach = (kernel - 1) * dilation
     if same:
         out = -(-size // stride)

@@ -48,7 +48,8 @@ class Operands(NamedTuple):
 
 
 def _operands(call: Call, *types: str) -> Operands:
-    """Read the operands. Refuses other types, and shapes that cannot be broadcast."""
+    """Return the operands and the output. Raises UnsupportedError for types other than `types`, for types that
+    differ, and for shapes that cannot be broadcast."""
     operands = Operands(call.input(0), call.input(1), call.output())
     first, second, y = operands
     call.types((first.tensor, second.tensor, y), *types)
@@ -63,6 +64,8 @@ def _operands(call: Call, *types: str) -> Operands:
 
 
 def _twice_larger_scale(call: Call, operands: Operands) -> float:
+    """Return twice the larger scale of the two operands: the kernels bring both to this scale, divided by a power
+    of two."""
     return 2 * max(call.scale_and_zero(value.tensor)[0] for value in (operands.first, operands.second))
 
 
@@ -125,7 +128,8 @@ def squared_difference(call: Call) -> list[Array]:
 
 
 def _extreme(call: Call, choose: Callable[[Any, Any], Any]) -> list[Array]:
-    """Choose among the stored values like the kernel, which does not look at scales."""
+    """Return the elements that `choose` picks from the stored values of both operands. Like the kernel it does not
+    look at scales."""
     call.option(MaximumMinimumOptions)
     first, second, _ = _operands(call, "uint8", "int8")
     return [call.check_shape(choose(first.array, second.array))]
@@ -144,7 +148,8 @@ def minimum(call: Call) -> list[Array]:
 
 
 def _activation(call: Call, act: int) -> list[Array]:
-    """Rescale to the output's scale and limit to the range of a fused activation."""
+    """Rescale to the output's scale and limit to the range of a fused activation, which `act` names by TFLite's
+    number."""
     x = call.input(0)
     y = call.output()
     call.types((x.tensor, y), "uint8", "int8")
@@ -168,7 +173,8 @@ def relu6(call: Call) -> list[Array]:
 
 
 def _leaky(call: Call, slope: Ints, slope_scale: float, x_value: TensorValue) -> list[Array]:
-    """Rescale elements above 0, and the others times the slope, each with a multiplier of its own."""
+    """Rescale elements from 0 on, and the others times `slope`, each with a multiplier of its own. Slopes are
+    stored values less their zero point, which `slope_scale` makes real."""
     y = call.output()
     (sx, zx) = call.scale_and_zero(x_value.tensor)
     (sy, zy) = call.scale_and_zero(y)
@@ -281,6 +287,8 @@ def concatenation(call: Call) -> list[Array]:
 
 
 def _rescale_to_output(call: Call, value: TensorValue) -> Array:
+    """Return an input of a concatenation at the scale and zero point of the output; unchanged where it has them
+    already. Raises UnsupportedError where they differ and the output is not uint8."""
     x = value.tensor
     y = call.output()
     if x.scale == y.scale and x.zero_point == y.zero_point:
@@ -373,7 +381,8 @@ def resize_bilinear(call: Call) -> list[Array]:
 
 
 def _places(size: int, out: int, options: ResizeBilinearOptions) -> tuple[Any, Any, Floats]:
-    """Return, for each output, the elements below and above it, and its distance from the one below."""
+    """Return, for each of `out` positions along a dimension of `size` elements, the elements below and above it,
+    and its distance from the one below."""
     step = np.float32(size) / np.float32(out)
     if options.align_corners and out > 1:
         step = np.float32(size - 1) / np.float32(out - 1)

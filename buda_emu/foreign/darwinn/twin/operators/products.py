@@ -162,7 +162,8 @@ def geometry(
     dilation: tuple[int, int],
     padding: int,
 ) -> Geometry:
-    """Return the places of a window over an image. Raises UnsupportedError for impossible strides and windows."""
+    """Return the placement of a window on an image of shape `[n, h, w, channels]`. Window, stride and dilation are
+    in y and x; `padding` is TFLite's number. Raises UnsupportedError for impossible strides and windows."""
     if padding not in PADDINGS:
         raise call.refuse(f"padding {padding}")
     if min(*window, *stride, *dilation) < 1 or max(*window, *stride, *dilation) > _MOST_WINDOW:
@@ -174,7 +175,8 @@ def geometry(
 
 
 def read_rescale(call: Call, channels: int, weights: Tensor, bias: TensorValue | None, axis: int, act: int) -> Rescale:
-    """Return the step from sums to outputs by the scales of input, weights and output (DARWINN_TWIN 4)."""
+    """Return the step from sums to outputs by the scales of input, weights and output (DARWINN_TWIN 4). `axis` is
+    the dimension of the weights that may have a scale for each channel, `act` TFLite's number of the activation."""
     y = call.output()
     reals = _real_multipliers(call, channels, weights, axis)
     if not all(np.isfinite(real) and real > 0 for real in reals):
@@ -226,6 +228,8 @@ def operands(call: Call) -> tuple[Array, Array, TensorValue, TensorValue | None]
 
 
 def _geometry(call: Call, x: Array, weights: Array, options: ConvOptions | DepthwiseOptions) -> Geometry:
+    """Return the placement of a convolution's windows by its options; `weights` have the window's height and width
+    as dimensions 1 and 2."""
     stride = (options.stride_h, options.stride_w)
     dilation = (options.dilation_h, options.dilation_w)
     return geometry(call, x.shape, weights.shape[1:3], stride, dilation, options.padding)
@@ -259,7 +263,8 @@ def depthwise(call: Call) -> list[Array]:
 
 
 def _compute_outputs(call: Call, name: str, x: Array, kernel: Array, placement: Geometry, scale: Rescale) -> Array:
-    """Compute the outputs by the compiled kernel, or by the definition where 32 bits might not hold a sum."""
+    """Compute the outputs of the operator `name`, conv or depthwise, by the compiled kernel, or by the definition
+    where 32 bits might not hold a sum. `kernel` holds the weights as the definitions take them."""
     y = call.output()
     per_output = kernel.shape[0] * kernel.shape[1]
     if name == "conv":
@@ -389,6 +394,8 @@ def _rescale(call: Call, sums: Ints) -> Ints:
 
 
 def _refuse_variants(call: Call, options: FullyConnectedOptions) -> None:
+    """Raise UnsupportedError for a fully connected operator that the twin does not compute: another format of the
+    weights, or shapes or a bias that do not fit."""
     x = call.input(0)
     w = call.input(1)
     bias = call.optional(2)
@@ -496,6 +503,7 @@ def _refuse_recurrent_variants(call: Call, options: SequenceLstmOptions) -> None
 
 
 def _refuse_recurrent_shapes(call: Call, options: SequenceLstmOptions) -> None:
+    """Raise UnsupportedError where input, weights, biases or state of an LSTM do not fit together in type or shape."""
     x = call.input(_X).array
     h = call.input(_H).array
     c = call.input(_C).array
@@ -515,6 +523,8 @@ def _refuse_recurrent_shapes(call: Call, options: SequenceLstmOptions) -> None:
 
 
 def _gate(call: Call, number: int) -> _Gate:
+    """Return gate `number` of an LSTM in the order of its inputs: input, forget, cell, output. Zero points are part
+    of the biases."""
     x = call.input(_X).tensor
     h = call.input(_H).tensor
     w = call.input(_W[number])
@@ -545,4 +555,5 @@ def _power(call: Call, scale: tuple[float, ...]) -> int:
 
 
 def _sat16(values: Any) -> Ints:
+    """Clip to the range of int16."""
     return np.clip(values, -(1 << 15), (1 << 15) - 1)

@@ -8,7 +8,8 @@ from buda_emu.support.errors import HostError
 
 
 def main(args: argparse.Namespace) -> int:
-    """Allocate and write, or print the peak. Exit code 4 where there is no room, 3 for what cannot be allocated."""
+    """Print the size of the fullest snapshot, and with --output give addresses to the schedule and write it. Exit
+    code 4 where there is no room, 3 for what cannot be allocated."""
     if (args.buffersize is None) != (args.output is None):
         raise HostError("--buffersize and --output belong together")
     ir = gemini.load(args.file)

@@ -10,7 +10,8 @@ KIND = kind_by_name("schedule")
 
 
 def main(args: argparse.Namespace) -> int:
-    """Check every file. Exit code 0 without errors, 1 with errors, 2 where one is not a schedule (docs/run/run.md)."""
+    """Check every schedule against the rules and print the findings. Exit code 0 without errors, 1 with errors, 2
+    where one is not a schedule (docs/run/run.md)."""
     results = check.check_files(args, KIND)
     code = check.print_results(args, results)
     readable = all(file.result.document is not None for file in results.values())

@@ -11,7 +11,7 @@ from buda_emu.foreign.gemini.report import comparison_lines
 
 
 def main(args: argparse.Namespace) -> int:
-    """Time both schedules and print how they differ."""
+    """Time two schedules of one network at the same rates and print how cycles, bytes and prefetches differ."""
     comparison = compare(gemini.load(args.first), gemini.load(args.second), parse_rates(args))
     if args.json:
         say_json(asdict(comparison))

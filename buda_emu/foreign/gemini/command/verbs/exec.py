@@ -11,7 +11,8 @@ _SHOWN = 20
 
 
 def main(args: argparse.Namespace) -> int:
-    """Run the schedule and compare. Exit code 1 where a workload or an output differs."""
+    """Run a schedule on real bytes and compare it with the un-tiled run of its network. Exit code 1 where a
+    workload or an output differs."""
     run = gemini.execute(gemini.load(args.file), args.frontend, seed=args.seed)
     if args.json:
         say_json(

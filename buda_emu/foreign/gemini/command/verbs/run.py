@@ -16,7 +16,7 @@ from buda_emu.foreign.gemini.time.timing import Timeline
 
 
 def main(args: argparse.Namespace) -> int:
-    """Time the schedule and print the figures. Exit code 4 for a deadlock."""
+    """Time a schedule, print the figures, and write the pictures that were asked for. Exit code 4 for a deadlock."""
     ir = gemini.load(args.file)
     timeline = gemini.simulate(
         ir, asm=args.asm, dram_gibps=args.dram_gibps, freq_ghz=args.freq_ghz, noc_bytes_per_cycle=args.noc_bytes
@@ -50,6 +50,7 @@ def _draw(args: argparse.Namespace, ir: IR, timeline: Timeline) -> None:
 def _content(
     ir: IR, timeline: Timeline, figures: dict[str, Any], differences: TraceDifferences | None
 ) -> dict[str, Any]:
+    """Return the JSON object of `gemini run --json`; `figures` are those of `run_figures` as a dict."""
     works = [
         {"core": core, "workload_id": number, "start": span.start, "end": span.end}
         for (core, number), span in timeline.workloads.items()

@@ -10,7 +10,8 @@ from buda_emu.support.errors import Exit
 
 
 def main(args: argparse.Namespace) -> int:
-    """Cut, check and write the slice. Exit code 4 where a result that must be stored now has no room."""
+    """Cut the chosen layers out of a schedule, check the slice and write it. Exit code 4 where a result that must
+    be stored now has no room."""
     ir = gemini.load(args.file)
     layers = choose_layers(ir, args.layers.split(","))
     small = slice_layers(ir, layers)

@@ -14,7 +14,8 @@ from buda_emu.support.files import read_yaml
 
 
 def main(args: argparse.Namespace) -> int:
-    """Count and print. Exit code 2 for an unusable energy table."""
+    """Print what a schedule moves and computes, with the energy of it by the user's table. Exit code 2 for an
+    unusable table."""
     counts = statistics(gemini.load(args.file))
     if args.energy is not None:
         spent = energy(counts.accesses, _table(args.energy))
@@ -30,7 +31,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _table(path: Path) -> dict[str, Any]:
-    """Read a user's energy table."""
+    """Read a user's energy table, a map of names and numbers. Raises HostError for anything else."""
     content = read_yaml(path, "an energy table")
     if not isinstance(content, dict) or not content:
         raise HostError(f"{path}: an energy table is a map of names and numbers, such as `mac: 0.2`")

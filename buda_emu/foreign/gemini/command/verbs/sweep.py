@@ -14,7 +14,8 @@ _AXES = ("mesh", "buffersize", "noc_bytes", "freq_ghz", "dram_gibps")
 
 
 def main(args: argparse.Namespace) -> int:
-    """Time every combination. Exit code 0 also where points are infeasible, which the table says."""
+    """Time a schedule at every combination of rates, buffers and meshes. Exit code 0 also where points are
+    infeasible, which the table says."""
     choices = {name: getattr(args, name) for name in _AXES}
     rows: list[dict[str, Any]] = []
     for point in sweep(gemini.load(args.file), **choices, workers=read_workers(args)):

@@ -15,7 +15,8 @@ from buda_emu.support.errors import HostError, VpuxError
 
 
 def main(args: argparse.Namespace) -> int:
-    """Print the argument buffers. Exit code 2 for a document that is refused, or a task without a kernel."""
+    """Print the argument buffers that kernels are called with. Exit code 2 for a document that is refused, or a
+    task without a kernel."""
     document = load(args.file)
     if document.functions:
         unreadable = []
@@ -52,6 +53,8 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _decode_buffers(function: Any, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Yield the JSON rows of the argument buffers of a function's kernel tasks, or of the one that the command
+    names."""
     program = Program(function, args.arch)
     for task in program.tasks:
         if task.op.name != "VPUIP.SW.Kernel" or args.task not in (None, task.index):

@@ -9,5 +9,5 @@ KIND = kind_by_name("vpux")
 
 
 def main(args: argparse.Namespace) -> int:
-    """Check every file. Exit code 0 when none has errors, 2 otherwise."""
+    """Check every document against the rules and print the findings. Exit code 0 when none has errors, 2 otherwise."""
     return check.print_results(args, check.check_files(args, KIND), arch=args.arch)

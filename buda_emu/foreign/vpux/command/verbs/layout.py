@@ -9,7 +9,7 @@ from buda_emu.support.errors import HostError
 
 
 def main(args: argparse.Namespace) -> int:
-    """Print the figures of a layout. Exit code 2 for an impossible one."""
+    """Print memory shape, strides and codes of a tensor layout. Exit code 2 for an impossible one."""
     shape = _parse_numbers(args.shape, "x")
     order = _parse_order(args.order, len(shape))
     memory = order.to_memory(shape)
@@ -36,6 +36,8 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _parse_order(text: str | None, rank: int) -> Any:
+    """Return the order that a name, a code (0x...) or an affine map denotes; the logical one of that rank for None.
+    Raises HostError for another text."""
     if text is None:
         return DimsOrder.identity(rank)
     if text.startswith("0x"):
@@ -49,6 +51,7 @@ def _parse_order(text: str | None, rank: int) -> Any:
 
 
 def _parse_numbers(text: str, between: str) -> tuple[int, ...]:
+    """Parse numbers with `between`, such as x, between them. Raises HostError for another text."""
     parts = text.split(between)
     if not all(part.strip().isdecimal() and len(part) < 12 for part in parts):
         raise HostError(f"{text}: expected numbers with {between!r} between them")
@@ -56,6 +59,8 @@ def _parse_numbers(text: str, between: str) -> tuple[int, ...]:
 
 
 def _parse_requirement(text: str) -> tuple[object, ...]:
+    """Parse `DIM:KIND` or `DIM:KIND:BITS`, a requirement on a stride, into the form that `StrideReqs` takes. Raises
+    HostError for another text."""
     dim, _, rest = text.partition(":")
     kind, _, value = rest.partition(":")
     if not dim.isdecimal() or (value and not value.isdecimal()):

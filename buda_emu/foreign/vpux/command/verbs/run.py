@@ -64,10 +64,12 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _parameters(model: Any) -> str:
+    """Return the parameters of a cost model as text."""
     return ", ".join(f"{name} {value}" for name, value in model.parameters.items())
 
 
 def _read_inputs(words: list[str]) -> dict[int, Any]:
+    """Read the arrays of `--input N=FILE.npy`, by number of argument. Raises HostError for another text."""
     arrays: dict[int, Any] = {}
     for word in words:
         number, _, name = word.partition("=")
@@ -78,10 +80,13 @@ def _read_inputs(words: list[str]) -> dict[int, Any]:
 
 
 def _show(args: argparse.Namespace, result: RunResult, words: str) -> None:
+    """Print the report of a run, or its races alone with --quiet. `words` describe the durations."""
     say_lines(race_lines(result, result.races) if args.quiet else run_lines(result, words))
 
 
 def _show_comparison(args: argparse.Namespace, comparison: Comparison, words: str) -> int:
+    """Print a comparison, write the files of the second run, and return the exit code. `words` describe the
+    durations."""
     say_lines(comparison_lines(comparison))
     _write(args, comparison.second, words)
     if comparison.is_equal:
@@ -90,6 +95,7 @@ def _show_comparison(args: argparse.Namespace, comparison: Comparison, words: st
 
 
 def _write(args: argparse.Namespace, result: RunResult, words: str) -> None:
+    """Write outputs, JSON and trace of a run where the command asks for them. `words` describe the durations."""
     if args.out is not None:
         arrays: dict[str, Any] = {f"out{number}": array for number, array in enumerate(result.outputs)}
         write_output(args.out, lambda stream: np.savez(stream, **arrays))
@@ -100,6 +106,7 @@ def _write(args: argparse.Namespace, result: RunResult, words: str) -> None:
 
 
 def _to_json(result: RunResult, words: str) -> dict[str, Any]:
+    """Return the JSON object of a run. `words` describe the durations."""
     pressure = barrier_pressure(result)
     function = result.scheduled.program.function
     return {

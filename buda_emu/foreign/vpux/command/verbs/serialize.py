@@ -11,7 +11,8 @@ from buda_emu.support.version import RESULT_VERSION
 
 
 def main(args: argparse.Namespace) -> int:
-    """Print or write the structures. Exit code 2 for a document that is refused."""
+    """Print a function's kernels, invocations, tasks and runtime as JSON, or write them to a file. Exit code 2 for
+    a document that is refused."""
     code: dict[str, bytes] = {}
     for word in args.code:
         name, _, file = word.partition("=")
