@@ -110,30 +110,34 @@ def one_hot(b: Builder, index: Node, *, depth: int, from_end: bool = True) -> No
 
 
 @_op
-def gather(b: Builder, x: Node, index: Node, *, dim: int) -> Node:
-    """elements along one dimension by indices that are an input: one-hot rows times x"""
+def gather(b: Builder, x: Node, index: Node, *rows: Node, dim: int) -> Node:
+    """elements along one dimension by indices that are an input: one-hot rows times x; `rows`: those rows, if there are"""
     dim = dim_of(dim, len(x.shape))
     other_sizes = (*x.shape[:dim], *x.shape[dim + 1 :])
     order = (dim, *[place for place in range(len(x.shape)) if place != dim])
     flat = b.reshape(b.transpose(x, perm=order), shape=(x.shape[dim], int(np.prod(other_sizes))))
     count = int(np.prod(index.shape))
-    hot = b.one_hot(b.reshape(index, shape=(count,)), depth=x.shape[dim])
-    rows = b.reshape(b.matmul(hot, flat), shape=(*index.shape, *other_sizes))
+    if rows:
+        hot = b.reshape(rows[0], shape=(count, x.shape[dim]))
+    else:
+        hot = b.one_hot(b.reshape(index, shape=(count,)), depth=x.shape[dim])
+    picked = b.reshape(b.matmul(hot, flat), shape=(*index.shape, *other_sizes))
     rank = len(index.shape)
     perm = (*range(rank, rank + dim), *range(rank), *range(rank + dim, rank + len(other_sizes)))
     if x.dtype != "float32":
-        return b.retype(b.transpose(rows, perm=perm), x.dtype)
-    return b.transpose(rows, perm=perm)
+        return b.retype(b.transpose(picked, perm=perm), x.dtype)
+    return b.transpose(picked, perm=perm)
 
 
 @_op
-def gather_elements(b: Builder, x: Node, index: Node, *, dim: int) -> Node:
-    """out[.., i, ..] = x[.., index[.., i, ..], ..]: one-hot along the dimension, summed"""
+def gather_elements(b: Builder, x: Node, index: Node, *rows: Node, dim: int) -> Node:
+    """out[.., i, ..] = x[.., index[.., i, ..], ..]: one-hot along the dimension, summed; `rows`: one-hot rows of the index,
+    if there are"""
     dim = dim_of(dim, len(x.shape))
     for place, size in enumerate(index.shape):
         if place != dim and size != x.shape[place]:
             x = b.slice(x, dim=place, start=0, count=size)
-    hot = b.one_hot(index, depth=x.shape[dim])  # [..., depth]
+    hot = rows[0] if rows else b.one_hot(index, depth=x.shape[dim])  # [..., depth]
     order = (*[place for place in range(len(x.shape)) if place != dim], dim)
     last = b.transpose(x, perm=order)  # [rest, depth]
     hot = b.transpose(hot, perm=(*order, len(x.shape)))  # [rest, n, depth]

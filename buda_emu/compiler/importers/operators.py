@@ -10,6 +10,7 @@ from math import prod
 from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node, dim_of
@@ -107,6 +108,20 @@ class NotSupportedError(UnsupportedError):
     """A single operator cannot be imported. The reader collects these errors and reports them together."""
 
 
+ARGUMENT_ERRORS: Final = (NotSupportedError, TypeError, ValueError, LookupError, ArithmeticError)
+"""What a handler raises for arguments that it cannot take; the readers refuse the operator by name."""
+
+
+def reason_of(error: Exception) -> str:
+    """Return the reason of a refused operator, to be written behind its name: " (...)", or "" if the error gives
+    none."""
+    if not str(error):
+        return ""
+    if isinstance(error, (NotSupportedError, TypeError, ValueError)):
+        return f" ({error})"
+    return f" (arguments of this form: {type(error).__name__}, {error})"
+
+
 class Refusals:
     """A collection of what a reader cannot import: each construct with its count and its first place."""
 
@@ -151,6 +166,25 @@ def one_hot_rows(b: Builder, index: Node, depth: int, *, from_end: bool = False,
     return b.one_hot(index, depth=depth, from_end=from_end)
 
 
+def picked_rows(b: Builder, index: Node, depth: int, *, from_end: bool = False) -> list[Node]:
+    """Return the one-hot rows of an index that the host knows, as operands of `gather` and `gather_elements`: the host
+    refuses an index outside of the dimension. Empty for an index that is computed, or a dimension that is too long."""
+    if depth > _TABLE or not is_picked_by_host(b, index):
+        return []
+    return [one_hot_rows(b, index, depth, from_end=from_end)]
+
+
+def constant_places(index: Any, size: int, *, from_end: bool = True) -> NDArray[np.int64]:
+    """Return constant indices of a dimension of that size, counted from its beginning. Negative ones may count
+    `from_end`. Raises NotSupportedError for an index that the dimension does not have."""
+    places = np.asarray(index).astype(np.int64)
+    least = -size if from_end else 0
+    outside = places[(places < least) | (places >= size)]
+    if outside.size:
+        raise NotSupportedError(f"index {outside.flat[0]} of a dimension of {size}: it has {least} to {size - 1}")
+    return places % size
+
+
 def table_rows(b: Builder, table: Node, index: Node, *, from_end: bool = False, zero: int | None = None) -> Node:
     """Return the rows of a constant table by indices that the host picks."""
     attrs: dict[str, Any] = {"from_end": True} if from_end else {}
@@ -188,7 +222,7 @@ def scatter_slices(b: Builder, x: Node, index: Node, values: Node, how: Scatter)
     dim = dim_of(how.dim, len(x.shape))
     size = x.shape[dim]
     if index.op == "constant" and how.reduction == "none":
-        places = np.asarray(index.value).astype(np.int64).reshape(-1) % size
+        places = constant_places(index.value, size).reshape(-1)
         source_rows = np.arange(size)
         update_rows = np.full(size, -1)
         update_rows[places] = np.arange(places.size)

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 _LAZY = {
     "build": "linking", "check": "document", "Report": "document", "descriptors": "dma", "Executable": "idl",
     "Layer": "idl", "dequantize": "layouts", "relayout": "layouts", "to_device": "layouts", "unrelayout": "layouts",
-    "link": "linking", "Package": "model", "load": "document", "replay": "replaying", "run": "verifying", "Twin": "twin",
-    "verify": "verifying", "wrap": "linking",
+    "link": "linking", "Package": "model", "load": "document", "replay": "replaying", "run": "verifying",
+    "Twin": "twin", "verify": "verifying", "wrap": "linking",
 }  # fmt: skip
 # No module is called like a public name: importing it would put the module in the name's place.
 

@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 
 import buda_emu as be
+from buda_emu.compiler.importers.operators import OpenSizes
+from buda_emu.compiler.parted import evaluate
+from buda_emu.support.errors import HostError, UnsupportedError
 
 torch = pytest.importorskip("torch")
+from buda_emu.compiler.importers.from_torch.declared import ATEN  # noqa: E402 - only where torch is
+from buda_emu.compiler.importers.from_torch.reader import read_torch  # noqa: E402 - only where torch is
+
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")
 F = torch.nn.functional
 
@@ -576,3 +582,121 @@ def test_rows_of_infinities_are_numbers_as_the_docs_say():
     np.testing.assert_allclose(masked, 0.25, rtol=1e-3)
     assert (quotient == 0).all()
     assert mean == 0
+
+
+def is_right(run, *inputs):
+    """The graph of a function, computed by numpy, gives what torch gives; quicker than `agrees`."""
+    for got, want in zip(computed(run, *inputs), tensors(run(*inputs)), strict=True):
+        np.testing.assert_allclose(got, want.float().numpy(), rtol=1e-4, atol=1e-5)
+
+
+def computed(run, *inputs):
+    """The results of a function's graph, computed by numpy."""
+    graph = read(run, *inputs)
+    labels = [graph.nodes[name].attrs["label"] for name in graph.inputs]
+    values = evaluate(graph, dict(zip(labels, (value.float().numpy() for value in inputs), strict=True)))
+    return [values[output.value] for output in graph.outputs]
+
+
+def read(run, *inputs):
+    return read_torch(Small(run).eval(), inputs, None, OpenSizes({}))
+
+
+@pytest.mark.parametrize("with_bias", [True, False])
+@pytest.mark.parametrize("with_weight", [True, False])
+def test_norms_with_some_of_their_operands(with_weight, with_bias):
+    weight = torch.randn(6) if with_weight else None
+    bias = torch.randn(6) if with_bias else None
+    is_right(lambda x: F.layer_norm(x, (6,), weight, bias), torch.randn(2, 6, 6))
+    is_right(lambda x: F.group_norm(x, 3, weight, bias), torch.randn(2, 6, 6))
+    is_right(lambda x: F.instance_norm(x, weight=weight, bias=bias), torch.randn(2, 6, 6))
+    is_right(lambda x: F.batch_norm(x, torch.zeros(6), torch.ones(6), weight, bias), torch.randn(2, 6, 6))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+def test_a_norm_without_an_epsilon_has_that_of_its_type(dtype):
+    x = torch.randn(2, 5, dtype=dtype) * 1e-3
+    (got,) = computed(lambda x: F.rms_norm(x, (5,)), x)
+    np.testing.assert_allclose(got, F.rms_norm(x, (5,)).float().numpy(), rtol=1e-2)
+
+
+def random_complex_steps(draw):
+    """Steps of complex arithmetic with numbers that are real or complex, on either side."""
+    steps = []
+    for _ in range(4):
+        number = draw.choice([draw.randint(-2, 2), draw.random(), complex(draw.randint(-1, 1), draw.choice([-1, 0.5]))])
+        steps.append(
+            draw.choice(
+                [
+                    lambda z, n=number: z + n,
+                    lambda z, n=number: n - z,
+                    lambda z, n=number: z - n,
+                    lambda z, n=number: z * n,
+                    lambda z, n=number: n * z,
+                    lambda z, n=number: F.pad(z, (1, 1), value=n.real)[..., 1:],
+                    lambda z, n=number: torch.add(z, z * n, alpha=2),
+                ]
+            )
+        )
+    return steps
+
+
+@pytest.mark.parametrize("seed", [*range(8), *(pytest.param(n, marks=pytest.mark.slow) for n in range(8, 200))])
+def test_complex_values_and_numbers(seed):
+    steps = random_complex_steps(random.Random(seed))
+
+    def run(x):
+        z = torch.fft.fft(x)
+        for step in steps:
+            z = step(z)
+        return torch.view_as_real(z)
+
+    is_right(run, torch.randn(2, 6))
+
+
+def test_a_constant_index_outside_of_its_dimension_is_refused():
+    x = torch.randn(4, 3)
+    for run in (
+        lambda x: x[torch.tensor([5])] * 1,
+        lambda x: x[torch.tensor([0]), torch.tensor([-4])] * 1,
+        lambda x: x.index_select(0, torch.tensor([-1])) * 1,
+        lambda x: x.gather(0, torch.tensor([[9, 0, 0]])) * 1,
+    ):
+        with pytest.raises(UnsupportedError, match=r"index -?\d of a dimension of \d: it has"):
+            read(run, x)
+
+
+@pytest.mark.parametrize(
+    ("run", "index"),
+    [
+        (lambda x, i: (x * 2)[i], -5),
+        (lambda x, i: (x * 2)[i], 4),
+        (lambda x, i: (x * 2).index_select(0, i), -1),
+        (lambda x, i: (x * 2).gather(0, i[:, None].expand(1, 3)), -1),
+        (lambda x, i: x[:1] + F.one_hot(i, 3), 3),
+    ],
+)
+def test_an_index_of_an_input_outside_of_its_dimension_is_refused_by_the_host(run, index):
+    x = torch.randn(4, 3)
+    compiled = be.compile(Small(run).eval(), (x, torch.tensor([1])), effort="low")
+    np.testing.assert_allclose(compiled(x, torch.tensor([1]))[0], run(x, torch.tensor([1])), rtol=1e-3, atol=1e-4)
+    with pytest.raises(HostError, match=rf"index {index}: the model takes indices from"):
+        compiled(x, torch.tensor([index]))
+    compiled.close()
+
+
+def test_operands_with_fewer_dimensions_than_usual():
+    is_right(F.scaled_dot_product_attention, torch.randn(7, 8), torch.randn(5, 8), torch.randn(5, 4))
+    is_right(lambda x: x.unfold(0, 1, 1) + 1, torch.tensor(2.5))
+
+
+@pytest.mark.parametrize(
+    "error", [IndexError("tuple index out of range"), KeyError("dim"), ZeroDivisionError("by zero")]
+)
+def test_whatever_a_handler_raises_for_its_arguments_names_the_operator(monkeypatch, error):
+    def handler(b, x):
+        raise error
+
+    monkeypatch.setitem(ATEN._declared, "tanh", ATEN["tanh"]._replace(handler=handler))
+    with pytest.raises(UnsupportedError, match=rf"tanh.*{type(error).__name__}"):
+        read(torch.tanh, torch.randn(2))

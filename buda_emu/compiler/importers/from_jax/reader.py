@@ -14,7 +14,7 @@ from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Array, Graph, Node, Output, Shape
 from buda_emu.compiler.importers.arguments import REQUIRED, Argument, RecordedAttributes, refuse_unread
 from buda_emu.compiler.importers.from_jax.declared import HLO, Call
-from buda_emu.compiler.importers.operators import NotSupportedError, Refusals
+from buda_emu.compiler.importers.operators import ARGUMENT_ERRORS, NotSupportedError, Refusals, reason_of
 from buda_emu.support.errors import HostError, UnsupportedError
 
 _DTYPES: Final = {
@@ -198,8 +198,8 @@ class _Reader:
             if op.name in _CONTROL:
                 return getattr(self, _CONTROL[op.name])(op, operands, values)
             return self._call(op, operands)
-        except (NotSupportedError, ValueError) as error:
-            self._refuse(f"{word} ({error})" if str(error) else word, op)
+        except ARGUMENT_ERRORS as error:
+            self._refuse(f"{word}{reason_of(error)}", op)
             return poisoned
 
     def _call(self, op: Any, operands: list[Node]) -> list[Node]:

@@ -57,7 +57,10 @@ def reduces_scalar_dim(target: Any, arguments: Sequence[Any]) -> bool:
     if schema is None or not arguments or not isinstance(arguments[0], Node) or arguments[0].shape:
         return False
     bound_arguments = [_argument(declared, place, arguments, {}) for place, declared in enumerate(schema.arguments)]
-    return any(argument.name in ("dim", "dims") and argument.value not in (None, []) for argument in bound_arguments)
+    return any(
+        argument.name in ("dim", "dims", "dimension") and argument.value not in (None, [])
+        for argument in bound_arguments
+    )
 
 
 @cache

@@ -36,7 +36,7 @@ from buda_emu.compiler.importers.from_torch.trace import (
     silence_loggers,
     trace_module,
 )
-from buda_emu.compiler.importers.operators import NotSupportedError, OpenSizes, Refusals
+from buda_emu.compiler.importers.operators import ARGUMENT_ERRORS, NotSupportedError, OpenSizes, Refusals, reason_of
 from buda_emu.support.errors import HostError, UnsupportedError
 
 
@@ -254,8 +254,8 @@ class Reader:
         try:
             handler = self._handler(_operator_name(word), operands, example)
             return self._call_handler(handler, node, arguments, options)
-        except (NotSupportedError, TypeError, ValueError) as error:
-            self._refuse(f"{word} ({error})" if str(error) else word, node)
+        except ARGUMENT_ERRORS as error:
+            self._refuse(f"{word}{reason_of(error)}", node)
             return _POISONED
 
     def _refuse_unhandled(self, node: Any, word: str) -> None:

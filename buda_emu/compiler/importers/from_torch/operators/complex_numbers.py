@@ -1,7 +1,7 @@
 """Handlers for complex operands, which are pairs of real values, as far as models use them (Fourier transforms, rotary
 angles)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from math import prod, sqrt
 from typing import Any, cast
@@ -20,11 +20,14 @@ Handler = Callable[..., Any]
 _PART_BY_PART = (
     "view", "reshape", "_unsafe_view", "squeeze", "unsqueeze", "permute", "transpose", "t", "expand", "repeat", "slice",
     "select", "unbind", "split_with_sizes", "flip", "roll", "clone", "alias", "detach", "sum", "mean", "neg", "add",
-    "sub", "cat", "stack", "constant_pad_nd", "unfold",
+    "sub", "rsub", "cat", "stack", "constant_pad_nd", "unfold",
 )  # fmt: skip
 """Operators that treat both parts as real values; a real operand has an imaginary part of zeros."""
 _PRODUCTS = ("mul", "mm", "bmm", "matmul")
 """Operators that sum products of an element of each operand."""
+_VALUE_PLACES = {"add": (0, 1), "sub": (0, 1), "rsub": (0, 1), "constant_pad_nd": (0, 2)}
+"""Arguments that are values, of operators that also take numbers for them: a real number has no imaginary part. All
+other numbers are sizes and places, the same for both parts."""
 
 
 def find_complex_handler(name: str) -> Handler | None:
@@ -37,7 +40,7 @@ def find_complex_handler(name: str) -> Handler | None:
     if name in _PRODUCTS:
         return _multiply(declared.handler)
     if name in _PART_BY_PART:
-        return _apply_to_parts(declared.handler)
+        return _apply_to_parts(declared.handler, _VALUE_PLACES.get(name, ()))
     return None
 
 
@@ -50,10 +53,20 @@ def _convert(b: Builder, x: Complex | Node, *, dtype: Any = None) -> Complex | N
     return to_copy(b, x.real, dtype=dtype)
 
 
-def _apply_to_parts(handler: Handler) -> Handler:
+def _apply_to_parts(handler: Handler, value_places: Sequence[int]) -> Handler:
+    """Return a handler that applies another one to the real and to the imaginary parts; `value_places` are the places
+    of arguments that may be numbers with such parts."""
+
     @wraps(handler)
     def run(b: Builder, *arguments: Any, **options: Any) -> Any:
-        real, imag = (handler(b, *_select_part(b, arguments, number), **options) for number in (0, 1))
+        if isinstance(options.get("alpha"), complex):
+            raise NotSupportedError("a complex alpha")
+        as_complex = [
+            complex(argument) if place in value_places and isinstance(argument, (int, float)) else argument
+            for place, argument in enumerate(arguments)
+        ]
+        real = handler(b, *_select_part(b, as_complex, 0), **options)
+        imag = handler(b, *_select_part(b, as_complex, 1), **options)
         if isinstance(real, list):
             pairs = zip(cast("list[Node]", real), cast("list[Node]", imag), strict=True)
             return [Complex(*pair) for pair in pairs]
@@ -63,9 +76,11 @@ def _apply_to_parts(handler: Handler) -> Handler:
 
 
 def _select_part(b: Builder, argument: Any, number: int) -> Any:
-    """Replace all operands in an argument by their real (0) or imaginary (1) parts."""
+    """Replace all operands and complex numbers in an argument by their real (0) or imaginary (1) parts."""
     if isinstance(argument, (list, tuple)):
         return [_select_part(b, element, number) for element in cast("list[Any]", argument)]
+    if isinstance(argument, complex):
+        return (argument.real, argument.imag)[number]
     if isinstance(argument, Complex):
         return _real_and_imaginary(b, argument)[number]
     if isinstance(argument, Node) and number:
@@ -89,16 +104,30 @@ def _multiply(handler: Handler) -> Handler:
     """Build the complex form of a product: (a + bi)(c + di) = ac - bd + (ad + bc)i."""
 
     def run(b: Builder, x: Any, y: Any) -> Complex:
-        if not isinstance(x, Complex) or not isinstance(y, Complex):
-            if not isinstance(x, Complex):
-                x, y = y, x
-            return Complex(*(handler(b, part, y) for part in x.parts))
-        (a, b_) = _real_and_imaginary(b, x)
-        (c, d) = _real_and_imaginary(b, y)
-        real = b.subtract(handler(b, a, c), handler(b, b_, d))
-        return Complex(real, b.add(handler(b, a, d), handler(b, b_, c)))
+        x_real, x_imag = _parts_of_factor(x)
+        y_real, y_imag = _parts_of_factor(y)
+        real = handler(b, x_real, y_real)
+        mixed: list[Node] = []
+        if y_imag is not None:
+            mixed.append(handler(b, x_real, y_imag))
+        if x_imag is not None:
+            mixed.append(handler(b, x_imag, y_real))
+        if x_imag is not None and y_imag is not None:
+            real = b.subtract(real, handler(b, x_imag, y_imag))
+        if not mixed:
+            return Complex(real)
+        return Complex(real, mixed[0] if len(mixed) == 1 else b.add(*mixed))
 
     return run
+
+
+def _parts_of_factor(factor: Any) -> tuple[Any, Any]:
+    """Return the real part of a factor, and the imaginary part unless it is zero everywhere."""
+    if isinstance(factor, Complex):
+        return factor.real, factor.imag
+    if isinstance(factor, complex):
+        return factor.real, factor.imag or None
+    return factor, None
 
 
 def complex_constant(b: Builder, array: Array) -> Complex:

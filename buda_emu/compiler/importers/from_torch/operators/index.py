@@ -12,7 +12,14 @@ from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.importers.from_torch.declared import aten
 from buda_emu.compiler.importers.from_torch.operators.moves import expand, view
-from buda_emu.compiler.importers.operators import NotSupportedError, is_picked_by_host, one_hot_rows, table_rows
+from buda_emu.compiler.importers.operators import (
+    NotSupportedError,
+    constant_places,
+    is_picked_by_host,
+    one_hot_rows,
+    picked_rows,
+    table_rows,
+)
 
 
 @aten("embedding")
@@ -31,14 +38,17 @@ def embedding(b: Builder, table: Node, index: Node) -> Node:
 def index_select(b: Builder, x: Node, dim: int, index: Node) -> Node:
     """`take` by constants, else `gather`: a product with one-hot rows"""
     if index.op == "constant":
-        return b.take(x, dim=dim, index=np.asarray(index.value).reshape(-1) % x.shape[dim])
-    return b.gather(x, index, dim=dim)
+        return b.take(x, dim=dim, index=constant_places(index.value, x.shape[dim], from_end=False).reshape(-1))
+    return b.gather(x, index, *picked_rows(b, index, x.shape[dim]), dim=dim)
 
 
 @aten("gather")
 def gather(b: Builder, x: Node, dim: int, index: Node) -> Node:
     """`gather_elements`: one-hot along a dimension"""
-    return b.gather_elements(x, index, dim=dim)
+    size = x.shape[dim]
+    if index.op == "constant":
+        constant_places(index.value, size, from_end=False)
+    return b.gather_elements(x, index, *picked_rows(b, index, size), dim=dim)
 
 
 @aten("index")
@@ -78,13 +88,14 @@ def _gather_rows(b: Builder, x: Node, index: Node, dim: int) -> Node:
     if dim == 0 and x.op == "constant" and is_picked_by_host(b, index):
         table = b.constant(x.value.reshape(x.shape[0], -1).astype(np.float32))
         return view(b, table_rows(b, table, index, from_end=True), (*index.shape, *x.shape[1:]))
-    return b.gather(x, index, dim=dim)
+    return b.gather(x, index, *picked_rows(b, index, x.shape[dim], from_end=True), dim=dim)
 
 
 def _flatten_indices(index_nodes: Sequence[Node], sizes: Sequence[int]) -> NDArray[np.int64]:
     """Combine constant indices of several dimensions into one of their flattened dimension, in a row."""
     values = np.broadcast_arrays(*(node.value for node in index_nodes))
-    return np.ravel_multi_index([node % size for node, size in zip(values, sizes, strict=True)], tuple(sizes)).ravel()
+    places = [constant_places(value, size) for value, size in zip(values, sizes, strict=True)]
+    return np.ravel_multi_index(places, tuple(sizes)).ravel()
 
 
 def _index_rows(b: Builder, index_nodes: Sequence[Node], sizes: Sequence[int], shape: Sequence[int]) -> Node:

@@ -9,7 +9,7 @@ from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.importers.from_torch.declared import aten
 from buda_emu.compiler.importers.from_torch.operators.elementwise import to_copy
-from buda_emu.compiler.importers.operators import NotSupportedError
+from buda_emu.compiler.importers.operators import NotSupportedError, one_hot_rows
 
 
 @aten("topk")
@@ -55,7 +55,7 @@ def one_hot(b: Builder, index: Node, count: int = -1) -> Node:
     """`one_hot`: comparison with 0, 1, 2, ..."""
     if count < 0:
         raise NotSupportedError("as many classes as the values tell")
-    return b.retype(b.one_hot(index, depth=count), "int64")
+    return b.retype(one_hot_rows(b, index, count), "int64")
 
 
 @aten("histc")

@@ -88,7 +88,9 @@ def attention(
         size = q.shape[-1] ** -0.5
     else:
         size = float(scale)
-    result = b.attention(q, k, v, *masks, scale=size, causal=bool(causal))
+    heads = [operand if len(operand.shape) > 2 else view(b, operand, (1, *operand.shape)) for operand in (q, k, v)]
+    result = b.attention(*heads, *masks, scale=size, causal=bool(causal))
+    result = view(b, result, (*q.shape[:-1], v.shape[-1]))
     if unmasked_rows is None:
         return result
     return b.multiply(result, unmasked_rows, dtype=result.dtype)

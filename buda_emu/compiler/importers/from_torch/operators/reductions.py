@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -161,9 +161,19 @@ def log_softmax(b: Builder, x: Node, dim: int, *, dtype: Any = None) -> Node:
 @aten("native_layer_norm", whole=True)
 def layer_norm(b: Builder, x: Node, shape: Any, weight: Any, bias: Any, epsilon: float) -> Any:
     """`layer_norm`; mean and reciprocal deviation for the backward pass"""
-    weights = [weight_or_bias for weight_or_bias in (weight, bias) if weight_or_bias is not None]
+    weights = _gamma_and_beta(b, weight, bias)
     moments = _moments(b, x, range(len(x.shape) - len(shape), len(x.shape)), float(epsilon))
     return [b.layer_norm(x, *weights, rank=len(shape), epsilon=float(epsilon)), *moments]
+
+
+def _gamma_and_beta(b: Builder, weight: Any, bias: Any) -> list[Node]:
+    """Return the operands of a norm: gamma and beta as far as the last of them that is there; a bias alone stands
+    behind a gamma of ones."""
+    if bias is None:
+        return [] if weight is None else [weight]
+    if weight is None:
+        weight = b.constant(np.ones(bias.shape, np.float32))
+    return [weight, bias]
 
 
 def _moments(b: Builder, x: Node, axes: Sequence[int], epsilon: float) -> list[Node]:
@@ -171,6 +181,12 @@ def _moments(b: Builder, x: Node, axes: Sequence[int], epsilon: float) -> list[N
     merged."""
     mean = b.reduce_mean(x, axes=tuple(axes))
     return [mean, b.rsqrt(b.add(b.reduce_mean(b.square(b.subtract(x, mean)), axes=tuple(axes)), epsilon))]
+
+
+_DOUBLE_SPACING: Final = 2.0**-52
+_SINGLE_SPACING: Final = 2.0**-23
+"""Distance from 1 to the next number: torch's epsilon where a root mean square norm has none. Norms of 16-bit values are
+computed in single precision."""
 
 
 @aten("rms_norm", whole=True)
@@ -181,7 +197,7 @@ def rms_norm(b: Builder, x: Node, shape: Any, weight: Any = None, epsilon: Any =
     else:
         weights = []
     if epsilon is None:
-        small = float(np.finfo(np.float32).eps)
+        small = _DOUBLE_SPACING if x.dtype == "float64" else _SINGLE_SPACING
     else:
         small = float(epsilon)
     return b.layer_norm(x, *weights, rank=len(shape), epsilon=small, centre=False)
@@ -192,11 +208,11 @@ def group_norm(
     b: Builder, x: Node, weight: Any, bias: Any, n: int, c: int, _pixels: int, groups: int, epsilon: float
 ) -> Any:
     """`group_norm`; mean and reciprocal deviation for the backward pass"""
-    weights = [weight_or_bias for weight_or_bias in (weight, bias) if weight_or_bias is not None]
+    weights = _gamma_and_beta(b, weight, bias)
     parts = b.reshape(x, shape=(n, groups, c // groups, *x.shape[2:]))
     moments = _moments(b, parts, range(2, len(parts.shape)), float(epsilon))
     normal = b.group_norm(x, *weights, groups=groups, epsilon=float(epsilon))
-    return [normal, *(b.reshape(weight_or_bias, shape=(n, groups)) for weight_or_bias in moments)]
+    return [normal, *(b.reshape(moment, shape=(n, groups)) for moment in moments)]
 
 
 @aten("_native_batch_norm_legit_no_training")
@@ -249,8 +265,8 @@ def instance_norm(b: Builder, x: Node, weight: Any, bias: Any, *, eps: float) ->
     """`standardise` by the input itself: torch's decomposition of an instance norm"""
     normal = b.standardise(x, axes=(0, *range(2, len(x.shape))), epsilon=float(eps))
     channels = (1, -1, *(1,) * (len(x.shape) - 2))
-    for weight_or_bias, combine in ((weight, b.multiply), (bias, b.add)):
-        if weight_or_bias is not None:
-            normal = combine(normal, view(b, weight_or_bias, channels))
+    for factor_or_term, combine in ((weight, b.multiply), (bias, b.add)):
+        if factor_or_term is not None:
+            normal = combine(normal, view(b, factor_or_term, channels))
     moments = _moments(b, x, (0, *range(2, len(x.shape))), float(eps))
-    return [normal, *(b.reshape(weight_or_bias, shape=(x.shape[1],)) for weight_or_bias in moments)]
+    return [normal, *(b.reshape(moment, shape=(x.shape[1],)) for moment in moments)]
