@@ -18,7 +18,7 @@ class FusedUse:
 
 
 def fused_use(fused: FusedOp) -> FusedUse:
-    """Return the use of one definition, which is the same for all ops that use it."""
+    """Return how a definition of `fused_ops` uses its inputs, which is the same for all ops that have it."""
     readers: dict[str, SubOp] = {}
     for schedule in fused.schedules:
         for sub in schedule:
@@ -30,8 +30,8 @@ def fused_use(fused: FusedOp) -> FusedUse:
 
 
 def _growth(fused: FusedOp, name: str) -> int:
-    """Return 0 for an input that is read once; else the m_k of the product or reduction that ends the schedule in which
-    the input is read first, or 1."""
+    """Return the factor by which the buffer of input `name` grows: 0 for an input that is read once; else the m_k of
+    the product or reduction that ends the schedule in which the input is read first, or 1."""
     uses = 0
     growth = 1
     m_k = 1
