@@ -337,6 +337,7 @@ class Hops:
         stored = sum(self.account.queue_of(reader_id.outputs[0][0]) is not None for reader_id in readers)
 
         def takes(budget: CoreBudget) -> bool:
+            """Return whether a core with this budget has room for the relay."""
             return budget.takes_relay(hop.tile_bytes, multicasts, len(readers), 0, stored)
 
         core = next((core for core in preferred if takes(self.account.budget(core))), None)

@@ -55,7 +55,7 @@ class OpInputs:
     _shared: dict[int, Shared] = field(default_factory=dict[int, Shared], compare=False)
 
     def operand(self, index: int) -> Operand:
-        """Return the buffer of operand `index`."""
+        """Return the buffer of operand `index` in one core."""
         cleared = self.tiles_per_clear(index)
         block, gathered = self.kind.block(self, index)
         kept_tiles, per_t = kernel_broadcast(self.op, index)
@@ -80,11 +80,13 @@ class OpInputs:
         return reading
 
     def tiles_per_clear(self, index: int) -> int:
-        """Return the tiles that the kernel clears at a time."""
+        """Return the tiles of operand `index` that the kernel clears at a time: all that it keeps of a kernel
+        broadcast, else as its kind says."""
         return kernel_broadcast(self.op, index)[0] or self.kind.tiles_per_clear(self, index)
 
     def tile_size(self, index: int) -> int:
-        """Return the bytes of one tile; for flat data, of one row of a ublock."""
+        """Return the bytes of one tile of operand `index`; for flat data, of one row of a ublock. Raises RefusedError
+        for flat data that is no queue."""
         op = self.op
         if not self.kind.is_flat(index):
             return tile_bytes(op.in_df[index], *op.input_tile_dims[index], self.arch.alignment, True)
@@ -94,20 +96,22 @@ class OpInputs:
         return flat_row_bytes(op.in_df[index], source.blocking, self.arch)
 
     def sharing(self, index: int) -> Shared:
-        """Return how an operand is shared by the cores of the op (`OpKind.sharing`), computed once."""
+        """Return how operand `index` is shared by the cores of the op (`OpKind.sharing`), computed once."""
         shared = self._shared.get(index)
         if shared is None:
             shared = self._shared[index] = self.kind.sharing(self, index)
         return shared
 
     def size_tiles(self, index: int) -> int:
-        """Return the tiles of the buffer: enough for the latency of the NoC, and for two clears of the kernel."""
+        """Return the tiles of the buffer of operand `index`: enough for the latency of the NoC, for two clears of the
+        kernel, and for the least size that the netlist states."""
         size = self._sizes.get(index)
         if size is None:
             size = self._sizes[index] = self._size_tiles(index)
         return size
 
     def _size_tiles(self, index: int) -> int:
+        """Compute the result of `size_tiles`."""
         op = self.op
         header = not self.kind.is_flat(index)
         size = tile_bytes(op.in_df[index], *op.input_tile_dims[index], self.arch.alignment, header)
@@ -155,7 +159,8 @@ class OpKind:
         return False
 
     def flat_edge(self, inputs: OpInputs) -> EdgeMap:
-        """Return the pipes of the flat operand."""
+        """Return the pipes of the operand that is read as flat rows. Kinds without such an operand have none:
+        NotImplementedError."""
         raise NotImplementedError
 
     def sharing(self, inputs: OpInputs, index: int) -> Shared:
@@ -190,8 +195,8 @@ class OpKind:
         return r * c
 
     def least_bytes(self, inputs: OpInputs, index: int, size: int, covering: int) -> int:
-        """Return the bytes of the buffer for tiles of `size` bytes; `covering` is the bytes that cover the latency of
-        the NoC."""
+        """Return the least bytes of an operand's buffer for tiles of `size` bytes; `covering` is the bytes that cover
+        the latency of the NoC."""
         return covering
 
 
