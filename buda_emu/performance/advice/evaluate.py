@@ -88,10 +88,11 @@ def modeller(
     about: _WorkerArguments,
 ) -> Callable[[tuple[tuple[Edit, ...], tuple[Edit, ...]]], dict[int, Figures] | None]:
     """Return the job of a worker: it takes earlier edits and new ones, and returns the figures of the epochs that the
-    new ones touch, None if an op cannot be modelled."""
+    new ones touch, by their numbers; None if an op cannot be modelled. `about` has the arguments of its evaluator."""
     evaluator = Evaluator(about.netlist, about.programs, about.parameters, about.chip)
 
     def work(job: tuple[tuple[Edit, ...], tuple[Edit, ...]]) -> dict[int, Figures] | None:
+        """Model the epochs that the new edits touch, and return their figures."""
         before, new_edits = job
         reports = evaluator.reports(apply_edits(apply_edits(about.netlist, before), new_edits), new_edits)
         if reports is None:
@@ -140,7 +141,7 @@ class Evaluator:
         return {name: frozenset(numbers) for name, numbers in epochs_of_name.items()}
 
     def epochs_of(self, name: str) -> frozenset[int]:
-        """Return the epochs that an op or queue is part of."""
+        """Return the numbers of the epochs whose figures depend on an op or queue."""
         return self._readers.get(name, frozenset())
 
     def with_edits(self, base: Variant, edits: Iterable[Edit]) -> Variant | None:
@@ -167,7 +168,7 @@ class Evaluator:
             return None
 
     def _changed_epochs(self, edits: Sequence[Edit]) -> list[int]:
-        """Return the epochs that the edits touch, in order."""
+        """Return the numbers of the epochs that the edits touch, in order."""
         return sorted(frozenset[int]().union(*(self.epochs_of(edit.name) for edit in edits)))
 
     def _variant_from_worker(

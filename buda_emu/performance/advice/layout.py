@@ -84,6 +84,7 @@ def cells(place: Place) -> frozenset[Cell]:
 
 
 def _place(op: Op) -> Place:
+    """Return the rectangle of worker cores on which an op stands."""
     top, left, bottom, right = rectangle(op)
     return top, left, bottom - top, right - left
 
