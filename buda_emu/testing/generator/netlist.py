@@ -69,7 +69,7 @@ class Rounds:
 
 
 def draw_rounds(draft: NetlistDraft) -> Rounds:
-    """Draw from one round to six."""
+    """Draw how often the graphs run, from one round to six, and in which loops."""
     draw = draft.draw
     looped = draw.chance(75)
     if looped:
@@ -116,11 +116,13 @@ def _entries(draft: NetlistDraft, queue: Queue, rounds: Rounds) -> int:
 
 
 def _pointer(inputs: int, entries: int) -> tuple[str, str]:
+    """Return the names of the local and global pointer that step by so many inputs over a queue of so many entries."""
     return f"$l_{inputs}_{entries}", f"$g_{inputs}_{entries}"
 
 
 def _instructions(draft: NetlistDraft, rounds: Rounds, graphs: list[OpenGraph]) -> Iterator[Instruction]:
-    """Yield the instructions of a program that executes graphs in rounds."""
+    """Yield the instructions of a program that executes graphs in rounds: parameters, variables, loops, executes and
+    steps of pointers."""
     draw = draft.draw
     pointers: dict[tuple[str, str], tuple[int, int]] = {}
     executes = [_execute(draft, graph, pointers) for graph in graphs]
@@ -147,7 +149,8 @@ def _instructions(draft: NetlistDraft, rounds: Rounds, graphs: list[OpenGraph]) 
 
 
 def _count_calculation(draft: NetlistDraft, count: str, has_constant: bool) -> VarInst:
-    """Return an instruction that sets $rounds to the count, by an operation that does not change it."""
+    """Return an instruction that sets $rounds to the count, by an operation that does not change it. `has_constant`
+    tells whether the variable $c_one exists, which it then multiplies by."""
     opcode, before = draft.draw.pick((("add", ("0",)), ("mul", ("1",)), ("inc", ())))
     if has_constant:
         opcode = "mul"
@@ -158,7 +161,8 @@ def _count_calculation(draft: NetlistDraft, count: str, has_constant: bool) -> V
 def _declarations(
     kind: Literal["var", "staticvar"], pointers: Iterable[tuple[str, str]], computed: bool, has_constant: bool
 ) -> Iterator[Instruction]:
-    """Yield the declaration of pointers, of the computed count and of a constant, and the reset of static variables."""
+    """Yield the declaration of pointers, of the computed count (if `computed`) and of a constant (if `has_constant`),
+    and the reset of static variables."""
     variables = [(name, "0") for name in chain.from_iterable(pointers)]
     if computed:
         variables.append(("$rounds", "0"))
@@ -171,7 +175,7 @@ def _declarations(
 
 
 def _rounds(rounds: Rounds, count: str, body: list[Instruction]) -> Iterator[Instruction]:
-    """Yield the body in its loops, or as often as it runs."""
+    """Yield the body in its loops, the inner one of `count` rounds, or, without loops, as often as it runs."""
     if not rounds.looped:
         for _ in range(rounds.count):
             yield from body
@@ -253,6 +257,7 @@ def _reading(
 
 
 def _constant_settings(draft: NetlistDraft, queue: Queue) -> QueueSettings:
+    """Return the settings of a queue or ram whose one entry every input reads."""
     is_ram = queue.type == "ram"
     read_only = is_ram and draft.draw.chance(30)
     return QueueSettings(
@@ -383,6 +388,7 @@ def _draw_setting(draft: NetlistDraft, budget: Budget, op_types: Sequence[str]) 
 
 
 def _takes_small_tiles(op_type: str) -> bool:
+    """Return whether ops of a type may have tiles that are not full."""
     return OP_TYPES[op_type].has("tile by tile") and OP_TYPES[op_type].family != "quantization"
 
 
@@ -536,6 +542,7 @@ def _set_tiles(draft: NetlistDraft) -> None:
     document = draft.document
 
     def cut(record: SourcedT) -> SourcedT:
+        """Return an op or queue with the netlist's tile size."""
         return evolve(record, blocking=replace(getattr(record, "blocking"), tile_dim=draft.tile))  # noqa: B009
 
     document.queues = {name: cut(queue) for name, queue in document.queues.items()}

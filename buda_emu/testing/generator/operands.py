@@ -93,7 +93,8 @@ def _matching_values(
 
 
 def _sources(draft: NetlistDraft, shape: Shape, transposed: bool) -> Iterator[tuple[Tm, Shape]]:
-    """Yield the TMs that can make the shape, each with the shape that it makes it from."""
+    """Yield the TMs that can make the shape, each with the shape that it makes it from. `transposed` tells whether a
+    transpose may be among them."""
     t, rows, cols = shape
     divisor = draft.draw.divisor
     if t > 1:
@@ -117,7 +118,8 @@ def _sources(draft: NetlistDraft, shape: Shape, transposed: bool) -> Iterator[tu
 
 
 def _queue_value(draft: NetlistDraft, shape: Shape, df: str, source: Source) -> DraftTensor:
-    """Add a queue that the host fills, a stream of inputs or a constant (prologue), and return it as a value."""
+    """Add a queue that the host fills, a stream of inputs or a constant (prologue), and return it as a value. `source`
+    says which of them it may be."""
     draw = draft.draw
     layout = "flat" if source == "flat" else "tilized"
     blocking = _draw_queue_blocking(draft, shape, one_core=source == "flat")
@@ -261,6 +263,7 @@ def _of_other_family(draft: NetlistDraft) -> tuple[str, ...]:
 
 
 def _accumulators(family: str, arch: Arch) -> tuple[str, ...]:
+    """Return the formats of Dst to draw from, "" for the default one; the usual one is there twice."""
     usual = _SUMS[family][0]
     if arch.name == "grayskull":
         return (usual, usual, "")

@@ -215,8 +215,8 @@ def _fullest(links: Mapping[Link, float], ways: tuple[str, str]) -> float:
 def _multicast_traffic(
     cores: tuple[Core, ...], partners: tuple[tuple[Core, ...], ...], noc: int, grid: tuple[int, int]
 ) -> Traffic:
-    """Return the load and reach of multicasts, seen from the core in the middle of the list. All that go to the same receivers wait for one
-    another."""
+    """Return the load and reach of multicasts, seen from the core in the middle of the list. All that go to the same
+    receivers wait for one another."""
     core, receivers = cores[len(cores) // 2], partners[len(cores) // 2]
     return Traffic(
         wraps=(any(x != core[0] for x, _ in receivers), any(y != core[1] for _, y in receivers)),
