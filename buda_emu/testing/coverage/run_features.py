@@ -193,7 +193,8 @@ class NotingUnits(KernelUnits):
     steps: set[str] = field(default_factory=set[str])
 
     def halves(self, tiles: Bits, register: str, parallel: Parallel) -> U32 | None:
-        """Record that tiles of two operands in halves skip the unpacker, where they do."""
+        """Record that stored tiles serve as halves of register words (`Units.halves`), where they do, and return
+        these."""
         words = KernelUnits.halves(self, tiles, register, parallel)
         if words is not None:
             self.steps.update(("halves", _unpack(tiles.df, register)))
@@ -220,7 +221,8 @@ class NotingUnits(KernelUnits):
         return KernelUnits.add(self, a, b, register, mode, subtract, dst)
 
     def left_by_singles(self, left_out: NDArray[np.bool_]) -> list[tuple[int, int]]:
-        """Record that some elements are computed exactly beside those in float32, where there are any."""
+        """Record that some tiles need exact arithmetic where the others are computed in float32, and return their
+        runs."""
         ranges = KernelUnits.left_by_singles(self, left_out)
         if ranges:
             self.steps.add("exact beside singles")
@@ -240,13 +242,15 @@ class NotingUnits(KernelUnits):
     def picker(
         self, picking: Picking, fidelity: str, mode: DstMode, spill: Spill | None
     ) -> Callable[[U32, int, int], None] | None:
-        """Record that a product with one element in each row picks lines, where there is a kernel for it."""
+        """Record that an identity matmul is computed line by line in Dst, and return the function that does so; None
+        where tiles have to be multiplied."""
         return self._picks("pick lines", picking, KernelUnits.picker(self, picking, fidelity, mode, spill))
 
     def l1_picker(
         self, picking: Picking, fidelity: str, mode: DstMode, df: str
     ) -> Callable[[Bits, int, int], None] | None:
-        """Record that a product with one element in each row picks lines into L1, where there is a kernel for it."""
+        """Record that an identity matmul is computed line by line in L1, and return the function that does so; None
+        where tiles have to be multiplied."""
         return self._picks("pick lines into L1", picking, KernelUnits.l1_picker(self, picking, fidelity, mode, df))
 
     def _picks(self, step: str, picking: Picking, picker: Any) -> Any:
@@ -266,7 +270,7 @@ class NotingUnits(KernelUnits):
         return KernelUnits.function(self, bound, mode, *images, vector=vector)
 
     def to_src(self, dst: U32, mode: DstMode, register: str) -> U32:
-        """Record a move from Dst to a source register, and do it."""
+        """Record that a Dst image becomes an operand, and return its register words."""
         self.steps.add("Dst to Src")
         return KernelUnits.to_src(self, dst, mode, register)
 
@@ -278,12 +282,12 @@ class NotingUnits(KernelUnits):
         return KernelUnits.pack(self, dst, to, out)
 
     def recode(self, tiles: Bits, out: Bits) -> None:
-        """Record a change of format without units, and do it."""
+        """Record the conversion between equal formats through Dst, and do it."""
         self.steps.add("recode")
         KernelUnits.recode(self, tiles, out)
 
     def add_in_l1(self, old: Bits, new: Bits) -> Bits:
-        """Record an addition in L1, and do it."""
+        """Record that the packer adds to tiles in L1, and return the sum."""
         self.steps.add("add in L1")
         return KernelUnits.add_in_l1(self, old, new)
 
