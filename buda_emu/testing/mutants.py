@@ -419,7 +419,8 @@ def broken(rule: str, *, seed: int = 0, edits: int = 12_000) -> Broken:
 
 
 def _attempts(random: Random, edits: int, rule: Rule) -> Iterator[Broken]:
-    """Yield a netlist for every edit that breaks a single rule, whichever it is."""
+    """Yield a netlist for every edit, of so many, that breaks a single rule, whichever it is; bases and edits are drawn
+    with words of `rule`."""
     words = frozenset(re.findall(r"\w+", f"{rule.wrong} {rule.right} {rule.summary}"))
     draw = Draw(random, words)
     section, section_types = _section_of(rule)
@@ -459,7 +460,8 @@ def _edit_text(mutator: Mutator, rule: Rule) -> str:
 
 
 def _single_break(text: str, valid: Generated, arch: str) -> Broken | None:
-    """Return the netlist where it breaks exactly one rule that the valid one does not break."""
+    """Return the netlist with this text where it breaks exactly one rule that the valid one does not break, else
+    None."""
     diagnostics = check_text(text, "broken.yaml", arch).diagnostics
     new = {diagnostic.rule for diagnostic in diagnostics}
     new -= {diagnostic.rule for diagnostic in valid.netlist.diagnostics}
@@ -521,7 +523,7 @@ def _section_of(rule: Rule) -> tuple[str, Sequence[str]]:
 
 
 def _types(kinds: frozenset[str]) -> list[str]:
-    """Return the op types that have one of these names, families or traits."""
+    """Return the op types that the generator has and whose name, family or trait is one of `kinds`."""
     op_types = {name: OP_TYPES[name] for name in GENERATED}
     return [name for name, op in op_types.items() if kinds & {name, op.family, *op.traits}]
 

@@ -76,7 +76,7 @@ def _element(element: Any) -> str:
 
 
 def merge_edits(edits: Iterable[Edit]) -> tuple[Edit, ...]:
-    """Return the last edit of each place."""
+    """Return the edits without those that a later edit of the same field replaces."""
     return tuple({edit.place: edit for edit in edits}.values())
 
 

@@ -31,7 +31,7 @@ class Figures:
 
     @staticmethod
     def of(report: EpochReport) -> "Figures":
-        """Return the figures of a report."""
+        """Return the figures by which an epoch is compared, from its report."""
         pace = max(report.pace, 1.0)
         busy = [unit.cycles / pace for _, unit in report.timing.busy()]
         load = sum(share**_POWER for share in busy if share > _NEAR) * pace**_POWER
@@ -50,7 +50,8 @@ class Variant:
     missing: tuple[int, ...] = ()
 
     def score(self, epoch: int) -> tuple[float, float]:
-        """Return the slowness of an epoch: cycles for each input, then how close its units are to setting the pace."""
+        """Return how slow epoch number `epoch` is, as a pair to compare: its cycles for each input, then how close its
+        units are to setting the pace."""
         figures = self.figures[epoch]
         return figures.pace, figures.load
 
@@ -145,7 +146,8 @@ class Evaluator:
         return self._readers.get(name, frozenset())
 
     def with_edits(self, base: Variant, edits: Iterable[Edit]) -> Variant | None:
-        """Return `base` with further edits; None if its ops cannot be modelled then."""
+        """Return `base` with further edits and the epochs that they touch modelled again; None if an op cannot be
+        modelled then."""
         new_edits = tuple(edits)
         netlist = apply_edits(base.netlist, new_edits)
         self.tries += len(self._changed_epochs(new_edits))

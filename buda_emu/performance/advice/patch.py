@@ -44,8 +44,8 @@ def patch_text(data: bytes, netlist: Netlist, edits: Iterable[Edit]) -> bytes:
 
 
 def check_patch(data: bytes, netlist: Netlist, edits: Sequence[Edit]) -> tuple[bytes, NetlistResult]:
-    """Return the new text and the findings of the checker. Raises UnwritableError if the text does not give the edited
-    netlist."""
+    """Return the text with the edits written into it, and the result of checking it. Raises UnwritableError for an edit
+    that has no place in the text, and if the new text does not give the edited netlist."""
     new = patch_text(data, netlist, edits)
     result = check_bytes(new, netlist.path, netlist.arch_name)
     if result.netlist is not None:

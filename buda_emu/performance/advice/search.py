@@ -195,8 +195,8 @@ class Search:
             yield from sorted(proposals, key=lambda entry: (entry.lossy, -entry.gain))
 
     def _refusal(self, start: Variant, edits: Iterable[Edit]) -> str:
-        """Return why the checker refuses a netlist with these edits; "" if it has no finding that it did not have
-        before."""
+        """Return why the checker refuses the netlist `start` with these edits, or why they cannot be written; "" if it
+        has no finding that it did not have before."""
         try:
             _, result = check_patch(self.data, start.netlist, merge_edits(edits))
         except UnwritableError as error:

@@ -387,7 +387,8 @@ def _part(call: OpCall, model: Model, from_memory: frozenset[int] | None, *, fro
 
 
 def _math(call: OpCall, cost: OpCost) -> float:
-    """Return the cycles of the math unit: exact for a matmul, for other ops the lower bound `ideal_cycles`."""
+    """Return the cycles of the math unit for a call: exact for a matmul, for other ops the lower bound
+    `ideal_cycles`."""
     if call.kind == "matmul":
         return float(math_active_cycles(call))
     return cost.ideal_cycles

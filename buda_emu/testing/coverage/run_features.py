@@ -206,7 +206,7 @@ class NotingUnits(KernelUnits):
         return KernelUnits.unpack(self, tiles, register, out)
 
     def copy(self, words: U32, register: str, mode: DstMode) -> U32:
-        """Copy to Dst as `KernelUnits.copy` does, and add the step to `steps`; so do the other methods."""
+        """Record a copy of an operand to Dst, and do it."""
         self._note("copy to Dst", register)
         return KernelUnits.copy(self, words, register, mode)
 

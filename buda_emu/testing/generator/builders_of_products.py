@@ -231,7 +231,7 @@ class _Chain:
     """True where no element of that result is below zero."""
 
     def of_floats(self, begin: str, formats: Formats) -> None:
-        """Add a reduce or matmul to begin with where the blocking allows it, and some sub-ops of floats."""
+        """Add some sub-ops of floats, before them a reduce or matmul if `begin` names it and the blocking allows it."""
         one_block_wide = self.blocking.mblock == (1, 1) and self.blocking.grid_size[1] == 1
         if begin == "reduce" and one_block_wide and formats.acc != "Float32":
             self.less_maximum()
@@ -241,7 +241,7 @@ class _Chain:
             self.step(last=remaining == 1)
 
     def step(self, *, last: bool) -> None:
-        """Add a sub-op; the last one writes the result."""
+        """Add a sub-op to the chain; if it is the last, it writes the result."""
         draw = self.draft.draw
         two = draw.chance(50)
         kind = draw.pick([name for name in OP_TYPES if self._may_stand(name, two, last)])

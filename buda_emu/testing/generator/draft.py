@@ -38,7 +38,7 @@ class Draw:
         return self.random.randint(lowest, highest)
 
     def pick(self, choices: Sequence[T]) -> T:
-        """Return one of the choices, mostly a wanted one where there are any."""
+        """Return one of the choices, in most cases a wanted one where there are any."""
         liked: list[T] = []
         if self.wanted:
             liked = [choice for choice in choices if isinstance(choice, str) and choice in self.wanted]
@@ -51,7 +51,7 @@ class Draw:
         return self.random.randint(0, 99) < percent
 
     def sometimes(self, percent: int, *words: str) -> bool:
-        """Return True in `percent` of a hundred cases, in most cases where one of the words is wanted."""
+        """Return True in `percent` of a hundred cases, in 70 where one of the words is wanted."""
         return self.chance(70 if self.wanted.intersection(words) else percent)
 
     def divisor(self, number: int, maximum: int | None = None) -> int:
@@ -141,7 +141,7 @@ class NetlistDraft:
         return self.graphs[-1]
 
     def name(self, word: str) -> str:
-        """Return a name that nothing has yet."""
+        """Return a name that begins with `word` and that nothing has yet."""
         self.count += 1
         return f"{word}_{self.count}"
 

@@ -348,7 +348,7 @@ def _add_attributes(draw: Draw, document: WrittenNetlist, generated: Generated) 
 
 
 def _draw_netlist(draw: Draw, arch: str, budget: Budget, op_types: Sequence[str]) -> NetlistDraft | None:
-    """Draw a netlist, which need not be valid; None where not one op fits."""
+    """Draw a netlist of ops of these types within a budget, which need not be valid; None where not one op fits."""
     draft = NetlistDraft.new(draw, arch, budget.tiles)
     op_types = _draw_setting(draft, budget, op_types)
     rounds = draw_rounds(draft)
@@ -393,9 +393,9 @@ def _takes_small_tiles(op_type: str) -> bool:
 
 
 def _open(draft: NetlistDraft, number: int, inputs: int) -> None:
-    """Open a graph. It may read the queues that the graph before it could read or stored, without constants where there
-    are two chips. The second of two graphs on two chips also reads the ops of the first: both run as one (NETLIST 1.8).
-    """
+    """Open graph `number`, with so many inputs of an epoch. It may read the queues that the graph before it could read
+    or stored, without constants where there are two chips. The second of two graphs on two chips also reads the ops of
+    the first: both run as one (NETLIST 1.8)."""
     rows, cols = draft.arch.grid
     before = None
     if draft.graphs:
@@ -443,7 +443,8 @@ def _add_op(draft: NetlistDraft, op_types: Sequence[str]) -> None:
 
 
 def _store(draft: NetlistDraft, *, last: bool) -> None:
-    """Add queues for results: of every op that no other reads, and of some that another reads."""
+    """Add queues for results of the open graph: of every op that no other reads, and of some that another reads. After
+    the last graph nothing reads them."""
     for number, op in enumerate(draft.graph.ops):
         if op.gradient_op:
             if op.name in draft.graph.read:
@@ -475,7 +476,8 @@ def _store_specially(draft: NetlistDraft, number: int, op: Op) -> bool:
 
 
 def _store_tiles(draft: NetlistDraft, op: Op, *, last: bool) -> None:
-    """Add a queue of tiles for an op's result, stacked along the columns now and then."""
+    """Add a queue of tiles for an op's result, stacked along the columns now and then. Unless the graph is the last,
+    further graphs may read it."""
     draw = draft.draw
     blocking = op.blocking
     tms: tuple[Tm, ...] = ()

@@ -67,7 +67,8 @@ def draw_operand(
 
 
 def _draw_padding(draft: NetlistDraft, shape: Shape) -> tuple[Shape, Pad, list[Tm]]:
-    """Draw a padding to `shape` now and then, as padding or as a TM; return the shape before it with both."""
+    """Draw a padding to `shape` now and then, as the operand's padding or as its last TM; return the shape before it
+    with both."""
     draw = draft.draw
     if not draw.chance(10) or max(shape[1:]) <= 1:
         return shape, Pad(), []
@@ -243,7 +244,8 @@ def _draw_gradient_format(draft: NetlistDraft, acc: str) -> str:
 
 
 def _legal_sums(between: str, result: str, acc: str, draft: NetlistDraft) -> str:
-    """Return a format that partial sums may have, `between` where it is legal."""
+    """Return a format that partial sums may have: `between` where it is legal. `result` and `acc` are the formats of
+    the result and of dest."""
     family = draft.graph.family
     if acc == "Float32" and family == "b":
         return "Float32"

@@ -211,7 +211,8 @@ def steps(sites: Sites, fault: Fault, spoils: Mapping[int, Spoil]) -> Steps:
 
 
 def _op_result(sites: Sites, node: Node) -> Node | None:
-    """Return the op's result that an entry is an exact copy of, where nothing else reads it; an op's result itself."""
+    """Return the op's result that an entry is an exact copy of, None where something else reads that, too, or the entry
+    is rearranged; an op's result itself."""
     if not isinstance(node.step, Push):
         return node
     source = sites.trace.nodes[node.inputs[0]]

@@ -25,7 +25,7 @@ OTHER_FORMAT = {
 
 
 def spoils(fault: Fault, trace: Trace, seed: int) -> dict[int, Spoil]:
-    """Return, for each node of a fault, the function that changes its value."""
+    """Return, for each node of a fault, the function that changes its value. `seed` is that of noise."""
     if fault.place in INSIDE:
         (hit,) = fault.nodes
         return {hit: lambda _: _inside(trace, hit, fault)}
@@ -74,7 +74,7 @@ def _spoil_core(fault: Fault, trace: Trace, seed: int) -> dict[int, Spoil]:
 
 
 def _inside(trace: Trace, node: int, fault: Fault) -> Value:
-    """Return the op's result with one of its units hit."""
+    """Return the result of the op at a node, computed once more with the fault in one of its units."""
     from buda_emu.testing.injection.inside_op import WatchedUnits
 
     assert isinstance(trace.arithmetic, OnDevice)

@@ -220,7 +220,8 @@ class _Tallies:
         self._tallies: dict[Key, _Tally] = {}
 
     def look(self, key: Key, expected: Tiles, observed: Tiles) -> None:
-        """Add both sides of one tensor to its figures (`Rendezvous`)."""
+        """Add both sides of one tensor to its figures; called by `Rendezvous`. `key` is the kind, op or queue, with the
+        name."""
         tally = self._tallies.get(key)
         outside = self._expected_from_outside(key)
         if tally is None:

@@ -377,7 +377,8 @@ def _count_items(items: Iterable[int]) -> Counts:
 
 
 def _count_source_changes(edge: EdgeMap) -> Counts:
-    """Return for each core of a reader how often the core changes that it takes tiles from."""
+    """Return for each core of a reader the number of stretches of tiles that it takes from one core, over all its
+    pipes."""
     counts: Counts = {}
     for pipe in edge.pipes:
         core = cores(pipe.tiles)

@@ -532,8 +532,8 @@ def _piece_of_turn(turn: int, factors: tuple[int, int], row_major: bool) -> tupl
 
 
 def _turn_period(reading: Reading, stack_phases: Phases, row_major: bool) -> int:
-    """Return the number of turns after which dests repeat: all pieces, or those of one direction if the pieces of the
-    other one go to the same cores."""
+    """Return the number of turns after which a pipe's receivers repeat: all pieces, or those of one direction if the
+    pieces of the other one go to the same cores. `row_major` tells whether pieces are stacked row by row."""
     (r_factor, c_factor) = stack_phases.factors
     (r_padding, c_padding) = stack_phases.padding
     cut_r, cut_c = reading.cut
@@ -545,7 +545,8 @@ def _turn_period(reading: Reading, stack_phases: Phases, row_major: bool) -> int
 
 
 def _dest_of_turn(first: Dest, grid: tuple[int, int], factors: tuple[int, int], piece: tuple[int, int]) -> Dest:
-    """Return the dest of a piece (its row and column among the pieces), given the dest of the first piece."""
+    """Return the receiver of a piece (its row and column among the pieces), given that of the first piece. `grid` is
+    the reader's, `factors` the number of pieces along rows and columns."""
     row, column = first
     if row != ALL:
         row += piece[0] * grid[0] // factors[0]

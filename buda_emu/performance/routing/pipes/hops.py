@@ -84,8 +84,8 @@ class Hops:
                 self._at(part, first.at)
 
     def _at_far_end(self, buffer: int, arrival: int) -> Hop:
-        """Return a relay at the far end of the link of a buffer's Ethernet core, for tiles that arrive in another
-        buffer; it has that buffer's size if both are the same."""
+        """Return a relay at the far end of the link of a buffer's Ethernet core, for tiles that arrive in the buffer
+        `arrival`; it is as large as that one if both are the same. Raises RefusedError if there is no room."""
         near = self.account.cores[buffer]
         core = self._ethernet(*self.links.ends[near.chip][near.channel])
         size = self.account.tile_of(arrival)
@@ -502,5 +502,5 @@ class Hops:
 
 
 def _unit_weight(_near: int, _far: int) -> int:
-    """Return the same weight for any step."""
+    """Return 1 for any step between two chips, so that the shortest way has the fewest links."""
     return 1

@@ -324,8 +324,8 @@ class PipeMaker:
         return turn_cores, channels.pop()
 
     def _beside(self, op: Op, name: str, producer: Op) -> int | None:
-        """Return the NoC over which a producer multicasts itself to the first operand that reads it, if it stands
-        beside the reader; else None."""
+        """Return the NoC over which the producer `name` multicasts itself to the first operand of the op that reads it,
+        if it stands beside the op; else None."""
         key = op.name, name
         if key not in self._directs:
             how = multicast(self.epoch.inputs(op), op.inputs.index(name))
@@ -409,7 +409,7 @@ def _only_core(read: list[int], columns: int, wrap: Place | None) -> Place | Non
 
 
 def _merge_alike(draft: Draft) -> None:
-    """Replace turns that are all the same by a single output."""
+    """Replace the turns of a pipe by a single one if all have the same core and outputs and none is padding."""
     alike = len(set(draft.cores)) == 1 and len(set(draft.outputs)) == 1
     if alike and not any(draft.padding):
         draft.outputs = draft.outputs[:1]

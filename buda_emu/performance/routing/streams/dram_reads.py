@@ -87,8 +87,8 @@ def settled_phase_tiles(pipe: Simple, tiles: int) -> int:
 
 
 def _largest_multiple(tiles_per_input: int, tiles: int, iterations: int, pipe: Simple) -> int:
-    """Return the most tiles of a phase that are a multiple of `tiles` and, if possible, of the tiles of an input. A
-    single iteration need not be cut so. Raises RefusedError if no phase can hold them."""
+    """Return the most tiles of a phase that are a multiple of `tiles` and, if possible, of the tiles of an input; all
+    that a phase can have for a single iteration of more tiles. Raises RefusedError if a phase cannot hold `tiles`."""
     if tiles < 1:
         raise invalid_graph(f"pipe {pipe.pipe.id}: the buffer that reads holds no whole tile")
     if iterations == 1 and tiles > TILES_A_PHASE:

@@ -152,8 +152,9 @@ def _iterations(node: Node) -> int:
 
 
 def _single_source_iterations(root: Node, leaves: list[Node]) -> int:
-    """Return the iterations of a path with one source: as few as keep the phases of each below PHASES_AN_ITERATION and
-    the tiles whole for all leaves, 1 for few tiles, as many as tiles if nothing fits."""
+    """Return the iterations of a path with one source, in each of which all leaves take whole pieces: the greatest
+    number up to that which leaves PHASES_AN_ITERATION full phases to each, else the next greater one; 1 for few tiles,
+    as many as tiles if no number divides them."""
     tiles = root.buffer.buffer.epoch_tiles
     if tiles // TILES_A_PHASE <= PHASES_AN_ITERATION:
         return 1
@@ -326,7 +327,8 @@ class Phases:
             self._number += 1
 
     def _find_leaves(self, node: Node, visits: dict[Node, int], turn: int) -> Walk[None]:
-        """Group leaves by the turn in which a serial fork feeds them."""
+        """Group the leaves after `node` by the turn in which a serial fork feeds them. `visits` counts how often each
+        node was visited, at most once for each of its paths; `turn` is that of the node before."""
         if visits.get(node, 0) >= self._flows[node].paths:
             return
         visits[node] = visits.get(node, 0) + 1

@@ -54,7 +54,8 @@ class Core:
         self.twice: list[Draft] = []
 
     def need_blob(self, size: int) -> None:
-        """Make room for a blob of `size` bytes, in whole blocks of 4 kB beyond the room that every core has."""
+        """Make room for a blob of `size` bytes: what it exceeds the room that every core has by, rounded down to blocks
+        of 4 kB. Only the first such demand counts."""
         beyond = size - self.limits.blob_bytes
         if beyond > 0 and not self.blob:
             self.blob = beyond & ~0xFFF

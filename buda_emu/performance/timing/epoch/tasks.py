@@ -134,7 +134,8 @@ class EpochTasks:
             self._compute(op)
 
     def _add_up_channels(self, edges: Iterable[Flow]) -> None:
-        """Add the cycles of each edge to those of the memory channels that it occupies."""
+        """Add the cycles of each edge to those of the memory channels that it occupies, apart for what is loaded
+        once."""
         for edge in edges:
             busy = self._loading if edge.once else self._memory
             for channel, cycles in self._channels(edge):

@@ -110,7 +110,7 @@ class _Summary:
             self._picture = None
 
     def add(self, block: TileBlock, comparison: Comparison) -> None:
-        """Add one more block to the figures."""
+        """Add one more block of tiles of both sides to the figures."""
         a = block.a
         b = block.b
         finite_a = np.isfinite(a)
@@ -175,7 +175,8 @@ class _Picture:
         self._counts = np.zeros(len(self._bounds), np.int64)
 
     def add(self, block: TileBlock, error: Floats, finite: Flags) -> None:
-        """Add one more block to the picture."""
+        """Add one more block of tiles to the picture. `error` has the absolute errors of its elements, `finite` tells
+        where both sides are finite."""
         largest = np.where(finite, error, -1.0).max(axis=(1, 3))  # [tile rows, tile columns]
         largest[largest < 0] = np.nan
         columns: NDArray[np.int64] = np.arange(largest.shape[1], dtype=np.int64) // self._cell[1]
@@ -437,7 +438,7 @@ def compare_output(queue: Queue, config: TestConfig, runs: Runs, case: Case) -> 
 
 
 def runner(_about: None) -> Callable[[Case], CaseResult]:
-    """Return the function that `run_all.CASES` calls in a worker for each case."""
+    """Return the function that `run_all.CASES` calls in a worker for each case; it needs no arguments of its own."""
     return run_case
 
 

@@ -54,7 +54,7 @@ def _growth(fused: FusedOp, name: str) -> int:
 
 def _grown_buffer(last: SubOp) -> tuple[str, int]:
     """Return the intermediate that the last sub-op of a schedule reads again for each of its columns, and by what
-    factor that buffer grows; "" if there is none."""
+    factor that buffer grows; ("", 1) if there is none."""
     if last.has("rows by columns") and last.mblock[1] > 1 and last.inputs[0].startswith("intermed"):
         return last.inputs[0], last.attributes.m_k
     return "", 1

@@ -28,8 +28,8 @@ class Dense(OpKind):
     sums = multiplies = is_dense = True
 
     def input_buffers(self, op: Op) -> int:
-        """Return 2 for the factors, and 1 for identity's indices, bias or scales, or 2 for a bias with one of the
-        others."""
+        """Return the number of operands with a buffer: 2 for the factors, and 1 for identity's indices, bias or scales,
+        or 2 for a bias with one of the others."""
         attributes = op.attributes
         scaled = attributes.requant or attributes.dequant
         return (
@@ -251,7 +251,7 @@ class Reduce(OpKind):
 
     def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
         """Return the tiles of the operand for one input of the epoch, and those gathered at a time: with dim z an
-        mblock, else a row or column of tiles of a ublock."""
+        mblock, else a ublock."""
         attributes = inputs.op.attributes
         tiles = mblock_tiles(inputs.op)
         t = inputs.op.blocking.t
@@ -323,7 +323,7 @@ class StripBuffer(OpKind):
 
     def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
         """Return the tiles of an operand for one input of the epoch, and those gathered at a time: a row of ublocks of
-        the activations, all indices."""
+        the activations (a single one if `min_buffer_input` is 1), all indices."""
         op = inputs.op
         attributes = inputs.op.attributes
         if index:
@@ -558,8 +558,8 @@ class Fused(OpKind):
         return tiles * inputs.fused.forked.get(name, 1)
 
     def least_bytes(self, inputs: OpInputs, index: int, size: int, covering: int) -> int:
-        """Return the bytes of an operand's buffer: for a product's operands that are read again, two clears of all that
-        is read; else the operand's share of those that cover the latency."""
+        """Return the bytes of an operand's buffer: twice all that is read for a product's right operand, and for a left
+        one that several columns of ublocks read; else the operand's share of those that cover the latency."""
         name, sub = _reader(inputs, index)
         if sub.has("rows by columns") and name == sub.inputs[1]:
             return 2 * size * sub.attributes.m_k * sub.mblock[1] * inputs.tiles_per_clear(index)
@@ -608,8 +608,8 @@ class Splice(OpKind):
         return replace(reading, t=t, mblock=(source[1] // (rows * r), source[2] // (columns * c)))
 
     def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
-        """Return the tiles that are left after `index` units are dropped and `length` of every `stride` are taken, over
-        and over, and the tiles that are gathered at a time."""
+        """Return the tiles of an input for one input of the epoch, reduced by its (first, length, stride) in the
+        attribute `inputs`, and the tiles that are gathered at a time: all of a core of its source."""
         op = inputs.op
         source = inputs.sources[index].blocking
         t, rows, columns = shape_after(source, path_of(op, index))

@@ -155,7 +155,7 @@ class OpKind:
         return 1
 
     def is_flat(self, index: int) -> bool:
-        """Return whether an operand reads rows of an embedding table or of flat data."""
+        """Return whether operand `index` reads rows of an embedding table or of flat data."""
         return False
 
     def flat_edge(self, inputs: OpInputs) -> EdgeMap:
@@ -164,17 +164,17 @@ class OpKind:
         raise NotImplementedError
 
     def sharing(self, inputs: OpInputs, index: int) -> Shared:
-        """Return the rows and columns of cores that get the same tiles of an operand. Raises RefusedError if more
+        """Return whether rows and columns of cores get the same tiles of operand `index`. Raises RefusedError if more
         operands are shared than can be multicast."""
         return Shared()
 
     def keeps_blocks(self, inputs: OpInputs, index: int) -> bool:
-        """Return whether net2pipe decides if L1 keeps the operand as it is read when a prologue loads it."""
+        """Return whether net2pipe decides if L1 keeps operand `index` as it is read when a prologue loads it."""
         return False
 
     def reading(self, inputs: OpInputs, index: int, source: Shape) -> Reading:
-        """Return the blocks of a source of that shape that every core gets, and their order. The default is that of the
-        result."""
+        """Return the blocks that every core gets of operand `index`, and their order; `source` is the shape of its
+        source after TMs. The default is as the result is written."""
         blocking = inputs.op.blocking
         return Reading(
             t=blocking.t,
@@ -185,12 +185,14 @@ class OpKind:
         )
 
     def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
-        """Return the tiles for one input of the epoch, and the tiles that are gathered at a time."""
+        """Return the tiles of operand `index` on one core for one input of the epoch, and the tiles that are gathered
+        at a time."""
         tiles = mblock_tiles(inputs.op)
         return inputs.op.blocking.t * tiles, tiles
 
     def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
-        """Return the tiles that the kernel clears at a time. The default is one ublock."""
+        """Return the tiles of operand `index` that the kernel clears from its buffer at a time. The default is one
+        ublock."""
         r, c = inputs.op.blocking.ublock
         return r * c
 
