@@ -150,7 +150,7 @@ def _half_way(stream: np.random.Generator, shape: tuple[int, ...], _small: bool)
     return _signs(stream, shape) * 2.0 ** stream.integers(-3, 4, shape) * (1 + stream.integers(0, 2, shape) * 2.0**-8)
 
 
-def _few(stream: np.random.Generator, shape: tuple[int, ...], _small: bool) -> Values:
+def _few_distinct(stream: np.random.Generator, shape: tuple[int, ...], _small: bool) -> Values:
     """Draw picks of few distinct numbers (_FEW), so that many elements are equal or opposite."""
     return stream.choice(_FEW, shape)
 
@@ -160,4 +160,4 @@ def _alike(stream: np.random.Generator, shape: tuple[int, ...], _small: bool) ->
     return np.full(shape, stream.choice(_FEW))
 
 
-_KINDS: Final[tuple[_Kind, ...]] = (_close, _close, _spread, _spread, _low, _high, _half_way, _few, _alike)
+_KINDS: Final[tuple[_Kind, ...]] = (_close, _close, _spread, _spread, _low, _high, _half_way, _few_distinct, _alike)

@@ -83,7 +83,7 @@ class QueueBuffers:
                 fields = fields | self._kept_fields(queue, op)
             for cell, id in enumerate(ids):
                 if op is not None:
-                    core = held_by(queue, op, *divmod(cell, queue.blocking.grid_size[1]))
+                    core = core_that_keeps(queue, op, *divmod(cell, queue.blocking.grid_size[1]))
                 else:
                     core = None
                 self.made.append(
@@ -242,7 +242,7 @@ class QueueBuffers:
         return fields | {"hw_tilize": True, "tilize_mblock_n_loop_num_rows": rows}
 
 
-def held_by(queue: Queue, op: Op, row: int, column: int) -> Place:
+def core_that_keeps(queue: Queue, op: Op, row: int, column: int) -> Place:
     """Return the core of an op that keeps the buffer at a row and column of a queue's grid. Buffers are dealt over the
     op's grid again and again; those of a product's right operand begin at the last row, from where its columns are
     multicast."""
