@@ -38,11 +38,11 @@ class Timing:
         return int(self.end.max(initial=0))
 
     def busy(self) -> Ints:
-        """Return the time that each unit works."""
+        """Return the time for which each unit works, by the unit's number."""
         return np.bincount(self.unit, weights=self.end - self.start, minlength=len(self.units)).astype(np.int64)
 
     def utilisation(self) -> NDArray[np.float64]:
-        """Return the share of the makespan that each unit works."""
+        """Return the share of the makespan for which each unit works, by the unit's number."""
         return self.busy() / max(self.makespan, 1)
 
     def waited(self) -> Ints:

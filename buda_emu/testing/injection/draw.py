@@ -75,7 +75,7 @@ class Draw:
         return self.resolve(fault)
 
     def _draw_kind(self, kind: Kind, number: int, random: Random) -> Fault | None:
-        """Draw a fault of a kind; None where it can hit nothing."""
+        """Draw fault `number`, of a kind; None where it can hit nothing."""
         make: Mapping[Kind, Callable[[], Fault | None]] = {
             "flip": lambda: self._flip(number, random),
             "burst": lambda: self._burst_of(number, random),

@@ -50,7 +50,7 @@ class Machines:
     made_up: bool = True
 
     def arithmetic(self) -> Arithmetic:
-        """Return the arithmetic of the precision."""
+        """Return how values of the machines' precision are computed, stored and compared."""
         if self.precision != "device":
             return Floats()
         return OnDevice(core_of(self.netlist.arch_name))

@@ -315,15 +315,16 @@ class Campaign:
     left_out: tuple[str, ...] = ()
 
     def total(self) -> Share:
-        """Count all faults together."""
+        """Count the effects of all faults together."""
         return share_of("all", self.effects, self.strata)
 
     def table(self, name: str) -> list[Share]:
-        """Count the faults by one of the properties in `TABLES`."""
+        """Count the effects of faults by one of the properties in `TABLES`, the worst first."""
         return shares(self.effects, TABLES[name])
 
     def outcomes(self) -> tuple[Outcome, ...]:
-        """Return the outcomes of values, and those of the others that occur."""
+        """Return the outcomes to show: the first of `OUTCOMES`, which concern values, and those of the others that
+        occur."""
         occurring = {effect.outcome for effect in self.effects}
         return tuple(name for place, name in enumerate(OUTCOMES) if place < _ALWAYS or name in occurring)
 

@@ -294,7 +294,7 @@ def _strict(expected: Array, observed: Array, comparison: Comparison, tile_dim: 
 
 
 def _strict_whole(expected: Array, observed: Array, comparison: Comparison, tile_dim: tuple[int, int]) -> Verdict:
-    """Compare all elements inside the ranges together by AllClose."""
+    """Compare all elements inside the ranges of the output's tiles together, by AllClose."""
     mismatches = 0
     size = 0
     for block in tile_blocks(expected, observed, tile_dim):
@@ -407,7 +407,7 @@ def flat_tiles(block: Floats) -> Floats:
 
 
 def tile_blocks(expected: Array, observed: Array, tile_dim: tuple[int, int]) -> Iterator[TileBlock]:
-    """Yield both sides, some rows of tiles at a time, in order."""
+    """Yield both sides of an output [entries, t, rows, columns] as float64, some rows of tiles at a time, in order."""
     height, width = tile_dim
     entries, t, rows, cols = expected.shape
     shape = (entries, t, rows // height, cols // width)

@@ -462,7 +462,7 @@ def _flat_offsets(op: Op, source: Queue | Op, operands: list[Operand]) -> Callab
     rows = blocking.mblock[0] // down * blocking.ublock[0] * blocking.tile_dim[0]
 
     def offset(row: int, column: int) -> int:
-        """Return where the part of a core begins."""
+        """Return the bytes from the begin of the buffer to the part of the core at a place of the grid."""
         return row // blocking.grid_size[0] * rows * step * across + column // blocking.grid_size[1] * step
 
     return offset

@@ -269,7 +269,8 @@ FORMS: Final[Mapping[str, Form]] = {
 
 
 def form_of(kind: str) -> Form:
-    """Return the form of a kind of op."""
+    """Return the form of a kind of op: how its stages are added up or overlap; the element-wise one for a kind without
+    its own."""
     return FORMS.get(kind, _ELTWISE)
 
 

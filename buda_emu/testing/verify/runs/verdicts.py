@@ -176,7 +176,7 @@ def _array(data: bytes, dtype: str, shape: tuple[int, ...]) -> Any:
 
 
 def _element(value: Any) -> Any:
-    """Return an element of an array that `_Pickler` wrote."""
+    """Return the value of an array's element that `_Pickler` wrote."""
     return value
 
 

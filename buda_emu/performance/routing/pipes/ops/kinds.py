@@ -104,7 +104,7 @@ class Sparse(Dense):
     is_dense = False
 
     def passes(self, op: Op) -> int:
-        """Return the count that stands for an unknown one."""
+        """Return IDENTITY_K, which stands for a number of mblocks that only the core knows."""
         return IDENTITY_K
 
     def sharing(self, inputs: OpInputs, index: int) -> Shared:
