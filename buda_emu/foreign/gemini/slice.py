@@ -385,9 +385,7 @@ def _mark_last_sends(cores: Mapping[str, list[Json]]) -> None:
                 if tensor["type"] == "ofmap":
                     last[tensor["tensor_id"]] = tensor
                     if tensor["start_send"]:
-                        started |= {tensor["tensor_id"]}
-                    else:
-                        started |= set()
+                        started.add(tensor["tensor_id"])
         for number, tensor in last.items():
             tensor["start_send"] = tensor["start_send"] or number not in started
 

@@ -179,9 +179,7 @@ def _count_accesses(index: Index, plan: Plan) -> dict[str, int]:
     for work in ir.workloads():
         read += _bytes_read(index, work)
         multiplied += count_macs(index, work)
-        if work.weight is not None:
-            other += 0
-        else:
+        if work.weight is None:
             other += work.box.volume
         for piece in work.ofmap:
             if not ir.form.in_bits:

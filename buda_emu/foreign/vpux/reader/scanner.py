@@ -72,8 +72,6 @@ class Scanner:
         match = SPACE.match(self.text, self.at, self.end)
         if match is not None:
             self.at = match.end()
-        else:
-            self.at = self.at
 
     def sees(self, text: str) -> bool:
         """Return whether this text comes next."""

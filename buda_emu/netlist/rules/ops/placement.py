@@ -135,9 +135,7 @@ def prologue_and_epilogue(ctx: Context, program: Program) -> Findings:
     read before and written after all inputs."""
     for graph, setting, queue in _set_queues(ctx, program):
         producer = ctx.ops.get(queue.input)
-        if producer is not None and producer.graph == graph.name:
-            producer = producer
-        else:
+        if producer is not None and producer.graph != graph.name:
             producer = None
         flags = {"prologue": setting.prologue.lower(), "epilogue": setting.epilogue.lower()}
         if producer is not None and producer.gradient_op:

@@ -21,8 +21,6 @@ def main(args: argparse.Namespace) -> int:
     array = darwinn.relayout(layer, read_whole(args.raw))
     if args.real:
         array = darwinn.dequantize(layer, array)
-    else:
-        array = array
     write_output(args.output, lambda stream: np.save(stream, array))
     if args.json:
         say_json({"path": args.file, "layer": args.layer, "dtype": str(array.dtype), "shape": list(array.shape)})
