@@ -85,7 +85,7 @@ class Mutator:
         return self._edit_pair(*self.draw.pick(hinted if hinted and self.draw.chance(40) else self.pairs))
 
     def _collect(self) -> None:
-        """Collect the names of the tree, and the pairs and items of the part that is edited this time."""
+        """Collect the names of the tree, and the pairs and items of the part that is chosen for the next edit."""
         self.names = []
         self.map_names = {}
         self.depths = {}
@@ -102,7 +102,8 @@ class Mutator:
             self._walk(self.tree)
 
     def _edit_by_hint(self, hinted: list[tuple[nodes.Mapping, int]]) -> Callable[[], None]:
-        """Give a pair of the tree the value of the example, or add a pair of the example.
+        """Give a pair of the tree the value of the example, or add a pair of the example; return the function that
+        undoes it. `hinted` are pairs whose keys the example has.
 
         A value that is a name is now and then the name of the map itself.
         """
@@ -118,12 +119,15 @@ class Mutator:
         return self._set(owner, at, value)
 
     def _part(self) -> nodes.Node:
-        """Return the part of the tree that is edited this time."""
+        """Return where to edit: three times out of four the section of the rule, if the tree has it, else the whole
+        tree."""
         if self.section and isinstance(self.tree, nodes.Mapping) and self.draw.chance(75):
             return next((value for key, value in self.tree.pairs if text_of(key) == self.section), self.tree)
         return self.tree
 
     def _walk(self, node: nodes.Node, depth: int = 0) -> None:
+        """Add the pairs, items and names under a node to those collected so far. `depth` is the number of maps and
+        lists around it."""
         if isinstance(node, nodes.Mapping):
             for at, (key, value) in enumerate(node.pairs):
                 self.pairs.append((node, at))
@@ -138,11 +142,13 @@ class Mutator:
                 self._walk(value, depth + 1)
 
     def _insert(self, owner: nodes.Sequence) -> Callable[[], None]:
-        """Insert an instruction of the example somewhere, with variables of the document for most that it names."""
+        """Insert an instruction of the example somewhere in a list, with variables of the document for most that it
+        names; return the function that undoes it."""
         before = owner.items
         variables = [name for name in self._scalars() if name.startswith("$")]
 
         def adapt(node: nodes.Node) -> nodes.Node:
+            """Return a copy of an instruction's node in which most variables are those of the document."""
             if isinstance(node, nodes.Mapping):
                 return nodes.Mapping([(key, adapt(value)) for key, value in node.pairs], 0, 0, 0)
             if isinstance(node, nodes.Sequence):
@@ -161,7 +167,8 @@ class Mutator:
         return after_keys + [text_of(owner.items[at]) for owner, at in self.items]
 
     def _rename(self) -> Callable[[], None]:
-        """Replace a name of the document, wherever it is written, by another name or by that of another's copy."""
+        """Replace a name of the document, wherever it is written, by another name or by that of another's copy; return
+        the function that undoes it."""
         pairs, items = self.everywhere
         old = self.draw.pick(self.names)
         alike = [name for name in self.depths if self.depths[name] == self.depths[old]]
@@ -170,6 +177,7 @@ class Mutator:
         lists = [(owner, owner.items[:]) for owner, at in items if at == 0]
 
         def rename(node: nodes.Node) -> nodes.Node:
+            """Return the new name in place of the old one, any other node unchanged."""
             if text_of(node) == old:
                 return scalar(new)
             return node
@@ -180,6 +188,7 @@ class Mutator:
             owner.items = [rename(entry) for entry in before]
 
         def undo() -> None:
+            """Give all maps and lists the contents from before."""
             for owner, before in maps:
                 owner.pairs = before
             for owner, before in lists:
@@ -188,7 +197,7 @@ class Mutator:
         return undo
 
     def _lengthen(self, owner: nodes.Mapping) -> Callable[[], None]:
-        """Add an operand to an op: the last one once more, and its format."""
+        """Add an operand to an op: the last one once more, and its format; return the function that undoes it."""
         before = owner.pairs[:]
         for at, (key, value) in enumerate(before):
             if text_of(key) in ("inputs", "in_df") and isinstance(value, nodes.Sequence):
@@ -196,12 +205,14 @@ class Mutator:
         return lambda: setattr(owner, "pairs", before)
 
     def _set(self, owner: nodes.Mapping, at: int, value: nodes.Node) -> Callable[[], None]:
+        """Give pair number `at` of a map a copy of a value; return the function that undoes it."""
         before = owner.pairs[:]
         owner.pairs[at] = (owner.pairs[at][0], deepcopy(value))
         return lambda: setattr(owner, "pairs", before)
 
     def _add(self, key: str) -> Callable[[], None]:
-        """Add a pair of the example to a map that may have it: among attributes for an attribute, else among fields.
+        """Add a pair of the example to a map that may have it: among attributes for an attribute, else among fields;
+        return the function that undoes it.
 
         Often the queue that an op fills gets it, too.
         """
@@ -224,6 +235,7 @@ class Mutator:
             owner.pairs = [*pairs, (scalar(key), deepcopy(value))]
 
         def undo() -> None:
+            """Give the maps the pairs from before."""
             for owner, pairs in before:
                 owner.pairs = pairs
 
@@ -243,7 +255,8 @@ class Mutator:
         return value
 
     def _edit_pair(self, owner: nodes.Mapping, at: int) -> Callable[[], None]:
-        """Remove a pair, copy it under a name, rename its key, or change its value."""
+        """Remove pair number `at` of a map, copy it under a name, rename its key, or change its value; return the
+        function that undoes it."""
         before = owner.pairs[:]
         key, value = owner.pairs[at]
         if isinstance(value, nodes.Mapping) and self.draw.chance(30):
@@ -266,7 +279,8 @@ class Mutator:
         return lambda: setattr(owner, "pairs", before)
 
     def _edit_item(self, owner: nodes.Sequence, at: int) -> Callable[[], None]:
-        """Remove an entry of a list, copy, exchange or move it, or change its value."""
+        """Remove entry number `at` of a list, copy, exchange or move it, or change its value; return the function that
+        undoes it."""
         before = owner.items[:]
         kind = self.draw.integer(0, 6)
         to = self.draw.integer(0, len(before) - 1)
@@ -293,7 +307,8 @@ class Mutator:
         return self._other(node, "")
 
     def _other(self, value: nodes.Node, key: str) -> nodes.Node:
-        """Return another value: a number nearby, a word of the field, a name of the document, or another kind."""
+        """Return another value for a key: a number nearby, a word of the field, a name of the document, or another kind
+        of node."""
         if not isinstance(value, nodes.Scalar):
             if isinstance(value, nodes.Sequence):
                 items = value.items
@@ -307,6 +322,8 @@ class Mutator:
         return scalar(self.draw.pick(choices))
 
     def _other_words(self, text: str, key: str) -> list[str]:
+        """Return the words that may replace a word under a key: other formats, numbers nearby, other flags, or names
+        and words of the field."""
         if text in NETLIST_FORMATS:
             return list(NETLIST_FORMATS)
         if re.fullmatch(r"-?\d+", text):
@@ -326,6 +343,7 @@ def scalar(text: str) -> nodes.Scalar:
 
 
 def _is_input(pair: tuple[nodes.Node, nodes.Node], text: str) -> bool:
+    """Return whether a pair says that `text` is the input of a queue."""
     return text_of(pair[0]) == "input" and text_of(pair[1]) == text
 
 
@@ -401,7 +419,8 @@ def broken(rule: str, *, seed: int = 0, edits: int = 12_000) -> Broken:
 
 
 def _attempts(random: Random, edits: int, rule: Rule) -> Iterator[Broken]:
-    """Yield a netlist for every edit that breaks a single rule, whichever it is."""
+    """Yield a netlist for every edit, of so many, that breaks a single rule, whichever it is; bases and edits are drawn
+    with words of `rule`."""
     words = frozenset(re.findall(r"\w+", f"{rule.wrong} {rule.right} {rule.summary}"))
     draw = Draw(random, words)
     section, section_types = _section_of(rule)
@@ -427,7 +446,7 @@ def _attempts(random: Random, edits: int, rule: Rule) -> Iterator[Broken]:
 
 
 def _edit_text(mutator: Mutator, rule: Rule) -> str:
-    """Return the text of the mutator's tree after one to three edits, which are undone."""
+    """Return the text of the mutator's tree after one to three edits, which are undone in the tree."""
     draw = mutator.draw
     undo = [mutator.edit() for _ in range(draw.pick((1, 1, 1, 2, 3)))]
     text = _text(mutator.tree)
@@ -441,7 +460,8 @@ def _edit_text(mutator: Mutator, rule: Rule) -> str:
 
 
 def _single_break(text: str, valid: Generated, arch: str) -> Broken | None:
-    """Return the netlist where it breaks exactly one rule that the valid one does not break."""
+    """Return the netlist with this text where it breaks exactly one rule that the valid one does not break, else
+    None."""
     diagnostics = check_text(text, "broken.yaml", arch).diagnostics
     new = {diagnostic.rule for diagnostic in diagnostics}
     new -= {diagnostic.rule for diagnostic in valid.netlist.diagnostics}
@@ -453,7 +473,8 @@ def _single_break(text: str, valid: Generated, arch: str) -> Broken | None:
 
 
 def _with_sections(tree: nodes.Node, rule: Rule) -> nodes.Node:
-    """Add the section of the rule's right example that generated netlists leave out."""
+    """Add to the tree the section of the rule's right example that generated netlists leave out, and return the
+    tree."""
     if not isinstance(tree, nodes.Mapping) or any(text_of(key) in _TESTED for key, _ in tree.pairs):
         return tree
     pairs: list[tuple[nodes.Node, nodes.Node]] = [(scalar(key), value) for key, value in _pairs(rule.right)]
@@ -482,11 +503,13 @@ def _test_section(rule: Rule) -> str:
 
 
 def _text(tree: nodes.Node) -> str:
+    """Return the text of a tree."""
     return "\n".join(block(tree)) + "\n"
 
 
 def _section_of(rule: Rule) -> tuple[str, Sequence[str]]:
-    """Return the section of a netlist that a rule's checks read or that it is about, "" for any, and the op types."""
+    """Return the section of a netlist that a rule's checks read or that it is about, "" for any, and the op types to
+    generate."""
     for section, checks in _SECTIONS.items():
         checks_of_rule = [check for check in checks.all if check.rule is rule]
         if checks_of_rule:
@@ -500,12 +523,13 @@ def _section_of(rule: Rule) -> tuple[str, Sequence[str]]:
 
 
 def _types(kinds: frozenset[str]) -> list[str]:
-    """Return the op types that have one of these names, families or traits."""
+    """Return the op types that the generator has and whose name, family or trait is one of `kinds`."""
     op_types = {name: OP_TYPES[name] for name in GENERATED}
     return [name for name, op in op_types.items() if kinds & {name, op.family, *op.traits}]
 
 
 def _pairs(example: str) -> Iterator[tuple[str, nodes.Node]]:
+    """Yield the pairs `key: value` of an example, inner ones too, as key and node."""
     for key, value in _PAIR.findall(example):
         try:
             yield key.strip("'"), read_any(value.strip())

@@ -88,6 +88,8 @@ def _integers(stream: np.random.Generator, array: Values) -> Values:
 
 
 def _floats(stream: np.random.Generator, queue: Queue, shape: tuple[int, ...], *, plain: bool) -> Values:
+    """Draw floats of a kind for a queue, with zeros and special numbers among them now and then; with `plain` none is
+    negative, infinite or NaN."""
     small = FORMATS[queue.df].family == "a"
     values = _KINDS[int(stream.integers(len(_KINDS)))](stream, shape, small)
     values = np.where(stream.random(shape) < stream.choice([0.0, 0.0, 0.0, 0.4]), 0.0, values)
@@ -100,7 +102,8 @@ def _floats(stream: np.random.Generator, queue: Queue, shape: tuple[int, ...], *
 
 
 def _one_in_a_row(stream: np.random.Generator, values: Values) -> Values:
-    """Set all but one element of each row of a tile to 0; the others become one number, mostly 1, or stay unchanged."""
+    """Set all but one element of each row of a tile to 0; those that remain become one number, mostly 1, or stay
+    unchanged."""
     *_, rows, cols = values.shape
     width = min(32, cols)
     places = stream.integers(0, width, (rows, cols // width)).repeat(width, axis=1)
@@ -110,10 +113,12 @@ def _one_in_a_row(stream: np.random.Generator, values: Values) -> Values:
 
 
 def _signs(stream: np.random.Generator, shape: tuple[int, ...]) -> Values:
+    """Draw 1 and -1."""
     return stream.choice([1.0, -1.0], shape)
 
 
 def _close(stream: np.random.Generator, shape: tuple[int, ...], _small: bool) -> Values:
+    """Draw numbers close together, between -2 and 2."""
     return stream.uniform(-2.0, 2.0, shape)
 
 
@@ -145,12 +150,14 @@ def _half_way(stream: np.random.Generator, shape: tuple[int, ...], _small: bool)
     return _signs(stream, shape) * 2.0 ** stream.integers(-3, 4, shape) * (1 + stream.integers(0, 2, shape) * 2.0**-8)
 
 
-def _few(stream: np.random.Generator, shape: tuple[int, ...], _small: bool) -> Values:
+def _few_distinct(stream: np.random.Generator, shape: tuple[int, ...], _small: bool) -> Values:
+    """Draw picks of few distinct numbers (_FEW), so that many elements are equal or opposite."""
     return stream.choice(_FEW, shape)
 
 
 def _alike(stream: np.random.Generator, shape: tuple[int, ...], _small: bool) -> Values:
+    """Draw one of a few numbers, for all elements."""
     return np.full(shape, stream.choice(_FEW))
 
 
-_KINDS: Final[tuple[_Kind, ...]] = (_close, _close, _spread, _spread, _low, _high, _half_way, _few, _alike)
+_KINDS: Final[tuple[_Kind, ...]] = (_close, _close, _spread, _spread, _low, _high, _half_way, _few_distinct, _alike)

@@ -69,6 +69,8 @@ class Accuracy:
         return max(losses, key=lambda loss: loss.pcc_lost)
 
     def _loss_of_op(self, before: Netlist, after: Netlist, name: str, edits: Sequence[Edit]) -> Loss:
+        """Return the loss of one op by the edits, from the cache if it was computed; its reason is the error if it
+        cannot be computed."""
         key = before.ops[name], tuple(edit for edit in edits if edit.name == name)
         loss = self._known.get(key)
         if loss is None:
@@ -80,6 +82,8 @@ class Accuracy:
         return loss
 
     def _compute_loss(self, before: Netlist, after: Netlist, name: str) -> Loss:
+        """Compute an op with and without the edits on equal operands, and return its loss against float32; only the
+        reason for an op that is unfit."""
         op = before.ops[name]
         reason = _unfit(op)
         if reason:
@@ -100,7 +104,8 @@ class Accuracy:
         return Loss(name, first.pcc, second.pcc, second.rms)
 
     def _operand(self, netlist: Netlist, op: Op, place: int) -> NDArray[np.float32]:
-        """Return random values of the source tensor of an input, before TMs: float32[1, tiles, 1024]."""
+        """Return random values of the source tensor of input `place`, before TMs: float32[1, tiles, 1024]. Equal
+        sources get equal values."""
         name = op.inputs[place]
         blocking = (netlist.queues.get(name) or netlist.ops[name]).blocking
         random = np.random.default_rng([self.seed, zlib.crc32(name.encode())])
@@ -123,7 +128,7 @@ def _unfit(op: Op) -> str:
 
 
 def _step(netlist: Netlist, name: str) -> Run:
-    """Return the step of the op in a plan for the device."""
+    """Return the step that runs the op in a plan for the device."""
     labels = {queue.name: queue.df for queue in netlist.queues.values()}
     graph = netlist.ops[name].graph
     temporal = next(candidate for candidate in netlist.temporal_graphs if graph in candidate.graphs)

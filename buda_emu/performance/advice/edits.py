@@ -69,13 +69,14 @@ def text_of(value: Value) -> str:
 
 
 def _element(element: Any) -> str:
+    """Return an element of a list as a netlist writes it, a buffer of a queue as channel and address."""
     if isinstance(element, Buffer):
         return f"[{element.channel}, {element.address:#x}]"
     return text_of(element)
 
 
 def merge_edits(edits: Iterable[Edit]) -> tuple[Edit, ...]:
-    """Return the last edit of each place."""
+    """Return the edits without those that a later edit of the same field replaces."""
     return tuple({edit.place: edit for edit in edits}.values())
 
 
@@ -98,6 +99,7 @@ def apply_edits(netlist: Netlist, edits: Iterable[Edit]) -> Netlist:
 
 
 def _apply_to_op(op: Op, edits: Iterable[Edit]) -> Op:
+    """Return the op with the new values of its fields, attributes and broadcasts."""
     for edit in edits:
         key, *rest = edit.path
         if key == "attributes":
@@ -111,6 +113,7 @@ def _apply_to_op(op: Op, edits: Iterable[Edit]) -> Op:
 
 
 def _broadcast(op: Op, operand: int, place: int, count: Value) -> tuple[tuple[Tm, ...], ...]:
+    """Return the op's TMs with another factor (`count`) of the broadcast at `place` among those of an operand."""
     chains = [list(chain) for chain in op.input_tms]
     before = chains[operand][place]
     chains[operand][place] = replace(before, args=(before.args[0], int(count)))  # type: ignore[arg-type]
@@ -118,16 +121,19 @@ def _broadcast(op: Op, operand: int, place: int, count: Value) -> tuple[tuple[Tm
 
 
 def _apply_to_queue(queue: Queue, edits: Iterable[Edit]) -> Queue:
+    """Return the queue with the new values of its fields."""
     for edit in edits:
         queue = _QUEUE_FIELDS[str(edit.path[0])](queue, edit.value)
     return queue
 
 
 def _blocking_setter(field: str) -> Callable[[Any, Any], Any]:
+    """Return a function that replaces a field of an object's blocking."""
     return lambda entity, value: evolve(entity, blocking=replace(entity.blocking, **{field: value}))
 
 
 def _field_setter(field: str) -> Callable[[Any, Any], Any]:
+    """Return a function that replaces a field of an object."""
     return lambda entity, value: evolve(entity, **{field: value})
 
 

@@ -31,7 +31,7 @@ class Figures:
 
     @staticmethod
     def of(report: EpochReport) -> "Figures":
-        """Return the figures of a report."""
+        """Return the figures by which an epoch is compared, from its report."""
         pace = max(report.pace, 1.0)
         busy = [unit.cycles / pace for _, unit in report.timing.busy()]
         load = sum(share**_POWER for share in busy if share > _NEAR) * pace**_POWER
@@ -50,7 +50,8 @@ class Variant:
     missing: tuple[int, ...] = ()
 
     def score(self, epoch: int) -> tuple[float, float]:
-        """Return the slowness of an epoch: cycles for each input, then how close its units are to setting the pace."""
+        """Return how slow epoch number `epoch` is, as a pair to compare: its cycles for each input, then how close its
+        units are to setting the pace."""
         figures = self.figures[epoch]
         return figures.pace, figures.load
 
@@ -88,10 +89,11 @@ def modeller(
     about: _WorkerArguments,
 ) -> Callable[[tuple[tuple[Edit, ...], tuple[Edit, ...]]], dict[int, Figures] | None]:
     """Return the job of a worker: it takes earlier edits and new ones, and returns the figures of the epochs that the
-    new ones touch, None if an op cannot be modelled."""
+    new ones touch, by their numbers; None if an op cannot be modelled. `about` has the arguments of its evaluator."""
     evaluator = Evaluator(about.netlist, about.programs, about.parameters, about.chip)
 
     def work(job: tuple[tuple[Edit, ...], tuple[Edit, ...]]) -> dict[int, Figures] | None:
+        """Model the epochs that the new edits touch, and return their figures."""
         before, new_edits = job
         reports = evaluator.reports(apply_edits(apply_edits(about.netlist, before), new_edits), new_edits)
         if reports is None:
@@ -140,11 +142,12 @@ class Evaluator:
         return {name: frozenset(numbers) for name, numbers in epochs_of_name.items()}
 
     def epochs_of(self, name: str) -> frozenset[int]:
-        """Return the epochs that an op or queue is part of."""
+        """Return the numbers of the epochs whose figures depend on an op or queue."""
         return self._readers.get(name, frozenset())
 
     def with_edits(self, base: Variant, edits: Iterable[Edit]) -> Variant | None:
-        """Return `base` with further edits; None if its ops cannot be modelled then."""
+        """Return `base` with further edits and the epochs that they touch modelled again; None if an op cannot be
+        modelled then."""
         new_edits = tuple(edits)
         netlist = apply_edits(base.netlist, new_edits)
         self.tries += len(self._changed_epochs(new_edits))
@@ -167,7 +170,7 @@ class Evaluator:
             return None
 
     def _changed_epochs(self, edits: Sequence[Edit]) -> list[int]:
-        """Return the epochs that the edits touch, in order."""
+        """Return the numbers of the epochs that the edits touch, in order."""
         return sorted(frozenset[int]().union(*(self.epochs_of(edit.name) for edit in edits)))
 
     def _variant_from_worker(

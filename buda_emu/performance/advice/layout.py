@@ -21,7 +21,8 @@ class Layout:
 
     @classmethod
     def of(cls, netlist: Netlist, graphs: Sequence[str], chip: int, grid: tuple[int, int]) -> "Layout":
-        """Return the layout of the graphs that run together, on that chip."""
+        """Return where the ops of graphs that run together stand on a chip. `grid` is the rows and columns of its
+        worker cores; ops on Ethernet cores are left out."""
         ops: list[Op] = []
         for name in graphs:
             if netlist.graphs[name].target_device == chip:
@@ -36,8 +37,8 @@ class Layout:
         return frozenset(every.difference(*(cells(place) for place in self.places.values())))
 
     def room_for(self, name: str, rows: int, columns: int) -> dict[str, Place] | None:
-        """Return new places so that `name` gets this many rows and columns: its own and those of the ops that move;
-        None if there is no room.
+        """Return new places so that the op `name` gets this many rows and columns: its own and those of the ops that
+        move; None if there is no room.
 
         As few other ops as possible move, each keeps its shape, and the op stays near to where it was.
         """
@@ -84,6 +85,7 @@ def cells(place: Place) -> frozenset[Cell]:
 
 
 def _place(op: Op) -> Place:
+    """Return the rectangle of worker cores on which an op stands."""
     top, left, bottom, right = rectangle(op)
     return top, left, bottom - top, right - left
 

@@ -24,7 +24,8 @@ class UnwritableError(Exception):
 
 
 def patch_text(data: bytes, netlist: Netlist, edits: Iterable[Edit]) -> bytes:
-    """Return the text of `netlist`, which was read from `data`, with these edits. Raises UnwritableError."""
+    """Return the text of `netlist`, which was read from `data`, with these edits. Raises UnwritableError for an edit
+    that has no place of its own in the text."""
     text = decode(data)
     starts = [0, *(line_break.end() for line_break in _BREAK.finditer(text))]
     changes = [_change(_Text(text, starts), netlist, edit) for edit in edits]
@@ -43,8 +44,8 @@ def patch_text(data: bytes, netlist: Netlist, edits: Iterable[Edit]) -> bytes:
 
 
 def check_patch(data: bytes, netlist: Netlist, edits: Sequence[Edit]) -> tuple[bytes, NetlistResult]:
-    """Return the new text and the findings of the checker. Raises UnwritableError if the text does not give the edited
-    netlist."""
+    """Return the text with the edits written into it, and the result of checking it. Raises UnwritableError for an edit
+    that has no place in the text, and if the new text does not give the edited netlist."""
     new = patch_text(data, netlist, edits)
     result = check_bytes(new, netlist.path, netlist.arch_name)
     if result.netlist is not None:
@@ -64,7 +65,7 @@ class _Text:
         return self._starts[node.line - 1] + node.column - 1
 
     def end(self, node: nodes.Node) -> int:
-        """Return the position after a node's last character. Raises UnwritableError."""
+        """Return the position after a node's last character. Raises UnwritableError for a value of several lines."""
         start = self.start(node)
         if isinstance(node, nodes.Scalar):
             if node.end_column <= node.column + 1 and len(node.text) > 1:
@@ -80,7 +81,7 @@ class _Text:
 
     def _closing_bracket(self, start: int) -> int:
         """Return the position after the bracket that closes the one at `start`. Brackets in quotes and comments do not
-        count."""
+        count. Raises UnwritableError if it is not closed."""
         depth = 0
         at = start
         for match in _FLOW.finditer(self.text, start):
@@ -98,7 +99,8 @@ _FLOW: Final = re.compile(r"""[\[\]{}]|"(?:\\.|[^"\\])*"|'(?:''|[^'])*'|(?<!\S)\
 
 
 def _change(text: _Text, netlist: Netlist, edit: Edit) -> tuple[int, int, str]:
-    """Return (start, end, new text) of an edit."""
+    """Return start and end of the text that an edit replaces, and the new text. Raises UnwritableError if the text has
+    no such key and no map to write it into, if a value has several lines, or if a comment is inside of it."""
     if edit.kind == "op":
         entity = netlist.ops[edit.name]
     else:
@@ -118,6 +120,8 @@ def _change(text: _Text, netlist: Netlist, edit: Edit) -> tuple[int, int, str]:
 
 
 def _below(node: nodes.Node | None, key: str | int) -> nodes.Node | None:
+    """Return the node at a key of a map or a place of a list, None for a key that the map does not have. Raises
+    UnwritableError for any other node."""
     if isinstance(node, nodes.Mapping) and isinstance(key, str):
         return node.find(key)
     if isinstance(node, nodes.Sequence) and isinstance(key, int):
@@ -126,7 +130,8 @@ def _below(node: nodes.Node | None, key: str | int) -> nodes.Node | None:
 
 
 def _insert_key(text: _Text, node: nodes.Node | None, path: Sequence[str | int], value: str) -> tuple[int, int, str]:
-    """Return the edit that inserts a key after the last one of its map."""
+    """Return the change of text (start, end, new text) that inserts a key with a value after the last one of its map
+    `node`; further keys of `path` become maps in it. Raises UnwritableError if there is no such map."""
     if not isinstance(node, nodes.Mapping) or not node.pairs:
         raise UnwritableError(f"there is no map to write {path[0]} into")
     for key in reversed(path[1:]):

@@ -86,6 +86,8 @@ class Advice:
         return best
 
     def _points(self) -> Iterator[Point]:
+        """Yield the netlist as it is, with each change alone, and with the first changes of those that are combined.
+        Changes whose loss is not known are left out."""
         yield Point("as it is", self.before.cycles, self.before.slowest, 0.0)
         for trial in self.found.alone:
             if trial.loss is None or not trial.loss.reason:
@@ -101,7 +103,7 @@ class Advice:
             yield Point(every, variant.cycles, variant.slowest, lost)
 
     def to_json(self) -> dict[str, Any]:
-        """Return everything, as `buda-emu advise --json` writes it."""
+        """Return all figures and proposals as `buda-emu advise --json` writes them."""
         return {
             "schema_version": RESULT_VERSION,
             "netlist": self.netlist,
@@ -148,12 +150,14 @@ class Advice:
 
 
 def _lost(loss: Loss | None) -> float:
+    """Return the PCC that a change costs, 0 if it changes no values."""
     if loss is not None:
         return loss.pcc_lost
     return 0.0
 
 
 def _figures(variant: Variant) -> dict[str, Any]:
+    """Return the cycles of a variant and of its epochs for JSON."""
     return {
         "slowest_cycles": variant.slowest,
         "total_cycles": variant.cycles,
@@ -165,6 +169,7 @@ def _figures(variant: Variant) -> dict[str, Any]:
 
 
 def _proposal_json(proposal: Proposal, loss: Loss | None) -> dict[str, Any]:
+    """Return a proposal and its loss of accuracy for JSON; `pcc_lost` is null if it is not known."""
     if loss is None or loss.reason:
         pcc_lost = None
     else:

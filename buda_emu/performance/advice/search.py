@@ -129,12 +129,14 @@ class Search:
                 exhausted.add(epoch)
 
     def _gains(self, before: Variant, after: Variant, epoch: int) -> bool:
-        """Return whether the epoch is faster, and all programs together, too."""
+        """Return whether an epoch is faster by more than the threshold, and all programs together are faster, too."""
         faster = after.score(epoch)[0] < before.score(epoch)[0] * (1 - _BETTER)
         return faster and after.cycles < before.cycles
 
     def _take_change(self, result: Found, epoch: int, refused: set[tuple[Edit, ...]]) -> bool:
-        """Take one change for an epoch: the first proposal that makes it better. Return whether there was one."""
+        """Take one change for an epoch, the first proposal that makes it better, and return whether there was one.
+        `refused` has the edits of proposals that are not tried again, and gets those that cost too much accuracy or
+        that the checker refuses."""
         new = islice(self._new_proposals(result.best, epoch, set(refused)), _TOGETHER)
         for proposal, variant in self.evaluator.each(result.best, new, self.tries):
             result.modelled += 1
@@ -178,7 +180,7 @@ class Search:
 
     # ----------------------------------------------------------------------------------------------------- helpers
     def _new_proposals(self, variant: Variant, epoch: int, seen: set[tuple[Edit, ...]]) -> Iterator[Proposal]:
-        """Yield proposals that are not in `seen`, and add them to it."""
+        """Yield proposals for an epoch whose edits are not in `seen`, and add them to it."""
         for proposal in self._proposals(variant, epoch):
             if proposal.key not in seen:
                 seen.add(proposal.key)
@@ -193,8 +195,8 @@ class Search:
             yield from sorted(proposals, key=lambda entry: (entry.lossy, -entry.gain))
 
     def _refusal(self, start: Variant, edits: Iterable[Edit]) -> str:
-        """Return why the checker refuses a netlist with these edits; "" if it has no finding that it did not have
-        before."""
+        """Return why the checker refuses the netlist `start` with these edits, or why they cannot be written; "" if it
+        has no finding that it did not have before."""
         try:
             _, result = check_patch(self.data, start.netlist, merge_edits(edits))
         except UnwritableError as error:

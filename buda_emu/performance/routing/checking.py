@@ -81,13 +81,14 @@ def check_bytes(data: bytes, path: str, arch: str | None = None, *, cluster: Clu
 def check_text(
     text: str, path: str = "<text>", arch: str | None = None, *, cluster: Cluster | None = None
 ) -> NetlistResult:
-    """Check a text as `check` does."""
+    """Check the text of a netlist as `check` does a file; `path` is the name in findings."""
     return with_routes(load.check_text(text, path, arch, strict=True), text, cluster)
 
 
 def with_routes(result: NetlistResult, text: str, cluster: Cluster | None = None) -> NetlistResult:
-    """Add the findings of pipes and streams to the result of a check. `cluster` describes the links between the
-    chips."""
+    """Add the findings of pipes and streams to the result of a check of `text`; a result without netlist stays as it
+    is. `cluster` describes the links between the chips. Findings that a comment of the text ignores are left out, and
+    an error among the others takes the netlist from the result."""
     netlist = result.netlist
     if netlist is None:
         return result
@@ -105,7 +106,9 @@ def with_routes(result: NetlistResult, text: str, cluster: Cluster | None = None
 
 
 def findings(netlist: Netlist, cluster: Cluster | None = None) -> Iterator[Diagnostic]:
-    """Yield the refusals of a netlist's pipes and streams, epoch by epoch, one finding for each op and rule."""
+    """Yield the refusals of a netlist's pipes and streams, epoch by epoch, one finding for each op and rule, and
+    warnings of what exceeds recommendations. An epoch, or an architecture, that no pipes are made for yields a finding
+    of V359."""
     if netlist.arch_name not in ARCHS:
         statement = f"no pipes are made for {netlist.arch_name}: {NOT_JUDGED}"
         yield _diagnostic(netlist, UNSUPPORTED_RULE, statement, netlist_mark(netlist))
@@ -119,7 +122,7 @@ def findings(netlist: Netlist, cluster: Cluster | None = None) -> Iterator[Diagn
 
 
 def netlist_mark(netlist: Netlist) -> Mark:
-    """Return the place of findings about the netlist as a whole: its first graph."""
+    """Return the place of findings about the netlist as a whole: its first graph, else the begin of the file."""
     first = next(iter(netlist.graphs.values()), None)
     if first is not None:
         return first.at()
@@ -127,6 +130,8 @@ def netlist_mark(netlist: Netlist) -> Mark:
 
 
 def _epoch_findings(netlist: Netlist, epoch: Epoch) -> Iterator[Diagnostic]:
+    """Yield the findings of one epoch, for each rule and op that of the core that exceeds its limit most. Raises
+    UnsupportedError if no pipes are made for the epoch."""
     built = build(epoch)
     refusals: list[Refusal] = built.refusals
     if built.graph is not None:
@@ -155,6 +160,8 @@ def _epoch_findings(netlist: Netlist, epoch: Epoch) -> Iterator[Diagnostic]:
 
 
 def _stream_refusals(built: Built, routed: streams.Routed) -> list[Refusal]:
+    """Return the refusals of streams as refusals of pipes, with the rule of each and the op that has operands on the
+    refused core, "" if none has."""
     assert built.graph is not None
     operands = (refusal for refusal in built.graph.buffers if refusal.buffer_type == "unpacker")
     ops = {
@@ -190,6 +197,8 @@ def _worst(refusals: Iterable[Refusal]) -> Iterator[tuple[Refusal, int]]:
 
 
 def _mark(entity: Sourced, refusal: Refusal) -> Mark:
+    """Return the place of a refusal in the file: the TMs of the refused input, else its name, else the op, queue or
+    graph itself."""
     if refusal.input < 0:
         return entity.at()
     tms = entity.at(f"input_{refusal.input}_tms", "")
@@ -199,4 +208,5 @@ def _mark(entity: Sourced, refusal: Refusal) -> Mark:
 
 
 def _diagnostic(netlist: Netlist, rule: str, message: str, mark: Mark, hint: str = "") -> Diagnostic:
+    """Return a finding about the netlist, with the severity that its rule has under `--strict`."""
     return Diagnostic.at(mark, netlist.path, rule, RULES[rule].at(strict=True), message, hint)

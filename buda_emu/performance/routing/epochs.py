@@ -50,6 +50,8 @@ def route_epochs(netlist: Netlist, numbers: Container[int]) -> dict[int, RoutedE
 
 
 def _route_epoch(epoch: Epoch, phases: bool) -> RoutedEpoch:
+    """Make the pipes of an epoch and route them; refusals of the pipes become those of the streams. Raises
+    UnsupportedError for architectures without pipes, and for data that crosses chips in an unknown way."""
     arch = require_arch(epoch.netlist.arch_name)
     built = build(epoch)
     refused = tuple(map(_convert_refusal, built.refusals))
@@ -61,6 +63,8 @@ def _route_epoch(epoch: Epoch, phases: bool) -> RoutedEpoch:
 
 
 def _convert_refusal(refused: RefusedPipes) -> Refusal:
+    """Return a refusal of pipes as one of streams: its rule takes the place of the limit's name, its core counts as one
+    of chip 0."""
     if refused.op:
         prefix = f"{refused.op}: "
     else:

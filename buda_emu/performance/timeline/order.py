@@ -53,7 +53,8 @@ class Order:
 
     def find_races(self, space: Ints, low: Ints, high: Ints, task: Ints, writes: Flags) -> Ints:
         """Return pairs of accesses [pairs, 2] that touch common bytes in no fixed order, at least one of them writing.
-        The accesses must be sorted by space and first byte.
+        Each access is a space, bytes `low` to `high` - 1, its task and whether it writes; they must be sorted by space
+        and first byte.
 
         Raises UnsupportedError for more than two million pairs.
         """
@@ -121,6 +122,7 @@ def happens_before(schedule: Schedule, in_order: Collection[int] | None = None) 
 
 
 def _unit_edges(schedule: Schedule, chains: Collection[int]) -> Iterator[tuple[int, int]]:
+    """Yield pairs of tasks that follow each other on a unit of `chains`, whose tasks are done one after the other."""
     last: dict[int, int] = {}
     for task in range(len(schedule)):
         unit = schedule.unit_of(task)
@@ -138,13 +140,14 @@ class _Signals:
         self.given: dict[int, list[tuple[int, int]]] = {}  # by chain: (task, tokens so far)
 
     def add(self, chain: int, task: int, tokens: int) -> None:
-        """Append a task that gives tokens to its chain."""
+        """Append a task that gives tokens to its chain of tasks that run one after the other."""
         self.total += tokens
         signals = self.given.setdefault(chain, [])
         signals.append((task, tokens + (signals[-1][1] if signals else 0)))
 
     def required_tasks(self, tokens: int) -> Iterator[int]:
-        """Yield the last task of each chain without which there would be fewer than `tokens` tokens."""
+        """Yield, for each chain, the last task without which there would be fewer than `tokens` tokens, if there is
+        one."""
         spare = self.total - tokens
         for signals in self.given.values():
             # without a task its followers give nothing either: all but what came before it
@@ -158,8 +161,8 @@ class _Signals:
 
 
 def _object_edges(schedule: Schedule, chains: Collection[int]) -> Iterator[tuple[int, int]]:
-    """Yield edges from tasks that give tokens to tasks that wait for them. Tasks that wait for all tokens of an object
-    do so through one node for the object."""
+    """Yield edges from tasks that give tokens to tasks that wait for them. Tasks of a unit of `chains` are done one
+    after the other. Tasks that wait for all tokens of an object do so through one node for the object."""
     tasks = len(schedule)
     signals = [_Signals(schedule.tokens_at_first(number)) for number in range(len(schedule.objects))]
     for task in range(tasks):
@@ -188,7 +191,7 @@ def _object_edges(schedule: Schedule, chains: Collection[int]) -> Iterator[tuple
 
 
 def _describe_cycle(schedule: Schedule, followers: Sequence[Sequence[int]], missing: Sequence[int]) -> str:
-    """Describe a cycle among the nodes that are left."""
+    """Return the message about a cycle among the nodes that still miss a predecessor (`missing`)."""
     left = {node for node, count in enumerate(missing) if count}
     before: dict[int, int] = {}
     for node in left:

@@ -38,11 +38,11 @@ class Timing:
         return int(self.end.max(initial=0))
 
     def busy(self) -> Ints:
-        """Return the time that each unit works."""
+        """Return the time for which each unit works, by the unit's number."""
         return np.bincount(self.unit, weights=self.end - self.start, minlength=len(self.units)).astype(np.int64)
 
     def utilisation(self) -> NDArray[np.float64]:
-        """Return the share of the makespan that each unit works."""
+        """Return the share of the makespan for which each unit works, by the unit's number."""
         return self.busy() / max(self.makespan, 1)
 
     def waited(self) -> Ints:
@@ -71,7 +71,7 @@ _SHOWN = 8
 
 def explain(tasks: Tasks, timing: Timing) -> str:
     """Return a report of a deadlock, several lines: how many tasks are left, then a cycle of tasks that wait for each
-    other, or the object that no task left gives tokens of."""
+    other, or the object that no task left gives tokens of. `timing` has -1 as end of tasks that are left."""
     left = np.flatnonzero(timing.end < 0)
     heads = _heads(timing)
     lines = [f"deadlock: {len(left)} of {len(tasks)} tasks wait for ever"]
@@ -88,7 +88,8 @@ def _heads(timing: Timing) -> dict[int, int]:
 
 
 def _chain(tasks: Tasks, timing: Timing, heads: dict[int, int]) -> Iterator[str]:
-    """Follow waiting tasks from one to the next, one line for each, until the cycle is closed."""
+    """Follow waiting tasks from one to the next, and yield a line for each, until the cycle is closed. `heads` has the
+    first unfinished task of each unit."""
     task = min(heads.values())
     seen: list[int] = []
     while task not in seen:
@@ -168,6 +169,7 @@ class Schedule(Tasks):
         names = tuple(self.units), tuple(self.objects)
 
         def run_with(durations: Ints) -> Timing:
+            """Return the times of all tasks with these durations. Raises ProgramError for a deadlock."""
             written = Written(*(np.full(tasks, -1, np.int64) for _ in range(4)))
             level = _ints(self._initial).copy()
             ended = run_timeline(unit_tasks, durations, waits, takes, signals, level, written)
@@ -223,7 +225,8 @@ class Schedule(Tasks):
         return earlier, np.concatenate([waiter[waits], chain[1:][same]])
 
     def changes_of(self, number: int, timing: Timing) -> tuple[Ints, Ints]:
-        """Return the occupancy of an object: times in order, and the tokens that it holds from each of them on."""
+        """Return the occupancy of the object with this number in a run: times in order, and the tokens that it holds
+        from each of them on."""
         taking = (_ints(self._wait_objects) == number) & _ints(self._takes).astype(np.bool_)
         giving = _ints(self._signal_objects) == number
         takers = _owners(self._wait_first)[taking]
@@ -235,7 +238,8 @@ class Schedule(Tasks):
 
 
 def _owners(first: "array[int]") -> Ints:
-    """Return the task to which each entry of a list of lists belongs."""
+    """Return the task to which each entry of a list of lists belongs; `first` has the begin of each task's part, and
+    the end."""
     return np.repeat(np.arange(len(first) - 1, dtype=np.int64), np.diff(_ints(first)))
 
 
@@ -258,6 +262,7 @@ def _sums_before(objects: Ints, tokens: Ints) -> Ints:
 
 
 def _ints(values: "array[int]") -> Ints:
+    """Return the values as a numpy array."""
     return np.array(values, np.int64)
 
 
@@ -352,7 +357,7 @@ def critical_steps(
 
 
 def _category(timing: Timing, words: Mapping[int, str], number: int) -> str:
-    """Return the category of the object with this number; "busy" for -1."""
+    """Return the category of the object with this number: its word in `words`, else its name; "busy" for -1."""
     if number < 0:
         return BUSY
     return words.get(number) or timing.objects[number]

@@ -131,7 +131,9 @@ class Tasks:
     def _append_counts(
         self, count: int, items: Sequence[Counted], first: "array[int]", objects: "array[int]", tokens: "array[int]"
     ) -> int:
-        """Append the waits, or the signals, of many tasks to their lists; return their number."""
+        """Append the waits, or the signals, of `count` tasks to their lists, without zeros; return their number.
+        `first` has the begin of each task's part. Raises HostError for a number that is not an object, or an impossible
+        count."""
         amounts = np.empty((count, len(items)), np.int64)
         for column, (number, tokens_of_tasks) in enumerate(items):
             amounts[:, column] = tokens_of_tasks
@@ -163,6 +165,7 @@ class Tasks:
         return took
 
     def _impossible_tokens(self, number: int, tokens: int, label: str) -> HostError:
+        """Return the error for tokens of an object that a task cannot give or take."""
         return HostError(f"task {label or len(self)}: {tokens} tokens of object {number} are not possible")
 
     def label(self, task: int) -> str:
@@ -170,7 +173,7 @@ class Tasks:
         return self._labels.get(task) or f"{self.units[self._unit[task]]} #{task}"
 
     def unit_of(self, task: int) -> int:
-        """Return the unit that does a task."""
+        """Return the number of the unit that does a task."""
         return self._unit[task]
 
     def waits_of(self, task: int) -> list[Wait]:
@@ -184,11 +187,12 @@ class Tasks:
         return [(self._signal_objects[i], self._signal_tokens[i]) for i in places]
 
     def tokens_at_first(self, number: int) -> int:
-        """Return the tokens with which an object begins."""
+        """Return the tokens with which the object of this number begins."""
         return self._initial[number]
 
 
 def _extend(values: "array[int]", added: NDArray[np.int64]) -> None:
+    """Append numbers to an array of Python's `array`."""
     values.frombytes(np.ascontiguousarray(added, np.int64).tobytes())
 
 
@@ -279,7 +283,8 @@ class Access(NamedTuple):
 
 
 def by_space(accesses: Iterable[Access], tasks: int) -> dict[str, list[Access]]:
-    """Return the accesses of each space. Raises HostError for an access that is impossible."""
+    """Return the accesses of each space. Raises HostError for an access of no bytes, at a negative address, or by a
+    task beyond `tasks`, the number of tasks."""
     accesses_by_space: dict[str, list[Access]] = {}
     for access in accesses:
         if access.size <= 0 or access.address < 0 or not 0 <= access.task < tasks:

@@ -56,7 +56,8 @@ def evaluate(netlist: Netlist, run: PerfRun, checks: Sequence[PerformanceCheck])
 def _check_epoch(
     netlist: Netlist, run: PerfRun, epoch: EpochReport, graph: str, check: PerformanceCheck
 ) -> Iterator[BoundResult]:
-    """Yield the results of a configuration for one graph of an epoch: bounds of the epoch, then of the target ops."""
+    """Yield the results of a configuration for one graph of an epoch: bounds of the epoch, then those of each target op
+    and input."""
     figures = {"cycles-per-tensor": epoch.timing.cycles_per_input, "tensors-per-second": None}
     if epoch.timing.cycles_per_input:
         figures["tensors-per-second"] = 1 / run.seconds(epoch.timing.cycles_per_input)
@@ -86,15 +87,16 @@ def _check_epoch(
 
 
 def _targets(netlist: Netlist, graph: str, check: PerformanceCheck) -> list[str]:
-    """Return the names of the ops that end with the name of a target op (PERF 4), each once."""
+    """Return the names of the graph's ops that end with the name of a target op of the configuration (PERF 4), each
+    once."""
     ops = netlist.graphs[graph].ops
     named = [op.name for op in ops if any(op.name.endswith(name) for name in check.target_ops)]
     return list(dict.fromkeys(named))
 
 
 def _core_figure(figures: OpFigures | None, metric: str, number: int) -> float | None:
-    """Return a figure of one input of an op, None if the op or the input does not exist. In the steady state all inputs
-    but the first take the same time."""
+    """Return the figure `metric` of one input of an op, counted from the end if `number` is negative; None if the op or
+    the input does not exist. In the steady state all inputs but the first take the same time."""
     if figures is None or not -figures.inputs <= number < figures.inputs:
         return None
     first = number in (0, -figures.inputs)

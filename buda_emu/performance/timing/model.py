@@ -284,7 +284,7 @@ class EpochModel:
         paths_of_edges: Sequence[Path],
         costs: Mapping[str, Cost],
     ) -> tuple[EpochTiming, EpochLoad]:
-        """Return the timing of an epoch and of its loading."""
+        """Return the timing of an epoch, and that of loading it."""
         edges_and_paths = list(zip(edges, paths_of_edges, strict=True))
         timing = epoch_timing(netlist, epoch.temporal, edges_and_paths, costs, self._fast.rates())
         return timing, epoch_load(netlist, epoch.temporal.graphs, edges_and_paths, self._chip, self._fast)
@@ -337,8 +337,9 @@ class _Costs:
         self._cache: dict[object, Cost] = {}
 
     def of(self, netlist: Netlist, op: Op, sources: _Sources) -> Cost:
-        """Return the cost of an op, the sum over its parts. Measured costs include reading from DRAM: operands that are
-        not read from there do not pay for it. An op that another op feeds pays the factor of `in_graph`."""
+        """Return the cost of an op for one input, the sum over its parts. Measured costs include reading from DRAM:
+        operands that are not read from there (`sources`) do not pay for it. An op that another op feeds pays the factor
+        of `in_graph`."""
         from_memory = sources.from_memory.get(op.name)
         from_op = op.name in sources.from_op
         calls = calls_of(netlist, op)
@@ -360,15 +361,16 @@ class _Costs:
 
 
 def _reads(from_memory: frozenset[int] | None, operands: Mapping[int, int]) -> frozenset[int] | None:
-    """Return the operands of a part of an op that come from DRAM; None if none does, even if others of the op do."""
+    """Return the operands of a part of an op that come from DRAM; None if none does, even if others of the op do.
+    `from_memory` has the op's operands that do; `operands` maps those of the part to those of the op."""
     from_dram = frozenset(place for place, number in operands.items() if number in (from_memory or ()))
     return from_dram or None
 
 
 @lru_cache(1 << 14)
 def _part(call: OpCall, model: Model, from_memory: frozenset[int] | None, *, from_op: bool) -> Cost:
-    """Return the cost of one call. The cache outlives a netlist, since the search for a placement models the same calls
-    many times."""
+    """Return the cost of one call. `from_memory` has the operands that come from DRAM, `from_op` tells whether another
+    op feeds it. The cache outlives a netlist, since the search for a placement models the same calls many times."""
     cost = op_cost(call, model=model, reads=OPERANDS if from_memory is None else from_memory)
     if from_op and model == "fitted":
         factor = in_graph(call)
@@ -385,7 +387,8 @@ def _part(call: OpCall, model: Model, from_memory: frozenset[int] | None, *, fro
 
 
 def _math(call: OpCall, cost: OpCost) -> float:
-    """Return the cycles of the math unit: exact for a matmul, for other ops the lower bound `ideal_cycles`."""
+    """Return the cycles of the math unit for a call: exact for a matmul, for other ops the lower bound
+    `ideal_cycles`."""
     if call.kind == "matmul":
         return float(math_active_cycles(call))
     return cost.ideal_cycles

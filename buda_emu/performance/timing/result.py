@@ -116,13 +116,14 @@ class PerfRun:
         return self._by_program(lambda epoch: epoch.runs * epoch.host_bytes / self.host_rate)
 
     def _by_program(self, figure: Callable[[EpochReport], float]) -> dict[str, float]:
+        """Return the sum of a figure over the epochs of each program."""
         total: dict[str, float] = {}
         for epoch in self.epochs:
             total[epoch.program] = total.get(epoch.program, 0.0) + figure(epoch)
         return total
 
     def seconds(self, cycles: float) -> float:
-        """Convert cycles of the AI clock to seconds."""
+        """Return how many seconds cycles of the AI clock take."""
         return cycles / (self.clock * 1e6)
 
 
@@ -158,7 +159,8 @@ def _silicon_caveat(timing: EpochTiming) -> str:
 
 
 def hypothetical(assumed: str) -> str:
-    """Return the note for figures of a chip that does not exist: `hypothetical: dram_gbps 12`."""
+    """Return the note for figures of a chip that does not exist: `hypothetical: dram_gbps 12`. `assumed` names the
+    assumptions."""
     return f"hypothetical: {assumed}"
 
 

@@ -113,17 +113,20 @@ _NO_PAD: Final = Pad()
 
 
 def features(netlist: Netlist) -> dict[str, frozenset[str]]:
-    """Return the features of a netlist by subject; only names that are in the lists."""
+    """Return the features that a netlist exercises, by subject; only names that are in the lists."""
     names = lists()
     return {subject: frozenset(find(netlist)) & frozenset(names[subject]) for subject, find in _FINDERS.items()}
 
 
 def _ops(netlist: Netlist) -> Iterator[Op]:
+    """Yield all ops of a netlist, graph by graph."""
     for graph in netlist.graphs.values():
         yield from graph.ops
 
 
 def _attributes(netlist: Netlist) -> Iterator[str]:
+    """Yield, for each attribute that an op of the netlist states, op type and attribute, with the word where it has
+    words."""
     for op in _ops(netlist):
         for name in op.attributes.given:
             value = getattr(op.attributes, name)
@@ -134,6 +137,7 @@ def _attributes(netlist: Netlist) -> Iterator[str]:
 
 
 def _fidelities(netlist: Netlist) -> Iterator[str]:
+    """Yield op type and fidelity of each op; all HiFi2 are one."""
     for op in _ops(netlist):
         if op.math_fidelity.startswith("HiFi2"):
             word = "HiFi2"
@@ -143,6 +147,7 @@ def _fidelities(netlist: Netlist) -> Iterator[str]:
 
 
 def _tms(netlist: Netlist) -> Iterator[str]:
+    """Yield each TM of ops, sub-ops and queues, and the padding and unpadding of operands."""
     for op in _ops(netlist):
         yield from map(_tm, chain.from_iterable(op.input_tms))
         yield from ("input pad" for pad in op.input_pad if pad != _NO_PAD)
@@ -155,12 +160,14 @@ def _tms(netlist: Netlist) -> Iterator[str]:
 
 
 def _tm(tm: Tm) -> str:
+    """Return the feature of a TM: its name, of a broadcast with the axis."""
     if tm.name in ("broadcast", "tile_broadcast"):
         return f"{tm.name} {tm.args[0]}"
     return tm.name
 
 
 def _grids(netlist: Netlist) -> Iterator[str]:
+    """Yield the form of each op's grid of cores, and whether it is transposed."""
     for op in _ops(netlist):
         rows, cols = op.blocking.grid_size
         yield {(True, True): "one core", (True, False): "row", (False, True): "column"}.get(
@@ -171,6 +178,7 @@ def _grids(netlist: Netlist) -> Iterator[str]:
 
 
 def _instructions(netlist: Netlist) -> Iterator[str]:
+    """Yield the instructions of all programs; a loop inside of another one is a feature of its own."""
     for program in netlist.programs.values():
         depth = 0
         for step in program.instructions:
@@ -195,6 +203,7 @@ def _instructions(netlist: Netlist) -> Iterator[str]:
 
 
 def _settings(netlist: Netlist) -> Iterator[str]:
+    """Yield the features of the queue settings of all executes."""
     for program in netlist.programs.values():
         for step in program.instructions:
             if isinstance(step, Execute):
@@ -203,7 +212,8 @@ def _settings(netlist: Netlist) -> Iterator[str]:
 
 
 def _setting(setting: QueueSettings, queue: Queue | None) -> Iterator[str]:
-    """Yield the flags that are set, the kind of the pointers, and the increments that differ from the defaults."""
+    """Yield the flags of queue settings that are set, the kind of their pointers, and the increments that differ from
+    the defaults. `queue` is None where the netlist does not have it."""
     for name in ("prologue", "epilogue", "zero", "read_only"):
         if getattr(setting, name).lower() not in ("false", "0", ""):
             yield name
@@ -261,6 +271,7 @@ def _writer(queue: Queue, read: set[str]) -> str:
 
 
 def _structure(netlist: Netlist) -> Iterator[str]:
+    """Yield the features that concern the netlist as a whole, and kinds of ops that change its structure."""
     conditions: Mapping[str, bool] = {
         "several graphs": len(netlist.graphs) > 1,
         "several programs": len(netlist.programs) > 1,
@@ -295,6 +306,7 @@ _FINDERS: Final[Mapping[str, Callable[[Netlist], Iterator[str]]]] = {
 
 
 def _step_types(netlist: Netlist) -> Iterator[str]:
+    """Yield the op types of all sub-ops of fused ops."""
     for fused in netlist.fused_ops.values():
         yield from (step.type for step in chain.from_iterable(fused.schedules))
 
@@ -312,7 +324,8 @@ def found_by_check() -> tuple[str, ...]:
 
 
 def outcomes(text: bytes, path: str, arch: str | None) -> Mapping[str, tuple[str, ...]]:
-    """Return by list the rules that the text of a netlist passes, and those that it breaks; others do not apply."""
+    """Return the rules that the text of a netlist passes ("rules passed"), and those that it breaks ("rules broken");
+    others do not apply. `path` is the name in findings."""
     asked: set[str] = set()
     try:
         arch_name = None

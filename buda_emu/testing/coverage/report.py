@@ -18,7 +18,8 @@ from buda_emu.testing.coverage.features import features, lists
 
 @cache
 def every_list() -> Mapping[str, tuple[str, ...]]:
-    """Return the names of all lists: those of the language, of the checker's rules, and of the steps of a run."""
+    """Return the names of all lists by subject: those of the language, of the checker's rules, and of the steps of a
+    run."""
     from buda_emu.testing.coverage.features import asked_of_objects, found_by_check
     from buda_emu.testing.coverage.run_features import EVENTS, device_steps
 
@@ -43,7 +44,8 @@ class Coverage:
         return self.count(features(netlist))
 
     def count(self, exercised: Mapping[str, Iterable[str]]) -> list[str]:
-        """Count what one more netlist exercises, by list; return the names that none before it had, as `list: name`."""
+        """Count what one more netlist exercises, names by list; return the names that none before it had, as `list:
+        name`."""
         new: list[str] = []
         self.netlists += 1
         for subject, names in exercised.items():
@@ -63,7 +65,7 @@ class Coverage:
                 counts[name] = counts.get(name, 0) + count
 
     def missing(self, subject: str) -> list[str]:
-        """Return the names that no netlist exercises, in the order of the list."""
+        """Return the names of the list `subject` that no netlist exercises, in the order of the list."""
         return [name for name in every_list()[subject] if name not in self.counts[subject]]
 
     @property
@@ -135,12 +137,14 @@ def _counts(names: Any, subject: str, netlists: int) -> dict[str, int]:
 
 
 def _natural(value: Any, name: str, maximum: int) -> int:
+    """Return a value if it is an integer from 0 to `maximum`. Raises ValueError with `name` otherwise."""
     if type(value) is not int or not 0 <= value <= maximum:
         raise ValueError(f"{name}: not a number from 0 to {maximum}")
     return value
 
 
 def _object(value: Any, name: str) -> dict[str, Any]:
+    """Return a value if it is an object of JSON. Raises ValueError with `name` otherwise."""
     if not isinstance(value, dict):
         raise ValueError(f"{name}: not an object")
     return cast("dict[str, Any]", value)

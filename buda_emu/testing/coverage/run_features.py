@@ -54,6 +54,7 @@ class Noting(Listener):
         emulator.record(self._chunk, self._units() if emulator.precision == "device" else None)
 
     def _units(self) -> "partial[KernelUnits]":
+        """Return what makes the units of a core that record their steps here."""
         return partial(NotingUnits, steps=self.steps)
 
     @property
@@ -62,12 +63,15 @@ class Noting(Listener):
         return {"queues and rams": tuple(sorted(self.events)), "device steps": tuple(sorted(self.steps))}
 
     def epoch_start(self, graphs: tuple[str, ...], inputs: int) -> None:  # noqa: ARG002
+        """Note that an epoch runs: pops are now those of its ops."""
         self._in_epoch = True
 
     def epoch_end(self, graphs: tuple[str, ...]) -> None:  # noqa: ARG002
+        """Note that no epoch runs: pops are now those of pointer settings."""
         self._in_epoch = False
 
     def queue_push(self, queue: str, slot: int) -> None:
+        """Record a write of a slot, by the host or an op, and what it does to the queue or ram."""
         channel = self._emulator.channels[queue]
         by = "an op"
         if self._emulator.netlist.queues[queue].host_fed:
@@ -87,6 +91,7 @@ class Noting(Listener):
         )
 
     def queue_pop(self, queue: str, count: int) -> None:  # noqa: ARG002
+        """Record a pop, by a pointer setting or an epoch, and whether it empties the queue."""
         channel = self._emulator.channels[queue]
         empty = isinstance(channel, Fifo) and channel.ring.empty
         by = "a pointer setting"
@@ -105,6 +110,7 @@ class Noting(Listener):
             self._note("", ("ram: read and written by one input", rewritten))
 
     def _reads(self, queue: str, channel: Fifo | Ram, slot: int) -> None:
+        """Record the read of one slot: whether the pointer wraps, or an entry is read again."""
         last = self._read.get(queue, -1)
         self._read[queue] = slot
         if isinstance(channel, Fifo):
@@ -115,6 +121,7 @@ class Noting(Listener):
             self._note("", ("ram: read pointer wraps", wraps))
 
     def _note(self, always: str, *events: tuple[str, bool]) -> None:
+        """Record the event `always`, unless it is "", and those of the others that happened."""
         self.events.update(name for name, happened in ((always, bool(always)), *events) if happened)
 
 
@@ -170,10 +177,12 @@ def _packs() -> list[str]:
 
 
 def _unpack(df: str, register: str) -> str:
+    """Return the name of the step that unpacks a format to a register."""
     return f"unpack {df} to {register}"
 
 
 def _pack(mode: DstMode, df: str) -> str:
+    """Return the name of the step that packs a mode of Dst to a format."""
     return f"pack {mode} to {df}"
 
 
@@ -184,21 +193,25 @@ class NotingUnits(KernelUnits):
     steps: set[str] = field(default_factory=set[str])
 
     def halves(self, tiles: Bits, register: str, parallel: Parallel) -> U32 | None:
+        """Record that stored tiles serve as halves of register words (`Units.halves`), where they do, and return
+        these."""
         words = KernelUnits.halves(self, tiles, register, parallel)
         if words is not None:
             self.steps.update(("halves", _unpack(tiles.df, register)))
         return words
 
     def unpack(self, tiles: Bits, register: str, out: U32 | None = None) -> U32:
+        """Record the conversion of the tiles' format to the register's."""
         self.steps.add(_unpack(tiles.df, register))
         return KernelUnits.unpack(self, tiles, register, out)
 
     def copy(self, words: U32, register: str, mode: DstMode) -> U32:
-        """Copy to Dst as `KernelUnits.copy` does, and add the step to `steps`; so do the other methods."""
+        """Record a copy of an operand to Dst, and do it."""
         self._note("copy to Dst", register)
         return KernelUnits.copy(self, words, register, mode)
 
     def add(self, a: U32, b: U32, register: str, mode: DstMode, subtract: bool = False, dst: U32 | None = None) -> U32:
+        """Record an addition, a subtraction or an addition onto Dst, and do it."""
         step = "add"
         if subtract:
             step = "subtract"
@@ -208,59 +221,73 @@ class NotingUnits(KernelUnits):
         return KernelUnits.add(self, a, b, register, mode, subtract, dst)
 
     def left_by_singles(self, left_out: NDArray[np.bool_]) -> list[tuple[int, int]]:
+        """Record that some tiles need exact arithmetic where the others are computed in float32, and return their
+        runs."""
         ranges = KernelUnits.left_by_singles(self, left_out)
         if ranges:
             self.steps.add("exact beside singles")
         return ranges
 
     def multiply(self, a: U32, b: U32, register: str, mode: DstMode, fidelity: str, dst: U32 | None = None) -> U32:
+        """Record a multiplication, onto Dst where it adds to what is there, and do it."""
         integer = REGISTERS[register] is None
         self._note("multiply" if dst is None or integer else "multiply onto Dst", register)
         return KernelUnits.multiply(self, a, b, register, mode, fidelity, dst)
 
     def matmul(self, dst: U32, items: range, block: ProductBlock) -> None:
+        """Record a product, in blocks where it spills partial sums, and do it."""
         self._note("matmul" if block.spill is None else "matmul in blocks", block.operands[0].register)
         KernelUnits.matmul(self, dst, items, block)
 
     def picker(
         self, picking: Picking, fidelity: str, mode: DstMode, spill: Spill | None
     ) -> Callable[[U32, int, int], None] | None:
+        """Record that an identity matmul is computed line by line in Dst, and return the function that does so; None
+        where tiles have to be multiplied."""
         return self._picks("pick lines", picking, KernelUnits.picker(self, picking, fidelity, mode, spill))
 
     def l1_picker(
         self, picking: Picking, fidelity: str, mode: DstMode, df: str
     ) -> Callable[[Bits, int, int], None] | None:
+        """Record that an identity matmul is computed line by line in L1, and return the function that does so; None
+        where tiles have to be multiplied."""
         return self._picks("pick lines into L1", picking, KernelUnits.l1_picker(self, picking, fidelity, mode, df))
 
     def _picks(self, step: str, picking: Picking, picker: Any) -> Any:
-        """Record the step unless there is no kernel for it, and return the kernel."""
+        """Record the step unless there is no kernel for it (`picker` is None), and return the kernel."""
         if picker is not None:
             self.steps.update((step, _unpack(picking.source.df, picking.register)))
         return picker
 
     def pool(self, source: Words, dst: U32, start: int, stop: int, dim: Dim, mode: DstMode) -> None:
+        """Record a pooling along a dimension, and do it."""
         self.steps.add(f"pool {dim}")
         KernelUnits.pool(self, source, dst, start, stop, dim, mode)
 
     def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
+        """Record a function of the vector unit, and compute it."""
         self.steps.add(f"function {bound.function.name}")
         return KernelUnits.function(self, bound, mode, *images, vector=vector)
 
     def to_src(self, dst: U32, mode: DstMode, register: str) -> U32:
+        """Record that a Dst image becomes an operand, and return its register words."""
         self.steps.add("Dst to Src")
         return KernelUnits.to_src(self, dst, mode, register)
 
     def pack(self, dst: U32, to: PackedAs, out: Bits | None = None) -> Bits:
+        """Record the conversion of Dst to the packed format, and a relu in the packer."""
         self.steps.add(_pack(to.mode, to.df))
         if to.relu:
             self.steps.add(f"relu {'max' if to.relu == RELU_MODES['max'] else 'min'} in the packer")
         return KernelUnits.pack(self, dst, to, out)
 
     def recode(self, tiles: Bits, out: Bits) -> None:
+        """Record the conversion between equal formats through Dst, and do it."""
         self.steps.add("recode")
         KernelUnits.recode(self, tiles, out)
 
     def add_in_l1(self, old: Bits, new: Bits) -> Bits:
+        """Record that the packer adds to tiles in L1, and return the sum."""
         self.steps.add("add in L1")
         return KernelUnits.add_in_l1(self, old, new)
 

@@ -9,7 +9,7 @@ from buda_emu.testing.generator.operands import draw_formats, draw_operand, oper
 
 
 def quantization(draft: NetlistDraft, op_type: str) -> None:
-    """Add one of the three ops of the quantization family."""
+    """Add one of the three ops of the quantization family. Raises NoRoomError on grayskull."""
     if draft.arch.name == "grayskull":
         raise NoRoomError
     draw = draft.draw
@@ -27,7 +27,8 @@ def quantization(draft: NetlistDraft, op_type: str) -> None:
 
 
 def conversion(draft: NetlistDraft, op_type: str) -> None:
-    """Add a copy of Float32 to any format through any Dst: to integers, opaque words, other floats, or as integers."""
+    """Add a copy of Float32 to any format through any Dst: to integers, opaque words, other floats, or as integers.
+    Raises NoRoomError on grayskull and for tiles that are not full."""
     if draft.arch.name == "grayskull" or draft.tile != FULL_TILE:
         raise NoRoomError
     draw = draft.draw
@@ -44,7 +45,8 @@ def conversion(draft: NetlistDraft, op_type: str) -> None:
 
 
 def elementwise(draft: NetlistDraft, op_type: str) -> None:
-    """Add a copy or arithmetic of integers, or of opaque words where the op only copies."""
+    """Add a copy or arithmetic of integers, or of opaque words where the op only copies. Raises NoRoomError on
+    grayskull and for tiles that are not full."""
     if draft.arch.name == "grayskull" or draft.tile != FULL_TILE:
         raise NoRoomError
     draw = draft.draw
@@ -144,6 +146,8 @@ def _add(
     *,
     gradient: bool = False,
 ) -> None:
+    """Add an op tile by tile with a drawn blocking; its result is known not to be negative where op, operands and relu
+    say so. With `gradient` it adds to its previous result."""
     blocking = draft.blocking(shape, tiles_in_ublock(draft, formats))
     stays_positive = declared.name in KEEP_POSITIVE and all(source.value.positive for source in sources)
     capped = attributes.get("relu_mode") == "max"
@@ -153,7 +157,7 @@ def _add(
 
 
 def _function(draft: NetlistDraft, declared: OpType) -> dict[str, object]:
-    """Draw the attributes of vector functions, and those that only this function has."""
+    """Draw the attributes of vector functions, and those that only the op type `declared` has."""
     draw = draft.draw
     attributes: dict[str, object] = {}
     if declared.has("vector unit"):

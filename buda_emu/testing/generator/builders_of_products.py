@@ -72,7 +72,8 @@ def _dense(draft: NetlistDraft, op_type: str) -> None:
 
 
 def _sums_in_l1(draft: NetlistDraft, formats: Formats, attributes: dict[str, object]) -> Formats:
-    """Draw whether blocks are added up in L1, and return the formats for that (NETLIST V092)."""
+    """Draw whether blocks are added up in L1: if so, set the attribute in `attributes`; return the formats for that
+    (NETLIST V092)."""
     possible = formats.intermed in ("Float32", "Float16_b") and draft.arch.name != "grayskull"
     if not possible or not draft.draw.sometimes(20, "l1_acc"):
         return formats
@@ -230,7 +231,7 @@ class _Chain:
     """True where no element of that result is below zero."""
 
     def of_floats(self, begin: str, formats: Formats) -> None:
-        """Add a reduce or matmul to begin with where the blocking allows it, and some sub-ops of floats."""
+        """Add some sub-ops of floats, before them a reduce or matmul if `begin` names it and the blocking allows it."""
         one_block_wide = self.blocking.mblock == (1, 1) and self.blocking.grid_size[1] == 1
         if begin == "reduce" and one_block_wide and formats.acc != "Float32":
             self.less_maximum()
@@ -240,7 +241,7 @@ class _Chain:
             self.step(last=remaining == 1)
 
     def step(self, *, last: bool) -> None:
-        """Add a sub-op; the last one writes the result."""
+        """Add a sub-op to the chain; if it is the last, it writes the result."""
         draw = self.draft.draw
         two = draw.chance(50)
         kind = draw.pick([name for name in OP_TYPES if self._may_stand(name, two, last)])
@@ -270,7 +271,8 @@ class _Chain:
         return attributes
 
     def _gives_positive(self, kind: str, two: bool) -> bool:
-        """Return whether no element of a sub-op's result is below zero."""
+        """Return whether no element of the result of a sub-op of type `kind`, with a second input if `two`, is below
+        zero."""
         if kind in ALWAYS_POSITIVE:
             return True
         return not two and self.positive and kind in KEEP_POSITIVE
@@ -289,8 +291,8 @@ class _Chain:
         return output
 
     def _may_stand(self, name: str, two: bool, last: bool) -> bool:
-        """Return whether an op type can be the next sub-op: floats in, floats out, of a sign that it takes (NETLIST
-        V133)."""
+        """Return whether an op type can be the next sub-op, with two inputs if `two`: floats in, floats out, of a sign
+        that it takes (NETLIST V133). `last` tells whether it writes the result."""
         declared = OP_TYPES[name]
         return (
             declared.in_fused
@@ -323,11 +325,13 @@ class _Chain:
         self.kept = 2
 
     def of_integers(self, last: str) -> None:
-        """Add sub-ops that combine and scale quantised numbers, or quantise floats (NETLIST V141)."""
+        """Add sub-ops that combine and scale quantised numbers, or quantise floats (NETLIST V141). `last` is the op
+        type of the last one."""
         draft = self.draft
         blocks = (self.blocking.mblock, self.blocking.ublock)
 
         def source(df: str) -> str:
+            """Add an operand of a format, and return its name inside the fused op."""
             self.sources.append(draw_operand(draft, self.shape, (df,)))
             return f"input{len(self.sources) - 1}"
 
@@ -368,7 +372,7 @@ class _Chain:
         self.last = "dest"
 
     def source(self) -> str:
-        """Return an operand of the fused op: one that it already has, or a new one."""
+        """Return the name of an operand of the fused op: one that it already has, or a new one."""
         draw = self.draft.draw
         if len(self.sources) == self.kept or (len(self.sources) < 6 and draw.chance(70)):
             self.sources.append(draw_operand(self.draft, self.shape, operand_formats(self.draft)))
@@ -386,6 +390,8 @@ class _Chain:
         tms: tuple[tuple[Tm, ...], ...],
         attributes: dict[str, object],
     ) -> None:
+        """Add a sub-op to the last schedule. `popped` are the intermediates that it reads for the last time, `tms`
+        those of each input."""
         record = replace(Attributes(), given=frozenset(attributes), **attributes)  # type: ignore[arg-type]  # by their table
         sub_op = SubOp(
             name=f"step_{sum(map(len, self.schedules))}",

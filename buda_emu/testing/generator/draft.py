@@ -38,7 +38,7 @@ class Draw:
         return self.random.randint(lowest, highest)
 
     def pick(self, choices: Sequence[T]) -> T:
-        """Return one of the choices, mostly a wanted one where there are any."""
+        """Return one of the choices, in most cases a wanted one where there are any."""
         liked: list[T] = []
         if self.wanted:
             liked = [choice for choice in choices if isinstance(choice, str) and choice in self.wanted]
@@ -51,7 +51,7 @@ class Draw:
         return self.random.randint(0, 99) < percent
 
     def sometimes(self, percent: int, *words: str) -> bool:
-        """Return True in `percent` of a hundred cases, in most cases where one of the words is wanted."""
+        """Return True in `percent` of a hundred cases, in 70 where one of the words is wanted."""
         return self.chance(70 if self.wanted.intersection(words) else percent)
 
     def divisor(self, number: int, maximum: int | None = None) -> int:
@@ -141,7 +141,7 @@ class NetlistDraft:
         return self.graphs[-1]
 
     def name(self, word: str) -> str:
-        """Return a name that nothing has yet."""
+        """Return a name that begins with `word` and that nothing has yet."""
         self.count += 1
         return f"{word}_{self.count}"
 
@@ -158,8 +158,9 @@ class NetlistDraft:
         layout: str = "tilized",
         input_tms: tuple[Tm, ...] = (),
     ) -> Queue:
-        """Add a queue of the open graph's chip, in DRAM. A queue of the chip at the host is now and then in the host's
-        memory, where no embedding or tilizer reads it (V082). Raises NoRoomError where a channel is full."""
+        """Add a queue of the open graph's chip, in DRAM, and return it. `word` begins its name; `source` is the op that
+        feeds it, or HOST; `entries` are those of one round. A queue of the chip at the host is now and then in the
+        host's memory, where no embedding or tilizer reads it (V082). Raises NoRoomError where a channel is full."""
         name = self.name(word)
         chip = self.graph.chip
         height, width = blocking.tile_dim
@@ -202,7 +203,8 @@ class NetlistDraft:
 
     # ------------------------------------------------------------------------------------------------------- ops
     def blocking(self, shape: Shape, most_in_ublock: int, *, order: str = "", one_core: bool = False) -> Blocking:
-        """Draw how a result of this shape is cut into cores and blocks."""
+        """Draw how a result of this shape is cut into cores and blocks, with at most `most_in_ublock` tiles in a
+        ublock. `order` is the ublock_order, "" for any."""
         t, rows, cols = shape
         down = 1
         across = 1
@@ -351,6 +353,7 @@ _BESIDE: Final = {"relu_threshold": {"relu_en": True}, "relu_mode": {"relu_en": 
 
 
 def _cores(first: tuple[int, int], grid: tuple[int, int]) -> set[tuple[int, int]]:
+    """Return the cores of a rectangle, given its first core, rows and columns."""
     rows = range(first[0], first[0] + grid[0])
     cols = range(first[1], first[1] + grid[1])
     return set(product(rows, cols))
@@ -378,6 +381,7 @@ def with_attribute(draw: Draw, document: WrittenNetlist) -> "tuple[WrittenNetlis
 
 
 def _value(draw: Draw, attribute: str, op: Op) -> object:
+    """Draw a value for an attribute of an op, by the attribute's kind."""
     kind = ATTRIBUTES[attribute].kind
     if kind == "ints":
         return (0,) * op.blocking.cells
@@ -385,15 +389,16 @@ def _value(draw: Draw, attribute: str, op: Op) -> object:
 
 
 def parts(name: str) -> tuple[str, str, str]:
-    """Return op type, attribute and word of a name of coverage."""
+    """Return op type, attribute and word of a name in coverage's list of attributes, "" for a word that it does not
+    have."""
     op_type, _, written = name.partition(" ")
     attribute, _, word = written.partition("=")
     return op_type, attribute, word
 
 
 def _may_come_late(name: str, op: Op, document: WrittenNetlist) -> bool:
-    """Return whether an op does not have an attribute yet that changes neither its operands nor its shape. An attribute
-    of a fused op must not have a meaning on its sub-ops."""
+    """Return whether an op does not yet have the attribute that a name of coverage states, and the attribute changes
+    neither its operands nor its shape. An attribute of a fused op must not have a meaning on its sub-ops."""
     op_type, attribute, _ = parts(name)
     if op_type != op.type or attribute in op.attributes.given:
         return False
@@ -405,5 +410,6 @@ def _may_come_late(name: str, op: Op, document: WrittenNetlist) -> bool:
 
 
 def _ops(document: WrittenNetlist) -> Iterator[Op]:
+    """Yield all ops of a document, graph by graph."""
     for graph in document.graphs.values():
         yield from graph.ops

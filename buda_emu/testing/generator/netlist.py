@@ -69,7 +69,7 @@ class Rounds:
 
 
 def draw_rounds(draft: NetlistDraft) -> Rounds:
-    """Draw from one round to six."""
+    """Draw how often the graphs run, from one round to six, and in which loops."""
     draw = draft.draw
     looped = draw.chance(75)
     if looped:
@@ -116,11 +116,13 @@ def _entries(draft: NetlistDraft, queue: Queue, rounds: Rounds) -> int:
 
 
 def _pointer(inputs: int, entries: int) -> tuple[str, str]:
+    """Return the names of the local and global pointer that step by so many inputs over a queue of so many entries."""
     return f"$l_{inputs}_{entries}", f"$g_{inputs}_{entries}"
 
 
 def _instructions(draft: NetlistDraft, rounds: Rounds, graphs: list[OpenGraph]) -> Iterator[Instruction]:
-    """Yield the instructions of a program that executes graphs in rounds."""
+    """Yield the instructions of a program that executes graphs in rounds: parameters, variables, loops, executes and
+    steps of pointers."""
     draw = draft.draw
     pointers: dict[tuple[str, str], tuple[int, int]] = {}
     executes = [_execute(draft, graph, pointers) for graph in graphs]
@@ -147,7 +149,8 @@ def _instructions(draft: NetlistDraft, rounds: Rounds, graphs: list[OpenGraph]) 
 
 
 def _count_calculation(draft: NetlistDraft, count: str, has_constant: bool) -> VarInst:
-    """Return an instruction that sets $rounds to the count, by an operation that does not change it."""
+    """Return an instruction that sets $rounds to the count, by an operation that does not change it. `has_constant`
+    tells whether the variable $c_one exists, which it then multiplies by."""
     opcode, before = draft.draw.pick((("add", ("0",)), ("mul", ("1",)), ("inc", ())))
     if has_constant:
         opcode = "mul"
@@ -158,7 +161,8 @@ def _count_calculation(draft: NetlistDraft, count: str, has_constant: bool) -> V
 def _declarations(
     kind: Literal["var", "staticvar"], pointers: Iterable[tuple[str, str]], computed: bool, has_constant: bool
 ) -> Iterator[Instruction]:
-    """Yield the declaration of pointers, of the computed count and of a constant, and the reset of static variables."""
+    """Yield the declaration of pointers, of the computed count (if `computed`) and of a constant (if `has_constant`),
+    and the reset of static variables."""
     variables = [(name, "0") for name in chain.from_iterable(pointers)]
     if computed:
         variables.append(("$rounds", "0"))
@@ -171,7 +175,7 @@ def _declarations(
 
 
 def _rounds(rounds: Rounds, count: str, body: list[Instruction]) -> Iterator[Instruction]:
-    """Yield the body in its loops, or as often as it runs."""
+    """Yield the body in its loops, the inner one of `count` rounds, or, without loops, as often as it runs."""
     if not rounds.looped:
         for _ in range(rounds.count):
             yield from body
@@ -253,6 +257,7 @@ def _reading(
 
 
 def _constant_settings(draft: NetlistDraft, queue: Queue) -> QueueSettings:
+    """Return the settings of a queue or ram whose one entry every input reads."""
     is_ram = queue.type == "ram"
     read_only = is_ram and draft.draw.chance(30)
     return QueueSettings(
@@ -343,7 +348,7 @@ def _add_attributes(draw: Draw, document: WrittenNetlist, generated: Generated) 
 
 
 def _draw_netlist(draw: Draw, arch: str, budget: Budget, op_types: Sequence[str]) -> NetlistDraft | None:
-    """Draw a netlist, which need not be valid; None where not one op fits."""
+    """Draw a netlist of ops of these types within a budget, which need not be valid; None where not one op fits."""
     draft = NetlistDraft.new(draw, arch, budget.tiles)
     op_types = _draw_setting(draft, budget, op_types)
     rounds = draw_rounds(draft)
@@ -383,13 +388,14 @@ def _draw_setting(draft: NetlistDraft, budget: Budget, op_types: Sequence[str]) 
 
 
 def _takes_small_tiles(op_type: str) -> bool:
+    """Return whether ops of a type may have tiles that are not full."""
     return OP_TYPES[op_type].has("tile by tile") and OP_TYPES[op_type].family != "quantization"
 
 
 def _open(draft: NetlistDraft, number: int, inputs: int) -> None:
-    """Open a graph. It may read the queues that the graph before it could read or stored, without constants where there
-    are two chips. The second of two graphs on two chips also reads the ops of the first: both run as one (NETLIST 1.8).
-    """
+    """Open graph `number`, with so many inputs of an epoch. It may read the queues that the graph before it could read
+    or stored, without constants where there are two chips. The second of two graphs on two chips also reads the ops of
+    the first: both run as one (NETLIST 1.8)."""
     rows, cols = draft.arch.grid
     before = None
     if draft.graphs:
@@ -437,7 +443,8 @@ def _add_op(draft: NetlistDraft, op_types: Sequence[str]) -> None:
 
 
 def _store(draft: NetlistDraft, *, last: bool) -> None:
-    """Add queues for results: of every op that no other reads, and of some that another reads."""
+    """Add queues for results of the open graph: of every op that no other reads, and of some that another reads. After
+    the last graph nothing reads them."""
     for number, op in enumerate(draft.graph.ops):
         if op.gradient_op:
             if op.name in draft.graph.read:
@@ -469,7 +476,8 @@ def _store_specially(draft: NetlistDraft, number: int, op: Op) -> bool:
 
 
 def _store_tiles(draft: NetlistDraft, op: Op, *, last: bool) -> None:
-    """Add a queue of tiles for an op's result, stacked along the columns now and then."""
+    """Add a queue of tiles for an op's result, stacked along the columns now and then. Unless the graph is the last,
+    further graphs may read it."""
     draw = draft.draw
     blocking = op.blocking
     tms: tuple[Tm, ...] = ()
@@ -536,6 +544,7 @@ def _set_tiles(draft: NetlistDraft) -> None:
     document = draft.document
 
     def cut(record: SourcedT) -> SourcedT:
+        """Return an op or queue with the netlist's tile size."""
         return evolve(record, blocking=replace(getattr(record, "blocking"), tile_dim=draft.tile))  # noqa: B009
 
     document.queues = {name: cut(queue) for name, queue in document.queues.items()}

@@ -67,7 +67,8 @@ def draw_operand(
 
 
 def _draw_padding(draft: NetlistDraft, shape: Shape) -> tuple[Shape, Pad, list[Tm]]:
-    """Draw a padding to `shape` now and then, as padding or as a TM; return the shape before it with both."""
+    """Draw a padding to `shape` now and then, as the operand's padding or as its last TM; return the shape before it
+    with both."""
     draw = draft.draw
     if not draw.chance(10) or max(shape[1:]) <= 1:
         return shape, Pad(), []
@@ -93,7 +94,8 @@ def _matching_values(
 
 
 def _sources(draft: NetlistDraft, shape: Shape, transposed: bool) -> Iterator[tuple[Tm, Shape]]:
-    """Yield the TMs that can make the shape, each with the shape that it makes it from."""
+    """Yield the TMs that can make the shape, each with the shape that it makes it from. `transposed` tells whether a
+    transpose may be among them."""
     t, rows, cols = shape
     divisor = draft.draw.divisor
     if t > 1:
@@ -117,7 +119,8 @@ def _sources(draft: NetlistDraft, shape: Shape, transposed: bool) -> Iterator[tu
 
 
 def _queue_value(draft: NetlistDraft, shape: Shape, df: str, source: Source) -> DraftTensor:
-    """Add a queue that the host fills, a stream of inputs or a constant (prologue), and return it as a value."""
+    """Add a queue that the host fills, a stream of inputs or a constant (prologue), and return it as a value. `source`
+    says which of them it may be."""
     draw = draft.draw
     layout = "flat" if source == "flat" else "tilized"
     blocking = _draw_queue_blocking(draft, shape, one_core=source == "flat")
@@ -241,7 +244,8 @@ def _draw_gradient_format(draft: NetlistDraft, acc: str) -> str:
 
 
 def _legal_sums(between: str, result: str, acc: str, draft: NetlistDraft) -> str:
-    """Return a format that partial sums may have, `between` where it is legal."""
+    """Return a format that partial sums may have: `between` where it is legal. `result` and `acc` are the formats of
+    the result and of dest."""
     family = draft.graph.family
     if acc == "Float32" and family == "b":
         return "Float32"
@@ -261,6 +265,7 @@ def _of_other_family(draft: NetlistDraft) -> tuple[str, ...]:
 
 
 def _accumulators(family: str, arch: Arch) -> tuple[str, ...]:
+    """Return the formats of Dst to draw from, "" for the default one; the usual one is there twice."""
     usual = _SUMS[family][0]
     if arch.name == "grayskull":
         return (usual, usual, "")

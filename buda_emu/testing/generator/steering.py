@@ -175,6 +175,7 @@ def _wishes() -> list[tuple[str, tuple[str, ...]]]:
 
 
 def _rules(refused: str) -> list[str]:
+    """Return the ids of the rules in a text `name: rules`."""
     return refused.rpartition(": ")[2].split(", ")
 
 

@@ -52,7 +52,8 @@ class OutputComparison:
         self._places = {number: place for place, number in self.outputs.items()}
 
     def of_values(self, fault: Fault, differ: Mapping[int, Value], computed: int = 0) -> Effect:
-        """Return the effect of a fault after which some values of the run differ, by the number of the clean ones."""
+        """Return the effect of a fault after which some values of the run differ, by the number of the clean ones.
+        `computed` is the number of values that were computed again."""
         differ = {number: value for number, value in differ.items() if number in self._places}
         if not differ:
             return Effect(fault, "masked", computed=computed)
@@ -90,6 +91,8 @@ class OutputComparison:
         )
 
     def _outcome(self, strange: bool, likeness: float, top1: float) -> Outcome:
+        """Return the outcome of outputs that differ. `strange` tells whether one is not finite where the clean one is;
+        `likeness` is the least PCC; `top1` is the least share of rows with the largest element in its place."""
         if strange:
             return "not finite"
         if likeness >= self._tolerance.least_pcc and (top1 == 1.0 or not self._tolerance.top1):
@@ -187,7 +190,8 @@ class Steps:
 
 
 def steps(sites: Sites, fault: Fault, spoils: Mapping[int, Spoil]) -> Steps:
-    """Return the commands for a fault that changes one value for all that read it. Raises HostError for any other."""
+    """Return the commands for a fault that changes one value for all that read it; `spoils` has the changes of values
+    by node. Raises HostError for any other fault."""
     if fault.reader is not None or len(fault.nodes) != 1:
         raise HostError(
             f"fault {fault.number}: the debugger changes one value for all that read it; this fault is of another kind"
@@ -207,7 +211,8 @@ def steps(sites: Sites, fault: Fault, spoils: Mapping[int, Spoil]) -> Steps:
 
 
 def _op_result(sites: Sites, node: Node) -> Node | None:
-    """Return the op's result that an entry is an exact copy of, where nothing else reads it; an op's result itself."""
+    """Return the op's result that an entry is an exact copy of, None where something else reads that, too, or the entry
+    is rearranged; an op's result itself."""
     if not isinstance(node.step, Push):
         return node
     source = sites.trace.nodes[node.inputs[0]]
@@ -218,7 +223,7 @@ def _op_result(sites: Sites, node: Node) -> Node | None:
 
 
 def _right_after(op: str, times: int) -> tuple[str, ...]:
-    """Return the commands that stop after a run of the op that `times` runs precede."""
+    """Return the commands that stop after that run of the op which `times` earlier runs precede."""
     ignored = ()
     if times:
         ignored = (f"ignore 1 {times}",)
@@ -299,6 +304,8 @@ class Bench:
 
     @cached_property
     def _ranges(self) -> Ranges:
+        """Return the bounds of each op's results, learned from this run and, where inputs come from a seed, from
+        further clean ones."""
         seeds = range(1, CLEAN_RUNS if self._machines.made_up else 1)
         return Ranges(chain([self.trace], map(self._machines.record_run, seeds)))
 
@@ -340,6 +347,7 @@ class Bench:
         return self._effect(fault, self._ranges.clip).outcome
 
     def _seed(self, fault: Fault) -> int:
+        """Return the seed of the random part of a fault."""
         return seed_of(self.settings.seed, fault.number)
 
     @staticmethod
@@ -348,6 +356,8 @@ class Bench:
         return fault.kind in TIMED or fault.kind == "pointer" or (fault.kind == "entry" and fault.how in OF_RUN)
 
     def _effect(self, fault: Fault, guard: Guard | None) -> Effect:
+        """Inject a fault and return its effect; errors that stop the run become outcomes. `guard` is applied to results
+        of ops that are computed again, None for no protection."""
         try:
             if fault.kind in TIMED:
                 return self._time_effect(fault)
@@ -369,6 +379,8 @@ class Bench:
         return self._comparison.of_values(fault, differ, computed)
 
     def _time_effect(self, fault: Fault) -> Effect:
+        """Return the effect of a fault that changes times: late where it misses a bound of `performance-check` or of
+        the settings. Raises HostError where no time is modelled."""
         slower = self._times.slower(fault)
         if slower.missed:
             error = f"performance-check: {', '.join(slower.missed)}"
@@ -388,6 +400,7 @@ def injector(make: Make) -> Callable[[Sequence[int]], list[Effect]]:
 
 
 def _effects(bench: Bench, numbers: Sequence[int]) -> list[Effect]:
+    """Inject the faults of these numbers and return their effects, in order."""
     return [bench.effect(number) for number in numbers]
 
 

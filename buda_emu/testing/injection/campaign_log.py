@@ -57,6 +57,8 @@ class CampaignLog:
         return HostError(f"{self.path}:{self._lines[error.number]}: {error}: {_FIX}")
 
     def _read(self) -> list[Effect]:
+        """Return the effects of the log, each fault once; none without a log. Raises HostError for a log of another
+        campaign, a damaged line, and lines that contradict each other."""
         data = b""
         if self.path.exists():
             data = self.path.read_bytes()
@@ -82,6 +84,8 @@ class CampaignLog:
 
     @staticmethod
     def _effect(line: bytes, place: str) -> Effect:
+        """Return the effect of a line. Raises HostError with `place`, the line's file and number, for a line that is
+        none."""
         content = read_object(line, place, "an effect of a fault", _FIX)
         try:
             return Effect.from_json(content)
@@ -90,6 +94,7 @@ class CampaignLog:
 
 
 def _is_json(line: bytes) -> bool:
+    """Return whether a line is JSON."""
     try:
         parse(line)
     except ValueError:

@@ -25,7 +25,7 @@ OTHER_FORMAT = {
 
 
 def spoils(fault: Fault, trace: Trace, seed: int) -> dict[int, Spoil]:
-    """Return, for each node of a fault, the function that changes its value."""
+    """Return, for each node of a fault, the function that changes its value. `seed` is that of noise."""
     if fault.place in INSIDE:
         (hit,) = fault.nodes
         return {hit: lambda _: _inside(trace, hit, fault)}
@@ -62,6 +62,8 @@ def _spoil_entries(fault: Fault, trace: Trace) -> dict[int, Spoil]:
 
 
 def _spoil_core(fault: Fault, trace: Trace, seed: int) -> dict[int, Spoil]:
+    """Return, for each value that the fault's core makes, the function that replaces its tiles by zeros, those of the
+    input before, or noise."""
     arithmetic = trace.arithmetic
     tiles = tiles_of_core(_op_of(trace, fault.nodes[0]).blocking, fault.core or (0, 0))
     noise = Random(seed)
@@ -72,7 +74,7 @@ def _spoil_core(fault: Fault, trace: Trace, seed: int) -> dict[int, Spoil]:
 
 
 def _inside(trace: Trace, node: int, fault: Fault) -> Value:
-    """Return the op's result with one of its units hit."""
+    """Return the result of the op at a node, computed once more with the fault in one of its units."""
     from buda_emu.testing.injection.inside_op import WatchedUnits
 
     assert isinstance(trace.arithmetic, OnDevice)
@@ -93,6 +95,7 @@ def burst_masks(df: str, seed: int) -> NDArray[np.unsignedinteger[Any]]:
 
 
 def _op_of(trace: Trace, node: int) -> Op:
+    """Return the op whose result a node of the trace is."""
     step = trace.nodes[node].step
     assert isinstance(step, Run)
     return step.op
@@ -117,7 +120,8 @@ def _before(trace: Trace, nodes: tuple[int, ...]) -> list[Value | None]:
 
 
 def _at(arithmetic: Arithmetic, value: Value, fault: Fault, change: Callable[[Bits, Fault], None]) -> Value:
-    """Return the value with the bits of one tile changed; datums that represent the same number have the same bits."""
+    """Return the value with the bits of the fault's tile changed by `change`; datums that represent the same number
+    have the same bits."""
     place = (slice(0, 1), slice(fault.tile, fault.tile + 1))
     bits = arithmetic.encode(value[place], fault.df)
     before = arithmetic.decode(bits.copy())
@@ -126,8 +130,8 @@ def _at(arithmetic: Arithmetic, value: Value, fault: Fault, change: Callable[[Bi
 
 
 def _put(value: Value, place: tuple[slice, ...], before: Value, after: Value) -> Value:
-    """Return a copy of the value with `after` in a place. Of floats only elements that differ from `before` change, as
-    the value may have more bits than the format."""
+    """Return a copy of the value with `after` in a place (slices of inputs and tiles). Of floats only elements that
+    differ from `before` change, as the value may have more bits than the format."""
     changed = value.copy()
     if isinstance(changed, Bits):
         changed.assign(place, after)
@@ -138,6 +142,7 @@ def _put(value: Value, place: tuple[slice, ...], before: Value, after: Value) ->
 
 
 def _flip(bits: Bits, fault: Fault) -> None:
+    """Invert the fault's bits of one datum or shared exponent, in place. `bits` is one tile."""
     mask = sum(1 << bit for bit in fault.bits)
     if fault.exponent:
         assert bits.exponents is not None
@@ -147,10 +152,12 @@ def _flip(bits: Bits, fault: Fault) -> None:
 
 
 def _burst(bits: Bits, fault: Fault, masks: NDArray[np.unsignedinteger[Any]]) -> None:
+    """Invert, in place, the bits of `masks` in the 32 bytes that hold the fault's datum."""
     bits.datums[0, 0, flit_of(fault.df, fault.datum)] ^= masks
 
 
 def _stuck(arithmetic: Arithmetic, value: Value, fault: Fault, tiles: Numbers) -> Value:
+    """Return the value with a bit of all datums of the tiles set to 0 or 1."""
     bits = arithmetic.encode(value, fault.df)
     before = arithmetic.decode(bits.copy())
     mask = bits.datums.dtype.type(1 << fault.bits[0])
@@ -163,12 +170,14 @@ def _stuck(arithmetic: Arithmetic, value: Value, fault: Fault, tiles: Numbers) -
 
 
 def _as_other(arithmetic: Arithmetic, value: Value, df: str) -> Value:
+    """Return the value whose bits of format `df` are read as the other format of the same width."""
     bits = arithmetic.encode(value, df)
     misread = Bits(OTHER_FORMAT[df], bits.datums, bits.exponents).values()
     return arithmetic.decode(Bits.encode(df, np.ascontiguousarray(misread, np.float32)))
 
 
 def _packet(arithmetic: Arithmetic, value: Value, fault: Fault) -> Value:
+    """Return the value in which a tile is lost, or 32 bytes of it, or the tile before stands in its place."""
     if fault.how == "part lost":
         return _at(arithmetic, value, fault, _clear)
     if fault.how == "twice":
@@ -179,10 +188,12 @@ def _packet(arithmetic: Arithmetic, value: Value, fault: Fault) -> Value:
 
 
 def _clear(bits: Bits, fault: Fault) -> None:
+    """Set the 32 bytes of a tile that hold the fault's datum to 0, in place."""
     bits.datums[0, 0, flit_of(fault.df, fault.datum)] = 0
 
 
 def _dead(arithmetic: Arithmetic, value: Value, before: Value | None, how: str, tiles: Numbers, noise: Random) -> Value:
+    """Return the value with the tiles of a core that does not work: zeros, noise, or those of the value `before`."""
     if how == "stale" and before is not None:
         return _with_tiles(value, tiles, before[0:1, tiles])
     numbers = np.zeros((1, len(tiles), TILE_ELEMENTS), np.float32)
@@ -193,14 +204,14 @@ def _dead(arithmetic: Arithmetic, value: Value, before: Value | None, how: str, 
 
 
 def _in_form_of(arithmetic: Arithmetic, value: Value, numbers: NDArray[np.float32]) -> Value:
-    """Return float32[1, n, 1024] in the form of `value`, bits of its format or floats."""
+    """Return numbers, float32[1, n, 1024], in the form of `value`: bits of its format or floats."""
     if isinstance(value, Bits):
         return arithmetic.decode(Bits.encode(value.df, numbers))
     return numbers
 
 
 def _with_tiles(value: Value, tiles: Numbers, source: Value) -> Value:
-    """Return a copy with other tiles in some places."""
+    """Return a copy of a value with the tiles of `source` in the places `tiles`."""
     changed = value.copy()
     if isinstance(changed, Bits):
         changed.assign((slice(0, 1), tiles), source)

@@ -75,7 +75,7 @@ class Draw:
         return self.resolve(fault)
 
     def _draw_kind(self, kind: Kind, number: int, random: Random) -> Fault | None:
-        """Draw a fault of a kind; None where it can hit nothing."""
+        """Draw fault `number`, of a kind; None where it can hit nothing."""
         make: Mapping[Kind, Callable[[], Fault | None]] = {
             "flip": lambda: self._flip(number, random),
             "burst": lambda: self._burst_of(number, random),
@@ -101,6 +101,8 @@ class Draw:
         return None
 
     def _flip(self, number: int, random: Random) -> Fault | None:
+        """Draw a flip of one or several bits of a datum, or of a shared exponent; None where the stratum of fault
+        `number` has no sites."""
         part = self._part(number)
         if part is None:
             return None
@@ -126,8 +128,8 @@ class Draw:
         return replace(fault, tile=tile, datum=datum, bits=bits, exponent=exponent, step=step, stratum=part.name)
 
     def _burst_of(self, number: int, random: Random) -> Fault | None:
-        """Draw a burst in memory. A unit processes one datum after the other, so that a stratum of units has one datum
-        flipped."""
+        """Draw a burst in memory; None where there is none to hit. A unit processes one datum after the other, so that
+        a stratum of units has one datum flipped."""
         part = self._part(number)
         if part is None:
             return None
@@ -152,6 +154,8 @@ class Draw:
         return None
 
     def _packet(self, number: int, random: Random) -> Fault | None:
+        """Draw a tile, or part of it, that is lost or comes twice on its way to an op; None where no operand can be
+        hit."""
         if not self.sites.places["operand"].items:
             return None
         site = self.sites.places["operand"].draw(random)
@@ -164,19 +168,21 @@ class Draw:
 
     # ------------------------------------------------------------------------------------------------------ cores
     def _stuck(self, number: int, random: Random) -> Fault | None:
+        """Draw a bit that is stuck in the results of one core; None where no result can be hit."""
         fault = self._of_core(number, "stuck", random)
         if fault is None:
             return None
         return replace(fault, bits=(random.randrange(FORMATS[fault.df].bits),), how=str(random.randrange(2)))
 
     def _core(self, number: int, random: Random) -> Fault | None:
+        """Draw a core whose results are zeros, old, or noise; None where no result can be hit."""
         fault = self._of_core(number, "core", random)
         if fault is None:
             return None
         return replace(fault, how=("zero", "stale", "noise")[random.randrange(3)])
 
     def _of_core(self, number: int, kind: Kind, random: Random) -> Fault | None:
-        """Draw an op from one input on, and one core of it."""
+        """Draw an op from one input on, and one core of its grid; None where no result can be hit."""
         if not self.sites.places["l1"].items:
             return None
         site = self.sites.places["l1"].draw(random)
@@ -187,6 +193,7 @@ class Draw:
 
     # ----------------------------------------------------------------------------------------------------- queues
     def _entry(self, number: int, random: Random) -> Fault | None:
+        """Draw an entry of a queue that is lost, doubled, repeated or swapped; None where no queue has such entries."""
         pairs = self._pairs
         losable = self._losable
         choices: list[str] = []
@@ -226,6 +233,7 @@ class Draw:
         return [entry for entry in entries if entry[1] in queues]
 
     def _pointer(self, number: int, random: Random) -> Fault | None:
+        """Draw a flip of a bit of a pointer between two inputs; None where there are no queues."""
         queues = sorted({node.queue for node in self.sites.entries})
         if not queues:
             return None
@@ -237,13 +245,16 @@ class Draw:
         return self._of_queue(number, "pointer", queue, entry=inputs, bits=(bit,), how=how)
 
     def _pointers(self, queue: str) -> tuple[tuple[str, ...], int]:
-        """Return the pointers that a queue has, and the number of values that each of them can have."""
+        """Return the names of the pointers that a queue or ram has, and the number of values that each of them can
+        have."""
         declared = self._trace.netlist.queues[queue]
         if declared.is_ram:
             return POINTERS[:2], declared.entries
         return POINTERS, 2 * declared.entries
 
     def _format(self, number: int, random: Random) -> Fault | None:
+        """Draw a queue whose bits are read as another format of the same width; None where no queue has such a
+        format."""
         queues = sorted({node.queue for node in self.sites.entries if node.df in OTHER_FORMAT})
         if not queues:
             return None
@@ -253,6 +264,7 @@ class Draw:
 
     # ------------------------------------------------------------------------------------------------------- time
     def _clock(self, number: int, random: Random) -> Fault:
+        """Draw a slower clock from one execute on."""
         factor = FACTORS[random.randrange(len(FACTORS))]
         return Fault(
             number=number,
@@ -266,6 +278,7 @@ class Draw:
         )
 
     def _link(self, number: int, random: Random) -> Fault:
+        """Draw a slower memory, NoC, port or Ethernet link for the whole run."""
         name = LINKS[random.randrange(len(LINKS))]
         return Fault(
             number=number,
@@ -279,10 +292,12 @@ class Draw:
 
     @property
     def _executes(self) -> int:
+        """Return the number of executes of the run, at least 1."""
         return max(1, len(self._trace.epochs))
 
     # --------------------------------------------------------------------------------------------------- the same
     def _at(self, number: int, kind: Kind, site: Site) -> Fault:
+        """Return a fault of a site, still without tile, datum and bits."""
         node = self._trace.nodes[site.node]
         if site.reader is None:
             at = node
@@ -314,6 +329,8 @@ class Draw:
         bits: tuple[int, ...] = (),
         how: str = "",
     ) -> Fault:
+        """Return a fault in a queue or ram. `entry` is the position of its value, or the number of inputs that ran
+        before."""
         df = self._trace.netlist.queues[queue].df
         return Fault(
             number=number,
@@ -330,10 +347,12 @@ class Draw:
         )
 
     def _entry_of(self, node: Node) -> int:
+        """Return the position of a value among those of its op or queue."""
         return self.sites.ordinals[node.number]
 
     def resolve(self, fault: Fault) -> Fault:
-        """Return the fault with `nodes` and `reader`. Raises HostError for a fault that the run does not have."""
+        """Return the fault with `nodes` and `reader`, found in the run. Raises HostError for a fault that the run does
+        not have."""
         if fault.kind not in KINDS:
             raise HostError(f"fault {fault.number}: kind {fault.kind!r} is not one of {', '.join(KINDS)}")
         if fault.kind in TIMED:
@@ -358,6 +377,7 @@ class Draw:
         return self._with_bits(fault, node)
 
     def _check_time_fault(self, fault: Fault) -> Fault:
+        """Return a fault that changes times. Raises HostError for a factor, link or execute that does not exist."""
         is_clock = fault.kind == "clock"
         _require(fault, fault.how in FACTORS, f"how {fault.how!r} is not one of {', '.join(FACTORS)}")
         _require(fault, is_clock or fault.where in LINKS, f"link {fault.where!r} is not one of {LINKS}")
@@ -365,11 +385,15 @@ class Draw:
         return fault
 
     def _with_format(self, fault: Fault, numbers: Sequence[int]) -> Fault:
+        """Return a fault of a queue's format with the nodes that are misread; `numbers` are those of the queue's
+        values. Raises HostError for a format without another one of its width."""
         node = self._trace.nodes[numbers[0]]
         _require(fault, node.df in OTHER_FORMAT, f"{node.df} has no other format of its width")
         return replace(self._complete(fault, node), nodes=tuple(numbers))
 
     def _check_of_run(self, fault: Fault) -> Fault:
+        """Return a fault that needs a run of its own. Raises HostError for a queue, input or pointer that the run does
+        not have."""
         netlist = self._trace.netlist
         inputs = self._trace.inputs
         _require(fault, fault.where in netlist.queues, f"{fault.where} is not a queue")
@@ -394,6 +418,8 @@ class Draw:
         )
 
     def _with_bits(self, fault: Fault, node: Node) -> Fault:
+        """Return a fault of bits with the node that it changes and, for an operand, the only reader. Raises HostError
+        for a place, operand, tile, datum or bit that does not exist."""
         _require(fault, fault.place in PLACES, f"place {fault.place!r} is not one of {', '.join(PLACES)}")
         reader = None
         is_op = isinstance(node.step, Run)
@@ -432,5 +458,6 @@ def _check_datum(fault: Fault) -> None:
 
 
 def _require(fault: Fault, holds: bool, problem: str) -> None:
+    """Raise HostError about a fault unless a condition holds; `problem` says what is wrong otherwise."""
     if not holds:
         raise HostError(f"fault {fault.number} ({fault.kind} in {fault.where}): {problem}")

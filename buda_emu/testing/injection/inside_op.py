@@ -59,7 +59,8 @@ class WatchedUnits(KernelUnits):
         ReferenceUnits.recode(self, tiles, out)  # pyright: ignore[reportArgumentType] - it asks for units, not for their kind
 
     def _visit(self, place: Place, tiles: int, df: str, steps: Callable[[], int] = lambda: 1) -> int | None:
-        """Record a visit of a unit; return the tile of this call that the fault hits, None where it hits none."""
+        """Record that tiles go through a unit; return the position, in this call, of the tile that the fault hits, None
+        where it hits none. `df` is their format there, `steps` counts instructions of the vector unit."""
         first = self.counts[place]
         self.counts[place] = first + tiles
         if self.fault is None:
@@ -71,6 +72,7 @@ class WatchedUnits(KernelUnits):
         return None
 
     def pack(self, dst: U32, to: PackedAs, out: Bits | None = None) -> Bits:
+        """Pack a Dst image, in which the fault flips bits before or after the packer if it hits one of its tiles."""
         hit = self._visit("dst", len(dst), _HELD_AS[to.mode])
         if hit is not None and self.fault is not None:
             dst = dst.copy()
@@ -85,6 +87,8 @@ class WatchedUnits(KernelUnits):
         return packed
 
     def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
+        """Compute a vector function; if the fault hits one of its tiles, the datum is computed once more with the
+        fault."""
         out = KernelUnits.function(self, bound, mode, *images, vector=vector)
         hit = self._visit("sfpu", len(out), "Float32", lambda: _compute_datum(bound, mode, images, 0, 0, None)[1])
         fault = self.fault
@@ -97,6 +101,7 @@ class WatchedUnits(KernelUnits):
 
 
 def _mask(fault: Fault) -> np.uint32:
+    """Return the bits that a fault flips, as a word."""
     return np.uint32(sum(1 << bit for bit in fault.bits))
 
 
@@ -129,6 +134,8 @@ class _HitUnit:
         instruction = getattr(self._unit, name)
 
         def run(*operands: Any) -> Any:
+            """Execute the instruction, and flip the fault's bits in its result if it is the instruction that the fault
+            hits."""
             result = instruction(*operands)
             if result.dtype == np.uint32:
                 if self._fault is not None and self.steps == self._fault.step:

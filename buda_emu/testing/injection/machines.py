@@ -50,13 +50,14 @@ class Machines:
     made_up: bool = True
 
     def arithmetic(self) -> Arithmetic:
-        """Return the arithmetic of the precision."""
+        """Return how values of the machines' precision are computed, stored and compared."""
         if self.precision != "device":
             return Floats()
         return OnDevice(core_of(self.netlist.arch_name))
 
     @contextmanager
     def _open_machine(self, listeners: tuple[Listener, ...], seed: int) -> Generator[Emulator]:
+        """Open a machine for one input at a time, with its inputs pushed; it is closed at the end."""
         emulator = Emulator(
             self.netlist, self.precision, 1, inputs_at_once=1, memory_limit=self.memory_limit, listeners=listeners
         )
@@ -65,6 +66,7 @@ class Machines:
             yield emulator
 
     def _run(self, emulator: Emulator, recorder: Callable[[Plan, Chunk], None]) -> None:
+        """Run all programs on a machine; `recorder` is called before each input runs."""
         emulator.record(recorder)
         for name, parameters in self.programs.items():
             emulator.run(name, parameters)
@@ -93,12 +95,14 @@ class Machines:
             inputs = 0
 
             def step() -> None:
+                """Count an input, and change the machine when the fault's moment has come."""
                 nonlocal inputs
                 if inputs == fault.entry:
                     spoil(emulator, fault)
                 inputs += 1
 
             def recorder(plan: Plan, chunk: Chunk) -> None:  # noqa: ARG001
+                """Stop the program where an op would wait for an entry, else go on to the next input."""
                 for queue in sorted(beyond(emulator.channels, chunk) - clean.beyond):
                     problem = f"read beyond the entries pushed to {emulator.channels[queue].describe()}"
                     raise ProgramError(problem, kind="empty", queue=queue)
@@ -129,7 +133,8 @@ def windows(emulator: Emulator) -> dict[str, tuple[int, ...]]:
 
 
 def spoil(emulator: Emulator, fault: Fault) -> None:
-    """Change a pointer, or lose or double an entry of a queue. Raises ProgramError for a pointer outside of its ram."""
+    """Change, as the fault says, a pointer of a queue or ram, or lose or double an entry of a queue. Raises
+    ProgramError for a pointer outside of its ram."""
     channel = emulator.channels[fault.where]
     if fault.kind == "entry":
         assert isinstance(channel, Fifo)

@@ -75,6 +75,7 @@ class Ranges:
                     self._learn(name_of(node), trace.arithmetic.floats(node.value))
 
     def _learn(self, op: str, values: np.ndarray[Any, np.dtype[np.float32]]) -> None:
+        """Widen the bounds of an op's results to the finite ones of these values."""
         finite = values[np.isfinite(values)]
         if finite.size:
             low, high = self._of.get(op, (np.float32(np.inf), np.float32(-np.inf)))
@@ -101,7 +102,7 @@ class Ranges:
 
 
 def cost(protection: Protection, sites: Sites, times: Times) -> Cost:
-    """Return the bits that a protection adds to a run, and the time of the run with it."""
+    """Return the bits that a protection adds to a run, and the ratio of the run's time with it to that without."""
     ops = {name_of(node): node for node in sites.trace.nodes if isinstance(node.step, Run)}
     entries = {(node.queue, node.slot): node for node in sites.trace.nodes if node.queue}
     memory = sum(node.value.shape[1] * bits_of_tile(node.df) for node in (*ops.values(), *entries.values()))

@@ -95,6 +95,7 @@ class Effect:
 
 
 def _is_number(value: Any) -> bool:
+    """Return whether a value of JSON is a finite number."""
     return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
 
 
@@ -184,7 +185,7 @@ class Share:
 
 
 def wilson(successes: float, count: float) -> tuple[float, float]:
-    """Return Wilson's score interval of a share at 95 %."""
+    """Return Wilson's score interval of a share at 95 %, (0, 1) for a count of 0."""
     if not count:
         return 0.0, 1.0
     share = successes / count
@@ -203,7 +204,7 @@ def wilson(successes: float, count: float) -> tuple[float, float]:
 
 
 def shares(effects: Iterable[Effect], name: Callable[[Fault], str]) -> list[Share]:
-    """Count effects by a property of their faults, the worst first; faults without the property are left out."""
+    """Count effects by a property of their faults (`name`), the worst first; faults for which it is "" are left out."""
     groups: dict[str, list[Effect]] = {}
     for effect in effects:
         key = name(effect.fault)
@@ -214,7 +215,8 @@ def shares(effects: Iterable[Effect], name: Callable[[Fault], str]) -> list[Shar
 
 
 def share_of(name: str, effects: Sequence[Effect], strata: Mapping[str, float] | None = None) -> Share:
-    """Count effects by outcome. `strata` are the weights of the strata that the faults were drawn from."""
+    """Count effects by outcome, under a name. `strata` are the weights of the strata that the faults were drawn
+    from."""
     counts = {column(outcome): sum(effect.outcome == outcome for effect in effects) for outcome in OUTCOMES}
     weights: list[tuple[float, int, int]] = []
     for stratum, weight in (strata or {}).items():
@@ -231,6 +233,7 @@ def share_of(name: str, effects: Sequence[Effect], strata: Mapping[str, float] |
 
 
 def _of_bits(fault: Fault) -> bool:
+    """Return whether a fault flips bits, and so belongs to the tables of formats and bits."""
     return fault.kind == "flip"
 
 
@@ -248,6 +251,7 @@ TABLES: Final[Mapping[str, Callable[[Fault], str]]] = {
 
 
 def _bit(fault: Fault) -> str:
+    """Return the format of a flip and its first bit, of a datum or of a shared exponent."""
     exponent = ""
     if fault.exponent:
         exponent = "exponent "
@@ -311,15 +315,16 @@ class Campaign:
     left_out: tuple[str, ...] = ()
 
     def total(self) -> Share:
-        """Count all faults together."""
+        """Count the effects of all faults together."""
         return share_of("all", self.effects, self.strata)
 
     def table(self, name: str) -> list[Share]:
-        """Count the faults by one of the properties in `TABLES`."""
+        """Count the effects of faults by one of the properties in `TABLES`, the worst first."""
         return shares(self.effects, TABLES[name])
 
     def outcomes(self) -> tuple[Outcome, ...]:
-        """Return the outcomes of values, and those of the others that occur."""
+        """Return the outcomes to show: the first of `OUTCOMES`, which concern values, and those of the others that
+        occur."""
         occurring = {effect.outcome for effect in self.effects}
         return tuple(name for place, name in enumerate(OUTCOMES) if place < _ALWAYS or name in occurring)
 

@@ -59,7 +59,7 @@ class Weighted:
         return 0.0
 
     def draw(self, random: Random) -> Site:
-        """Draw one of the sites."""
+        """Draw one of the sites, each with the probability of its weight. There must be one."""
         return self.items[min(bisect_right(self.sums, random.random() * self.total), len(self.items) - 1)]
 
 
@@ -122,6 +122,7 @@ class Sites:
         self.all = Weighted.of(list(chain.from_iterable(self.places[place].items for place in places)))
 
     def _site(self, place: Place, node: Node, cycles: float) -> Site:
+        """Return the site of all tiles of a value, which a place holds for so many cycles."""
         tiles = node.value.shape[1]
         return Site(
             place=place, node=node.number, df=node.df, tiles=tiles, weight=tiles * bits_of_tile(node.df) * cycles
@@ -203,7 +204,7 @@ class Sites:
 
     # ----------------------------------------------------------------------------------------------------- strata
     def strata(self, by: Strata) -> list[Stratum]:
-        """Return the sites in parts, in the order of their names; one part with all for "" and "kind"."""
+        """Return the sites in parts by a property, in the order of their names; one part with all for "" and "kind"."""
         if by in ("", "kind"):
             return [Stratum("", 1.0, self.all)]
         if by == "bit":
@@ -220,6 +221,7 @@ class Sites:
         return [Stratum(name, sites.total / self.all.total, sites) for name, sites in weighted_parts]
 
     def _by_bit(self) -> Iterator[Stratum]:
+        """Yield a stratum for each bit of the datums, and of the shared exponents, of each format."""
         parts: dict[str, list[Site]] = {}
         for site in self.all.items:
             parts.setdefault(site.df, []).append(site)

@@ -71,7 +71,8 @@ class Times:
         return run.seconds(1.0) / 3600
 
     def slower(self, fault: Fault) -> Slower:
-        """Return the effect of a fault of kind "clock" or "link". Raises HostError where no time is modelled."""
+        """Return the effect of a fault of kind "clock" or "link" on the time of the run. Raises HostError where no time
+        is modelled."""
         if fault.kind == "clock":
             name = "clock"
         else:
@@ -89,7 +90,7 @@ class Times:
         return Slower(ratio, tuple(sorted(self._missed_bounds(slow) - self._missed_bounds(clean))))
 
     def _today(self, name: str) -> float:
-        """Return the value that the chip has for a quantity of `WHAT_IF`."""
+        """Return the value that the chip has for a quantity of `WHAT_IF`, in the unit of that."""
         base, factor, _ = WHAT_IF[name]
         return getattr(speed(device(self.netlist.arch_name), {}), base) / factor
 
@@ -99,6 +100,7 @@ class Times:
         return [seconds.get(graphs, 0.0) for graphs in self.executes]
 
     def _missed_bounds(self, run: PerfRun) -> set[str]:
+        """Return the bounds of `performance-check` that a modelled run misses, as text."""
         checks = read_performance_checks(self.netlist.path, self.netlist.sections)
         results = [result for result in evaluate(self.netlist, run, checks) if not result.passed]
         return {
@@ -125,6 +127,7 @@ class Times:
         return 1.0
 
     def _ratio(self, run: PerfRun | None) -> float | None:
+        """Return the time of a modelled run as a ratio to that of the clean one; None where either is not modelled."""
         clean = self._run()
         if clean is None or run is None:
             return None

@@ -175,10 +175,12 @@ class Trace:
             self._at[queue, slot] = self._entry(Read(queue, -1), self._emulator.channels[queue], slot)
 
     def _is(self, number: int, value: Value) -> bool:
+        """Return whether a node has the bits of a value."""
         recorded = self.nodes[number].value
         return recorded.shape == value.shape and self.arithmetic.equal(recorded, value)
 
     def _op(self, step: Run, plan: Plan, chunk: Chunk, numbers: Mapping[int, int]) -> int:
+        """Record the result of an op and return its node. `numbers` has the nodes of the plan's values so far."""
         inputs = tuple(numbers[value] for value in step.inputs)
         before = None
         if step.op.gradient_op:
@@ -218,6 +220,8 @@ class Trace:
         *,
         sums: bool = False,
     ) -> int:
+        """Compute a value from nodes, add its node, and return the node's number. `tiles` is the size of an op's
+        result; `sums` tells whether the last input is the sum that a gradient op adds to."""
         node = Node(number=0, step=step, inputs=inputs, value=None, df=df, epoch=self._now, sums=sums)
         node.value = self._compute(node, [self.nodes[number].value for number in inputs], tiles)
         number = self._new(node)
@@ -227,6 +231,7 @@ class Trace:
         return number
 
     def _new(self, node: Node) -> int:
+        """Add a node and return its number. Raises UnsupportedError where memory ends."""
         node.number = len(self.nodes)
         self._left -= node.value.nbytes
         if self._left < 0:
@@ -238,6 +243,7 @@ class Trace:
 
     @property
     def _now(self) -> int:
+        """Return the number of the present execute, -1 before the first."""
         return len(self.epochs) - 1
 
     def recompute(self, number: int, units: "WatchedUnits") -> Value:
@@ -283,9 +289,9 @@ class Trace:
     ) -> tuple[dict[int, Value], int]:
         """Spoil the values of some nodes and compute the nodes that they reach again.
 
-        Returns the new values of all nodes that differ, and the number of nodes that were computed. With `seen_by`,
-        only this reader sees the spoilt value, as its operand number `operand`. `guard` is applied to each result of
-        an op that may differ. Raises the errors that an op raises.
+        Returns the new values of all nodes that differ, and the number of nodes that were computed. With `seen_by`, the
+        number of a node, only this reader sees the spoilt value, as its operand number `operand`. `guard` is applied to
+        each result of an op that may differ. Raises the errors that an op raises.
         """
         nodes = self.nodes
         arithmetic = self.arithmetic

@@ -40,7 +40,8 @@ class Arithmetic(Protocol):
         df: str,
         units: "WatchedUnits | None" = None,
     ) -> Value:
-        """Return the result of an op; on the device on the given units of a core. Raises ProgramError and
+        """Return the result of an op, `tiles` tiles of format `df`; on the device on the given units of a core.
+        `previous` is the sum that a gradient op adds to, None where there is none. Raises ProgramError and
         UnsupportedError like the machine."""
         ...
 
@@ -49,7 +50,7 @@ class Arithmetic(Protocol):
         ...
 
     def arrange(self, step: Push, value: Value) -> Value:
-        """Return the entry that is stored for a result."""
+        """Return the entry that is stored for a result, its tiles moved as the queue's TMs say."""
         ...
 
     def join(self, parts: list[Value]) -> Value:
@@ -77,6 +78,7 @@ class Floats:
     """The `Arithmetic` of precisions "format" and "ideal"."""
 
     def read(self, channel: Fifo | Ram, slot: int, *, flat: bool) -> Tiles:
+        """Return a copy of an entry in float32, with `flat` of the host's data as they were pushed."""
         if flat and channel.flat is not None:
             return np.array(channel.flat[slot])[np.newaxis]
         return channel.view.block(slot, 1).copy()
@@ -90,16 +92,19 @@ class Floats:
         df: str,  # noqa: ARG002
         units: "WatchedUnits | None" = None,  # noqa: ARG002
     ) -> Tiles:
+        """Compute an op with the functions of the format and ideal runs."""
         out = np.empty((1, tiles, TILE_ELEMENTS), np.float32)
         execute.run_step(step, inputs, previous, out, serial)
         return out
 
     def convert(self, step: Convert, source: Tiles) -> Tiles:
+        """Return a copy truncated to the step's format."""
         out = source.copy()
         convert(out, step.format, serial, truncate=True)
         return out
 
     def arrange(self, step: Push, value: Tiles) -> Tiles:
+        """Return the entry that is stored for a result; without TMs that is the result itself."""
         if step.map is None:
             return value
         out = np.empty((1, step.map.index.size, TILE_ELEMENTS), np.float32)
@@ -107,6 +112,7 @@ class Floats:
         return out
 
     def join(self, parts: list[Tiles]) -> Tiles:
+        """Return the tiles of all parts in one array."""
         return np.concatenate(parts, axis=1)
 
     def encode(self, value: Tiles, df: str) -> Bits:
@@ -118,9 +124,11 @@ class Floats:
         return np.ascontiguousarray(bits.values(), np.float32)
 
     def equal(self, a: Tiles, b: Tiles) -> bool:
+        """Return whether two values have the same bits; zeros of different sign differ."""
         return bool(np.array_equal(a.view(np.uint32), b.view(np.uint32)))
 
     def floats(self, value: Tiles) -> Tiles:
+        """Return the value itself."""
         return value
 
 
@@ -131,6 +139,7 @@ class OnDevice:
         self.core: Core = core
 
     def read(self, channel: Fifo | Ram, slot: int, *, flat: bool) -> Bits:  # noqa: ARG002 - the bits in memory are all
+        """Return a copy of the bits of an entry. Raises UnsupportedError for memory that does not hold bits."""
         view = channel.view
         if not isinstance(view, BitView):
             raise UnsupportedError(f"{view.name} does not hold bits")
@@ -145,6 +154,7 @@ class OnDevice:
         df: str,
         units: "WatchedUnits | None" = None,
     ) -> Bits:
+        """Compute an op on the units of a core. Raises UnsupportedError for an op without a plan for the device."""
         from buda_emu.emulator.ops.on_device.base import run
         from buda_emu.emulator.ops.on_device.kernel_units import KernelUnits
 
@@ -156,9 +166,12 @@ class OnDevice:
         return out
 
     def convert(self, step: Convert, source: Bits) -> Bits:
+        """Refuse to convert: in precision "device" no tensor changes its format between ops. Raises
+        UnsupportedError."""
         raise UnsupportedError(f"precision device does not convert tensors between ops ({step.format}, {source.df})")
 
     def arrange(self, step: Push, value: Bits) -> Bits:
+        """Return the bits that are stored for a result; without TMs those of the result itself."""
         from buda_emu.emulator.runtime.graph.device_run import arrange
 
         if step.map is None:
@@ -166,6 +179,7 @@ class OnDevice:
         return arrange(step.map, value)
 
     def join(self, parts: list[Bits]) -> Bits:
+        """Return the tiles of all parts as bits of the first part's format."""
         size = parts[0].shape[1]
         out = Bits.empty(parts[0].df, 1, size * len(parts))
         for number, part in enumerate(parts):
@@ -181,9 +195,11 @@ class OnDevice:
         return bits
 
     def equal(self, a: Bits, b: Bits) -> bool:
+        """Return whether two values have the same datums and, where both have shared exponents, the same exponents."""
         if not np.array_equal(a.datums, b.datums):
             return False
         return a.exponents is None or b.exponents is None or np.array_equal(a.exponents, b.exponents)
 
     def floats(self, value: Bits) -> Tiles:
+        """Return the float32 values that the bits stand for."""
         return value.values()

@@ -100,7 +100,7 @@ class _Ends:
         return evolve(op, inputs=inputs)
 
     def _operand(self, name: str, graph: Graph) -> str:
-        """Return the ram that replaces the result of an op that is gone; add it at first use."""
+        """Return the name of the ram that replaces the result of an op that is gone; add it at first use."""
         ram = f"in_{name}"
         if ram not in self.queues:
             self._queue(ram, self.ops[name], graph, "HOST", "ram")
@@ -109,7 +109,7 @@ class _Ends:
         return ram
 
     def _queue(self, name: str, op: Op, graph: Graph, source: str, kind: str) -> None:
-        """Add a queue or ram of the op's shape and format, in DRAM."""
+        """Add a queue or ram (`kind`) of the op's shape and format, in DRAM, that `source` fills."""
         queue = Queue(
             name=name,
             written_name=name,
@@ -163,6 +163,7 @@ def _tidy_programs(document: WrittenNetlist, settings: Mapping[str, list[QueueSe
     of_graph = {name: _queues_of(graph, queues) for name, graph in graphs.items()}
 
     def set_queues(execute: Execute) -> Execute:
+        """Return an execute with the settings of queues that its graph still uses, and the added ones."""
         old = [setting for setting in execute.queue_settings if setting.queue in of_graph[execute.graph]]
         names = {setting.queue for setting in old}
         added = settings.get(execute.graph, ())
@@ -202,7 +203,7 @@ def _queues_of(graph: Graph, queues: Mapping[str, Queue]) -> set[str]:
 def _steps(
     program: Program, graphs: Collection[str], queues: Collection[str], set_queues: Callable[[Execute], Execute]
 ) -> Iterator[Instruction]:
-    """Yield the instructions of a program whose graphs and queues still exist."""
+    """Yield the instructions of a program whose graphs and queues still exist; executes go through `set_queues`."""
     for instruction in program.instructions:
         if isinstance(instruction, Execute):
             if instruction.graph in graphs:
@@ -305,6 +306,7 @@ def _with_literals(step: Instruction) -> Instruction | None:
     fields = ("rd_ptr_local", "rd_ptr_global", "wr_ptr_global", "zero", "prologue", "epilogue")
 
     def plain(setting: QueueSettings) -> QueueSettings:
+        """Return queue settings with 0 or false in place of variables."""
         return evolve(
             setting,
             **{name: "0" for name in fields[:3] if getattr(setting, name).startswith("$")},
@@ -374,6 +376,7 @@ def fewer_cores(netlist: Netlist) -> Iterator[WrittenNetlist]:
     """Offer every op and queue on one core and in one buffer; then each by itself."""
 
     def merge(blocking: Blocking) -> Blocking:
+        """Return the blocking of the same tensor on one core."""
         rows, cols = blocking.grid_size
         m, n = blocking.mblock
         return replace(blocking, grid_size=(1, 1), mblock=(m * rows, n * cols))
@@ -383,7 +386,7 @@ def fewer_cores(netlist: Netlist) -> Iterator[WrittenNetlist]:
 
 
 def smaller(netlist: Netlist) -> Iterator[WrittenNetlist]:
-    """Offer smaller t, rows and columns: each size that occurs becomes one, or half, wherever it occurs."""
+    """Offer smaller t, rows and columns: each size that occurs becomes 1, or half, wherever it occurs."""
     shapes = [record.blocking.shape for record in (*netlist.queues.values(), *netlist.ops.values())]
     for axis in range(3):
         for size in sorted({shape[axis] for shape in shapes if shape[axis] > 1}, reverse=True):
@@ -393,7 +396,8 @@ def smaller(netlist: Netlist) -> Iterator[WrittenNetlist]:
 
 
 def _resize(blocking: Blocking, axes: tuple[int, ...], size: int, new: int) -> Blocking:
-    """Return a blocking whose axes of `size` (t, rows, columns: 0 to 2) have `new` tiles on one core.
+    """Return a blocking in which those of `axes` (t, rows, columns: 0 to 2) that have `size` tiles have `new` tiles, on
+    one core.
 
     Ublocks stay where they fit, else they become one tile.
     """
@@ -499,6 +503,7 @@ def _replace_format(netlist: Netlist, old: str) -> WrittenNetlist:
     """Return the netlist with the plain format in place of one format, or of all."""
 
     def new(name: str) -> str:
+        """Return the format that stands for a format."""
         if name and old in (_ALL, name):
             return _PLAIN_FORMAT
         return name
@@ -521,6 +526,7 @@ def simpler_queues(netlist: Netlist) -> Iterator[WrittenNetlist]:
     """Offer queues of full tiles, tilized, without TMs; and a netlist for one chip and one architecture."""
 
     def plain(queue: Queue) -> Queue:
+        """Return the queue without TMs, ports and alias, tilized."""
         return evolve(queue, input_tms=(), layout="tilized", read_ports=(), write_ports=(), alias="")
 
     document = contract(netlist)
@@ -573,7 +579,7 @@ def _change_ops(netlist: Netlist, change: Callable[[Op], Op]) -> WrittenNetlist:
 
 
 def _change_all_blockings(netlist: Netlist, change: Callable[[Blocking], Blocking]) -> WrittenNetlist:
-    """Change every blocking; buffers and inner dimensions follow."""
+    """Return the netlist with `change` applied to every blocking; buffers and inner dimensions follow."""
     document = contract(netlist)
     document.queues = {name: _set_blocking(queue, change(queue.blocking)) for name, queue in document.queues.items()}
     for name, graph in document.graphs.items():

@@ -84,6 +84,7 @@ class Trials:
         return list(self._pool.map(self._run, texts))
 
     def _run(self, text: str) -> Outcome:
+        """Run the command on a text in a file of its own, and return the outcome."""
         with tempfile.TemporaryDirectory(
             prefix="buda-emu-reduce-", dir=self._parent, ignore_cleanup_errors=True
         ) as folder:
@@ -98,6 +99,7 @@ class Trials:
 
     @contextmanager
     def _process(self, command: str) -> "Generator[subprocess.Popen[bytes]]":
+        """Start a shell command in a session of its own; at the end it and all that it started are killed."""
         nothing = subprocess.DEVNULL
         process = subprocess.Popen(
             ["/bin/sh", "-c", command], stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True
@@ -172,6 +174,7 @@ class Reduction:
 
 
 def _sizes(netlist: Netlist) -> dict[str, int]:
+    """Return the figures by which a netlist's size is reported."""
     return {
         "ops": len(netlist.ops),
         "queues": len(netlist.queues),
@@ -273,7 +276,8 @@ class _Search:
         return False
 
     def _candidates(self, move: Move) -> Iterator[tuple[str, Netlist]]:
-        """Yield valid netlists that are new and not longer than the present one."""
+        """Yield text and netlist of each document that a move offers and that is valid, new, and not longer than the
+        present one."""
         for document in move(self.netlist):
             text = document_text(document)
             if text in self.seen or len(text) > len(self.text):
@@ -284,6 +288,7 @@ class _Search:
                 yield text, netlist
 
     def _tell(self, name: str) -> None:
+        """Tell the caller the state of the search, in which the move `name` is tried."""
         if self.progress is not None:
             self.progress(
                 ReductionState(

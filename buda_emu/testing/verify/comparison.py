@@ -121,6 +121,7 @@ def _not_negative(mean_of_product: Floats, product_of_means: Floats) -> tuple[Fl
 
 
 def _deviation(variance: Floats) -> Floats:
+    """Return standard deviations, in place of 0 the vendor's constant."""
     deviation = np.sqrt(variance)
     return np.where(deviation == 0, CONSTANT_DEVIATION, deviation)
 
@@ -145,8 +146,8 @@ class Verdict:
 def compare(
     expected: Array, observed: Array, comparison: Comparison, tile_dim: tuple[int, int], mode: Mode = "vendor"
 ) -> Verdict:
-    """Compare one output. Raises NetlistError for a comparison without legal type, words or bounds, HostError when the
-    shapes differ."""
+    """Compare one output, [entries, t, rows, columns] of both sides, in the vendor's way or strictly. Raises
+    NetlistError for a comparison without legal type, words or bounds, HostError when the shapes differ."""
     check(comparison)
     if expected.shape != observed.shape:
         raise HostError(f"expected has shape {list(expected.shape)}, observed {list(observed.shape)}")
@@ -172,10 +173,12 @@ def check(comparison: Comparison) -> None:
 
 
 def _bounds(comparison: Comparison) -> Bounds:
+    """Return the bounds of a comparison's PCC."""
     return Bounds(comparison.check_pcc, comparison.atol, comparison.rtol)
 
 
 def _flat(expected: Array, observed: Array, comparison: Comparison) -> Verdict:
+    """Compare all elements in their order, in the vendor's chunks; up to 7 elements at the end are in none."""
     if comparison.type.lower() == "allclosehw":
         return _flat_slices(expected, observed, comparison)
     size = len(expected)
@@ -209,6 +212,8 @@ def _mismatches(expected: Array, observed: Array, comparison: Comparison) -> tup
 
 
 def _matches(a: Floats, b: Floats, comparison: Comparison, *, nan_equals_nan: bool) -> Flags:
+    """Compare element by element: equal for type exact, where `nan_equals_nan` counts, else close, where NaN matches
+    NaN."""
     if comparison.type.lower() != "exact":
         return close(a, b, comparison.atol, comparison.rtol)
     if nan_equals_nan:
@@ -277,6 +282,7 @@ def _compare_tiles(expected: Array, observed: Array, comparison: Comparison, til
 
 
 def _strict(expected: Array, observed: Array, comparison: Comparison, tile_dim: tuple[int, int]) -> Verdict:
+    """Compare in the plain meaning: tile by tile inside the ranges, or, for a flat AllClose, all elements together."""
     if comparison.type.lower() == "allclose" and comparison.method.lower() == "flattensor":
         return _strict_whole(expected, observed, comparison, tile_dim)
     for block in tile_blocks(expected, observed, tile_dim):
@@ -288,7 +294,7 @@ def _strict(expected: Array, observed: Array, comparison: Comparison, tile_dim: 
 
 
 def _strict_whole(expected: Array, observed: Array, comparison: Comparison, tile_dim: tuple[int, int]) -> Verdict:
-    """Compare all elements inside the ranges together by AllClose."""
+    """Compare all elements inside the ranges of the output's tiles together, by AllClose."""
     mismatches = 0
     size = 0
     for block in tile_blocks(expected, observed, tile_dim):
@@ -316,6 +322,8 @@ def tiles_that_hold(a: Floats, b: Floats, comparison: Comparison) -> Flags:
 def _tile_pcc(
     a: Floats, b: Floats, count: int, comparison: Comparison, first: tuple[Floats, Floats], *, signed: bool
 ) -> tuple[Flags, Floats]:
+    """Return for each tile of [tiles, cells] whether its PCC is enough, and the PCC. `count` divides the sums; `first`
+    are the cells that constants are judged by; `signed` is that of `passes`."""
     clean = [replace_special(values, nan_is_zero=False) for values in (a, b, *first)]
     constant = (clean[0] == clean[2]).all(axis=1) & (clean[1] == clean[3]).all(axis=1)
     if not signed:  # in the plain meaning equal tiles correlate, however little they vary
@@ -328,8 +336,8 @@ def _tile_pcc(
 def _tile_verdicts(
     a: Floats, b: Floats, count: int, comparison: Comparison, first: tuple[Floats, Floats], *, signed: bool
 ) -> tuple[int, str] | None:
-    """Return the first tile of [tiles, cells] that does not hold, and the reason; None where all hold. `first` are the
-    cells that constants are judged by."""
+    """Return the first tile of [tiles, cells] that does not hold, and the reason; None where all hold. `count` divides
+    shares and sums; `first` are the cells that constants are judged by; `signed` is that of `passes`."""
     matches = _matches(a, b, comparison, nan_equals_nan=True)
     mismatches = a.shape[1] - np.count_nonzero(matches, axis=1)
     if comparison.type.lower() == "exact":
@@ -387,6 +395,7 @@ class TileBlock:
 
 
 def _reach(bounds: tuple[int, int], size: int) -> slice:
+    """Return the slice of a range of rows or columns, counted from 1, in a tile of that size; it has at least one."""
     first = min(bounds[0], size)
     return slice(first - 1, max(first, min(bounds[1], size)))
 
@@ -398,7 +407,7 @@ def flat_tiles(block: Floats) -> Floats:
 
 
 def tile_blocks(expected: Array, observed: Array, tile_dim: tuple[int, int]) -> Iterator[TileBlock]:
-    """Yield both sides, some rows of tiles at a time, in order."""
+    """Yield both sides of an output [entries, t, rows, columns] as float64, some rows of tiles at a time, in order."""
     height, width = tile_dim
     entries, t, rows, cols = expected.shape
     shape = (entries, t, rows // height, cols // width)
@@ -421,6 +430,7 @@ def _embed(block: Floats) -> Floats:
 
 
 def _doubles(array: Array) -> Floats:
+    """Return an array as float64."""
     return array.astype(np.float64)
 
 
@@ -432,14 +442,17 @@ def _share(mismatches: int, count: int) -> float:
 
 
 def _word(comparison: Comparison) -> str:
+    """Return the type of a comparison as the vendor writes it."""
     return next(word for word in COMPARISON_TYPES if word.lower() == comparison.type.lower())
 
 
 def _pct_text(mismatches: int, count: int, comparison: Comparison) -> str:
+    """Return the reason for too few elements that match."""
     share = 100 * _share(mismatches, count)
     asked = 100 * comparison.check_pct
     return f"{mismatches} of {count} are not close, {share:.4g} % match, check_pct asks {asked:.4g} %"
 
 
 def _pcc_text(value: float, comparison: Comparison) -> str:
+    """Return the reason for a PCC that is too low."""
     return f"PCC {value:.6g} does not reach check_pcc {comparison.check_pcc:.6g}"

@@ -57,7 +57,10 @@ def run_pair(
     outputs: list[Mapping[str, Array]] = [{}, {}]
 
     def side(number: int, kind: Precision) -> Callable[[], None]:
+        """Return the work of one side, number 0 or 1, in a precision."""
+
         def work() -> None:
+            """Run the programs on a machine whose values meet those of the other side, and note its outputs."""
             watch = (_Meeting(meeting, number),)
             with (
                 refusals(kind),
@@ -83,6 +86,7 @@ class _Meeting(Side):
     """A side of the rendezvous that also takes entries of queues to it."""
 
     def queue_value(self, queue: str, tiles: Tiles, inputs: int) -> None:  # noqa: ARG002 - always 1 here
+        """Take the entry of a queue that an epoch reads to the rendezvous."""
         self._meeting.meet(self._side, ("queue", queue), tiles)
 
 
@@ -112,6 +116,7 @@ class _Tally:
             self._add(a[first : first + _BLOCK], b[first : first + _BLOCK])
 
     def _add(self, expected: Tiles, observed: Tiles) -> None:
+        """Add a block of tiles [tiles, 32, 32] of both sides to the figures."""
         height, width = self._tile_dim
         larger = np.where(np.abs(observed) > np.abs(expected), observed, expected)
         unit = ulp(larger, self.format)[:, :height, :width]
@@ -140,13 +145,14 @@ class _Tally:
             self.ulps.add(error / unit)
 
     def _extend_range(self, low: float, high: float) -> None:
+        """Extend the range of observed values."""
         if self.range is not None:
             low = min(low, self.range[0])
             high = max(high, self.range[1])
         self.range = (low, high)
 
     def stats(self, name: str, kind: str, shape: tuple[int, ...]) -> ValueStats:
-        """Return the figures of the observed side."""
+        """Return the figures of the observed side, under the name, kind and shape of the tensor."""
         low, high = self.range or (None, None)
         count = self.moments.count
         return ValueStats(
@@ -164,7 +170,7 @@ class _Tally:
         )
 
     def share(self, number: int) -> float:
-        """Return the share of all elements; 0 where results from outside had no entry to compare with."""
+        """Return a number of elements as share of all; 0 where results from outside had no entry to compare with."""
         if self.size:
             return number / self.size
         return 0.0
@@ -214,7 +220,8 @@ class _Tallies:
         self._tallies: dict[Key, _Tally] = {}
 
     def look(self, key: Key, expected: Tiles, observed: Tiles) -> None:
-        """Add both sides of one tensor to its figures (`Rendezvous`)."""
+        """Add both sides of one tensor to its figures; called by `Rendezvous`. `key` is the kind, op or queue, with the
+        name."""
         tally = self._tallies.get(key)
         outside = self._expected_from_outside(key)
         if tally is None:
@@ -236,6 +243,7 @@ class _Tallies:
         tally.add(expected, observed)
 
     def _expected_from_outside(self, key: Key) -> Array | None:
+        """Return the results from outside of an op, loaded once; None for a queue, and where there are none."""
         if key[0] != "op":
             return None
         if key[1] not in self._outside:
@@ -251,6 +259,7 @@ class _Tallies:
         return tuple(self._result(index, name, graphs[name], tally) for index, (name, tally) in enumerate(tallies))
 
     def _result(self, index: int, name: str, graph: str, tally: _Tally) -> OpResult:
+        """Return the figures of one op; `index` is its place in the order of execution."""
         op = self._netlist.ops[name]
         return OpResult(
             index=index,
@@ -287,6 +296,8 @@ class _Tallies:
         return None
 
     def _complaint(self, op: OpResult, threshold: float) -> str:
+        """Return why an op is past the threshold, "" if it is not: values that are not finite, a PCC that is too low,
+        or a constant that is off."""
         if op.not_finite_observed > op.not_finite_expected:
             return (
                 f"{100 * op.not_finite_observed:.4g} % of its values are not finite, "
@@ -302,7 +313,8 @@ class _Tallies:
         return ""
 
     def _operand(self, name: str) -> ValueStats | None:
-        """Return the figures of an op's input: of a queue that was read, or of the op that feeds it."""
+        """Return the figures of an op's input: of a queue that was read, or of the op that feeds it; None where neither
+        was compared."""
         queue = self._netlist.queues.get(name)
         if queue is not None and ("queue", name) in self._tallies:
             return self._tallies["queue", name].stats(name, queue.type, queue.blocking.element_shape)

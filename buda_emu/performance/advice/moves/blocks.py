@@ -16,6 +16,7 @@ _SHAPES: Final = 3
 
 
 def _propose_ublocks(situation: Situation) -> Iterator[Proposal]:
+    """Propose, for an op that can be cut, the other ublocks that take fewer cycles, the fastest ones first."""
     op = situation.op
     cycles_before = situation.op_cycles
     if op is None or cycles_before is None or not can_be_cut(situation, op):
@@ -42,10 +43,12 @@ def _ublock_edits(op: Op) -> Iterator[tuple[Edit, ...]]:
 
 
 def _divisors(count: int) -> list[int]:
+    """Return all divisors of a number, in rising order."""
     return [number for number in range(1, count + 1) if count % number == 0]
 
 
 def _shape_text(value: object) -> str:
+    """Return rows and columns as text, `2x4`."""
     assert isinstance(value, tuple)
     return f"{value[0]}x{value[1]}"
 
@@ -57,6 +60,7 @@ LARGER_UBLOCKS: Final = Move(
 
 
 def _propose_kept_operand(situation: Situation) -> Iterator[Proposal]:
+    """Propose, for a transfer that repeats one tile, that the reading op keeps it (kernel broadcast)."""
     edge = situation.edge
     if situation.target.kind == "op" or edge is None or edge.operand < 0:
         return

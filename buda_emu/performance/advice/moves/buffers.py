@@ -18,6 +18,8 @@ _MOST: Final = 64
 
 
 def _propose_buffers(situation: Situation) -> Iterator[Proposal]:
+    """Propose to double the output buffer of an op that waits for room in it: the target, or an end of the transfer
+    that is the target."""
     if situation.target.kind == "memory":
         return
     edge = situation.edge
@@ -69,7 +71,7 @@ class Channels:
         self._end.update(ends)
 
     def place(self, queue: Queue, channel: int) -> Buffer:
-        """Allocate one buffer of a queue."""
+        """Allocate one buffer of a queue in a channel, and return its place."""
         address = align_up(self._end[channel], _ALIGNMENT)
         self._end[channel] = address + buffer_bytes(queue, self._netlist, self._ops)
         return Buffer(channel, address)
@@ -104,7 +106,7 @@ def _shares_bytes(variant: Variant, queue: Queue, others: Iterable[Queue]) -> bo
 
 
 def _overlap(ranges: Mapping[int, list[tuple[int, int]]], others: Mapping[int, list[tuple[int, int]]]) -> bool:
-    """Return whether two queues' ranges (see `_ranges`) have common bytes in any channel."""
+    """Return whether two queues' ranges of bytes by channel (see `_ranges`) have common bytes."""
     for channel, other_ranges in others.items():
         for start, end in ranges.get(channel, ()):
             if any(start < other_end and other_start < end for other_start, other_end in other_ranges):
@@ -113,7 +115,7 @@ def _overlap(ranges: Mapping[int, list[tuple[int, int]]], others: Mapping[int, l
 
 
 def _ranges(queue: Queue, size: int) -> dict[int, list[tuple[int, int]]]:
-    """Return (first byte, end) of the buffers in each channel."""
+    """Return (first byte, end) of the buffers in each channel, each of `size` bytes."""
     ranges: dict[int, list[tuple[int, int]]] = {}
     for buffer in queue.buffers:
         ranges.setdefault(buffer.channel, []).append((buffer.address, buffer.address + size))
@@ -134,6 +136,8 @@ class _Loads:
 
 
 def _propose_channels(situation: Situation) -> Iterator[Proposal]:
+    """Propose, for a DRAM channel that is the target, to put queues into other channels: many until all carry about as
+    much, or a single one."""
     if situation.target.kind == "memory":
         place = channel_of(situation.target.name)
     else:
@@ -147,7 +151,8 @@ def _propose_channels(situation: Situation) -> Iterator[Proposal]:
 
 
 def _propose_single_queues(situation: Situation, loads: _Loads, channel: int, chip: int) -> Iterator[Proposal]:
-    """Propose for each queue to put its buffers of this channel into the emptiest one."""
+    """Propose for each queue to put its buffers of the channel into the emptiest one of the same chip, if that carries
+    less then."""
     netlist = situation.variant.netlist
     total = loads.channels
     sizes: dict[str, float] = {}
@@ -187,8 +192,8 @@ def _propose_balanced_channels(situation: Situation, loads: _Loads, chip: int) -
 def _balance_channels(
     situation: Situation, loads: _Loads, this_epoch_only: bool
 ) -> tuple[dict[tuple[str, int], int], list[float]]:
-    """Return the buffers that move with their new channels, and the load of the channels then. With `this_epoch_only`,
-    only queues that no other epoch touches are moved."""
+    """Return the channel to which each buffer (queue, number) moves, and the load of the channels then. With
+    `this_epoch_only`, only queues that no other epoch touches are moved."""
     netlist = situation.variant.netlist
     at = {key: netlist.queues[key[0]].buffers[key[1]].channel for key in loads.buffers}
     free = {
@@ -218,7 +223,8 @@ def _balance_channels(
 
 
 def _loads(situation: Situation, chip: int) -> _Loads:
-    """Return the bytes that every buffer transfers for an input; those that are loaded once count, too."""
+    """Return the bytes that every buffer in DRAM of a chip, and every channel, transfers for an input; those that are
+    loaded once count, too."""
     buffers: dict[tuple[str, int], float] = {}
     channels = [0.0] * situation.evaluator.chip.dram_channels
     for edge in situation.report.edges:
@@ -238,7 +244,8 @@ def _loads(situation: Situation, chip: int) -> _Loads:
 
 
 def _edits(situation: Situation, moves: Mapping[tuple[str, int], int], chip: int) -> Iterator[Edit]:
-    """Yield the edits of the queues' buffer lists. New buffers lie after all others of their channels."""
+    """Yield the edits of the queues' buffer lists. `moves` has the new channel of each buffer (queue, number); new
+    buffers lie after all others of their channels."""
     room = Channels(situation.variant, chip, situation.evaluator.chip.dram_channels)
     for name in dict.fromkeys(name for name, _ in moves):
         queue: Queue = situation.variant.netlist.queues[name]

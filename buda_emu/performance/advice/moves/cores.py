@@ -33,7 +33,7 @@ def merged_columns(op: Op) -> Iterator[tuple[Edit, ...]]:
 
 
 def _broadcast_place(op: Op, operand: int, columns: int) -> int | None:
-    """Return the place of an operand's broadcast to the columns among its TMs, None if it has none."""
+    """Return the place, among an operand's TMs, of its broadcast to `columns` columns, None if it has none."""
     if operand < len(op.input_tms):
         chain = op.input_tms[operand]
     else:
@@ -50,6 +50,7 @@ _SPARE: Final = 0.85  # of the cycles that the op takes now: what a donor may ta
 
 
 def _propose_cores(situation: Situation) -> Iterator[Proposal]:
+    """Propose more cores for the op that is the target: the fastest cuts for which there is or can be made room."""
     op = situation.op
     cycles_before = situation.op_cycles
     if op is None or cycles_before is None or not can_be_cut(situation, op):
@@ -96,11 +97,13 @@ def can_be_cut(situation: Situation, op: Op) -> bool:
 
 
 def _queues_of(situation: Situation, op: Op) -> list[Queue]:
+    """Return the queues that an op feeds."""
     return [queue for queue in situation.variant.netlist.queues.values() if queue.input == op.name]
 
 
 def _queue_edits(situation: Situation, op: Op, edits: tuple[Edit, ...]) -> Iterator[Edit]:
-    """Yield the edits of queues that an op feeds: one buffer for each of its cores, in its blocks."""
+    """Yield the edits of queues that an op feeds, so that they follow its `edits`: one buffer for each of its cores, in
+    its blocks."""
     queues = _queues_of(situation, op)
     if not queues:
         return
@@ -117,7 +120,8 @@ def _queue_edits(situation: Situation, op: Op, edits: tuple[Edit, ...]) -> Itera
 
 
 def _cuts(op: Op) -> Iterator[tuple[Edit, ...]]:
-    """Yield edits for other grids of the same tensor. t and inner blocks stay, and ublocks if possible."""
+    """Yield edits that give an op more cores for the same tensor, up to a limit. t and inner blocks stay, and ublocks
+    if possible."""
     blocking = op.blocking
     rows = _sides(blocking.grid_size[0], blocking.mblock[0], blocking.ublock[0])
     columns = _sides(blocking.grid_size[1], blocking.mblock[1], blocking.ublock[1])
@@ -128,8 +132,8 @@ def _cuts(op: Op) -> Iterator[tuple[Edit, ...]]:
 
 
 def _sides(grid: int, mblock: int, ublock: int) -> dict[int, tuple[int, int]]:
-    """Return for each number of cores along one side the (mblock, ublock) of each: the ublock is kept, or cut if the
-    mblock is 1 already."""
+    """Return for each number of cores along one side the (mblock, ublock) of each core: the ublock is kept, or cut if
+    the mblock is 1 already. `grid`, `mblock` and `ublock` are the present sizes along it."""
     blocks = {r: (grid * mblock // r, ublock) for r in range(1, grid * mblock + 1) if grid * mblock % r == 0}
     for cut in range(2, ublock + 1):
         if ublock % cut == 0:
@@ -138,26 +142,29 @@ def _sides(grid: int, mblock: int, ublock: int) -> dict[int, tuple[int, int]]:
 
 
 def _block_edits(op: Op, grid: tuple[int, int], mblock: tuple[int, int], ublock: tuple[int, int]) -> tuple[Edit, ...]:
+    """Return the edits of an op's grid and blocks, without those that change nothing."""
     values = (("grid_size", grid), ("mblock", mblock), ("ublock", ublock))
     return tuple(Edit("op", op.name, (key,), value) for key, value in values if getattr(op.blocking, key) != value)
 
 
 def new_grid(edits: tuple[Edit, ...]) -> tuple[int, int]:
-    """Return rows and columns of cores of an op that gets another grid."""
+    """Return rows and columns of cores of the op that gets another grid by these edits."""
     grid = next(edit.value for edit in edits if edit.kind == "op" and edit.path == ("grid_size",))
     assert isinstance(grid, tuple)
     return grid[0], grid[1]
 
 
 def _cells(edits: tuple[Edit, ...]) -> int:
+    """Return the number of cores of the op that gets another grid by these edits."""
     return prod(new_grid(edits))
 
 
 def make_room(
     situation: Situation, op: Op, edits: tuple[Edit, ...], cycles_before: float
 ) -> tuple[tuple[Edit, ...], str] | None:
-    """Return edits of grid_loc, and of ops that give cores away, so that an op gets its new grid, and words that
-    describe them; None if there is no room."""
+    """Return edits of grid_loc, and of ops that give cores away, so that an op gets the grid that its `edits` state,
+    and words that describe them; None if there is no room. `cycles_before` is the cycles of the op now, which ops that
+    give cores must stay below."""
     layout = situation.layout(op)
     rows, columns = new_grid(edits)
     donors: list[tuple[Edit, ...]] = []
@@ -193,6 +200,7 @@ def _room_words(donors: list[str], others: list[str]) -> str:
 
 
 def _placement_edits(situation: Situation, before: Mapping[str, Place], moved: Mapping[str, Place]) -> Iterator[Edit]:
+    """Yield the edits of grid_loc for ops whose place differs from the one before."""
     for name, place in moved.items():
         if place[:2] != before[name][:2]:
             yield Edit("op", situation.ops[name].name, ("grid_loc",), place[:2])
@@ -200,7 +208,7 @@ def _placement_edits(situation: Situation, before: Mapping[str, Place], moved: M
 
 def _donor_edits(situation: Situation, op: Op, cycles_before: float) -> Iterator[tuple[Op, tuple[Edit, ...]]]:
     """Yield ops of the same chip that can do with fewer cores and the edits for it, those that take the fewest cycles
-    then first."""
+    then first. `cycles_before` is the cycles of `op` now, below which they must stay."""
     donors: list[tuple[float, str, Op, tuple[Edit, ...]]] = []
     for other in situation.ops.values():
         if other.name == op.name or other.blocking.cells < 2 or other.target_device != op.target_device:
@@ -241,12 +249,14 @@ def _fit_into_l1(situation: Situation, name: str, edits: tuple[Edit, ...]) -> tu
 
 
 def _merged_columns(situation: Situation, op: Op) -> Iterator[tuple[Edit, ...]]:
+    """Return edits that give an identity matmul fewer columns of cores, none if it feeds queues."""
     if _queues_of(situation, op):
         return iter(())
     return merged_columns(op)
 
 
 def _merges(op: Op) -> Iterator[tuple[Edit, ...]]:
+    """Yield edits that give an op fewer cores for the same tensor, with larger mblocks."""
     blocking = op.blocking
     for r in range(1, blocking.grid_size[0] + 1):
         for c in range(1, blocking.grid_size[1] + 1):
@@ -264,6 +274,8 @@ MOVE: Final = Move(
 
 
 def _propose_rows(situation: Situation) -> Iterator[Proposal]:
+    """Propose more rows of cores, perhaps with fewer columns, for an identity matmul that is the target and whose
+    sparse tiles and encoding the host fills."""
     op = situation.op
     cycles_before = situation.op_cycles
     if op is None or cycles_before is None or not op.attributes.identity or len(op.grid_loc) != 2 or op.grid_transpose:

@@ -65,7 +65,7 @@ class Situation:
         return next((edge for edge in self.report.edges if edge.ends == name), None)
 
     def layout(self, op: Op) -> Layout:
-        """Return the layout of the chip that an op runs on."""
+        """Return the places of the epoch's ops on the chip that an op runs on."""
         return Layout.of(self.variant.netlist, self.report.graphs, op.target_device, self.evaluator.chip.grid)
 
     def cycles(self, op: Op) -> float | None:

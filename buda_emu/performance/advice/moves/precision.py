@@ -12,6 +12,7 @@ from buda_emu.spec.precision import FIDELITIES, PHASES
 
 
 def _propose_fidelities(situation: Situation) -> Iterator[Proposal]:
+    """Propose every lower math fidelity that makes the op that is the target faster, the highest first."""
     op = situation.op
     cycles_before = situation.op_cycles
     if op is None or cycles_before is None:
@@ -39,6 +40,8 @@ _STREAMS: Final = 6  # of a channel that are tried, the largest first
 
 
 def _propose_formats(situation: Situation) -> Iterator[Proposal]:
+    """Propose narrower formats for the tensor of the transfer that is the target, or of the largest streams of the
+    channel."""
     if situation.target.kind == "op":
         return
     if situation.edge is not None:
@@ -51,7 +54,8 @@ def _propose_formats(situation: Situation) -> Iterator[Proposal]:
 
 
 def _narrow_edge(situation: Situation, edge: Flow, cycles: float) -> Iterator[Proposal]:
-    """Propose a narrower format for the tensor of an edge, with its producer, its queues and its readers."""
+    """Propose a narrower format for the tensor of an edge, with its producer, its queues and its readers. `cycles` is
+    the gain to expect."""
     netlist = situation.variant.netlist
     queue = netlist.queues.get(edge.source) or netlist.queues.get(edge.target)
     if queue is not None and (queue.alias or queue.layout != "tilized"):
@@ -83,7 +87,7 @@ def _narrow_edge(situation: Situation, edge: Flow, cycles: float) -> Iterator[Pr
 
 
 def _reader_edits(netlist: Netlist, names: set[str], narrow: str) -> Iterator[Edit]:
-    """Yield edits of the input formats of all ops that read one of the tensors."""
+    """Yield edits that give all ops that read one of the tensors `names` the format `narrow` for that input."""
     for op in netlist.ops.values():
         formats = tuple(narrow if source in names else df for source, df in zip(op.inputs, op.in_df, strict=False))
         if formats != op.in_df and len(formats) == len(op.in_df):
@@ -98,6 +102,7 @@ NARROWER_FORMAT: Final = Move(
 
 
 def _propose_approximations(situation: Situation) -> Iterator[Proposal]:
+    """Propose the vector unit's coarser form of the function for the op that is the target, if that is faster."""
     op = situation.op
     cycles_before = situation.op_cycles
     if op is None or cycles_before is None or not op.has("vector unit") or op.attributes.approximate_mode:

@@ -57,7 +57,8 @@ class QueueBuffers:
         self._slots: dict[str, tuple[int, int]] = {}
 
     def make(self, queue: Queue) -> None:
-        """Make one set of buffers of a queue, or with a prologue one for each op that reads the queue."""
+        """Make the buffers of a queue: one set, or for a queue in a prologue a set on the cores of each op that reads
+        it."""
         epoch = self.epoch
         name = queue.name
         producer = epoch.producer(queue)
@@ -82,7 +83,7 @@ class QueueBuffers:
                 fields = fields | self._kept_fields(queue, op)
             for cell, id in enumerate(ids):
                 if op is not None:
-                    core = held_by(queue, op, *divmod(cell, queue.blocking.grid_size[1]))
+                    core = core_that_keeps(queue, op, *divmod(cell, queue.blocking.grid_size[1]))
                 else:
                     core = None
                 self.made.append(
@@ -90,7 +91,8 @@ class QueueBuffers:
                 )
 
     def emit(self, ports: Mapping[int, int]) -> Iterator[Buffer]:
-        """Yield the buffers, each with its DRAM port."""
+        """Yield the buffers as the pipe graph has them, except those of gradients' queues. `ports` has the DRAM port of
+        each buffer by its id, 0 if it is missing."""
         for buffer in self.made:
             if not buffer.emitted:
                 continue
@@ -108,18 +110,19 @@ class QueueBuffers:
             )
 
     def pieces(self, queue: Queue) -> int:
-        """Return the number of pieces of an entry of a queue that is read in pieces."""
+        """Return the number of pieces into which readers cut an entry of one buffer of a queue."""
         return self.slot(queue)[0] // self.cuts[queue.name].tiles
 
     def slot(self, queue: Queue) -> tuple[int, int]:
-        """Return the tiles of an entry in one buffer, and the bytes of a tile; for flat rows, those that are
-        fetched."""
+        """Return how many tiles an entry has in one buffer, and the bytes of a tile; for a queue that is read as flat
+        rows, how many rows are fetched and the bytes of a row. Computed once for each queue."""
         slot = self._slots.get(queue.name)
         if slot is None:
             slot = self._slots[queue.name] = self._slot(queue)
         return slot
 
     def _slot(self, queue: Queue) -> tuple[int, int]:
+        """Compute the result of `slot`."""
         blocking = queue.blocking
         reader = self.epoch.flat_reader(queue.name)
         if reader is not None:
@@ -134,6 +137,8 @@ class QueueBuffers:
         return blocking.tiles_per_core, tile_bytes(queue.df, *blocking.tile_dim, self.arch.alignment, headers)
 
     def _kept_fields(self, queue: Queue, op: Op) -> dict[str, Any]:
+        """Return the fields of a queue's buffer that `op` keeps in L1: whether it lies there as in DRAM, or as the op
+        reads it."""
         edges = self.edges[op.name]
         as_read = edges.as_read.get(queue.name, False) or queue.name in edges.two_steps
         fields: dict[str, Any] = {"prefetch_type": POST_TM if as_read else PRE_TM}
@@ -142,6 +147,8 @@ class QueueBuffers:
         return fields
 
     def _address(self, queue: Queue, place: DramPlace, far: int | None) -> int:
+        """Return the address of a queue's buffer as the device sees it: in its DRAM channel, in host memory, or behind
+        `far`, the window to another chip's DRAM if there is one."""
         if far is not None:
             return far + place.address % WINDOW_BYTES
         if queue.loc != "host":
@@ -151,6 +158,8 @@ class QueueBuffers:
         )
 
     def _fields(self, queue: Queue, producer: Op | None) -> dict[str, Any]:
+        """Return the fields that all buffers of a queue share. `producer` is the op that feeds it, None for the
+        host."""
         epoch = self.epoch
         in_prologue = queue.name in epoch.prologue
         stored = queue.name in epoch.epilogue
@@ -201,7 +210,8 @@ class QueueBuffers:
         return fields | self._flat_fields(queue)
 
     def _flat_fields(self, queue: Queue) -> dict[str, Any]:
-        """Return the fields for reading rows of a table, indices or flat data."""
+        """Return the fields of a queue from which an embedding takes rows or indices, or a tilizer flat data; {} for
+        any other queue."""
         blocking = queue.blocking
         tile = queue.blocking.tile_dim
         reader = self.epoch.flat_reader(queue.name)
@@ -232,9 +242,10 @@ class QueueBuffers:
         return fields | {"hw_tilize": True, "tilize_mblock_n_loop_num_rows": rows}
 
 
-def held_by(queue: Queue, op: Op, row: int, column: int) -> Place:
-    """Return the core of an op that keeps a buffer of a queue. Buffers are dealt over its grid again and again; those
-    of a product's right operand begin at the last row, from where its columns are multicast."""
+def core_that_keeps(queue: Queue, op: Op, row: int, column: int) -> Place:
+    """Return the core of an op that keeps the buffer at a row and column of a queue's grid. Buffers are dealt over the
+    op's grid again and again; those of a product's right operand begin at the last row, from where its columns are
+    multicast."""
     rows, columns = op.blocking.grid_size
     row = row % rows
     column = column % columns
@@ -270,8 +281,8 @@ class PaddingBuffers:
         self._addresses: Mapping[tuple[str, float], int] | None = None
 
     def get(self, op: Op, index: int, core: tuple[int, int, int]) -> int:
-        """Return the id of the buffer for padding of an operand that is gathered on `core` (chip, row and column), and
-        make it if it is new."""
+        """Return the id of the buffer for padding of operand `index` that is gathered on `core` (chip, row and column),
+        and make it if it is new. Each further call lengthens a buffer in L1 by one piece."""
         name = op.inputs[index]
         streams = name in self.epoch.netlist.queues and name not in self.epoch.prologue
         id = self._known.get((op.name, index, core))
@@ -302,16 +313,18 @@ class PaddingBuffers:
         return id
 
     def existing_id(self, op: Op, index: int, core: tuple[int, int, int]) -> int:
-        """Return the id of a buffer that was made before."""
+        """Return the id of a buffer that `get` made before. Raises KeyError if it did not."""
         return self._known[op.name, index, core]
 
     def _address(self, op: Op, index: int) -> int:
+        """Return the DRAM address of the padding of operand `index`, by its format and value."""
         if self._addresses is None:
             self._addresses = addresses(self.epoch.netlist)
         return self._addresses[op.in_df[index], pad_value(op, index)]
 
     def _streaming_fields(self, name: str, cut: Granularity) -> dict[str, Any]:
-        """Return the fields of padding in DRAM, as long as the queue's entry."""
+        """Return the fields of padding that is read from DRAM together with the queue `name`: as long as an entry of
+        the queue."""
         queue = self.epoch.netlist.queues[name]
         slot, size = self._queues.slot(queue)
         if cut.scattered:
@@ -330,7 +343,7 @@ class PaddingBuffers:
         }
 
     def _prologue_fields(self, op: Op, index: int, cut: Granularity, core: Place) -> dict[str, Any]:
-        """Return the fields of padding in L1, as long as one piece."""
+        """Return the fields of padding that is loaded into L1, as long as one piece of the cut of its source."""
         name = op.inputs[index]
         count = self.epoch.input_count
         tiles = count * cut.tiles
@@ -362,7 +375,7 @@ class PaddingBuffers:
 
 
 def addresses(netlist: Netlist) -> dict[tuple[str, float], int]:
-    """Return the address of the padding of each format and value, in the order in which the netlist's ops ask for
+    """Return the DRAM address of the padding of each format and value, in the order in which the netlist's ops ask for
     it."""
     result: dict[tuple[str, float], int] = {}
     address = FIRST_ADDRESS
@@ -391,7 +404,7 @@ def has_padding(op: Op, index: int) -> bool:
 
 
 def pad_value(op: Op, index: int) -> float:
-    """Return the value with which an operand is padded."""
+    """Return the value with which operand `index` of an op is padded, 0 if it has no padding."""
     if index < len(op.input_pad):
         return op.input_pad[index].value
     return 0.0
@@ -422,7 +435,8 @@ class Buffers:
         }
 
     def bases(self, reader: str, source: str) -> list[int]:
-        """Return the ids of the buffers of a source: core by core of an op, buffer by buffer of a queue."""
+        """Return the ids of the buffers of a source that `reader` reads: core by core of an op, buffer by buffer of a
+        queue; for a queue in a prologue those that the reader keeps."""
         if source not in self.epoch.netlist.queues:
             return self.ops.outputs[source]
         if source in self.epoch.prologue:

@@ -41,8 +41,9 @@ _LOCAL: Final = "keep it on the chip of the op"
 
 
 def find_refusals(epoch: Epoch) -> Iterator[Refusal]:
-    """Yield the refusals of net2pipe for an epoch. Raises UnsupportedError for copies between chips of which no pipes
-    are made."""
+    """Yield the refusals of net2pipe for an epoch, as far as they follow from its ops and queues before pipes are made.
+    Raises UnsupportedError for a copy between chips, or an op that reads a result of another chip, of which no pipes
+    are made because no cluster description is given."""
     if nowhere := [*_off_cluster(epoch)] or [*_unlinked_chips(epoch)]:
         yield from nowhere
         return
@@ -113,7 +114,8 @@ def _output_refusals(epoch: Epoch, op: Op) -> Iterator[Refusal]:
 
 
 def _copy_refusals(epoch: Epoch, op: Op) -> Iterator[Refusal]:
-    """Yield the refusals of a copy between chips. Raises UnsupportedError if no pipes are made of it."""
+    """Yield the refusals of a copy between chips. Raises UnsupportedError if no pipes are made of it, because no
+    channels are known."""
     if message := off_links(epoch, op):
         yield Refusal(rule="V363", what=message, hint="name both ends of one link", op=op.name)
     elif message := unsupported_by_ethernet(epoch, op):
@@ -123,13 +125,15 @@ def _copy_refusals(epoch: Epoch, op: Op) -> Iterator[Refusal]:
 
 
 def _small_tiles(epoch: Epoch, source: Queue | Op, op: str, location: str, index: int = -1) -> Iterator[Refusal]:
+    """Yield a refusal if data that crosses chips over a cluster's links has tiles other than 32 by 32. `location` says
+    where the data is; `index` is the op's input, -1 for its result."""
     if epoch.links is not None and source.blocking.tile_dim != (32, 32):
         message = f"{location}, and relays have tiles of 32 by 32 only"
         yield Refusal(rule="V368", what=message, hint=_LOCAL, op=op, input=index)
 
 
 def _off_cluster(epoch: Epoch) -> Iterator[Refusal]:
-    """Yield refusals of queues and graphs on chips that the cluster does not have."""
+    """Yield refusals of queues and graphs on chips that the cluster does not have; none without a cluster."""
     if epoch.links is None:
         return
     cluster_chips = epoch.links.cluster.places
@@ -202,6 +206,8 @@ def _without_core(epoch: Epoch) -> Iterator[Refusal]:
 
 
 def _ring(epoch: Epoch) -> Iterator[Refusal]:
+    """Yield refusals of an epoch of chips that reach each other over PCIe: for numbers of chips with a gap, and for an
+    epoch without ops."""
     used = chips(epoch.netlist)
     if used[-1] - used[0] >= len(used):
         message = f"chips {', '.join(map(str, used))} form no ring, some between them are left out"
@@ -211,8 +217,8 @@ def _ring(epoch: Epoch) -> Iterator[Refusal]:
 
 
 def unreachable(epoch: Epoch, drafts: Sequence[Draft]) -> Iterator[Refusal]:
-    """Yield refusals of pipes over Ethernet that gather or multicast: such a pipe transfers whole buffers of DRAM one
-    by one, each to one core."""
+    """Yield refusals of pipes that read a queue over Ethernet and gather or multicast, where no cluster is given: such
+    a pipe transfers whole buffers of DRAM one by one, each to one core."""
     if over_pcie(epoch.netlist) or epoch.links is not None:
         return
     for draft in drafts:
@@ -227,6 +233,9 @@ def unreachable(epoch: Epoch, drafts: Sequence[Draft]) -> Iterator[Refusal]:
 
 
 def _check_reach(epoch: Epoch, op: Op, chip: int, location: str, index: int = -1) -> Iterator[Refusal]:
+    """Yield a refusal if an op cannot reach `chip`: over PCIe if it is no neighbour in the ring, over Ethernet without
+    a cluster if the chip runs no graph of the epoch. `location` says what lies there; `index` is the op's input, -1 for
+    its result."""
     netlist = epoch.netlist
     if over_pcie(netlist):
         if is_after(netlist, op.target_device, chip) is None:
@@ -273,6 +282,7 @@ def build(epoch: Epoch) -> Built:
 
 
 def _build(epoch: Epoch) -> Built:
+    """Do the work of `build`: stop at the first of the steps that yields refusals."""
     refusals = [*execution_refusals(epoch), *find_refusals(epoch)]
     if refusals:
         return Built(epoch, None, refusals)
@@ -286,7 +296,8 @@ def _build(epoch: Epoch) -> Built:
 
 
 def plan_of(epoch: Epoch, refusals: list[Refusal]) -> Plan:
-    """Return edges and pieces of an epoch. Refusals are added to `refusals`, and their edges are missing."""
+    """Return the edges of an epoch's ops and queues, and the pieces of every source. Refusals are added to `refusals`;
+    their edges are missing then, and so are all pieces. Raises UnsupportedError for too many tiles."""
     plan = Plan()
     tiles = 0
     count = epoch.input_count
@@ -327,6 +338,7 @@ def execution_refusals(epoch: Epoch) -> Iterator[Refusal]:
 
 
 def _cut_sources(epoch: Epoch, plan: Plan, refusals: list[Refusal]) -> None:
+    """Add to the plan the pieces of every op's result and of every queue. Refusals are added to `refusals`."""
     for op in epoch.ops.values():
         try:
             plan.cuts[op.name] = op_cut(epoch, op, plan.edges, plan.queue_edges)
@@ -338,6 +350,8 @@ def _cut_sources(epoch: Epoch, plan: Plan, refusals: list[Refusal]) -> None:
 
 
 def _make_graph(epoch: Epoch, plan: Plan) -> Built:
+    """Make the buffers and pipes of a plan, count what they take of each core, lay them over links and NoCs, and return
+    the graph, or the refusals. Raises RefusedError for pipes that cannot be made."""
     queues = epoch.netlist.queues
     buffers = Buffers(epoch, plan.edges, plan.cuts)
     pipes = PipeMaker(epoch=epoch, edges=plan.edges, queue_edges=plan.queue_edges, cuts=plan.cuts, buffers=buffers)
@@ -371,7 +385,8 @@ def _make_graph(epoch: Epoch, plan: Plan) -> Built:
 
 
 def _over_links(links: Links, account: Account, pipes: PipeMaker) -> dict[int, Hop]:
-    """Lay the pipes that cross chips over links, and return the relays. `pipes` has the resulting pipes then."""
+    """Lay the pipes that cross chips over links, and return the relays by their ids. `pipes` has the resulting pipes
+    after that. Raises RefusedError if there is no way or no room."""
     hops = Hops(links, account, pipes.made)
     hops.lay()
     pipes.made = list(hops.drafts.values())

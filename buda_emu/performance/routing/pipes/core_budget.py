@@ -66,7 +66,7 @@ class CoreBudget:
 
     def takes(self, needs: PipeNeeds, wide: int, relay: int = -1) -> bool:
         """Return whether a pipe with these needs can be carried out here. `wide` is the number of pipes that may spread
-        their gathers; `relay` is the bytes of a relay beside the pipe, -1 if there is none."""
+        their gathers over several streams; `relay` is the bytes of a relay beside the pipe, -1 if there is none."""
         use = self.use
         spread = needs.spread
         if spread > 1 and use.busy_pipes >= wide:
@@ -85,8 +85,8 @@ class CoreBudget:
 
     def takes_relay(self, tile_bytes: int, multicasts: int, outputs: int, inputs: int, stored: int) -> bool:
         """Return whether there is room for a relay of one tile. `outputs` pipes read it, `multicasts` of them
-        multicast; `inputs` tells whether it is filled from DRAM, and `stored` is the number of readers that write to
-        DRAM."""
+        multicast; `inputs` tells whether it is filled from DRAM (0 if not), and `stored` is the number of readers that
+        write to DRAM."""
         use = self.use
         fits = use.multicasts + multicasts <= MULTICASTS and use.extra + multicasts <= len(EXTRA_STREAMS)
         return (
@@ -99,7 +99,8 @@ class CoreBudget:
         )
 
     def takes_transfer(self, tile_bytes: int, *, from_dram: bool, to_dram: bool) -> bool:
-        """Return whether one more relay can send or receive on this Ethernet core."""
+        """Return whether one more relay can send or receive on this Ethernet core. `from_dram` and `to_dram` tell
+        whether it is filled from DRAM, or emptied into it."""
         return self.takes_relay(tile_bytes, 0, 1, from_dram, to_dram) and self.can_transfer()
 
     def can_transfer(self) -> bool:
@@ -115,7 +116,7 @@ class CoreBudget:
         return self.use.dram_outputs + to_dram <= DRAM_OUTPUTS
 
     def put(self, tile_bytes: int, tiles: int = 1) -> int:
-        """Add a relay and return its number on the core."""
+        """Add a relay of some tiles, and return its number on the core."""
         self.bytes += tiles * tile_bytes + self._headers(tile_bytes)
         self.sizes.add(tile_bytes)
         self.relays += 1
@@ -123,6 +124,8 @@ class CoreBudget:
         return self.relays - 1
 
     def _headers(self, tile_bytes: int) -> int:
+        """Return the bytes of tile headers that tiles of this size add to a core: 0 for a size that it has, and for its
+        first."""
         if self.sizes and tile_bytes not in self.sizes:
             return TILE_HEADERS
         return 0
@@ -175,7 +178,8 @@ class Account:
                     self.budget(core).bytes += self.held_bytes(draft)
 
     def budget(self, core: Core) -> CoreBudget:
-        """Return the budget of a core."""
+        """Return the budget of a core, made at the first call; a worker core's begins with the use that its pipes have
+        been counted with."""
         budget = self.budgets.get(core)
         if budget is None:
             worker = core.channel < 0
@@ -199,7 +203,7 @@ class Account:
     # Buffers
 
     def _buffers(self) -> None:
-        """Count the buffers of ops and of prologues."""
+        """Count the buffers of ops and of prologues on their cores, and note the chip of every queue's buffer."""
         self._tile_sizes = self._sizes_of_tiles()
         results = self._count_op_buffers()
         for op in self.epoch.ops.values():
@@ -220,7 +224,8 @@ class Account:
             self.chips.setdefault(queue_buffer.id, queue_buffer.queue.target_device)
 
     def _sizes_of_tiles(self) -> set[int]:
-        """Return the sizes of tiles in the epoch if there are several; a single one needs no further headers."""
+        """Return the bytes of tiles in the epoch if there are several sizes; none for a single one, which needs no
+        further headers."""
         alignment = self.epoch.netlist.arch.alignment
         sizes: set[int] = set()
         for op in self.epoch.ops.values():
@@ -232,7 +237,8 @@ class Account:
         return set()
 
     def _count_op_buffers(self) -> dict[Core, list[int]]:
-        """Count operands on their cores, and return the bytes of each result and intermediate buffer by worker core."""
+        """Count operands on their cores, and return the bytes of each result and intermediate buffer by worker core.
+        Copies that arrive on an Ethernet core count with `arrived_bytes`."""
         results = dict[Core, list[int]]()
         arrived = dict[Core, list[int]]()
         for id, buffer in self.buffers.ops.made.items():
@@ -253,6 +259,7 @@ class Account:
         return results
 
     def _relays_of(self, name: str) -> None:
+        """Count the relays of a copy between chips, given its name, on the Ethernet cores that send it."""
         op = self.epoch.ops[name]
         for cell, id in enumerate(self.buffers.ops.relays[name]):
             end = sends_from(self.epoch, op, cell)
@@ -263,17 +270,19 @@ class Account:
             budget.buffers += 1
 
     def _set_core(self, id: int, core: Core) -> Core:
+        """Note core and chip of a buffer, and return the core."""
         self.cores[id] = core
         self.chips[id] = core.chip
         return core
 
     def add_relay(self, id: int, chip: int, tile_bytes: int) -> None:
-        """Add a relay of a chip that is on no core yet."""
+        """Note the chip and the bytes of a tile of a relay that is on no core yet."""
         self.chips[id] = chip
         self.tiles[id] = tile_bytes
 
     def place_relay(self, id: int, core: Core, tiles: int) -> int:
-        """Put a relay on a core and return its number there."""
+        """Put a relay of some tiles on a core, and return its number there. On a worker core each of its readers takes
+        an extra stream."""
         self._set_core(id, core)
         number = self.budget(core).put(self.tiles[id], tiles)
         if core.channel < 0:
@@ -287,13 +296,13 @@ class Account:
     # Pipes
 
     def connect(self, draft: Draft) -> None:
-        """Add a pipe as reader of its inputs."""
+        """Add a pipe as reader of its inputs, and count its transfer if it crosses chips."""
         for id in draft.inputs:
             self.readers.setdefault(base_of(id), set()).add(draft.id)
         self._transfers(draft, 1)
 
     def disconnect(self, draft: Draft) -> None:
-        """Remove a pipe from its cores and inputs."""
+        """Undo `connect`, and `carry` for each of its turns."""
         for turn in range(len(draft.cores)):
             self.carry(draft, turn, -1)
         self._transfers(draft, -1)
@@ -301,7 +310,8 @@ class Account:
             self.readers[id].discard(draft.id)
 
     def carry(self, draft: Draft, turn: int = 0, sign: int = 1) -> None:
-        """Count a turn of a pipe on its core, or, with `sign` -1, remove it from the count."""
+        """Count one turn of a pipe on its core, or, with `sign` -1, take it from the count. A turn is one set of
+        outputs of those that the pipe serves one after the other."""
         core = self.cores_of(draft)[turn]
         needs = self.needs_of(draft)
         self._count(core, (draft.id, draft.outputs[turn]), needs, len(draft.inputs), sign)
@@ -309,6 +319,8 @@ class Account:
     def _count(
         self, core: Core, segment: tuple[int, tuple[int, ...]], needs: PipeNeeds, inputs: int, sign: int
     ) -> None:
+        """Count, or with `sign` -1 take back, the needs of a turn on a core. `segment` is the pipe's id with the turn's
+        outputs; `inputs` is the number of the pipe's inputs."""
         budget = self.budget(core)
         use = budget.use
         use.dram_inputs += sign * needs.from_dram
@@ -323,7 +335,8 @@ class Account:
             use.extra += sign
 
     def _transfers(self, draft: Draft, sign: int) -> None:
-        """Count the ends of a pipe that crosses chips, as far as they are on Ethernet cores."""
+        """Count, or with `sign` -1 take back, the ends of a pipe that crosses chips, as far as they are on Ethernet
+        cores."""
         if not self.crosses(draft):
             return
         ends = {base_of(buffer_id) for buffer_id in chain(draft.inputs, *draft.outputs)}
@@ -350,7 +363,7 @@ class Account:
         return [Core(*place, draft.channel) for place in draft.cores]
 
     def needs_of(self, draft: Draft) -> PipeNeeds:
-        """Return the needs of a pipe on each of its cores."""
+        """Return the needs of a pipe on each of its cores; none for a pipe that is a link."""
         if draft.link:
             return PipeNeeds()
         to_dram = self.queue_of(draft.outputs[0][0]) is not None
@@ -374,7 +387,7 @@ class Account:
         )
 
     def held_bytes(self, draft: Draft) -> int:
-        """Return the bytes of its inputs that a pipe holds, beside the buffers that it fills."""
+        """Return the bytes of its inputs that a pipe holds on its core, beside the buffers that it fills."""
         in_prologue = draft.source in self.epoch.prologue
         if len(draft.outputs) > 1 or in_prologue or draft.link:
             return 0
@@ -397,7 +410,8 @@ class Account:
         return total
 
     def tile_of(self, id: int) -> int:
-        """Return the bytes of a tile of a buffer."""
+        """Return the bytes of a tile of a buffer of an op, of a queue in DRAM, or of a relay, by the buffer's id or
+        that of a piece."""
         base = base_of(id)
         buffer: Buffer | None = self.buffers.ops.made.get(base)
         if buffer is not None:

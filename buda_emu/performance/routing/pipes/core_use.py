@@ -50,8 +50,9 @@ class CoreUse:
         return len(self._gathers.keys() | self._multicast.keys())
 
     def add(self, segment: Segment, inputs: int, *, gathers: bool, multicasts: bool, wide: int) -> bool:
-        """Add a pipe that gathers or multicasts here; return whether that takes streams. `wide` is the number of pipes
-        that may spread their gathers over several streams."""
+        """Add a turn of a pipe that gathers or multicasts here (`segment`: its id and the outputs of the turn), and
+        return whether its gather takes more streams; the same turn counts once. `inputs` is the number of buffers'
+        places that are gathered; `wide` is the number of pipes that may spread their gathers over several streams."""
         self._times[segment] = self._times.get(segment, 0) + 1
         if self._times[segment] > 1:
             return False
@@ -66,8 +67,8 @@ class CoreUse:
         return self._gather_streams > before
 
     def remove(self, segment: Segment, *, wide: int) -> None:
-        """Undo `add`. A pipe that only multicasts is counted as gone only if as many pipes as possible are here: so
-        does net2pipe."""
+        """Undo `add` of a segment. A pipe that only multicasts is counted as gone only if as many pipes as possible are
+        here: so does net2pipe."""
         self._times[segment] -= 1
         if self._times[segment]:
             return
@@ -82,6 +83,8 @@ class CoreUse:
         self.extra += self._gather_streams - before
 
     def _count(self, wide: int) -> int:
+        """Return the streams that all gathers here take: one each, and for `wide` pipes at most as many as a gather has
+        inputs, up to GATHER_STREAMS. Pipes that only multicast take of that number first."""
         alone = sum(segment not in self._gathers for segment in self._multicast)
         both_count = min(len(self._multicast) - alone, max(0, wide - alone))
         pipes = alone + both_count
@@ -102,7 +105,7 @@ class CoreUse:
 
 
 def over_limits(use: Mapping[ChipCore, CoreUse], buffers: Buffers) -> Iterator[Refusal]:
-    """Yield refusals of cores that are asked for more than they have."""
+    """Yield refusals of worker cores that are asked for more than they have. `use` has what pipes take of each."""
     ops: dict[ChipCore, str] = {}
     for op in buffers.epoch.ops.values():
         for id in buffers.ops.outputs[op.name] if not is_ethernet(op) else ():
@@ -147,15 +150,15 @@ class Counter:
         self.drafts = {draft.id: draft for draft in pipes.made}
 
     def at(self, core: ChipCore) -> CoreUse:
-        """Return the use of a core so far."""
+        """Return the use of a worker core so far, which later counts change."""
         return self.use.setdefault(core, CoreUse())
 
     def _at(self, op: Op, id: int) -> CoreUse:
-        """Return the use of the core of an op's buffer."""
+        """Return the use of the core on which a buffer of an op lies, given the buffer's id."""
         return self.at((op.target_device, *self.buffers.core[id]))
 
     def count_use(self) -> dict[ChipCore, CoreUse]:
-        """Count the use of all pipes that were made."""
+        """Count what all pipes that were made take of their cores, and return the use of each."""
         readers: dict[int, set[int]] = {}
         for draft in self.pipes.made:
             self._pipe(draft)
@@ -166,6 +169,7 @@ class Counter:
         return self.use
 
     def _pipe(self, draft: Draft) -> None:
+        """Count the gathers, multicasts and DRAM accesses of one pipe on the worker cores that carry it out."""
         if draft.link:
             return
         queues = self.epoch.netlist.queues
@@ -188,7 +192,7 @@ class Counter:
             use.dram_outputs += to_dram
 
     def from_one_core(self, draft: Draft) -> bool:
-        """Return whether all inputs of a pipe lie in one place."""
+        """Return whether all inputs of a pipe lie in one place: in DRAM, or in L1 of one core."""
         queues = self.epoch.netlist.queues
         if draft.source in queues and draft.steps != 2:
             return True
@@ -208,7 +212,7 @@ class Counter:
 
     def _reads_on(self, draft: Draft, step: int) -> bool:
         """Return whether a pipe reads one buffer from its first place on, each piece once or several times, over and
-        over."""
+        over. `step` is the tiles of a piece of a queue; the pieces of an op's buffer are known from the buffer."""
         first = draft.inputs[0]
         base = base_of(first)
         if first in self.buffers.padding.made:
@@ -231,6 +235,8 @@ class Counter:
         return True
 
     def _forks(self, readers: Mapping[int, set[int]]) -> None:
+        """Count the extra streams of results that several pipes read, and of chunks. `readers` has the pipes that read
+        each buffer."""
         for op in self.epoch.ops.values():
             for id in self.buffers.ops.outputs[op.name] if not is_ethernet(op) else ():
                 self._fork(op, id, readers)
@@ -240,12 +246,14 @@ class Counter:
             self._fork(op, id, readers)
 
     def _fork(self, op: Op, id: int, readers: Mapping[int, set[int]]) -> None:
+        """Count an extra stream for every pipe but the first that reads a buffer of an op, given the buffer's id."""
         count = len(readers.get(id, ()))
         if count > 1:
             self._at(op, id).extra += count - 1
 
     def _count_prologues(self, readers: Mapping[int, set[int]]) -> None:
-        """Count the pipes that read queues which L1 keeps as they lie in DRAM."""
+        """Count an extra stream for each queue's buffer that L1 keeps as it lies in DRAM, and, if several pipes read
+        it, for each that has no streams of its own."""
         for (name, reader), ids in self.buffers.queues.forks.items():
             op = self.epoch.ops.get(reader)
             if op is not None:
@@ -262,6 +270,7 @@ class Counter:
                     use.extra += sum(not self._busy(pipe_id) for pipe_id in pipes)
 
     def _busy(self, pipe: int) -> bool:
+        """Return whether a pipe, given its id, gathers or multicasts, and so has streams beyond those of operands."""
         draft = self.drafts[pipe]
         multicasts = len(draft.outputs[0]) > 1 or (draft.scattered and not self.from_one_core(draft))
         return self.gathers[pipe] or multicasts
@@ -276,7 +285,8 @@ Counts = dict[int, int]
 
 
 def find_warnings(epoch: Epoch, edges: Mapping[str, OpEdges]) -> Iterator[Refusal]:
-    """Yield for each op the counts of net2pipe that are above its recommendations."""
+    """Yield for each op a refusal (V357, V358, V360) of each count of net2pipe that is above its recommendation:
+    receivers, phases, and places in DRAM."""
     for op in epoch.ops.values():
         operands = [(name, edges[op.name].maps[index], index) for index, name in enumerate(op.inputs)]
         from_ops = [edge for name, edge, _ in operands if name in epoch.ops and name not in epoch.netlist.queues]
@@ -299,8 +309,9 @@ _MANY_PLACES: Final = "core {} of it reads queues at {} places, net2pipe recomme
 
 
 def _above(op: Op, rule: str, parts: Sequence[Counts], limit: int, words: str) -> Iterator[Refusal]:
-    """Yield a refusal if the counts exceed a limit. `parts` has the counts of each edge by core; net2pipe adds up the
-    greatest of each. The core that is named has most of all parts together."""
+    """Yield a refusal by `rule` if the counts exceed a limit. `parts` has the counts of each edge by core; net2pipe
+    adds up the greatest of each. The core that is named has most of all parts together. `words` is the message, with
+    places for core, count and limit."""
     used = sum(map(_most, parts))
     if used <= limit:
         return
@@ -316,11 +327,13 @@ def _above(op: Op, rule: str, parts: Sequence[Counts], limit: int, words: str) -
 
 
 def _times(factor: int, counts: Counts) -> Counts:
+    """Return the counts multiplied by a factor."""
     return {core: factor * count for core, count in counts.items()}
 
 
 def _readers(epoch: Epoch, op: Op, edges: Mapping[str, OpEdges]) -> Iterator[tuple[Op, EdgeMap, int]]:
-    """Yield each operand that reads the result, with the index of the reader's first operand that does."""
+    """Yield, for each operand that reads the result of an op, the reading op, the edge to its first operand that does,
+    and the index of that operand."""
     for name in epoch.readers.get(op.name, ()):
         reader = epoch.ops.get(name)
         if reader is not None and name not in epoch.netlist.queues:
@@ -329,21 +342,24 @@ def _readers(epoch: Epoch, op: Op, edges: Mapping[str, OpEdges]) -> Iterator[tup
 
 
 def _dests(edge: EdgeMap) -> int:
+    """Return the number of receivers of all pipes of an edge; a row or column of cores that share tiles counts as
+    one."""
     return sum(len(pipe.dests) for pipe in edge.pipes)
 
 
 def _most(counts: Counts) -> int:
+    """Return the greatest count, 0 if there is none."""
     return max(counts.values(), default=0)
 
 
 def _core(edge: EdgeMap, dest: tuple[int, int]) -> int:
-    """Return the number of a core in a reader's grid; for tiles that a whole row or column gets, that of its first
-    core."""
+    """Return the number of a receiver in the reader's grid, counted row by row; for tiles that a whole row or column
+    gets, that of its first core."""
     return max(dest[0], 0) * edge.consumer_grid[1] + max(dest[1], 0)
 
 
 def _forks(edge: EdgeMap) -> Counts:
-    """Return for each core of a producer the number of cores that it sends to."""
+    """Return for each core of a producer the number of receivers that it sends to."""
     pairs: set[tuple[int, int]] = set()
     for pipe in edge.pipes:
         for core in np.unique(cores(pipe.tiles)).tolist():
@@ -353,6 +369,7 @@ def _forks(edge: EdgeMap) -> Counts:
 
 
 def _count_items(items: Iterable[int]) -> Counts:
+    """Return how often each number occurs."""
     counts: Counts = {}
     for entry in items:
         counts[entry] = counts.get(entry, 0) + 1
@@ -360,7 +377,8 @@ def _count_items(items: Iterable[int]) -> Counts:
 
 
 def _count_source_changes(edge: EdgeMap) -> Counts:
-    """Return for each core of a reader how often the core changes that it takes tiles from."""
+    """Return for each core of a reader the number of stretches of tiles that it takes from one core, over all its
+    pipes."""
     counts: Counts = {}
     for pipe in edge.pipes:
         core = cores(pipe.tiles)
@@ -371,11 +389,13 @@ def _count_source_changes(edge: EdgeMap) -> Counts:
 
 
 def _clear_tiles(epoch: Epoch, op: Op, index: int) -> int:
+    """Return how many tiles of operand `index` an op clears from its buffer at a time."""
     return epoch.inputs(op).tiles_per_clear(index)
 
 
 def _count_sends(op: Op, epoch: Epoch, reader: Op, edge: EdgeMap, index: int) -> Counts:
-    """Return the phases in which each core of a producer sends; twice as many if its buffer is double."""
+    """Return the phases in which each core of a producer `op` sends over the edge to operand `index` of `reader`; twice
+    as many if its buffer is double."""
     counts: Counts = {}
     cleared = _clear_tiles(epoch, reader, index)
     for pipe in edge.pipes:
@@ -391,7 +411,7 @@ def _count_sends(op: Op, epoch: Epoch, reader: Op, edge: EdgeMap, index: int) ->
 
 def _places_read(edge: EdgeMap, cleared: int) -> Counts:
     """Return for each core of a reader the number of places that its pipes list. Each pipe counts those of earlier
-    pipes again, as in net2pipe."""
+    pipes again, as in net2pipe. `cleared` is the number of tiles that the reader clears at a time."""
     counts: Counts = {}
     tiles: Counts = {}
     for pipe in edge.pipes:
@@ -410,7 +430,8 @@ def _piece(tiles: Tiles) -> int:
 
 
 def _repeats(tiles: Tiles, cleared: int) -> int:
-    """Return how often a pipe's tiles repeat themselves, in whole clears of the reader; 1 if they do not."""
+    """Return how often a pipe's tiles repeat themselves, in periods of whole clears of the reader; 1 if they do not.
+    `cleared` is the number of tiles that it clears at a time."""
     count = len(tiles)
     for period in range(cleared, count // 2 + 1, cleared):
         if count % period == 0 and (tiles[period:] == tiles[:-period]).all():

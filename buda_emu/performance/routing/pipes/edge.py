@@ -41,8 +41,8 @@ class Phases:
 
 
 def phases(source: SourceMap, consumer: Consumer) -> Phases:
-    """Return the phases of a stack that needs them. Raises RefusedError for an order or a cut that the device cannot
-    follow."""
+    """Return the phases of a source with stacks whose pieces its producer buffers a part at a time. Raises RefusedError
+    for an order or a cut that the device cannot follow."""
     _check_order(source)
     factors, block = _pieces(source)
     factors, block, padding = _add_padding(source, factors, block)
@@ -52,6 +52,7 @@ def phases(source: SourceMap, consumer: Consumer) -> Phases:
 
 
 def _require(holds: bool, message: str, rule: str) -> None:
+    """Raise RefusedError with this message and rule unless the condition holds."""
     if not holds:
         raise RefusedError(rule, message, _HINT)
 
@@ -80,8 +81,8 @@ def _check_order(source: SourceMap) -> None:
 
 
 def _pieces(source: SourceMap) -> tuple[list[int], list[int]]:
-    """Return the number of pieces that do not come from one slice of the producer's t, and the tiles of each [rows,
-    columns]."""
+    """Return in how many pieces, along rows and columns, the stacked source falls that come from different slices of
+    the producer's t, and the tiles [rows, columns] of each. Raises RefusedError if slices and pieces do not divide."""
     _, rows, columns = source.tiles.shape
     block = [
         (size - pad) // factor for size, pad, factor in zip((rows, columns), source.padded, source.stacked, strict=True)
@@ -120,7 +121,8 @@ def _pieces(source: SourceMap) -> tuple[list[int], list[int]]:
 
 
 def _merge_pieces(source: SourceMap, factors: list[int], first: int) -> list[int]:
-    """Count pieces that the producer buffers together as one."""
+    """Count pieces that the producer buffers together as one, and return the new numbers. `first` is the direction (0
+    rows, 1 columns) that changes first. Raises RefusedError if they do not divide."""
     second = 1 - first
     message = f"its producer buffers {source.buffered} mblocks, pieces are stacked by"
     _require(divides(factors[first], source.buffered), f"{message} {factors[first]}: neither divides the other", "V322")
@@ -139,7 +141,8 @@ def _merge_pieces(source: SourceMap, factors: list[int], first: int) -> list[int
 
 
 def _add_padding(source: SourceMap, factors: list[int], block: list[int]) -> tuple[list[int], list[int], list[int]]:
-    """Count padding as pieces of its own, or as part of the only piece."""
+    """Count padding as pieces of its own where there are several pieces, else as part of the only one; return the
+    number of pieces, the tiles of each and the pieces of padding. Raises RefusedError for a part of a piece."""
     padding = [0, 0]
     for axis, name in enumerate(("rows", "columns")):
         if factors[axis] > 1:
@@ -156,6 +159,8 @@ def _add_padding(source: SourceMap, factors: list[int], block: list[int]) -> tup
 
 
 def _check_cuts(consumer: Consumer, factors: list[int], block: list[int]) -> None:
+    """Raise RefusedError unless the stacked pieces and the consumer's cores, mblocks and ublocks divide each other
+    along each direction. `block` is the tiles of a piece."""
     for axis, name in enumerate(("rows", "columns")):
         _require(
             divides(consumer.grid[axis], factors[axis]),
@@ -176,7 +181,7 @@ def _check_cuts(consumer: Consumer, factors: list[int], block: list[int]) -> Non
 
 def _check_scan_order(source: SourceMap, consumer: Consumer, factors: list[int], block: list[int]) -> None:
     """Raise RefusedError unless pieces come in the order in which blocks are read: ublocks in ublock_order, tiles in
-    them row by row."""
+    them row by row. `factors` is the number of pieces, `block` the tiles of each."""
     row_major = source.row_major_stack
     (rows, columns) = block
     (u_rows, u_columns) = consumer.ublock
@@ -213,7 +218,8 @@ def _check_scan_order(source: SourceMap, consumer: Consumer, factors: list[int],
 
 
 def _fills_ublocks_in_order(row_major: bool, consumer: Consumer, rows: int, columns: int) -> bool:
-    """Return whether pieces smaller than an ublock come in the order in which its tiles are read."""
+    """Return whether pieces of `rows` by `columns` tiles, smaller than an ublock, come in the order in which its tiles
+    are read. `row_major` tells whether they are stacked row by row."""
     (u_rows, u_columns) = consumer.ublock
     m, n = consumer.mblock
     if columns < u_columns:
@@ -266,7 +272,7 @@ class Reading:
 
     @property
     def tiles(self) -> int:
-        """Return the tiles of an input; those that several cores share count once."""
+        """Return the tiles of one input of the operand; those that several cores share count once."""
         (rows, columns) = self.cut
         (m, n) = self.mblock
         (r, c) = self.ublock
@@ -293,7 +299,7 @@ class Pieces:
 
     @classmethod
     def of(cls, tiles: Tiles, size: int) -> "Pieces":
-        """Cut tiles into pieces of `size` tiles each."""
+        """Cut tiles into pieces of `size` tiles each, which stand for themselves by their first tile."""
         first = int(tiles.min()) // CORE - 1
         last = int(tiles.max()) // CORE - 1
         if first == last:
@@ -320,7 +326,8 @@ class EdgePipe:
     _pieces: dict[int, Pieces] = field(default_factory=dict[int, Pieces])
 
     def pieces(self, size: int) -> Pieces:
-        """Return the pieces of `size` tiles. They are cached, since many operands have the same edge."""
+        """Return the pieces of `size` tiles that the pipe reads. They are cached, since many operands have the same
+        edge."""
         pieces = self._pieces.get(size)
         if pieces is None:
             pieces = self._pieces[size] = Pieces.of(self.tiles, size)
@@ -340,18 +347,18 @@ class EdgeMap:
 
     @property
     def tiles(self) -> int:
-        """Return the tiles of all pipes."""
+        """Return the number of tiles that all pipes together read."""
         return sum(len(pipe.tiles) for pipe in self.pipes)
 
     @property
     def most_tiles(self) -> int:
-        """Return the tiles of the pipe that has most."""
+        """Return the number of tiles of the pipe that has most, 0 without pipes."""
         return max((len(pipe.tiles) for pipe in self.pipes), default=0)
 
 
 def edge_map(source: EdgeSource, path: Path, reading: Reading) -> EdgeMap:
-    """Return the pipes of an edge. Raises RefusedError for a refusal of the vendor's net2pipe, UnsupportedError for too
-    many tiles."""
+    """Return the pipes of an edge; small edges are cached. Raises RefusedError for a refusal of the vendor's net2pipe,
+    UnsupportedError for too many tiles."""
     tiles = reading.tiles * max(1, source.buffered // source.blocking.t)
     if tiles <= MOST_KEPT_TILES:
         return _edge_map(source, path, reading)
@@ -360,6 +367,7 @@ def edge_map(source: EdgeSource, path: Path, reading: Reading) -> EdgeMap:
 
 @lru_cache(maxsize=2048)
 def _edge_map(source: EdgeSource, path: Path, reading: Reading) -> EdgeMap:
+    """Compute the pipes of an edge for `edge_map`."""
     under_tms = source_map(source, path)
     pipes, granularity = _trace_pipes(under_tms, reading)
     if under_tms.needs_phases:
@@ -380,7 +388,8 @@ def _edge_map(source: EdgeSource, path: Path, reading: Reading) -> EdgeMap:
 
 
 def source_map(source: EdgeSource, path: Path) -> SourceMap:
-    """Return the producer's tiles as the operand sees them."""
+    """Return the producer's tiles as the operand sees them, after unpadding, TMs and padding. Raises RefusedError for
+    TMs that pipes cannot follow."""
     result = SourceMap(source.blocking, source.buffered)
     if path.unpad.rt > 0 or path.unpad.ct > 0:
         result.unpad(path.unpad)
@@ -392,7 +401,8 @@ def source_map(source: EdgeSource, path: Path) -> SourceMap:
 
 
 def _trace_pipes(source: SourceMap, reading: Reading) -> tuple[list[EdgePipe], int]:
-    """Return the tiles of each pipe as far as the producer's buffer holds them, and the granularity."""
+    """Return a pipe for each receiver with the tiles that it reads as far as the producer's buffer holds them, and the
+    granularity. Raises RefusedError if sizes differ, or a kernel broadcast cannot be kept."""
     rows, columns = reading.cut
     size = (reading.t, rows * reading.mblock[0] * reading.ublock[0], columns * reading.mblock[1] * reading.ublock[1])
     if size != source.tiles.shape:
@@ -428,7 +438,8 @@ def _trace_pipes(source: SourceMap, reading: Reading) -> tuple[list[EdgePipe], i
 
 
 def read_in_order(tiles: Tiles, reading: Reading) -> Tiles:
-    """Return [pipes, tiles]: the order in which a core reads its block of [t, rows, columns] (OPS 2)."""
+    """Return an array [pipes, tiles]: for each core with tiles of its own, row by row, the tiles of its block of [t,
+    rows, columns] in the order in which it reads them (OPS 2)."""
     (rows, columns) = reading.cut
     (m, n) = reading.mblock
     (r, c) = reading.ublock
@@ -441,6 +452,7 @@ def read_in_order(tiles: Tiles, reading: Reading) -> Tiles:
 
 
 def _dests(reading: Reading) -> list[Dest]:
+    """Return the receiver of each pipe, in the order of the pipes: a core, or a whole row or column of cores."""
     rows, columns = reading.grid
     if reading.spread == "rows":
         return [(row, ALL) for row in range(rows)]
@@ -450,7 +462,8 @@ def _dests(reading: Reading) -> list[Dest]:
 
 
 def _granularity(table: Tiles, so_far: int) -> int:
-    """Return the greatest number of tiles that divides every run of adjacent tiles, and every run's first place."""
+    """Return the greatest divisor of `so_far` that divides every run of adjacent tiles in a table [pipes, tiles], and
+    every run's first place in the buffer and in the pipe."""
     starts = np.empty(table.shape, bool)
     starts[:, 0] = True
     padding = table < CORE
@@ -463,7 +476,8 @@ def _granularity(table: Tiles, so_far: int) -> int:
 
 
 def _kept_tiles(tiles: Tiles, reading: Reading) -> Tiles:
-    """Return the tiles that a kernel broadcast keeps. Raises RefusedError unless all others repeat them."""
+    """Return the tiles that the core keeps of an operand with kernel broadcast. Raises RefusedError unless all others
+    repeat them."""
     block = reading.mblock[0] * reading.mblock[1] * reading.ublock[0] * reading.ublock[1]
     number = np.arange(len(tiles))
     if reading.kept_per_t:
@@ -489,7 +503,8 @@ def _kept_tiles(tiles: Tiles, reading: Reading) -> Tiles:
 
 
 def _serve_in_turn(pipes: list[EdgePipe], reading: Reading, stack_phases: Phases, row_major: bool) -> None:
-    """Give each pipe several dests if pieces go to several cores."""
+    """Give each pipe several receivers, served one after the other, if pieces of a stack go to several cores or are
+    padding. `row_major` tells whether pieces are stacked row by row."""
     (r_factor, c_factor) = stack_phases.factors
     (r_padding, c_padding) = stack_phases.padding
     cut_r, cut_c = reading.cut
@@ -508,7 +523,8 @@ def _serve_in_turn(pipes: list[EdgePipe], reading: Reading, stack_phases: Phases
 
 
 def _piece_of_turn(turn: int, factors: tuple[int, int], row_major: bool) -> tuple[int, int]:
-    """Return row and column of the piece that is served in a turn."""
+    """Return row and column of the piece that a pipe serves in a turn. `factors` is the number of pieces along rows and
+    columns; `row_major` tells whether they are stacked row by row."""
     if row_major:
         return divmod(turn, factors[1])
     across, down = divmod(turn, factors[0])
@@ -516,8 +532,8 @@ def _piece_of_turn(turn: int, factors: tuple[int, int], row_major: bool) -> tupl
 
 
 def _turn_period(reading: Reading, stack_phases: Phases, row_major: bool) -> int:
-    """Return the number of turns after which dests repeat: all pieces, or those of one direction if the pieces of the
-    other one go to the same cores."""
+    """Return the number of turns after which a pipe's receivers repeat: all pieces, or those of one direction if the
+    pieces of the other one go to the same cores. `row_major` tells whether pieces are stacked row by row."""
     (r_factor, c_factor) = stack_phases.factors
     (r_padding, c_padding) = stack_phases.padding
     cut_r, cut_c = reading.cut
@@ -529,7 +545,8 @@ def _turn_period(reading: Reading, stack_phases: Phases, row_major: bool) -> int
 
 
 def _dest_of_turn(first: Dest, grid: tuple[int, int], factors: tuple[int, int], piece: tuple[int, int]) -> Dest:
-    """Return the dest of a piece (its row and column among the pieces), given the dest of the first piece."""
+    """Return the receiver of a piece (its row and column among the pieces), given that of the first piece. `grid` is
+    the reader's, `factors` the number of pieces along rows and columns."""
     row, column = first
     if row != ALL:
         row += piece[0] * grid[0] // factors[0]
@@ -539,6 +556,8 @@ def _dest_of_turn(first: Dest, grid: tuple[int, int], factors: tuple[int, int], 
 
 
 def _is_out_of_order(pipes: Sequence[EdgePipe], mblock_tiles: int) -> bool:
+    """Return whether a core of the producer sends to a pipe anything but all that it writes, in order: padding, pieces
+    in turn, part of an mblock, or to several pipes. `mblock_tiles` is the tiles of the producer's mblock."""
     if any(len(pipe.dests) > 1 for pipe in pipes):
         return True
     next_place: dict[int, int] = {}
@@ -571,8 +590,8 @@ def _is_out_of_order(pipes: Sequence[EdgePipe], mblock_tiles: int) -> bool:
 
 @lru_cache(maxsize=16)
 def table_rows_map(producer: Blocking, grid: tuple[int, int], indices: int) -> EdgeMap:
-    """Return the rows that an embedding looks up. Raises RefusedError if the table is not cut as the device can read
-    it."""
+    """Return the pipes that bring an embedding on `grid` the table's rows that it looks up, `indices` for each core.
+    Raises RefusedError if the table is not cut as the device can read it, UnsupportedError for too many tiles."""
     across = _cut_of_flat_data(producer, grid, "embedding")[1]
     rows, columns = producer.grid_size
     within_bounds(grid[0] * grid[1] * indices * (producer.mblock[1] // across))
@@ -588,8 +607,9 @@ def table_rows_map(producer: Blocking, grid: tuple[int, int], indices: int) -> E
 
 @lru_cache(maxsize=16)
 def flat_rows_map(producer: Blocking, grid: tuple[int, int], rows_per_input: int) -> EdgeMap:
-    """Return the rows of flat data that a tilizer reads. Raises RefusedError if the data are not cut as the device can
-    read them."""
+    """Return the pipes that bring a tilizer on `grid` rows of flat data, of which one t of a buffer has
+    `rows_per_input`. Raises RefusedError if the data are not cut as the device can read them, UnsupportedError for too
+    many tiles."""
     down, across = _cut_of_flat_data(producer, grid, "tilizer")
     count = rows_per_input // down
     loops = 1
@@ -613,7 +633,8 @@ def flat_rows_map(producer: Blocking, grid: tuple[int, int], rows_per_input: int
 
 
 def _cut_of_flat_data(producer: Blocking, grid: tuple[int, int], op: str) -> tuple[int, int]:
-    """Return rows and columns of cores for each buffer of the queue."""
+    """Return how many rows and columns of cores of the reader's grid share each buffer of a queue of flat data. `op` is
+    the type of the reader, for the hint. Raises RefusedError if cores and buffers do not divide."""
     rows, columns = producer.grid_size
     if grid[0] % rows or grid[1] % columns:
         message = f"a grid of {grid[0]}x{grid[1]} cores reads a queue of {rows}x{columns} buffers"
@@ -631,7 +652,7 @@ _NO_PAD = Pad()
 
 
 def path_of(op: Op, index: int) -> Path:
-    """Return the path to operand `index`."""
+    """Return the unpadding, TMs and padding of operand `index`, as the netlist states them."""
     pads = [pads[index] if index < len(pads) else _NO_PAD for pads in (op.input_unpad, op.input_pad)]
     if index < len(op.input_tms):
         tms = op.input_tms[index]
@@ -641,8 +662,8 @@ def path_of(op: Op, index: int) -> Path:
 
 
 def shape_after(source: Blocking, path: Path) -> Shape:
-    """Return (t, tile rows, tile columns) of a source after its TMs. Divisions that leave a remainder are rounded
-    down."""
+    """Return (t, tile rows, tile columns) of a source after unpadding, TMs and padding. Divisions that leave a
+    remainder are rounded down."""
     t, rows, columns = source.shape
     rows = rows - path.unpad.rt
     columns = columns - path.unpad.ct

@@ -52,7 +52,7 @@ class Epoch:
         return self.netlist.queues.get(name) or self.ops[name]
 
     def producer(self, queue: Queue) -> Op | None:
-        """Return the op that feeds a queue, of any graph; None for the host."""
+        """Return the op that feeds a queue, of any graph; None if the host feeds it."""
         if queue.host_fed:
             return None
         return self.all_ops.get(queue.input)
@@ -66,7 +66,7 @@ class Epoch:
         yield from self.fed.get(op.name, ())
 
     def fused_use_of(self, op: Op) -> FusedUse | None:
-        """Return the use of the definition of a fused op, None for other ops."""
+        """Return how the definition of a fused op uses its inputs, None for other ops."""
         if not op.has("sub-ops"):
             return None
         name = op.attributes.fused_op_id
@@ -75,7 +75,7 @@ class Epoch:
         return self._fused[name]
 
     def inputs(self, op: Op) -> OpInputs:
-        """Return the inputs of an op."""
+        """Return the operands of an op of the epoch, with their sources, as its kind reads them."""
         inputs = self._inputs.get(op.name)
         if inputs is None:
             inputs = OpInputs(
@@ -89,7 +89,7 @@ class Epoch:
         return inputs
 
     def flat_reader(self, queue: str) -> Op | None:
-        """Return the embedding or tilizer that reads a queue as flat rows, if its first reader is one."""
+        """Return the embedding or tilizer that reads a queue as flat rows, if its first reader is one, else None."""
         if queue not in self._flat:
             readers = self.readers.get(queue)
             if readers:
@@ -104,7 +104,7 @@ class Epoch:
         return self._flat[queue]
 
     def index_reader(self, queue: str) -> Op | None:
-        """Return the embedding that takes its indices from a queue, if its first reader is one."""
+        """Return the embedding that takes its indices from a queue, if its first reader is one, else None."""
         readers = self.readers.get(queue)
         if readers:
             first = self.ops.get(readers[0])
@@ -117,8 +117,8 @@ class Epoch:
 
 
 def epochs(netlist: Netlist, cluster: Cluster | None = None) -> list[Epoch]:
-    """Return the epochs whose graphs programs execute, in order of their numbers; settings are those of a graph's first
-    execute. `cluster` describes the links between chips of architectures with Ethernet."""
+    """Return the epochs whose graphs programs execute, in order of their numbers; queue settings are those of a graph's
+    first execute. `cluster` describes the links between chips, which only architectures with Ethernet have."""
     links = None
     if cluster is not None and netlist.arch.eth_cores:
         links = Links(cluster)
@@ -178,7 +178,8 @@ def epoch_of(
     order: tuple[str, ...] | None = None,
     all_ops: Mapping[str, Op] | None = None,
 ) -> Epoch:
-    """Return the epoch of some graphs. `order` and `all_ops` are those of the netlist, if the caller has them."""
+    """Return the epoch of some graphs, without links, skipped or unsteady graphs. `executes` has the execute of each
+    graph whose queue settings count; `order` and `all_ops` are those of the netlist, if the caller has them."""
     if order is None:
         order = tuple(in_table_order(netlist.queues))
     if all_ops is None:

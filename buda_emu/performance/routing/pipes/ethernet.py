@@ -17,7 +17,7 @@ WINDOWS: Final = {True: 0x8C000000, False: 0x4C000000}
 
 
 def over_pcie(netlist: Netlist) -> bool:
-    """Return whether chips reach each other over PCIe."""
+    """Return whether the chips of a netlist reach each other over PCIe, rather than Ethernet: those of grayskull."""
     return netlist.arch_name == "grayskull"
 
 
@@ -27,7 +27,8 @@ def is_remote(queue: Queue, op: Op) -> bool:
 
 
 def is_after(netlist: Netlist, chip: int, other_chip: int) -> bool | None:
-    """Return whether a chip comes after another in the ring; False if it comes before it, None if neither."""
+    """Return whether `other_chip` follows `chip` in the ring of chips; False if it precedes it, None if it is no
+    neighbour. Of two chips each follows the other."""
     used = chips(netlist)
     if other_chip == (chip + 1 if chip < used[-1] else used[0]):
         return True
@@ -37,8 +38,8 @@ def is_after(netlist: Netlist, chip: int, other_chip: int) -> bool | None:
 
 
 def window(epoch: Epoch, queue: Queue) -> int | None:
-    """Return the address at which the op that writes or reads a queue of grayskull sees the DRAM of its chip; None on
-    the op's own chip."""
+    """Return the address of the window through which the op that writes or reads a queue of grayskull sees the DRAM of
+    the queue's chip; None if that is the op's own chip, for queues on the host, and for other architectures."""
     if queue.loc == "host" or not over_pcie(epoch.netlist):
         return None
     op = _user(epoch, queue)
@@ -48,6 +49,7 @@ def window(epoch: Epoch, queue: Queue) -> int | None:
 
 
 def _user(epoch: Epoch, queue: Queue) -> Op | None:
+    """Return the op of the epoch that feeds a queue, else the first that reads it; None if there is none."""
     if queue.input in epoch.ops and not queue.host_fed:
         return epoch.ops[queue.input]
     readers = epoch.readers.get(queue.name, ())
@@ -86,13 +88,13 @@ class EthernetCore:
 
     @property
     def place(self) -> tuple[int, int]:
-        """Return row and column."""
+        """Return row and column of the NoC."""
         return self.row, self.column
 
 
 def channels_of(epoch: Epoch, op: Op) -> tuple[Sequence[int], Sequence[int]]:
-    """Return the channels from which a copy is sent and at which it arrives, for each cell of its grid: those that it
-    names, else those of links between its chips; empty if none are known."""
+    """Return the Ethernet channels from which a copy is sent and at which it arrives, for each cell of its grid: those
+    that it names, else those of links between its chips; empty if none are known."""
     attributes = op.attributes
     cells = op.blocking.cells
     if attributes.ingress_channels or epoch.links is None or op.inputs[0] in epoch.netlist.queues:
@@ -108,13 +110,14 @@ def sends_from(epoch: Epoch, op: Op, cell: int) -> EthernetCore:
 
 
 def arrives_at(epoch: Epoch, op: Op, cell: int) -> EthernetCore:
-    """Return the core of the chip to which a copy goes."""
+    """Return the core of the chip to which a copy goes, for a cell of its grid counted row by row."""
     channel = channels_of(epoch, op)[1][cell]
     return EthernetCore(op.attributes.dest_device, channel, *ETHERNET_CORES[epoch.netlist.arch_name][channel])
 
 
 def off_links(epoch: Epoch, op: Op) -> str:
-    """Return which channels of a copy are not the two ends of a link of the cluster; "" if all are."""
+    """Return why the channels of a copy are not the two ends of links of the cluster, as a message; "" if they are, or
+    without a cluster."""
     links = epoch.links
     if links is None:
         return ""
@@ -153,7 +156,8 @@ def chip_of_result(op: Op) -> int:
 
 
 def missing_channels(epoch: Epoch, op: Op) -> str:
-    """Return why no pipes are made of a copy between chips, "" if they are."""
+    """Return why no pipes are made of a copy between chips, as a message; "" if its channels are known, or refused by
+    `off_links`."""
     sending, arriving = channels_of(epoch, op)
     if len(sending) == len(arriving) == op.blocking.cells or off_links(epoch, op):
         return ""
@@ -161,7 +165,7 @@ def missing_channels(epoch: Epoch, op: Op) -> str:
 
 
 def unsupported_by_ethernet(epoch: Epoch, op: Op) -> str:
-    """Return the part of a copy between chips that Ethernet cores cannot do; "" if there is none."""
+    """Return the part of a copy between chips that Ethernet cores cannot do, as a message; "" if there is none."""
     if (*op.blocking.tile_dim, *op.input_tile_dims[0]) != (32,) * 4:
         return "relays have tiles of 32 by 32 only"
     if op.inputs[0] in epoch.prologue:
@@ -188,8 +192,9 @@ class Relay:
 
 
 def gathered_bytes(inputs: int, cores: int, piece: int, tile_bytes: int, *, from_dram: bool) -> int:
-    """Return the bytes beside a relay that are held of the inputs of its pipe; `cores` is the number of cores that they
-    come from."""
+    """Return the bytes that a core holds, beside a relay, of the inputs of the pipe that fills it. `cores` is the
+    number of cores that the inputs come from; `piece` is the tiles of one input, which count for reads from DRAM
+    alone."""
     if from_dram:
         held_bytes = piece * tile_bytes * max(1, DRAM_READ_BYTES // (piece * tile_bytes))
         if held_bytes * 2 > 100 << 10:
@@ -201,14 +206,15 @@ def gathered_bytes(inputs: int, cores: int, piece: int, tile_bytes: int, *, from
 
 
 def arrived_bytes(sizes: Collection[int]) -> int:
-    """Return the bytes that net2pipe counts on a core for the copies that arrive there: each operand, and the largest
-    result, although operand and result share their bytes."""
+    """Return the bytes that net2pipe counts on a core for the copies that arrive there, given the bytes of each
+    operand: all operands and the largest result, although operand and result share their bytes."""
     return sum(sizes) + max(sizes, default=0)
 
 
 def size_relays(relays: Iterable[Relay], other_bytes: int) -> None:
-    """Make the relays of a core as large as there is room for, as net2pipe does: a single one at once, several in turn,
-    those of large pieces first. `other_bytes` is the size of operands and results of copies on the core."""
+    """Make the relays of an Ethernet core as large as there is room for, as net2pipe does: a single one at once,
+    several in turn, those of large pieces first. `other_bytes` is the size of operands and results of copies on the
+    core."""
     ordered = sorted(relays, key=lambda relay: relay.tiles / relay.piece)
     free = L1_BYTES - other_bytes - sum(relay.gathered + relay.tiles * relay.tile_bytes for relay in ordered)
     if len(ordered) == 1:
@@ -261,7 +267,7 @@ class Core(NamedTuple):
 
     @property
     def place(self) -> tuple[int, int]:
-        """Return row and column."""
+        """Return row and column, of the worker grid or, for an Ethernet core, of the NoC."""
         return self.row, self.column
 
 
@@ -282,6 +288,6 @@ class Hop:
 
     @property
     def at(self) -> Core:
-        """Return its core. The core must have been chosen."""
+        """Return the core of the relay, which must have been chosen."""
         assert self.core is not None
         return self.core

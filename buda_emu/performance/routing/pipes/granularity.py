@@ -29,7 +29,8 @@ class Granularity:
 
 
 def op_cut(epoch: Epoch, op: Op, edges: Mapping[str, OpEdges], queues: Mapping[str, EdgeMap]) -> Granularity:
-    """Return the pieces of an op's output buffer. `queues` has the edges to queues that ops feed."""
+    """Return the pieces into which all readers cut an op's output buffer. `edges` has those of each reading op,
+    `queues` those to each queue that the op feeds. Raises RefusedError for pieces that do not divide the buffer."""
     buffer_tiles = mblock_tiles(op)
     if not epoch.inputs(op).kind.keeps_strips:
         buffer_tiles *= buffered_mblocks(op)
@@ -44,7 +45,9 @@ def op_cut(epoch: Epoch, op: Op, edges: Mapping[str, OpEdges], queues: Mapping[s
 
 
 def queue_cut(epoch: Epoch, queue: Queue, edges: Mapping[str, OpEdges]) -> Granularity:
-    """Return the pieces of an entry of a queue: all reads from DRAM are in pieces."""
+    """Return the pieces into which all readers cut an entry of one buffer of a queue; all reads from DRAM are in
+    pieces. `edges` has those of each reading op. Raises RefusedError for pieces that do not divide the entry, or exceed
+    a read."""
     blocking = queue.blocking
     flat = epoch.flat_reader(queue.name)
     entry_tiles = blocking.tiles_per_core
@@ -77,6 +80,7 @@ def _flat_piece(queue: Queue, reader: Op, epoch: Epoch) -> int:
 
 
 def _edges_to(epoch: Epoch, producer: str, edges: Mapping[str, OpEdges]) -> Iterable[tuple[Op, EdgeMap]]:
+    """Yield each op that reads a producer (op or queue, by name), with the edge, once for each operand that does."""
     for name in dict.fromkeys(epoch.readers.get(producer, ())):
         op = epoch.ops.get(name)
         if op is not None:
@@ -86,7 +90,8 @@ def _edges_to(epoch: Epoch, producer: str, edges: Mapping[str, OpEdges]) -> Iter
 
 
 def _within_buffers(epoch: Epoch, queue: str, op: Op, edges: OpEdges, tiles: int) -> int:
-    """Return a number of tiles that divides `tiles` and fits the buffers of the op that reads the queue."""
+    """Return the largest common divisor of `tiles` and the operand buffers of an op that reads the queue, as far as
+    these hold less."""
     steps = edges.two_steps.get(queue)
     inputs = epoch.inputs(op)
     for index, name in enumerate(op.inputs):
@@ -100,6 +105,8 @@ def _within_buffers(epoch: Epoch, queue: str, op: Op, edges: OpEdges, tiles: int
 
 
 def _within_dram_reads(epoch: Epoch, queue: Queue, tiles: int) -> int:
+    """Return the number of tiles, at most `tiles`, that one read from a queue's DRAM takes. Raises RefusedError if a
+    tile is larger than a read."""
     headers = epoch.flat_reader(queue.name) is None
     size = tile_bytes(queue.df, *queue.blocking.tile_dim, epoch.netlist.arch.alignment, headers)
     limit = DRAM_PIECE_BYTES // size

@@ -31,8 +31,8 @@ class Hops:
         self._counter = account.counter
 
     def lay(self) -> None:
-        """Lay all pipes that cross chips. Raises RefusedError if there is no way or no room, and for padding on the
-        way."""
+        """Lay all pipes that cross chips, and change `drafts` and `made` accordingly. Raises RefusedError if there is
+        no way or no room, and for padding on the way."""
         for draft in self.drafts.values():
             self._check_padding(draft)
         for draft in [
@@ -49,6 +49,7 @@ class Hops:
                 self._route(draft)
 
     def _crosses(self, draft: Draft) -> bool:
+        """Return whether a pipe sends tiles to a chip from which it reads none."""
         return self.account.crosses(draft)
 
     def _check_padding(self, draft: Draft) -> None:
@@ -83,8 +84,8 @@ class Hops:
                 self._at(part, first.at)
 
     def _at_far_end(self, buffer: int, arrival: int) -> Hop:
-        """Return a relay at the far end of the link of a buffer's Ethernet core, for tiles that arrive in another
-        buffer; it has that buffer's size if both are the same."""
+        """Return a relay at the far end of the link of a buffer's Ethernet core, for tiles that arrive in the buffer
+        `arrival`; it is as large as that one if both are the same. Raises RefusedError if there is no room."""
         near = self.account.cores[buffer]
         core = self._ethernet(*self.links.ends[near.chip][near.channel])
         size = self.account.tile_of(arrival)
@@ -110,7 +111,8 @@ class Hops:
     # To unicasts
 
     def _decompose(self, fixed: bool) -> None:
-        """Split pipes that cross chips; with `fixed` only those that are gathered on their source chip."""
+        """Turn pipes that cross chips into unicasts with a gather before and a multicast behind them; with `fixed` only
+        those whose gather has its place on the source chip already."""
         for draft in self._crossing(fixed):
             if draft.scattered:
                 self._scatter(draft)
@@ -119,13 +121,15 @@ class Hops:
                 self._split(draft)
 
     def _crossing(self, fixed: bool) -> list[Draft]:
-        """Return the pipes that cross chips; with `fixed` only those that are gathered on their source chip."""
+        """Return the pipes that cross chips; with `fixed` only those whose gather has its place on the source chip
+        already."""
         crossing = [draft for draft in self.drafts.values() if self._crosses(draft)]
         if not fixed:
             return crossing
         return [draft for draft in crossing if self._gathers_at_source(draft)]
 
     def _gathers_at_source(self, draft: Draft) -> bool:
+        """Return whether the place where a pipe gathers is fixed: on the source chip, or on its only source core."""
         if draft.scattered:  # of an op: a queue's pieces need no turns
             return self._one_source(draft)
         if len(draft.inputs) == 1:
@@ -134,19 +138,22 @@ class Hops:
         return is_local or (not self._in_dram(draft) and self._one_source(draft))
 
     def _in_dram(self, draft: Draft) -> bool:
+        """Return whether a pipe reads DRAM while the epoch runs."""
         return self.account.queue_of(draft.inputs[0]) is not None
 
     def _sources(self, draft: Draft) -> list[Core]:
+        """Return the cores in whose L1 the inputs of a pipe lie, in order of the inputs, each once."""
         cores = self.account.cores
         return list(
             dict.fromkeys(cores[base_of(buffer_id)] for buffer_id in draft.inputs if base_of(buffer_id) in cores)
         )
 
     def _one_source(self, draft: Draft) -> bool:
+        """Return whether all inputs of a pipe that lie in L1 lie on a single core."""
         return len(self._sources(draft)) == 1
 
     def _scatter(self, draft: Draft) -> None:
-        """Give each set of outputs that is served in turn a relay on the source chip."""
+        """Give each set of outputs that a pipe serves in turn a relay on the source chip, and a pipe from there."""
         account = self.account
         source = self.account.cores[base_of(draft.inputs[0])]
         one_source = self._one_source(draft)
@@ -175,8 +182,8 @@ class Hops:
         draft.to_relay = True
 
     def _split(self, draft: Draft) -> None:
-        """Split a pipe: gather on the source chip, send from one relay to one other, multicast on the destination
-        chip."""
+        """Replace a pipe by several: gather on the source chip, send from one relay to one other, multicast on the
+        destination chip. Raises RefusedError if no core has room."""
         account = self.account
         inputs = draft.inputs
         outputs = draft.outputs[0]
@@ -226,8 +233,8 @@ class Hops:
             self._at(middle, self._put(last, [begins]))
 
     def _relay(self, chip: int, draft: Draft, output: int, piece_of: int) -> Hop:
-        """Return a new relay on a chip, on no core yet: for tiles that go to `output`, in pieces of the buffer
-        `piece_of`."""
+        """Return a new relay on a chip, on no core yet: for tiles that go to the buffer `output`, in pieces of the
+        buffer `piece_of`."""
         source = draft.inputs[0]
         hop = Hop(
             id=self._ids.new(),
@@ -239,11 +246,13 @@ class Hops:
         return self._new(hop)
 
     def _new(self, hop: Hop) -> Hop:
+        """Enter a relay, which is on no core yet, among those of the epoch and of its chip, and return it."""
         self.made[hop.id] = hop
         self.account.add_relay(hop.id, hop.chip, hop.tile_bytes)
         return hop
 
     def _piece(self, id: int) -> int:
+        """Return the tiles of a piece of a relay, of a queue in DRAM or of an op's buffer, given its id."""
         base = base_of(id)
         if base in self.made:
             return self.made[base].piece
@@ -254,6 +263,7 @@ class Hops:
         return buffers[base].scatter_gather_num_tiles
 
     def _epoch_tiles(self, id: int) -> int:
+        """Return the tiles that pass a relay, a queue's buffer in DRAM or an op's buffer in an epoch, given its id."""
         base = base_of(id)
         if base in self.made:
             return self.made[base].epoch_tiles
@@ -271,7 +281,8 @@ class Hops:
         from_relay: bool = False,
         to_relay: bool = False,
     ) -> Draft:
-        """Return a new pipe for a part of the way of another one, on no core yet."""
+        """Return a new pipe from `inputs` to `outputs` for a part of the way of another one, on no core yet.
+        `from_relay` and `to_relay` tell whether it reads, or fills, a relay."""
         base = base_of(inputs[0])
         part = replace(
             draft,
@@ -292,7 +303,7 @@ class Hops:
         return part
 
     def _at(self, draft: Draft, core: Core) -> None:
-        """Put a pipe on a core."""
+        """Put a pipe on a core, and count it there."""
         draft.cores = [(core.chip, *core.place)]
         draft.channel = core.channel
         self.account.carry(draft)
@@ -319,12 +330,14 @@ class Hops:
         raise RefusedError("V364", message, _FEWER, draft.reader)
 
     def _put(self, hop: Hop, preferred: Sequence[Core]) -> Core:
-        """Choose a core for a relay, put it there and return the core."""
+        """Choose a worker core for a relay, put it there and return the core: the first preferred one with room, else
+        one of the relay's chip. Raises RefusedError if none has room."""
         readers = [self.drafts[reader_id] for reader_id in self.account.readers.get(hop.id, ())]
         multicasts = sum(len(reader_id.outputs[0]) > 1 for reader_id in readers)
         stored = sum(self.account.queue_of(reader_id.outputs[0][0]) is not None for reader_id in readers)
 
         def takes(budget: CoreBudget) -> bool:
+            """Return whether a core with this budget has room for the relay."""
             return budget.takes_relay(hop.tile_bytes, multicasts, len(readers), 0, stored)
 
         core = next((core for core in preferred if takes(self.account.budget(core))), None)
@@ -335,33 +348,39 @@ class Hops:
         return self._settle(hop, core)
 
     def _settle(self, hop: Hop, core: Core) -> Core:
+        """Put a relay on a core, number it there, and return the core."""
         hop.core, hop.number = core, self.account.place_relay(hop.id, core, hop.tiles)
         return core
 
     # Over links
 
     def _distance(self, draft: Draft) -> int:
+        """Return the number of links on the shortest way of a pipe that crosses chips."""
         chip, other_chip = self._ends(draft)
         return len(self.links.way(chip, other_chip, _unit_weight))
 
     def _ends(self, draft: Draft) -> tuple[int, int]:
+        """Return the chips of a unicast's source and target."""
         return self.account.chip_of(draft.inputs[0]), self.account.chip_of(draft.outputs[0][0])
 
     def _is_link(self, draft: Draft) -> bool:
-        """Return whether both ends are on the cores of one link already."""
+        """Return whether a pipe's source and target are on the cores of one link already."""
         near, far = (self.account.cores.get(base_of(buffer_id)) for buffer_id in (draft.inputs[0], draft.outputs[0][0]))
         if near is None or far is None or min(near.channel, far.channel) < 0:
             return False
         return self.links.connects((near.chip, near.channel), (far.chip, far.channel))
 
     def _ethernet(self, chip: int, channel: int) -> Core:
+        """Return the Ethernet core of a channel of a chip."""
         return Core(chip, *ETHERNET_CORES[self.account.epoch.netlist.arch_name][channel], channel)
 
     def _budget(self, chip: int, channel: int) -> CoreBudget:
+        """Return the budget of the Ethernet core of a channel of a chip."""
         return self.account.budget(self._ethernet(chip, channel))
 
     def _route(self, draft: Draft) -> None:
-        """Lay a unicast over its links: relays at both ends of each, and the pipes between them."""
+        """Lay a unicast over its links: relays at both ends of each, and the pipes between them. Raises RefusedError if
+        no way has room."""
         account = self.account
         source = draft.inputs[0]
         target = draft.outputs[0][0]
@@ -403,7 +422,8 @@ class Hops:
         self._join(draft, ends[0][0], ends[-1][1])
 
     def _join(self, draft: Draft, first: int, last: int) -> None:
-        """Add the pipes from the source to the first relay, and from the last relay to the target."""
+        """Add the pipes from the source of a laid unicast to its first relay, and from its last relay to the target,
+        unless they coincide. `first` and `last` are the buffers at the two ends of the way."""
         account = self.account
         source = draft.inputs[0]
         target = draft.outputs[0][0]
@@ -419,8 +439,8 @@ class Hops:
             self._before_link(begin, first)
 
     def _before_link(self, draft: Draft, first: int) -> None:
-        """Put a relay on a worker core before a link if the pipe reads DRAM in pieces: on the core that has least room
-        left for it."""
+        """Put a relay on a worker core before the relay `first` of a link, for a pipe that reads DRAM in pieces: on the
+        core that has least room left for it. Raises RefusedError if none has room."""
         account = self.account
         source = draft.inputs[0]
         account.disconnect(draft)
@@ -449,7 +469,8 @@ class Hops:
         self._settle(hop, core)
 
     def _weight(self, near: int, far: int, *, from_dram: bool, to_dram: bool) -> int:
-        """Return the weight of a step: the least use of those of its links that have a stream left."""
+        """Return the weight of the step between two neighbouring chips: the least use of those of its links that have a
+        stream left, NO_WAY if none has. `from_dram` and `to_dram` tell whether the step begins, or ends, in DRAM."""
         least_use = NO_WAY
         for channel, other_channel in self.links.between(near, far):
             budget = self._budget(near, channel)
@@ -464,9 +485,12 @@ class Hops:
         return least_use
 
     def _link(self, near: int, far: int, size: int, from_dram: bool, to_dram: bool, draft: Draft) -> tuple[int, int]:
-        """Return the channels of the link with the fewest buffers that has room. Raises RefusedError if none has."""
+        """Return the channels of the link between two chips with the fewest buffers that has room for a relay with
+        tiles of `size` bytes at each end. `from_dram` and `to_dram` tell whether these are filled from DRAM, or emptied
+        into it. Raises RefusedError if none has room."""
 
         def greatest_use(link: tuple[int, int]) -> int:
+            """Return the number of buffers on the fuller end of a link, given its two channels."""
             return max(self._budget(near, link[0]).buffers, self._budget(far, link[1]).buffers)
 
         for channel, other_channel in sort_as_vendor(self.links.between(near, far), greatest_use):
@@ -478,5 +502,5 @@ class Hops:
 
 
 def _unit_weight(_near: int, _far: int) -> int:
-    """Return the same weight for any step."""
+    """Return 1 for any step between two chips, so that the shortest way has the fewest links."""
     return 1

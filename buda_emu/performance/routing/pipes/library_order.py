@@ -40,7 +40,7 @@ def in_table_order(names: Iterable[str]) -> list[str]:
 
 def table_order(keys: Iterable[_T], value_of: Callable[[_T], int]) -> list[_T]:
     """Return keys, inserted one by one, in the order in which the table is walked; `value_of` returns a key's hash, for
-    an integer itself."""
+    an integer itself. Raises ValueError for more than 172,933 keys."""
     order: list[tuple[_T, int]] = []
     sizes = iter(_SIZES)
     size = next(sizes)
@@ -60,7 +60,8 @@ def table_order(keys: Iterable[_T], value_of: Callable[[_T], int]) -> list[_T]:
 
 
 def _walk_table(buckets: dict[int, list[tuple[_T, int]]]) -> list[tuple[_T, int]]:
-    """Return all entries: buckets that were filled last come first, and in each the entry that was inserted last."""
+    """Return all entries (key, hash) of a table of buckets: buckets that were filled last come first, and in each the
+    entry that was inserted last."""
     return list(chain.from_iterable(reversed(bucket) for bucket in reversed(buckets.values())))
 
 
@@ -85,9 +86,11 @@ def sort_as_vendor(items: Iterable[_T], key: Callable[[_T], float]) -> list[_T]:
 
 
 def _partition(items: list[_T], keys: list[float], first: int, end: int) -> int:
-    """Exchange entries around the median of three, and return the begin of the second part."""
+    """Exchange entries from `first` to `end` around the median of three, as `std::sort` does, and return the begin of
+    the second part. `keys` changes with `items`."""
 
     def swap(left_index: int, right_index: int) -> None:
+        """Exchange two entries and their keys."""
         items[left_index], items[right_index] = items[right_index], items[left_index]
         keys[left_index], keys[right_index] = keys[right_index], keys[left_index]
 

@@ -41,9 +41,9 @@ class Links:
         return self.ends.get(end[0], {}).get(end[1]) == other_end
 
     def of_copy(self, near: int, far: int, cells: int) -> tuple[list[int], list[int]]:
-        """Return the channels of a copy that names none, cell by cell, of its operand's chip and of its destination:
-        each chip's own channels towards the other in turn, from the one that was inserted first into its table. Empty
-        if one of the chips has no link."""
+        """Return the channels of a copy that names none, for each of its `cells`: those of `near`, its operand's chip,
+        and of `far`, its destination. Each chip's own channels towards the other are used in turn, from the one that
+        was inserted first into its table. Empty if one of the chips has no link."""
         channels = self._towards(near, far)
         other_channels = self._towards(far, near)
         if not channels or not other_channels:
@@ -75,7 +75,8 @@ class Links:
 
     def way(self, start: int, end: int, weight: Callable[[int, int], int]) -> list[tuple[int, int]]:
         """Return the steps from chip to chip with the least sum of weights, as Boost's Dijkstra finds them; empty if
-        there is no way."""
+        there is no way. `weight` returns the weight of the step between two neighbours, NO_WAY for one that cannot be
+        gone."""
         distance = {start: 0}
         before = dict[int, int]()
         heap = _Heap(distance)
@@ -109,13 +110,16 @@ class _Heap:
         self._keys = keys
 
     def push(self, chip: int) -> None:
+        """Add a chip whose key is set."""
         self.items.append(chip)
         self._up(len(self.items) - 1)
 
     def raise_(self, chip: int) -> None:
+        """Move a chip up whose key became smaller."""
         self._up(self.items.index(chip))
 
     def pop(self) -> int:
+        """Remove and return the chip with the smallest key."""
         first = self.items[0]
         last = self.items.pop()
         if self.items:
@@ -124,6 +128,7 @@ class _Heap:
         return first
 
     def _up(self, place: int) -> None:
+        """Move the chip at a place towards the root as long as its key is smaller than its parent's."""
         items = self.items
         keys = self._keys
         while place and keys[items[place]] < keys[items[parent := (place - 1) // _CHILDREN]]:
@@ -131,6 +136,7 @@ class _Heap:
             place = parent
 
     def _down(self) -> None:
+        """Move the chip at the root down as long as a child's key is smaller."""
         items = self.items
         keys = self._keys
         place = 0

@@ -71,7 +71,8 @@ class Draft:
 
     @property
     def repeats(self) -> int:
-        """Return how often each output comes in a row."""
+        """Return how often each output comes in a row (`consumer_repeat`), 1 for a pipe that serves one set of
+        outputs."""
         if self.scattered:
             return consumer_repeat(self.outputs, [pad != NO_PADDING for pad in self.padding])
         return 1
@@ -98,7 +99,8 @@ class PipeMaker:
         self._directs: dict[tuple[str, str], int | None] = {}
 
     def make(self) -> None:
-        """Make all pipes, in order of their ids."""
+        """Make all pipes of the epoch, and put them in `made` in order of their ids. Raises RefusedError for pipes that
+        net2pipe refuses."""
         for op in self.epoch.ops.values():
             for index in range(self.epoch.inputs(op).kind.input_buffers(op)):
                 self._of_operand(op, index)
@@ -110,6 +112,8 @@ class PipeMaker:
         self.made.sort(key=lambda draft: draft.id)  # copies are given their links with their buffers
 
     def _of_operand(self, op: Op, index: int) -> None:
+        """Make the pipes of operand `index` of an op; for a right operand in chunks those that load the chunks, and
+        those from chunk to core."""
         name = op.inputs[index]
         how = multicast(self.epoch.inputs(op), index)
         steps = self.edges[op.name].two_steps.get(name)
@@ -155,6 +159,8 @@ class PipeMaker:
             self.made.append(draft)
 
     def _outputs(self, op: Op, index: int, dest: Place) -> tuple[int, ...]:
+        """Return the ids of the operand buffers of the cores that a receiver stands for: one core, or a whole row or
+        column. Raises RefusedError if it lies outside the op's grid."""
         rows, columns = op.blocking.grid_size
         if dest[0] >= rows or dest[1] >= columns:
             message = f"pieces of {op.inputs[index]} and their padding are more than {rows} x {columns} cores can share"
@@ -177,6 +183,9 @@ class PipeMaker:
         how: Multicast,
         steps: int,
     ) -> None:
+        """Make one pipe to operand `index` of an op. `bases` has the ids of the source's buffers, `cut` its pieces;
+        `outputs` has the buffers that are filled in each turn, `how` says where they are multicast; `steps` is that of
+        `Draft`."""
         id = self.buffers.ids.new()
         name = op.inputs[index]
         pieces = pipe.pieces(cut.tiles)
@@ -217,6 +226,8 @@ class PipeMaker:
         core: tuple[int, int, int],
         steps: int,
     ) -> list[int]:
+        """Return the places that a pipe reads, one for each piece, as `Pipe.inputs` has them; padding is gathered on
+        `core`. Raises RefusedError for a pipe of padding alone, or pieces that do not fit the cut."""
         name = op.inputs[index]
         padded = pieces.read[0] < 0
         if padded and (pieces.cores < 0).all():
@@ -232,7 +243,8 @@ class PipeMaker:
         return input_ids
 
     def _check_pieces(self, reader: str, name: str, pieces: Pieces, cut: Granularity, steps: int) -> None:
-        """Raise RefusedError unless pieces begin where the producer's buffer is cut."""
+        """Raise RefusedError unless pieces of the source `name` begin where its buffer is cut. `reader` is the op or
+        queue that the error names."""
         piece_count = 1
         if steps != 2 and cut.scattered:
             queue = self.epoch.netlist.queues.get(name)
@@ -249,7 +261,7 @@ class PipeMaker:
     ) -> tuple[list[tuple[int, int, int]], int]:
         """Return the core that gathers each turn of a pipe, and the Ethernet channel of these cores, -1 for worker
         cores. It is the producer's core if the pipe reads only one, else the reader's; for a multicast the end of the
-        row or column at which the NoC enters it."""
+        row or column at which the NoC enters it. `read` has the cores of the producer's grid that are read."""
         name = op.inputs[index]
         producer = None
         if name not in self.epoch.netlist.queues:
@@ -279,7 +291,8 @@ class PipeMaker:
         return turn_cores, -1
 
     def _only_core_in_l1(self, op: Op, index: int, read: list[int], producer: Op | None) -> Place | None:
-        """Return the only core whose L1 a pipe reads; None if it reads several, or DRAM."""
+        """Return the only core whose L1 a pipe reads, by row and column of the grid; None if it reads several, or DRAM.
+        `read` has the cores of the source's grid that are read."""
         name = op.inputs[index]
         edges = self.edges[op.name]
         in_prologue = name in self.epoch.prologue
@@ -294,7 +307,8 @@ class PipeMaker:
     def _cores_on_links(
         self, op: Op, name: str, producer: Op | None, link_buffers: list[int], outputs: list[tuple[int, ...]]
     ) -> tuple[list[tuple[int, int, int]], int]:
-        """Return the Ethernet core of each turn, and its channel. Raises RefusedError if the channels differ."""
+        """Return the Ethernet core of each turn of a pipe, and its channel, given the buffer on it that each turn is
+        gathered beside. Raises RefusedError if the channels differ."""
         channels = {self.buffers.ops.channel[link_buffer] for link_buffer in link_buffers}
         if len(channels) > 1:
             message = f"pieces of {name} go in turn to cells on several channels, and are gathered on one"
@@ -310,8 +324,8 @@ class PipeMaker:
         return turn_cores, channels.pop()
 
     def _beside(self, op: Op, name: str, producer: Op) -> int | None:
-        """Return the NoC over which a producer multicasts itself to the first operand that reads it, if it stands
-        beside the reader; else None."""
+        """Return the NoC over which the producer `name` multicasts itself to the first operand of the op that reads it,
+        if it stands beside the op; else None."""
         key = op.name, name
         if key not in self._directs:
             how = multicast(self.epoch.inputs(op), op.inputs.index(name))
@@ -319,8 +333,8 @@ class PipeMaker:
         return self._directs[key]
 
     def _on_links(self, op: Op, producer: Op | None, only: Place | None, outputs: list[tuple[int, ...]]) -> list[int]:
-        """Return the buffers on Ethernet cores on which the turns of a pipe are gathered; none if worker cores gather
-        them."""
+        """Return, for each turn of a pipe, the buffer on whose Ethernet core it is gathered; none if worker cores
+        gather them. `only` is the only core that the pipe reads."""
         if producer is not None and is_ethernet(producer):
             source = producer
         else:
@@ -333,6 +347,8 @@ class PipeMaker:
         return []
 
     def _of_queue(self, queue: Queue, op: Op) -> None:
+        """Make the pipes from an op to a queue that it feeds: one for each buffer, which for an untilized result reads
+        all cores. Raises RefusedError for pieces that do not fit the cut."""
         ids = self.buffers.queues.ids[queue.name]
         bases = self.buffers.ops.outputs[op.name]
         if op.untilize_output:
@@ -379,8 +395,9 @@ class PipeMaker:
 
 
 def _only_core(read: list[int], columns: int, wrap: Place | None) -> Place | None:
-    """Return the only core of the producer's grid that a pipe reads; None if there are several. `wrap` is the grid of
-    the reader, over which the buffers of a queue are dealt."""
+    """Return row and column of the only core of the producer's grid that a pipe reads; None if there are several, or
+    padding. `columns` is the width of that grid; `wrap` is the grid of the reader, over which the buffers of a queue
+    are dealt."""
     if read[0] < 0:
         return None
     read_cores = {divmod(core_number, columns) for core_number in read}
@@ -392,7 +409,7 @@ def _only_core(read: list[int], columns: int, wrap: Place | None) -> Place | Non
 
 
 def _merge_alike(draft: Draft) -> None:
-    """Replace turns that are all the same by a single output."""
+    """Replace the turns of a pipe by a single one if all have the same core and outputs and none is padding."""
     alike = len(set(draft.cores)) == 1 and len(set(draft.outputs)) == 1
     if alike and not any(draft.padding):
         draft.outputs = draft.outputs[:1]
@@ -442,7 +459,8 @@ def period(inputs: Sequence[int], tiles: int, cleared: int) -> int:
 
 
 def relays(epoch: Epoch, buffers: Buffers, pipes: PipeMaker, hops: Mapping[int, Hop]) -> Iterator[Buffer]:
-    """Yield the relays of all copies between chips, and those by which other pipes go over links."""
+    """Yield the buffers of the relays of all copies between chips, and of those by which other pipes go over links
+    (`hops`, by id), each as large as its core has room for."""
     op_buffers = buffers.ops
     if not op_buffers.relays and not hops:
         return
@@ -481,6 +499,8 @@ def relays(epoch: Epoch, buffers: Buffers, pipes: PipeMaker, hops: Mapping[int, 
 
 
 def _bytes_held_for_gather(epoch: Epoch, buffers: Buffers, draft: Draft, piece: int, tile: int) -> int:
+    """Return the bytes that the core of a relay holds of the gather that fills it: of `draft`, in pieces of `piece`
+    tiles of `tile` bytes. 0 where net2pipe does not count them."""
     if draft.channel < 0 or draft.scattered:  # on a worker core, or for several in turn, which net2pipe does not count
         return 0
     from_dram = draft.source in epoch.netlist.queues
@@ -489,6 +509,8 @@ def _bytes_held_for_gather(epoch: Epoch, buffers: Buffers, draft: Draft, piece: 
 
 
 def _buffer(core: EthernetCore, number: int, id: int, result: Mapping[str, Any], relay: Relay, count: int) -> Buffer:
+    """Return the buffer of a relay. `number` counts the relays of its core; `result` has the fields of blocks of a
+    relay that is like an op's buffer; `count` is the inputs of the epoch."""
     alone = {"op": "", "ublock_rt": 1, "ublock_ct": 1, "mblock_m": 1, "mblock_n": 1}
     fields: dict[str, Any] = {**alone, **result, "chip": core.chip}
     return Buffer(

@@ -95,7 +95,8 @@ class Nocs:
                 self.ports[own_id] = self.ports.get(first, 0)
 
     def _physical(self, id: int, tiles: int) -> tuple[int, int]:
-        """Return x, y of the core at which a piece of `tiles` tiles is reached."""
+        """Return x, y of the core at which a buffer's piece of `tiles` tiles is reached: its core in L1, or the DRAM
+        port."""
         base = base_of(id)
         cores = self._cores.get(base)
         if cores is not None:
@@ -110,7 +111,7 @@ class Nocs:
         return self.device.physical(*self.buffers.core[base])
 
     def distance(self, noc: int, start: tuple[int, int], end: tuple[int, int]) -> int:
-        """Return the hops from x, y to x, y: rightward and down on NoC 0, leftward and up on NoC 1."""
+        """Return the hops from x, y to x, y over a NoC: rightward and down on NoC 0, leftward and up on NoC 1."""
         sizes = self.device.noc_grid
         ahead = [b - a + (size if b < a else 0) for a, b, size in zip(start, end, sizes, strict=True)]
         if noc == 0:
@@ -118,12 +119,14 @@ class Nocs:
         return sum(size - hops for hops, size in zip(ahead, sizes, strict=True) if hops)
 
     def _nearer(self, start: tuple[int, int], end: tuple[int, int]) -> int:
+        """Return the NoC with the fewer hops from x, y to x, y; 0 if both have as many."""
         if self.distance(0, start, end) > self.distance(1, start, end):
             return 1
         return 0
 
     def _route(self, draft: Draft, last: dict[tuple[str, int], _Seen]) -> Route:
-        """Return the route of a pipe, and enter it in `last` if it brings an operand to worker cores."""
+        """Return the route of a pipe, and enter it in `last`, by op and operand, if it brings an operand to worker
+        cores."""
         queues = self.epoch.netlist.queues
         if draft.reader in queues and not draft.to_relay:
             return self._to_queue(draft)
@@ -149,7 +152,8 @@ class Nocs:
     def _route_operand(
         self, draft: Draft, op: Op, how: Multicast, noc1: bool, last: dict[tuple[str, int], _Seen]
     ) -> Route:
-        """Return the route of a pipe from an op or queue to an operand on worker cores."""
+        """Return the route of a pipe from an op or queue to an operand on worker cores, and enter it in `last`. `how`
+        says where it multicasts, `noc1` whether over NoC 1 where nothing else decides."""
         padding = self.buffers.padding.made.get(base_of(draft.inputs[0]))
         from_queue = draft.steps == 2 or draft.source in self.epoch.netlist.queues or padding is not None
         alone = not from_queue and not draft.gathers_cores
@@ -178,7 +182,8 @@ class Nocs:
         return route
 
     def _direct(self, producer: Op, op: Op, how: Multicast) -> int | None:
-        """Return `direct` of two ops, computed once."""
+        """Return the NoC of a multicast that the producer's own core does, None if there is none (`direct`), computed
+        once."""
         key = producer.name, op.name, how
         if key not in self._directs:
             self._directs[key] = direct(self.epoch.netlist.arch_name, self.device.grid, producer, op, how)
@@ -194,6 +199,7 @@ class Nocs:
         return draft.source in self.epoch.prologue
 
     def _route_from_op(self, route: Route, draft: Draft, op: Op) -> None:
+        """Set the incoming NoC of a pipe that reads an op, and over PCIe its channel and direction."""
         producer = self.epoch.ops[draft.source]
         if is_ethernet(producer):
             route.incoming = self._straight(draft)
@@ -205,6 +211,8 @@ class Nocs:
             route.incoming_vc = WRITE_VC
 
     def _route_from_dram(self, route: Route, draft: Draft, op: Op) -> None:
+        """Set the incoming NoC of a pipe that reads DRAM, and for a queue of another chip whether it goes over Ethernet
+        or PCIe."""
         queues = self.epoch.netlist.queues
         _, row, column = draft.cores[0]
         first = self._physical(draft.inputs[0], self.pipes.cuts[draft.source].tiles)
@@ -215,6 +223,7 @@ class Nocs:
                 route.incoming_vc = WRITE_VC
 
     def _multicast_of(self, op: Op, operand: int) -> Multicast:
+        """Return how an operand of an op is multicast, computed once."""
         result = self._multicasts.get((op.name, operand))
         if result is None:
             result = self._multicasts[op.name, operand] = multicast(self.epoch.inputs(op), operand)
@@ -226,18 +235,22 @@ class Nocs:
         return self._nearer(first, self._physical(draft.outputs[0][0], 1))
 
     def _into_relay(self, draft: Draft) -> int:
+        """Return the incoming NoC of a pipe that fills a relay, or an operand on an Ethernet core."""
         if draft.from_relay or draft.source not in self.epoch.netlist.queues:
             return self._straight(draft)
         first = self._physical(draft.inputs[0], self.pipes.cuts[draft.source].tiles)
         return self._nearer(first, self._gathered_at(draft))
 
     def _gathered_at(self, draft: Draft) -> tuple[int, int]:
+        """Return x, y of the core that gathers a pipe."""
         _, row, column = draft.cores[0]
         if draft.channel >= 0:
             return (column, row)
         return self.device.physical(row, column)
 
     def _to_queue(self, draft: Draft) -> Route:
+        """Return the route of a pipe to a queue. NoC 0 is for host memory, windows to other chips, and untilized
+        results; else it is the nearer one."""
         queue = self.epoch.netlist.queues[draft.reader]
         op = self.epoch.ops.get(draft.source)
         if queue.loc == "host" or (op is not None and op.untilize_output) or window(self.epoch, queue) is not None:
@@ -246,7 +259,7 @@ class Nocs:
         return Route(noc, noc, WRITE_VC, WRITE_VC)
 
     def _between(self, source: Op, target: Op) -> int:
-        """Return `_grid_to_grid` of two ops, computed once."""
+        """Return the NoC from one op's cores to another's (`_grid_to_grid`), computed once."""
         key = source.name, target.name
         noc = self._link_cycles.get(key)
         if noc is None:
@@ -281,7 +294,8 @@ class Nocs:
         return self.distance(noc, (0, start), (0, end))
 
     def _overlap(self, source: Op, target: Op) -> tuple[tuple[int, int], int]:
-        """Return columns and rows of cores that both grids have, and how many of the target's lie before them."""
+        """Return how many columns and rows of cores both grids have in common, and how many of the target's lie before
+        them along the last axis that overlaps."""
         starts, ends = _corners(source)
         begin = _corners(target)[0]
         sizes = _sizes(target)
@@ -297,7 +311,8 @@ class Nocs:
         return (common[0], common[1]), before
 
     def _balance(self, operands: list[_Seen]) -> None:
-        """Move loopbacks of operands that are not multicast to the other NoC if one has much more to carry."""
+        """Move loopbacks of an op's operands that are not multicast to the other NoC if one NoC has much more to
+        carry."""
         load = [0, 0]
         movable = [0, 0]
         for operand in operands:
@@ -317,13 +332,15 @@ class Nocs:
 
 
 def _outgoing_vc(how: Multicast) -> int:
+    """Return the virtual channel on which a pipe sends to its receivers."""
     if how.rows or how.columns:
         return MULTICAST_VC
     return UNICAST_VC
 
 
 def _choose_ports(counts: list[int], pieces: int) -> list[int]:
-    """Return the port of each piece: the one with the fewest so far, of equal ones the first. `counts` is updated."""
+    """Return the DRAM port of each piece: the one with the fewest so far, of equal ones the first. `counts` has the
+    pieces of each port so far, and is updated."""
     ports: list[int] = []
     while len(ports) < pieces and min(counts) < max(counts):
         port = counts.index(min(counts))
@@ -343,6 +360,7 @@ def _corners(op: Op) -> tuple[tuple[int, int], tuple[int, int]]:
 
 
 def _sizes(op: Op) -> tuple[int, int]:
+    """Return columns and rows of cores of an op."""
     return op.cores[1], op.cores[0]
 
 
@@ -353,7 +371,8 @@ Group = tuple[str, str]
 
 
 def finish_pipes(epoch: Epoch, drafts: Sequence[Draft], routes: Sequence[Route], tiles: "Sequence[int]") -> list[Pipe]:
-    """Return the finished pipes. `tiles` has the tiles of one input of each."""
+    """Return the finished pipes of drafts and their routes, in their order. `tiles` has for each the tiles of one
+    input, 0 if its list is never shortened to a period."""
     extra = _readers(epoch, drafts)
     return [
         _pipe(epoch, draft, route, size, extra.get(draft.id, {}))
@@ -362,6 +381,8 @@ def finish_pipes(epoch: Epoch, drafts: Sequence[Draft], routes: Sequence[Route],
 
 
 def _pipe(epoch: Epoch, draft: Draft, route: Route, tiles: int, extra: dict[str, object]) -> Pipe:
+    """Return one finished pipe. `tiles` is the size of one input, 0 if the list is never shortened to a period; `extra`
+    has the fields that number readers of DRAM."""
     inputs = draft.inputs
     repeat = 0
     if tiles and (period_inputs := period(inputs, tiles, draft.cleared)):
@@ -402,7 +423,7 @@ def _on_noc(epoch: Epoch, cores: Sequence[tuple[int, int, int]]) -> list[tuple[i
 
 
 def _readers(epoch: Epoch, drafts: Sequence[Draft]) -> dict[int, dict[str, object]]:
-    """Return the fields of `Pipe` that number the readers of a queue's buffers, by id of the pipe."""
+    """Return, by the pipe's id, the fields of `Pipe` that number the readers of a queue's buffers."""
     queues = epoch.netlist.queues
     read = {draft.id: [place // BLOCK for place in draft.inputs] for draft in drafts if draft.source in queues}
     blocks = {id: set(block_list) for id, block_list in read.items()}
@@ -429,19 +450,22 @@ def _readers(epoch: Epoch, drafts: Sequence[Draft]) -> dict[int, dict[str, objec
 
 
 def _counted_readers(pipes: list[Draft], forked: bool) -> list[Draft]:
-    """Return the pipes of a group that count as readers: all forks of a pipe are one reader."""
+    """Return the pipes of a group that count as readers: all forks of a pipe are one reader. `forked` tells whether the
+    group's pipes are forks."""
     if forked:
         return pipes[:1]
     return pipes
 
 
 def _count_blocks(counts: dict[int, int], blocks: Collection[int]) -> None:
+    """Count each block of places once more."""
     for block in blocks:
         counts[block] = counts.get(block, 0) + 1
 
 
 def _of_each(read: Sequence[int], blocks: Collection[int], counts: Mapping[int, int]) -> tuple[int, ...]:
-    """Return for each input the count of its block of places, 0 if there is none yet."""
+    """Return for each input that a pipe reads (by its block of places) the count of that block, 0 if there is none yet.
+    `blocks` has the distinct blocks."""
     count_of_block = {block: counts.get(block, 0) for block in blocks}
     if len(count_of_block) == 1:
         return (count_of_block[read[0]],) * len(read)
@@ -480,6 +504,7 @@ def _forks(epoch: Epoch) -> dict[Group, bool]:
 
 
 def _group_of(op: Op, queue: str, forks: dict[Group, bool]) -> Group:
+    """Return the queue and the op by whose pipes an op reads it: its own, or those that it forks from."""
     forked_inputs = dict(op.forked_dram_inputs)
     if (queue, op.name) in forks:
         return (queue, op.name)

@@ -50,13 +50,13 @@ class Intermediate:
 
 
 def differs_by_core(op: Op) -> bool:
-    """Return whether the cores of an op have different output buffers."""
+    """Return whether the cores of an op may have output buffers of different sizes."""
     return kind_of(op).keeps_strips
 
 
 def output(op: Op, core: int, cut: Granularity, input_count: int, arch: Arch) -> Output:
-    """Return the output buffer of the `core`th core of an op, counted row by row. Raises RefusedError for a buffer that
-    pipes cannot read."""
+    """Return the output buffer of the `core`th core of an op, counted row by row; `cut` is the pieces in which it is
+    read. Raises RefusedError for a buffer that pipes cannot read."""
     if op.acc_df == "Float32" and arch.name == "grayskull":
         raise RefusedError("V333", "acc_df is Float32, the accumulators of grayskull have 16 bits")
     blocking = op.blocking
@@ -104,6 +104,8 @@ def output(op: Op, core: int, cut: Granularity, input_count: int, arch: Arch) ->
 
 
 def _strips(op: Op, core: int) -> int:
+    """Return the number of strips that are not 0 on the `core`th core of a sparse product. Raises RefusedError if the
+    netlist states none."""
     counts = op.attributes.num_nz_strips
     if core >= len(counts):
         raise RefusedError("V334", f"num_nz_strips has {len(counts)} entries, core {core} has none")
@@ -113,7 +115,8 @@ def _strips(op: Op, core: int) -> int:
 def intermediate_buffers(
     op: Op, out: Output, fused: FusedUse | None, count: int, input_count: int, arch: Arch
 ) -> list[Intermediate]:
-    """Return all intermediate buffers of one core, that of the highest operand id first."""
+    """Return all intermediate buffers of one core, that of the highest operand id first. `count` is their number by the
+    definition of a fused op, else 0."""
     number = kind_of(op).intermediates(op, count)
     buffers: list[Intermediate] = []
     block = mblock_tiles(op)
@@ -134,6 +137,8 @@ def intermediate_buffers(
 
 
 def _size(op: Op, out: Output, fused: FusedUse | None, index: int, tiles: int) -> int:
+    """Return the tiles of intermediate buffer `index`; `tiles` is its size where nothing else decides. It is the
+    output's if both share their bytes."""
     if shares_output(op):
         return out.size_tiles * (out.replicate or 1)
     if op.has("sub-ops"):
@@ -191,7 +196,8 @@ class OpBuffers:
         self.results: dict[str, Output] = {}
 
     def make(self, op: Op) -> None:
-        """Make all buffers of an op. Raises RefusedError for a result that pipes cannot read."""
+        """Make the buffers of an op's operands, results and intermediates on all its cores. Raises RefusedError for a
+        result that pipes cannot read."""
         inputs = self.epoch.inputs(op)
         arch = self.arch
         count = self.epoch.input_count
@@ -247,7 +253,8 @@ class OpBuffers:
         self.results[op.name] = out
 
     def _copies(self, op: Op, operand: Operand) -> None:
-        """Make the buffers of a copy between chips. Relays are made later, when their pipes are known."""
+        """Make the buffers of a copy between chips: operand and result where it arrives. Relays only get their ids;
+        they are made later, when their pipes are known."""
         arch = self.arch
         cells = op.blocking.cells
         operand_fields = self._operand_fields(op, 0, operand)
@@ -293,6 +300,8 @@ class OpBuffers:
         fields: list[dict[str, Any]],
         offset: Callable[[int, int], int] | None,
     ) -> None:
+        """Make the operand buffers of one core: `cell` is its place in the op's grid, `core` in the grid of the chip.
+        `fields` has what all cores share, `offset` the begin of a tilizer's part by cell."""
         ids = self.inputs[op.name, cell[0], cell[1]] = self._ids.several(len(fields))
         extra: dict[str, Any] = {"tilize_row_col_offset": offset(*cell)} if offset is not None else {}
         for id, operand_fields in zip(ids, fields, strict=True):
@@ -300,6 +309,7 @@ class OpBuffers:
             self.made[id] = Buffer(id=id, row=core[0], column=core[1], **operand_fields, **extra)
 
     def _operand_fields(self, op: Op, index: int, operand: Operand) -> dict[str, Any]:
+        """Return the fields of the buffers of operand `index` that all cores of an op share."""
         embeds = op.has("row-wise index")
         return {
             "operand": index,
@@ -320,6 +330,8 @@ class OpBuffers:
     def _output(
         self, op: Op, out: Output, id: int, core: Place, shared: int, passes: int, fields: Mapping[str, Any]
     ) -> Buffer:
+        """Return the output buffer of one core. `shared` is the id of the buffer whose bytes it shares, -1 if it has
+        its own; `passes` is `mblock_k`."""
         return Buffer(
             id=id,
             operand=OUTPUT_OPERAND,
@@ -340,8 +352,8 @@ class OpBuffers:
         )
 
     def _gradient_fields(self, op: Op, cell: int, number: int) -> dict[str, Any]:
-        """Return the fields of the intermediate buffer in which a gradient accumulates; it is loaded from the op's
-        queue and stored there."""
+        """Return the fields of the intermediate buffer in which a gradient accumulates on the core of a cell; it is
+        loaded from the op's queue and stored there. `number` counts the intermediate buffers of the core."""
         queue = self.epoch.fed[op.name][0]
         place = queue.buffers[cell]
         return {
@@ -358,6 +370,7 @@ class OpBuffers:
         }
 
     def _chunks_of(self, op: Op, operands: list[Operand]) -> None:
+        """Make the buffers of the chunks of operands that come in two steps, on the first cores of each column."""
         for index, name in enumerate(op.inputs[: len(operands)]):
             steps = self.edges[op.name].two_steps.get(name)
             if steps is None:
@@ -409,7 +422,7 @@ def result_fields(op: Op) -> dict[str, Any]:
 
 
 def untilize_fields(op: Op) -> dict[str, Any]:
-    """Return the fields of a result that is written without tiles, {} for another result."""
+    """Return the fields of the buffer of an untilized result, {} for a result in tiles."""
     if not op.untilize_output:
         return {}
     blocking = op.blocking
@@ -426,6 +439,7 @@ def untilize_fields(op: Op) -> dict[str, Any]:
 
 
 def _intermediate(id: int, core: Place, operand: int, intermediate: Intermediate, fields: dict[str, Any]) -> Buffer:
+    """Return an intermediate buffer of one core; `fields` has those that it shares with the op's others."""
     return Buffer(
         id=id,
         operand=operand,
@@ -440,13 +454,15 @@ def _intermediate(id: int, core: Place, operand: int, intermediate: Intermediate
 
 
 def _flat_offsets(op: Op, source: Queue | Op, operands: list[Operand]) -> Callable[[int, int], int]:
-    """Return a function from a core of a tilizer to the begin of its part in a buffer of flat data."""
+    """Return a function from row and column of a tilizer's core to the bytes from the begin of a buffer of flat data to
+    the core's part."""
     blocking = source.blocking
     down, across = (cores // buffers for cores, buffers in zip(op.blocking.grid_size, blocking.grid_size, strict=True))
     step = blocking.mblock[1] // across * operands[0].tile_size
     rows = blocking.mblock[0] // down * blocking.ublock[0] * blocking.tile_dim[0]
 
     def offset(row: int, column: int) -> int:
+        """Return the bytes from the begin of the buffer to the part of the core at a place of the grid."""
         return row // blocking.grid_size[0] * rows * step * across + column // blocking.grid_size[1] * step
 
     return offset

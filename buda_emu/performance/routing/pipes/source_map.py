@@ -108,14 +108,15 @@ class SourceMap:
         self.tiles = self.tiles[:, : rows - pad.rt, : columns - pad.ct]
 
     def pad(self, rows: int, columns: int) -> None:
-        """Add tile rows and columns of padding at the end."""
+        """Add tile rows and columns of padding at the end. Raises UnsupportedError for too many tiles."""
         t, own_rows, own_columns = self.tiles.shape
         within_bounds(t * (own_rows + rows) * (own_columns + columns))
         self.tiles = np.pad(self.tiles, ((0, 0), (0, rows), (0, columns)))
         self.padded = [rows, columns]
 
     def apply(self, tm: Tm) -> None:
-        """Apply one TM (OPS 7). Raises RefusedError for a TM that the vendor's tile maps cannot express."""
+        """Apply one TM (OPS 7). Raises RefusedError for a TM that the vendor's tile maps cannot express,
+        UnsupportedError for too many tiles."""
         if tm.name == "broadcast":
             axis = str(tm.args[0])
             factor = int(tm.args[1])
@@ -135,6 +136,7 @@ class SourceMap:
             raise RefusedError("V179", f"TM {tm.name} moves no tiles between cores")
 
     def _broadcast(self, axis: str, factor: int) -> None:
+        """Repeat the tiles along axis "z", "r" or "c". Raises RefusedError along z for a tensor with t above 1."""
         if axis == "z":
             if factor != 1 and self.tiles.shape[0] > 1:
                 raise RefusedError(
@@ -148,6 +150,8 @@ class SourceMap:
         self.tiles = np.tile(self.tiles, [factor if name == axis else 1 for name in "zrc"])
 
     def _slice(self, axis: int, factor: int) -> None:
+        """Cut rows (axis 0) or columns (axis 1) into `factor` pieces that follow each other along t. Raises
+        RefusedError if they do not divide."""
         t, rows, columns = self.tiles.shape
         size = (rows, columns)[axis]
         if size % factor:
@@ -161,6 +165,8 @@ class SourceMap:
         self._open_slices *= factor
 
     def _stack(self, axis: int, factor: int) -> None:
+        """Put `factor` slices of t below (axis 0) or beside (axis 1) each other, and note the order of stacks and
+        whether they join slices of several t. Raises RefusedError if `factor` does not divide t."""
         t, rows, columns = self.tiles.shape
         if t % factor:
             raise RefusedError("V179", f"{'vh'[axis]}stack: {factor} does not divide t {t}")

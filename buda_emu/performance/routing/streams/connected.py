@@ -164,17 +164,23 @@ class Connected:
             pipe.settle()
 
     def _number(self, node: BufferNode) -> None:
+        """Note the ids by which pipes name a buffer: one for each piece. Raises RefusedError for an id that is
+        taken."""
         for offset in _pieces(node.buffer):
             if self._by_id.setdefault(node.id + offset, (node, offset)) != (node, offset):
                 raise invalid_graph(f"two buffers have the id {node.id + offset}")
 
     def _at(self, id: int, pipe: PipeNode) -> tuple[BufferNode, int]:
+        """Return the buffer that an id names and the place in it. Raises RefusedError, which names the pipe, if there
+        is none."""
         entry = self._by_id.get(id)
         if entry is None:
             raise invalid_graph(f"pipe {pipe.id} names buffer {id}, which there is not")
         return entry
 
     def _connect(self, pipe: PipeNode) -> None:
+        """Connect a pipe with the buffers of its inputs, outputs and padding. Raises RefusedError for a pipe without
+        inputs or outputs, or with too few cores."""
         pipe.inputs = tuple(self._at(id, pipe) for id in pipe.pipe.inputs)
         for node, _ in pipe.inputs:
             node.outputs[pipe] = None
@@ -195,6 +201,8 @@ class Connected:
             raise invalid_graph(f"pipe {pipe.id} has {len(pipe.outputs)} scatter indices and {len(pipe.places)} cores")
 
     def _padding(self, pipe: PipeNode, id: int) -> Inputs:
+        """Return the inputs for which a padding buffer stands at a scatter index: the buffer, as often as its pieces
+        fill the tiles of the pipe's inputs. Raises RefusedError if they do not divide."""
         node, _ = self._at(id, pipe)
         node.outputs[pipe] = None
         tiles = sum(source.buffer.scatter_gather_num_tiles for source, _ in pipe.inputs)
@@ -206,6 +214,8 @@ class Connected:
         return tuple(repeat((node, 0), count))
 
     def _embeddings(self) -> None:
+        """Let each pipe that reads an embedding table also wait for the indices on its core. Raises RefusedError if
+        there are none."""
         tables = [pipe for pipe in self.pipes if pipe.inputs[0][0].buffer.embedding_table]
         operands: dict[Place, list[BufferNode]] = {}
         for node in self.buffers if tables else ():
@@ -226,6 +236,8 @@ class Connected:
             index.indices_per_tile = queue.embedding_indices_per_tile
 
     def _intermediates(self) -> None:
+        """Give each buffer without a pipe (intermediate ones) a pipe from a copy of itself, and from the packer's
+        buffer whose L1 it shares."""
         sharing = {node.shared: node for node in reversed(self.buffers) if node.shared != -1}
         copies = list[BufferNode]()
         for node in self.buffers:
@@ -249,6 +261,7 @@ class Connected:
         self.buffers += copies
 
     def _queues_written_and_read(self) -> None:
+        """Split each queue that is written and read in one epoch: the writing pipe gets a buffer of its own."""
         for pipe in self.pipes:
             queue = pipe.single_output
             if queue is not None and queue.in_dram and queue.outputs:
@@ -259,6 +272,8 @@ class Connected:
                 self.buffers.append(written)
 
     def _post_tm_relays(self) -> None:
+        """Remove each relay between a fetch of operands after their TMs and the one pipe that reads it: that pipe takes
+        over the inputs, and is split if it fills several buffers."""
         gone = set[PipeNode | BufferNode]()
         added = list[PipeNode]()
         for fetch, relay, reader in self._relay_chains():
@@ -271,6 +286,8 @@ class Connected:
         self.pipes = [pipe for pipe in self.pipes if pipe not in gone] + added
 
     def _relay_chains(self) -> Iterator[tuple[PipeNode, BufferNode, PipeNode]]:
+        """Yield each fetch of operands after their TMs with the relay that it fills, and the pipe that alone reads
+        it."""
         for fetch in self.pipes:
             relay = fetch.single_output
             if relay is None or not any(source.post_tm for source, _ in fetch.inputs):
@@ -296,6 +313,7 @@ def invalid_graph(message: str) -> RefusedError:
 
 
 def _repeats(outputs: Sequence[tuple[int, ...]]) -> bool:
+    """Return whether a set of outputs occurs more than once."""
     return len(set(outputs)) < len(outputs)
 
 

@@ -41,7 +41,7 @@ class Linking:
         self._steps = steps
 
     def link(self, pipe: Simple) -> None:
-        """Give phases to the streams of `pipe`, and to those that send into it."""
+        """Give phases to the streams of a simple pipe, and to those that send into it, as its kind demands."""
         _LINKS.get(pipe.kind, Linking.link_nothing)(self, pipe)
 
     def _receive(self, stream: Draft, pipe: Simple, output: Node) -> None:
@@ -75,14 +75,14 @@ class Linking:
         """Do nothing: forks have no phases of their own."""
 
     def link_one_receiver(self, pipe: Simple) -> None:
-        """Link operands and relays, which are one stream for one node."""
+        """Link a pipe with one receiving stream: an operand's or a relay's."""
         (stream,) = self._streams_of[pipe]
         self._receive(stream, pipe, pipe.outputs[0])
         for source in pipe.sources:
             self._send(pipe, source, [stream])
 
     def link_gather(self, pipe: Simple) -> None:
-        """Link relays that take turns, and the last stream, which gathers."""
+        """Link the streams of a gather: relays that take turns, and the last stream, which gathers."""
         *relays, gather = self._streams_of[pipe]
         self._receive(gather, pipe, pipe.outputs[0])
         for number, relay in enumerate(relays):
@@ -97,7 +97,8 @@ class Linking:
             self._send(pipe, source, relays)
 
     def link_multicast(self, pipe: Simple) -> None:
-        """Link a stream that multicasts, which may be the sender itself, and the receivers."""
+        """Link the streams of a multicast: the one that multicasts, which may be the sender itself, and the
+        receivers."""
         streams = self._streams_of[pipe]
         source = pipe.sources[0]
         sender = source.stream
@@ -121,7 +122,8 @@ class Linking:
                 step.source = sender
 
     def link_union(self, pipe: Simple) -> None:
-        """Give the phases of all relays to the first one."""
+        """Give the phases of all relays that a union joins to the first one, and let those that sent to the others send
+        to it."""
         first, *others = dict.fromkeys(source.stream for source in pipe.sources)
         assert isinstance(first, Draft)
         first.union = True
@@ -134,12 +136,12 @@ class Linking:
         self._steps[first].sort(key=lambda step: step.begin)
 
     def link_dram_write(self, pipe: Simple) -> None:
-        """Link packers that write to DRAM."""
+        """Link the streams that write to DRAM or to another chip: they only send."""
         for source in pipe.sources:
             self._send(pipe, source, [])
 
     def link_intermediate(self, pipe: Simple) -> None:
-        """Link the stream of a kernel's own buffer."""
+        """Link the stream of a kernel's own buffer, which receives all tiles in one iteration."""
         if pipe.beside is None:
             stream = self._streams_of[pipe][0]
         else:
@@ -149,7 +151,8 @@ class Linking:
         stream.iterations = 1
 
     def link_dram_read(self, pipe: Simple) -> None:
-        """Link a stream that reads chunks from DRAM. A phase has a number of tiles that divides the buffer."""
+        """Link the stream that reads chunks from DRAM, and those to which it passes them on. A phase has a number of
+        tiles that divides the buffer."""
         streams = self._streams_of[pipe]
         reader = streams[0]
         merged = len(streams) == 1 and pipe.outputs[0].kernel_operand is not None and pipe.kind is not Kind.POST_TM
@@ -167,8 +170,8 @@ class Linking:
             self._connect_all(reader, streams[1:])
 
     def _receive_dram_read(self, stream: Draft, pipe: Simple, output: Node, queue: Node, max_tiles: int) -> None:
-        """Give a stream the phases in which it receives, for `output`, tiles that another stream reads from DRAM, cut
-        and merged like the phases of that one."""
+        """Give a stream the phases in which it receives, for `output`, tiles that another stream reads from `queue`,
+        cut and merged like the phases of that one to at most `max_tiles`."""
         self._steps[stream] = _cut_and_merge(self._phases.receiving_phases(output), queue.tiles, max_tiles)
         stream.iterations = pipe.outputs[-1].iterations
 
@@ -200,7 +203,8 @@ _LINKS: dict[Kind, Callable[[Linking, Simple], None]] = {
 
 
 def _cut_and_merge(phases: Sequence[Phase], at_once: int, max_tiles: int) -> list[StreamPhase]:
-    """Cut phases into pieces that arrive at once, and merge them up to `max_tiles` tiles."""
+    """Cut phases into pieces of tiles that arrive at once (`at_once`), and merge them to phases of at most `max_tiles`
+    tiles."""
     size = min(max_tiles, at_once)
     pieces = list[int]()
     for phase in phases:
@@ -219,7 +223,7 @@ def _cut_and_merge(phases: Sequence[Phase], at_once: int, max_tiles: int) -> lis
 
 
 def count(steps: Steps, limits: CoreLimits) -> None:
-    """Compute `phases` of all streams of an epoch."""
+    """Set the number of phases of all streams of an epoch; `steps` has the phases of each in one iteration."""
     footprint: dict[Place, int] = {}
     for stream, stream_steps in steps.items():
         footprint[stream.place] = footprint.get(stream.place, 0) + len(stream_steps) * PHASE_BYTES * stream.buffering
@@ -250,7 +254,7 @@ def _components(steps: Steps) -> Iterable[list[Draft]]:
 
 
 def _component(near: Mapping[Draft, Iterable[Draft]], start: Draft, seen: set[Draft]) -> list[Draft]:
-    """Return the streams that can be reached from one over neighbours, and add them to `seen`."""
+    """Return the streams that can be reached from `start` over neighbours (`near`), and add them to `seen`."""
     seen.add(start)
     component = [start]
     ahead = [start]
@@ -264,7 +268,7 @@ def _component(near: Mapping[Draft, Iterable[Draft]], start: Draft, seen: set[Dr
 
 
 def _source(stream_steps: list[StreamPhase]) -> Draft | None:
-    """Return the stream from which the tiles of the first phase come."""
+    """Return the stream from which the tiles of a stream's first phase come, None if they come from none."""
     return stream_steps[0].source
 
 
@@ -286,7 +290,8 @@ def _tiles(stream_steps: list[StreamPhase]) -> int:
 
 
 def _unroll(component: list[Draft], steps: Steps, max_times: int) -> None:
-    """Set the number of phases of connected streams, whose iterations are unrolled at most `max_times` times."""
+    """Set the number of phases of connected streams, whose iterations are unrolled at most `max_times` times, as far as
+    the blobs have room."""
     limit = 1 << 32
     skip = 1
     for stream in component:
@@ -309,7 +314,9 @@ def _unroll(component: list[Draft], steps: Steps, max_times: int) -> None:
 
 
 def _times(iterations: int, max_times: int, limit: int, skip: int) -> int:
-    """Return the number of iterations that are unrolled into phases."""
+    """Return how many of a stream's iterations are unrolled into phases: if possible a divisor of them that is a
+    multiple of `skip`, and at most `max_times` and `limit`. `limit` is the most iterations whose tiles one phase can
+    hold, 0 if it cannot hold one."""
     highest = min(max_times, iterations, limit or iterations)
     times = max(
         (times_tried for times_tried in range(skip, highest + 1, skip) if iterations % times_tried == 0), default=0

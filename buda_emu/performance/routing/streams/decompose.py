@@ -37,12 +37,16 @@ class Subgraph:
     # Nodes
 
     def _node(self, buffer: BufferNode) -> Node:
+        """Return a new node for a buffer. Raises RefusedError for a buffer without a known role, or on no core of the
+        chip."""
         _check_role(buffer)
         node = Node(buffer, self._place(buffer), buffer.buffer.tile_size, virtual=False)
         self.nodes.append(node)
         return node
 
     def _place(self, buffer: BufferNode) -> Place:
+        """Return the core of a buffer, in the coordinates of its kind of core. Raises RefusedError if the chip does not
+        have it."""
         channel = buffer.buffer.ethernet_chan
         if buffer.place[1:3] == NOWHERE[1:3]:
             return buffer.place
@@ -51,6 +55,7 @@ class Subgraph:
         return self._worker(buffer.place)
 
     def _worker(self, place: Place) -> Place:
+        """Return a worker core's place. Raises RefusedError if the chip does not have it."""
         rows = len(self._limits.rows)
         columns = len(self._limits.columns)
         if place.row >= rows or place.column >= columns:
@@ -58,12 +63,15 @@ class Subgraph:
         return place
 
     def _ethernet(self, chip: int, channel: int) -> Place:
+        """Return the place of the Ethernet core of a channel. Raises RefusedError if the chip does not have it."""
         cores = self._limits.ethernet_cores
         if channel >= len(cores):
             raise invalid_graph(f"there is no Ethernet channel {channel}: the chip has {len(cores)}")
         return Place(chip, *cores[channel], True)
 
     def _pipe_place(self, pipe: PipeNode, index: int) -> Place:
+        """Return the core that carries out a pipe at scatter index `index`. Raises RefusedError if the chip does not
+        have it."""
         place = pipe.places[index]
         if place == NOWHERE:
             return place
@@ -82,12 +90,14 @@ class Subgraph:
         return Place(chip, limits.rows.index(row), limits.columns.index(column))
 
     def _virtual(self, of: BufferNode | None, place: Place, tile_size: int) -> Node:
+        """Return a new virtual node on a core. `of` is the buffer that it stands for, None if there is none."""
         node = Node(of, place, tile_size)
         self.nodes.append(node)
         return node
 
     def _stand_for(self, node: Node) -> None:
-        """Replace `node` by a virtual node: a stream passes on the tiles of a relay, or waits for indices."""
+        """Put a virtual node in the place of `node` on its pipes: a stream passes on the tiles of a relay, or waits for
+        indices."""
         virtual = self._virtual(node.of, node.place, node.tile_size)
         if node.input is not None:
             filled = node.input.outputs
@@ -102,19 +112,23 @@ class Subgraph:
     # Pipes
 
     def _take_apart(self, pipe: PipeNode) -> None:
+        """Decompose a pipe, scatter index by scatter index, and put a serial fork before those that take turns."""
         first = len(self.pipes)
         sending: dict[tuple[int, ...], Simple] = {}
         for index, outputs in enumerate(pipe.outputs):
             if pipe.pipe.mmio_pipe:
                 self._through_pcie(pipe, index, outputs, sending)
             else:
-                self._take_apart_index(pipe, index, outputs, sending)
+                self._take_apart_scatter_index(pipe, index, outputs, sending)
         if len(pipe.outputs) > 1:
             self._serial_forks(pipe, self.pipes[first:])
 
-    def _take_apart_index(
+    def _take_apart_scatter_index(
         self, pipe: PipeNode, index: int, outputs: list[BufferNode], sending: dict[tuple[int, ...], Simple]
     ) -> None:
+        """Decompose the sends of a pipe to `outputs`, those of scatter index `index`. `sending` has the sends of its
+        indices so far, by the ids of their outputs, which share one. Raises RefusedError for a pipe of no kind that
+        pipegen2 knows."""
         target = outputs[0]
         one_source = len(pipe.sources) == 1
         one_output = len(outputs) == 1
@@ -141,13 +155,15 @@ class Subgraph:
             raise invalid_graph(f"pipe {pipe.id}, scatter index {index}, is of no kind that pipegen2 knows")
 
     def _simple(self, kind: Kind, pipe: PipeNode, index: int, repeat: int) -> Simple:
+        """Return a new simple pipe for a part of a pipe at a scatter index, without nodes. `repeat` is how often its
+        inputs are read."""
         simple = Simple(kind, pipe, self._pipe_place(pipe, index), repeat)
         simple.turn = index
         self.pipes.append(simple)
         return simple
 
     def _read(self, simple: Simple, pipe: PipeNode, index: int) -> Simple:
-        """Let a simple pipe read the inputs of a scatter index: those of the pipe, or padding."""
+        """Let a simple pipe read the inputs of a scatter index, those of the pipe or padding, and return it."""
         sources = pipe.sources
         entries = pipe.entries
         counts = pipe.counts
@@ -163,6 +179,7 @@ class Subgraph:
 
     @staticmethod
     def _joins_intermediates(pipe: PipeNode) -> bool:
+        """Return whether a pipe brings an intermediate buffer together with the packer's buffer whose L1 it shares."""
         output = pipe.single_output
         return (
             output is not None
@@ -172,9 +189,12 @@ class Subgraph:
         )
 
     def _multicasts_itself(self, pipe: PipeNode) -> bool:
+        """Return whether the packer's stream itself does the multicast of a pipe."""
         return pipe.pipe.direct_mcast and self._limits.packer_multicast
 
     def _direct_kind(self, pipe: PipeNode, index: int, output: BufferNode) -> Kind:
+        """Return the kind of a simple pipe from one buffer to one other, at scatter index `index`. Raises RefusedError
+        for a relay between chips that is not on Ethernet cores."""
         source = (pipe.padded.get(index) or pipe.inputs)[0][0]
         if source.buffer.hw_tilize:
             return Kind.DRAM_TILIZER
@@ -194,6 +214,8 @@ class Subgraph:
 
     @staticmethod
     def _relay_kind(source: BufferNode, relay: BufferNode) -> Kind:
+        """Return the kind of a simple pipe that fills a relay. Raises RefusedError for a relay between chips that is
+        not on Ethernet cores."""
         if source.place.chip == relay.place.chip:
             return Kind.RELAY
         if {source.buffer.buffer_type, relay.buffer.buffer_type} != {"ethernet_relay"}:
@@ -206,6 +228,8 @@ class Subgraph:
 
     @staticmethod
     def _join_kind(pipe: PipeNode, output: BufferNode, joins: bool) -> Kind | None:
+        """Return the kind of a simple pipe from several buffers to one output, None if pipegen2 knows none. `joins`
+        tells whether one of them is an intermediate buffer."""
         if pipe.inputs[0][0].buffer.embedding_table:
             return Kind.DRAM_EMBEDDING
         if joins:
@@ -219,6 +243,8 @@ class Subgraph:
         return None
 
     def _join(self, kind: Kind, pipe: PipeNode, index: int, output: BufferNode) -> None:
+        """Make the simple pipe from several buffers to one output at scatter index `index`. It reads neither an
+        embedding's indices nor a packer's shared buffer: it only waits for them, or takes over their stream."""
         if kind is Kind.DRAM_EMBEDDING:
             self._stand_for(self._node_of[pipe.inputs[-1][0]])
         if kind is Kind.SHARED_INTERMEDIATE:
@@ -235,6 +261,8 @@ class Subgraph:
     def _receive_and_send(
         self, pipe: PipeNode, index: int, outputs: list[BufferNode], sending: dict[tuple[int, ...], Simple]
     ) -> None:
+        """Decompose a pipe between L1 buffers at a scatter index into one simple pipe that receives, by a relay or a
+        gather, and one that sends on, which is shared by indices with the same outputs (`sending`)."""
         one_relay = len(pipe.sources) == 1 or pipe.duplicates or pipe.pipe.dis_gather_opt
         if one_relay:
             kind = Kind.DORMANT_RELAY
@@ -251,6 +279,8 @@ class Subgraph:
         sends.read(between)
 
     def _send(self, pipe: PipeNode, index: int, outputs: list[BufferNode], source: BufferNode) -> Simple:
+        """Return the simple pipe that sends on what a pipe received for `outputs`; if several indices send to the same,
+        the union of them, which has to be fed. `source` is the first buffer that is read."""
         if len(outputs) > 1:
             kind = Kind.MULTICAST
         else:
@@ -272,7 +302,8 @@ class Subgraph:
     def _through_pcie(
         self, pipe: PipeNode, index: int, outputs: list[BufferNode], sending: dict[tuple[int, ...], Simple]
     ) -> None:
-        """Make a write on a core of one chip, and a read on a core of the other."""
+        """Decompose the sends of a pipe to another chip over PCIe, at a scatter index: a write on a core of one chip,
+        and a read on a core of the other. Indices with the same outputs share a read (`sending`)."""
         inputs = pipe.padded.get(index) or pipe.inputs
         between = pcie_buffer(inputs, outputs)
         gathers = len(inputs) > 1 or any(source.buffer.is_scatter for source, _ in inputs)
@@ -303,6 +334,7 @@ class Subgraph:
             self._read_from_pcie(pipe, index, outputs, between)
 
     def _read_from_pcie(self, pipe: PipeNode, index: int, outputs: list[BufferNode], between: BufferNode) -> None:
+        """Make the simple pipe that reads, on the other chip, what was written to the buffer `between`."""
         if len(outputs) > 1:
             kind = Kind.PCIE_MULTICAST
         else:
@@ -316,7 +348,8 @@ class Subgraph:
             reads.fill(self._node_of[output])
 
     def _writing_place(self, inputs: Inputs, index: int) -> Place:
-        """Return the core that writes: the first sender's, and in odd turns another sender's if there is one."""
+        """Return the core that writes to another chip: the first sender's, and in odd turns another sender's if there
+        is one."""
         places = [self._node_of[buffer].place for buffer, _ in inputs]
         first = places[0]
         if index % 2 == 0:
@@ -326,6 +359,8 @@ class Subgraph:
     # Forks
 
     def _serial_forks(self, pipe: PipeNode, simple_pipes: Iterable[Simple]) -> None:
+        """Put a fork behind each buffer, and each padding, that a pipe with several scatter indices reads: its simple
+        pipes take turns."""
         behind = set(simple_pipes)
         buffers = dict.fromkeys(pipe.sources)
         for padding in pipe.padded.values():
@@ -342,6 +377,8 @@ class Subgraph:
             self._put_fork(node, fork, behind)
 
     def _fork(self, buffer: BufferNode) -> None:
+        """Put a fork behind a buffer, of the kind of its place, with a branch for each simple pipe that reads it.
+        Branches that lead to a packer's multicast come first."""
         if not buffer.dram_input:
             kind = Kind.FORK
         elif buffer.pre_tm:
@@ -355,6 +392,8 @@ class Subgraph:
             fork.outputs.sort(key=lambda output: not _leads_to_packer_multicast(output))
 
     def _put_fork(self, node: Node, fork: Simple, behind: set[Simple]) -> None:
+        """Put a fork between a node and those pipes that read it that are in `behind`, each with a virtual node of its
+        own."""
         serial = fork.kind in (Kind.SERIAL_FORK, Kind.PADDING_SERIAL_FORK)
         fork.sources = [node]
         other_pipes = list[Simple]()
@@ -374,11 +413,13 @@ class Subgraph:
 
 
 def _has_repeated_outputs(pipe: PipeNode) -> bool:
+    """Return whether several scatter indices of a pipe have the same outputs, adjacent repeats not counted."""
     written = pipe.pipe.outputs[:: pipe.consumer_repeat]
     return len(pipe.outputs) > 1 and len(set(written)) < len(written)
 
 
 def _leads_to_packer_multicast(node: Node) -> bool:
+    """Return whether a pipe after the node is a multicast by a packer's own stream."""
     ahead = [node]
     while ahead:
         for pipe in ahead.pop().outputs:
@@ -440,6 +481,7 @@ class _Groups:
                 self._join(buffer.id, buffer.shared)
 
     def root(self, id: int) -> int:
+        """Return the id that stands for the group of a buffer or pipe."""
         parent = self._parent
         while parent[id] != id:
             parent[id] = parent[parent[id]]
@@ -447,6 +489,7 @@ class _Groups:
         return id
 
     def _join(self, left: int, right: int) -> None:
+        """Unite the groups of two ids, under the root of the larger group."""
         left = self.root(left)
         right = self.root(right)
         if left == right:

@@ -13,8 +13,8 @@ from buda_emu.spec.archs import EXTRA_STREAMS, KERNEL_STREAMS
 
 
 def as_yaml(routed: Routed, name: str, arch: str) -> str:
-    """Return streams by core with their pipes, the use of each core's resources, and refusals. Equal pipes give equal
-    text."""
+    """Return as YAML streams by core with their pipes, the use of each core's resources, and refusals. `name` is that
+    of the pipe graph. Equal pipes give equal text."""
     lines = [f"graph: {_word(name)}", f"arch: {arch}", "refusals:" if routed.refusals else "refusals: []"]
     for refusal in routed.refusals:
         lines += _refusal(refusal)
@@ -25,6 +25,7 @@ def as_yaml(routed: Routed, name: str, arch: str) -> str:
 
 
 def _refusal(refusal: Refusal) -> Iterator[str]:
+    """Yield the lines of a refusal."""
     yield f"  - what: {refusal.what}"
     yield f"    message: {_word(refusal.message)}"
     if refusal.place is not None:
@@ -35,6 +36,7 @@ def _refusal(refusal: Refusal) -> Iterator[str]:
 
 
 def _core(core: CoreUse, arch: str) -> Iterator[str]:
+    """Yield the lines of a core: the use of its resources with their limits, and its streams."""
     limits = LIMITS[arch]
     place = core.place
     yield f"  - {'ethernet' if place.ethernet else 'core'}: [{place.chip}, {place.row}, {place.column}]"
@@ -59,6 +61,7 @@ def _core(core: CoreUse, arch: str) -> Iterator[str]:
 
 
 def _stream(stream: Stream) -> Iterator[str]:
+    """Yield the fields of a stream, without those that are 0 or empty."""
     yield f"kind: {stream.kind}"
     if stream.op:
         yield f"op: {_word(stream.op)}"
@@ -76,6 +79,7 @@ def _stream(stream: Stream) -> Iterator[str]:
 
 
 def _join_numbers(numbers: Iterable[int]) -> str:
+    """Return numbers with commas between them."""
     return ", ".join(map(str, numbers))
 
 
@@ -91,6 +95,7 @@ def _word(text: str) -> str:
 
 
 def _escape(character: str) -> str:
+    """Return a character as a quoted YAML string has it."""
     if character in '"\\':
         return "\\" + character
     if character.isprintable():

@@ -26,7 +26,8 @@ def first_queue(pipe: Simple) -> BufferNode:
 
 def merged_bytes(pipe: Simple, chunk: int, operand: BufferNode, read_tiles: int) -> int | None:
     """Return the bytes of a buffer that both reads chunks from DRAM and is the kernel's operand; None if two streams
-    are needed. `read_tiles` is the buffer for reads that the netlist states in tiles, or 0."""
+    are needed. `chunk` is the tiles that are read at once; `read_tiles` is the buffer for reads that the netlist states
+    in tiles, or 0."""
     if pipe.place != operand.place:
         return None
     tile = operand.buffer.tile_size
@@ -38,13 +39,16 @@ def merged_bytes(pipe: Simple, chunk: int, operand: BufferNode, read_tiles: int)
 
 
 def _most_bytes(read_tiles: int, tile_size: int) -> int:
+    """Return the most bytes of a buffer that both reads from DRAM and is the kernel's operand: what the netlist states
+    in tiles (`read_tiles`), else pipegen2's own limit."""
     if read_tiles > 0:
         return read_tiles * tile_size
     return MERGED_READ_BYTES
 
 
 def scaled_bytes(pipe: Simple, base: int, max_tiles: int) -> int:
-    """Return the size of a read buffer: the multiple of `base` bytes that keeps reads in flight."""
+    """Return the size of a read buffer: the multiple of `base` bytes that keeps reads in flight. `max_tiles` is the
+    most tiles of a phase, which the buffer divides if it can."""
     tile = first_queue(pipe).buffer.tile_size
     phase = max_tiles * tile
     read_tiles = pipe.pipe.pipe.op_input_dram_io_buf_size_tiles
@@ -62,7 +66,8 @@ def scaled_bytes(pipe: Simple, base: int, max_tiles: int) -> int:
 
 
 def phase_tiles(pipe: Simple, merged: bool) -> int:
-    """Return the most tiles of a phase before the size of the read buffer is known."""
+    """Return the most tiles of a phase before the size of the read buffer is known. `merged` tells whether one buffer
+    both reads and is the kernel's operand. Raises RefusedError if no phase can hold them."""
     output = pipe.outputs[0]
     if merged and output.tiles > TILES_A_PHASE:
         return _largest_multiple(
@@ -72,7 +77,8 @@ def phase_tiles(pipe: Simple, merged: bool) -> int:
 
 
 def settled_phase_tiles(pipe: Simple, tiles: int) -> int:
-    """Return the most tiles of a phase, in whole buffers of `tiles`. Raises RefusedError if no phase can hold one."""
+    """Return the most tiles of a phase, in whole buffers of `tiles` tiles. Raises RefusedError if no phase can hold
+    one."""
     queue = first_queue(pipe)
     output = pipe.outputs[0]
     if output.tiles > TILES_A_PHASE:
@@ -81,6 +87,8 @@ def settled_phase_tiles(pipe: Simple, tiles: int) -> int:
 
 
 def _largest_multiple(tiles_per_input: int, tiles: int, iterations: int, pipe: Simple) -> int:
+    """Return the most tiles of a phase that are a multiple of `tiles` and, if possible, of the tiles of an input; all
+    that a phase can have for a single iteration of more tiles. Raises RefusedError if a phase cannot hold `tiles`."""
     if tiles < 1:
         raise invalid_graph(f"pipe {pipe.pipe.id}: the buffer that reads holds no whole tile")
     if iterations == 1 and tiles > TILES_A_PHASE:
@@ -110,9 +118,12 @@ class Chunks:
         self._tiles_at_once = cache(_tiles_at_once)
 
     def _of(self, pipe: Simple) -> int:
+        """Return the tiles that a pipe reads from DRAM at once: the least for any queue that it reads."""
         return min(self._of_queue(node.owner, _limit(pipe, node)) for node in pipe.sources)
 
     def _of_queue(self, node: Node, max_bytes: int) -> int:
+        """Return the tiles that are read at once from the queue of a node, in at most `max_bytes`, so that all its
+        readers can take them."""
         reader = node.outputs[0]
         clear = _cleared_at_once(reader)
         chunk = TILES_A_PHASE // clear * clear
@@ -128,6 +139,7 @@ class Chunks:
 
 
 def _limit(pipe: Simple, node: Node) -> int:
+    """Return the most bytes that a pipe reads at once from a node's queue, by the netlist or by pipegen2."""
     read_tiles = pipe.pipe.pipe.op_input_dram_io_buf_size_tiles
     if read_tiles:
         return min(READ_BYTES, read_tiles * node.buffer.buffer.tile_size)
@@ -135,8 +147,8 @@ def _limit(pipe: Simple, node: Node) -> int:
 
 
 def whole_chunk(chunk: int, least: int, tile_size: int, most_tiles: int, most_bytes: int) -> int:
-    """Return the largest divisor of `chunk` tiles that is a multiple of `least` and fits one transfer; `least` if there
-    is none."""
+    """Return the largest divisor of `chunk` tiles that is a multiple of `least` and fits one transfer of `most_tiles`
+    and `most_bytes`; `least` if there is none."""
     max_tiles = min(most_tiles, most_bytes // max(1, tile_size))
     if chunk <= max_tiles:
         return chunk
@@ -160,6 +172,7 @@ def _cleared_at_once(pipe: Simple) -> int:
 
 
 def _moved_tiles(pipe: Simple) -> int:
+    """Return the tiles that a pipe moves in an iteration; for an embedding, the indices that it takes at once."""
     if pipe.kind is not Kind.DRAM_EMBEDDING:
         return pipe.outputs[0].tiles
     queue = _indices(pipe)
@@ -171,6 +184,7 @@ def _moved_tiles(pipe: Simple) -> int:
 
 
 def _tiles_at_once(pipe: Simple) -> int:
+    """Return the least number of tiles, or rows of flat data, that a pipe can read at once."""
     if pipe.kind is Kind.DRAM_TILIZER:
         return _tile_rows(pipe)
     if pipe.kind is Kind.DRAM_EMBEDDING:
@@ -182,8 +196,10 @@ def _tiles_at_once(pipe: Simple) -> int:
 
 
 def _tile_rows(pipe: Simple) -> int:
+    """Return the rows of a tile of the flat data that a pipe reads, 32 if the queue does not state them."""
     return first_queue(pipe).buffer.untilized_output_tile_dim_r or 32
 
 
 def _indices(pipe: Simple) -> BufferNode:
+    """Return the buffer of an embedding's indices: the last input of the pipe that reads its table."""
     return pipe.pipe.inputs[-1][0]

@@ -94,18 +94,19 @@ class Makers:
         self._chunks = Chunks()
 
     def make(self, pipe: Simple) -> None:
-        """Add the streams of `pipe`."""
+        """Make the streams of a simple pipe, as its kind demands, and note them in `streams_of`."""
         first = len(self.streams)
         _MAKERS[pipe.kind](self, pipe)
         self.streams_of[pipe] = self.streams[first:]
 
     def _add(self, kind: str, place: Place, size: int, msg_size: int, pipe: Simple) -> Draft:
+        """Make a stream with a buffer of `size` bytes on a core. `msg_size` is the bytes of a tile that it moves."""
         stream = Draft(kind=kind, place=place, size=size, msg_size=msg_size, pipe=pipe)
         self.streams.append(stream)
         return stream
 
     def _unpacker(self, pipe: Simple, node: Node) -> Draft:
-        """Add the stream that hands an operand to the kernel."""
+        """Add the stream that hands an operand to the kernel. Raises RefusedError if the node is no operand."""
         operand = _operand(pipe, node)
         written = operand.buffer
         size = written.tile_size * written.size_tiles
@@ -144,6 +145,7 @@ class Makers:
                 stream.padding = _dram_place(buffer)
 
     def _forks(self, kind: str, pipe: Simple, buffer: BufferNode) -> list[Draft]:
+        """Add streams of one buffer, one for each output of a fork, and return them; they share the buffer's L1."""
         written = buffer.buffer
         size = written.tile_size * written.size_tiles * (written.replicate or 1)
         streams = list[Draft]()
@@ -158,7 +160,7 @@ class Makers:
         return streams
 
     def serial_fork(self, pipe: Simple) -> None:
-        """Use the one incoming stream for all receivers, in turn."""
+        """Use the one incoming stream for all receivers, which take turns."""
         for output in pipe.outputs:
             output.stream = _incoming(pipe)
 
@@ -197,7 +199,7 @@ class Makers:
         _fill(pipe, self._add("relay", pipe.place, size, tile, pipe))
 
     def relay(self, pipe: Simple) -> None:
-        """Add the stream of a relay's buffer."""
+        """Add the stream of a relay's buffer, which may be on another chip than the sender."""
         node = pipe.outputs[0]
         buffer = node.buffer
         sender = _incoming(pipe)
@@ -211,7 +213,7 @@ class Makers:
         node.stream = stream
 
     def unicast(self, pipe: Simple) -> None:
-        """Add the stream of the receiver's operand."""
+        """Add the stream of the receiver's operand; on another chip than the sender's both transfer over Ethernet."""
         sender = _incoming(pipe)
         stream = self._unpacker(pipe, pipe.outputs[0])
         if sender.place.chip != stream.place.chip:
@@ -246,8 +248,8 @@ class Makers:
     # From and to DRAM
 
     def dram_read(self, pipe: Simple) -> None:
-        """Add streams that read chunks from DRAM: the operand's stream alone if its buffer fits, else a relay before
-        it."""
+        """Add the streams that read chunks from DRAM: the operand's stream alone if its buffer fits, else a relay
+        before it. Raises RefusedError for a table's rows that do not fit."""
         queue = first_queue(pipe)
         node = pipe.outputs[0]
         relay = node.of is not None and node.of.relay
@@ -307,6 +309,8 @@ class Makers:
 
     @staticmethod
     def _read(pipe: Simple, stream: Draft, queue: BufferNode) -> None:
+        """Note on a stream how many queues' buffers it reads, and that the NCRISC keeps track of those in DRAM. Raises
+        RefusedError if no phase can hold its buffer."""
         settled_phase_tiles(pipe, stream.bytes // stream.msg_size)
         stream.reads = len(pipe.sources)
         if queue.in_dram:
@@ -433,6 +437,8 @@ _MAKERS: dict[Kind, Callable[[Makers, Simple], None]] = {
 
 
 def _relay_tiles(sources: int, ethernet: bool) -> int:
+    """Return the tiles of each relay for a number of sources: all relays of a gather together have a least size, which
+    is smaller on Ethernet cores."""
     if ethernet:
         least = ETHERNET_GATHER_TILES
     else:
@@ -443,15 +449,19 @@ def _relay_tiles(sources: int, ethernet: bool) -> int:
 
 
 def _post_tm_bytes(pipe: Simple, queue: BufferNode) -> int:
+    """Return the bytes of all tiles that an operand keeps in L1 after its TMs."""
     return pipe.sources[0].tiles * pipe.inputs * queue.buffer.tile_size
 
 
 def _dram_place(buffer: BufferNode) -> tuple[int, ...]:
+    """Return channel, port and address of a buffer in DRAM, which tell paddings apart."""
     written = buffer.buffer
     return written.dram_chan, written.dram_sub_chan, written.dram_addr
 
 
 def _operand(pipe: Simple, node: Node) -> BufferNode:
+    """Return the operand that a pipe fills at a node. Raises RefusedError if it is none, or if no phase holds whole
+    inputs of the source."""
     operand = node.kernel_operand
     if operand is None:
         raise invalid_graph(f"pipe {pipe.pipe.id} does not end in a kernel's operand")
@@ -470,16 +480,19 @@ _READS = {
 
 
 def _stream(node: Node) -> Draft:
+    """Return the stream that brings the tiles of a node. Raises RefusedError if none does."""
     if not isinstance(node.stream, Draft):
         raise invalid_graph("a pipe reads tiles that no stream brings")
     return node.stream
 
 
 def _incoming(pipe: Simple) -> Draft:
+    """Return the stream that brings the tiles of a pipe's first source, and let it take part in the pipe."""
     stream = _stream(pipe.sources[0])
     stream.join(pipe)
     return stream
 
 
 def _fill(pipe: Simple, stream: Draft) -> None:
+    """Let a stream bring the tiles of a pipe's first output."""
     pipe.outputs[0].stream = stream

@@ -12,7 +12,8 @@ from buda_emu.support.errors import UnsupportedError
 
 
 def measure(nodes: Iterable[Node]) -> None:
-    """Compute `iterations`, `tiles`, `subtree` and `max_tiles` of all nodes of a subgraph."""
+    """Compute `iterations`, `tiles`, `subtree` and `max_tiles` of all nodes of a subgraph. Raises RefusedError for
+    pipes in a circle, and for tiles that are no whole number of iterations."""
     for component in _components(nodes):
         roots = [node for node in component if node.input is None]
         if not roots:
@@ -48,6 +49,7 @@ def readers(node: Node) -> list[Node]:
 
 
 def _components(nodes: Iterable[Node]) -> Iterable[list[Node]]:
+    """Yield the nodes that pipes connect, without nodes that stand alone."""
     seen = set[Node]()
     for start in nodes:
         if start in seen:
@@ -76,14 +78,17 @@ def is_padding(node: Node) -> bool:
 
 
 def _has_pieces(node: Node) -> bool:
+    """Return whether a node is a buffer at the begin of a path that is read in pieces, intermediate buffers apart."""
     return not node.virtual and node.input is None and not _is_intermediate(node) and node.buffer.buffer.replicate > 0
 
 
 def _is_intermediate(node: Node) -> bool:
+    """Return whether a node is an intermediate buffer."""
     return not node.virtual and node.buffer.intermediate
 
 
 def _is_dram_input(node: Node) -> bool:
+    """Return whether a node is a buffer at the begin of a path that is read from DRAM."""
     return not node.virtual and node.input is None and node.buffer.dram_input
 
 
@@ -108,6 +113,8 @@ def _note_single_source_paths(order: Sequence[Node]) -> None:
 
 
 def _count_iterations(leaves: list[Node], roots: list[Node], order: list[Node]) -> None:
+    """Set the iterations of all nodes: one if all leaves take an epoch at once, a common number if every leaf has a
+    single source, else node by node."""
     if all(map(_takes_epoch_at_once, leaves)):
         _set_iterations(order, lambda _: 1)
     elif all(leaf.on_single_path for leaf in leaves):
@@ -118,6 +125,7 @@ def _count_iterations(leaves: list[Node], roots: list[Node], order: list[Node]) 
 
 
 def _set_iterations(order: list[Node], count: Callable[[Node], int]) -> None:
+    """Set the iterations of each node in turn. Raises RefusedError if `count` returns less than one."""
     for node in order:
         node.iterations = count(node)
         if node.iterations < 1:
@@ -127,11 +135,15 @@ def _set_iterations(order: list[Node], count: Callable[[Node], int]) -> None:
 
 
 def _takes_epoch_at_once(leaf: Node) -> bool:
+    """Return whether a leaf takes all tiles of an epoch in one iteration: an untilized queue or an intermediate
+    buffer."""
     untilized = not leaf.virtual and leaf.buffer.in_dram and leaf.buffer.buffer.untilized_output
     return untilized or _is_intermediate(leaf)
 
 
 def _iterations(node: Node) -> int:
+    """Return the iterations of a node: for a source by its pieces, else those of the first source, with repeats, shared
+    by the unpadded branches of a serial fork."""
     pipe = node.input
     if pipe is None:
         buffer = node.buffer.buffer
@@ -140,6 +152,9 @@ def _iterations(node: Node) -> int:
 
 
 def _single_source_iterations(root: Node, leaves: list[Node]) -> int:
+    """Return the iterations of a path with one source, in each of which all leaves take whole pieces: the greatest
+    number up to that which leaves PHASES_AN_ITERATION full phases to each, else the next greater one; 1 for few tiles,
+    as many as tiles if no number divides them."""
     tiles = root.buffer.buffer.epoch_tiles
     if tiles // TILES_A_PHASE <= PHASES_AN_ITERATION:
         return 1
@@ -159,11 +174,14 @@ def _single_source_iterations(root: Node, leaves: list[Node]) -> int:
 
 
 def _divisors(number: int) -> set[int]:
+    """Return all divisors of a number."""
     low = [divisor for divisor in range(1, isqrt(number) + 1) if number % divisor == 0]
     return {*low, *(number // divisor for divisor in low)}
 
 
 def _at_once(root: Node, leaf: Node) -> int:
+    """Return the tiles of which an iteration must be a multiple for a leaf: a piece of the source for a queue, else
+    what the kernel clears."""
     if not leaf.virtual and leaf.buffer.in_dram:
         if not _is_intermediate(root):
             return max(1, root.buffer.buffer.scatter_gather_num_tiles)
@@ -172,6 +190,7 @@ def _at_once(root: Node, leaf: Node) -> int:
 
 
 def _tiles(node: Node) -> int:
+    """Return the tiles that pass a node in one iteration; its sources must be measured."""
     pipe = node.input
     if pipe is None:
         return node.buffer.buffer.epoch_tiles // node.iterations
@@ -183,6 +202,8 @@ def _tiles(node: Node) -> int:
 
 
 def _max_tiles(node: Node, tiles_per_input: int) -> int:
+    """Return the most tiles of a phase at a node: a multiple of whole buffers and, if possible, of the root's tiles per
+    input. The nodes before it must be measured."""
     pipe = node.input
     if pipe is not None and pipe.inputs == 1 and not _has_pieces(pipe.sources[0]):
         return pipe.sources[0].max_tiles
@@ -271,6 +292,7 @@ class Phases:
         return list(chain.from_iterable(groups[group] for group in sorted(groups)))
 
     def _flow(self, node: Node) -> None:
+        """Make the flows of a node and of all nodes after it."""
         ahead = [node]
         while ahead:
             node_ahead = ahead.pop()
@@ -305,7 +327,8 @@ class Phases:
             self._number += 1
 
     def _find_leaves(self, node: Node, visits: dict[Node, int], turn: int) -> Walk[None]:
-        """Group leaves by the turn in which a serial fork feeds them."""
+        """Group the leaves after `node` by the turn in which a serial fork feeds them. `visits` counts how often each
+        node was visited, at most once for each of its paths; `turn` is that of the node before."""
         if visits.get(node, 0) >= self._flows[node].paths:
             return
         visits[node] = visits.get(node, 0) + 1
@@ -326,6 +349,7 @@ class Phases:
                 begin += run_walk(self._move_tiles(next(iter(group)), None, begin))
 
     def _copy_to_neighbours(self, order: list[dict[Node, None]]) -> None:
+        """Give the other leaves of each turn the phases of its first leaf."""
         done = set[Node]()
         for group in order:
             first, *others = group or (None,)
@@ -338,7 +362,8 @@ class Phases:
                     self._flows[source].sends[other] = self._flows[source].sends[first]
 
     def _move_tiles(self, node: Node, to: Node | None, begin: int) -> Walk[int]:
-        """Receive all tiles that `node` takes in this turn and send them on. Returns the number of phases."""
+        """Receive all tiles that `node` takes in this turn, from phase `begin` on, and send them on to node `to` if it
+        is given; return the number of phases."""
         flow = self._flows[node]
         if node.input is None:
             assert to is not None
@@ -353,6 +378,8 @@ class Phases:
         return flow.span
 
     def _send_from_root(self, node: Node, to: Node, begin: int) -> int:
+        """Send one iteration's tiles of a source buffer to node `to`, from phase `begin` on; return the number of
+        phases. Raises RefusedError if a phase holds no whole input, UnsupportedError for too many phases."""
         if node.max_tiles < 1:
             raise invalid_graph(f"buffer {node.buffer.id} can send no phase of whole inputs")
         sends = self._flows[node].sends.setdefault(to, [])
@@ -367,6 +394,8 @@ class Phases:
         return len(sizes)
 
     def _receive(self, node: Node, flow: Flow, begin: int) -> Walk[int]:
+        """Receive what the node's sources send in this turn, from phase `begin` on, with adjacent pieces of one source
+        in common phases; return the number of phases."""
         received = flow.groups.setdefault(flow.done, [])
         at = begin
         max_tiles = node.max_tiles
@@ -391,7 +420,8 @@ class Phases:
 
     @staticmethod
     def _extend_last_phase(source: Node, sends: list[Phase], received: list[Phase], max_tiles: int) -> bool:
-        """Extend the last phase from `source` by its next tiles if possible. Returns whether it was."""
+        """Extend the last phase from `source` by its next tiles if possible, and return whether it was. `sends` has its
+        phases so far, `received` those of the receiver, which hold at most `max_tiles`."""
         reads = source.input is None and not source.virtual and source.buffer.dram_input
         if reads or (source.input is not None and source.input.kind is Kind.DRAM_FORK):
             return False  # reads from DRAM are merged later
@@ -403,6 +433,7 @@ class Phases:
         return True
 
     def _send(self, node: Node, flow: Flow, to: Node, begin: int) -> None:
+        """Send what a node received in this turn to node `to`, in phases of at most its `max_tiles` tiles."""
         sends = flow.sends.setdefault(to, [])
         tiles = 0
         at = begin

@@ -186,7 +186,7 @@ class Simple:
         return sum(count * source.tiles for count, source in zip(self.counts, self.sources, strict=True))
 
     def tiles_at_once(self) -> int:
-        """Return the number of tiles in which all inputs can be read."""
+        """Return the greatest number of tiles that divides those of every input in an iteration."""
         return gcd(*(source.tiles for source in self.sources))
 
 
@@ -264,9 +264,9 @@ def pcie_buffer(inputs: Inputs, outputs: list[BufferNode]) -> BufferNode:
     )
 
 
-def _tiles_per_write(inputs: Inputs, outputs: list[BufferNode], tile: int) -> int:
-    """Return a number of tiles that divides the tiles which each core in turn sends, and the receiver's buffer, and
-    that one write can move."""
+def _tiles_per_write(inputs: Inputs, outputs: list[BufferNode], tile_bytes: int) -> int:
+    """Return the greatest common divisor of the tiles that each core in turn sends and, for a single output, of its
+    buffer, halved while it is even and one write cannot move it."""
     runs = list[int]()
     place = None
     for buffer, _ in inputs:
@@ -278,6 +278,6 @@ def _tiles_per_write(inputs: Inputs, outputs: list[BufferNode], tile: int) -> in
     tiles = gcd(*runs)
     if len(outputs) == 1:
         tiles = gcd(tiles, outputs[0].buffer.size_tiles)
-    while tiles % 2 == 0 and tiles * tile > WRITE_BYTES:
+    while tiles % 2 == 0 and tiles * tile_bytes > WRITE_BYTES:
         tiles //= 2
     return tiles

@@ -54,7 +54,8 @@ class Core:
         self.twice: list[Draft] = []
 
     def need_blob(self, size: int) -> None:
-        """Make room for a blob of `size` bytes, in whole blocks of 4 kB beyond the room that every core has."""
+        """Make room for a blob of `size` bytes: what it exceeds the room that every core has by, rounded down to blocks
+        of 4 kB. Only the first such demand counts."""
         beyond = size - self.limits.blob_bytes
         if beyond > 0 and not self.blob:
             self.blob = beyond & ~0xFFF
@@ -69,6 +70,8 @@ class Core:
             self._number(stream)
 
     def _number(self, stream: Draft, first: bool = True) -> None:
+        """Give a stream the id that its kind and core demand. `first` tells whether it is the first stream of its
+        buffer, which is the one that serves the operand."""
         kind = stream.kind
         if kind == "packer_multicast" and not self.place.ethernet:
             self.multicasts += 1
@@ -87,14 +90,17 @@ class Core:
 
     @property
     def _multicast_limit(self) -> int:
+        """Return the number of streams of the core that can gather or multicast."""
         if self.place.ethernet:
             return len(ETHERNET_MULTICAST_STREAMS)
         return self.limits.multicast_streams
 
     def _free(self, ids: Iterable[int]) -> int:
+        """Return the first id that no stream of the core has, -1 if all are taken."""
         return next((id for id in ids if id not in self._ids), -1)
 
     def _assign(self, stream: Draft, id: int) -> None:
+        """Give a stream an id, -1 for none left, and note it in `twice` if another stream has it."""
         if id >= 0 and id in self._ids:
             self.twice.append(stream)
         self._ids.add(id)
@@ -128,6 +134,8 @@ class Core:
         yield from self._beyond("kernel_outputs", "kernel outputs", self.outputs, KERNEL_STREAMS)
 
     def _beyond(self, resource: str, words: str, number: int, limit: int) -> Iterator[Refusal]:
+        """Yield a refusal if a core needs more of a resource than its limit. `words` names the resource in the
+        message."""
         if number > limit:
             if self.ops:
                 ops = f" ({', '.join(self.ops)})"
@@ -138,7 +146,7 @@ class Core:
 
     def use(self, on_chip: int) -> CoreUse:
         """Return the use of the core's resources. `on_chip` is the number of tile sizes that the worker cores of the
-        chip move."""
+        chip move, each of which needs its own tile headers but the first."""
         ethernet = self.place.ethernet
         if ethernet:
             sizes = len({stream.msg_size for stream in self.streams})
@@ -162,6 +170,7 @@ class Core:
 
 
 def _stream(stream: Draft) -> Stream:
+    """Return the finished stream of a draft, with id -1 if none was left."""
     return Stream(
         id=-1 if stream.id is None else stream.id,
         kind=stream.kind,
@@ -197,11 +206,13 @@ def give_l1(streams: list[Draft]) -> None:
 
 
 def _mark_l1(stream: Draft) -> None:
+    """Note that a stream, and the forks of its buffer, have their L1."""
     for fork in stream.forks if stream.forks is not None and stream.kind != "intermediate" else (stream,):
         fork.has_l1 = True
 
 
 def _find_sharers(streams: list[Draft]) -> None:
+    """Note for each stream the other one in whose L1 its buffer lies, by the ids of buffers."""
     by_buffer = {stream.buf_id: stream for stream in reversed(streams) if stream.buf_id != -1}
     for stream in streams:
         if stream.shared_id != -1:
@@ -245,6 +256,7 @@ def require_arch(arch: str) -> str:
 
 
 def _route_graph(graph: PipeGraph, limits: CoreLimits, phases: bool) -> Routed:
+    """Do the work of `route` within known limits. Raises UnsupportedError for too many phases."""
     refusals: list[Refusal] = []
     try:
         parts: list[Subgraph] = []
@@ -267,6 +279,7 @@ def _route_graph(graph: PipeGraph, limits: CoreLimits, phases: bool) -> Routed:
 
 
 def _on_a_core(place: Place, limits: CoreLimits) -> None:
+    """Raise RefusedError for a place in NoC coordinates that is no Ethernet core."""
     if place.ethernet and (place.row, place.column) not in limits.ethernet_cores:
         raise invalid_graph(
             f"a stream is on [{place.row}, {place.column}] of the NoC, which is neither a worker nor an Ethernet core"
@@ -304,6 +317,8 @@ _READ_ON_PIPES_CORE = {Kind.DRAM_GATHER, Kind.DRAM_MULTICAST, Kind.DRAM_EMBEDDIN
 
 
 def _check_limit(counts: dict[Place, int], resource: str, words: str, limit: int) -> Iterable[Refusal]:
+    """Yield a refusal for each core whose NCRISC would serve more streams than it can. `words` names the streams in the
+    message."""
     for place, number in counts.items():
         if number > limit:
             message = f"{place} needs {number} {words} for pipes that are connected, and its NCRISC has {limit}"
@@ -311,6 +326,7 @@ def _check_limit(counts: dict[Place, int], resource: str, words: str, limit: int
 
 
 def _too_many_readers(fork: Simple) -> Refusal:
+    """Return the refusal of a queue that more pipes read than can be counted."""
     queue = fork.sources[0].of
     if queue is not None:
         name = f"{queue.buffer.op!r}, buffer {queue.id},"
@@ -339,6 +355,7 @@ def _limit_gathers(parts: Iterable[Subgraph], limits: CoreLimits) -> None:
 
 
 def _multicasts(place: Place, limits: CoreLimits) -> int:
+    """Return the number of streams of a core that can gather or multicast."""
     if place.ethernet:
         return 4
     return limits.multicast_streams
@@ -399,10 +416,13 @@ def _creation_order(pipes: list[Simple]) -> list[Simple]:
 
 
 def _followers(pipe: Simple) -> Iterable[Simple]:
+    """Yield the simple pipes that read the outputs of one."""
     return chain.from_iterable(node.outputs for node in pipe.outputs)
 
 
 def _allocate(streams: list[Draft], cores: dict[Place, Core], limits: CoreLimits, refusals: list[Refusal]) -> Routed:
+    """Give the streams ids and L1 on their cores, and return the result of routing, with the refusals so far and those
+    of ids and L1."""
     for stream in streams:
         if stream.place not in cores:
             cores[stream.place] = Core(stream.place, limits)
@@ -419,6 +439,7 @@ def _allocate(streams: list[Draft], cores: dict[Place, Core], limits: CoreLimits
 
 
 def _out_of_l1(core: CoreUse) -> Refusal:
+    """Return the refusal of a core whose data buffers need more L1 than it has."""
     message = (
         f"{core.place} ({', '.join(core.ops)}) needs {core.l1_bytes} bytes of L1 for data buffers, and has "
         f"{core.available_bytes}: {core.stream_bytes} for streams, {core.tile_header_bytes} for tile headers, "

@@ -100,7 +100,8 @@ def _link_cycles(timing: EpochTiming, chain: Sequence[CriticalTask]) -> NDArray[
 def _make_step(
     timing: EpochTiming, name: str, units: dict[str, list[int]], cause: NDArray[np.int64], weight: NDArray[np.float64]
 ) -> CriticalStep:
-    """Return the step that the links of these units make up; `cause` and `weight` are those of all links."""
+    """Return the step that the links of these units make up. `units` has the links' numbers by unit; `cause` and
+    `weight` have the cause and the cycles of every link of the chain."""
     links = np.concatenate([np.array(numbers) for numbers in units.values()])
     by_cause = np.bincount(cause[links], weights=weight[links], minlength=len(_CAUSES)).tolist()
     waits: list[tuple[Cause, float]] = list(zip(_CAUSES, by_cause, strict=True))
@@ -123,7 +124,7 @@ def step_of(unit: str) -> str:
 
 
 def run_with_shorter_steps(timing: EpochTiming, names: "set[str] | frozenset[str]") -> timeline.Timing:
-    """Run the epoch's schedule again with tasks of the named steps a tenth shorter."""
+    """Run the epoch's schedule again with tasks of the named steps a tenth shorter, and return the times."""
     tasks = timing.run.timing
     is_chosen = np.array([step_of(unit) in names for unit in tasks.units])[tasks.unit]
     durations = timing.run.schedule.durations
@@ -151,6 +152,8 @@ def _equally_long_steps(timing: EpochTiming, first: str) -> tuple[str, ...]:
 
 
 def _kind(name: str, ops: set[str], through: tuple[str, ...]) -> Kind:
+    """Return the kind of a step by its name: an op of the epoch, a memory channel if streams run through it
+    (`through`), else a transfer."""
     if name in ops:
         return "op"
     if through:
@@ -230,6 +233,7 @@ class Contention:
         return f"{text}, and {limit} would set the pace: at best {100 * (1 - least / pace):.0f} % fewer cycles"
 
     def _list_users(self) -> str:
+        """Return the streams with the greatest shares as text, and the number of the others."""
         named = ", ".join(f"{user.name} {100 * user.share:.0f} %" for user in self.users[:_NAMED])
         if len(self.users) > _NAMED:
             return f"{named} and {len(self.users) - _NAMED} more"
@@ -280,7 +284,7 @@ def _channels_beside(timing: EpochTiming, name: str) -> list[Busy]:
 
 
 def _bytes_over(edge: Flow, path: Path, name: str) -> float:
-    """Return the bytes of one input that an edge moves over the named channel or link."""
+    """Return the bytes of one input that an edge moves over the named channel or link; 0 for what is loaded once."""
     if edge.once:
         return 0.0
     if name == "host link":

@@ -38,11 +38,13 @@ def epoch_timing(
     costs: Mapping[str, Cost],
     rates: Rates,
 ) -> EpochTiming:
-    """Model an epoch. Inputs beyond those that reach the steady state are extrapolated."""
+    """Model an epoch. `costs` has the cost of each op by name. Inputs beyond those that reach the steady state are
+    extrapolated. Raises ProgramError if no size of buffers is free of deadlocks."""
     ops = list(chain.from_iterable(netlist.graphs[name].ops for name in temporal.graphs))
     count = max(netlist.graphs[temporal.graphs[0]].input_count, 1)
 
     def with_inputs(inputs: int) -> EpochTiming:
+        """Return the epoch's timing with so many inputs modelled."""
         return _run_inputs(ops, edges, costs, rates, inputs).result(temporal, count, with_inputs)
 
     modelled = min(count, FIRST_INPUTS)
@@ -56,8 +58,8 @@ def epoch_timing(
 def _run_inputs(
     ops: Sequence[Op], edges: Sequence[tuple[Flow, Path]], costs: Mapping[str, Cost], rates: Rates, inputs: int
 ) -> EpochTasks:
-    """Run an epoch with a number of inputs. Input buffers are doubled until the schedule does not deadlock; raises
-    ProgramError if no size is large enough."""
+    """Run an epoch with a number of inputs, and return its tasks with their times. Input buffers are doubled until the
+    schedule does not deadlock; raises ProgramError if no size is large enough."""
     buffers = INPUT_BUFFERS
     while True:
         model = EpochTasks(ops=ops, edges=edges, costs=costs, rates=rates, inputs=inputs, buffers=buffers)
@@ -97,8 +99,8 @@ class Steady:
 
 
 def extend_until_full(timing: EpochTiming, op: str = "", most_tasks: int | None = None) -> EpochTiming:
-    """Return the epoch with enough inputs modelled that all its ops are at work at once, or with as many as the epoch,
-    MOST_INPUTS or `most_tasks` allow."""
+    """Return the epoch with enough inputs modelled that all its ops are at work at once while `op` (by default the
+    busiest) works at the pace, or with as many as the epoch, MOST_INPUTS or `most_tasks` allow."""
     limit = min(timing.inputs, MOST_INPUTS)
     if most_tasks is not None:
         limit = min(limit, most_tasks * timing.run.inputs // max(len(timing.run.timing.start), 1))
@@ -123,11 +125,13 @@ def steady(timing: EpochTiming, op: str = "", inputs: int = INPUTS) -> Steady | 
     count = min(inputs, timing.run.inputs)
 
     def working(first_input: int) -> int:
+        """Return how many ops work during the whole stretch that begins with an input."""
         start = begins[first_input]
         end = ends[first_input + count - 1]
         return sum(other.first_start <= start and other.last_end >= end for other in timing.ops)
 
     def worth(first_input: int) -> tuple[bool, int, int]:
+        """Return the key by which stretches are compared: at the pace, ops at work, later."""
         at_pace = False
         if first_input > 0:
             at_pace = (
@@ -157,7 +161,7 @@ def describe_fill(timing: EpochTiming, stretch: Steady) -> str:
 
 
 def input_times(timing: EpochTiming, op: str) -> tuple[list[int], list[int]]:
-    """Return the cycles at which an op begins and ends each modelled input."""
+    """Return the cycles at which an op begins, and those at which it ends, each modelled input."""
     result = timing.run.timing
     tasks = np.flatnonzero(result.unit == result.units.index(op)).reshape(timing.run.inputs, -1)
     return result.start[tasks[:, 0]].tolist(), result.end[tasks[:, -1]].tolist()

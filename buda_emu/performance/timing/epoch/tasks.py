@@ -34,8 +34,8 @@ def parts_of(op: Op) -> int:
 
 
 def parts_of_blocks(t: int, mblock: tuple[int, int]) -> int:
-    """Return the number of parts for `t` slices and an mblock: whole slices, unless t has no suitable divisor or is
-    small."""
+    """Return the number of parts into which the work on `t` slices with such an mblock is cut: whole slices, unless t
+    has no suitable divisor or is small."""
     if t >= LEAST_PARTS:
         parts = next(parts for parts in range(min(t, MOST_PARTS), 0, -1) if t % parts == 0)
         if parts >= LEAST_PARTS:
@@ -45,8 +45,9 @@ def parts_of_blocks(t: int, mblock: tuple[int, int]) -> int:
 
 
 def room_of(op: Op, parts: int) -> int:
-    """Return the parts that an output buffer holds. It has `buf_size_mb` macroblocks, one for each t slice. If a part
-    is many slices, two buffers of one slice count as two parts: one is filled while the other is sent."""
+    """Return how many of an op's `parts` its output buffer holds. It has `buf_size_mb` macroblocks, one for each t
+    slice. If a part is many slices, two buffers of one slice count as two parts: one is filled while the other is
+    sent."""
     return max(1, min(op.buf_size_mb, INPUT_BUFFERS), op.buf_size_mb * parts // op.blocking.t)
 
 
@@ -56,7 +57,8 @@ FALLS_BEHIND: Final = 0.004  # by which whatever is busiest may be slower than o
 
 
 def paces(ends: Sequence[int]) -> tuple[float, float]:
-    """Return the cycles from one input to the next, over the third and over the last quarter of the inputs."""
+    """Return the cycles from one input to the next, over the third and over the last quarter of the inputs. `ends` has
+    the cycle at which each input is done."""
     quarter = max(len(ends) // 4, 1)
     last = ends[-1]
     middle = ends[-1 - quarter]
@@ -65,11 +67,12 @@ def paces(ends: Sequence[int]) -> tuple[float, float]:
 
 
 def _ceil_div(a: Ints, b: int) -> Ints:
+    """Return the quotients, rounded up."""
     return -(-a // b)
 
 
 def _one_token(number: int, like: Ints) -> Counted:
-    """Signal one token of an object in each task."""
+    """Return that each of as many tasks as `like` has entries gives one token of object `number`."""
     return number, np.ones_like(like)
 
 
@@ -131,7 +134,8 @@ class EpochTasks:
             self._compute(op)
 
     def _add_up_channels(self, edges: Iterable[Flow]) -> None:
-        """Add the cycles of each edge to those of the memory channels that it occupies."""
+        """Add the cycles of each edge to those of the memory channels that it occupies, apart for what is loaded
+        once."""
         for edge in edges:
             busy = self._loading if edge.once else self._memory
             for channel, cycles in self._channels(edge):
@@ -139,6 +143,7 @@ class EpochTasks:
 
     # ------------------------------------------------------------------------------------------------- transfers
     def _add_transfer(self, edge: Flow, path: Path) -> None:
+        """Add the tasks of an edge, by its kind: written, between ops, loaded once, or read."""
         if edge.operand < 0:
             self._write(edge, path)
         elif edge.source in self._parts:
@@ -149,8 +154,8 @@ class EpochTasks:
             self._read(edge, path)
 
     def _travel(self, edge: Flow, path: Path) -> float:
-        """Return the cycles of one input into or out of a core: at the core's own rate, or at that of the fullest link
-        or port on the way."""
+        """Return the cycles of one input on its way into or out of a core: at the core's own rate, or at that of the
+        fullest link or port on the way."""
         rate = min(self._rates.gather if path.gathers else self._rates.stream, self._rates.of_packets(edge.packet))
         if edge.crosses:
             rate = min(rate, self._rates.ethernet)
@@ -252,8 +257,8 @@ class EpochTasks:
         self._path_tasks.append(range(begin, begin + self._inputs * self._parts[op]))
 
     def _input_room(self, edge: Flow, part: Ints) -> list[Counted]:
-        """Wait until the consumer's buffer has room: for two parts, or more if `input_buf_min_size_tiles` makes it
-        larger."""
+        """Return the wait until the consumer's buffer has room for each of the parts: for two of them, or more if
+        `input_buf_min_size_tiles` makes it larger."""
         least = self._least[edge.target]
         tiles = edge.core_bytes / max(edge.packet, 1)
         if edge.operand < len(least):
@@ -334,6 +339,7 @@ class EpochTasks:
         )
 
     def _modelled_run(self) -> ModelledRun:
+        """Return the modelled inputs as tasks with their times, and where their steady state begins."""
         ends = self.ends
         timing = self.timing
         if len(ends) > 1:
@@ -356,10 +362,12 @@ class EpochTasks:
         )
 
     def _busiest_links(self) -> tuple[Busy, ...]:
+        """Return the links and ports that work longest for one input, at most LINKS of them."""
         order = sorted(self._link_cycles.items(), key=lambda entry: (-entry[1], str(entry[0])))
         return tuple(Busy(str(link), cycles) for link, cycles in order[:LINKS])
 
     def _op_timing(self, op: Op, timing: Timing, waited: Ints) -> OpTiming:
+        """Return the times of one op. `waited` has for each task the time for which it waited for objects."""
         tasks = self._tasks[op.name]
         parts = self._parts[op.name]
         span = slice(tasks.start, tasks.stop)

@@ -123,6 +123,7 @@ class OpCall:
 
 
 def _check_words(call: OpCall) -> None:
+    """Raise HostError for a word that its column does not know, UnsupportedError for a fused op."""
     declared = OP_TYPES.get(call.op_type)
     if declared is not None and declared.has("sub-ops"):
         raise UnsupportedError(f"{call.op_type} has no cost as a whole: add up the ops of its schedule")
@@ -145,11 +146,13 @@ def _check_formats(call: OpCall) -> None:
 
 
 def _check_choice(column: str, word: str, choices: Collection[str]) -> None:
+    """Raise HostError, which names the column, for a word that is not one of the choices."""
     if word not in choices:
         raise HostError(f"{column}: '{word}' is not one of {', '.join(choices)}")
 
 
 def _check_sizes(call: OpCall) -> None:
+    """Raise HostError for a size outside of its bounds, and for one that the op needs and does not have."""
     for column, least in _LEAST.items():
         value = getattr(call, column)
         if not least <= value <= _MOST:
@@ -165,7 +168,7 @@ def _check_sizes(call: OpCall) -> None:
 
 
 def _require_columns(call: OpCall, columns: tuple[str, ...], problem: str) -> None:
-    """Raise HostError for the first of the columns that is 0."""
+    """Raise HostError for the first of the columns that is 0; `problem` says why it must not be."""
     for column in columns:
         if not getattr(call, column):
             raise HostError(f"{column}: {problem}")

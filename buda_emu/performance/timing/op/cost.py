@@ -52,7 +52,7 @@ class ParameterSet:
 
     @property
     def family(self) -> Family:
-        """Return the key of this set."""
+        """Return the key under which the set is found."""
         return self.arch, self.kind, self.approximate, self.l1_acc, self.numbers
 
     @property
@@ -103,6 +103,7 @@ def parameter_sets() -> Mapping[Family, ParameterSet]:
 
 
 def _read(entry: dict[str, Any]) -> ParameterSet:
+    """Return the parameter set of an entry of the file."""
     fields = dict(entry)
     for name in ("in_dfs", "out_dfs", "phases"):
         fields[name] = tuple(fields[name])
@@ -229,7 +230,7 @@ VECTOR_UNIT: Final[Mapping[str, float]] = {"grayskull": 1.59}
 
 
 def in_graph(call: OpCall) -> float:
-    """Return the factor by which an op is slower when another op feeds it."""
+    """Return the factor by which an op is slower when another op feeds it than alone."""
     if call.is_sfpu:
         return VECTOR_UNIT.get(call.arch, 1.0)
     return 1.0
@@ -380,14 +381,16 @@ def _evaluate_choice(call: OpCall, choice: Choice, dram: Set[int] | None) -> flo
 
 
 def _stand_in(call: OpCall, choice: Choice) -> OpCall:
-    """Return the op, or the measured op that stands in for it if the set is of another kind."""
+    """Return the op, or, if the chosen set is of another kind, an op of that kind with the same dimensions and
+    formats."""
     if call.kind == choice.parameters.kind:
         return call
     return replace(copy_of(call), op_type=choice.parameters.kind)
 
 
 def _evaluate(call: OpCall, choice: Choice, share: float, dram: Set[int] | None) -> float:
-    """Evaluate a set for a call of which only a share of each tile is worked on."""
+    """Evaluate a set for a call of which only a share (0 to 1) of each tile is worked on. `dram` has the operands that
+    come from DRAM; None leaves the stages of DRAM out."""
     if share == 1.0:
         weights = choice.weights
     else:
@@ -397,7 +400,8 @@ def _evaluate(call: OpCall, choice: Choice, share: float, dram: Set[int] | None)
 
 
 def _pay_for_dram(stage: str, weights: Mapping[str, float], dram: Set[int] | None) -> Mapping[str, float]:
-    """Return the weights of a stage with those set to 0 that belong to operands which do not come from DRAM."""
+    """Return the weights of a stage with those set to 0 that belong to operands which do not come from DRAM (`dram`;
+    None if none does and nothing is written there)."""
     operands = DRAM_STAGES.get(stage)
     if operands is None:
         return weights
@@ -407,7 +411,7 @@ def _pay_for_dram(stage: str, weights: Mapping[str, float], dram: Set[int] | Non
 
 
 def _scale_to_share(weights: Weights, share: float) -> Weights:
-    """Return the weights for tiles of which only a share is worked on: set-up stays, work on tiles shrinks."""
+    """Return the weights for tiles of which only a share (0 to 1) is worked on: set-up stays, work on tiles shrinks."""
     per_tile = tuple("".join(words) for words in product(("tiles", "products", "results"), ROUNDS))
     return {
         stage: {name: value * (share if name.endswith(per_tile) else 1.0) for name, value in values.items()}

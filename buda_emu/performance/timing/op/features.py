@@ -172,11 +172,13 @@ _ELTWISE = Serial(
 
 
 def _with_suffix(counts: tuple[str, ...], suffix: str) -> tuple[str, ...]:
+    """Return the names of counts with the ending of a round."""
     return tuple(count + suffix for count in counts)
 
 
 def _product_round(suffix: str) -> Form:
-    """Return the form of one kind of round of the inner dimension: unpack, math and pack side by side."""
+    """Return the form of one kind of round of the inner dimension, by the ending of its counts: unpack, math and pack
+    side by side."""
     return Overlap(
         (
             Stage(
@@ -189,7 +191,8 @@ def _product_round(suffix: str) -> Form:
 
 
 def _reduce_round(suffix: str) -> Form:
-    """Return the form of one kind of round over z; `turn` is the latency of a round with little other work."""
+    """Return the form of one kind of round over z, by the ending of its counts; its stage `turn` is the latency of a
+    round with little other work."""
     return Overlap(
         (
             Stage(f"math{suffix}", _with_suffix(("ublocks", "tiles"), suffix)),
@@ -266,7 +269,8 @@ FORMS: Final[Mapping[str, Form]] = {
 
 
 def form_of(kind: str) -> Form:
-    """Return the form of a kind of op."""
+    """Return the form of a kind of op: how its stages are added up or overlap; the element-wise one for a kind without
+    its own."""
     return FORMS.get(kind, _ELTWISE)
 
 

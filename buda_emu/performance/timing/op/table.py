@@ -52,7 +52,7 @@ def read_row(row: Mapping[str, str | None]) -> OpCall:
 
 
 def _count(column: str, text: str) -> int:
-    """Read an integer; sweeps also write it as a float."""
+    """Read an integer from a cell of a column; sweeps also write it as a float. Raises HostError for anything else."""
     try:
         value = float(text)  # sweeps write 4 as 4.0
     except ValueError:
@@ -63,6 +63,7 @@ def _count(column: str, text: str) -> int:
 
 
 def _flag(column: str, text: str) -> bool:
+    """Read a truth value from a cell of a column. Raises HostError for anything but 0, 1, false and true."""
     words = {"0": False, "1": True, "false": False, "true": True}
     if text.lower() not in words:
         raise HostError(f"{column}: '{text}' is neither 0 nor 1")
@@ -106,7 +107,8 @@ def _outer_operands(inputs: tuple[str, ...]) -> Mapping[int, int]:
 
 
 def _sub_op_call(netlist: Netlist, op: Op, part: SubOp) -> OpCall:
-    """Return the call of a sub-op. It works on its own mblock and ublock, once for each t of the op."""
+    """Return the call of a sub-op (`part`) of a fused op. It works on its own mblock and ublock, once for each t of the
+    op."""
     if part.mblock[0] > 0:
         mblock = part.mblock
     else:
@@ -124,12 +126,15 @@ def _sub_op_call(netlist: Netlist, op: Op, part: SubOp) -> OpCall:
 
 
 def _sources(op: Op) -> list[str]:
+    """Return the formats of an op's operands; for an op without any, that of its result."""
     return list(op.in_df) or [op.out_df]
 
 
 def _make_call(
     netlist: Netlist, op: Op, kind: str, attributes: Attributes, blocking: Blocking, vector: str, formats: list[str]
 ) -> OpCall:
+    """Return the call of an op, or of a part of it that works with another type, attributes or blocking. `formats` has
+    the formats of its operands; raw ones count only if there are no others."""
     declared = OP_TYPES[kind]
     plain = [df for df in formats if not is_raw(df)] or formats
     m_k = 0
@@ -167,12 +172,14 @@ def _make_call(
 
 
 def _arch(netlist: Netlist) -> str:
+    """Return the architecture whose costs apply: the netlist's, or wormhole_b0 if that is not documented."""
     if netlist.arch.documented:
         return netlist.arch_name
     return "wormhole_b0"
 
 
 def _vector_mode(text: str) -> VectorMode:
+    """Return the vector mode of a netlist's word, "rc" for any that is not "r" or "c"."""
     if text == "r":
         return "r"
     if text == "c":
@@ -193,6 +200,7 @@ def _with_input_block(call: OpCall, attributes: Attributes) -> OpCall:
 
 
 def _reduce_dim(attributes: Attributes) -> ReduceDim:
+    """Return the dimension of a reduce, "c" for any word that is not "r" or "z"."""
     if attributes.dim == "r":
         return "r"
     if attributes.dim == "z":

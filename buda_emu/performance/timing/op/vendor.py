@@ -47,12 +47,13 @@ def vendor_cycles(call: OpCall) -> int:
 
 
 def single(value: float) -> float:
-    """Round to float32, the type in which that model computes."""
+    """Round to float32, the type in which the vendor's model computes."""
     return struct.unpack("f", struct.pack("f", value))[0]
 
 
 @cache
 def _content() -> Mapping[str, Any]:
+    """Return the tables of the vendor's model."""
     text = (files("buda_emu.performance.timing") / "data" / "vendor_op_model.json").read_text(encoding="utf-8")
     return json.loads(text)
 
@@ -63,7 +64,8 @@ def has_weights(op_type: str) -> bool:
 
 
 def weights_of(call: OpCall) -> Weights:
-    """Return the last set of the op's list whose conditions all hold; unknown types use the list of nop."""
+    """Return the last set of weights in the op's list whose conditions all hold; unknown types use the list of nop.
+    Raises HostError if no set does."""
     sets = _content()["arch"][_TABLE_ARCH.get(call.arch, call.arch)]
     if call.kind == "reduce_z":
         name = "reduce_z"
@@ -80,6 +82,7 @@ def weights_of(call: OpCall) -> Weights:
 
 
 def _cycles(call: OpCall) -> float:
+    """Return the cycles by the formula of the op's kind."""
     if call.sparse:
         return _sparse(call)
     if call.op_type == "matmul" and call.arch == "grayskull":
@@ -90,6 +93,7 @@ def _cycles(call: OpCall) -> float:
 
 
 def _sum(*terms: float) -> float:
+    """Return the sum of the terms, rounded to float32 after each."""
     total = 0.0
     for term in terms:
         total = single(total + single(term))
@@ -97,6 +101,7 @@ def _sum(*terms: float) -> float:
 
 
 def _mul(*factors: float) -> float:
+    """Return the product of the factors, rounded to float32 after each."""
     product = 1.0
     for factor in factors:
         product = single(product * single(factor))
@@ -104,6 +109,7 @@ def _mul(*factors: float) -> float:
 
 
 def _eltwise(call: OpCall) -> float:
+    """Return the cycles of an op without inner dimension: a weight for each ublock and each tile, for each t and z."""
     weights = weights_of(call)
     nu = call.mblock_m * call.mblock_n
     nt = call.mblock_m * call.mblock_n * call.ublock_tiles
@@ -121,6 +127,7 @@ def _eltwise(call: OpCall) -> float:
 
 
 def _dense_grayskull(call: OpCall) -> float:
+    """Return the cycles of a dense matmul on grayskull."""
     weights = weights_of(call)
     nu = call.mblock_m * call.mblock_n
     k = call.m_k
@@ -135,6 +142,8 @@ def _dense_grayskull(call: OpCall) -> float:
 
 
 def _dense(call: OpCall) -> float:
+    """Return the cycles of a dense matmul (elsewhere than on grayskull) or depthwise: tile products, spills of partial
+    sums, and unpacking."""
     weights = weights_of(call)
     nu = call.mblock_m * call.mblock_n
     k = call.m_k
@@ -154,6 +163,7 @@ def _dense(call: OpCall) -> float:
 
 
 def _sparse(call: OpCall) -> float:
+    """Return the cycles of a sparse matmul, by the newer formula where there is one."""
     if _has_v2(call):
         return float(_sparse_v2(call))
     return _sparse_v1(call)
@@ -169,6 +179,8 @@ def _has_v2(call: OpCall) -> bool:
 
 
 def _sparse_v1(call: OpCall) -> float:
+    """Return the cycles of a sparse matmul by the older formula: math, reload, pack and decoding one after the
+    other."""
     w = weights_of(call)
     t = call.t
     m = call.mblock_m
@@ -194,6 +206,7 @@ def _sparse_v1(call: OpCall) -> float:
 
 
 def _sparse_v2(call: OpCall) -> int:
+    """Return the cycles of a sparse matmul by the newer formula, with stages from a table."""
     w = weights_of(call)
     math, reload, pack = _stage_cycles(call)
     n = call.mblock_n
@@ -213,7 +226,8 @@ def _sparse_v2(call: OpCall) -> int:
 
 
 def _stage_cycles(call: OpCall) -> tuple[int, int, int]:
-    """Return the math, reload and pack cycles of the table. A size that the table lacks uses the next smaller one."""
+    """Return the math, reload and pack cycles of the table of sparse stages. A size that the table lacks uses the next
+    smaller one."""
     rows = _content()["sparse_stages"]
     for name in ("ublock_rt", "ublock_ct", "u_kt"):
         size = max(row[name] for row in rows if row[name] <= getattr(call, name))

@@ -24,7 +24,7 @@ def channel_name(number: int, chip: int) -> str:
 
 
 def stream_in_channel(channel: str, name: str) -> str:
-    """Return the name of a stream in a channel."""
+    """Return the name of the stream of a transfer (`name`) in a memory channel."""
     return f"{channel}: {name}"
 
 
@@ -71,7 +71,8 @@ class Flow:
 
 
 def flows(netlist: Netlist, temporal: TemporalGraph, settings: Mapping[str, Execute]) -> list[Flow]:
-    """Return every edge of a temporal graph. `settings` has the execute instruction of each of its graphs."""
+    """Return every edge of a temporal graph, inputs of ops first, then outputs into queues. `settings` has the execute
+    instruction of each of its graphs."""
     ops = {op.name: op for name in temporal.graphs for op in netlist.graphs[name].ops}
     static = _prologue_queues(settings.values())
     edges: list[Flow] = []
@@ -93,7 +94,8 @@ def _prologue_queues(executes: Iterable[Execute]) -> frozenset[str]:
 
 
 def operand_shape(op: Op, operand: int, source: Shape) -> Shape:
-    """Return (t, tile rows, tile columns) of an input after its TMs."""
+    """Return (t, tile rows, tile columns) of an input after unpadding, TMs and padding. `source` is the shape of its
+    source."""
     t, rows, cols = source
     if operand < len(op.input_unpad):
         unpad = op.input_unpad[operand]
@@ -140,7 +142,7 @@ def _apply_tm(tm: Tm, t: int, rows: int, cols: int) -> Shape:
 
 
 def bytes_of_tile(df: str, tile_dim: tuple[int, int], arch: Arch) -> int:
-    """Return the bytes of one tile with its header; 0 for a format without a size."""
+    """Return the bytes of one tile in L1 with its header; 0 for a format without a size."""
     if df in FORMATS:
         return tile_bytes(df, *tile_dim, arch.alignment, True)
     return 0
@@ -148,7 +150,7 @@ def bytes_of_tile(df: str, tile_dim: tuple[int, int], arch: Arch) -> int:
 
 def _tiles_per_core(op: Op, operand: int, shape: Shape) -> int:
     """Return the tiles of an input that one core of the op reads: a row of cores shares rows, a column of cores shares
-    columns (OPS 6.1)."""
+    columns (OPS 6.1); of a kernel broadcast only those that it keeps. `shape` is that of the whole input."""
     t, rows, cols = shape
     down, across = op.blocking.grid_size
     if op.has("inner dimension") and operand in (0, 1):
@@ -163,6 +165,8 @@ def _tiles_per_core(op: Op, operand: int, shape: Shape) -> int:
 
 
 def _input_flow(netlist: Netlist, ops: Mapping[str, Op], op: Op, operand: int, name: str, static: bool) -> Flow:
+    """Return the edge of an op's operand, whose source is the queue or op `name`. `static` tells whether it is loaded
+    once."""
     arch = netlist.arch
     queue = netlist.queues.get(name)
     if queue is not None:
@@ -214,6 +218,7 @@ def _input_flow(netlist: Netlist, ops: Mapping[str, Op], op: Op, operand: int, n
 
 
 def _output_flow(arch: Arch, op: Op, queue: Queue) -> Flow:
+    """Return the edge of an op's output into a queue."""
     size = bytes_of_tile(queue.df, queue.blocking.tile_dim, arch)
     total = queue.blocking.cells * queue.blocking.tiles_per_core * size
     core = total // max(op.blocking.cells, 1)
@@ -234,18 +239,20 @@ def _output_flow(arch: Arch, op: Op, queue: Queue) -> Flow:
 
 
 def _remote(queue: Queue, op: Op) -> bool:
-    """Return whether a queue lies in the DRAM of another chip."""
+    """Return whether a queue lies in the DRAM of another chip than the op."""
     return _memory(queue) == "dram" and queue.target_device != op.target_device
 
 
 def _memory(queue: Queue) -> Memory:
+    """Return the kind of memory in which a queue lies."""
     if queue.loc.lower() == "host":
         return "host"
     return "dram"
 
 
 def _spread_over_channels(queue: Queue, total: int) -> dict[int, int]:
-    """Distribute bytes over the channels in proportion to the number of buffers that each holds."""
+    """Return the bytes of each channel if `total` bytes are distributed in proportion to the number of buffers that
+    each holds."""
     count = max(len(queue.buffers), 1)
     spread: dict[int, int] = {}
     for buffer in queue.buffers:

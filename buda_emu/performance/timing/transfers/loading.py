@@ -70,7 +70,7 @@ def load_cycles(chip: Device, kernels: int, extra: int = 0, fast: Speed | None =
 def epoch_load(
     netlist: Netlist, graphs: Iterable[str], edges: Sequence[tuple[Flow, Path]], chip: Device, fast: Speed
 ) -> EpochLoad:
-    """Return the loading of an epoch of these graphs."""
+    """Return the loading of an epoch of these graphs: on each chip blobs, binaries and the headers of queues."""
     by_chip: dict[int, list[Op]] = {}
     for name in graphs:
         graph = netlist.graphs[name]

@@ -92,24 +92,25 @@ class MovingPaths:
         fill_rows(self._edges, self._grids, self._mesh, self._rows[0], self.busy)
 
     def with_least(self, least: Floats) -> None:
-        """Set the cycles that each edge takes at least, and update `takes`."""
+        """Set the cycles that each edge takes at least (`least`), and update `takes`."""
         self.least = least
         fullest_ways(self._rows[0], self.busy, least, self.takes)
 
     def at(self, name: str) -> tuple[int, int]:
-        """Return row and column of the chip at which an op stands."""
+        """Return row and column of the worker core at which an op's grid begins."""
         number = self.number[name]
         return int(self._grids.top[number]), int(self._grids.left[number])
 
     def _put(self, places: Mapping[str, tuple[int, int]]) -> None:
+        """Note other rows and columns at which ops' grids begin; paths are not updated."""
         for name, (top, left) in places.items():
             number = self.number[name]
             self._grids.top[number], self._grids.left[number] = top, left
 
     def weigh(self, places: Mapping[str, tuple[int, int]], few: float) -> "Move | None":
-        """Move ops and return the edges that this touches, None if no edge does. Links whose load changes by at most
-        `few` cycles are left as they are. Ops must stand on cores of the chip. Call `keep` or `take_back` before
-        anything else."""
+        """Move ops to `places` and return the edges that this touches, None if no edge does. Links whose load changes
+        by at most `few` cycles are left as they are. Ops must stand on cores of the chip. Call `keep` or `take_back`
+        before anything else."""
         moved = sorted({number for name in places for number in self.near.get(name, ())})
         if not moved:
             return None
@@ -133,7 +134,8 @@ class MovingPaths:
         take_back(move.numbers, self._change)
 
     def time(self, steps: Steps, durations: Ints) -> None:
-        """Write the durations of the transfer tasks that the last move touches, before it is kept or taken back."""
+        """Write into `durations` the durations of the transfer tasks that the last move touches, before it is kept or
+        taken back."""
         time_move(steps, self._edges, self._grids, self._rows, self._change, durations)
 
 
@@ -153,7 +155,8 @@ class Move:
 
 
 def steps_of(edges: Sequence[Flow], tasks: Sequence[range], alone: Sequence[float], rates: Rates) -> Steps:
-    """Return the argument of `MovingPaths.time`: for each edge its tasks and the cycles that it takes alone."""
+    """Return the argument of `MovingPaths.time`. `tasks` has for each edge its tasks, `alone` the cycles that it takes
+    alone."""
     return Steps(
         first=_ints(task_range.start for task_range in tasks),
         stop=_ints(task_range.stop for task_range in tasks),
@@ -165,6 +168,8 @@ def steps_of(edges: Sequence[Flow], tasks: Sequence[range], alone: Sequence[floa
 
 
 def _kind(edge: Flow) -> int:
+    """Return the kernel's number for an edge: written to a queue or read from the host, read from DRAM, or between
+    ops."""
     if edge.operand < 0 or edge.memory == "host":
         return WRITES
     if edge.memory == "dram":
@@ -173,10 +178,12 @@ def _kind(edge: Flow) -> int:
 
 
 def _ints(items: Iterable[int]) -> Ints:
+    """Return numbers as an array of int64."""
     return np.array([*items], np.int64)
 
 
 def _rows(count: int, longest: int) -> Rows:
+    """Return empty lists of links and loads for `count` edges, each of at most `longest` links."""
     numbers = np.zeros(count, np.int64), np.zeros(count, np.int64)
     return Rows(np.empty((count, longest), np.int64), np.empty((count, longest)), *numbers)
 
@@ -251,7 +258,7 @@ class _EdgeArrays:
         )
 
     def rates(self, rates: Rates) -> Floats:
-        """Return the rate of every link, port and crossing, in bytes per cycle."""
+        """Return the rate of every link, port and crossing, in bytes per cycle, in the order of their numbers."""
         routers = self._chip.noc_grid[0] * self._chip.noc_grid[1]
         into, out = rates.memory_ports
         block = [(rates.link, LINKS), (rates.port, 2 * _PORTS), (into, _PORTS), (out, _PORTS)]
@@ -259,6 +266,8 @@ class _EdgeArrays:
         return np.array(chip_rates * len(self._blocks) + [rates.ethernet] * len(self._crossings), np.float64)
 
     def _far_ports(self, edge: Flow, other: Op | Queue) -> int:
+        """Return the number of the kind of ports at an edge's far end: 0 for cores, 1 for DRAM, -1 for the host, whose
+        ports are not known."""
         if isinstance(other, Op):
             return 0
         if edge.memory == "dram":
@@ -266,6 +275,7 @@ class _EdgeArrays:
         return -1
 
     def _crossing(self, edge: Flow, op: Op, other: Op | Queue) -> int:
+        """Return the number of the crossing over which an edge goes from chip to chip, -1 if it does not."""
         if not edge.crosses:
             return -1
         source, target = (op, other) if edge.operand < 0 else (other, op)
@@ -273,7 +283,7 @@ class _EdgeArrays:
         return self._crossings.setdefault(key, len(self._blocks) * self._block + len(self._crossings))
 
     def _size(self, edge: Flow) -> float:
-        """Return the bytes of one core, or of the whole edge if it crosses chips."""
+        """Return the bytes of an edge for one core, or of the whole edge, shared data once, if it crosses chips."""
         op, _ = ends_of(edge, self._ops, self._queues)
         tall, wide = shared_grid(op, edge.operand, op.blocking.grid_size)
         if edge.crosses:
@@ -281,7 +291,8 @@ class _EdgeArrays:
         return float(edge.core_bytes)
 
     def _add(self, edge: Flow, op: Op, other: Op | Queue) -> None:
-        """Add the groups of an edge: none if it crosses chips or its cores are unknown."""
+        """Add the groups of cells of an edge that need the same data: none if it crosses chips or its cores are
+        unknown."""
         near = cores_of(op, self._chip)
         if isinstance(other, Queue):
             far = buffers_of(other, self._chip)

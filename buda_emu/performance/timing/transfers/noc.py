@@ -97,7 +97,8 @@ def paths(netlist: Netlist, edges: Sequence[Flow], chip: Device) -> list[Path]:
 
 
 def ends_of(edge: Flow, ops: Mapping[str, Op], queues: Mapping[str, Queue]) -> tuple[Op, Op | Queue]:
-    """Return the op whose cores an edge is cut by, and the op or queue at the other end."""
+    """Return the op whose cores cut an edge (its reader, or the writer of a queue), and the op or queue at the other
+    end."""
     name, other = (edge.source, edge.target) if edge.operand < 0 else (edge.target, edge.source)
     queue = queues.get(other)
     return ops[name], ops[other] if queue is None else queue
@@ -115,7 +116,7 @@ def loads(edges_and_paths: Iterable[tuple[Flow, Path]], *, once: bool = False) -
 
 
 def route(chip: int, noc: int, start: Core, end: Core, grid: tuple[int, int]) -> Iterator[Link]:
-    """Yield the links from one router to another, in order."""
+    """Yield the links from one router to another (x, y), in order. `grid` is the size of the NoC."""
     place = list(start)
     for axis, direction, step in _WAYS[noc]:
         while place[axis] != end[axis]:
@@ -124,7 +125,7 @@ def route(chip: int, noc: int, start: Core, end: Core, grid: tuple[int, int]) ->
 
 
 def path(edge: Flow, op: Op, other: Op | Queue, chip: Device) -> Path:
-    """Return the path of one edge between an op and its queue, or the op that it reads."""
+    """Return the path of one edge. `op` is the op whose cores cut it, `other` the queue or op at its other end."""
     near = cores_of(op, chip)
     if isinstance(other, Queue):
         far = buffers_of(other, chip)
@@ -161,8 +162,9 @@ def _path_between_grids(
     kind: Literal["core", "DRAM"] | None,
     grid: tuple[int, int],
 ) -> Path:
-    """Return the path between two grids of cells on one chip. `kind` is that of the far cores, None if their ports are
-    unknown."""
+    """Return the path between two grids of cells on one chip. `writes` tells whether the near cores send; `alike` is
+    the rows and columns of a group of them that needs the same data; `kind` is that of the far cores, None if their
+    ports are unknown."""
     links: dict[Link, float] = {}
     ports: dict[Port | Crossing, float] = {}
     gathers = False
@@ -189,7 +191,8 @@ def _path_between_grids(
 
 
 def _distance(a: Core, b: Core) -> int:
-    """Return the distance class of `Device.read_latency`: 0 the same core, 1 its column, 2 its row, 3 any other."""
+    """Return the distance class of two cores for `Device.read_latency`: 0 the same core, 1 its column, 2 its row, 3 any
+    other."""
     return 2 * (a[0] != b[0]) + (a[1] != b[1])
 
 
@@ -197,7 +200,7 @@ def _distance(a: Core, b: Core) -> int:
 def _links_to_place(
     chip: int, writes: bool, cores: tuple[Core, ...], place: Core, grid: tuple[int, int]
 ) -> frozenset[Link]:
-    """Return the links between several cores and one place, each once."""
+    """Return the links between several cores and one place, each once. `writes` tells whether the cores send."""
     ends = [(core, place) if writes else (place, core) for core in cores]
     first, *others = (_links_between(chip, int(writes), start, end, grid) for start, end in ends)
     return first.union(*others)
@@ -205,11 +208,13 @@ def _links_to_place(
 
 @lru_cache(1 << 15)
 def _links_between(chip: int, noc: int, start: Core, end: Core, grid: tuple[int, int]) -> frozenset[Link]:
+    """Return the links of one way, as a set."""
     return frozenset(route(chip, noc, start, end, grid))
 
 
 def shared_grid(op: Op, operand: int, grid: tuple[int, int]) -> tuple[int, int]:
-    """Return rows and columns of the group of the op's cores that needs the same data."""
+    """Return rows and columns of the group of the op's cores that needs the same data of an operand, in a grid of that
+    size."""
     rows, columns = grid
     is_broadcast = operand in dict(op.attributes.kernel_broadcast) or operand in dict(
         op.attributes.kernel_broadcast_per_t
@@ -224,8 +229,8 @@ def shared_grid(op: Op, operand: int, grid: tuple[int, int]) -> tuple[int, int]:
 def sharing_groups(
     tall: int, wide: int, grid: tuple[int, int], far: tuple[int, int]
 ) -> tuple[tuple[tuple[int, ...], tuple[tuple[int, float], ...]], ...]:
-    """Return groups of cells that need the same data, and the share of it that comes from each cell of the far grid:
-    the part of the tensor that both cover."""
+    """Return groups of `tall` by `wide` cells of `grid` that need the same data, and the share of it that comes from
+    each cell of the far grid: the part of the tensor that both cover."""
     groups: list[tuple[tuple[int, ...], tuple[tuple[int, float], ...]]] = []
     for top in range(0, grid[0], tall):
         for left in range(0, grid[1], wide):
@@ -242,7 +247,8 @@ def sharing_groups(
 
 
 def _overlaps(span: range, count: int, others: int) -> Iterator[tuple[int, float]]:
-    """Yield the cells of a line of `others` cells that overlap a range of a line of `count` cells, and their shares."""
+    """Yield the cells of a line of `others` cells that overlap the range `span` of a line of `count` cells, and their
+    shares of it."""
     first, last = span.start * others, span.stop * others  # in units of 1 / (count * others)
     for cell in range(first // count, -(-last // count)):
         common = min(last, (cell + 1) * count) - max(first, cell * count)
@@ -250,7 +256,7 @@ def _overlaps(span: range, count: int, others: int) -> Iterator[tuple[int, float
 
 
 def cores_of(op: Op, chip: Device) -> Cells | None:
-    """Return the cores of an op; None if they are not known."""
+    """Return the cores of an op on the NoC; None if they are not known."""
     if len(op.grid_loc) != 2:
         return None  # ethernet_datacopy
     top, left = op.grid_loc
@@ -261,7 +267,8 @@ def cores_of(op: Op, chip: Device) -> Cells | None:
 def _rectangle(
     top: int, left: int, grid: tuple[int, int], transposed: bool, xs: tuple[int, ...], ys: tuple[int, ...]
 ) -> Cells | None:
-    """Return the cells of an op at these x and y of the chip; None if they lie outside of it."""
+    """Return the cells of an op whose grid begins at row `top`, column `left` of the worker cores; None if it lies
+    outside of the chip. `xs` and `ys` are the NoC columns and rows of worker cores."""
     rows, columns = grid
     down, across = (columns, rows) if transposed else (rows, columns)
     if min(top, left) < 0 or top + down > len(ys) or left + across > len(xs):
@@ -272,7 +279,7 @@ def _rectangle(
 
 
 def buffers_of(queue: Queue, chip: Device) -> Cells | None:
-    """Return the cores at which the buffers of a queue are reached; None if they are not known."""
+    """Return the cores of the NoC at which the buffers of a queue are reached; None if they are not known."""
     rows, columns = queue.blocking.grid_size
     if len(queue.buffers) != rows * columns:
         return None
@@ -283,8 +290,8 @@ def buffers_of(queue: Queue, chip: Device) -> Cells | None:
 
 @lru_cache(1 << 12)
 def _ports(grid: tuple[int, int], channels: tuple[int, ...], cores: tuple[tuple[Core, ...], ...]) -> Cells | None:
-    """Return the cores at which buffers in these channels are reached. The cores of a channel take turns. None for a
-    channel that the chip does not have."""
+    """Return the cores at which buffers in these channels are reached. `cores` has those of each channel, which take
+    turns. None for a channel that the chip does not have."""
     if any(channel >= len(cores) for channel in channels):
         return None
     return Cells(grid, [cores[channel][number % len(cores[channel])] for number, channel in enumerate(channels)])

@@ -69,6 +69,8 @@ class Rates:
 
 @lru_cache(1 << 12)
 def _of_packets(packets: tuple[tuple[int, float], ...], size: int) -> float:
+    """Return the rate of a transfer in packets of `size` bytes (see `Rates.of_packets`), infinite without measured
+    sizes."""
     if not packets or size <= 0:
         return inf
     sizes, rates = zip(*packets, strict=True)
@@ -117,8 +119,8 @@ class Speed:
 
 
 def speed(device: Device, what_if: Mapping[str, float]) -> Speed:
-    """Return the speed of a chip, with the figures of `what_if` replaced. Raises HostError for an unknown name or a
-    figure that is not above 0."""
+    """Return the speed of a chip, with the figures of `what_if` replaced (names of `WHAT_IF`). Raises HostError for an
+    unknown name or a figure that is not above 0."""
     into, hop, out = device.noc_latency
     cycles = device.clock * 1e6
     ethernet = min(device.eth_derated * GIB, min(device.eth_link_rate, *device.eth_port_rates) * cycles)

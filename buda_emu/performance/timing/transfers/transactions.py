@@ -143,7 +143,7 @@ def noc_cost(name: str) -> NocCost:
 
 
 def traffic_of(transactions: Transactions, chip: Device) -> Traffic:
-    """Return the load of the NoC. Raises HostError for a place outside of it."""
+    """Return the load of the NoC by the transactions. Raises HostError for a place outside of it."""
     columns, rows = chip.noc_grid
     places = {*transactions.cores}.union(*transactions.partners)
     for x, y in sorted(places):
@@ -174,7 +174,8 @@ def _unicast_traffic(
     grid: tuple[int, int],
     banks: frozenset[Core],
 ) -> Traffic:
-    """Return the load of reads or writes."""
+    """Return the load of the NoC if each core issues one read or write, distributed over its partners. `banks` has the
+    cores of DRAM."""
     links: dict[Link, float] = {}
     sources: dict[Core, float] = {}
     targets: dict[Core, float] = {}
@@ -214,7 +215,8 @@ def _fullest(links: Mapping[Link, float], ways: tuple[str, str]) -> float:
 def _multicast_traffic(
     cores: tuple[Core, ...], partners: tuple[tuple[Core, ...], ...], noc: int, grid: tuple[int, int]
 ) -> Traffic:
-    """Return the reach of multicasts. All that go to the same receivers wait for one another."""
+    """Return the load and reach of multicasts, seen from the core in the middle of the list. All that go to the same
+    receivers wait for one another."""
     core, receivers = cores[len(cores) // 2], partners[len(cores) // 2]
     return Traffic(
         wraps=(any(x != core[0] for x, _ in receivers), any(y != core[1] for _, y in receivers)),
@@ -231,7 +233,8 @@ def _multicast_traffic(
 
 
 def _reach(core: Core, receivers: Iterable[Core], noc: int, grid: tuple[int, int]) -> int:
-    """Return the hops to the last receiver along x and to the last along y, in the direction of the NoC."""
+    """Return the hops from a core to the last receiver along x and to the last along y, added up, in the direction of
+    the NoC."""
     hops: list[int] = []
     for axis in (0, 1):
         step = -1 if noc else 1
@@ -248,14 +251,16 @@ def cycles_of(transactions: Transactions, traffic: Traffic, cost: NocCost, chip:
 
 
 def _wire_cycles(size: int, flit: float, cost: NocCost, chip: Device) -> float:
-    """Return the cycles of one transaction at a port or link: its flits and the header flit of each of its packets."""
+    """Return the cycles of one transaction of `size` bytes at a port or link: its flits and the header flit of each of
+    its packets. `flit` is the cycles of a flit."""
     packets = ceil(size / chip.noc_packet_bytes)
     flits = ceil(size / chip.noc_bytes_per_clock) + packets
     return flits * flit + packets * cost.packet
 
 
 def _round_trip(traffic: Traffic, chip: Device) -> int:
-    """Return the hops' cycles of a transaction and its answer: both go the same way around, so together whole rings."""
+    """Return the cycles that hops of a transaction and its answer take: both go the same way around, so together whole
+    rings."""
     columns, rows = chip.noc_grid
     hop = chip.noc_latency[1]
     return hop * (columns * traffic.wraps[0] + rows * traffic.wraps[1])

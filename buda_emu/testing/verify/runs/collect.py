@@ -42,12 +42,14 @@ def collect(paths: Iterable[str]) -> list[str]:
 
 
 def part(names: Sequence[str], place: int, count: int) -> list[str]:
-    """Return part number `place` of `count` parts, from 1. Every name is in one part, and parts are the same on every
-    machine."""
+    """Return part number `place`, from 1, of `count` parts of the names. Every name is in one part, and parts are the
+    same on every machine."""
     return list(names[place - 1 :: count])
 
 
 def _files(path: str) -> Iterator[str]:
+    """Yield the files that a path stands for: itself, netlists below a folder, or matches of a pattern; none if there
+    are none."""
     if os.path.isdir(path):  # noqa: PTH112 - names are shown as they were given
         for folder, folders, names in os.walk(path):
             folders.sort()
@@ -63,6 +65,7 @@ def _files(path: str) -> Iterator[str]:
 
 
 def _nothing(path: str) -> str:
+    """Return the message about a path without files, with a similar name where there is one."""
     if os.path.isdir(path):  # noqa: PTH112
         return f"{path}: no netlist in this folder"
     if glob.has_magic(path):
@@ -102,6 +105,7 @@ class _Parser:
         return result
 
     def _either(self) -> Selects:
+        """Parse parts joined by `or`."""
         parts = [self._both()]
         while self._take("or"):
             parts.append(self._both())
@@ -110,6 +114,7 @@ class _Parser:
         return lambda path: any(part(path) for part in parts)
 
     def _both(self) -> Selects:
+        """Parse parts joined by `and`."""
         parts = [self._one()]
         while self._take("and"):
             parts.append(self._one())
@@ -118,6 +123,7 @@ class _Parser:
         return lambda path: all(part(path) for part in parts)
 
     def _one(self) -> Selects:
+        """Parse a word or parentheses, after any number of `not`."""
         negated = False
         while self._take("not"):
             negated = not negated
@@ -127,6 +133,7 @@ class _Parser:
         return lambda path: not inner(path)
 
     def _word(self) -> Selects:
+        """Parse a word, or a selection in parentheses. Raises HostError where neither stands."""
         if self._take("("):
             inner = self._either()
             if not self._take(")"):
@@ -142,12 +149,14 @@ class _Parser:
         return lambda path: folded in path.lower()
 
     def _take(self, token: str) -> bool:
+        """Skip the next token if it is this one, and return whether it is."""
         if self._next < len(self._tokens) and self._tokens[self._next] == token:
             self._next += 1
             return True
         return False
 
     def _error(self, text: str) -> HostError:
+        """Return the error about the expression."""
         return HostError(f"-k {self._text!r}: {text}")
 
 
@@ -220,7 +229,8 @@ class Case:
 
 
 def unfinished_result(case: Case, status: Status, text: str, seconds: float) -> CaseResult:
-    """Return the result of a case whose process returned none."""
+    """Return the result of a case whose process returned none: its status, the reason as text, and the seconds that it
+    took."""
     settings = case.settings
     return CaseResult(
         netlist=case.name,

@@ -33,6 +33,7 @@ def run_all(
     workers = replace(workers, count=max(1, min(workers.count, len(cases))))
 
     def on_lost(number: int, lost: Lost) -> CaseResult:
+        """Return the result of a case whose process was lost."""
         return unfinished_result(cases[number], lost.kind, lost.text, lost.seconds)
 
     results: dict[int, CaseResult] = {}

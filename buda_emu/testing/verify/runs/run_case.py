@@ -82,7 +82,8 @@ DECADES: Final = range(-12, 13)  # lower bounds of the histogram's bins: 10**k; 
 def figures(
     expected: NDArray[Any], observed: NDArray[Any], comparison: Comparison, tile_dim: tuple[int, int], *, detail: bool
 ) -> OutputFigures:
-    """Return the figures of two arrays [entries, t, rows, cols] of one shape, with `detail` also data of pictures."""
+    """Return the figures of two arrays [entries, t, rows, columns] of one shape, with `detail` also data of
+    pictures."""
     summary = _Summary(expected.shape, tile_dim, detail)
     for block in tile_blocks(expected, observed, tile_dim):
         summary.add(block, comparison)
@@ -109,7 +110,7 @@ class _Summary:
             self._picture = None
 
     def add(self, block: TileBlock, comparison: Comparison) -> None:
-        """Add one more block to the figures."""
+        """Add one more block of tiles of both sides to the figures."""
         a = block.a
         b = block.b
         finite_a = np.isfinite(a)
@@ -132,6 +133,7 @@ class _Summary:
             self._picture.add(block, error, finite)
 
     def _errors(self, block: TileBlock, error: Floats, finite: Flags) -> None:
+        """Add the errors of a block where both sides are finite: their sum, and the place of the largest."""
         count = int(np.count_nonzero(finite))
         if not count:
             return
@@ -173,7 +175,8 @@ class _Picture:
         self._counts = np.zeros(len(self._bounds), np.int64)
 
     def add(self, block: TileBlock, error: Floats, finite: Flags) -> None:
-        """Add one more block to the picture."""
+        """Add one more block of tiles to the picture. `error` has the absolute errors of its elements, `finite` tells
+        where both sides are finite."""
         largest = np.where(finite, error, -1.0).max(axis=(1, 3))  # [tile rows, tile columns]
         largest[largest < 0] = np.nan
         columns: NDArray[np.int64] = np.arange(largest.shape[1], dtype=np.int64) // self._cell[1]
@@ -224,8 +227,8 @@ def _memory_limit(
     settings: Settings,
     compared: Sequence[str],
 ) -> int | None:
-    """Return the bytes that each machine may use beside the copies of outputs. Raises UnsupportedError where the run
-    needs more."""
+    """Return the bytes that each machine may use beside the copies of outputs; `compared` are the outputs that are
+    compared. Raises UnsupportedError where the run needs more."""
     steps = try_walk(netlist, bodies, parameters)
     machines = 1
     if settings.per_op:
@@ -247,7 +250,8 @@ def runs_of(
     case: Case,
     compared: Sequence[str],
 ) -> Runs:
-    """Run programs in both precisions, on the inputs of `feed`. Raises the errors of a run."""
+    """Run programs in both precisions, on the inputs of `feed`, and return the outputs of `compared`. Expected outputs
+    that come from outside are not computed. Raises the errors of a run."""
     settings = case.settings
     reference = case.reference
     require_runnable(netlist, bodies)
@@ -257,20 +261,24 @@ def runs_of(
     noted: list[Noting] = []
 
     def note(emulator: Emulator) -> None:
+        """Note the features that a machine's run exercises, where coverage is asked for."""
         if settings.coverage:
             from buda_emu.testing.coverage.run_features import Noting  # a costly import
 
             noted.append(Noting(emulator))
 
     def exercised_features() -> Mapping[str, tuple[str, ...]]:
+        """Return the features that the last noted run exercised, none without coverage."""
         if noted:
             return noted[-1].exercised_features
         return {}
 
     def fill(emulator: Emulator) -> None:
+        """Push all inputs into a machine."""
         inputs[:] = push(emulator, feed.blocks())
 
     def once(precision: Precision) -> Arrays:
+        """Run the programs in a precision and return the compared outputs."""
         with refusals(precision), Emulator(netlist, precision, settings.threads, memory_limit=limit) as emulator:
             note(emulator)
             if parts is not None:
@@ -285,6 +293,7 @@ def runs_of(
     if settings.per_op:
 
         def results_of_op(name: str) -> NDArray[Any] | None:
+            """Return the results of an op from outside, None where there are none."""
             if reference is None:
                 return None
             op = netlist.ops[name]
@@ -429,7 +438,7 @@ def compare_output(queue: Queue, config: TestConfig, runs: Runs, case: Case) -> 
 
 
 def runner(_about: None) -> Callable[[Case], CaseResult]:
-    """Return the function that `run_all.CASES` calls in a worker for each case."""
+    """Return the function that `run_all.CASES` calls in a worker for each case; it needs no arguments of its own."""
     return run_case
 
 
@@ -482,7 +491,8 @@ def _rule_outcomes(case: Case) -> Mapping[str, tuple[str, ...]]:
 
 @contextmanager
 def _open(case: Case) -> "Generator[tuple[Netlist, DeviceImage | None]]":
-    """Open the netlist to run, and the image that it is from. Raises NetlistError, ImageError, OSError."""
+    """Open the netlist to run, with the image that it is from, None for a netlist. Raises NetlistError, ImageError,
+    OSError."""
     settings = case.settings
     if not is_image(case.path):
         if case.text is None:
@@ -505,6 +515,7 @@ def _open(case: Case) -> "Generator[tuple[Netlist, DeviceImage | None]]":
 
 
 def _test(case: Case, result: CaseResult) -> CaseResult:
+    """Return the result of a case with the verdict; errors are raised."""
     with _open(case) as (netlist, image):
         result = replace(result, arch=netlist.arch_name)
         reason = _skip_reason(case.settings, netlist)
@@ -514,6 +525,7 @@ def _test(case: Case, result: CaseResult) -> CaseResult:
 
 
 def _skip_reason(settings: Settings, netlist: Netlist) -> str:
+    """Return why the settings leave a netlist out, "" if they do not: another architecture, or no such program."""
     if settings.arch is not None and netlist.arch_name != settings.arch.lower():
         return f"it is for {', '.join(netlist.archs)}, not {settings.arch}"
     missing = [name for name in settings.programs if name not in netlist.programs]
@@ -571,6 +583,7 @@ def _status(result: CaseResult) -> Status:
 
 
 def _exercised_features(netlist: Netlist, runs: Runs, settings: Settings) -> Mapping[str, tuple[str, ...]]:
+    """Return the features that the netlist and its run exercise, by list; none without coverage."""
     if not settings.coverage:
         return {}
     from buda_emu.testing.coverage.features import features
@@ -613,6 +626,7 @@ def performance(
 
 
 def _config(case: Case, netlist: Netlist) -> TestConfig:
+    """Return the netlist's test-config, completed from the defaults of the case."""
     config = read_test_config(case.name, netlist.sections)
     if case.defaults is None:
         return config
@@ -647,4 +661,5 @@ def _outputs_to_compare(netlist: Netlist, config: TestConfig) -> tuple[list[str]
 
 
 def _why_nothing(skipped: Mapping[str, str]) -> str:
+    """Return the reasons why outputs were not compared, as one text."""
     return "; ".join(f"{name}: {why}" for name, why in skipped.items()) or "no op feeds a queue"

@@ -112,7 +112,7 @@ def _from_machine(result: CaseResult) -> bool:
 
 
 def _file(name: str) -> str:
-    """Return the path of a verdict; "" where nothing can be stored."""
+    """Return the path of the verdict with this name; "" where nothing can be stored."""
     folder = cache_folder(FOLDER)
     if not folder:
         return ""
@@ -120,11 +120,14 @@ def _file(name: str) -> str:
 
 
 def _versions() -> tuple[Any, ...]:
+    """Return all that decides a verdict beside the case: versions of this package and its sources, of Python, machine
+    and libraries."""
     return __version__, sources(), sys.version, platform.machine(), tuple(library_digests().items())
 
 
 def _tensors(files: "Files") -> str:
-    """Return a digest of all tensor files, names and contents. Raises HostError."""
+    """Return a digest of all tensor files, names and contents; that of a folder whose files did not change is
+    remembered. Raises HostError."""
     from buda_emu.emulator.inputs.reference import DirectoryFiles
 
     if not isinstance(files, DirectoryFiles):
@@ -140,10 +143,12 @@ def _tensors(files: "Files") -> str:
 
 @lru_cache(maxsize=64)  # netlists share their folder
 def _contents(files: "DirectoryFiles", _: tuple[tuple[object, ...], ...]) -> str:
+    """Return the digest of a folder's files, cached by their states."""
     return _digest_contents(files)
 
 
 def _digest_contents(files: "Files") -> str:
+    """Return the digest of the names and contents of files."""
     contents = ((name, files.read(name)) for name in files.names())
     return digest([(name, None if content is None else digest(len(content), content)) for name, content in contents])
 
@@ -164,12 +169,14 @@ class _Pickler(pickle.Pickler):
 
 
 def _array(data: bytes, dtype: str, shape: tuple[int, ...]) -> Any:
+    """Return an array that `_Pickler` wrote."""
     import numpy as np
 
     return np.frombuffer(data, np.dtype(dtype)).reshape(shape).copy()
 
 
 def _element(value: Any) -> Any:
+    """Return the value of an array's element that `_Pickler` wrote."""
     return value
 
 
@@ -224,6 +231,7 @@ def recall(directory: Path) -> Mapping[str, Mapping[str, Any]]:
 
 
 def _read_records(path: Path) -> dict[str, dict[str, Any]]:
+    """Return the records of a file, empty where it is missing, damaged or of another version."""
     try:
         content = json.loads(read_regular(path, _MOST_BYTES).decode("utf-8"))
         if content["schema_version"] == SCHEMA_VERSION:
@@ -237,10 +245,12 @@ def _read_records(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def _absolute(directory: Path, name: str) -> str:
+    """Return the path of a netlist whose name is relative to a directory."""
     return os.path.normpath(directory / name)
 
 
 def _path(directory: Path) -> Path | None:
+    """Return the file with the records of a directory; None where nothing can be stored."""
     digest = hashlib.sha256(os.fsencode(directory.resolve())).hexdigest()[:16]
     folder = cache_folder("last-time")
     if not folder:

@@ -61,7 +61,8 @@ def unroll_multicasts(edge: EdgeMap) -> EdgeMap:
 
 
 def two_steps(source: EdgeSource, path: Path, reading: Reading) -> TwoSteps:
-    """Return the pipes of a right operand in chunks. Raises RefusedError for a refusal of the vendor's net2pipe."""
+    """Return the pipes of a right operand in chunks, each of which one core of a column loads. Raises RefusedError for
+    a refusal of the vendor's net2pipe."""
     under_tms = source_map(source, path)
     if under_tms.needs_phases:
         raise RefusedError("V328", "pieces of a stack come in phases, a prologue needs all at once")
@@ -99,7 +100,8 @@ def two_steps(source: EdgeSource, path: Path, reading: Reading) -> TwoSteps:
 
 
 def _chunks(tiles: Tiles, reading: Reading, size: int, column: int) -> tuple[list[EdgePipe], list[Tiles]]:
-    """Return the pipes that load the chunks of a column, and for each tile that is gathered the number of its chunk."""
+    """Return the pipes that load the chunks of a column of cores, each of `size` tiles, and for each chunk an array
+    that has its number once for each tile. Raises RefusedError if a kernel broadcast does not repeat what it keeps."""
     number = np.arange(len(tiles))
     if reading.kept:
         block = len(tiles) // reading.t
@@ -124,12 +126,13 @@ def _chunks(tiles: Tiles, reading: Reading, size: int, column: int) -> tuple[lis
 
 
 def _within(parts: list[Tiles]) -> Tiles:
+    """Return for each tile its number in its chunk, counted from 1, chunk after chunk."""
     return np.concatenate([np.arange(1, len(part) + 1, dtype=np.int64) for part in parts])
 
 
 def _runs(tiles: Tiles, granularity: int) -> int:
-    """Return the granularity with all runs of adjacent tiles that are shorter than it; where they begin does not
-    count."""
+    """Return the largest divisor of the granularity that divides all runs of adjacent tiles shorter than it; where they
+    begin does not count."""
     breaks = np.nonzero(tiles[1:] != tiles[:-1] + 1)[0] + 1
     ends = np.concatenate((breaks, [len(tiles)]))
     for run in np.diff(ends, prepend=0).tolist():
@@ -150,7 +153,8 @@ class OpEdges:
 
 
 def make_source(producer: Queue | Op, input_count: int) -> EdgeSource:
-    """Return an op or queue as source of an edge. Raises RefusedError for a result that no pipe can read."""
+    """Return an op or queue as source of an edge; `input_count` is the inputs of the epoch. Raises RefusedError for a
+    result that no pipe can read."""
     if isinstance(producer, Queue):
         return EdgeSource(producer.blocking, producer.blocking.t)
     kind = kind_of(producer)
@@ -164,22 +168,24 @@ def make_source(producer: Queue | Op, input_count: int) -> EdgeSource:
 
 
 def operand_edge(inputs: OpInputs, index: int, input_count: int) -> EdgeMap:
-    """Return the pipes of one operand, without prologue. Raises RefusedError for a refusal of net2pipe."""
+    """Return the pipes of operand `index`, as if no prologue kept it. `input_count` is the inputs of the epoch. Raises
+    RefusedError for a refusal of net2pipe, UnsupportedError for too many tiles."""
     if inputs.kind.is_flat(index):
         return inputs.kind.flat_edge(inputs)
     return edge_map(*edge_ends(inputs, index, input_count))
 
 
 def edge_ends(inputs: OpInputs, index: int, input_count: int) -> tuple[EdgeSource, Path, Reading]:
-    """Return the arguments of `edge_map` for an operand that reads tiles."""
+    """Return the arguments of `edge_map` for operand `index`, which reads tiles. `input_count` is the inputs of the
+    epoch. Raises RefusedError for a result that no pipe can read."""
     source = make_source(inputs.sources[index], input_count)
     path = path_of(inputs.op, index)
     return source, path, inputs.reading(index, shape_after(source.blocking, path))
 
 
 def op_edges(inputs: OpInputs, input_count: int, prologue: Collection[str]) -> OpEdges:
-    """Return all edges of an op; `prologue` has the queues that stay in L1. Raises UnsupportedError for too many tiles,
-    with op and input."""
+    """Return all edges of an op; `input_count` is the inputs of the epoch, `prologue` has the queues that stay in L1.
+    Raises RefusedError for a refusal of net2pipe, UnsupportedError for too many tiles, both with the input."""
     edges = OpEdges()
     for index, name in enumerate(inputs.op.inputs):
         try:
@@ -196,6 +202,8 @@ def op_edges(inputs: OpInputs, input_count: int, prologue: Collection[str]) -> O
 
 
 def _with_prologue(inputs: OpInputs, index: int, input_count: int, edge: EdgeMap, edges: OpEdges) -> EdgeMap:
+    """Return the edge of an operand that a prologue keeps in L1, given the edge without it, and note in `edges` how L1
+    keeps it: as it is read if it fits the operand's buffer, in chunks, or as it lies in DRAM."""
     op = inputs.op
     name = inputs.op.inputs[index]
     fits_buffer = edge.most_tiles <= inputs.size_tiles(index)
@@ -215,7 +223,8 @@ def _with_prologue(inputs: OpInputs, index: int, input_count: int, edge: EdgeMap
 
 
 def queue_edge(queue: Queue, op: Op, input_count: int) -> EdgeMap:
-    """Return the pipes from an op to a queue that it feeds. Raises RefusedError for a refusal of net2pipe."""
+    """Return the pipes from an op to a queue that it feeds. `input_count` is the inputs of the epoch. Raises
+    RefusedError for a refusal of net2pipe, UnsupportedError for too many tiles."""
     blocking = queue.blocking
     reading = Reading(
         t=blocking.t,

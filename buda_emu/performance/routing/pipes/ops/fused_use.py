@@ -18,7 +18,7 @@ class FusedUse:
 
 
 def fused_use(fused: FusedOp) -> FusedUse:
-    """Return the use of one definition, which is the same for all ops that use it."""
+    """Return how a definition of `fused_ops` uses its inputs, which is the same for all ops that have it."""
     readers: dict[str, SubOp] = {}
     for schedule in fused.schedules:
         for sub in schedule:
@@ -30,8 +30,8 @@ def fused_use(fused: FusedOp) -> FusedUse:
 
 
 def _growth(fused: FusedOp, name: str) -> int:
-    """Return 0 for an input that is read once; else the m_k of the product or reduction that ends the schedule in which
-    the input is read first, or 1."""
+    """Return the factor by which the buffer of input `name` grows: 0 for an input that is read once; else the m_k of
+    the product or reduction that ends the schedule in which the input is read first, or 1."""
     uses = 0
     growth = 1
     m_k = 1
@@ -54,7 +54,7 @@ def _growth(fused: FusedOp, name: str) -> int:
 
 def _grown_buffer(last: SubOp) -> tuple[str, int]:
     """Return the intermediate that the last sub-op of a schedule reads again for each of its columns, and by what
-    factor that buffer grows; "" if there is none."""
+    factor that buffer grows; ("", 1) if there is none."""
     if last.has("rows by columns") and last.mblock[1] > 1 and last.inputs[0].startswith("intermed"):
         return last.inputs[0], last.attributes.m_k
     return "", 1

@@ -14,11 +14,12 @@ def is_ethernet(op: Op) -> bool:
 
 @cache
 def _on_ethernet(kind: str) -> bool:
+    """Return whether ops of a type run on Ethernet cores."""
     return OP_TYPES[kind].has("Ethernet")
 
 
 def is_drainer(op: Op) -> bool:
-    """Return whether the op's result goes nowhere."""
+    """Return whether the op is a drainer, whose result goes nowhere."""
     return op.type == "drainer"
 
 
@@ -28,14 +29,14 @@ def has_output_buffer(op: Op) -> bool:
 
 
 def shares_output(op: Op) -> bool:
-    """Return whether output and intermediate buffer, if there is one, are the same bytes (for an Ethernet copy: input
-    and output buffer)."""
+    """Return whether an op's output buffer and its intermediate buffer, if there is one, are the same bytes (for an
+    Ethernet copy: input and output buffer)."""
     one_kind = op.intermed_df == op.out_df and not op.untilize_output and op.type not in ("fused_op", "topk")
     return (has_output_buffer(op) and one_kind) or is_ethernet(op)
 
 
 def kernel_broadcast(op: Op, index: int) -> tuple[int, bool]:
-    """Return the tiles that a core keeps of an operand, 0 for all, and whether it keeps as many for each t."""
+    """Return the tiles that a core keeps of operand `index`, 0 for all, and whether it keeps as many for each t."""
     attributes = op.attributes
     for number, tiles in attributes.kernel_broadcast_per_t:
         if number == index:

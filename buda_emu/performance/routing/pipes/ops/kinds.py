@@ -28,8 +28,8 @@ class Dense(OpKind):
     sums = multiplies = is_dense = True
 
     def input_buffers(self, op: Op) -> int:
-        """Return 2 for the factors, and 1 for identity's indices, bias or scales, or 2 for a bias with one of the
-        others."""
+        """Return the number of operands with a buffer: 2 for the factors, and 1 for identity's indices, bias or scales,
+        or 2 for a bias with one of the others."""
         attributes = op.attributes
         scaled = attributes.requant or attributes.dequant
         return (
@@ -39,21 +39,27 @@ class Dense(OpKind):
         )
 
     def intermediates(self, op: Op, of_fused: int) -> int:
+        """Return 1 if the product accumulates over blocks or z, or has a bias, scales or a gradient, else 0."""
         attributes = op.attributes
         accumulates = attributes.m_k > 1 or attributes.accumulate or attributes.identity
         return int(accumulates or attributes.bias or attributes.requant or attributes.dequant or op.gradient_op)
 
     def passes(self, op: Op) -> int:
+        """Return m_k, for each z that is accumulated."""
         attributes = op.attributes
         return attributes.m_k * (attributes.z if attributes.accumulate else 1)
 
     def sharing(self, inputs: OpInputs, index: int) -> Shared:
+        """Return that rows of cores share the left factor, and columns the right one."""
         return Shared(rows=index == 0, columns=index == 1)
 
     def keeps_blocks(self, inputs: OpInputs, index: int) -> bool:
+        """Return True: net2pipe decides it for every operand of a product."""
         return True
 
     def reading(self, inputs: OpInputs, index: int, source: Shape) -> Reading:
+        """Return the reading of an operand: rows of the left factor, columns of the right one, over all z that are
+        accumulated; others are read as the result is written."""
         attributes = inputs.op.attributes
         op = inputs.op
         t = op.blocking.t * (attributes.z if attributes.accumulate else 1)
@@ -64,6 +70,8 @@ class Dense(OpKind):
         return super().reading(inputs, index, source)
 
     def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
+        """Return the tiles of an operand for one input of the epoch, and those gathered at a time: along the inner
+        dimension a column of ublocks of the left factor or a row of the right one."""
         op = inputs.op
         attributes = inputs.op.attributes
         t = op.blocking.t
@@ -77,8 +85,9 @@ class Dense(OpKind):
         return super().block(inputs, index)
 
     def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
-        """Return a column of ublocks of the left factor or a row of the right one, a single ublock for the operand that
-        `min_buffer_input` names, and a ublock of the result for a bias or scales."""
+        """Return the tiles that are cleared at a time: a column of ublocks of the left factor or a row of the right
+        one, a single ublock for the operand that `min_buffer_input` names, and a ublock of the result for a bias or
+        scales."""
         attributes = inputs.op.attributes
         (m, n) = inputs.op.blocking.mblock
         (r, c) = inputs.op.blocking.ublock
@@ -95,16 +104,20 @@ class Sparse(Dense):
     is_dense = False
 
     def passes(self, op: Op) -> int:
+        """Return IDENTITY_K, which stands for a number of mblocks that only the core knows."""
         return IDENTITY_K
 
     def sharing(self, inputs: OpInputs, index: int) -> Shared:
+        """Return that columns of cores share the activations; other operands are each core's own."""
         return Shared(columns=index == 1)
 
     def keeps_blocks(self, inputs: OpInputs, index: int) -> bool:
+        """Return whether net2pipe decides if L1 keeps the operand as it is read: for all but the activations."""
         return index != 1
 
     def reading(self, inputs: OpInputs, index: int, source: Shape) -> Reading:
-        """Return the reading of an operand; for the activation m_k * u_kt are the rows of one t (net2pipe)."""
+        """Return the reading of an operand: columns of the activations (net2pipe takes m_k * u_kt as the rows of one
+        t), a row of sparse tiles or indices for each core, and a bias as the result is written."""
         op = inputs.op
         attributes = inputs.op.attributes
         if index == 1:
@@ -120,6 +133,8 @@ class Sparse(Dense):
         )
 
     def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
+        """Return the tiles of an operand for one input of the epoch, and those gathered at a time: all sparse tiles or
+        indices, a row of ublocks of the activations, a bias as the result is written."""
         op = inputs.op
         attributes = inputs.op.attributes
         if index == 1:
@@ -134,11 +149,15 @@ class Sparse(Dense):
         return tiles, tiles
 
     def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
+        """Return the tiles that are cleared at a time: all sparse tiles, a row of ublocks of the activations, one tile
+        of indices, a ublock of the bias."""
         attributes = inputs.op.attributes
         (r, c) = inputs.op.blocking.ublock
         return (attributes.num_sparse_tiles, inputs.op.blocking.mblock[1] * c * attributes.u_kt, 1, r * c)[index]
 
     def least_bytes(self, inputs: OpInputs, index: int, size: int, covering: int) -> int:
+        """Return 0 for sparse tiles and indices, whose buffer two clears decide; else the bytes that cover the
+        latency."""
         if index in (0, 2):
             return 0
         return covering
@@ -150,18 +169,24 @@ class Depthwise(OpKind):
     sums = multiplies = is_dense = True
 
     def intermediates(self, op: Op, of_fused: int) -> int:
+        """Return 1 if the result accumulates over blocks, or has a bias or a gradient, else 0."""
         return int(op.attributes.m_k > 1 or op.attributes.bias or op.gradient_op)
 
     def passes(self, op: Op) -> int:
+        """Return m_k: the result is a sum of that many products."""
         return op.attributes.m_k
 
     def sharing(self, inputs: OpInputs, index: int) -> Shared:
+        """Return that rows of cores share the data, and columns the weights."""
         return Shared(rows=index == 0, columns=index == 1)
 
     def keeps_blocks(self, inputs: OpInputs, index: int) -> bool:
+        """Return True: net2pipe decides it for every operand."""
         return True
 
     def reading(self, inputs: OpInputs, index: int, source: Shape) -> Reading:
+        """Return the reading of an operand: rows of the data, of m_k times the columns of the result, columns of the
+        weights, and a bias as the result is written."""
         op = inputs.op
         attributes = inputs.op.attributes
         if index == 0:
@@ -171,6 +196,8 @@ class Depthwise(OpKind):
         return super().reading(inputs, index, source)
 
     def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
+        """Return the tiles of an operand for one input of the epoch, and those gathered at a time: a column of ublocks
+        of the data, a row of those of the weights."""
         op = inputs.op
         attributes = inputs.op.attributes
         t = op.blocking.t
@@ -183,8 +210,9 @@ class Depthwise(OpKind):
         return super().block(inputs, index)
 
     def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
-        """Return a column of ublocks of the data or a row of those of the weights, a single ublock for the operand that
-        `min_buffer_input` names, and a ublock of the result for a bias."""
+        """Return the tiles that are cleared at a time: a column of ublocks of the data or a row of those of the
+        weights, a single ublock for the operand that `min_buffer_input` names, and a ublock of the result for a
+        bias."""
         attributes = inputs.op.attributes
         (m, n) = inputs.op.blocking.mblock
         (r, c) = inputs.op.blocking.ublock
@@ -201,15 +229,20 @@ class Reduce(OpKind):
     sums = True
 
     def input_buffers(self, op: Op) -> int:
+        """Return 1: only the first operand is read."""
         return 1
 
     def intermediates(self, op: Op, of_fused: int) -> int:
+        """Return 1 for a gradient, or a sum over several z, else 0."""
         return int(op.gradient_op or (op.attributes.dim == "z" and op.attributes.z > 1))
 
     def passes(self, op: Op) -> int:
+        """Return the number of z that are summed."""
         return op.attributes.z
 
     def reading(self, inputs: OpInputs, index: int, source: Shape) -> Reading:
+        """Return the reading of the operand: with dim z all z of the result's blocks in row order, else the blocks
+        along the dimension that is reduced. Raises RefusedError for another dim."""
         attributes = inputs.op.attributes
         reading = super().reading(inputs, index, source)
         if attributes.dim == "z":
@@ -217,6 +250,8 @@ class Reduce(OpKind):
         return reduce_reading(reading, attributes.dim, attributes.inner, "")
 
     def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
+        """Return the tiles of the operand for one input of the epoch, and those gathered at a time: with dim z an
+        mblock, else a ublock."""
         attributes = inputs.op.attributes
         tiles = mblock_tiles(inputs.op)
         t = inputs.op.blocking.t
@@ -229,6 +264,7 @@ class Reduce(OpKind):
         return t * attributes.z * tiles, tiles
 
     def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
+        """Return the tiles of one ublock of the operand."""
         attributes = inputs.op.attributes
         (r, c) = inputs.op.blocking.ublock
         if attributes.dim == "r":
@@ -242,18 +278,22 @@ class TopK(OpKind):
     """topk: the largest of each row, and their places."""
 
     def intermediates(self, op: Op, of_fused: int) -> int:
+        """Return 2: values and places."""
         return 2
 
     def reading(self, inputs: OpInputs, index: int, source: Shape) -> Reading:
+        """Return the reading of an operand: the rows of the result's blocks, with m_k ublocks of u_kt columns."""
         attributes = inputs.op.attributes
         reading = super().reading(inputs, index, source)
         return replace(reading, mblock=(reading.mblock[0], attributes.m_k), ublock=(reading.ublock[0], attributes.u_kt))
 
     def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
+        """Return the tiles of an operand for one input of the epoch, and those gathered at a time: a ublock."""
         ublock = self.tiles_per_clear(inputs, index)
         return inputs.op.blocking.t * ublock * inputs.op.blocking.mblock[0] * inputs.op.attributes.m_k, ublock
 
     def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
+        """Return the tiles of one ublock of the operand."""
         return inputs.op.blocking.ublock[0] * inputs.op.attributes.u_kt
 
 
@@ -263,9 +303,11 @@ class StripBuffer(OpKind):
     keeps_strips = True
 
     def sharing(self, inputs: OpInputs, index: int) -> Shared:
+        """Return that columns of cores share the activations, and rows the indices."""
         return Shared(rows=index == 1, columns=index == 0)
 
     def reading(self, inputs: OpInputs, index: int, source: Shape) -> Reading:
+        """Return the reading of an operand: columns of the activations, and for each row of cores a row of indices."""
         op = inputs.op
         attributes = inputs.op.attributes
         if index == 0:
@@ -280,6 +322,8 @@ class StripBuffer(OpKind):
         )
 
     def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
+        """Return the tiles of an operand for one input of the epoch, and those gathered at a time: a row of ublocks of
+        the activations (a single one if `min_buffer_input` is 1), all indices."""
         op = inputs.op
         attributes = inputs.op.attributes
         if index:
@@ -290,6 +334,8 @@ class StripBuffer(OpKind):
         return op.blocking.t * attributes.inner_tiles * n * c, gathered
 
     def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
+        """Return the tiles that are cleared at a time: a row of ublocks of the activations, or a single one if
+        `min_buffer_input` names them; one tile of indices."""
         op = inputs.op
         attributes = inputs.op.attributes
         if attributes.min_buffer_input == 0:
@@ -302,7 +348,8 @@ class StripBuffer(OpKind):
 
 
 def rows_of(op: Op, t: int, k: tuple[int, int]) -> Reading:
-    """Return the reading of a product's left operand; `k` is (mblocks, tiles of a ublock) along the inner dimension."""
+    """Return the reading of a product's left operand over `t` slices: each row of cores shares its rows. `k` is
+    (mblocks, tiles of a ublock) along the inner dimension."""
     blocking = op.blocking
     return Reading(
         t=t,
@@ -315,8 +362,8 @@ def rows_of(op: Op, t: int, k: tuple[int, int]) -> Reading:
 
 
 def columns_of(op: Op, t: int, k: tuple[int, int]) -> Reading:
-    """Return the reading of a product's right operand; `k` is (mblocks, tiles of a ublock) along the inner
-    dimension."""
+    """Return the reading of a product's right operand over `t` slices: each column of cores shares its columns. `k` is
+    (mblocks, tiles of a ublock) along the inner dimension."""
     blocking = op.blocking
     return Reading(
         t=t,
@@ -329,8 +376,9 @@ def columns_of(op: Op, t: int, k: tuple[int, int]) -> Reading:
 
 
 def reduce_reading(result: Reading, dim: str, k: tuple[int, int], sub_op: str) -> Reading:
-    """Return the reading of the operand of a reduce over rows ("r") or columns ("c"); `sub_op` is its name in a fused
-    op."""
+    """Return the reading of the operand of a reduce over rows ("r") or columns ("c"), given the reading of its result.
+    `k` is (mblocks, tiles of a ublock) along the dimension; `sub_op` is its name in a fused op, "" outside one. Raises
+    RefusedError for another dim."""
     (m, n) = result.mblock
     (r, c) = result.ublock
     if dim == "r":
@@ -346,23 +394,29 @@ class Embedding(OpKind):
     """embedding: rows of a table, by indices."""
 
     def is_flat(self, index: int) -> bool:
+        """Return whether the operand is the table."""
         return index == 0
 
     def flat_edge(self, inputs: OpInputs) -> EdgeMap:
+        """Return the pipes of the table's rows. Raises RefusedError if the table is not cut as the device can read
+        it."""
         op = inputs.op
         return table_rows_map(inputs.sources[0].blocking, op.blocking.grid_size, op.attributes.num_indices)
 
     def sharing(self, inputs: OpInputs, index: int) -> Shared:
+        """Return that rows of cores share the indices; rows of the table are each core's own."""
         return Shared(rows=index > 0)
 
     def reading(self, inputs: OpInputs, index: int, source: Shape) -> Reading:
+        """Return the reading of the indices: a row of tiles for each row of cores."""
         tiles = inputs.sources[index].blocking.mblock[1]
         return Reading(
             t=1, grid=inputs.op.blocking.grid_size, mblock=(1, tiles), ublock=(1, 1), row_major=True, spread="rows"
         )
 
     def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
-        """Return rows of the table, or tiles of indices, for one input, and those that are gathered at a time."""
+        """Return the rows of the table, or tiles of indices, for one input of the epoch, and those that are gathered at
+        a time."""
         count = inputs.op.attributes.num_indices
         source = inputs.sources[index].blocking
         if index == 0:
@@ -372,6 +426,7 @@ class Embedding(OpKind):
         return tiles, tiles
 
     def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
+        """Return what is cleared at a time: the table's rows of one tile, or one tile of indices."""
         if index == 0:
             return inputs.sources[0].blocking.tile_dim[0]
         return 1
@@ -381,15 +436,19 @@ class Tilizer(OpKind):
     """tilizer: flat data, row by row."""
 
     def is_flat(self, index: int) -> bool:
+        """Return whether the operand is the flat data."""
         return index == 0
 
     def flat_edge(self, inputs: OpInputs) -> EdgeMap:
+        """Return the pipes of the rows of flat data. Raises RefusedError if they are not cut as the device can read
+        them."""
         blocking = inputs.sources[0].blocking
         return flat_rows_map(
             blocking, inputs.op.blocking.grid_size, blocking.mblock[0] * blocking.ublock[0] * blocking.tile_dim[0]
         )
 
     def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
+        """Return the rows of flat data for one input of the epoch, and those that are gathered at a time."""
         blocking = inputs.op.blocking
         source = inputs.sources[index].blocking
         down = max(1, blocking.grid_size[0] // source.grid_size[0])
@@ -397,12 +456,14 @@ class Tilizer(OpKind):
         return blocking.t * count * (source.mblock[1] // _across(inputs.op, source)), count
 
     def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
+        """Return the rows of one ublock of the flat data, which are cleared at a time."""
         source = inputs.sources[index].blocking
         return source.ublock[0] * source.tile_dim[0]
 
 
 def _across(op: Op, source: Blocking) -> int:
-    """Return the columns of cores that share one column of the queue's buffers."""
+    """Return the columns of an op's cores that share one column of the buffers of the queue with blocking `source`, at
+    least 1."""
     return max(1, op.blocking.grid_size[1] // source.grid_size[1])
 
 
@@ -410,11 +471,14 @@ class Fused(OpKind):
     """fused_op (OPS 8)."""
 
     def intermediates(self, op: Op, of_fused: int) -> int:
+        """Return the number of intermediate buffers that the definition states (`of_fused`), 0 if it states none."""
         if of_fused > 0 or op.gradient_op:
             return max(of_fused, 0)
         return 0
 
     def sharing(self, inputs: OpInputs, index: int) -> Shared:
+        """Return which rows and columns share an operand that a product inside reads; of several on one side, all but
+        the first go over the other NoC. Raises RefusedError if more than two operands are multicast."""
         op = inputs.op
         products = [(number, *_reader(inputs, number)) for number in range(len(op.inputs))]
         rows = [number for number, name, sub in products if sub.has("rows by columns") and name == sub.inputs[0]]
@@ -429,9 +493,12 @@ class Fused(OpKind):
         return Shared(index in rows, index in columns, second)
 
     def keeps_blocks(self, inputs: OpInputs, index: int) -> bool:
+        """Return whether the sub-op that reads the operand first keeps no sums."""
         return not _reader(inputs, index)[1].has("keeps sums")
 
     def reading(self, inputs: OpInputs, index: int, source: Shape) -> Reading:
+        """Return the reading of an operand by the sub-op that reads it first: rows or columns for a product, along its
+        dimension for a reduce, else as the sub-op's result. Raises RefusedError for a reduce over z."""
         name, sub = _reader(inputs, index)
         attributes = sub.attributes
         (m, n) = sub.mblock
@@ -458,6 +525,8 @@ class Fused(OpKind):
         return reading
 
     def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
+        """Return the tiles of an operand for one input of the epoch, and those gathered at a time, as the sub-op that
+        reads it first takes them."""
         name, sub = _reader(inputs, index)
         t = inputs.op.blocking.t
         (m, n) = sub.mblock
@@ -475,6 +544,8 @@ class Fused(OpKind):
         return t * m * n * r * c, m * n * r * c
 
     def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
+        """Return the tiles that are cleared at a time: a ublock of the sub-op that reads the operand first, times the
+        factor by which a second reading lets the buffer grow."""
         assert inputs.fused is not None
         name, sub = _reader(inputs, index)
         (r, c) = sub.ublock
@@ -487,6 +558,8 @@ class Fused(OpKind):
         return tiles * inputs.fused.forked.get(name, 1)
 
     def least_bytes(self, inputs: OpInputs, index: int, size: int, covering: int) -> int:
+        """Return the bytes of an operand's buffer: twice all that is read for a product's right operand, and for a left
+        one that several columns of ublocks read; else the operand's share of those that cover the latency."""
         name, sub = _reader(inputs, index)
         if sub.has("rows by columns") and name == sub.inputs[1]:
             return 2 * size * sub.attributes.m_k * sub.mblock[1] * inputs.tiles_per_clear(index)
@@ -496,7 +569,8 @@ class Fused(OpKind):
 
 
 def share_among_operands(op: Op, covering: int) -> int:
-    """Return the bytes that cover the latency; an op with more than three operands has a part of them for each."""
+    """Return an operand's part of `covering`, the bytes that cover the latency of the NoC: all of it for up to three
+    operands, else the bytes of three shared by all."""
     if len(op.inputs) > 3:
         return covering * 3 // len(op.inputs)
     return covering
@@ -513,6 +587,7 @@ class TileByTile(OpKind):
     """Ops on one or two operands, tile by tile."""
 
     def keeps_blocks(self, inputs: OpInputs, index: int) -> bool:
+        """Return True: net2pipe decides it for every operand."""
         return True
 
 
@@ -520,6 +595,8 @@ class Splice(OpKind):
     """splice: whole inputs, in ublocks as the result's."""
 
     def reading(self, inputs: OpInputs, index: int, source: Shape) -> Reading:
+        """Return the reading of an input: all that its source has, shared by the cores in ublocks as the result's. With
+        granularity "ublock" it has the result's t, else its own."""
         op = inputs.op
         reading = super().reading(inputs, index, source)
         (rows, columns) = op.blocking.grid_size
@@ -531,8 +608,8 @@ class Splice(OpKind):
         return replace(reading, t=t, mblock=(source[1] // (rows * r), source[2] // (columns * c)))
 
     def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
-        """Return the tiles that are left after `index` units are dropped and `length` of every `stride` are taken, over
-        and over, and the tiles that are gathered at a time."""
+        """Return the tiles of an input for one input of the epoch, reduced by its (first, length, stride) in the
+        attribute `inputs`, and the tiles that are gathered at a time: all of a core of its source."""
         op = inputs.op
         source = inputs.sources[index].blocking
         t, rows, columns = shape_after(source, path_of(op, index))
@@ -540,6 +617,7 @@ class Splice(OpKind):
         return t * rows * columns // op.blocking.cells * length // (first + stride), source.tiles_per_core
 
     def least_bytes(self, inputs: OpInputs, index: int, size: int, covering: int) -> int:
+        """Return the operand's share of the bytes that cover the latency."""
         return share_among_operands(inputs.op, covering)
 
 
@@ -559,8 +637,8 @@ _BY_TYPE: Final[Mapping[str, OpKind]] = {
 
 
 def kind_of(op: Op) -> OpKind:
-    """Return the kind of an op. Raises RefusedError for an op without a kind of its own that has more than two
-    inputs."""
+    """Return the kind of an op, which decides how net2pipe sizes and feeds its operands. Raises RefusedError for an op
+    without a kind of its own that has more than two inputs."""
     kind = _BY_TYPE.get(op.type)
     if kind is not None:
         if op.type == "matmul" and op.attributes.identity:

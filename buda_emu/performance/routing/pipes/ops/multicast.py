@@ -18,8 +18,8 @@ class Multicast:
 
 
 def multicast(inputs: OpInputs, index: int) -> Multicast:
-    """Return the multicast of operand `index`. Raises RefusedError for a fused op with more than two shared
-    operands."""
+    """Return how operand `index` is multicast to the cores that share it. Raises RefusedError for a fused op with more
+    than two shared operands."""
     shared = inputs.sharing(index)
     if inputs.op.grid_transpose:
         across = shared.rows
@@ -29,8 +29,8 @@ def multicast(inputs: OpInputs, index: int) -> Multicast:
 
 
 def direct(arch: str, grid: tuple[int, int], producer: Op, consumer: Op, shared: Multicast) -> int | None:
-    """Return the NoC over which a producer beside its consumer's row (column) can multicast itself; None if it
-    cannot."""
+    """Return the NoC over which a producer beside its consumer's row (column) of cores can multicast itself, without
+    another core between; None if it cannot. `grid` is the chip's, `shared` the multicast that the consumer wants."""
     apart = producer.target_device != consumer.target_device
     if arch != "wormhole_b0" or apart or is_ethernet(producer) or is_ethernet(consumer):
         return None

@@ -55,7 +55,7 @@ class OpInputs:
     _shared: dict[int, Shared] = field(default_factory=dict[int, Shared], compare=False)
 
     def operand(self, index: int) -> Operand:
-        """Return the buffer of operand `index`."""
+        """Return the buffer of operand `index` in one core."""
         cleared = self.tiles_per_clear(index)
         block, gathered = self.kind.block(self, index)
         kept_tiles, per_t = kernel_broadcast(self.op, index)
@@ -80,11 +80,13 @@ class OpInputs:
         return reading
 
     def tiles_per_clear(self, index: int) -> int:
-        """Return the tiles that the kernel clears at a time."""
+        """Return the tiles of operand `index` that the kernel clears at a time: all that it keeps of a kernel
+        broadcast, else as its kind says."""
         return kernel_broadcast(self.op, index)[0] or self.kind.tiles_per_clear(self, index)
 
     def tile_size(self, index: int) -> int:
-        """Return the bytes of one tile; for flat data, of one row of a ublock."""
+        """Return the bytes of one tile of operand `index`; for flat data, of one row of a ublock. Raises RefusedError
+        for flat data that is no queue."""
         op = self.op
         if not self.kind.is_flat(index):
             return tile_bytes(op.in_df[index], *op.input_tile_dims[index], self.arch.alignment, True)
@@ -94,20 +96,22 @@ class OpInputs:
         return flat_row_bytes(op.in_df[index], source.blocking, self.arch)
 
     def sharing(self, index: int) -> Shared:
-        """Return how an operand is shared by the cores of the op (`OpKind.sharing`), computed once."""
+        """Return how operand `index` is shared by the cores of the op (`OpKind.sharing`), computed once."""
         shared = self._shared.get(index)
         if shared is None:
             shared = self._shared[index] = self.kind.sharing(self, index)
         return shared
 
     def size_tiles(self, index: int) -> int:
-        """Return the tiles of the buffer: enough for the latency of the NoC, and for two clears of the kernel."""
+        """Return the tiles of the buffer of operand `index`: enough for the latency of the NoC, for two clears of the
+        kernel, and for the least size that the netlist states."""
         size = self._sizes.get(index)
         if size is None:
             size = self._sizes[index] = self._size_tiles(index)
         return size
 
     def _size_tiles(self, index: int) -> int:
+        """Compute the result of `size_tiles`."""
         op = self.op
         header = not self.kind.is_flat(index)
         size = tile_bytes(op.in_df[index], *op.input_tile_dims[index], self.arch.alignment, header)
@@ -151,25 +155,26 @@ class OpKind:
         return 1
 
     def is_flat(self, index: int) -> bool:
-        """Return whether an operand reads rows of an embedding table or of flat data."""
+        """Return whether operand `index` reads rows of an embedding table or of flat data."""
         return False
 
     def flat_edge(self, inputs: OpInputs) -> EdgeMap:
-        """Return the pipes of the flat operand."""
+        """Return the pipes of the operand that is read as flat rows. Kinds without such an operand have none:
+        NotImplementedError."""
         raise NotImplementedError
 
     def sharing(self, inputs: OpInputs, index: int) -> Shared:
-        """Return the rows and columns of cores that get the same tiles of an operand. Raises RefusedError if more
+        """Return whether rows and columns of cores get the same tiles of operand `index`. Raises RefusedError if more
         operands are shared than can be multicast."""
         return Shared()
 
     def keeps_blocks(self, inputs: OpInputs, index: int) -> bool:
-        """Return whether net2pipe decides if L1 keeps the operand as it is read when a prologue loads it."""
+        """Return whether net2pipe decides if L1 keeps operand `index` as it is read when a prologue loads it."""
         return False
 
     def reading(self, inputs: OpInputs, index: int, source: Shape) -> Reading:
-        """Return the blocks of a source of that shape that every core gets, and their order. The default is that of the
-        result."""
+        """Return the blocks that every core gets of operand `index`, and their order; `source` is the shape of its
+        source after TMs. The default is as the result is written."""
         blocking = inputs.op.blocking
         return Reading(
             t=blocking.t,
@@ -180,18 +185,20 @@ class OpKind:
         )
 
     def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
-        """Return the tiles for one input of the epoch, and the tiles that are gathered at a time."""
+        """Return the tiles of operand `index` on one core for one input of the epoch, and the tiles that are gathered
+        at a time."""
         tiles = mblock_tiles(inputs.op)
         return inputs.op.blocking.t * tiles, tiles
 
     def tiles_per_clear(self, inputs: OpInputs, index: int) -> int:
-        """Return the tiles that the kernel clears at a time. The default is one ublock."""
+        """Return the tiles of operand `index` that the kernel clears from its buffer at a time. The default is one
+        ublock."""
         r, c = inputs.op.blocking.ublock
         return r * c
 
     def least_bytes(self, inputs: OpInputs, index: int, size: int, covering: int) -> int:
-        """Return the bytes of the buffer for tiles of `size` bytes; `covering` is the bytes that cover the latency of
-        the NoC."""
+        """Return the least bytes of an operand's buffer for tiles of `size` bytes; `covering` is the bytes that cover
+        the latency of the NoC."""
         return covering
 
 
