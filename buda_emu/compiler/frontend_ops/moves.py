@@ -111,7 +111,9 @@ def one_hot(b: Builder, index: Node, *, depth: int, from_end: bool = True) -> No
 
 @_op
 def gather(b: Builder, x: Node, index: Node, *rows: Node, dim: int) -> Node:
-    """elements along one dimension by indices that are an input: one-hot rows times x; `rows`: those rows, if there are"""
+    """elements along one dimension by indices that are an input: one-hot rows times x
+
+    `rows`: those rows, where there are some already."""
     dim = dim_of(dim, len(x.shape))
     other_sizes = (*x.shape[:dim], *x.shape[dim + 1 :])
     order = (dim, *[place for place in range(len(x.shape)) if place != dim])
@@ -131,8 +133,9 @@ def gather(b: Builder, x: Node, index: Node, *rows: Node, dim: int) -> Node:
 
 @_op
 def gather_elements(b: Builder, x: Node, index: Node, *rows: Node, dim: int) -> Node:
-    """out[.., i, ..] = x[.., index[.., i, ..], ..]: one-hot along the dimension, summed; `rows`: one-hot rows of the index,
-    if there are"""
+    """out[.., i, ..] = x[.., index[.., i, ..], ..]: one-hot along the dimension, summed
+
+    `rows`: one-hot rows of the index, where there are some already."""
     dim = dim_of(dim, len(x.shape))
     for place, size in enumerate(index.shape):
         if place != dim and size != x.shape[place]:

@@ -185,8 +185,8 @@ def _moments(b: Builder, x: Node, axes: Sequence[int], epsilon: float) -> list[N
 
 _DOUBLE_SPACING: Final = 2.0**-52
 _SINGLE_SPACING: Final = 2.0**-23
-"""Distance from 1 to the next number: torch's epsilon where a root mean square norm has none. Norms of 16-bit values are
-computed in single precision."""
+"""Distance from 1 to the next number: torch's epsilon where a root mean square norm has none. Norms of 16-bit values
+are computed in single precision."""
 
 
 @aten("rms_norm", whole=True)
