@@ -21,6 +21,7 @@ from buda_emu.performance.timing.op.features import (
     packed_bytes,
 )
 from buda_emu.performance.timing.op.vendor import vendor_cycles
+from buda_emu.performance.timing.uncertainty import Interval, Part, interval_of
 from buda_emu.spec.blocking import TILE_ELEMENTS
 from buda_emu.spec.devices import device
 from buda_emu.spec.formats import FORMATS, tile_bytes
@@ -128,13 +129,51 @@ class Choice:
     provenance: str
 
 
-def choose(call: OpCall) -> Choice:
-    """Choose the parameter set of an op: its own, or the nearest one. Every op type has one."""
-    parameters = parameter_sets().get(family_of(call))
+ParameterSets = Mapping[Family, ParameterSet]
+
+
+def choose(call: OpCall, sets: ParameterSets | None = None) -> Choice:
+    """Choose the parameter set of an op: its own, or the nearest one. Every op type has one. `sets` replaces all sets,
+    to see what the model would say without some."""
+    sets = parameter_sets() if sets is None else sets
+    parameters = sets.get(family_of(call))
     if parameters is not None:
         return Choice(parameters, _widen(parameters, call), _provenance(parameters, call))
-    nearest = _nearest(call)
+    nearest = _nearest(call, sets)
     return Choice(nearest, _widen(nearest, call), f"estimated from {nearest.label}")
+
+
+Basis = Literal["measured", "interpolated", "another format", "beyond sizes", "another op", "another chip"]
+_GROUPS: Final[Mapping[str, str]] = {
+    "matmul": "matmul",
+    "depthwise": "matmul",
+    "matmul_sparse": "sparse matmul",
+    "reduce_r": "reduce",
+    "reduce_c": "reduce",
+    "reduce_z": "reduce",
+}
+
+
+def basis_of(call: OpCall, parameters: ParameterSet) -> Basis:
+    """Return what the prediction of an op rests on when it comes from this set. Another format also stands for what else
+    differs between ops of one kind, such as tiles and vector modes."""
+    if parameters.arch != call.arch:
+        return "another chip"
+    if parameters.kind != call.kind:
+        return "another op"
+    if parameters.family != family_of(call):
+        return "another format"
+    provenance = _provenance(parameters, call)
+    if provenance.endswith(_BEYOND):
+        return "beyond sizes"
+    if provenance == "measured" or provenance == "interpolated":
+        return provenance
+    return "another format"
+
+
+def error_family(call: OpCall, basis: str) -> str:
+    """Return the name of the ops that share an error with this one (`timing.uncertainty`): chip, kind and basis."""
+    return f"{call.arch} {_GROUPS.get(call.kind, 'other ops')}, {basis}"
 
 
 def has_measured_shape(call: OpCall) -> bool:
@@ -147,13 +186,16 @@ def copy_of(call: OpCall) -> OpCall:
     return replace(call, op_type="nop", approximate=False, vector_mode="rc", l1_acc=False, reduce_dim="", z=0)
 
 
+_BEYOND: Final = ", beyond the measured sizes"
+
+
 def _provenance(parameters: ParameterSet, call: OpCall) -> str:
     """Return how well the set fits the op: "measured", "interpolated", or "estimated from" the set."""
     if not has_measured_shape(call):
         return f"estimated from {parameters.label}"
     sizes = sizes_of(call)
     if any(not least <= sizes[name] <= greatest for name, (least, greatest) in parameters.ranges.items()):
-        return f"estimated from {parameters.label}, beyond the measured sizes"
+        return f"estimated from {parameters.label}{_BEYOND}"
     same_formats = call.data_df in parameters.in_dfs and call.result_df in parameters.out_dfs
     same_phases = call.phases in parameters.phases or not OP_TYPES[call.op_type].has("multiplies")
     if same_formats and same_phases:
@@ -161,15 +203,15 @@ def _provenance(parameters: ParameterSet, call: OpCall) -> str:
     return "interpolated"
 
 
-def _nearest(call: OpCall) -> ParameterSet:
+def _nearest(call: OpCall, sets: ParameterSets) -> ParameterSet:
     """Return the set of the same kind, or of the kind that the op type costs as, with the least distance."""
     kinds = [call.kind, OP_TYPES[call.op_type].costs_as]
-    sets = [
+    candidates = [
         candidate
-        for candidate in parameter_sets().values()
+        for candidate in sets.values()
         if candidate.kind in kinds and candidate.arch in ARCH_RELATIVES[call.arch]
     ]
-    return min(sets, key=lambda candidate: _distance(candidate, call, kinds))
+    return min(candidates, key=lambda candidate: _distance(candidate, call, kinds))
 
 
 def _distance(candidate: ParameterSet, call: OpCall, kinds: list[str]) -> tuple[object, ...]:
@@ -328,7 +370,8 @@ class OpCost:
     """Cycles of one input on one core that reads from DRAM and writes to DRAM, as measured.
 
     `core_cycles` leaves out the stages in which DRAM was slower than the core; it applies to a core that other ops
-    feed. `ideal_cycles` is the lower bound of the hardware; for `provenance` see `choose`.
+    feed. `ideal_cycles` is the lower bound of the hardware; for `provenance` see `choose`. `family` names the ops that
+    share its error (`timing.uncertainty`).
     """
 
     cycles: float
@@ -336,6 +379,12 @@ class OpCost:
     ideal_cycles: float
     provenance: str
     model: Model
+    family: str
+
+    @property
+    def interval(self) -> Interval:
+        """Return where `cycles` lie on silicon with a probability of 90 %."""
+        return interval_of([Part("op", self.family, self.cycles)])
 
 
 def op_cycles(call: OpCall, *, model: Model = "fitted") -> float:
@@ -343,21 +392,38 @@ def op_cycles(call: OpCall, *, model: Model = "fitted") -> float:
     return op_cost(call, model=model).cycles
 
 
-def op_cost(call: OpCall, *, model: Model = "fitted", reads: Set[int] = OPERANDS) -> OpCost:
+def op_cost(
+    call: OpCall, *, model: Model = "fitted", reads: Set[int] = OPERANDS, sets: ParameterSets | None = None
+) -> OpCost:
     """Return the cycles of an op with their lower bound and provenance. `model` is "fitted" (on silicon) or "vendor"
-    (its formulas, PERF 2). `reads` has the operands of a dense matmul that come from DRAM.
+    (its formulas, PERF 2). `reads` has the operands of a dense matmul that come from DRAM; `sets` replaces the fitted
+    parameter sets.
 
     Raises HostError for an unknown model, and if the vendor's model gives no answer.
     """
     ideal = ideal_cycles(call)
     if model == "vendor":
         cycles = float(vendor_cycles(call))
-        return OpCost(cycles=cycles, core_cycles=cycles, ideal_cycles=ideal, provenance="vendor formula", model=model)
+        return OpCost(
+            cycles=cycles,
+            core_cycles=cycles,
+            ideal_cycles=ideal,
+            provenance="vendor formula",
+            model=model,
+            family=error_family(call, "vendor formula"),
+        )
     if model != "fitted":
         raise HostError(f"model: '{model}' is not one of {', '.join(MODELS)}")
-    choice = choose(call)
+    choice = choose(call, sets)
     with_dram, on_core = (max(_evaluate_choice(call, choice, dram), ideal) for dram in (reads, None))
-    return OpCost(cycles=with_dram, core_cycles=on_core, ideal_cycles=ideal, provenance=choice.provenance, model=model)
+    return OpCost(
+        cycles=with_dram,
+        core_cycles=on_core,
+        ideal_cycles=ideal,
+        provenance=choice.provenance,
+        model=model,
+        family=error_family(call, basis_of(call, choice.parameters)),
+    )
 
 
 def _evaluate_choice(call: OpCall, choice: Choice, dram: Set[int] | None) -> float:

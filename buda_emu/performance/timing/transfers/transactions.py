@@ -16,6 +16,7 @@ from math import ceil, hypot
 from typing import Final, Literal, get_args
 
 from buda_emu.performance.timing.transfers.noc import Link, route
+from buda_emu.performance.timing.uncertainty import Interval, Part, interval_of
 from buda_emu.spec.devices import Core, Device, device
 from buda_emu.support.errors import HostError, UnsupportedError
 
@@ -127,6 +128,34 @@ def transfer_cycles(transactions: Transactions, chip: Device | str = "wormhole_b
     return cycles_of(transactions, traffic_of(transactions, chip), cost, chip)
 
 
+def transfer_interval(transactions: Transactions, chip: Device | str = "wormhole_b0") -> Interval:
+    """Return where `transfer_cycles` lie on silicon with a probability of 90 %. Raises the same errors."""
+    if isinstance(chip, str):
+        chip = device(chip)
+    family = f"{chip.name} {error_topic(transactions, chip)}"
+    return interval_of([Part("transfer", family, transfer_cycles(transactions, chip))])
+
+
+def error_topic(transactions: Transactions, chip: Device) -> str:
+    """Return the topic of the family whose error transactions have (`timing.uncertainty`)."""
+    several = len(transactions.cores) > 1
+    if is_with_dram(transactions, chip):
+        topic = "transactions of several cores with DRAM" if several else "transactions of a core with DRAM"
+    elif transactions.kind.endswith("multicast"):
+        topic = "multicasts of several cores" if several else "multicasts of a core"
+    elif several:
+        topic = f"{transactions.kind}s of several cores"
+    elif len(transactions.partners[0]) > 1:
+        topic = "transactions of a core with several"
+    else:
+        topic = "transactions of a core with another"
+    return topic if transactions.size >= SMALL else f"{topic}, small"
+
+
+SMALL: Final = 512
+"""Bytes of a transaction below which errors are a family of their own."""
+
+
 @cache
 def _costs() -> Mapping[str, NocCost]:
     """Return the fitted parameters of all chips."""
@@ -161,6 +190,12 @@ def traffic_of(transactions: Transactions, chip: Device) -> Traffic:
             banks=banks,
         )
     return _multicast_traffic(transactions.cores, transactions.partners, transactions.ring, chip.noc_grid)
+
+
+def is_with_dram(transactions: Transactions, chip: Device) -> bool:
+    """Return whether a partner of transactions is a DRAM core."""
+    banks = frozenset(core for channel in chip.dram_cores for core in channel)
+    return any(partner in banks for partners in transactions.partners for partner in partners)
 
 
 @lru_cache(256)
