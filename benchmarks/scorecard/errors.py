@@ -1,7 +1,7 @@
 """Errors of the model on silicon rows that no fit has seen, by what a figure rests on.
 
 * Ops as measured: the quarter of the rows that was kept from the fit. Ops by another parameter set: every row,
-  modelled as if its own set, its kind of op or its chip had not been measured. Ops beyond the measured sizes: the
+  modelled as if its own set, or its chip, had not been measured. Ops beyond the measured sizes: the
   larger half of each set's rows, by weights that are fitted to the smaller half.
 * Transactions: every row, by parameters that are fitted to the other folds.
 * Transfers in an epoch: rows of transactions with the rates of the epoch model, to which none was fitted.
@@ -22,7 +22,7 @@ from buda_emu.performance.timing.op.cost import (
     ParameterSets,
     basis_of,
     choose,
-    error_family,
+    error_family_name,
     family_of,
     op_cost,
     parameter_sets,
@@ -34,7 +34,6 @@ from buda_emu.performance.timing.transfers.rates import Rates, speed
 from buda_emu.performance.timing.transfers.transactions import error_topic, traffic_of
 from buda_emu.performance.timing.uncertainty import ANY_CHIP, IN_GRAPHS
 from buda_emu.spec.devices import Device, device
-from buda_emu.spec.ops import OP_TYPES
 
 from . import noc
 from .cards import CARDS, Figure
@@ -68,7 +67,7 @@ def _op_error(call: OpCall, basis: Basis | str, modelled: float, measured: float
     """Return the error of an op."""
     return RowError(
         chip=call.arch,
-        topic=error_family(call, basis).removeprefix(f"{call.arch} "),
+        topic=error_family_name(call, basis).removeprefix(f"{call.arch} "),
         value=log(measured / modelled),
         fold=fold_of(fold),
         group=" ".join(map(str, family_of(call))),
@@ -83,11 +82,10 @@ def measured_op_errors() -> Iterator[RowError]:
 
 
 def relative_op_errors() -> Iterator[RowError]:
-    """Yield the errors of ops by the set that is nearest without their own, without their kind, without their chip."""
+    """Yield the errors of ops by the set that is nearest without their own, and without those of their chip."""
     every = parameter_sets()
     without: Mapping[Basis, Callable[[Family, Family], bool]] = {
         "another format": lambda family, own: family == own,
-        "another op": lambda family, own: family[:2] == own[:2],
         "another chip": lambda family, own: family[0] == own[0],
     }
     for call, cycles, _ in _samples():
@@ -102,15 +100,10 @@ def relative_op_errors() -> Iterator[RowError]:
 
 
 def _can_stand_in(call: OpCall, sets: ParameterSets, basis: Basis) -> bool:
-    """Return whether a set is left on which the prediction of an op rests in this way. Only element-wise ops cost as
-    another kind."""
-    kinds = {call.kind, OP_TYPES[call.op_type].costs_as}
-    if not any(entry.kind in kinds for entry in sets.values()):
+    """Return whether a set of the same kind is left on which the prediction of an op rests in this way."""
+    if all(entry.kind != call.kind for entry in sets.values()):
         return False
-    parameters = choose(call, sets).parameters
-    if parameters.kind != call.kind and (call.sparse or call.kind.startswith("reduce")):
-        return False
-    return basis_of(call, parameters) == basis
+    return basis_of(call, choose(call, sets).parameters) == basis
 
 
 def larger_op_errors() -> Iterator[RowError]:
@@ -246,7 +239,9 @@ def graph_errors() -> Iterator[RowError]:
     topic = IN_GRAPHS.removeprefix(f"{ANY_CHIP} ")
     for number, figure in enumerate(card.figures(card.source)):
         sign = -1 if figure.family == "cycles-per-tensor" else 1
-        yield RowError(ANY_CHIP, topic, sign * log(figure.ratio), number % FOLDS, figure.family)
+        yield RowError(
+            chip=ANY_CHIP, topic=topic, value=sign * log(figure.ratio), fold=number % FOLDS, group=figure.group
+        )
 
 
 _TABLES: Final[Mapping[str, Callable[[], Iterator[RowError]]]] = {

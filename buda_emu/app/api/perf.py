@@ -16,7 +16,9 @@ from buda_emu.performance.timing.checks import BoundResult, evaluate
 from buda_emu.performance.timing.figures import op_figures
 from buda_emu.performance.timing.model import model_netlist
 from buda_emu.performance.timing.op.cost import Model
+from buda_emu.performance.timing.parts import EpochIntervals, cost_interval, epoch_intervals, program_intervals
 from buda_emu.performance.timing.result import EpochReport, PerfRun
+from buda_emu.performance.timing.uncertainty import Interval
 from buda_emu.report.machine_readable.perf_json import perf_json
 from buda_emu.spec.boards import agreed_arch
 from buda_emu.spec.boards import board as board_named
@@ -52,6 +54,16 @@ class Perf:
         """AI clock cycles of all programs, one after the other."""
         return sum(self.run.programs().values())
 
+    @cached_property
+    def epoch_intervals(self) -> tuple[EpochIntervals, ...]:
+        """The intervals of each epoch, parallel to `epochs`: silicon lies in them with a probability of 90 %."""
+        return tuple(epoch_intervals(self.run, epoch) for epoch in self.epochs)
+
+    @property
+    def program_intervals(self) -> dict[str, Interval]:
+        """The interval of the cycles of each program."""
+        return program_intervals(self.run, self.epoch_intervals)
+
     @property
     def seconds(self) -> float:
         """Seconds of `cycles` at the chip's clock."""
@@ -80,6 +92,8 @@ class Perf:
                 "runs": epoch.runs,
                 "inputs": epoch.timing.inputs,
                 "cycles_per_input": epoch.pace,
+                "cycles_per_input_low": intervals.pace.low,
+                "cycles_per_input_high": intervals.pace.high,
                 "inputs_per_second": 1 / self.run.seconds(epoch.pace) if epoch.pace else None,
                 "first_input_cycles": epoch.timing.first_input,
                 "total_cycles": epoch.timing.total,
@@ -89,7 +103,7 @@ class Perf:
                 "bottleneck": epoch.bottleneck.name,
                 "bottleneck_share": epoch.bottleneck.share,
             }
-            for epoch in self.epochs
+            for epoch, intervals in zip(self.epochs, self.epoch_intervals, strict=True)
         ]
 
     @cached_property
@@ -100,6 +114,7 @@ class Perf:
     def _op_rows(self) -> Iterator[dict[str, Any]]:
         for epoch in self.epochs:
             for timing, figures in zip(epoch.timing.ops, op_figures(self.netlist, self.run, epoch), strict=True):
+                bounds = cost_interval(timing.cost)
                 yield {
                     "program": epoch.program,
                     "graphs": " + ".join(epoch.graphs),
@@ -108,6 +123,8 @@ class Perf:
                     "chip": figures.chip,
                     "cores": figures.cores,
                     "cycles": timing.cost.cycles,
+                    "cycles_low": bounds.low,
+                    "cycles_high": bounds.high,
                     "math_cycles": figures.math,
                     "share_of_pace": timing.cost.cycles / max(epoch.pace, 1.0),
                     "waiting_for_input": figures.waiting_for_input,

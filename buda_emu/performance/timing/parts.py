@@ -1,13 +1,14 @@
 """The parts of an epoch's cycles by the family whose error they share, and the intervals of a run."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from buda_emu.performance.timing.epoch.critical import CriticalStep, path_steps
+from buda_emu.performance.timing.epoch.result import Cost
 from buda_emu.performance.timing.result import EpochReport, PerfRun
 from buda_emu.performance.timing.transfers.flows import CHANNEL
-from buda_emu.performance.timing.uncertainty import IN_GRAPHS, Interval, Part, interval_of
+from buda_emu.performance.timing.uncertainty import IN_GRAPHS, LOADING_UNIT, Interval, Part, interval_of
 
 LOADING: Final = "loading of epochs"
 CHANNELS: Final = "DRAM channels"
@@ -16,11 +17,39 @@ CROSSINGS: Final = "links between chips"
 HOST: Final = "host link"
 
 
-def epoch_parts(run: PerfRun, epoch: EpochReport) -> tuple[Part, ...]:
-    """Return the parts of one run of an epoch: its loading, the steps of its critical path, and the error of a
-    graph."""
-    parts = [Part("loading", f"{run.arch} {LOADING}", epoch.load.cycles), *_inner_parts(run, epoch)]
-    return tuple(parts)
+@dataclass(frozen=True, slots=True)
+class EpochIntervals:
+    """The intervals of one epoch: of the cycles of a run with its loading, and of the cycles from one input to the next,
+    or those of the only input. `parts` are what a run consists of."""
+
+    parts: tuple[Part, ...]
+    run: Interval
+    pace: Interval
+
+
+def epoch_intervals(run: PerfRun, epoch: EpochReport) -> EpochIntervals:
+    """Return the intervals of an epoch. The interval of an input is as wide, relative to its cycles, as that of the run
+    without its loading."""
+    loading = Part(LOADING_UNIT, f"{run.arch} {LOADING}", epoch.load.cycles)
+    inside = tuple(_inner_parts(run, epoch))
+    share = epoch.pace / max(epoch.timing.total, 1.0)
+    return EpochIntervals((loading, *inside), interval_of((loading, *inside)), interval_of(inside).scaled(share))
+
+
+def program_intervals(run: PerfRun, epochs: Sequence[EpochIntervals]) -> dict[str, Interval]:
+    """Return the interval of the cycles of each program; `epochs` are those of the run, in its order."""
+    parts: dict[str, list[Part]] = {}
+    setup: dict[str, float] = {}
+    for epoch, intervals in zip(run.epochs, epochs, strict=True):
+        of_program = parts.setdefault(epoch.program, [])
+        of_program += [replace(part, cycles=epoch.runs * part.cycles) for part in intervals.parts]
+        setup[epoch.program] = setup.get(epoch.program, 0.0) + epoch.runs * run.setup
+    return {program: interval_of(of_program).shifted(setup[program]) for program, of_program in parts.items()}
+
+
+def cost_interval(cost: Cost) -> Interval:
+    """Return the interval of the cycles that an op takes for one input."""
+    return interval_of(Part("op", family, cycles) for family, cycles in cost.errors)
 
 
 def _inner_parts(run: PerfRun, epoch: EpochReport) -> Iterator[Part]:
@@ -49,30 +78,3 @@ def _transfer_topic(step: CriticalStep, crossing: set[str]) -> str:
     if step.kind == "memory":
         return HOST
     return CROSSINGS if step.name in crossing else TRANSFERS
-
-
-def run_interval(run: PerfRun, epoch: EpochReport) -> Interval:
-    """Return the interval of the cycles of one run of an epoch, with its loading."""
-    return interval_of(epoch_parts(run, epoch))
-
-
-def pace_interval(run: PerfRun, epoch: EpochReport) -> Interval:
-    """Return the interval of the cycles from one input to the next, or those of the only input: as wide, relative to
-    the figure, as that of the whole epoch without its loading."""
-    inside = interval_of(_inner_parts(run, epoch))
-    return inside.scaled(epoch.pace / max(epoch.timing.total, 1.0))
-
-
-def program_intervals(run: PerfRun) -> Mapping[str, Interval]:
-    """Return the interval of the cycles of each program."""
-    parts: dict[str, list[Part]] = {}
-    setup: dict[str, float] = {}
-    for epoch in run.epochs:
-        ours = parts.setdefault(epoch.program, [])
-        ours += [replace(part, cycles=epoch.runs * part.cycles) for part in epoch_parts(run, epoch)]
-        setup[epoch.program] = setup.get(epoch.program, 0.0) + epoch.runs * run.setup
-    intervals = {program: interval_of(ours) for program, ours in parts.items()}
-    return {
-        program: Interval(interval.low + setup[program], interval.high + setup[program])
-        for program, interval in intervals.items()
-    }

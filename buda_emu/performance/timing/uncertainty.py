@@ -7,7 +7,7 @@ up; different families err independently, so their squares add up (docs/timing/s
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -23,6 +23,8 @@ ANY_CHIP: Final = "any chip"
 IN_GRAPHS: Final = f"{ANY_CHIP} ops together in a graph"
 """What figures of whole graphs err by beside their ops and transfers. A part of this family stands for cycles that other
 parts have, too: it adds its error to a sum, but no cycles."""
+LOADING_UNIT: Final = "loading"
+"""The unit of the part of an epoch that is its loading."""
 _SCHEMA: Final = 1
 
 
@@ -33,9 +35,17 @@ class Interval:
     low: float
     high: float
 
+    def __str__(self) -> str:
+        """Return the interval as reports write it: `90 %: 1,190,000 to 1,300,000`."""
+        return f"{100 * SHARE:.0f} %: {self.low:,.0f} to {self.high:,.0f}"
+
     def scaled(self, factor: float) -> "Interval":
         """Return the interval of a figure that is `factor` times this one."""
         return Interval(self.low * factor, self.high * factor)
+
+    def shifted(self, certain: float) -> "Interval":
+        """Return the interval of this figure and a certain one together."""
+        return Interval(self.low + certain, self.high + certain)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,29 +113,35 @@ def interval_of(parts: Iterable[Part]) -> Interval:
     return Interval(total - below, total + above)
 
 
-def interval_of_difference(before: Iterable[Part], after: Iterable[Part]) -> Interval:
+def interval_of_difference(before: Iterable[Part], after: Iterable[Part], same: Set[str]) -> Interval:
     """Return the interval of what two sums on one chip differ by (after less before).
 
-    Units that take the same time in both cancel. For the others of a family, the difference of their sums errs as the
-    family does, and what both sums have in common errs by as much as pairs of the family differ.
+    `same` has the units whose own work is the same in both. What these and what all others of a family differ by in
+    sum errs as the family does; equal cycles cancel. In addition, what both sums have of other units errs by as much as
+    pairs of the family differ.
     """
-    old = _by_unit(before)
-    new = _by_unit(after)
-    changed = {key for key in {*old, *new} if old.get(key) != new.get(key)}
-    difference = 0.0
+    old = list(before)
+    new = list(after)
+    old_sums = _sum_by_family(old)
+    new_sums = _sum_by_family(new)
+    old_others = _sum_by_family(part for part in old if part.unit not in same)
+    new_others = _sum_by_family(part for part in new if part.unit not in same)
     below = 0.0
     above = 0.0
-    for name in sorted({family for _, family in changed}):
-        cycles_before = sum(old.get(key, 0.0) for key in changed if key[1] == name)
-        cycles_after = sum(new.get(key, 0.0) for key in changed if key[1] == name)
+    for name in {**old_sums, **new_sums}:
         errors = error_family(name)
-        change = cycles_after - cycles_before
+        change = new_sums.get(name, 0.0) - old_sums.get(name, 0.0)
         ends = sorted((change * errors.low, change * errors.high))
-        common = errors.pair * min(cycles_before, cycles_after)
-        difference += change if name != IN_GRAPHS else 0.0
+        common = errors.pair * min(old_others.get(name, 0.0), new_others.get(name, 0.0))
         below = hypot(below, change - ends[0], common)
         above = hypot(above, ends[1] - change, common)
+    difference = total_cycles(new) - total_cycles(old)
     return Interval(difference - below, difference + above)
+
+
+def total_cycles(parts: Iterable[Part]) -> float:
+    """Return the sum of parts, without those that only add an error."""
+    return sum(part.cycles for part in parts if part.family != IN_GRAPHS)
 
 
 def _sum_by_family(parts: Iterable[Part]) -> dict[str, float]:
@@ -134,12 +150,3 @@ def _sum_by_family(parts: Iterable[Part]) -> dict[str, float]:
     for part in parts:
         by_family[part.family] = by_family.get(part.family, 0.0) + part.cycles
     return by_family
-
-
-def _by_unit(parts: Iterable[Part]) -> dict[tuple[str, str], float]:
-    """Return the cycles of each unit and family."""
-    by_unit: dict[tuple[str, str], float] = {}
-    for part in parts:
-        key = (part.unit, part.family)
-        by_unit[key] = by_unit.get(key, 0.0) + part.cycles
-    return by_unit

@@ -12,8 +12,10 @@ from buda_emu.performance.timing.epoch.critical import CriticalStep, critical_st
 from buda_emu.performance.timing.epoch.result import Busy
 from buda_emu.performance.timing.figures import OpFigures, op_figures
 from buda_emu.performance.timing.memory_use import ChannelUse
+from buda_emu.performance.timing.parts import cost_interval, epoch_intervals, program_intervals
 from buda_emu.performance.timing.result import Bottleneck, EpochReport, PerfRun
 from buda_emu.performance.timing.transfers.loading import ChipLoad
+from buda_emu.performance.timing.uncertainty import Interval, Part
 from buda_emu.report.machine_readable.schema import Rows, document
 from buda_emu.spec.devices import Device
 from buda_emu.support.errors import HostError
@@ -25,7 +27,8 @@ _NEEDED = ("netlist", "arch", "clock_mhz", "epochs", "program_cycles")
 
 def perf_json(netlist: Netlist, run: PerfRun, results: Sequence[BoundResult]) -> dict[str, Any]:
     """Return everything that was modelled as plain data. Cycles are of the AI clock; `cost_cycles` of an op is one
-    input on each core."""
+    input on each core. Intervals hold the figure on silicon with a probability of 90 %."""
+    intervals = [epoch_intervals(run, epoch) for epoch in run.epochs]
     return {
         "schema_version": RESULT_VERSION,
         "netlist": run.netlist,
@@ -45,10 +48,18 @@ def perf_json(netlist: Netlist, run: PerfRun, results: Sequence[BoundResult]) ->
                 "cycles_per_input": epoch.timing.cycles_per_input,
                 "first_input_cycles": epoch.timing.first_input,
                 "total_cycles": epoch.timing.total,
+                "pace_interval": asdict(bounds.pace),
+                "run_cycles": epoch.cycles,
+                "run_interval": asdict(bounds.run),
+                "parts": [asdict(part) for part in bounds.parts],
                 "bottleneck": asdict(epoch.bottleneck),
                 "critical_path": [{**asdict(step), "waits": dict(step.waits)} for step in critical_steps(epoch.timing)],
                 "ops": [
-                    {**asdict(record), "cost_cycles": timing.cost.cycles}
+                    {
+                        **asdict(record),
+                        "cost_cycles": timing.cost.cycles,
+                        "cost_interval": asdict(cost_interval(timing.cost)),
+                    }
                     for timing, record in zip(epoch.timing.ops, op_figures(netlist, run, epoch), strict=True)
                 ],
                 "memory": [asdict(record) for record in epoch.timing.shared.memory],
@@ -59,9 +70,10 @@ def perf_json(netlist: Netlist, run: PerfRun, results: Sequence[BoundResult]) ->
                 "load_share": epoch.load_share,
                 "loads": [asdict(record) for record in epoch.load.chips],
             }
-            for epoch in run.epochs
+            for epoch, bounds in zip(run.epochs, intervals, strict=True)
         ],
         "program_cycles": run.programs(),
+        "program_intervals": {name: asdict(bounds) for name, bounds in program_intervals(run, intervals).items()},
         "program_load_cycles": run.program_loads(),
         "program_host_seconds": run.host_seconds(),
         "dram": [asdict(record) for record in run.dram],
@@ -167,9 +179,13 @@ def schema() -> dict[str, Any]:
         cycles_per_input=float,
         first_input_cycles=float,
         total_cycles=float,
+        pace_interval=Interval,
+        run_cycles=float,
+        run_interval=Interval,
+        parts=list[Part],
         bottleneck=Bottleneck,
         critical_path=Rows(CriticalStep, waits=dict[str, float]),
-        ops=Rows(OpFigures, cost_cycles=float),
+        ops=Rows(OpFigures, cost_cycles=float, cost_interval=Interval),
         memory=list[Busy],
         transfers=list[Busy],
         noc_links=list[Busy],
@@ -189,6 +205,7 @@ def schema() -> dict[str, Any]:
         what_if=dict[str, float],
         epochs=epochs,
         program_cycles=dict[str, float],
+        program_intervals=dict[str, Interval],
         program_load_cycles=dict[str, float],
         program_host_seconds=dict[str, float],
         dram=list[ChannelUse],

@@ -16,6 +16,7 @@ from buda_emu.performance.timing.epoch.critical import CAUSE_WORDS, CriticalStep
 from buda_emu.performance.timing.epoch.pipeline import describe_fill, extend_until_full, steady
 from buda_emu.performance.timing.epoch.result import EpochTiming
 from buda_emu.performance.timing.figures import OpFigures, op_figures
+from buda_emu.performance.timing.parts import epoch_intervals
 from buda_emu.performance.timing.result import EpochReport, PerfRun
 from buda_emu.report.pages.engine import (
     Cell,
@@ -47,7 +48,7 @@ from buda_emu.report.pictures.grid_svg import (
 from buda_emu.report.pictures.grid_svg import number as svg_number
 from buda_emu.report.terminal.perf import Sources
 from buda_emu.report.terminal.plain_table import cut
-from buda_emu.report.terminal.text import number, percent
+from buda_emu.report.terminal.text import number, percent, whole
 from buda_emu.support.checker.text import plural
 
 MOST_LINES: Final = 40
@@ -298,6 +299,7 @@ def _epochs(run: PerfRun, order: Sequence[EpochReport], places: dict[int, str]) 
         Column("runs", "number"),
         Column("inputs", "number"),
         Column("cycles per input", "number"),
+        Column("on silicon", "number", tip="where the cycles per input lie with a probability of 90 %"),
         Column("inputs per second", "number"),
         Column("first input", "number"),
         Column("cycles", "number", tip="of all runs, loading it each time included"),
@@ -311,6 +313,7 @@ def _epochs(run: PerfRun, order: Sequence[EpochReport], places: dict[int, str]) 
         cycles = epoch.cycles * epoch.runs
         place = places.get(id(epoch))
         rate = 1 / run.seconds(epoch.pace) if epoch.pace else None
+        bounds = epoch_intervals(run, epoch).pace
         rows.append(
             Row(
                 [
@@ -319,6 +322,7 @@ def _epochs(run: PerfRun, order: Sequence[EpochReport], places: dict[int, str]) 
                     cell_figure(epoch.runs),
                     cell_figure(epoch.timing.inputs),
                     cell_figure(epoch.pace),
+                    number_cell(f"{whole(bounds.low)} to {whole(bounds.high)}", bounds.high - bounds.low),
                     number_cell(number(rate), rate),
                     cell_figure(epoch.timing.first_input),
                     cell_figure(cycles),

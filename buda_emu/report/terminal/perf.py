@@ -10,6 +10,7 @@ from buda_emu.netlist import nodes
 from buda_emu.netlist.model import Netlist
 from buda_emu.performance.timing.checks import BoundResult
 from buda_emu.performance.timing.epoch.critical import chain_sentence, critical_steps
+from buda_emu.performance.timing.parts import EpochIntervals, epoch_intervals, program_intervals
 from buda_emu.performance.timing.result import PerfRun, hypothetical
 from buda_emu.report.terminal.text import number, percent, table, verdict, whole, wrap
 from buda_emu.support.checker.suggest import near
@@ -204,20 +205,30 @@ def perf_lines(netlist: Netlist, run: PerfRun, selection: Selection = _ALL) -> I
     yield epochs_table(run, epochs)
     yield ""
     loads = run.program_loads()
+    intervals = [epoch_intervals(run, epoch) for epoch in run.epochs]
+    bounds = program_intervals(run, intervals)
     for program, cycles in run.programs().items():
-        took = f"{whole(cycles)} cycles, {_ms(run.seconds(cycles))}, {percent(loads[program] / cycles)} loading epochs"
+        took = f"{whole(cycles)} cycles ({bounds[program]}), {_ms(run.seconds(cycles))}"
+        took += f", {percent(loads[program] / cycles)} loading epochs"
         yield wrap(f"program {program}: {took}{_host(run, program, cycles)}")
     yield from _memory(run)
     sources = Sources()
     for index, epoch in epochs:
         yield ""
         yield wrap(f"{index} {epoch.program}: {' + '.join(epoch.graphs)}: {epoch.bottleneck.sentence}")
+        yield wrap(_uncertainty(epoch, intervals[index - 1]))
         yield wrap(chain_sentence(critical_steps(epoch.timing), assumed=run.assumed))
         yield from ops_lines(netlist, run, epoch, selection, sources)
     meaning = list(sources.lines())
     if meaning:
         yield ""
         yield from meaning
+
+
+def _uncertainty(epoch: "EpochReport", intervals: EpochIntervals) -> str:
+    """Return the sentence about the intervals of an epoch."""
+    run = f"a run takes {whole(epoch.cycles)} cycles ({intervals.run})"
+    return f"{run}, an input {whole(epoch.pace)} ({intervals.pace})"
 
 
 def _ms(seconds: float) -> str:

@@ -157,10 +157,10 @@ _GROUPS: Final[Mapping[str, str]] = {
 def basis_of(call: OpCall, parameters: ParameterSet) -> Basis:
     """Return what the prediction of an op rests on when it comes from this set. Another format also stands for what else
     differs between ops of one kind, such as tiles and vector modes."""
-    if parameters.arch != call.arch:
-        return "another chip"
     if parameters.kind != call.kind:
         return "another op"
+    if parameters.arch != call.arch:
+        return "another chip"
     if parameters.family != family_of(call):
         return "another format"
     provenance = _provenance(parameters, call)
@@ -171,7 +171,7 @@ def basis_of(call: OpCall, parameters: ParameterSet) -> Basis:
     return "another format"
 
 
-def error_family(call: OpCall, basis: str) -> str:
+def error_family_name(call: OpCall, basis: str) -> str:
     """Return the name of the ops that share an error with this one (`timing.uncertainty`): chip, kind and basis."""
     return f"{call.arch} {_GROUPS.get(call.kind, 'other ops')}, {basis}"
 
@@ -410,7 +410,7 @@ def op_cost(
             ideal_cycles=ideal,
             provenance="vendor formula",
             model=model,
-            family=error_family(call, "vendor formula"),
+            family=error_family_name(call, "vendor formula"),
         )
     if model != "fitted":
         raise HostError(f"model: '{model}' is not one of {', '.join(MODELS)}")
@@ -422,7 +422,7 @@ def op_cost(
         ideal_cycles=ideal,
         provenance=choice.provenance,
         model=model,
-        family=error_family(call, basis_of(call, choice.parameters)),
+        family=error_family_name(call, basis_of(call, choice.parameters)),
     )
 
 
