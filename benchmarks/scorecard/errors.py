@@ -7,12 +7,10 @@
 * Transfers in an epoch: rows of transactions with the rates of the epoch model, to which none was fitted.
 """
 
-import csv
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from math import log
-from pathlib import Path
 from typing import Final
 
 from buda_emu.performance.timing.op.call import OpCall

@@ -32,6 +32,8 @@ WIDER: Final = (SHARE, 0.92, 0.94, 0.96, 0.98, 0.99, 1.0)
 """The shares of its own rows that an interval may contain to that end."""
 MOST_PAIRS: Final = 2000
 """Pairs of one group that are looked at."""
+
+
 def _stated(name: str, low: float, high: float) -> ErrorFamily:
     """Return the errors of what nobody has measured."""
     return ErrorFamily(name=name, low=low, high=high, pair=0.0, rows=0, coverage=None)
@@ -49,8 +51,8 @@ STATED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class RowError:
-    """The error of one row: its chip and topic, the logarithm of measured over modelled cycles, the fold that it belongs
-    to, and the group of rows that share most of their causes (one op, one pattern of transactions)."""
+    """The error of one row: its chip and topic, the logarithm of measured over modelled cycles, the fold that it
+    belongs to, and the group of rows that share most of their causes (one op, one pattern of transactions)."""
 
     chip: str
     topic: str

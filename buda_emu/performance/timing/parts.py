@@ -19,8 +19,8 @@ HOST: Final = "host link"
 
 @dataclass(frozen=True, slots=True)
 class EpochIntervals:
-    """The intervals of one epoch: of the cycles of a run with its loading, and of the cycles from one input to the next,
-    or those of the only input. `parts` are what a run consists of."""
+    """The intervals of one epoch: of the cycles of a run with its loading, and of the cycles from one input to the
+    next, or those of the only input. `parts` are what a run consists of."""
 
     parts: tuple[Part, ...]
     run: Interval

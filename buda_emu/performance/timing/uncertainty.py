@@ -21,8 +21,8 @@ SHARE: Final = 0.9
 DATA: Final = "intervals.json"
 ANY_CHIP: Final = "any chip"
 IN_GRAPHS: Final = f"{ANY_CHIP} ops together in a graph"
-"""What figures of whole graphs err by beside their ops and transfers. A part of this family stands for cycles that other
-parts have, too: it adds its error to a sum, but no cycles."""
+"""What figures of whole graphs err by beside their ops and transfers. A part of this family stands for cycles that
+other parts have, too: it adds its error to a sum, but no cycles."""
 LOADING_UNIT: Final = "loading"
 """The unit of the part of an epoch that is its loading."""
 _SCHEMA: Final = 1

@@ -155,8 +155,8 @@ _GROUPS: Final[Mapping[str, str]] = {
 
 
 def basis_of(call: OpCall, parameters: ParameterSet) -> Basis:
-    """Return what the prediction of an op rests on when it comes from this set. Another format also stands for what else
-    differs between ops of one kind, such as tiles and vector modes."""
+    """Return what the prediction of an op rests on when it comes from this set. Another format also stands for what
+    else differs between ops of one kind, such as tiles and vector modes."""
     if parameters.kind != call.kind:
         return "another op"
     if parameters.arch != call.arch:
