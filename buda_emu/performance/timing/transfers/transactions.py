@@ -84,6 +84,8 @@ class NocCost:
     reserve_hop: float  # to reserve a multicast's way, for each hop to its farthest receiver
     acknowledgement: float  # of one receiver of a multicast, at the sender's port
     turn: float  # share of all multicasts over one line of cores that the median core waits for
+    linked_turn: float  # the same of linked ones, of which a core's run all at once: about half of the cores come before
+    linked_reserve: float  # times that a core asks for its way in vain while others hold it
     dram_read: float  # latency of DRAM
     dram_write: float
     bank_read: float  # bytes in a cycle of a DRAM core
@@ -364,6 +366,8 @@ def _multicast_cycles(transactions: Transactions, traffic: Traffic, cost: NocCos
     else:
         interval = max(cost.issue_multicast, wire, answers)
     busy = reserve + wire + (transactions.count - 1) * interval
-    if traffic.crowded:
+    if traffic.crowded and transactions.kind == "multicast":
         busy *= max(cost.turn * traffic.target, 1.0)
+    elif traffic.crowded:
+        busy = (busy + cost.linked_reserve * reserve) * max(cost.linked_turn * traffic.target, 1.0)
     return cost.start_write + _round_trip(traffic, chip) + busy
