@@ -102,6 +102,37 @@ def test_a_trace_names_slices_by_op_and_marks_the_steady_state_and_the_critical_
     assert {(event["pid"], event["tid"], event["ts"]) for kind in "sf" for event in flows[kind]} <= at
 
 
+@pytest.mark.parametrize("name", ["matmul", "attention", "two_chips"])
+def test_every_figure_has_an_interval(name, tmp_path, capsys):
+    path = DIRECTORY / f"{name}.yaml"
+    out = tmp_path / "perf.json"
+    assert run_perf(path, "--json", out) == 0
+    text = capsys.readouterr().out
+    found = json.loads(out.read_text())
+
+    def holds(interval, cycles):
+        assert interval["low"] < cycles < interval["high"]
+        return f"{cycles:,.0f}", f"(90 %: {interval['low']:,.0f} to {interval['high']:,.0f})"
+
+    for program, cycles in found["program_cycles"].items():
+        figure, interval = holds(found["program_intervals"][program], cycles)
+        assert f"program {program}: {figure} cycles {interval}" in text
+    for epoch in found["epochs"]:
+        run = "a run takes {} cycles {}, an input {} {}".format(
+            *holds(epoch["run_interval"], epoch["run_cycles"]),
+            *holds(epoch["pace_interval"], epoch["cycles_per_input"] or epoch["first_input_cycles"]),
+        )
+        assert run in text
+        sums = sum(part["cycles"] for part in epoch["parts"] if part["unit"] != "graph")
+        assert sums == pytest.approx(epoch["run_cycles"])
+        for op in epoch["ops"]:
+            holds(op["cost_interval"], op["cost_cycles"])
+    modelled = be.perf(path)
+    assert modelled.to_json()["program_intervals"] == found["program_intervals"]
+    for row, epoch in zip(modelled.epoch_rows, found["epochs"], strict=True):
+        assert row["cycles_per_input_low"] == epoch["pace_interval"]["low"] < row["cycles_per_input"]
+
+
 def test_a_misspelt_parameter_is_refused(capsys):
     assert run_perf(DIRECTORY / "attention.yaml", "-q", "--param", "$p_lop_count=2") == 2
     said = capsys.readouterr().err
