@@ -84,7 +84,7 @@ class NocCost:
     reserve_hop: float  # to reserve a multicast's way, for each hop to its farthest receiver
     acknowledgement: float  # of one receiver of a multicast, at the sender's port
     turn: float  # share of all multicasts over one line of cores that the median core waits for
-    linked_turn: float  # the same of linked ones, of which a core's run all at once: about half of the cores come before
+    linked_turn: float  # the same of linked ones; those of a core run all at once
     linked_reserve: float  # times that a core asks for its way in vain while others hold it
     dram_read: float  # latency of DRAM
     dram_write: float
