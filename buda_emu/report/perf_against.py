@@ -111,10 +111,10 @@ def _program_intervals(
     before: Mapping[str, Any], after: Mapping[str, Any], programs: Mapping[str, tuple[float, float]]
 ) -> dict[str, Interval]:
     """Return the interval of the difference of each program; none if a run was written before there were intervals."""
-    if not all("parts" in epoch for run in (before, after) for epoch in run["epochs"]):
-        return {}
     old = _epochs(before)
     new = _epochs(after)
+    if not all("parts" in epoch for epoch in (*old.values(), *new.values())):
+        return {}
     same: set[str] = set()
     for key in old.keys() & new.keys():
         same |= {f"{key[1]}: {unit}" for unit in _same_units(old[key], new[key])}
@@ -155,7 +155,12 @@ def _pace_parts(epoch: Mapping[str, Any]) -> Iterator[Part]:
 def _same_units(old: Mapping[str, Any], new: Mapping[str, Any]) -> set[str]:
     """Return the units of the parts of an epoch whose own work is the same in both runs."""
     changed = {(change.kind, change.name) for change in _changes(_units(old), _units(new))}
-    same = {f"op {name}" if kind == "op" else name for kind, name in _units(new) if (kind, name) not in changed}
+    same: set[str] = set()
+    for kind, name in _units(new).keys() - changed:
+        if kind == "op":
+            same.add(f"op {name}")
+        else:
+            same.add(name)
     if old["load_cycles"] == new["load_cycles"]:
         same.add(LOADING_UNIT)
     return same

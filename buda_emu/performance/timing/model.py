@@ -355,7 +355,7 @@ class _Costs:
                 sum(part.math for part in parts),
                 "; ".join(dict.fromkeys(part.provenance for part in parts)),
                 tuple(map(sum, zip(*(part.threads for part in parts), strict=True))),
-                tuple(chain.from_iterable(part.errors for part in parts)),
+                errors=tuple(chain.from_iterable(part.errors for part in parts)),
             )
         return cost
 
@@ -382,7 +382,7 @@ def _part(call: OpCall, model: Model, from_memory: frozenset[int] | None, *, fro
         note = f", times {factor:g} in a graph"
     else:
         note = ""
-    return Cost(cycles, _math(call, cost), cost.provenance + note, threads, ((cost.family, cycles),))
+    return Cost(cycles, _math(call, cost), cost.provenance + note, threads, errors=((cost.family, cycles),))
 
 
 def _math(call: OpCall, cost: OpCost) -> float:

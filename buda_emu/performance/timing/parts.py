@@ -77,4 +77,6 @@ def _transfer_topic(step: CriticalStep, crossing: set[str]) -> str:
         return CHANNELS
     if step.kind == "memory":
         return HOST
-    return CROSSINGS if step.name in crossing else TRANSFERS
+    if step.name in crossing:
+        return CROSSINGS
+    return TRANSFERS

@@ -204,13 +204,8 @@ def perf_lines(netlist: Netlist, run: PerfRun, selection: Selection = _ALL) -> I
     yield ""
     yield epochs_table(run, epochs)
     yield ""
-    loads = run.program_loads()
     intervals = [epoch_intervals(run, epoch) for epoch in run.epochs]
-    bounds = program_intervals(run, intervals)
-    for program, cycles in run.programs().items():
-        took = f"{whole(cycles)} cycles ({bounds[program]}), {_ms(run.seconds(cycles))}"
-        took += f", {percent(loads[program] / cycles)} loading epochs"
-        yield wrap(f"program {program}: {took}{_host(run, program, cycles)}")
+    yield from _programs(run, intervals)
     yield from _memory(run)
     sources = Sources()
     for index, epoch in epochs:
@@ -223,6 +218,16 @@ def perf_lines(netlist: Netlist, run: PerfRun, selection: Selection = _ALL) -> I
     if meaning:
         yield ""
         yield from meaning
+
+
+def _programs(run: PerfRun, intervals: Sequence[EpochIntervals]) -> Iterator[str]:
+    """Yield the cycles of each program; `intervals` are those of the epochs."""
+    loads = run.program_loads()
+    bounds = program_intervals(run, intervals)
+    for program, cycles in run.programs().items():
+        took = f"{whole(cycles)} cycles ({bounds[program]}), {_ms(run.seconds(cycles))}"
+        took += f", {percent(loads[program] / cycles)} loading epochs"
+        yield wrap(f"program {program}: {took}{_host(run, program, cycles)}")
 
 
 def _uncertainty(epoch: "EpochReport", intervals: EpochIntervals) -> str:

@@ -135,7 +135,8 @@ ParameterSets = Mapping[Family, ParameterSet]
 def choose(call: OpCall, sets: ParameterSets | None = None) -> Choice:
     """Choose the parameter set of an op: its own, or the nearest one. Every op type has one. `sets` replaces all sets,
     to see what the model would say without some."""
-    sets = parameter_sets() if sets is None else sets
+    if sets is None:
+        sets = parameter_sets()
     parameters = sets.get(family_of(call))
     if parameters is not None:
         return Choice(parameters, _widen(parameters, call), _provenance(parameters, call))

@@ -141,17 +141,20 @@ def transfer_interval(transactions: Transactions, chip: Device | str = "wormhole
 def error_topic(transactions: Transactions, chip: Device) -> str:
     """Return the topic of the family whose error transactions have (`timing.uncertainty`)."""
     several = len(transactions.cores) > 1
+    cores = ("a core", "several cores")[several]
     if is_with_dram(transactions, chip):
-        topic = "transactions of several cores with DRAM" if several else "transactions of a core with DRAM"
+        topic = f"transactions of {cores} with DRAM"
     elif transactions.kind.endswith("multicast"):
-        topic = "multicasts of several cores" if several else "multicasts of a core"
+        topic = f"multicasts of {cores}"
     elif several:
         topic = f"{transactions.kind}s of several cores"
     elif len(transactions.partners[0]) > 1:
         topic = "transactions of a core with several"
     else:
         topic = "transactions of a core with another"
-    return topic if transactions.size >= SMALL else f"{topic}, small"
+    if transactions.size < SMALL:
+        topic += ", small"
+    return topic
 
 
 SMALL: Final = 512
