@@ -16,7 +16,7 @@ from buda_emu.performance.timing.checks import BoundResult, evaluate
 from buda_emu.performance.timing.figures import op_figures
 from buda_emu.performance.timing.model import model_netlist
 from buda_emu.performance.timing.op.cost import Model
-from buda_emu.performance.timing.parts import EpochIntervals, cost_interval, epoch_intervals, program_intervals
+from buda_emu.performance.timing.parts import EpochIntervals, cost_interval, program_intervals, run_intervals
 from buda_emu.performance.timing.result import EpochReport, PerfRun
 from buda_emu.performance.timing.uncertainty import Interval
 from buda_emu.report.machine_readable.perf_json import perf_json
@@ -57,7 +57,7 @@ class Perf:
     @cached_property
     def epoch_intervals(self) -> tuple[EpochIntervals, ...]:
         """The intervals of each epoch, parallel to `epochs`: silicon lies in them with a probability of 90 %."""
-        return tuple(epoch_intervals(self.run, epoch) for epoch in self.epochs)
+        return run_intervals(self.run)
 
     @property
     def program_intervals(self) -> dict[str, Interval]:

@@ -36,6 +36,11 @@ def epoch_intervals(run: PerfRun, epoch: EpochReport) -> EpochIntervals:
     return EpochIntervals((loading, *inside), interval_of((loading, *inside)), interval_of(inside).scaled(share))
 
 
+def run_intervals(run: PerfRun) -> tuple[EpochIntervals, ...]:
+    """Return the intervals of all epochs of a run."""
+    return tuple(epoch_intervals(run, epoch) for epoch in run.epochs)
+
+
 def program_intervals(run: PerfRun, epochs: Sequence[EpochIntervals]) -> dict[str, Interval]:
     """Return the interval of the cycles of each program; `epochs` are those of the run, in its order."""
     parts: dict[str, list[Part]] = {}

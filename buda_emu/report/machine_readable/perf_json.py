@@ -12,7 +12,7 @@ from buda_emu.performance.timing.epoch.critical import CriticalStep, critical_st
 from buda_emu.performance.timing.epoch.result import Busy
 from buda_emu.performance.timing.figures import OpFigures, op_figures
 from buda_emu.performance.timing.memory_use import ChannelUse
-from buda_emu.performance.timing.parts import cost_interval, epoch_intervals, program_intervals
+from buda_emu.performance.timing.parts import EpochIntervals, cost_interval, program_intervals, run_intervals
 from buda_emu.performance.timing.result import Bottleneck, EpochReport, PerfRun
 from buda_emu.performance.timing.transfers.loading import ChipLoad
 from buda_emu.performance.timing.uncertainty import Interval, Part
@@ -28,7 +28,7 @@ _NEEDED = ("netlist", "arch", "clock_mhz", "epochs", "program_cycles")
 def perf_json(netlist: Netlist, run: PerfRun, results: Sequence[BoundResult]) -> dict[str, Any]:
     """Return everything that was modelled as plain data. Cycles are of the AI clock; `cost_cycles` of an op is one
     input on each core. Intervals hold the figure on silicon with a probability of 90 %."""
-    intervals = [epoch_intervals(run, epoch) for epoch in run.epochs]
+    intervals = run_intervals(run)
     return {
         "schema_version": RESULT_VERSION,
         "netlist": run.netlist,
@@ -48,10 +48,8 @@ def perf_json(netlist: Netlist, run: PerfRun, results: Sequence[BoundResult]) ->
                 "cycles_per_input": epoch.timing.cycles_per_input,
                 "first_input_cycles": epoch.timing.first_input,
                 "total_cycles": epoch.timing.total,
-                "pace_interval": asdict(bounds.pace),
                 "run_cycles": epoch.cycles,
-                "run_interval": asdict(bounds.run),
-                "parts": [asdict(part) for part in bounds.parts],
+                **_epoch_intervals(bounds),
                 "bottleneck": asdict(epoch.bottleneck),
                 "critical_path": [{**asdict(step), "waits": dict(step.waits)} for step in critical_steps(epoch.timing)],
                 "ops": [
@@ -73,7 +71,7 @@ def perf_json(netlist: Netlist, run: PerfRun, results: Sequence[BoundResult]) ->
             for epoch, bounds in zip(run.epochs, intervals, strict=True)
         ],
         "program_cycles": run.programs(),
-        "program_intervals": {name: asdict(bounds) for name, bounds in program_intervals(run, intervals).items()},
+        "program_intervals": _program_intervals(run, intervals),
         "program_load_cycles": run.program_loads(),
         "program_host_seconds": run.host_seconds(),
         "dram": [asdict(record) for record in run.dram],
@@ -81,6 +79,20 @@ def perf_json(netlist: Netlist, run: PerfRun, results: Sequence[BoundResult]) ->
         "l1_capacity": run.l1_capacity,
         "performance_check": [{**asdict(record), "passed": record.passed} for record in results],
     }
+
+
+def _epoch_intervals(intervals: EpochIntervals) -> dict[str, Any]:
+    """Return the intervals of an epoch and the parts that they come from."""
+    return {
+        "run_interval": asdict(intervals.run),
+        "pace_interval": asdict(intervals.pace),
+        "parts": [asdict(part) for part in intervals.parts],
+    }
+
+
+def _program_intervals(run: PerfRun, intervals: Sequence[EpochIntervals]) -> dict[str, Any]:
+    """Return the interval of the cycles of each program."""
+    return {name: asdict(bounds) for name, bounds in program_intervals(run, intervals).items()}
 
 
 def read_perf_json(text: str, path: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from buda_emu.netlist import nodes
 from buda_emu.netlist.model import Netlist
 from buda_emu.performance.timing.checks import BoundResult
 from buda_emu.performance.timing.epoch.critical import chain_sentence, critical_steps
-from buda_emu.performance.timing.parts import EpochIntervals, epoch_intervals, program_intervals
+from buda_emu.performance.timing.parts import EpochIntervals, program_intervals, run_intervals
 from buda_emu.performance.timing.result import PerfRun, hypothetical
 from buda_emu.report.terminal.text import number, percent, table, verdict, whole, wrap
 from buda_emu.support.checker.suggest import near
@@ -204,7 +204,7 @@ def perf_lines(netlist: Netlist, run: PerfRun, selection: Selection = _ALL) -> I
     yield ""
     yield epochs_table(run, epochs)
     yield ""
-    intervals = [epoch_intervals(run, epoch) for epoch in run.epochs]
+    intervals = run_intervals(run)
     yield from _programs(run, intervals)
     yield from _memory(run)
     sources = Sources()
