@@ -61,22 +61,27 @@ def _samples() -> "Iterator[tuple[OpCall, float, bool]]":
         yield sample.call, sample.cycles, sample.held_out
 
 
-def _op_error(call: OpCall, basis: Basis | str, modelled: float, measured: float, fold: object) -> RowError:
+def _op_error(call: OpCall, basis: Basis | str, modelled: float, measured: float, fold: str) -> RowError:
     """Return the error of an op."""
     return RowError(
         chip=call.arch,
         topic=error_family_name(call, basis).removeprefix(f"{call.arch} "),
         value=log(measured / modelled),
-        fold=fold_of(fold),
-        group=" ".join(map(str, family_of(call))),
+        fold=fold,
+        group=_set_name(call),
     )
+
+
+def _set_name(call: OpCall) -> str:
+    """Return the name of an op's own set of parameters."""
+    return " ".join(map(str, family_of(call)))
 
 
 def measured_op_errors() -> Iterator[RowError]:
     """Yield the errors of ops on which the fit has seen others like them."""
     for call, cycles, held_out in _samples():
         if held_out and basis_of(call, choose(call).parameters) == "measured":
-            yield _op_error(call, "measured", op_cost(call).cycles, cycles, call)
+            yield _op_error(call, "measured", op_cost(call).cycles, cycles, fold_of(call))
 
 
 def relative_op_errors() -> Iterator[RowError]:
@@ -92,9 +97,9 @@ def relative_op_errors() -> Iterator[RowError]:
             rest = {family: entry for family, entry in every.items() if not is_left_out(family, own)}
             if _can_stand_in(call, rest, basis):
                 modelled = op_cost(call, sets=rest).cycles
-                yield _op_error(call, basis, modelled, cycles, own)
+                yield _op_error(call, basis, modelled, cycles, _set_name(call))
                 if basis == "another format" and call.kind not in ("matmul", "depthwise"):
-                    yield _op_error(call, "interpolated", modelled, cycles, own)
+                    yield _op_error(call, "interpolated", modelled, cycles, _set_name(call))
 
 
 def _can_stand_in(call: OpCall, sets: ParameterSets, basis: Basis) -> bool:
@@ -121,7 +126,7 @@ def larger_op_errors() -> Iterator[RowError]:
         for sample in samples:
             if _size(sample.call) > middle:
                 modelled = evaluate(form, weights, features(sample.call), fpu_cycles(sample.call))
-                yield _op_error(sample.call, "beyond sizes", modelled, sample.cycles, family)
+                yield _op_error(sample.call, "beyond sizes", modelled, sample.cycles, _set_name(sample.call))
 
 
 def _size(call: OpCall) -> int:
@@ -133,7 +138,7 @@ def _size(call: OpCall) -> int:
 def vendor_op_errors() -> Iterator[RowError]:
     """Yield the errors of the vendor's formulas."""
     for call, cycles, _ in _samples():
-        yield _op_error(call, "vendor formula", op_cost(call, model="vendor").cycles, cycles, family_of(call))
+        yield _op_error(call, "vendor formula", op_cost(call, model="vendor").cycles, cycles, _set_name(call))
 
 
 _MATMULS: Final = {"wormhole_b0": "matmul, interpolated", "blackhole": "matmul, another chip"}
@@ -162,7 +167,7 @@ def transaction_errors() -> Iterator[RowError]:
     for arch in sorted({row.arch for row in rows}):
         chip = noc.measured_chip(arch)
         ours = [row for row in rows if row.arch == arch]
-        for fold in range(FOLDS):
+        for fold in map(str, range(FOLDS)):
             cost = fit_cost(cells_of([row for row in ours if fold_of(row) != fold], chip), chip)
             for row in ours:
                 if fold_of(row) == fold:
@@ -238,7 +243,7 @@ def graph_errors() -> Iterator[RowError]:
     for number, figure in enumerate(card.figures(card.source)):
         sign = -1 if figure.family == "cycles-per-tensor" else 1
         yield RowError(
-            chip=ANY_CHIP, topic=topic, value=sign * log(figure.ratio), fold=number % FOLDS, group=figure.group
+            chip=ANY_CHIP, topic=topic, value=sign * log(figure.ratio), fold=str(number % FOLDS), group=figure.group
         )
 
 

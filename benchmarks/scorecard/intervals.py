@@ -2,14 +2,14 @@
 
 The interval of a family reaches from the 5th to the 95th percentile of its errors, as conformal prediction counts them:
 of n rows, of which the next one is as likely to have any rank, (n + 1) / 20, rounded down, lie outside on each side.
-Families of few rows have one percentile of the errors' size, for both sides. An interval from three quarters of the
-folds is judged on the rows of the last, and this for each fold.
+Families of few rows have one percentile of the errors' size, for both sides. Rows that share their causes are of one
+fold; the interval from all other folds is judged on each.
 """
 
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from math import ceil, exp, floor
 from pathlib import Path
@@ -57,13 +57,13 @@ class RowError:
     chip: str
     topic: str
     value: float
-    fold: int
+    fold: str
     group: str
 
 
-def fold_of(key: object) -> int:
-    """Return the fold of a row, by hash of what identifies it and those that share its causes."""
-    return hashlib.sha256(repr(key).encode()).digest()[1] % FOLDS
+def fold_of(key: object) -> str:
+    """Return one of a few folds for a row, by hash of what identifies it and those that share its causes."""
+    return str(hashlib.sha256(repr(key).encode()).digest()[1] % FOLDS)
 
 
 def percentiles(values: Sequence[float], share: float = SHARE) -> tuple[float, float] | None:
@@ -84,7 +84,7 @@ def coverage(errors: Sequence[RowError], share: float = SHARE) -> float | None:
     """Return the share of rows that lie in the interval of the rows of other folds; None if no fold can be judged."""
     judged = 0
     inside = 0
-    for fold in range(FOLDS):
+    for fold in sorted({error.fold for error in errors}):
         ends = percentiles([error.value for error in errors if error.fold != fold], share)
         if ends is None:
             continue
@@ -111,8 +111,11 @@ def pair_error(errors: Sequence[RowError]) -> float:
 
 def family(name: str, errors: Sequence[RowError]) -> ErrorFamily | None:
     """Return the errors of a family; None if it has too few rows. Rows of a fold that err alike, as those of one op do
-    whose parameters are another's, need a wider interval to hold in other folds: the least one that does is taken."""
+    whose parameters are another's, need a wider interval to hold in other folds: the least one that does is taken. Rows
+    that are all of one fold are judged row by row."""
     found: ErrorFamily | None = None
+    if len({error.fold for error in errors}) == 1:
+        errors = [replace(error, fold=str(number % FOLDS)) for number, error in enumerate(errors)]
     for share in WIDER:
         ends = percentiles([error.value for error in errors], share)
         covered = coverage(errors, share)

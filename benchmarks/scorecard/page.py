@@ -232,9 +232,10 @@ a family; the table has all families.
 * **The interval of a family** reaches from the 5th to the 95th percentile of measured over modelled cycles, as
   conformal prediction counts them, and always includes 1. With fewer than 40 rows one percentile of the error's size
   counts for both sides.
-* **How often it holds** (*inside*): rows are in four folds; an interval from three of them is judged on the fourth,
-  and this for each. What shares its causes is in one fold: transactions of one row of the table, all ops of one
-  parameter set. Where intervals from other folds held less than 87 % of the rows, percentiles farther out were taken.
+* **How often it holds** (*inside*): rows that share causes are of one fold: transactions of one row of the table, or
+  all ops of one parameter set where the set itself is not used. The interval from all other folds is judged on each
+  fold. Where intervals of nine tenths held less than 87 % of the rows of other folds, percentiles farther out were
+  taken.
 * **Ops** differ by what their figure rests on, their provenance ([timing.md](timing.md#how-far-to-trust-a-figure)).
   *measured*: the quarter of the rows that the fit did not see. *another format*, *interpolated*: all rows, each
   modelled by the nearest set of parameters that is not its own. *another chip*: all rows of grayskull and wormhole_b0,
