@@ -4,6 +4,7 @@ import csv
 import random
 import re
 from collections import defaultdict
+from math import exp
 from statistics import median, quantiles
 
 import pytest
@@ -119,13 +120,12 @@ def test_predictions_lie_in_their_intervals(tmp_path):
         assert float(row["low"]) < float(row["predicted"]) < float(row["high"])
 
 
-def drawn_errors(random_numbers, count, spread, chip="wormhole_b0", shared=0.0):
-    """Errors of a family; `shared` is the spread of what all rows of a fold err by."""
-    folds = [random_numbers.gauss(0, shared) for _ in range(intervals.FOLDS)]
+def drawn_errors(random_numbers, count, spread, chip="wormhole_b0", shared=(0.0, 0.0, 0.0, 0.0)):
+    """Errors of a family; `shared` is what all rows of each fold err by."""
     errors = []
     for number in range(count):
-        fold = number % intervals.FOLDS
-        value = folds[fold] + random_numbers.gauss(0, spread)
+        fold = number % len(shared)
+        value = shared[fold] + random_numbers.gauss(0, spread)
         errors.append(intervals.RowError(chip, "matmul, measured", value, str(fold), f"op {number % 5}"))
     return errors
 
@@ -143,12 +143,14 @@ def test_an_interval_holds_nine_tenths_of_other_rows_like_its_own(count):
 
 def test_rows_that_err_alike_within_a_fold_make_an_interval_wider():
     random_numbers = random.Random(2)
-    alone = intervals.family("x", drawn_errors(random_numbers, 400, 0.05))
-    assert 0.85 <= alone.coverage <= 0.95
-    alike = drawn_errors(random_numbers, 400, 0.01, shared=0.05)
-    found = intervals.family("x", alike)
-    inside = sum(found.low <= 2.718281828**error.value <= found.high for error in alike) / len(alike)
-    assert found is None or inside > 0.95
+    shares = []
+    for shared in ((0.0, 0.0, 0.0, 0.0), (-0.03, -0.01, 0.01, 0.03)):
+        errors = drawn_errors(random_numbers, 400, 0.02, shared=shared)
+        found = intervals.family("x", errors)
+        assert 0.85 <= found.coverage <= 0.95
+        shares.append(sum(found.low <= exp(error.value) <= found.high for error in errors) / len(errors))
+    assert shares[0] <= 0.91 < 0.93 < shares[1]
+    assert intervals.family("x", drawn_errors(random_numbers, 400, 0.01, shared=(-0.3, -0.1, 0.1, 0.3))) is None
 
 
 def test_too_few_rows_are_no_family_but_count_for_all_chips():
