@@ -235,7 +235,7 @@ a family; the table has all families.
 * **How often it holds** (*inside*): rows that share causes are of one fold: transactions of one row of the table, or
   all ops of one parameter set where the set itself is not used. The interval from all other folds is judged on each
   fold. Where intervals of nine tenths held less than 87 % of the rows of other folds, percentiles farther out were
-  taken.
+  taken; families of two sets or of few rows may then hold more than 95 %.
 * **Ops** differ by what their figure rests on, their provenance ([timing.md](timing.md#how-far-to-trust-a-figure)).
   *measured*: the quarter of the rows that the fit did not see. *another format*, *interpolated*: all rows, each
   modelled by the nearest set of parameters that is not its own. *another chip*: all rows of grayskull and wormhole_b0,
@@ -248,7 +248,7 @@ a family; the table has all families.
   that suits them better. Nothing was fitted to them. Not among them: rows in which all cores begin with the same
   partner, as no pipe does.
 * **Ops together in a graph** is what the graphs above err by. It counts in addition to the errors of ops and
-  transfers.
+  transfers. The ten rates and cycles of an input that netlists state for silicon all lie in the intervals of `perf`.
 * **Stated**: nothing is published. The loading of an epoch takes half to twice its figure. An op that is estimated
   from another kind of op does, too.
 

@@ -5,6 +5,7 @@ import random
 
 import pytest
 
+import buda_emu as be
 from buda_emu.performance.timing import Transactions, op_cost, transfer_cycles, transfer_interval
 from buda_emu.performance.timing.op.call import OpCall
 from buda_emu.performance.timing.op.table import read_row
@@ -22,6 +23,7 @@ from buda_emu.support.errors import InternalError
 from fit_op_cost import is_held_out
 from shared_files import SHARED
 
+ENCODER = SHARED / "corpus" / "netlists" / "verif" / "graph_tests" / "netlists" / "netlist_encoder_grid.yaml"
 OPS = SHARED / "silicon" / "public.csv"
 needs_table = pytest.mark.skipif(not OPS.is_file(), reason=f"no measurements at {OPS} (set BUDA_EMU_SHARED)")
 MEASURED = "wormhole_b0 other ops, measured"
@@ -182,3 +184,10 @@ def test_intervals_hold_for_ops_that_the_fit_has_not_seen():
     for family, hits in inside.items():
         if len(hits) >= 60:
             assert 0.85 <= sum(hits) / len(hits) <= 0.96, family
+
+
+@pytest.mark.skipif(not ENCODER.is_file(), reason=f"no netlist at {ENCODER} (set BUDA_EMU_SHARED)")
+def test_what_a_netlist_states_for_silicon_lies_in_the_interval_of_its_epoch():
+    (intervals,) = be.perf(ENCODER).epoch_intervals
+    assert intervals.pace.low < 35_500 < intervals.pace.high  # cycles-per-tensor
+    assert intervals.pace.low < 1.2e9 / 33_800 < intervals.pace.high  # tensors-per-second at 1.2 GHz
