@@ -17,6 +17,8 @@ from buda_emu.performance.timing.figures import op_figures
 from buda_emu.performance.timing.model import model_netlist
 from buda_emu.performance.timing.op.cost import Model
 from buda_emu.performance.timing.result import EpochReport, PerfRun
+from buda_emu.performance.timing.sensitivity import Sensitivity
+from buda_emu.performance.timing.sensitivity import sensitivity as model_sensitivity
 from buda_emu.report.machine_readable.perf_json import perf_json
 from buda_emu.spec.boards import agreed_arch
 from buda_emu.spec.boards import board as board_named
@@ -38,6 +40,8 @@ class Perf:
     netlist: Netlist = field(repr=False)
     run: PerfRun
     checks: tuple[BoundResult, ...]
+    sensitivity: Sensitivity | None = None
+    """What each resource of the chip would bring if it were twice as fast, where that was asked for."""
     on_host: "tuple[HostTime, ...]" = ()
     """Seconds of the host's steps between the programs of an image with host parts. They are measured on this machine,
     and no modelled figure includes them."""
@@ -113,12 +117,13 @@ class Perf:
                     "waiting_for_input": figures.waiting_for_input,
                     "waiting_for_room": figures.waiting_for_room,
                     "provenance": figures.provenance,
+                    "flags": ", ".join(figures.flags),
                 }
 
     def to_json(self) -> dict[str, Any]:
         """Return all figures as `buda-emu perf --json` writes them, with `schema_version`."""
         return {
-            **perf_json(self.netlist, self.run, self.checks),
+            **perf_json(self.netlist, self.run, self.checks, self.sensitivity),
             "host_parts": [{"step": step.step, "seconds": step.seconds} for step in self.on_host],
         }
 
@@ -143,6 +148,7 @@ def perf(
     grid: tuple[int, int] | None = None,
     harvest: Sequence[int] = (),
     model: Model = "fitted",
+    sensitivity: bool = False,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Perf:
     """Model the cycles of a netlist without computing any values.
@@ -152,7 +158,8 @@ def perf(
     (`timing.transfers.rates.WHAT_IF`: clock in MHz, dram_gbps, ...). `board` (`spec.boards.BOARDS`: n150, n300, ...)
     gives the chips of a board, with its clock and the cores that it leaves in use; `grid` (rows, columns) and `harvest`
     (physical rows) give a smaller chip. `model` chooses the cycles of ops: "fitted" to measurements, or the "vendor"'s
-    formulas. Raises NetlistError, HostError (no such program, parameter, speed; ops that the chip does not hold),
+    formulas. With `sensitivity` the result says what each resource would bring if it were twice, and cost if it were
+    half as fast. Raises NetlistError, HostError (no such program, parameter, speed; ops that the chip does not hold),
     ProgramError as the run would, UnsupportedError.
     """
     arch = agreed_arch(board, arch)
@@ -178,7 +185,16 @@ def perf(
         progress=progress,
     )
     checks = evaluate(netlist, run, read_performance_checks(netlist.path, netlist.sections))
-    return Perf(netlist, run, tuple(checks), _measure_host_steps(opened.image, progress))
+    study = None
+    if sensitivity:
+        study = model_sensitivity(netlist, run, model, progress)
+    return Perf(
+        netlist=netlist,
+        run=run,
+        checks=tuple(checks),
+        sensitivity=study,
+        on_host=_measure_host_steps(opened.image, progress),
+    )
 
 
 def _measure_host_steps(image: "DeviceImage | None", progress: Callable[[str], None]) -> "tuple[HostTime, ...]":

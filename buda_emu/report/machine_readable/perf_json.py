@@ -13,6 +13,7 @@ from buda_emu.performance.timing.epoch.result import Busy
 from buda_emu.performance.timing.figures import OpFigures, op_figures
 from buda_emu.performance.timing.memory_use import ChannelUse
 from buda_emu.performance.timing.result import Bottleneck, EpochReport, PerfRun
+from buda_emu.performance.timing.sensitivity import Sensitivity
 from buda_emu.performance.timing.transfers.loading import ChipLoad
 from buda_emu.report.machine_readable.schema import Rows, document
 from buda_emu.spec.devices import Device
@@ -23,9 +24,11 @@ from buda_emu.support.version import RESULT_VERSION
 _NEEDED = ("netlist", "arch", "clock_mhz", "epochs", "program_cycles")
 
 
-def perf_json(netlist: Netlist, run: PerfRun, results: Sequence[BoundResult]) -> dict[str, Any]:
+def perf_json(
+    netlist: Netlist, run: PerfRun, results: Sequence[BoundResult], study: Sensitivity | None = None
+) -> dict[str, Any]:
     """Return everything that was modelled as plain data. Cycles are of the AI clock; `cost_cycles` of an op is one
-    input on each core."""
+    input on each core. `sensitivity` is null where none was asked for."""
     return {
         "schema_version": RESULT_VERSION,
         "netlist": run.netlist,
@@ -68,6 +71,7 @@ def perf_json(netlist: Netlist, run: PerfRun, results: Sequence[BoundResult]) ->
         "l1_bytes": dict(run.l1),
         "l1_capacity": run.l1_capacity,
         "performance_check": [{**asdict(record), "passed": record.passed} for record in results],
+        "sensitivity": asdict(study) if study is not None else None,
     }
 
 
@@ -195,6 +199,7 @@ def schema() -> dict[str, Any]:
         l1_bytes=dict[str, int],
         l1_capacity=int,
         performance_check=Rows(BoundResult, passed=bool),
+        sensitivity=Sensitivity | None,
         host_parts=Rows(step=str, seconds=float),
     )
 
