@@ -14,7 +14,7 @@ from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.test_config import read_performance_checks, read_test_config
 from buda_emu.performance.timing.checks import BoundResult, evaluate
 from buda_emu.performance.timing.figures import op_figures
-from buda_emu.performance.timing.model import model_netlist
+from buda_emu.performance.timing.model import another_placement, model_netlist
 from buda_emu.performance.timing.op.cost import Model
 from buda_emu.performance.timing.result import EpochReport, PerfRun
 from buda_emu.performance.timing.sensitivity import Sensitivity
@@ -168,6 +168,10 @@ def perf(
     else:
         opened = open_file(source, arch, allow_pickle=True)
     netlist = opened.netlist
+    if board and netlist.arch_name != arch:
+        raise HostError(
+            f"the netlist is for {netlist.arch_name}, {board} has chips of {arch}\n{another_placement(board)}"
+        )
     if arch is not None and netlist.arch_name != arch:
         raise HostError(f"the netlist was loaded for {netlist.arch_name}: load it with arch={arch!r}")
     bodies = select_programs(netlist, programs)

@@ -264,14 +264,21 @@ def kind_of(path: str) -> Kind:
 _MODELS = (".onnx", ".pt2")
 
 
-def require_netlists(verb: str, paths: Iterable[str]) -> None:
+def is_model(path: str) -> bool:
+    """Return whether a file is a model that `compile` takes, by its name."""
+    return path.lower().endswith(_MODELS)
+
+
+def require_netlists(verb: str, paths: Iterable[str], *, models: bool = False) -> None:
     """Raise HostError for the first file of another kind than netlists and images, with the command that serves it in
-    place of a verb. Paths that are no files are passed over."""
+    place of a verb. Paths that are no files are passed over, and with `models` so are models."""
     for path in paths:
         name = path.lower()
         if name.endswith(".tti") or not os.path.isfile(path):  # noqa: PTH113 - names are shown as they were given
             continue
-        if name.endswith(_MODELS):
+        if is_model(path) and models:
+            continue
+        if is_model(path):
             raise HostError(f"{path} is a model, not a netlist: `buda-emu compile {path}` makes a netlist of it")
         kind = kind_of(path)
         if kind not in (NETLIST, IMAGE):

@@ -1,4 +1,4 @@
-"""Flags of ops: short words for what an op wastes, or what holds it back, as far as the netlist and its model say so."""
+"""Flags of ops: short words for what an op wastes or what holds it back, as far as netlist and model say so."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -187,4 +187,3 @@ def _bound_by_dram(epoch: EpochReport) -> Iterator[str]:
     for op_timing in epoch.timing.ops:
         if slowest.get(op_timing.op, 0.0) > op_timing.cost.cycles:
             yield op_timing.op
-

@@ -130,20 +130,29 @@ def require_places(netlist: Netlist, chip: Device) -> None:
     """Raise HostError for an op on cores that the chip does not have. For the chip of a board, raise it also for a
     queue in a DRAM channel that the board does not have; rule V151 only warns of other chips."""
     rows, columns = chip.grid
+    chip_name = "the chip"
+    hint = ""
     if chip.board:
         chip_name = f"the chip of {chip.board}"
-    else:
-        chip_name = "the chip"
+        hint = f"\n{another_placement(chip.board)}"
     for op in netlist.ops.values():
         if len(op.grid_loc) == 2:
             top, left, bottom, right = rectangle(op)
             if bottom > rows or right > columns or min(top, left) < 0:
                 raise HostError(
                     f"op {op.name} is on cores [{top}, {left}] to [{bottom - 1}, {right - 1}], "
-                    f"{chip_name} has {rows}x{columns}"
+                    f"{chip_name} has {rows}x{columns}{hint}"
                 )
     if chip.board:
         _require_channels(netlist, chip, chip_name)
+
+
+def another_placement(board: str) -> str:
+    """Return the ways to a netlist for a board, for the second line of a message."""
+    return (
+        f"a netlist has its own places: compile the model with --board {board}, or "
+        "`buda-emu perf MODEL.onnx --sweep board=...`, which places it again for each board"
+    )
 
 
 def _require_channels(netlist: Netlist, chip: Device, chip_name: str) -> None:
@@ -153,7 +162,10 @@ def _require_channels(netlist: Netlist, chip: Device, chip_name: str) -> None:
             continue
         last = max((buffer.channel for buffer in queue.buffers), default=0)
         if last >= chip.dram_channels:
-            raise HostError(f"queue {queue.name} lies in DRAM channel {last}, {chip_name} has {chip.dram_channels}")
+            raise HostError(
+                f"queue {queue.name} lies in DRAM channel {last}, {chip_name} has {chip.dram_channels}\n"
+                f"{another_placement(chip.board)}"
+            )
 
 
 class Totals(NamedTuple):

@@ -7,6 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from buda_emu.netlist import nodes
+from buda_emu.netlist.fields import LOW_EFFORT, LOW_EFFORT_LOSS
 from buda_emu.netlist.model import Netlist
 from buda_emu.performance.timing.checks import BoundResult
 from buda_emu.performance.timing.epoch.critical import chain_sentence, critical_steps
@@ -226,6 +227,8 @@ def perf_lines(netlist: Netlist, run: PerfRun, selection: Selection = _ALL) -> I
     if run.assumed:
         title += f", {hypothetical(run.assumed)}"
     yield title
+    if netlist.effort == LOW_EFFORT:
+        yield from prose(f"compiled with effort low, the first legal placement; {LOW_EFFORT_LOSS}")
     yield ""
     yield epochs_table(run, epochs)
     yield ""

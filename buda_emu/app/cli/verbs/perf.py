@@ -12,6 +12,8 @@ from buda_emu.app.api.perf import Perf, parse_grid, parse_rows, perf
 from buda_emu.app.api.sweep import parse_axes, sweep
 from buda_emu.app.cli.findings import open_baseline, print_findings, report_comparison
 from buda_emu.app.cli.output import Progress, say, say_lines, write_json, write_picture, write_printable, write_text
+from buda_emu.app.documents.kinds import is_model
+from buda_emu.performance.timing.model import another_placement
 from buda_emu.report.baselines import Baseline, BaselineComparison, Measure, perf_items
 from buda_emu.report.machine_readable.perf_json import (
     op_perf_table,
@@ -23,6 +25,7 @@ from buda_emu.report.perf_against import against, against_lines
 from buda_emu.report.pictures.epoch_picture import run_picture
 from buda_emu.report.sweep import sweep_chart, sweep_csv, sweep_table
 from buda_emu.report.terminal.perf import Selection, check_lines, expectation_lines, perf_lines, sensitivity_lines
+from buda_emu.report.terminal.text import prose
 from buda_emu.support.errors import Exit, HostError
 from buda_emu.support.files import read_whole
 from buda_emu.support.version import RESULT_VERSION
@@ -200,6 +203,8 @@ def _sweep(args: argparse.Namespace) -> int:
     names = list(axes)
     if not args.quiet:
         say(sweep_table(rows, names))
+        if "board" in axes and not is_model(args.file) and any(point.problem for point in points):
+            say_lines(prose(another_placement("NAME")))
     if args.csv is not None:
         write_printable(args.csv, sweep_csv(rows))
     if args.chart is not None:
@@ -234,7 +239,7 @@ def _write_report(directory: Path, modelled: Perf, command: str) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     netlist = modelled.netlist
     run = modelled.run
-    write_text(directory / "perf.html", perf_page(netlist, run, modelled.checks, command))
+    write_text(directory / "perf.html", perf_page(netlist, run, modelled.checks, command, modelled.sensitivity))
     write_text(directory / "perf_info_all_epochs.csv", perf_info_all_epochs_csv(run))
     write_text(directory / "runtime_table.csv", runtime_table_csv(netlist, run))
     write_json(directory / "op_perf_table.json", op_perf_table(netlist, run))

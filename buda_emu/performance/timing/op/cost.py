@@ -358,9 +358,7 @@ def op_cycles(call: OpCall, *, model: Model = "fitted") -> float:
     return op_cost(call, model=model).cycles
 
 
-def op_cost(
-    call: OpCall, *, model: Model = "fitted", reads: Set[int] = OPERANDS, core: CoreSpeed = MEASURED
-) -> OpCost:
+def op_cost(call: OpCall, *, model: Model = "fitted", reads: Set[int] = OPERANDS, core: CoreSpeed = MEASURED) -> OpCost:
     """Return the cycles of an op with their lower bound and provenance. `model` is "fitted" (on silicon) or "vendor"
     (its formulas, PERF 2). `reads` has the operands of a dense matmul that come from DRAM. `core` is the speed of the
     core.

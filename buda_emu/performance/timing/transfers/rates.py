@@ -120,7 +120,6 @@ class Speed:
             read=self.read,
         )
 
-
     def times(self, names: Iterable[str], factor: float) -> "Speed":
         """Return a copy in which the quantities of these names are `factor` times as large."""
         return replace(self, **{name: _times(getattr(self, name), factor) for name in names})
