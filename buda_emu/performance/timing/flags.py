@@ -15,7 +15,7 @@ op bounds it."""
 MEANINGS: Final[Mapping[Flag, str]] = {
     "padding": f"over {100 * MOSTLY:.0f} % of the elements that it computes are padding",
     "recomputed": "it computes the same again: for each input, for each repetition of a broadcast, or as another op",
-    "one core": "it bounds its epoch on one core while cores are free",
+    "one core": "it, or a transfer of its core, bounds its epoch while cores are free",
     "DRAM": "a DRAM channel that it reads or writes works longer than the op itself",
 }
 """Each flag with its meaning, in the order in which they are listed."""
@@ -28,7 +28,7 @@ def op_flags(netlist: Netlist, run: PerfRun, epoch: EpochReport) -> dict[str, tu
     flagged: dict[Flag, frozenset[str]] = {
         "padding": frozenset(op.name for op in ops if _padding_share(netlist, run, op, kept) > MOSTLY),
         "recomputed": frozenset(_recomputed(netlist, epoch, ops)),
-        "one core": frozenset(_alone_on_a_core(run, epoch, ops)),
+        "one core": frozenset({op_alone_on_a_core(netlist, run.chip.grid, epoch)}),
         "DRAM": frozenset(_bound_by_dram(epoch)),
     }
     return {op.name: tuple(flag for flag in MEANINGS if op.name in flagged[flag]) for op in ops}
@@ -155,18 +155,32 @@ def _repeats_a_broadcast(op: Op) -> bool:
 
 
 # --------------------------------------------------------------------------------------------- cores and memory
-def _alone_on_a_core(run: PerfRun, epoch: EpochReport, ops: list[Op]) -> Iterator[str]:
-    """Yield the op on one core that bounds the epoch while cores of its chip are free."""
+def op_alone_on_a_core(netlist: Netlist, grid: tuple[int, int], epoch: EpochReport) -> str:
+    """Return the op on one core that bounds the epoch while cores of its chip, which has this grid, are free; "" if
+    there is none."""
+    op = next((op for op in _limiting_ops(netlist, epoch) if op.blocking.cells == 1 and not op.has("Ethernet")), None)
+    if op is None:
+        return ""
+    ops = [netlist.ops[op_timing.op] for op_timing in epoch.timing.ops]
+    used = sum(other.blocking.cells for other in ops if _on_same_chip(op, other))
+    rows, columns = grid
+    if used < rows * columns:
+        return op.name
+    return ""
+
+
+def _limiting_ops(netlist: Netlist, epoch: EpochReport) -> Iterator[Op]:
+    """Yield the op that sets the pace of an epoch, or the ops between which the transfer goes that does, the receiving
+    one first; of an epoch of one input the op that takes most of it."""
     limit = epoch.bottleneck
-    bounds = limit.kind == "op" or (limit.kind == "latency" and limit.share > MOSTLY)
-    if not bounds:
+    if limit.kind == "latency" and limit.share <= MOSTLY:
         return
-    rows, columns = run.chip.grid
-    for op in ops:
-        if op.name == limit.name and op.blocking.cells == 1:
-            used = sum(other.blocking.cells for other in ops if _on_same_chip(op, other))
-            if used < rows * columns:
-                yield op.name
+    if limit.kind not in ("op", "transfer", "latency"):
+        return
+    for name in reversed(limit.name.split(" > ")):
+        op = netlist.ops.get(name)
+        if op is not None:
+            yield op
 
 
 def _on_same_chip(op: Op, other: Op) -> bool:
