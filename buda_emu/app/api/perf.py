@@ -1,7 +1,7 @@
 """`be.perf`: models the cycles of a netlist."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -188,6 +188,8 @@ def perf(
         version=__version__,
         progress=progress,
     )
+    if opened.image is not None and opened.image.model is not None:
+        run = replace(run, padding=opened.image.model.padding)
     checks = evaluate(netlist, run, read_performance_checks(netlist.path, netlist.sections))
     study = None
     if sensitivity:

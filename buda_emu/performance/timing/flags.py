@@ -38,7 +38,7 @@ def op_flags(netlist: Netlist, run: PerfRun, epoch: EpochReport) -> dict[str, tu
 def _padding_share(netlist: Netlist, run: PerfRun, op: Op, kept: Mapping[str, float]) -> float:
     """Return the share of the elements of an op that are padding: what the compiler recorded, or the tiles that the
     netlist pads itself or that no reader keeps."""
-    recorded = run.padding.get(op.name)
+    recorded = run.padding.get(op.name, run.padding.get(op.written_name))
     if recorded is not None:
         return recorded
     return max(1 - kept.get(op.name, 1.0), _padded_share(netlist, op))

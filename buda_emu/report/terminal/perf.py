@@ -163,7 +163,10 @@ class Sources:
         if self._letters:
             yield "cycles are (from):"
             for letter, provenance in self.meanings:
-                yield wrap(f"  {letter}  {provenance}", "     ")
+                first, *others = provenance.split("; ")
+                yield wrap(f"  {letter}  {first}", "     ")
+                for other in others:
+                    yield wrap(f"     {other}", "     ")
         if self._flags:
             yield "flags:"
             for flag, meaning in MEANINGS.items():

@@ -48,6 +48,7 @@ def wrap(text: str, indent: str = "  ") -> str:
     return textwrap.fill(text, columns, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
+_UNBROKEN_PERCENT: Final = "\xa0%"
 _PROSE: Final = 100
 """Columns of prose where lines may have any length."""
 
@@ -59,15 +60,16 @@ def prose(sentence: str) -> Iterator[str]:
 
     columns = current().columns or _PROSE
     for number, clause in enumerate(sentence.split("; ")):
-        begin = "  " if number else ""
-        yield textwrap.fill(
-            clause,
+        indent = "  " if number else ""
+        lines = textwrap.fill(
+            clause.replace(" %", _UNBROKEN_PERCENT),
             columns,
-            initial_indent=begin,
-            subsequent_indent="    " if number else "  ",
+            initial_indent=indent,
+            subsequent_indent=f"{indent}  ",
             break_long_words=False,
             break_on_hyphens=False,
         )
+        yield lines.replace(_UNBROKEN_PERCENT, " %")
 
 
 def number(value: float | None, digits: int = 4) -> str:
