@@ -24,10 +24,10 @@ MEANINGS: Final[Mapping[Flag, str]] = {
 def op_flags(netlist: Netlist, run: PerfRun, epoch: EpochReport) -> dict[str, tuple[Flag, ...]]:
     """Return the flags of each op of an epoch."""
     ops = [netlist.ops[op_timing.op] for op_timing in epoch.timing.ops]
-    kept = _kept_shares(netlist)
+    read_shares = _read_shares(netlist)
     flagged: dict[Flag, frozenset[str]] = {
-        "padding": frozenset(op.name for op in ops if _padding_share(netlist, run, op, kept) > MOSTLY),
-        "recomputed": frozenset(_recomputed(netlist, epoch, ops)),
+        "padding": frozenset(op.name for op in ops if _padding_share(netlist, run, op, read_shares) > MOSTLY),
+        "recomputed": frozenset(_repeated_work(netlist, epoch, ops)),
         "one core": frozenset({op_alone_on_a_core(netlist, run.chip.grid, epoch)}),
         "DRAM": frozenset(_bound_by_dram(epoch)),
     }
@@ -35,18 +35,18 @@ def op_flags(netlist: Netlist, run: PerfRun, epoch: EpochReport) -> dict[str, tu
 
 
 # ------------------------------------------------------------------------------------------------------ padding
-def _padding_share(netlist: Netlist, run: PerfRun, op: Op, kept: Mapping[str, float]) -> float:
+def _padding_share(netlist: Netlist, run: PerfRun, op: Op, read_shares: Mapping[str, float]) -> float:
     """Return the share of the elements of an op that are padding: what the compiler recorded, or the tiles that the
     netlist pads itself or that no reader keeps."""
     recorded = run.padding.get(op.name, run.padding.get(op.written_name))
     if recorded is not None:
         return recorded
-    return max(1 - kept.get(op.name, 1.0), _padded_share(netlist, op))
+    return max(1 - read_shares.get(op.name, 1.0), _share_of_pads(netlist, op))
 
 
-def _kept_shares(netlist: Netlist) -> dict[str, float]:
+def _read_shares(netlist: Netlist) -> dict[str, float]:
     """Return the share of the result of each op that the reader which keeps most of it reads."""
-    kept = {queue.input: 1.0 for queue in netlist.queues.values()}
+    shares = {queue.input: 1.0 for queue in netlist.queues.values()}
     for reader in netlist.ops.values():
         for operand, name in enumerate(reader.inputs):
             source = netlist.ops.get(name)
@@ -55,11 +55,11 @@ def _kept_shares(netlist: Netlist) -> dict[str, float]:
             _, rows, columns = source.blocking.shape
             unpad = _pad_at(reader.input_unpad, operand)
             share = max(rows - unpad.rt, 0) * max(columns - unpad.ct, 0) / max(rows * columns, 1)
-            kept[name] = max(kept.get(name, 0.0), share)
-    return kept
+            shares[name] = max(shares.get(name, 0.0), share)
+    return shares
 
 
-def _padded_share(netlist: Netlist, op: Op) -> float:
+def _share_of_pads(netlist: Netlist, op: Op) -> float:
     """Return the share of tiles in the operand of an op with the fewest of them that its own `pad` fields add."""
     shares: list[float] = []
     for operand, name in enumerate(op.inputs):
@@ -80,7 +80,7 @@ def _pad_at(pads: tuple[Pad, ...], operand: int) -> Pad:
 
 
 # ---------------------------------------------------------------------------------------------------- recomputed
-def _recomputed(netlist: Netlist, epoch: EpochReport, ops: list[Op]) -> Iterator[str]:
+def _repeated_work(netlist: Netlist, epoch: EpochReport, ops: list[Op]) -> Iterator[str]:
     """Yield ops that compute a result that is there already."""
     constant: set[str] = set()
     if epoch.timing.inputs > 1:
@@ -147,11 +147,9 @@ def _repeats_a_broadcast(op: Op) -> bool:
     if not op.has("tile by tile") or op.has("copies") or not op.inputs:
         return False
     repeated: list[set[object]] = []
-    for operand in range(len(op.inputs)):
-        tms = op.input_tms[operand] if operand < len(op.input_tms) else ()
-        directions = {tm.args[0] for tm in tms[-1:] if tm.name == "broadcast" and tm.args[-1] not in (0, 1)}
-        repeated.append(set(directions))
-    return bool(set.intersection(*repeated))
+    for tms in op.input_tms:
+        repeated.append({tm.args[0] for tm in tms[-1:] if tm.name == "broadcast" and tm.args[-1] not in (0, 1)})
+    return len(repeated) == len(op.inputs) and bool(set.intersection(*repeated))
 
 
 # --------------------------------------------------------------------------------------------- cores and memory
@@ -195,7 +193,9 @@ def _bound_by_dram(epoch: EpochReport) -> Iterator[str]:
     for edge in epoch.edges:
         if edge.memory != "dram" or edge.once:
             continue
-        op = edge.source if edge.operand < 0 else edge.target
+        op = edge.target
+        if edge.operand < 0:
+            op = edge.source
         cycles = max((channels.get(channel_name(number, edge.chip), 0.0) for number in edge.memory_bytes), default=0.0)
         slowest[op] = max(slowest.get(op, 0.0), cycles)
     for op_timing in epoch.timing.ops:

@@ -94,7 +94,7 @@ def sensitivity(
     unused: list[tuple[str, str]] = []
     effects: list[ResourceEffect] = []
     for resource in RESOURCES:
-        reason = _reason_unused(resource, run.epochs)
+        reason = _reason_to_leave_out(resource, run.epochs)
         if not reason:
             progress(f"sensitivity: {resource.title}")
             effect = _effect(study, resource, base)
@@ -109,7 +109,7 @@ def sensitivity(
     return Sensitivity(study.inputs, base, tuple(effects), tuple(unused))
 
 
-def _reason_unused(resource: Resource, reports: Sequence[EpochReport]) -> str:
+def _reason_to_leave_out(resource: Resource, reports: Sequence[EpochReport]) -> str:
     """Return why a resource cannot change any cycles; "" if it may."""
     edges = [edge for report in reports for edge in report.edges]
     if resource.word == "ethernet" and not any(edge.crosses for edge in edges):
@@ -163,11 +163,11 @@ class _Study:
             cycles.append(report.runs * (fast.setup + load.cycles + timing.total) * ticks / self.inputs)
             paces.append(timing.pace * ticks)
             names.append(bottleneck(timing).name)
-        slowest = max(range(len(cycles)), key=cycles.__getitem__, default=None)
+        _, slowest = max(zip(cycles, names, strict=True), default=(0.0, ""))
         return Scaled(
             factor=factor,
             cycles_per_input=sum(cycles),
             epochs=tuple(cycles),
             paces=tuple(paces),
-            bottleneck="" if slowest is None else names[slowest],
+            bottleneck=slowest,
         )

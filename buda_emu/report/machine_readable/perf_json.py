@@ -29,6 +29,16 @@ def perf_json(
 ) -> dict[str, Any]:
     """Return everything that was modelled as plain data. Cycles are of the AI clock; `cost_cycles` of an op is one
     input on each core. `sensitivity` is null where none was asked for."""
+    content = _run_json(netlist, run)
+    content["performance_check"] = [{**asdict(record), "passed": record.passed} for record in results]
+    content["sensitivity"] = None
+    if study is not None:
+        content["sensitivity"] = asdict(study)
+    return content
+
+
+def _run_json(netlist: Netlist, run: PerfRun) -> dict[str, Any]:
+    """Return the figures of the model itself as plain data."""
     return {
         "schema_version": RESULT_VERSION,
         "netlist": run.netlist,
@@ -71,8 +81,6 @@ def perf_json(
         "dram": [asdict(record) for record in run.dram],
         "l1_bytes": dict(run.l1),
         "l1_capacity": run.l1_capacity,
-        "performance_check": [{**asdict(record), "passed": record.passed} for record in results],
-        "sensitivity": asdict(study) if study is not None else None,
     }
 
 

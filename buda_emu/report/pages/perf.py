@@ -260,7 +260,7 @@ def perf_page(
         index=as_script(op_index),
         assumed=run.assumed,
         table=_epochs(run, order, places),
-        sensitivity=_sensitivity(study) if study is not None else None,
+        sensitivity=_sensitivity(study),
         note=note,
     )
 
@@ -341,8 +341,11 @@ def _epochs(run: PerfRun, order: Sequence[EpochReport], places: dict[int, str]) 
     return Table(columns, rows, search_box(rows, "find epochs"))
 
 
-def _sensitivity(study: Sensitivity) -> Table:
-    """Return the table of what each resource of the chip would bring, the greatest gain first."""
+def _sensitivity(study: Sensitivity | None) -> Table | None:
+    """Return the table of what each resource of the chip would bring, the greatest gain first; None if it was not asked
+    for."""
+    if study is None:
+        return None
     columns = [
         Column("resource"),
         Column("cycles with twice", "number", tip="cycles per input of all epochs, loading included"),

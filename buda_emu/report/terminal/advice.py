@@ -48,8 +48,8 @@ def advice_lines(advice: Advice, top: int = _TOP) -> Iterator[str]:
 def _unsplit(advice: Advice) -> Iterator[str]:
     """Yield a sentence for each op that bounds its epoch on one core while cores are free."""
     for entry in advice.found.unsplit:
-        where = " + ".join(entry.graphs)
-        yield from prose(f"op {entry.op} bounds {where} on one core while cores are free: {entry.reason}")
+        epoch = " + ".join(entry.graphs)
+        yield from prose(f"op {entry.op} bounds {epoch} on one core while cores are free: {entry.reason}")
 
 
 def _alone(advice: Advice, top: int) -> Iterator[str]:

@@ -121,6 +121,8 @@ def _repair_sentences(op: OpNumerics) -> Iterator[str]:
         errors = f"{_error(op.local.rms)} to {_error(op.repair.error)}"
         yield f"op {op.name}: {changes} {verb} the error from {errors}"
     elif own_error(op) >= WORTH_REPAIRING:
+        sentence = f"op {op.name}: no change halves the error of {_error(op.local.rms)}"
         cause = inherent_cause(op)
-        reason = f": it is inherent in {cause} ({op.type})" if cause else ""
-        yield f"op {op.name}: no change halves the error of {_error(op.local.rms)}{reason}"
+        if cause:
+            sentence += f": it is inherent in {cause} ({op.type})"
+        yield sentence

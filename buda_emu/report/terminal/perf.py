@@ -214,8 +214,10 @@ def ops_lines(
 
 def _ops_left_out(count: int, selection: Selection) -> Iterator[str]:
     """Yield a line on the ops that a table leaves out; nothing if there are none."""
+    hint = ""
+    if selection.top is not None:
+        hint = " (--top 0 shows all)"
     if count:
-        hint = " (--top 0 shows all)" if selection.top is not None else ""
         yield f"... and {plural(count, 'more op')}{hint}"
 
 

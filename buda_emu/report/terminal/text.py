@@ -59,8 +59,8 @@ def prose(sentence: str) -> Iterator[str]:
     import textwrap
 
     columns = current().columns or _PROSE
-    for number, clause in enumerate(sentence.split("; ")):
-        indent = "  " if number else ""
+    indent = ""
+    for clause in sentence.split("; "):
         lines = textwrap.fill(
             clause.replace(" %", _UNBROKEN_PERCENT),
             columns,
@@ -70,6 +70,7 @@ def prose(sentence: str) -> Iterator[str]:
             break_on_hyphens=False,
         )
         yield lines.replace(_UNBROKEN_PERCENT, " %")
+        indent = "  "
 
 
 def number(value: float | None, digits: int = 4) -> str:

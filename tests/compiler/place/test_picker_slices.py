@@ -169,9 +169,7 @@ def test_slow_pickers_of_small_slices_are_spread_over_rows_of_cores(channels, sh
         for tiles in (table.tiles, spread)
     ]
     np.testing.assert_array_equal(*outputs)
-    np.testing.assert_allclose(
-        outputs[1], evaluate(graph, {"x": x})[graph.outputs[0].value], rtol=1e-4, atol=1e-5
-    )
+    np.testing.assert_allclose(outputs[1], evaluate(graph, {"x": x})[graph.outputs[0].value], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("arch", ARCHS)

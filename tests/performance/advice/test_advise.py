@@ -222,8 +222,8 @@ def test_real_netlists_take_fifteen_per_cent_less(name, tmp_path):
 
 LAYOUT = """devices: {arch: wormhole_b0}
 queues:
-  x: {input: HOST, type: queue, entries: 8, grid_size: [1, 1], t: SLICES, mblock: [SIDE, SIDE], ublock: [1, 1], df: Float16_b,
-    target_device: 0, loc: dram, dram: [[0, 0x10000000]]}
+  x: {input: HOST, type: queue, entries: 8, grid_size: [1, 1], t: SLICES, mblock: [SIDE, SIDE], ublock: [1, 1],
+    df: Float16_b, target_device: 0, loc: dram, dram: [[0, 0x10000000]]}
   out: {input: layout, type: queue, entries: 8, grid_size: [1, 1], t: SLICES, QUEUE, df: Float16_b,
     target_device: 0, loc: dram, dram: [[1, 0x20000000]]}
 graphs:

@@ -46,10 +46,10 @@ def test_every_example_gets_a_report(path, capsys, tmp_path):
     for epoch in found["epochs"]:
         assert epoch["first_input_cycles"] > 0
         assert epoch["bottleneck"]["sentence"].replace("; ", " ") in words
-        for op in epoch["ops"]:
-            assert op["op"] in shown
-            assert op["provenance"]
-            assert 0 <= op["average_utilisation"] <= 100
+        for record in epoch["ops"]:
+            assert record["op"] in shown
+            assert record["provenance"]
+            assert 0 <= record["average_utilisation"] <= 100
     rows = list(csv.DictReader(io.StringIO((tmp_path / "perf.csv").read_text())))
     assert [row["graph-name"] for row in rows] == [graph for epoch in found["epochs"] for graph in epoch["graphs"]]
     assert list(rows[0])[:4] == ["program-name", "graph-name", "aiclk", "device-id"]
