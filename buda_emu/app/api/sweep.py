@@ -8,13 +8,13 @@ from itertools import product
 from typing import Any, Final
 
 from buda_emu.app.api.perf import parse_grid, parse_rows, perf
-from buda_emu.app.documents.kinds import is_model
 from buda_emu.emulator.image.opened import is_image, netlist_of
 from buda_emu.netlist.model import Netlist
 from buda_emu.performance.timing.transfers.rates import WHAT_IF
 from buda_emu.spec.boards import agreed_arch
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import BudaError, HostError
+from buda_emu.support.files import is_model
 from buda_emu.support.workers.job import Job, Workers
 from buda_emu.support.workers.spread import in_order, spread_with_caller
 

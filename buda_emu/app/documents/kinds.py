@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from buda_emu.spec.archs import ARCHS
 from buda_emu.support.checker.result import CheckResult, Options
 from buda_emu.support.errors import HostError
-from buda_emu.support.files import looks_like_archive, read_whole, refuse_pipe
+from buda_emu.support.files import is_model, looks_like_archive, read_whole, refuse_pipe
 from buda_emu.support.lazy import lazy
 from buda_emu.support.records import dataclass
 
@@ -259,14 +259,6 @@ def kind_of(path: str) -> Kind:
     else:
         candidates = kinds()
     return next((kind for kind in candidates if kind.known_by(head, name)), NETLIST)
-
-
-_MODELS = (".onnx", ".pt2")
-
-
-def is_model(path: str) -> bool:
-    """Return whether a file is a model that `compile` takes, by its name."""
-    return path.lower().endswith(_MODELS)
 
 
 def require_netlists(verb: str, paths: Iterable[str], *, models: bool = False) -> None:

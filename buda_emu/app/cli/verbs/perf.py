@@ -12,7 +12,6 @@ from buda_emu.app.api.perf import Perf, parse_grid, parse_rows, perf
 from buda_emu.app.api.sweep import parse_axes, sweep
 from buda_emu.app.cli.findings import open_baseline, print_findings, report_comparison
 from buda_emu.app.cli.output import Progress, say, say_lines, write_json, write_picture, write_printable, write_text
-from buda_emu.app.documents.kinds import is_model
 from buda_emu.performance.timing.model import another_placement
 from buda_emu.report.baselines import Baseline, BaselineComparison, Measure, perf_items
 from buda_emu.report.machine_readable.perf_json import (
@@ -27,7 +26,7 @@ from buda_emu.report.sweep import sweep_chart, sweep_csv, sweep_table
 from buda_emu.report.terminal.perf import Selection, check_lines, expectation_lines, perf_lines, sensitivity_lines
 from buda_emu.report.terminal.text import prose
 from buda_emu.support.errors import Exit, HostError
-from buda_emu.support.files import read_whole
+from buda_emu.support.files import is_model, read_whole
 from buda_emu.support.version import RESULT_VERSION
 
 _SINGLE_RUN_OPTIONS: Final = ("--baseline", "--update-baseline", "--update-expectations", "--trace", "--report")
