@@ -61,7 +61,9 @@ def spread_pickers(table: CandidateTable, tiles: TileGraph, share: float) -> Til
             uses = [arranged[use.source].reader_use(use) if use.source in arranged else use for use in op.uses]
             new_op = replace(op, uses=uses)
         slow = "table" in op.attrs and op.name not in tiles.shown and quickest.get(op.name, 0.0) > limit
-        gathered = gather_picker(graph.constants, table.target, new_op, quickest[op.name] / limit) if slow else None
+        gathered = (
+            gather_picker(graph.constants, table.target, new_op, quickest[op.name] / max(limit, 1.0)) if slow else None
+        )
         if gathered is not None:
             new_op, arranged[op.name] = gathered
         graph.ops[op.name] = new_op
