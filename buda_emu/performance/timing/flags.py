@@ -146,10 +146,14 @@ def _repeats_a_broadcast(op: Op) -> bool:
     before that, on one of the repetitions. A copy has no work to spare."""
     if not op.has("tile by tile") or op.has("copies") or not op.inputs:
         return False
-    repeated: list[set[object]] = []
+    directions: list[frozenset[object]] = []
     for tms in op.input_tms:
-        repeated.append({tm.args[0] for tm in tms[-1:] if tm.name == "broadcast" and tm.args[-1] not in (0, 1)})
-    return len(repeated) == len(op.inputs) and bool(set.intersection(*repeated))
+        directions.append(
+            frozenset(tm.args[0] for tm in tms[-1:] if tm.name == "broadcast" and tm.args[-1] not in (0, 1))
+        )
+    if len(directions) < len(op.inputs):
+        return False
+    return any(all(direction in others for others in directions) for direction in directions[0])
 
 
 # --------------------------------------------------------------------------------------------- cores and memory
