@@ -14,6 +14,7 @@ from buda_emu.performance.timing.figures import OpFigures, op_figures
 from buda_emu.performance.timing.memory_use import ChannelUse
 from buda_emu.performance.timing.parts import EpochIntervals, cost_interval, program_intervals, run_intervals
 from buda_emu.performance.timing.result import Bottleneck, EpochReport, PerfRun
+from buda_emu.performance.timing.sensitivity import Sensitivity
 from buda_emu.performance.timing.transfers.loading import ChipLoad
 from buda_emu.performance.timing.uncertainty import Interval, Part
 from buda_emu.report.machine_readable.schema import Rows, document
@@ -25,15 +26,28 @@ from buda_emu.support.version import RESULT_VERSION
 _NEEDED = ("netlist", "arch", "clock_mhz", "epochs", "program_cycles")
 
 
-def perf_json(netlist: Netlist, run: PerfRun, results: Sequence[BoundResult]) -> dict[str, Any]:
+def perf_json(
+    netlist: Netlist, run: PerfRun, results: Sequence[BoundResult], study: Sensitivity | None = None
+) -> dict[str, Any]:
     """Return everything that was modelled as plain data. Cycles are of the AI clock; `cost_cycles` of an op is one
-    input on each core. Intervals hold the figure on silicon with a probability of 90 %."""
+    input on each core. `sensitivity` is null where none was asked for."""
+    content = _run_json(netlist, run)
+    content["performance_check"] = [{**asdict(record), "passed": record.passed} for record in results]
+    content["sensitivity"] = None
+    if study is not None:
+        content["sensitivity"] = asdict(study)
+    return content
+
+
+def _run_json(netlist: Netlist, run: PerfRun) -> dict[str, Any]:
+    """Return the figures of the model itself as plain data."""
     intervals = run_intervals(run)
     return {
         "schema_version": RESULT_VERSION,
         "netlist": run.netlist,
         "arch": run.arch,
         "board": run.chip.board,
+        "effort": netlist.effort,
         "clock_mhz": run.clock,
         "version": run.version,
         "parameters": dict(run.parameters),
@@ -77,7 +91,6 @@ def perf_json(netlist: Netlist, run: PerfRun, results: Sequence[BoundResult]) ->
         "dram": [asdict(record) for record in run.dram],
         "l1_bytes": dict(run.l1),
         "l1_capacity": run.l1_capacity,
-        "performance_check": [{**asdict(record), "passed": record.passed} for record in results],
     }
 
 
@@ -211,6 +224,7 @@ def schema() -> dict[str, Any]:
         netlist=str,
         arch=str,
         board=str,
+        effort=str,
         clock_mhz=float,
         version=str,
         parameters=dict[str, str],
@@ -224,6 +238,7 @@ def schema() -> dict[str, Any]:
         l1_bytes=dict[str, int],
         l1_capacity=int,
         performance_check=Rows(BoundResult, passed=bool),
+        sensitivity=Sensitivity | None,
         host_parts=Rows(step=str, seconds=float),
     )
 

@@ -158,7 +158,7 @@ def test_options_that_would_do_nothing_are_refused(mode, capsys, tmp_path):
         "--sort": "cycles", "--model": "vendor", "--workers": "2", "--fail-above": "1", "--top": "3", "--grid": "4x4",
         "--harvest": "2", "--what-if": "clock=900",
     }  # fmt: skip
-    flags = ("--update-baseline", "--update-expectations")
+    flags = ("--update-baseline", "--update-expectations", "--sensitivity")
     given = {"--sweep": ["--sweep", "clock=900"], "--against": ["--against", MATMUL], "": []}[mode]
     for option in perf_verb.WITHOUT_EFFECT[mode]:
         value = [] if option in flags else [values.get(option, str(tmp_path / "out"))]
