@@ -109,7 +109,7 @@ def test_every_figure_has_an_interval(name, tmp_path, capsys):
     path = DIRECTORY / f"{name}.yaml"
     out = tmp_path / "perf.json"
     assert run_perf(path, "--json", out) == 0
-    text = capsys.readouterr().out
+    text = " ".join(capsys.readouterr().out.split())
     found = json.loads(out.read_text())
 
     def holds(interval, cycles):
