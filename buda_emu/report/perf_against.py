@@ -123,7 +123,7 @@ def _program_intervals(
         parts_before = list(_program_parts(old, name))
         parts_after = list(_program_parts(new, name))
         apart = cycles_after - cycles_before - total_cycles(parts_after) + total_cycles(parts_before)  # epoch_setup
-        intervals[name] = interval_of_difference(parts_before, parts_after, same).shifted(apart)
+        intervals[name] = interval_of_difference(parts_before, parts_after, same).plus(apart)
     return intervals
 
 

@@ -33,7 +33,7 @@ def epoch_intervals(run: PerfRun, epoch: EpochReport) -> EpochIntervals:
     loading = Part(LOADING_UNIT, f"{run.arch} {LOADING}", epoch.load.cycles)
     inside = tuple(_inner_parts(run, epoch))
     share = epoch.pace / max(epoch.timing.total, 1.0)
-    return EpochIntervals((loading, *inside), interval_of((loading, *inside)), interval_of(inside).scaled(share))
+    return EpochIntervals((loading, *inside), interval_of((loading, *inside)), interval_of(inside).times(share))
 
 
 def run_intervals(run: PerfRun) -> tuple[EpochIntervals, ...]:
@@ -49,7 +49,7 @@ def program_intervals(run: PerfRun, epochs: Sequence[EpochIntervals]) -> dict[st
         of_program = parts.setdefault(epoch.program, [])
         of_program += [replace(part, cycles=epoch.runs * part.cycles) for part in intervals.parts]
         setup[epoch.program] = setup.get(epoch.program, 0.0) + epoch.runs * run.setup
-    return {program: interval_of(of_program).shifted(setup[program]) for program, of_program in parts.items()}
+    return {program: interval_of(of_program).plus(setup[program]) for program, of_program in parts.items()}
 
 
 def cost_interval(cost: Cost) -> Interval:

@@ -39,11 +39,11 @@ class Interval:
         """Return the interval as reports write it: `90 %: 1,190,000 to 1,300,000`."""
         return f"{100 * SHARE:.0f} %: {self.low:,.0f} to {self.high:,.0f}"
 
-    def scaled(self, factor: float) -> "Interval":
+    def times(self, factor: float) -> "Interval":
         """Return the interval of a figure that is `factor` times this one."""
         return Interval(self.low * factor, self.high * factor)
 
-    def shifted(self, certain: float) -> "Interval":
+    def plus(self, certain: float) -> "Interval":
         """Return the interval of this figure and a certain one together."""
         return Interval(self.low + certain, self.high + certain)
 
