@@ -4,12 +4,13 @@ import csv
 import random
 import re
 from collections import defaultdict
+from math import exp
 from statistics import median, quantiles
 
 import pytest
 
 from buda_emu.support.errors import HostError
-from scorecard import fit, gemm, noc, page
+from scorecard import fit, gemm, intervals, noc, page
 from scorecard.cards import CARDS, FITTED, Card, Figure
 from scorecard.tables import predict_table
 from shared_files import SHARED
@@ -108,6 +109,68 @@ def test_no_product_is_modelled_below_its_bounds():
             ns=None,
         )
         assert gemm.predict(product) >= max(gemm.bounds(product).values()), product
+
+
+def test_predictions_lie_in_their_intervals(tmp_path):
+    for row in predicted(tmp_path, SOME_TRANSACTIONS):
+        for size in noc.SIZES:
+            low, figure, high = (float(row[f"{word}_{size}"]) for word in ("low", "predicted", "high"))
+            assert low < figure < high
+    for row in predicted(tmp_path, SOME_PRODUCTS):
+        assert float(row["low"]) < float(row["predicted"]) < float(row["high"])
+
+
+def drawn_errors(random_numbers, count, spread, chip="wormhole_b0", shared=(0.0, 0.0, 0.0, 0.0)):
+    """Errors of a family; `shared` is what all rows of each fold err by."""
+    errors = []
+    for number in range(count):
+        fold = number % len(shared)
+        value = shared[fold] + random_numbers.gauss(0, spread)
+        errors.append(intervals.RowError(chip, "matmul, measured", value, str(fold), f"op {number % 5}"))
+    return errors
+
+
+@pytest.mark.parametrize("count", [16, 60, 800])
+def test_an_interval_holds_nine_tenths_of_other_rows_like_its_own(count):
+    random_numbers = random.Random(count)
+    shares = []
+    for _ in range(30):
+        ends = intervals.percentiles([random_numbers.gauss(0.02, 0.1) for _ in range(count)])
+        others = [random_numbers.gauss(0.02, 0.1) for _ in range(200)]
+        shares.append(sum(ends[0] <= value <= ends[1] for value in others) / len(others))
+    assert 0.88 <= sum(shares) / len(shares) <= 0.96  # of 16 rows none may lie outside
+
+
+def test_rows_that_err_alike_within_a_fold_make_an_interval_wider():
+    random_numbers = random.Random(2)
+    shares = []
+    for shared in ((0.0, 0.0, 0.0, 0.0), (-0.03, -0.01, 0.01, 0.03)):
+        errors = drawn_errors(random_numbers, 400, 0.02, shared=shared)
+        found = intervals.family("x", errors)
+        assert 0.85 <= found.coverage <= 0.95
+        shares.append(sum(found.low <= exp(error.value) <= found.high for error in errors) / len(errors))
+    assert shares[0] <= 0.91 < 0.93 < shares[1]
+    assert intervals.family("x", drawn_errors(random_numbers, 400, 0.01, shared=(-0.3, -0.1, 0.1, 0.3))) is None
+
+
+def test_too_few_rows_are_no_family_but_count_for_all_chips():
+    random_numbers = random.Random(3)
+    few = drawn_errors(random_numbers, 8, 0.1, "grayskull")
+    many = drawn_errors(random_numbers, 200, 0.1)
+    names = {entry.name for entry in intervals.families([*few, *many])}
+    assert "grayskull matmul, measured" not in names
+    assert {"wormhole_b0 matmul, measured", "any chip matmul, measured", "any chip ops, measured"} <= names
+    assert {stated.name for stated in intervals.STATED} <= names
+
+
+def test_rows_of_one_op_that_err_alike_make_a_small_pair_error():
+    errors = [
+        intervals.RowError("wormhole_b0", "matmul, measured", 0.1 * op + 0.001 * row, str(row % 4), f"op {op}")
+        for op in range(5)
+        for row in range(20)
+    ]
+    assert intervals.pair_error(errors) < 0.02
+    assert intervals.family("x", errors).high > 1.2
 
 
 def p90(values):

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from buda_emu.support.strict_json import read_object
 
+from .newer import newer_lines
+
 if TYPE_CHECKING:
     from .models import Model
 
@@ -74,7 +76,7 @@ def missing(
 
 def page(cells: Cells, models: "Mapping[str, Model]") -> str:
     """docs/compile/published.md."""
-    parts = (_throughput, _below, _correct, _beside, _absent)
+    parts = (_throughput, _below, newer_lines, _correct, _beside, _absent)
     throughput, *others = ("\n".join(part(cells, models)) for part in parts)
     return "\n\n".join([f"{_HEAD}\n{throughput}", _EXPLAINED, *filter(None, others)]) + "\n"
 

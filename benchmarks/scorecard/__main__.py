@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Holds the timing model against public silicon figures.
 
-    python -m benchmarks.scorecard                               # docs/timing/scorecard.md: what is missing or changed
-    python -m benchmarks.scorecard --only noc dram               # these cards again
-python -m benchmarks.scorecard predict TABLE.csv -o OUT.csv  # a table with a column of modelled cycles
+python -m benchmarks.scorecard                               # docs/timing/scorecard.md: what is missing or changed
+python -m benchmarks.scorecard --only noc dram               # these cards again
+python -m benchmarks.scorecard predict TABLE.csv -o OUT.csv  # a table with columns of modelled cycles
 python -m benchmarks.scorecard fit noc.csv                   # fit the costs of transactions again
+python -m benchmarks.scorecard intervals                     # find the errors of all figures again
 """
 
 import argparse
@@ -34,6 +35,7 @@ def main() -> int:
     predict.add_argument("-o", "--output", type=Path, required=True, metavar="OUT.csv")
     fit = commands.add_parser("fit", help="fit the costs of transactions to a table with the columns of noc.csv")
     fit.add_argument("table", type=Path, metavar="TABLE.csv")
+    commands.add_parser("intervals", help="find how far figures are from silicon, and write the model's intervals")
     args = parser.parse_args()
     try:
         if args.command == "predict":
@@ -42,6 +44,12 @@ def main() -> int:
             from .fit import fit_table
 
             fit_table(args.table)
+        elif args.command == "intervals":
+            from .errors import all_errors
+            from .intervals import TARGET, families, write
+
+            write(families(all_errors()))
+            print(f"wrote {TARGET}")
         else:
             _make_page(args.only)
     except (BudaError, OSError) as error:

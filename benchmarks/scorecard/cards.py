@@ -20,12 +20,14 @@ LARGE: Final = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One measured figure beside the modelled one. `part` says whether a fit has seen it."""
+    """One measured figure beside the modelled one. `part` says whether a fit has seen it; figures of one `group` share
+    most of what makes them differ from silicon."""
 
     chip: str
     family: str
     part: str
     ratio: float  # modelled over measured
+    group: str = ""
 
 
 FITTED: Final = "fitted"
@@ -79,7 +81,8 @@ def graph_figures(path: Path) -> Iterator[Figure]:
                 modelled = observed[row["graph"], row["metric"]]
                 if modelled is None:
                     raise HostError(f"{path}: {name} has no {row['metric']} of {row['graph']} in the model")
-                yield Figure(netlist.arch_name, row["metric"], NOT_FITTED, modelled / float(row["expected"]))
+                ratio = modelled / float(row["expected"])
+                yield Figure(netlist.arch_name, row["metric"], NOT_FITTED, ratio, group=name)
 
 
 def noc_figures(path: Path) -> Iterator[Figure]:

@@ -34,6 +34,7 @@ START: Final = NocCost(
     start_read=105.0, start_write=105.0, flit_read=1.05, flit_write=1.03, flit_multicast=1.05, packet=2.0,
     issue_read=25.0, issue_write=22.0, issue_multicast=23.0, issue_dram_read=22.0, issue_dram_write=25.0,
     stateful_read=2.0, stateful_write=2.5, partner=12.0, reserve_hop=16.0, acknowledgement=1.1, turn=0.66,
+    linked_turn=0.56, linked_reserve=0.5,
     dram_read=100.0, dram_write=100.0, bank_read=24.0, bank_write=23.0, bank_transaction=2.0,
     crowd_read=0.7, crowd_write=1.0, crowd_port=0.5, crowd_reads=0.4, crowd_free=8.0, drift=400.0,
     spread=0.4, merge=0.7, together=10.0,

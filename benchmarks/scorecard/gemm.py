@@ -141,6 +141,11 @@ def predict(product: Product) -> float:
     return min(modelled_cycles(product, blocking) for blocking in possible_blockings(product))
 
 
+def error_topic(product: Product) -> str:
+    """Return the topic of the family whose error a product has (`timing.uncertainty`)."""
+    return f"whole-chip products, {'tuned' if product.tuned else 'out of the box'}"
+
+
 def possible_blockings(product: Product) -> Iterator[Blocking]:
     """Yield blockings whose buffers fit L1: two of each operand, one of the result."""
     tall, wide = product.per_core

@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Any, Final
 
+from buda_emu.performance.timing.uncertainty import error_families
 from buda_emu.support.strict_json import read_object
 
 from .cards import CARDS, FITTED, KEPT_BACK, NOT_FITTED, Card, Figure
@@ -108,7 +109,7 @@ def percentiles(values: Sequence[float]) -> list[float]:
 def page(results: Results) -> str:
     """Return docs/timing/scorecard.md."""
     sections = ["\n".join(_section(card, results[card.name])) for card in CARDS.values() if card.name in results]
-    return "\n\n".join([_HEAD, *sections, _TABLES]) + "\n"
+    return "\n\n".join([_HEAD, *sections, "\n".join(_intervals()), _TABLES]) + "\n"
 
 
 def _section(card: Card, result: Mapping[str, Any]) -> Iterator[str]:
@@ -124,6 +125,20 @@ def _section(card: Card, result: Mapping[str, Any]) -> Iterator[str]:
         yield (
             f"| {row['chip']} | {row['family']} | {row['part']} | {row['figures']} | {row['ratio']:.2f} "
             f"| {row['median']:.1f} | {row['p90']:.1f} | {row['worst']:.1f} |"
+        )
+
+
+def _intervals() -> Iterator[str]:
+    """Yield the section about the intervals of the model."""
+    yield _INTERVALS
+    yield ""
+    yield "| figures | silicon takes | two of them differ by | rows | inside |"
+    yield "|---|---|---:|---:|---:|"
+    for family in sorted(error_families().values(), key=lambda family: family.name):
+        judged = "stated" if family.coverage is None else f"{100 * family.coverage:.0f} %"
+        yield (
+            f"| {family.name} | {family.low:.2f} to {family.high:.2f} | {100 * family.pair:.1f} % "
+            f"| {family.rows or '-'} | {judged} |"
         )
 
 
@@ -207,6 +222,49 @@ python -m benchmarks.scorecard --only noc    # one card again
 Each card is stored when it is done (`benchmarks/scorecard/results.json`), and made again when its table or the model
 has changed."""
 
+_INTERVALS: Final = """\
+## How often intervals hold
+
+Every modelled figure has a 90 % interval: `perf`, its `--json`, Python results and the page of `perf` show it. It
+comes from errors of what the figure is made of, on silicon rows that no fit has seen. Figures that share an error are
+a family; the table has all families.
+
+* **The interval of a family** reaches from the 5th to the 95th percentile of measured over modelled cycles, as
+  conformal prediction counts them, and always includes 1. With fewer than 40 rows one percentile of the error's size
+  counts for both sides.
+* **How often it holds** (*inside*): rows that share causes are of one fold: transactions of one row of the table, or
+  all ops of one parameter set where the set itself is not used. The interval from all other folds is judged on each
+  fold. Where intervals of nine tenths held less than 87 % of the rows of other folds, percentiles farther out were
+  taken; families of two sets or of few rows may then hold more than 95 %.
+* **Ops** differ by what their figure rests on, their provenance ([timing.md](timing.md#how-far-to-trust-a-figure)).
+  *measured*: the quarter of the rows that the fit did not see. *another format*, *interpolated*: all rows, each
+  modelled by the nearest set of parameters that is not its own. *another chip*: all rows of grayskull and wormhole_b0,
+  each modelled by the sets of the other chip. *beyond sizes*: the larger half of each set's rows, by weights fitted to
+  the smaller half. For matmuls of another fidelity, and of blackhole, whole-chip products take their place: they are
+  the only silicon of these.
+* **Transactions**: all rows, each by parameters that were fitted to the other folds.
+* **Epochs** have rates of their own ([perf.md](perf.md#what-is-modelled-and-what-is-not)). *transfers between cores*
+  and *DRAM channels* are rows of large transactions by these rates, with the fullest port, link or channel, on the NoC
+  that suits them better. Nothing was fitted to them. Not among them: rows in which all cores begin with the same
+  partner, as no pipe does.
+* **Ops together in a graph** is what the graphs above err by. It counts in addition to the errors of ops and
+  transfers. The ten rates and cycles of an input that netlists state for silicon all lie in the intervals of `perf`.
+* **Stated**: nothing is published. The loading of an epoch takes half to twice its figure. An op that is estimated
+  from another kind of op does, too.
+
+A figure is a sum over the critical path: cycles of ops, transfers, memory channels, and loading. Errors of one family
+are taken to be the same in all of its parts, so they add up; errors of different families are independent, so their
+squares add up. The first is cautious: parts of one family err alike where they have one cause, such as a rate, and in
+part cancel where they do not. The second holds since families were measured by different kernels on different units.
+
+`perf --against` compares two runs of one model, which share most of their errors. What takes the same cycles in both
+cancels. Of what differs, the difference errs by as much as its family; in addition, two versions of an op do not err
+alike: in nine of ten pairs of rows of one op or pattern, the errors differ by at most the share in the table. A
+difference is larger than the model's uncertainty if its interval does not contain 0.
+
+Grayskull has no rows of transactions; it takes the families of *any chip*, as every family does that has fewer than 12
+rows. The interval is one for the chip as it was measured: it does not cover another clock or a host."""
+
 _TABLES: Final = """\
 ## Tables
 
@@ -218,12 +276,14 @@ python -m benchmarks.scorecard predict noc.csv -o predicted.csv
 
 * **Transactions**: the columns of `noc.csv` (`num_transactions`, `num_subordinates`, `same_axis`, `stateful`, `arch`,
   `memory`, `pattern`, `mechanism`, `loopback`, `noc_index`; empty cells have the defaults of that table). It adds
-  `predicted_64` to `predicted_65536`, cycles for transactions of so many bytes. A table without the column `noc_index`
+  `predicted_64` to `predicted_65536`, cycles for transactions of so many bytes, and `low_64` to `high_65536`, their
+  intervals. A table without the column `noc_index`
   means NoC 0 for writes and NoC 1 for reads.
-* **Products**: the columns of `gemm.csv`. It adds `predicted`, the cycles of one product on the chip, beside which the
-  measured cycles of the math kernel belong (`M*K*N/32768 * cycles_per_tile / cores * 100 / device_utilization`). Rows
-  without a blocking get the fastest one under the model. A product takes as long as its operands need to arrive
-  (`transfer_cycles`) or to be multiplied (`op_cost`), whichever is slower, and never less than FPU, DRAM and the ports
-  of a core allow.
+* **Products**: the columns of `gemm.csv`. It adds `predicted`, the cycles of one product on the chip, with the interval
+  `low` to `high`, beside which the measured cycles of the math kernel belong (`M*K*N/32768 * cycles_per_tile / cores *
+  100 / device_utilization`). Rows without a blocking get the fastest one under the model. A product takes as long as
+  its operands need to arrive (`transfer_cycles`) or to be multiplied (`op_cost`), whichever is slower, and never less
+  than FPU, DRAM and the ports of a core allow.
 
-`fit` fits the costs of transactions again ([transfers.md](transfers.md#fit-again))."""
+`fit` fits the costs of transactions again ([transfers.md](transfers.md#fit-again)), and `intervals` finds the errors of
+all families again and writes `buda_emu/performance/timing/data/intervals.json` (some minutes)."""

@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
+from buda_emu.performance.timing import transfer_interval
+from buda_emu.performance.timing.uncertainty import Part, interval_of
 from buda_emu.support.errors import HostError
 
 from . import gemm, noc
@@ -38,17 +40,35 @@ def _kind_of(header: list[str], table: Path) -> tuple[Predict, list[str]]:
 
 
 def _transactions(row: Columns, place: str) -> Columns:
-    """Return the modelled cycles of a row of transactions for each size."""
+    """Return the modelled cycles of a row of transactions for each size, with their intervals."""
     parsed = noc.parse_row(row, place)
-    return {f"predicted_{size}": f"{noc.predict(parsed, size):.1f}" for size in noc.SIZES}
+    cells: dict[str, str] = {}
+    for size in noc.SIZES:
+        transfers = noc.transactions_of(parsed, size)
+        interval = transfer_interval(transfers, noc.measured_chip(parsed.arch))
+        cells[f"predicted_{size}"] = f"{noc.predict(parsed, size):.1f}"
+        cells[f"low_{size}"] = f"{interval.low:.1f}"
+        cells[f"high_{size}"] = f"{interval.high:.1f}"
+    return cells
 
 
 def _product(row: Columns, place: str) -> Columns:
-    """Return the modelled cycles of one product of a row."""
-    return {"predicted": f"{gemm.predict(gemm.parse_product(row, place)):.1f}"}
+    """Return the modelled cycles of one product of a row, with their interval."""
+    product = gemm.parse_product(row, place)
+    cycles = gemm.predict(product)
+    interval = interval_of([Part("product", f"{product.arch} {gemm.error_topic(product)}", cycles)])
+    return {"predicted": f"{cycles:.1f}", "low": f"{interval.low:.1f}", "high": f"{interval.high:.1f}"}
 
 
 _KINDS: Final[tuple[tuple[set[str], Predict, list[str]], ...]] = (
-    ({"board", "M", "K", "N", "grid", "dtype", "fidelity", "in0_storage", "out_storage"}, _product, ["predicted"]),
-    ({"pattern", "num_transactions"}, _transactions, [f"predicted_{size}" for size in noc.SIZES]),
+    (
+        {"board", "M", "K", "N", "grid", "dtype", "fidelity", "in0_storage", "out_storage"},
+        _product,
+        ["predicted", "low", "high"],
+    ),
+    (
+        {"pattern", "num_transactions"},
+        _transactions,
+        [f"{word}_{size}" for word in ("predicted", "low", "high") for size in noc.SIZES],
+    ),
 )

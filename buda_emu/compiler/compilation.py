@@ -58,7 +58,8 @@ class CompileOptions:
     fuse: bool = True
     """Whether biases, activations and chains of element-wise ops become one netlist op where the rules allow."""
     effort: str = "default"
-    """Duration of the search for a placement: "low" (the first legal one), "default" or "high"."""
+    """Duration of the search for a placement: "low" (the first legal one, which took up to 30 times the cycles of
+    "default" in small models: docs/compile/placing.md), "default" or "high"."""
     objective: str = "throughput"
     """Goal of the search: "throughput" (inputs per second), "latency" (of one input) or "cores" (the fewest)."""
     chips: int | str | PathLike[str] | None = None

@@ -29,7 +29,7 @@ from buda_emu.emulator.image.host_plan import HostPlan
 from buda_emu.emulator.image.model_io import ModelInput, ModelIo, ModelOutput
 from buda_emu.emulator.image.pack import Contents, Form, write_image
 from buda_emu.emulator.image.sets import join_sets, split_into_rounds
-from buda_emu.emulator.op_errors.numerics_result import OpNumerics, own_error
+from buda_emu.emulator.op_errors.numerics_result import OpNumerics, inherent_cause, own_error
 from buda_emu.emulator.op_errors.op_apart import Moments
 from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.emulator.runtime.machine.listeners import Listener
@@ -268,6 +268,8 @@ def _repair(op: OpNumerics) -> Iterator[str]:
     if op.repair is not None:
         changes = " and ".join(f"{change.field} {change.before} -> {change.after}" for change in op.repair.changes)
         yield f"op {op.name}: {changes}: {own_error(op):.1e} -> {op.repair.error:.1e}"
+    elif inherent_cause(op):
+        yield f"op {op.name}: {own_error(op):.1e} is inherent in {inherent_cause(op)} ({op.type})"
 
 
 def layer_of(graph: Graph, placement: Placement, op: str) -> str:
@@ -292,6 +294,18 @@ def elements_of(tiles: TileGraph) -> Callable[[str], NDArray[np.bool_] | None]:
         return None
 
     return of
+
+
+def padding_shares(tiles: TileGraph) -> dict[str, float]:
+    """Return the share of the numbers in the tiles of each op's result that are padding, for the ops whose layout is
+    known and has some."""
+    shares: dict[str, float] = {}
+    for name, layout in _layouts(tiles).items():
+        stored = prod(piece.size for piece in layout.pieces if piece.axis != "-")
+        share = round(1 - stored / prod(layout.extent), 4)
+        if name in tiles.ops and share > 0 and prod(layout.extent) == prod(tiles.ops[name].shape) * TILE**2:
+            shares[name] = share
+    return shares
 
 
 def _layouts(tiles: TileGraph) -> dict[str, Layout]:
@@ -545,7 +559,7 @@ class CompiledModel:
             )
             for queue in tiles.outputs.values()
         )
-        return ModelIo(tuple(nodes), inputs, outputs)
+        return ModelIo(tuple(nodes), inputs, outputs, padding=padding_shares(tiles))
 
     def tensors(self) -> Iterator[tuple[str, Array]]:
         """Yield constants and parameters with their queues' names, [1, t, rows, columns]."""
@@ -594,7 +608,7 @@ class CompiledModel:
         netlist = self.netlist
         programs = [netlist.programs[name] for name in names or dict.fromkeys(netlist.program_order)]
         run = model_netlist(netlist, programs, params, chip=self.placement.target.chip, version=__version__)
-        return ModelPerf(run, self.placement.inputs)
+        return ModelPerf(replace(run, padding=padding_shares(self.placement.tiles)), self.placement.inputs)
 
     def compare(
         self, inputs: Sequence[Any] | None = None, *, precision: Precision = "ideal", layers: bool = True

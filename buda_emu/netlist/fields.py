@@ -70,6 +70,18 @@ UNDEFINED_WORDS: Mapping[str, str] = {
 }
 """Treatments of elements on which the reference aborts: roots of negative numbers and of NaN, and reciprocals that
 are NaN or -inf."""
+EFFORT = "effort"
+LOW_EFFORT = "low"
+EFFORT_WORDS: Mapping[str, str] = {
+    LOW_EFFORT: "its placement is the first legal one",
+    "default": "its placement was searched for; also if nothing is said",
+    "high": "its placement was searched for at length",
+}
+"""The effort with which a compiler placed the netlist: `perf` says where it was low."""
+LOW_EFFORT_LOSS = "five small models took 1.2 to 30 times the cycles of effort default (docs/compile/placing.md)"
+"""The price of low effort, as docs/compile/placing.md has measured it."""
+OWN_WORDS: Mapping[str, Mapping[str, str]] = {UNDEFINED: UNDEFINED_WORDS, EFFORT: EFFORT_WORDS}
+"""The keys of the section `buda-emu`, and the words of each."""
 
 DEVICE_FIELDS = _table(
     Field(

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Literal, TypeAlias
 
 from buda_emu.netlist import nodes
-from buda_emu.netlist.fields import OWN_SECTION, UNDEFINED, UNDEFINED_IS_NAN
+from buda_emu.netlist.fields import EFFORT, OWN_SECTION, UNDEFINED, UNDEFINED_IS_NAN
 from buda_emu.netlist.nodes import Mark
 from buda_emu.netlist.sourced import NO_MARK, Sourced, sourced_dataclass
 from buda_emu.spec.archs import ARCHS, Arch
@@ -309,12 +309,23 @@ class Netlist:
     def undefined_is_nan(self) -> bool:
         """Return whether a run goes on with NaN for elements on which the reference aborts, such as the root of a
         negative number. The section `buda-emu` says so; compiled netlists have it."""
+        return self._own_word(UNDEFINED) == UNDEFINED_IS_NAN
+
+    @property
+    def effort(self) -> str:
+        """Return the effort with which a compiler placed the netlist, as the section `buda-emu` says; "" where it says
+        nothing."""
+        return self._own_word(EFFORT)
+
+    def _own_word(self, key: str) -> str:
+        """Return the word of a key of the section `buda-emu`, "" without one."""
         section = self.sections.get(OWN_SECTION)
+        word = None
         if isinstance(section, nodes.Mapping):
-            word = section.find(UNDEFINED)
-        else:
-            word = None
-        return isinstance(word, nodes.Scalar) and word.text == UNDEFINED_IS_NAN
+            word = section.find(key)
+        if isinstance(word, nodes.Scalar):
+            return word.text
+        return ""
 
     @property
     def dynamic(self) -> frozenset[str]:

@@ -4,6 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from buda_emu.performance.timing.uncertainty import (
+    LOADING_UNIT,
+    Interval,
+    Part,
+    interval_of_difference,
+    total_cycles,
+)
 from buda_emu.report.terminal.text import relative, table, whole, wrap
 from buda_emu.support.errors import HostError
 
@@ -39,6 +46,8 @@ class EpochChange:
     after: float | None
     units: tuple[FigureChange, ...]
     reason: str
+    interval: Interval | None
+    """Of the difference; None if a run is without intervals, or has no such epoch."""
 
     @property
     def difference(self) -> float:
@@ -55,12 +64,14 @@ class EpochChange:
 
 @dataclass(frozen=True, slots=True)
 class RunComparison:
-    """Two runs compared. `programs` holds the cycles before and after of each program that both have."""
+    """Two runs compared. `programs` holds the cycles before and after of each program that both have, `intervals` where
+    their difference lies on silicon with a probability of 90 %; it is empty if a run is without intervals."""
 
     before: str
     after: str
     conditions: tuple[str, ...]  # that differ beside the netlist: clock, chip, what-if
     programs: Mapping[str, tuple[float, float]]
+    intervals: Mapping[str, Interval]
     epochs: tuple[EpochChange, ...]
 
     @property
@@ -83,15 +94,76 @@ def against(before: Mapping[str, Any], after: Mapping[str, Any]) -> RunCompariso
         keys = [*new, *(key for key in old if key not in new)]
         old_cycles = before["program_cycles"]
         new_cycles = after["program_cycles"]
+        programs = {name: (old_cycles[name], new_cycles[name]) for name in new_cycles if name in old_cycles}
         return RunComparison(
             before=before["netlist"],
             after=after["netlist"],
             conditions=tuple(_conditions(before, after)),
-            programs={name: (old_cycles[name], new_cycles[name]) for name in new_cycles if name in old_cycles},
+            programs=programs,
+            intervals=_program_intervals(before, after, programs),
             epochs=tuple(_epoch_change(key, old.get(key), new.get(key)) for key in keys),
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise HostError(f"the earlier run cannot be compared: {error!r}: write it again with `perf --json`") from None
+
+
+def _program_intervals(
+    before: Mapping[str, Any], after: Mapping[str, Any], programs: Mapping[str, tuple[float, float]]
+) -> dict[str, Interval]:
+    """Return the interval of the difference of each program; none if a run was written before there were intervals."""
+    old = _epochs(before)
+    new = _epochs(after)
+    if not all("parts" in epoch for epoch in (*old.values(), *new.values())):
+        return {}
+    same: set[str] = set()
+    for key in old.keys() & new.keys():
+        same |= {f"{key[1]}: {unit}" for unit in _same_units(old[key], new[key])}
+    intervals: dict[str, Interval] = {}
+    for name, (cycles_before, cycles_after) in programs.items():
+        parts_before = list(_program_parts(old, name))
+        parts_after = list(_program_parts(new, name))
+        apart = cycles_after - cycles_before - total_cycles(parts_after) + total_cycles(parts_before)  # epoch_setup
+        intervals[name] = interval_of_difference(parts_before, parts_after, same).plus(apart)
+    return intervals
+
+
+def _program_parts(epochs: Mapping[tuple[str, str], Mapping[str, Any]], program: str) -> Iterator[Part]:
+    """Yield what the cycles of a program consist of."""
+    for (of_program, graphs), epoch in epochs.items():
+        if of_program == program:
+            for part in epoch["parts"]:
+                cycles = epoch["runs"] * float(part["cycles"])
+                yield Part(f"{graphs}: {part['unit']}", part["family"], cycles)
+
+
+def _pace_interval(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> Interval | None:
+    """Return the interval of the difference of an epoch's cycles per input."""
+    if old is None or new is None or "parts" not in old or "parts" not in new:
+        return None
+    return interval_of_difference(_pace_parts(old), _pace_parts(new), _same_units(old, new))
+
+
+def _pace_parts(epoch: Mapping[str, Any]) -> Iterator[Part]:
+    """Yield what the cycles of an input consist of: the parts of a run without its loading, in proportion."""
+    pace = _pace(epoch) or 0.0
+    for part in epoch["parts"]:
+        if part["unit"] != LOADING_UNIT:
+            cycles = float(part["cycles"]) * pace / max(float(epoch["total_cycles"]), 1.0)
+            yield Part(part["unit"], part["family"], cycles)
+
+
+def _same_units(old: Mapping[str, Any], new: Mapping[str, Any]) -> set[str]:
+    """Return the units of the parts of an epoch whose own work is the same in both runs."""
+    changed = {(change.kind, change.name) for change in _changes(_units(old), _units(new))}
+    same: set[str] = set()
+    for kind, name in _units(new).keys() - changed:
+        if kind == "op":
+            same.add(f"op {name}")
+        else:
+            same.add(name)
+    if old["load_cycles"] == new["load_cycles"]:
+        same.add(LOADING_UNIT)
+    return same
 
 
 def _epochs(run: Mapping[str, Any]) -> dict[tuple[str, str], Mapping[str, Any]]:
@@ -147,6 +219,7 @@ def _epoch_change(key: tuple[str, str], old: Mapping[str, Any] | None, new: Mapp
         after=_pace(new),
         units=units,
         reason=_explain_change(old, new, units),
+        interval=_pace_interval(old, new),
     )
 
 
@@ -220,9 +293,12 @@ def against_lines(comparison: RunComparison) -> Iterator[str]:
         ((name, *_figures(before, after)) for name, (before, after) in comparison.programs.items()),
         right=(1, 2, 3, 4),
     )
+    for name, (before, after) in comparison.programs.items():
+        yield from _certainty(f"program {name}", after - before, comparison.intervals.get(name))
     for epoch in changed:
         yield ""
         yield wrap(f"{epoch.program}: {epoch.graphs}: {epoch.reason}")
+        yield from _certainty("cycles per input", epoch.difference, epoch.interval)
         rows = [("cycles per input", *_figures(epoch.before, epoch.after))]
         rows += [
             (_describe_unit(unit.kind, unit.name), *_figures(unit.before, unit.after)) for unit in epoch.units[:_MOST]
@@ -230,6 +306,18 @@ def against_lines(comparison: RunComparison) -> Iterator[str]:
         yield table(("", "before", "after", "difference", "%"), rows, right=(1, 2, 3, 4))
         if len(epoch.units) > _MOST:
             yield f"... and {len(epoch.units) - _MOST} more that changed less"
+
+
+def _certainty(name: str, difference: float, interval: Interval | None) -> Iterator[str]:
+    """Yield the sentence that says whether a difference is larger than the model's uncertainty, if there is one."""
+    if not difference:
+        return
+    if interval is None:
+        yield wrap(f"{name}: the earlier run has no intervals, so the uncertainty of the difference is not known")
+    elif interval.low > 0 or interval.high < 0:
+        yield wrap(f"{name}: {difference:+,.0f} ({interval}), more than the model's uncertainty")
+    else:
+        yield wrap(f"{name}: {difference:+,.0f} ({interval}), within the model's uncertainty")
 
 
 def _figures(before: float | None, after: float | None) -> tuple[str, str, str, str]:

@@ -162,6 +162,17 @@ def board(name: str) -> Board:
     return replace(single, name=f"{word}x{number}", chips=single.chips * number, on_host=tuple(on_host))
 
 
+def board_with_grid(arch: str, grid: tuple[int, int]) -> Board | None:
+    """Return a board whose chips have this grid of usable cores; None if there is none on sale."""
+    return next((board for board in BOARDS.values() if (board.arch, board.grid) == (arch, grid)), None)
+
+
+def largest_board(arch: str) -> Board | None:
+    """Return the board of one chip of an architecture with the most usable cores; None if there is none."""
+    boards = [board for board in BOARDS.values() if board.arch == arch and board.chips == 1]
+    return max(boards, key=lambda board: board.cores, default=None)
+
+
 def agreed_arch(name: str | None, arch: str | None) -> str | None:
     """Return the architecture of a board name and an `arch` word, either of which may be absent.
 

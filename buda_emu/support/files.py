@@ -30,6 +30,15 @@ _TICK_NS: Final = 20_000_000
 """Longer than the time between two ticks of a file system's clock: 10 ms where the kernel has 100 of them a second."""
 
 
+MODEL_SUFFIXES: Final = (".onnx", ".pt2")
+"""Endings of the names of models in files of machine learning frameworks."""
+
+
+def is_model(path: str) -> bool:
+    """Return whether a file is a model of a machine learning framework, by its name."""
+    return path.lower().endswith(MODEL_SUFFIXES)
+
+
 def looks_like_archive(head: bytes) -> bool:
     """Return whether the first bytes of a file, at least 262 of them, are those of a tar or zip archive."""
     return head.startswith(ZIP_SIGNATURE) or head.startswith(_TAR_SIGNATURE, _TAR_SIGNATURE_AT)

@@ -11,7 +11,7 @@ from buda_emu.app.api.shown import html_table
 from buda_emu.emulator.image.opened import Opened, open_file
 from buda_emu.emulator.memory.host import usable_processors
 from buda_emu.emulator.op_errors.numerics import explain
-from buda_emu.emulator.op_errors.numerics_result import CAUSES, Numerics, OpNumerics
+from buda_emu.emulator.op_errors.numerics_result import CAUSES, Numerics, OpNumerics, inherent_cause
 from buda_emu.netlist.model import Netlist
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
@@ -70,6 +70,7 @@ def _op_row(op: OpNumerics) -> dict[str, Any]:
         "cause": op.cause or None,
         "repair": None,
         "error_repaired": None,
+        "inherent": inherent_cause(op) or None,
     }
     if op.local is not None:
         row["own_error"] = op.local.rms

@@ -1,7 +1,7 @@
 """`be.perf`: models the cycles of a netlist."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -14,9 +14,13 @@ from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.test_config import read_performance_checks, read_test_config
 from buda_emu.performance.timing.checks import BoundResult, evaluate
 from buda_emu.performance.timing.figures import op_figures
-from buda_emu.performance.timing.model import model_netlist
+from buda_emu.performance.timing.model import another_placement, model_netlist
 from buda_emu.performance.timing.op.cost import Model
+from buda_emu.performance.timing.parts import EpochIntervals, cost_interval, program_intervals, run_intervals
 from buda_emu.performance.timing.result import EpochReport, PerfRun
+from buda_emu.performance.timing.sensitivity import Sensitivity
+from buda_emu.performance.timing.sensitivity import sensitivity as model_sensitivity
+from buda_emu.performance.timing.uncertainty import Interval
 from buda_emu.report.machine_readable.perf_json import perf_json
 from buda_emu.spec.boards import agreed_arch
 from buda_emu.spec.boards import board as board_named
@@ -38,6 +42,8 @@ class Perf:
     netlist: Netlist = field(repr=False)
     run: PerfRun
     checks: tuple[BoundResult, ...]
+    sensitivity: Sensitivity | None = None
+    """What each resource of the chip would bring if it were twice as fast, where that was asked for."""
     on_host: "tuple[HostTime, ...]" = ()
     """Seconds of the host's steps between the programs of an image with host parts. They are measured on this machine,
     and no modelled figure includes them."""
@@ -51,6 +57,16 @@ class Perf:
     def cycles(self) -> float:
         """AI clock cycles of all programs, one after the other."""
         return sum(self.run.programs().values())
+
+    @cached_property
+    def epoch_intervals(self) -> tuple[EpochIntervals, ...]:
+        """The intervals of each epoch, parallel to `epochs`: silicon lies in them with a probability of 90 %."""
+        return run_intervals(self.run)
+
+    @property
+    def program_intervals(self) -> dict[str, Interval]:
+        """The interval of the cycles of each program."""
+        return program_intervals(self.run, self.epoch_intervals)
 
     @property
     def seconds(self) -> float:
@@ -80,6 +96,8 @@ class Perf:
                 "runs": epoch.runs,
                 "inputs": epoch.timing.inputs,
                 "cycles_per_input": epoch.pace,
+                "cycles_per_input_low": intervals.pace.low,
+                "cycles_per_input_high": intervals.pace.high,
                 "inputs_per_second": 1 / self.run.seconds(epoch.pace) if epoch.pace else None,
                 "first_input_cycles": epoch.timing.first_input,
                 "total_cycles": epoch.timing.total,
@@ -89,7 +107,7 @@ class Perf:
                 "bottleneck": epoch.bottleneck.name,
                 "bottleneck_share": epoch.bottleneck.share,
             }
-            for epoch in self.epochs
+            for epoch, intervals in zip(self.epochs, self.epoch_intervals, strict=True)
         ]
 
     @cached_property
@@ -100,6 +118,7 @@ class Perf:
     def _op_rows(self) -> Iterator[dict[str, Any]]:
         for epoch in self.epochs:
             for timing, figures in zip(epoch.timing.ops, op_figures(self.netlist, self.run, epoch), strict=True):
+                bounds = cost_interval(timing.cost)
                 yield {
                     "program": epoch.program,
                     "graphs": " + ".join(epoch.graphs),
@@ -108,17 +127,20 @@ class Perf:
                     "chip": figures.chip,
                     "cores": figures.cores,
                     "cycles": timing.cost.cycles,
+                    "cycles_low": bounds.low,
+                    "cycles_high": bounds.high,
                     "math_cycles": figures.math,
                     "share_of_pace": timing.cost.cycles / max(epoch.pace, 1.0),
                     "waiting_for_input": figures.waiting_for_input,
                     "waiting_for_room": figures.waiting_for_room,
                     "provenance": figures.provenance,
+                    "flags": ", ".join(figures.flags),
                 }
 
     def to_json(self) -> dict[str, Any]:
         """Return all figures as `buda-emu perf --json` writes them, with `schema_version`."""
         return {
-            **perf_json(self.netlist, self.run, self.checks),
+            **perf_json(self.netlist, self.run, self.checks, self.sensitivity),
             "host_parts": [{"step": step.step, "seconds": step.seconds} for step in self.on_host],
         }
 
@@ -143,6 +165,7 @@ def perf(
     grid: tuple[int, int] | None = None,
     harvest: Sequence[int] = (),
     model: Model = "fitted",
+    sensitivity: bool = False,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Perf:
     """Model the cycles of a netlist without computing any values.
@@ -152,7 +175,8 @@ def perf(
     (`timing.transfers.rates.WHAT_IF`: clock in MHz, dram_gbps, ...). `board` (`spec.boards.BOARDS`: n150, n300, ...)
     gives the chips of a board, with its clock and the cores that it leaves in use; `grid` (rows, columns) and `harvest`
     (physical rows) give a smaller chip. `model` chooses the cycles of ops: "fitted" to measurements, or the "vendor"'s
-    formulas. Raises NetlistError, HostError (no such program, parameter, speed; ops that the chip does not hold),
+    formulas. With `sensitivity` the result says what each resource would bring if it were twice, and cost if it were
+    half as fast. Raises NetlistError, HostError (no such program, parameter, speed; ops that the chip does not hold),
     ProgramError as the run would, UnsupportedError.
     """
     arch = agreed_arch(board, arch)
@@ -161,6 +185,10 @@ def perf(
     else:
         opened = open_file(source, arch, allow_pickle=True)
     netlist = opened.netlist
+    if board and netlist.arch_name != arch:
+        raise HostError(
+            f"the netlist is for {netlist.arch_name}, {board} has chips of {arch}\n{another_placement(board)}"
+        )
     if arch is not None and netlist.arch_name != arch:
         raise HostError(f"the netlist was loaded for {netlist.arch_name}: load it with arch={arch!r}")
     bodies = select_programs(netlist, programs)
@@ -177,8 +205,19 @@ def perf(
         version=__version__,
         progress=progress,
     )
+    if opened.image is not None and opened.image.model is not None:
+        run = replace(run, padding=opened.image.model.padding)
     checks = evaluate(netlist, run, read_performance_checks(netlist.path, netlist.sections))
-    return Perf(netlist, run, tuple(checks), _measure_host_steps(opened.image, progress))
+    study = None
+    if sensitivity:
+        study = model_sensitivity(netlist, run, model, progress)
+    return Perf(
+        netlist=netlist,
+        run=run,
+        checks=tuple(checks),
+        sensitivity=study,
+        on_host=_measure_host_steps(opened.image, progress),
+    )
 
 
 def _measure_host_steps(image: "DeviceImage | None", progress: Callable[[str], None]) -> "tuple[HostTime, ...]":

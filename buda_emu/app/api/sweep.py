@@ -14,6 +14,7 @@ from buda_emu.performance.timing.transfers.rates import WHAT_IF
 from buda_emu.spec.boards import agreed_arch
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import BudaError, HostError
+from buda_emu.support.files import is_model
 from buda_emu.support.workers.job import Job, Workers
 from buda_emu.support.workers.spread import in_order, spread_with_caller
 
@@ -37,6 +38,18 @@ class Point:
     inputs_per_second: float | None
     bottleneck: str = ""
     problem: str = ""
+
+    @staticmethod
+    def without_figures(settings: Mapping[str, str], error: BudaError) -> "Point":
+        """Return a point that cannot be modelled, with the first line of the reason."""
+        return Point(
+            settings=settings,
+            cycles=None,
+            seconds=None,
+            cycles_per_input=None,
+            inputs_per_second=None,
+            problem=str(error).splitlines()[0],
+        )
 
     def row(self) -> dict[str, Any]:
         """Return the point as a plain dict, with a column for each axis and each figure."""
@@ -114,7 +127,8 @@ def sweep(
     dask: str | None = None,
     progress: Callable[[int, int], None] = lambda _done, _count: None,
 ) -> list[Point]:
-    """Model a netlist at every combination of the values of `axes` (values as text, by name).
+    """Model a netlist at every combination of the values of `axes` (values as text, by name). The path of a model
+    (.onnx, .pt2) is compiled for each board first, with the default options: cores of a netlist have their places.
 
     `workers` processes, or the Dask cluster whose scheduler is at `dask`, share the points. The result is in the order
     of `points_of` and does not depend on the workers. A point that cannot be modelled says why in `problem`. `board` is
@@ -125,16 +139,25 @@ def sweep(
     arch = agreed_arch(board, arch)
     if board and "board" in axes:
         raise HostError("--sweep board: a board is given, too; leave out one of the two")
-    netlist = netlist_of(path, arch)
-    needs_object = dask is not None or is_image(path)
-    about = _About(
-        netlist=netlist if needs_object else path,
+    swept: Netlist | str = path
+    if is_model(path):
+        if not (board or "board" in axes):
+            raise HostError(f"{path} is a model: it is placed for each board of --sweep board=n150,n300")
+    else:
+        netlist = netlist_of(path, arch)
+        if dask is not None or is_image(path):
+            swept = netlist
+    about = SweepConditions(
+        netlist=swept,
         arch=arch,
         board=board,
         programs=tuple(programs),
         parameters=dict(parameters or {}),
     )
-    job = Job("buda_emu.app.api.sweep:modeller", about)
+    if is_model(path):
+        job = Job("buda_emu.app.api.sweep_boards:modeller", about)
+    else:
+        job = Job("buda_emu.app.api.sweep:modeller", about)
     modelled: list[Point] = []
     with closing(in_order(spread_with_caller(job, points, Workers(min(workers, len(points)), dask)))) as results:
         for point in results:
@@ -144,9 +167,9 @@ def sweep(
 
 
 @dataclass(frozen=True, slots=True)
-class _About:
+class SweepConditions:
     """The conditions that all points share. `netlist` is the path of a netlist file on this machine, which a process
-    reads from the cache sooner than it would unpack the object; else the object."""
+    reads from the cache sooner than it would unpack the object, or the path of a model; else the object."""
 
     netlist: Netlist | str
     arch: str | None
@@ -155,15 +178,16 @@ class _About:
     parameters: dict[str, str]
 
 
-def modeller(about: _About) -> Callable[[Mapping[str, str]], Point]:
+def modeller(about: SweepConditions) -> Callable[[Mapping[str, str]], Point]:
     """Return the function that models one point in a process of its own."""
     netlist = about.netlist
     if isinstance(netlist, str):
         netlist = netlist_of(netlist, about.arch)
-    return partial(_model_point, netlist, about)
+    return partial(model_point, netlist, about)
 
 
-def _model_point(netlist: Netlist, about: _About, settings: Mapping[str, str]) -> Point:
+def model_point(netlist: Netlist, about: SweepConditions, settings: Mapping[str, str]) -> Point:
+    """Return the figures of a netlist at one point, or why it has none there."""
     parameters = {name: text for name, text in settings.items() if name.startswith("$")}
     try:
         result = perf(
@@ -176,14 +200,7 @@ def _model_point(netlist: Netlist, about: _About, settings: Mapping[str, str]) -
             harvest=parse_rows(settings.get("harvest", "")),
         )
     except BudaError as error:
-        return Point(
-            settings=settings,
-            cycles=None,
-            seconds=None,
-            cycles_per_input=None,
-            inputs_per_second=None,
-            problem=str(error).splitlines()[0],
-        )
+        return Point.without_figures(settings, error)
     slowest = max(result.epochs, key=lambda epoch: epoch.pace, default=None)
     return Point(
         settings=settings,

@@ -69,7 +69,7 @@ class Tested:
                 "bad_tiles": output.figures.bad_tiles,
                 "tiles": output.figures.tiles,
                 "format": output.format,
-                "shape": output.shape,
+                "shape": output.shown_shape,
                 "comparison": output.comparison.type,
                 "reason": output.reason,
             }

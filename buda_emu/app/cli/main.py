@@ -181,7 +181,7 @@ def _run_verb(words: Sequence[str]) -> int:
     args = parser.parse_args(words)
     _keep_pipes(words, _positional_values(parser, args))
     if verb in _OF_NETLISTS:
-        require_netlists(verb, _positional_values(parser, args))
+        require_netlists(verb, _positional_values(parser, args), models=bool(getattr(args, "sweep", ())))
     _print_settings(settings, getattr(args, "verbose", False))
     keep_stdout_for_results(vars(args).values())
     with printing_on(screen_of(word_stream(), args.color)):

@@ -69,6 +69,7 @@ def _advise_schema() -> Any:
         together=Rows(change, pace),
         front=Rows(pace, what=str, pcc_lost=float),
         nothing_found=str,
+        on_one_core=Rows(op=str, graphs=list[str], reason=str),
         refused=Rows(change, reason=str),
     )
 

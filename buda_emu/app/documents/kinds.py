@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from buda_emu.spec.archs import ARCHS
 from buda_emu.support.checker.result import CheckResult, Options
 from buda_emu.support.errors import HostError
-from buda_emu.support.files import looks_like_archive, read_whole, refuse_pipe
+from buda_emu.support.files import is_model, looks_like_archive, read_whole, refuse_pipe
 from buda_emu.support.lazy import lazy
 from buda_emu.support.records import dataclass
 
@@ -261,17 +261,16 @@ def kind_of(path: str) -> Kind:
     return next((kind for kind in candidates if kind.known_by(head, name)), NETLIST)
 
 
-_MODELS = (".onnx", ".pt2")
-
-
-def require_netlists(verb: str, paths: Iterable[str]) -> None:
+def require_netlists(verb: str, paths: Iterable[str], *, models: bool = False) -> None:
     """Raise HostError for the first file of another kind than netlists and images, with the command that serves it in
-    place of a verb. Paths that are no files are passed over."""
+    place of a verb. Paths that are no files are passed over, and with `models` so are models."""
     for path in paths:
         name = path.lower()
         if name.endswith(".tti") or not os.path.isfile(path):  # noqa: PTH113 - names are shown as they were given
             continue
-        if name.endswith(_MODELS):
+        if is_model(path) and models:
+            continue
+        if is_model(path):
             raise HostError(f"{path} is a model, not a netlist: `buda-emu compile {path}` makes a netlist of it")
         kind = kind_of(path)
         if kind not in (NETLIST, IMAGE):

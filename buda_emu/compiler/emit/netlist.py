@@ -13,7 +13,7 @@ from buda_emu.compiler.place.placement import GraphPlace, PlacedOp, Placement
 from buda_emu.compiler.place.placement import Queue as PlacedQueue
 from buda_emu.compiler.target import Target
 from buda_emu.netlist.build import build
-from buda_emu.netlist.fields import OWN_SECTION, UNDEFINED, UNDEFINED_IS_NAN
+from buda_emu.netlist.fields import EFFORT, LOW_EFFORT, OWN_SECTION, UNDEFINED, UNDEFINED_IS_NAN
 from buda_emu.netlist.model import Buffer, FusedOp, Graph, Netlist, Op, Pad, Queue, SubOp, Tm
 from buda_emu.netlist.nodes import words
 from buda_emu.netlist.printer import Notes
@@ -61,9 +61,20 @@ def _document(placement: Placement, path: str) -> WrittenNetlist:
     document.fused_ops = {name: _fused_op(placed) for name, placed in placement.ops.items() if placed.op.steps}
     document.programs = {program.name: program for program in programs(placement)}
     document.program_order = list(document.programs)
-    if placement.tiles.undefined_is_nan:
-        document.sections[OWN_SECTION] = words({UNDEFINED: UNDEFINED_IS_NAN})
+    own = _own_words(placement)
+    if own:
+        document.sections[OWN_SECTION] = words(own)
     return document
+
+
+def _own_words(placement: Placement) -> dict[str, str]:
+    """Return the words of the section `buda-emu`; empty where the defaults say the same."""
+    own: dict[str, str] = {}
+    if placement.tiles.undefined_is_nan:
+        own[UNDEFINED] = UNDEFINED_IS_NAN
+    if placement.work.effort == LOW_EFFORT:
+        own[EFFORT] = LOW_EFFORT
+    return own
 
 
 def _device(placement: Placement, chip: int) -> int:

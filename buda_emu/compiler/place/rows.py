@@ -213,6 +213,27 @@ def reslice_picker(
     return None
 
 
+def gather_picker(
+    constants: dict[str, Constant], target: Target, op: TileOp, rows_wanted: float
+) -> tuple[TileOp, Slices] | None:
+    """Return a picker with slices of its result below each other, so that more rows of cores share them: with as few
+    slices as `rows_wanted` rows of cores need, or with the most rows. None where no more rows are possible or none has
+    room."""
+    limit = target.arch.grid[0]
+    options = [Slices(count, gathered=True) for count in divisors(op.shape[0])[1:]]
+    options.sort(key=lambda option: (-min(_cores(op, option, limit), rows_wanted), option.count))
+    table: PickTable = op.attrs["table"]
+    for slices in options:
+        rows = _cores(op, slices, limit)
+        if rows <= _cores(op, Slices(1), limit):
+            continue
+        draft = _draft_picker(op, table, slices, rows)
+        other: PickTable = draft.attrs["table"]
+        if other.fits(WorkDivision(rows)) and has_room(target, draft):
+            return replace_table(constants, draft, other, WorkDivision(rows)), slices
+    return None
+
+
 def _draft_picker(op: TileOp, table: PickTable, slices: Slices, rows: int) -> TileOp:
     """Return the picker in other slices over so many rows of cores, still with its old tiles and words."""
     columns = op.shape[2]

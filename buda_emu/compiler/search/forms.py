@@ -1,6 +1,6 @@
 """The forms that a graph may be searched in, and which of several graphs of one model are worth a search."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
@@ -11,6 +11,7 @@ from buda_emu.compiler.place.blocks import replace_table, size_of_tile
 from buda_emu.compiler.place.cost import speeds
 from buda_emu.compiler.place.decision import build_placement
 from buda_emu.compiler.place.placement import Placement
+from buda_emu.compiler.place.rows import Slices, drop_unread_constants, gather_picker
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.cuts import FULL, cut_epochs
 from buda_emu.compiler.search.starts import first_decisions
@@ -20,8 +21,7 @@ from buda_emu.compiler.target import Objective, Target
 def fracture_pickers(table: CandidateTable, chips: int, share: float) -> TileGraph:
     """Return the graph with each picker cut into several that takes longer than `share` of the work of all ops, spread
     over the cores of all chips; the same object when there is none."""
-    cores = prod(table.target.arch.grid) * chips
-    limit = share * sum(min(choice.cycles * choice.cores for choice in op_choices) for op_choices in table.best) / cores
+    limit = _longest_picker(table, chips, share)
     tiles = table.tiles
     for op, op_choices in zip(table.ops, table.best, strict=True):
         quickest = min(choice.cycles for choice in op_choices)
@@ -34,6 +34,44 @@ def fracture_pickers(table: CandidateTable, chips: int, share: float) -> TileGra
         count = next((n for n in range(2, taps + 1) if taps % n == 0 and quickest / n <= limit), taps)
         tiles = _fracture(tiles, op, product, count)
     return tiles
+
+
+def _longest_picker(table: CandidateTable, chips: int, share: float) -> float:
+    """Return the cycles that a picker may take: `share` of the work of all ops, spread over the cores of all chips."""
+    cores = prod(table.target.arch.grid) * chips
+    return share * sum(min(choice.cycles * choice.cores for choice in op_choices) for op_choices in table.best) / cores
+
+
+def spread_pickers(table: CandidateTable, tiles: TileGraph, share: float) -> TileGraph:
+    """Return a form `tiles` of the table's graph with slices below each other in each picker that takes longer than
+    `share` of the work of all ops, spread over the cores of one chip; the same object when there is none.
+
+    Rows of cores share the rows of a slice. A picker whose slices are one tile high, as the last one of an image of few
+    channels, has one row of cores; with its slices below each other it has as many as there are slices."""
+    limit = _longest_picker(table, 1, share)
+    quickest = {
+        op.name: min(choice.cycles for choice in op_choices)
+        for op, op_choices in zip(table.ops, table.best, strict=True)
+    }
+    graph = replace(tiles, ops={}, constants=dict(tiles.constants))
+    arranged: dict[str, Slices] = {}
+    for op in tiles.ops.values():
+        new_op = op
+        if any(use.source in arranged for use in op.uses):
+            uses = [arranged[use.source].reader_use(use) if use.source in arranged else use for use in op.uses]
+            new_op = replace(op, uses=uses)
+        slow = "table" in op.attrs and op.name not in tiles.shown and quickest.get(op.name, 0.0) > limit
+        gathered = (
+            gather_picker(graph.constants, table.target, new_op, quickest[op.name] / max(limit, 1.0)) if slow else None
+        )
+        if gathered is not None:
+            new_op, arranged[op.name] = gathered
+        graph.ops[op.name] = new_op
+    if not arranged:
+        return tiles
+    drop_unread_constants(graph)
+    graph.places = {name: place for name, place in tiles.places.items() if place[0] not in arranged}
+    return graph
 
 
 def _product_of_taps(tiles: TileGraph, op: TileOp) -> TileOp | None:
@@ -195,10 +233,9 @@ class Forms:
         deeper buffers that longer chains need. Raises UnsupportedError for an op that fits no grid."""
         if chips not in self._made:
             plain = self.plain
-            forms_by_ops: dict[tuple[str, ...], CandidateTable] = {}
-            for share in FRACTURES:
-                graph = fracture_pickers(plain, chips, share)
-                key = tuple(graph.ops)
+            forms_by_ops: dict[object, CandidateTable] = {}
+            for graph in self._graphs(plain, chips):
+                key = tuple((op.name, op.shape) for op in graph.ops.values())
                 if graph is plain.tiles:
                     forms_by_ops.setdefault(key, plain)
                 elif key not in forms_by_ops:
@@ -210,6 +247,16 @@ class Forms:
                     tables.append(table.correct_estimates({}, ROOMY))
             self._made[chips] = tuple(tables)
         return self._made[chips]
+
+    def _graphs(self, plain: CandidateTable, chips: int) -> Iterator[TileGraph]:
+        """Yield the forms of the graph: with fewer and with more parts of slow pickers and, on one chip, each with the
+        slices of the other slow pickers below each other, too."""
+        fractured = [(fracture_pickers(plain, chips, share), share) for share in FRACTURES]
+        for graph, _ in fractured:
+            yield graph
+        if chips == 1 and not self.tiles.trains:
+            for graph, share in fractured:
+                yield spread_pickers(plain, graph, share)
 
     def likely_tables(self, objective: Objective) -> Sequence[CandidateTable]:
         """Return the tables that are worth a search."""

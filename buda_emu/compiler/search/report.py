@@ -11,6 +11,7 @@ from buda_emu.compiler.place.candidates import choices
 from buda_emu.compiler.place.cost import speeds
 from buda_emu.compiler.place.placement import PlacedOp, Placement
 from buda_emu.compiler.search.evaluate import Evaluation, evaluate
+from buda_emu.netlist.fields import LOW_EFFORT, LOW_EFFORT_LOSS
 from buda_emu.performance.timing.result import EpochReport
 from buda_emu.report.terminal.text import table
 from buda_emu.support.checker.text import plural
@@ -139,6 +140,8 @@ def report(evaluation: Evaluation, first: Placement | None) -> str:
     paragraphs = [head, figures]
     if placement.work.words():
         paragraphs.append(f"Searched: {placement.work.words()}.")
+    if placement.work.effort == LOW_EFFORT:
+        paragraphs.append(f"Nothing was searched, as effort is low; {LOW_EFFORT_LOSS}.")
     paragraphs.append(table(HEADERS, epoch_rows(evaluation)))
     paragraphs += [*grids_text(placement), *detours_text(placement), *formats_text(placement)]
     return "\n\n".join(paragraphs)

@@ -19,6 +19,7 @@ from buda_emu.emulator.image.fields import (
     object_of,
     optional,
     optional_field,
+    optional_map_field,
     positive,
     read_value,
     required_field,
@@ -39,6 +40,13 @@ def _version(value: Any) -> int:
     if type(value) is not int or value != 1:
         raise FieldError("the schema_version that is known, which is 1")
     return value
+
+
+def _share(value: Any) -> float:
+    """Return a number from 0 to 1. Raises FieldError for any other value."""
+    if type(value) not in (int, float) or not 0 <= value <= 1:
+        raise FieldError("a number from 0 to 1")
+    return float(value)
 
 
 _extent: Final = list_of(positive, 3)
@@ -227,13 +235,15 @@ def _plain(tensor_io: Any) -> Any:
 class ModelIo:
     """The inputs and outputs of a model. `labels` are the names of its inputs in its order, those that no queue takes
     included. `chip`: the chip of these queues, where several chips have a copy of the model. `host`: the host's plan
-    between programs; then `inputs` and `outputs` are those of all programs, and their labels the plan's."""
+    between programs; then `inputs` and `outputs` are those of all programs, and their labels the plan's. `padding`: the
+    share of the elements of ops' results that are none of the model's, by op, as far as it is known."""
 
     labels: tuple[str, ...] = required_field(list_of(text))
     inputs: tuple[ModelInput, ...] = required_field(list_of(object_of(ModelInput, closed=True)))
     outputs: tuple[ModelOutput, ...] = required_field(list_of(object_of(ModelOutput, closed=True)))
     chip: int | None = optional_field(optional(natural))
     host: HostPlan | None = optional_field(optional(object_of(HostPlan, closed=True)))
+    padding: Mapping[str, float] = optional_map_field(_share)
     schema_version: int = required_field(_version, default=1)
 
     @cached_property
@@ -255,7 +265,8 @@ class ModelIo:
         else:
             host = {"host": self.host.as_json()}
         lists = {key: [_plain(entry) for entry in value] for key, value in parts.items()}
-        return {"schema_version": 1, **lists, **chip, **host}
+        padding = {"padding": dict(self.padding)} if self.padding else {}
+        return {"schema_version": 1, **lists, **chip, **host, **padding}
 
     def on_chip(self, chip: int) -> "ModelIo":
         """Return the inputs and outputs of the copy on a chip (NETLIST 1.7)."""
@@ -264,6 +275,7 @@ class ModelIo:
             tuple(replace(tensor_io, queue=f"{tensor_io.queue}.{chip}") for tensor_io in self.inputs),
             tuple(replace(tensor_io, queue=f"{tensor_io.queue}.{chip}") for tensor_io in self.outputs),
             chip,
+            padding=self.padding,
         )
 
     @staticmethod

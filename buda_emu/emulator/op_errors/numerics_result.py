@@ -75,6 +75,21 @@ def own_error(op: OpNumerics) -> float:
     return 0.0
 
 
+_INHERENT: Final[dict[str, str]] = {
+    "sfpu": "the vector unit's approximation of its function",
+    "vector": "the vector mode, which leaves the operand in the rest of a tile",
+}
+"""Causes that no field of a netlist takes away, in words."""
+
+
+def inherent_cause(op: OpNumerics) -> str:
+    """Return the cause of an op's own error in words if the error is inherent: worth repairing, made by something that
+    no format and no fidelity changes, and halved by no change that was tried; else ""."""
+    if op.repair is not None or own_error(op) < WORTH_REPAIRING:
+        return ""
+    return _INHERENT.get(op.cause, "")
+
+
 @dataclass(frozen=True, slots=True)
 class Numerics:
     """The errors of all ops that ran, in the order of their first run."""

@@ -1,7 +1,7 @@
 """Rules that are checked outside this package of checks: by the reader of documents and of the `test-config`
 section."""
 
-from buda_emu.netlist.fields import OWN_SECTION, UNDEFINED, UNDEFINED_WORDS
+from buda_emu.netlist.fields import OWN_SECTION, OWN_WORDS, UNDEFINED
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.nodes import Mapping, Scalar
 from buda_emu.netlist.rules.context import Context
@@ -103,8 +103,8 @@ rule(
         "P",
         "section `buda-emu` says something that does not exist",
         "The section speaks to the emulator alone: `undefined: nan` makes elements NaN on which the reference aborts, "
-        "as roots of negative numbers, and `undefined: stop`, the default, stops the run there. A word that nobody "
-        "reads would be ignored silently.",
+        "as roots of negative numbers, and `undefined: stop`, the default, stops the run there. `effort: low` says "
+        "that a compiler took the first legal placement. A word that nobody reads would be ignored silently.",
         "buda-emu: {undefined: nil}",
         "buda-emu: {undefined: nan}",
         "NETLIST 1.1",
@@ -120,15 +120,12 @@ def own_section(_: Context, netlist: Netlist) -> Findings:
         return
     for name, key, value in section.items():
         word = value.text if isinstance(value, Scalar) else ""
-        if name != UNDEFINED:
-            yield Finding(
-                key.mark,
-                f"key {quote(name)} of section {OWN_SECTION} is not one of: {UNDEFINED}",
-                near(name, [UNDEFINED]),
-            )
-        elif word not in UNDEFINED_WORDS:
-            message = f"{UNDEFINED} {quote(word)} is not one of: {', '.join(UNDEFINED_WORDS)}"
-            yield Finding(value.mark, message, near(word, UNDEFINED_WORDS))
+        if name not in OWN_WORDS:
+            message = f"key {quote(name)} of section {OWN_SECTION} is not one of: {', '.join(OWN_WORDS)}"
+            yield Finding(key.mark, message, near(name, list(OWN_WORDS)))
+        elif word not in OWN_WORDS[name]:
+            message = f"{name} {quote(word)} is not one of: {', '.join(OWN_WORDS[name])}"
+            yield Finding(value.mark, message, near(word, OWN_WORDS[name]))
 
 
 rule(

@@ -11,10 +11,9 @@ from buda_emu.netlist.fields import (
     DEVICE_FIELDS,
     INPUT_FIELDS,
     OWN_SECTION,
+    OWN_WORDS,
     PAD_FIELDS,
     SECTIONS,
-    UNDEFINED,
-    UNDEFINED_WORDS,
 )
 from buda_emu.netlist.schema import harness_config
 from buda_emu.netlist.schema.objects import (
@@ -54,10 +53,11 @@ def schema() -> Schema:
                 "description": "what the netlist tells this emulator alone",
                 "type": ["object", "null"],
                 "properties": {
-                    UNDEFINED: {
-                        "description": "; ".join(f"{word}: {doc}" for word, doc in UNDEFINED_WORDS.items()),
-                        "enum": list(UNDEFINED_WORDS),
-                    },
+                    key: {
+                        "description": "; ".join(f"{word}: {doc}" for word, doc in words.items()),
+                        "enum": list(words),
+                    }
+                    for key, words in OWN_WORDS.items()
                 },
                 "additionalProperties": False,
             },

@@ -137,6 +137,9 @@ class Advice:
                 for entry in self.front()
             ],
             "nothing_found": self.reason,
+            "on_one_core": [
+                {"op": entry.op, "graphs": list(entry.graphs), "reason": entry.reason} for entry in self.found.unsplit
+            ],
             "refused": [
                 {**_proposal_json(proposal, None), "reason": reason} for proposal, reason in self.found.refused
             ],

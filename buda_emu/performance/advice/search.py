@@ -8,9 +8,11 @@ from buda_emu.performance.advice.accuracy import Accuracy, Loss
 from buda_emu.performance.advice.edits import Edit, Proposal, merge_edits
 from buda_emu.performance.advice.evaluate import Evaluator, Variant
 from buda_emu.performance.advice.moves import MOVES
+from buda_emu.performance.advice.moves.cores import SPLITTING, reason_unsplit
 from buda_emu.performance.advice.moves.move import Move, Situation, Target
 from buda_emu.performance.advice.patch import UnwritableError, check_patch
 from buda_emu.performance.timing.epoch.critical import critical_steps
+from buda_emu.performance.timing.flags import op_alone_on_a_core
 from buda_emu.performance.timing.result import EpochReport
 
 _TARGETS = 4  # of an epoch that are looked at
@@ -40,6 +42,15 @@ class Tried:
         return self.before - self.after
 
 
+@dataclass(frozen=True, slots=True)
+class Unsplit:
+    """An op on one core that bounds its epoch while cores are free, and why no change gives it more."""
+
+    op: str
+    graphs: tuple[str, ...]
+    reason: str
+
+
 @dataclass(slots=True)
 class Found:
     """The result of a search: proposals by themselves, those that were combined, and the netlist with these."""
@@ -50,6 +61,7 @@ class Found:
     taken: list[tuple[Proposal, Loss | None]] = field(default_factory=list[tuple[Proposal, Loss | None]])
     refused: list[tuple[Proposal, str]] = field(default_factory=list[tuple[Proposal, str]])  # and why
     steps: list[Variant] = field(default_factory=list[Variant])  # after each that was taken
+    unsplit: list[Unsplit] = field(default_factory=list[Unsplit])
     modelled: int = 0  # proposals
 
     @property
@@ -80,7 +92,25 @@ class Search:
         self._try_single_changes(result)
         self._combine_changes(result)
         _drop_idle_steps(result)
+        result.unsplit = list(self._unsplit_ops(result))
         return result
+
+    def _unsplit_ops(self, result: Found) -> Iterator[Unsplit]:
+        """Yield the ops on one core that still bound their epochs while cores are free, the slowest epoch first."""
+        best = result.best
+        refused = {proposal.target: reason for proposal, reason in result.refused if proposal.move in SPLITTING}
+        for epoch in sorted(range(len(best.reports)), key=lambda number: -best.reports[number].pace):
+            report = best.reports[epoch]
+            name = op_alone_on_a_core(best.netlist, self.evaluator.chip.grid, report)
+            if not name:
+                continue
+            situation = Situation(self.evaluator, best, epoch, Target("op", name, report.bottleneck.cycles))
+            reason = reason_unsplit(situation, best.netlist.ops[name])
+            if not reason and name in refused:
+                reason = f"the checker refuses it on more cores: {refused[name]}"
+            if not reason:
+                reason = "more cores would make no epoch faster, or the search ended before it tried them (--tries)"
+            yield Unsplit(name, report.graphs, reason)
 
     # ----------------------------------------------------------------------------------------- one change at a time
     def _try_single_changes(self, result: Found) -> None:

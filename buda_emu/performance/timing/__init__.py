@@ -4,6 +4,6 @@ how both overlap in an epoch (`epoch`), and what programs take in total. Uses `t
 
 from buda_emu.performance.timing.op.call import OpCall
 from buda_emu.performance.timing.op.cost import op_cost, op_cycles
-from buda_emu.performance.timing.transfers.transactions import Transactions, transfer_cycles
+from buda_emu.performance.timing.transfers.transactions import Transactions, transfer_cycles, transfer_interval
 
-__all__ = ["OpCall", "Transactions", "op_cost", "op_cycles", "transfer_cycles"]
+__all__ = ["OpCall", "Transactions", "op_cost", "op_cycles", "transfer_cycles", "transfer_interval"]

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from buda_emu.netlist.model import Netlist
+from buda_emu.performance.timing.flags import Flag, op_flags
 from buda_emu.performance.timing.result import EpochReport, PerfRun
 
 
@@ -30,6 +31,7 @@ class OpFigures:
     waiting_for_input: float  # cycles of each input
     waiting_for_room: float
     provenance: str
+    flags: tuple[Flag, ...] = ()
 
     @property
     def utilisation_first(self) -> float:
@@ -48,6 +50,7 @@ def op_figures(netlist: Netlist, run: PerfRun, epoch: EpochReport) -> Iterator[O
     ops = netlist.ops
     pace = timing.cycles_per_input
     output_bytes = epoch.output_bytes
+    flags = op_flags(netlist, run, epoch)
     incoming: dict[str, list[float]] = {}
     for edge in epoch.edges:
         if edge.operand >= 0:
@@ -80,4 +83,5 @@ def op_figures(netlist: Netlist, run: PerfRun, epoch: EpochReport) -> Iterator[O
             waiting_for_input=op_timing.waiting_for_input / timing.run.inputs,
             waiting_for_room=op_timing.waiting_for_room / timing.run.inputs,
             provenance=op_timing.cost.provenance,
+            flags=flags[op_timing.op],
         )

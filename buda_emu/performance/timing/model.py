@@ -16,6 +16,7 @@ from buda_emu.performance.timing.memory_use import dram_use, l1_use
 from buda_emu.performance.timing.op.call import OpCall
 from buda_emu.performance.timing.op.cost import (
     OPERANDS,
+    CoreSpeed,
     Model,
     OpCost,
     ideal_threads,
@@ -129,20 +130,29 @@ def require_places(netlist: Netlist, chip: Device) -> None:
     """Raise HostError for an op on cores that the chip does not have. For the chip of a board, raise it also for a
     queue in a DRAM channel that the board does not have; rule V151 only warns of other chips."""
     rows, columns = chip.grid
+    chip_name = "the chip"
+    hint = ""
     if chip.board:
         chip_name = f"the chip of {chip.board}"
-    else:
-        chip_name = "the chip"
+        hint = f"\n{another_placement(chip.board)}"
     for op in netlist.ops.values():
         if len(op.grid_loc) == 2:
             top, left, bottom, right = rectangle(op)
             if bottom > rows or right > columns or min(top, left) < 0:
                 raise HostError(
                     f"op {op.name} is on cores [{top}, {left}] to [{bottom - 1}, {right - 1}], "
-                    f"{chip_name} has {rows}x{columns}"
+                    f"{chip_name} has {rows}x{columns}{hint}"
                 )
     if chip.board:
         _require_channels(netlist, chip, chip_name)
+
+
+def another_placement(board: str) -> str:
+    """Return the ways to a netlist for a board, for the second line of a message."""
+    return (
+        f"a netlist has its own places: compile the model with --board {board}, or "
+        "`buda-emu perf MODEL.onnx --sweep board=...`, which places it again for each board"
+    )
 
 
 def _require_channels(netlist: Netlist, chip: Device, chip_name: str) -> None:
@@ -152,7 +162,10 @@ def _require_channels(netlist: Netlist, chip: Device, chip_name: str) -> None:
             continue
         last = max((buffer.channel for buffer in queue.buffers), default=0)
         if last >= chip.dram_channels:
-            raise HostError(f"queue {queue.name} lies in DRAM channel {last}, {chip_name} has {chip.dram_channels}")
+            raise HostError(
+                f"queue {queue.name} lies in DRAM channel {last}, {chip_name} has {chip.dram_channels}\n"
+                f"{another_placement(chip.board)}"
+            )
 
 
 class Totals(NamedTuple):
@@ -203,12 +216,12 @@ class EpochModel:
         self._fast = fast
         self._chip = chip
         self._assumed = assumed
-        self._costs = _Costs(model)
+        self._costs = _Costs(model, CoreSpeed(fast.math, fast.moving, fast.dram / fast.measured_dram))
 
     def __call__(self, netlist: Netlist, epoch: Epoch) -> EpochReport:
         """Model one epoch of the netlist. Raises the same errors as `model_netlist`."""
         edges, paths_of_edges, costs = self._transfers_and_costs(netlist, epoch)
-        timing, load = self._time_epoch(netlist, epoch, edges, paths_of_edges, costs)
+        timing, load = self._time_epoch(netlist, epoch.temporal, edges, paths_of_edges, costs)
         chips = tuple(netlist.graphs[name].target_device for name in epoch.temporal.graphs)
         return EpochReport(
             program=epoch.program,
@@ -261,7 +274,7 @@ class EpochModel:
             ),
         )
         if key not in modelled_epochs:
-            timing, load = self._time_epoch(netlist, epoch, edges, paths_of_edges, costs)
+            timing, load = self._time_epoch(netlist, epoch.temporal, edges, paths_of_edges, costs)
             modelled_epochs[key] = self._fast.setup + load.cycles + timing.total, paths_of_edges
         ops = chain.from_iterable(netlist.graphs[name].ops for name in epoch.temporal.graphs)
         math = sum(costs[op.name].math * op.blocking.cells for op in ops)
@@ -279,15 +292,24 @@ class EpochModel:
     def _time_epoch(
         self,
         netlist: Netlist,
-        epoch: Epoch,
+        temporal: TemporalGraph,
         edges: Sequence[Flow],
         paths_of_edges: Sequence[Path],
         costs: Mapping[str, Cost],
     ) -> tuple[EpochTiming, EpochLoad]:
         """Return the timing of an epoch, and that of loading it."""
         edges_and_paths = list(zip(edges, paths_of_edges, strict=True))
-        timing = epoch_timing(netlist, epoch.temporal, edges_and_paths, costs, self._fast.rates())
-        return timing, epoch_load(netlist, epoch.temporal.graphs, edges_and_paths, self._chip, self._fast)
+        timing = epoch_timing(netlist, temporal, edges_and_paths, costs, self._fast.rates())
+        return timing, epoch_load(netlist, temporal.graphs, edges_and_paths, self._chip, self._fast)
+
+    def time_again(self, netlist: Netlist, report: EpochReport) -> tuple[EpochTiming, EpochLoad]:
+        """Return the timing and the loading at this model's speed of an epoch that was modelled at another one, with
+        the transfers and paths of its report."""
+        temporal = next(epoch for epoch in netlist.temporal_graphs if epoch.graphs == report.graphs)
+        sources = _Sources(report.edges)
+        ops = chain.from_iterable(netlist.graphs[name].ops for name in report.graphs)
+        costs = {op.name: self._costs.of(netlist, op, sources) for op in ops}
+        return self._time_epoch(netlist, temporal, report.edges, report.paths, costs)
 
     def cycles(self, netlist: Netlist, op: Op, edges: Sequence[Flow]) -> float:
         """Return the cycles that one core of an op takes for one input; `edges` are those of its epoch."""
@@ -332,8 +354,9 @@ def _streams(netlist: Netlist, queue: str) -> bool:
 class _Costs:
     """Costs of ops. Each call is computed once, since netlists repeat their layers."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, core: CoreSpeed) -> None:
         self._model: Model = model
+        self._core = core
         self._cache: dict[object, Cost] = {}
 
     def of(self, netlist: Netlist, op: Op, sources: _Sources) -> Cost:
@@ -348,7 +371,7 @@ class _Costs:
         cost = self._cache.get(key)
         if cost is None:
             parts = [
-                _part(call, self._model, from_dram, from_op=from_op)
+                _part(call, self._model, from_dram, self._core, from_op=from_op)
                 for call, from_dram in zip(calls, reads, strict=True)
             ]
             cost = self._cache[key] = Cost(
@@ -356,6 +379,7 @@ class _Costs:
                 sum(part.math for part in parts),
                 "; ".join(dict.fromkeys(part.provenance for part in parts)),
                 tuple(map(sum, zip(*(part.threads for part in parts), strict=True))),
+                errors=tuple(chain.from_iterable(part.errors for part in parts)),
             )
         return cost
 
@@ -368,27 +392,28 @@ def _reads(from_memory: frozenset[int] | None, operands: Mapping[int, int]) -> f
 
 
 @lru_cache(1 << 14)
-def _part(call: OpCall, model: Model, from_memory: frozenset[int] | None, *, from_op: bool) -> Cost:
-    """Return the cost of one call. `from_memory` has the operands that come from DRAM, `from_op` tells whether another
-    op feeds it. The cache outlives a netlist, since the search for a placement models the same calls many times."""
-    cost = op_cost(call, model=model, reads=OPERANDS if from_memory is None else from_memory)
+def _part(call: OpCall, model: Model, from_memory: frozenset[int] | None, core: CoreSpeed, *, from_op: bool) -> Cost:
+    """Return the cost of one call on a core of the speed `core`. `from_memory` has the operands that come from DRAM,
+    `from_op` tells whether another op feeds it. The cache outlives a netlist, since the search for a placement models
+    the same calls many times."""
+    cost = op_cost(call, model=model, reads=OPERANDS if from_memory is None else from_memory, core=core)
     if from_op and model == "fitted":
         factor = in_graph(call)
     else:
         factor = 1.0
     cycles = factor * (cost.core_cycles if from_memory is None else cost.cycles)
-    unpack, math, pack = ideal_threads(call)
+    unpack, math, pack = ideal_threads(call, core)
     threads = (unpack, factor * cost.core_cycles if call.is_sfpu else math, pack)
     if factor != 1:
         note = f", times {factor:g} in a graph"
     else:
         note = ""
-    return Cost(cycles, _math(call, cost), cost.provenance + note, threads)
+    return Cost(cycles, _math(call, cost, core), cost.provenance + note, threads, errors=((cost.family, cycles),))
 
 
-def _math(call: OpCall, cost: OpCost) -> float:
+def _math(call: OpCall, cost: OpCost, core: CoreSpeed) -> float:
     """Return the cycles of the math unit for a call: exact for a matmul, for other ops the lower bound
     `ideal_cycles`."""
     if call.kind == "matmul":
-        return float(math_active_cycles(call))
+        return math_active_cycles(call) / core.math
     return cost.ideal_cycles

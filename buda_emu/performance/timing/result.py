@@ -91,6 +91,8 @@ class PerfRun:
     dram: tuple[ChannelUse, ...]
     l1: Mapping[str, int]  # op -> the least that its buffers take on each core, in bytes
     chip: Device = field(repr=False)
+    padding: Mapping[str, float] = field(default_factory=dict[str, float], repr=False)
+    """The share of the elements of each op's result that are padding, as far as the compiler recorded it."""
 
     @property
     def assumed(self) -> str:

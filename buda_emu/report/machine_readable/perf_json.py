@@ -12,8 +12,11 @@ from buda_emu.performance.timing.epoch.critical import CriticalStep, critical_st
 from buda_emu.performance.timing.epoch.result import Busy
 from buda_emu.performance.timing.figures import OpFigures, op_figures
 from buda_emu.performance.timing.memory_use import ChannelUse
+from buda_emu.performance.timing.parts import EpochIntervals, cost_interval, program_intervals, run_intervals
 from buda_emu.performance.timing.result import Bottleneck, EpochReport, PerfRun
+from buda_emu.performance.timing.sensitivity import Sensitivity
 from buda_emu.performance.timing.transfers.loading import ChipLoad
+from buda_emu.performance.timing.uncertainty import Interval, Part
 from buda_emu.report.machine_readable.schema import Rows, document
 from buda_emu.spec.devices import Device
 from buda_emu.support.errors import HostError
@@ -23,14 +26,28 @@ from buda_emu.support.version import RESULT_VERSION
 _NEEDED = ("netlist", "arch", "clock_mhz", "epochs", "program_cycles")
 
 
-def perf_json(netlist: Netlist, run: PerfRun, results: Sequence[BoundResult]) -> dict[str, Any]:
+def perf_json(
+    netlist: Netlist, run: PerfRun, results: Sequence[BoundResult], study: Sensitivity | None = None
+) -> dict[str, Any]:
     """Return everything that was modelled as plain data. Cycles are of the AI clock; `cost_cycles` of an op is one
-    input on each core."""
+    input on each core. `sensitivity` is null where none was asked for."""
+    content = _run_json(netlist, run)
+    content["performance_check"] = [{**asdict(record), "passed": record.passed} for record in results]
+    content["sensitivity"] = None
+    if study is not None:
+        content["sensitivity"] = asdict(study)
+    return content
+
+
+def _run_json(netlist: Netlist, run: PerfRun) -> dict[str, Any]:
+    """Return the figures of the model itself as plain data."""
+    intervals = run_intervals(run)
     return {
         "schema_version": RESULT_VERSION,
         "netlist": run.netlist,
         "arch": run.arch,
         "board": run.chip.board,
+        "effort": netlist.effort,
         "clock_mhz": run.clock,
         "version": run.version,
         "parameters": dict(run.parameters),
@@ -45,10 +62,16 @@ def perf_json(netlist: Netlist, run: PerfRun, results: Sequence[BoundResult]) ->
                 "cycles_per_input": epoch.timing.cycles_per_input,
                 "first_input_cycles": epoch.timing.first_input,
                 "total_cycles": epoch.timing.total,
+                "run_cycles": epoch.cycles,
+                **_epoch_intervals(bounds),
                 "bottleneck": asdict(epoch.bottleneck),
                 "critical_path": [{**asdict(step), "waits": dict(step.waits)} for step in critical_steps(epoch.timing)],
                 "ops": [
-                    {**asdict(record), "cost_cycles": timing.cost.cycles}
+                    {
+                        **asdict(record),
+                        "cost_cycles": timing.cost.cycles,
+                        "cost_interval": asdict(cost_interval(timing.cost)),
+                    }
                     for timing, record in zip(epoch.timing.ops, op_figures(netlist, run, epoch), strict=True)
                 ],
                 "memory": [asdict(record) for record in epoch.timing.shared.memory],
@@ -59,16 +82,30 @@ def perf_json(netlist: Netlist, run: PerfRun, results: Sequence[BoundResult]) ->
                 "load_share": epoch.load_share,
                 "loads": [asdict(record) for record in epoch.load.chips],
             }
-            for epoch in run.epochs
+            for epoch, bounds in zip(run.epochs, intervals, strict=True)
         ],
         "program_cycles": run.programs(),
+        "program_intervals": _program_intervals(run, intervals),
         "program_load_cycles": run.program_loads(),
         "program_host_seconds": run.host_seconds(),
         "dram": [asdict(record) for record in run.dram],
         "l1_bytes": dict(run.l1),
         "l1_capacity": run.l1_capacity,
-        "performance_check": [{**asdict(record), "passed": record.passed} for record in results],
     }
+
+
+def _epoch_intervals(intervals: EpochIntervals) -> dict[str, Any]:
+    """Return the intervals of an epoch and the parts that they come from."""
+    return {
+        "run_interval": asdict(intervals.run),
+        "pace_interval": asdict(intervals.pace),
+        "parts": [asdict(part) for part in intervals.parts],
+    }
+
+
+def _program_intervals(run: PerfRun, intervals: Sequence[EpochIntervals]) -> dict[str, Any]:
+    """Return the interval of the cycles of each program."""
+    return {name: asdict(bounds) for name, bounds in program_intervals(run, intervals).items()}
 
 
 def read_perf_json(text: str, path: str) -> dict[str, Any]:
@@ -167,9 +204,13 @@ def schema() -> dict[str, Any]:
         cycles_per_input=float,
         first_input_cycles=float,
         total_cycles=float,
+        pace_interval=Interval,
+        run_cycles=float,
+        run_interval=Interval,
+        parts=list[Part],
         bottleneck=Bottleneck,
         critical_path=Rows(CriticalStep, waits=dict[str, float]),
-        ops=Rows(OpFigures, cost_cycles=float),
+        ops=Rows(OpFigures, cost_cycles=float, cost_interval=Interval),
         memory=list[Busy],
         transfers=list[Busy],
         noc_links=list[Busy],
@@ -183,18 +224,21 @@ def schema() -> dict[str, Any]:
         netlist=str,
         arch=str,
         board=str,
+        effort=str,
         clock_mhz=float,
         version=str,
         parameters=dict[str, str],
         what_if=dict[str, float],
         epochs=epochs,
         program_cycles=dict[str, float],
+        program_intervals=dict[str, Interval],
         program_load_cycles=dict[str, float],
         program_host_seconds=dict[str, float],
         dram=list[ChannelUse],
         l1_bytes=dict[str, int],
         l1_capacity=int,
         performance_check=Rows(BoundResult, passed=bool),
+        sensitivity=Sensitivity | None,
         host_parts=Rows(step=str, seconds=float),
     )
 

@@ -16,7 +16,10 @@ from buda_emu.performance.timing.epoch.critical import CAUSE_WORDS, CriticalStep
 from buda_emu.performance.timing.epoch.pipeline import describe_fill, extend_until_full, steady
 from buda_emu.performance.timing.epoch.result import EpochTiming
 from buda_emu.performance.timing.figures import OpFigures, op_figures
+from buda_emu.performance.timing.flags import MEANINGS
+from buda_emu.performance.timing.parts import epoch_intervals
 from buda_emu.performance.timing.result import EpochReport, PerfRun
+from buda_emu.performance.timing.sensitivity import Sensitivity
 from buda_emu.report.pages.engine import (
     Cell,
     Column,
@@ -47,7 +50,7 @@ from buda_emu.report.pictures.grid_svg import (
 from buda_emu.report.pictures.grid_svg import number as svg_number
 from buda_emu.report.terminal.perf import Sources
 from buda_emu.report.terminal.plain_table import cut
-from buda_emu.report.terminal.text import number, percent
+from buda_emu.report.terminal.text import number, percent, whole
 from buda_emu.support.checker.text import plural
 
 MOST_LINES: Final = 40
@@ -223,7 +226,13 @@ _MOST_BUSY: Final = 60
 """Rows of the table of units that limit an epoch."""
 
 
-def perf_page(netlist: Netlist, run: PerfRun, checks: Sequence[BoundResult], command: str) -> str:
+def perf_page(
+    netlist: Netlist,
+    run: PerfRun,
+    checks: Sequence[BoundResult],
+    command: str,
+    study: Sensitivity | None = None,
+) -> str:
     """Return the page: checks, epochs, then the pictures and ops of each epoch, the slowest first."""
     order = sorted(run.epochs, key=lambda epoch: -epoch.cycles * epoch.runs)
     detailed = order[:MOST_EPOCHS]
@@ -252,6 +261,7 @@ def perf_page(netlist: Netlist, run: PerfRun, checks: Sequence[BoundResult], com
         index=as_script(op_index),
         assumed=run.assumed,
         table=_epochs(run, order, places),
+        sensitivity=_sensitivity(study),
         note=note,
     )
 
@@ -298,6 +308,7 @@ def _epochs(run: PerfRun, order: Sequence[EpochReport], places: dict[int, str]) 
         Column("runs", "number"),
         Column("inputs", "number"),
         Column("cycles per input", "number"),
+        Column("on silicon", "number", tip="where the cycles per input lie with a probability of 90 %"),
         Column("inputs per second", "number"),
         Column("first input", "number"),
         Column("cycles", "number", tip="of all runs, loading it each time included"),
@@ -311,6 +322,7 @@ def _epochs(run: PerfRun, order: Sequence[EpochReport], places: dict[int, str]) 
         cycles = epoch.cycles * epoch.runs
         place = places.get(id(epoch))
         rate = 1 / run.seconds(epoch.pace) if epoch.pace else None
+        bounds = epoch_intervals(run, epoch).pace
         rows.append(
             Row(
                 [
@@ -319,6 +331,7 @@ def _epochs(run: PerfRun, order: Sequence[EpochReport], places: dict[int, str]) 
                     cell_figure(epoch.runs),
                     cell_figure(epoch.timing.inputs),
                     cell_figure(epoch.pace),
+                    number_cell(f"{whole(bounds.low)} to {whole(bounds.high)}", bounds.high - bounds.low),
                     number_cell(number(rate), rate),
                     cell_figure(epoch.timing.first_input),
                     cell_figure(cycles),
@@ -330,6 +343,35 @@ def _epochs(run: PerfRun, order: Sequence[EpochReport], places: dict[int, str]) 
             )
         )
     return Table(columns, rows, search_box(rows, "find epochs"))
+
+
+def _sensitivity(study: Sensitivity | None) -> Table | None:
+    """Return the table of what each resource of the chip would bring, the greatest gain first; None if it was not asked
+    for."""
+    if study is None:
+        return None
+    columns = [
+        Column("resource"),
+        Column("cycles with twice", "number", tip="cycles per input of all epochs, loading included"),
+        Column("saves", "number", tip="share of the cycles as they are"),
+        Column("cycles with half", "number"),
+        Column("adds", "number", tip="share of the cycles as they are"),
+        Column("with twice it is limited by", "words", tip="the bottleneck of the epoch that takes longest"),
+    ]
+    rows = [
+        Row(
+            [
+                Cell(effect.title),
+                cell_figure(effect.doubled.cycles_per_input),
+                number_cell(f"{100 * effect.gain:.1f} %", effect.gain),
+                cell_figure(effect.halved.cycles_per_input),
+                number_cell(f"{100 * effect.loss:.1f} %", effect.loss),
+                Cell(effect.doubled.bottleneck),
+            ]
+        )
+        for effect in study.resources
+    ]
+    return Table(columns, rows)
 
 
 def _bottleneck_text(epoch: EpochReport) -> str:
@@ -513,6 +555,7 @@ def _ops(netlist: Netlist, run: PerfRun, epoch: EpochReport, steps: Sequence[Cri
         Column("of the path", "number", tip="share of the critical path"),
         Column("line", "number"),
         Column("from", choose=True, tip="the source of the cycles; the letters are explained below"),
+        Column("flags", choose=True, tip="what the op wastes, or what holds it back; a tooltip says what each means"),
     ]
     shares = {step.name: step.share for step in steps}
     pairs = zip(op_figures(netlist, run, epoch), epoch.timing.ops, strict=True)
@@ -530,6 +573,7 @@ def _ops(netlist: Netlist, run: PerfRun, epoch: EpochReport, steps: Sequence[Cri
                 Cell(percent(shares.get(op.op, 0.0)), shares.get(op.op, 0.0)),
                 cell_figure(ops[op.op].at().line),
                 Cell(sources.letter(op.provenance), tip=op.provenance),
+                Cell(", ".join(op.flags) or "-", tip="; ".join(MEANINGS[flag] for flag in op.flags)),
             ],
             op.op,
         )

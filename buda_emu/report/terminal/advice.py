@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from buda_emu.performance.advice.accuracy import Loss
 from buda_emu.performance.advice.result import Advice
-from buda_emu.report.terminal.text import relative, table, whole, wrap
+from buda_emu.report.terminal.text import prose, relative, table, whole, wrap
 from buda_emu.support.checker.text import plural
 
 _TOP = 10
@@ -28,6 +28,7 @@ def advice_lines(advice: Advice, top: int = _TOP) -> Iterator[str]:
     yield ""
     if not advice.found.taken:
         yield wrap(advice.reason)
+        yield from _unsplit(advice)
         return
     yield (
         f"slowest epoch: {whole(before.slowest)} cycles for each input, then {whole(after.slowest)} "
@@ -41,6 +42,14 @@ def advice_lines(advice: Advice, top: int = _TOP) -> Iterator[str]:
     for proposal, _ in advice.found.taken:
         if proposal.host:
             yield f"the host then {proposal.host}"
+    yield from _unsplit(advice)
+
+
+def _unsplit(advice: Advice) -> Iterator[str]:
+    """Yield a sentence for each op that bounds its epoch on one core while cores are free."""
+    for entry in advice.found.unsplit:
+        epoch = " + ".join(entry.graphs)
+        yield from prose(f"op {entry.op} bounds {epoch} on one core while cores are free: {entry.reason}")
 
 
 def _alone(advice: Advice, top: int) -> Iterator[str]:

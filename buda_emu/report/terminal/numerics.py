@@ -4,7 +4,15 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Final
 
-from buda_emu.emulator.op_errors.numerics_result import CAUSES, WORTH_REPAIRING, Cause, Numerics, OpNumerics, own_error
+from buda_emu.emulator.op_errors.numerics_result import (
+    CAUSES,
+    WORTH_REPAIRING,
+    Cause,
+    Numerics,
+    OpNumerics,
+    inherent_cause,
+    own_error,
+)
 from buda_emu.report.terminal.text import correlation, number, table
 from buda_emu.support.checker.text import plural
 
@@ -113,4 +121,8 @@ def _repair_sentences(op: OpNumerics) -> Iterator[str]:
         errors = f"{_error(op.local.rms)} to {_error(op.repair.error)}"
         yield f"op {op.name}: {changes} {verb} the error from {errors}"
     elif own_error(op) >= WORTH_REPAIRING:
-        yield f"op {op.name}: no change halves the error of {_error(op.local.rms)}"
+        sentence = f"op {op.name}: no change halves the error of {_error(op.local.rms)}"
+        cause = inherent_cause(op)
+        if cause:
+            sentence += f": it is inherent in {cause} ({op.type})"
+        yield sentence

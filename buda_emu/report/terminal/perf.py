@@ -7,11 +7,14 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from buda_emu.netlist import nodes
+from buda_emu.netlist.fields import LOW_EFFORT, LOW_EFFORT_LOSS
 from buda_emu.netlist.model import Netlist
 from buda_emu.performance.timing.checks import BoundResult
 from buda_emu.performance.timing.epoch.critical import chain_sentence, critical_steps
+from buda_emu.performance.timing.flags import MEANINGS, Flag
+from buda_emu.performance.timing.parts import EpochIntervals, program_intervals, run_intervals
 from buda_emu.performance.timing.result import PerfRun, hypothetical
-from buda_emu.report.terminal.text import number, percent, table, verdict, whole, wrap
+from buda_emu.report.terminal.text import number, percent, prose, relative, table, verdict, whole, wrap
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
@@ -19,6 +22,7 @@ from buda_emu.support.errors import HostError
 if TYPE_CHECKING:
     from buda_emu.performance.timing.figures import OpFigures
     from buda_emu.performance.timing.result import EpochReport
+    from buda_emu.performance.timing.sensitivity import Sensitivity
 
 
 Row: TypeAlias = "tuple[OpFigures, float]"
@@ -133,10 +137,17 @@ def epochs_table(run: "PerfRun", epochs: "Sequence[tuple[int, EpochReport]]") ->
 
 
 class Sources:
-    """Letters for the sources of cycles, so that a source is spelled out once and not in every row."""
+    """Letters for the sources of cycles, so that a source is spelled out once and not in every row, and the flags that
+    the rows have."""
 
     def __init__(self) -> None:
         self._letters: dict[str, str] = {}
+        self._flags: set[Flag] = set()
+
+    def flags(self, flags: Sequence[Flag]) -> str:
+        """Return the flags of an op in one cell, and note them for the legend."""
+        self._flags.update(flags)
+        return ", ".join(flags) or "-"
 
     def letter(self, provenance: str) -> str:
         """Return the letter of a source: a, b, ... z, a1, b1, ..."""
@@ -149,11 +160,19 @@ class Sources:
         return [(letter, provenance) for provenance, letter in self._letters.items()]
 
     def lines(self) -> Iterator[str]:
-        """Yield the legend of the letters; nothing if none was used."""
+        """Yield the legend of the letters and of the flags; nothing if none was used."""
         if self._letters:
             yield "cycles are (from):"
             for letter, provenance in self.meanings:
-                yield wrap(f"  {letter}  {provenance}", "     ")
+                first, *others = provenance.split("; ")
+                yield wrap(f"  {letter}  {first}", "     ")
+                for other in others:
+                    yield wrap(f"     {other}", "     ")
+        if self._flags:
+            yield "flags:"
+            for flag, meaning in MEANINGS.items():
+                if flag in self._flags:
+                    yield wrap(f"  {flag}: {meaning}", "     ")
 
 
 def ops_lines(
@@ -165,28 +184,42 @@ def ops_lines(
     costs = (op.cost.cycles for op in epoch.timing.ops)
     rows = selection.select_ops(zip(op_figures(netlist, run, epoch), costs, strict=True))
     holds = epoch.bottleneck.name
+    headers = ["op", "type", "cores", "cycles", "math %", "waits for input", "waits for room", "from"]
+    cells = [
+        [
+            f"{figures.op} *" if figures.op == holds else figures.op,
+            figures.type,
+            whole(figures.cores),
+            whole(cost),
+            f"{100 * figures.math / max(epoch.pace, 1.0):.1f}",
+            whole(figures.waiting_for_input),
+            whole(figures.waiting_for_room),
+            sources.letter(figures.provenance),
+        ]
+        for figures, cost in rows
+    ]
+    if any(figures.flags for figures, _ in rows):
+        headers.append("flags")
+        for row, (figures, _) in zip(cells, rows, strict=True):
+            row.append(sources.flags(figures.flags))
     yield table(
-        ("op", "type", "cores", "cycles", "math %", "waits for input", "waits for room", "from"),
-        (
-            (
-                f"{figures.op} *" if figures.op == holds else figures.op,
-                figures.type,
-                whole(figures.cores),
-                whole(cost),
-                f"{100 * figures.math / max(epoch.pace, 1.0):.1f}",
-                whole(figures.waiting_for_input),
-                whole(figures.waiting_for_room),
-                sources.letter(figures.provenance),
-            )
-            for figures, cost in rows
-        ),
+        headers,
+        cells,
         right=(2, 3, 4, 5, 6),
         whole=(7,),
+        prose=(8,),
         marked=[index for index, (figures, _) in enumerate(rows) if figures.op == holds],
     )
-    left = len(epoch.timing.ops) - len(rows)
-    if left:
-        yield f"... and {plural(left, 'more op')}"
+    yield from _ops_left_out(len(epoch.timing.ops) - len(rows), selection)
+
+
+def _ops_left_out(count: int, selection: Selection) -> Iterator[str]:
+    """Yield a line on the ops that a table leaves out; nothing if there are none."""
+    hint = ""
+    if selection.top is not None:
+        hint = " (--top 0 shows all)"
+    if count:
+        yield f"... and {plural(count, 'more op')}{hint}"
 
 
 _ALL = Selection()
@@ -200,24 +233,41 @@ def perf_lines(netlist: Netlist, run: PerfRun, selection: Selection = _ALL) -> I
     if run.assumed:
         title += f", {hypothetical(run.assumed)}"
     yield title
+    if netlist.effort == LOW_EFFORT:
+        yield from prose(f"compiled with effort low, the first legal placement; {LOW_EFFORT_LOSS}")
     yield ""
     yield epochs_table(run, epochs)
     yield ""
-    loads = run.program_loads()
-    for program, cycles in run.programs().items():
-        took = f"{whole(cycles)} cycles, {_ms(run.seconds(cycles))}, {percent(loads[program] / cycles)} loading epochs"
-        yield wrap(f"program {program}: {took}{_host(run, program, cycles)}")
+    intervals = run_intervals(run)
+    yield from _programs(run, intervals)
     yield from _memory(run)
     sources = Sources()
     for index, epoch in epochs:
         yield ""
-        yield wrap(f"{index} {epoch.program}: {' + '.join(epoch.graphs)}: {epoch.bottleneck.sentence}")
-        yield wrap(chain_sentence(critical_steps(epoch.timing), assumed=run.assumed))
+        yield from prose(f"{index} {epoch.program}: {' + '.join(epoch.graphs)}: {epoch.bottleneck.sentence}")
+        yield from prose(_uncertainty(epoch, intervals[index - 1]))
+        yield from prose(chain_sentence(critical_steps(epoch.timing), assumed=run.assumed))
         yield from ops_lines(netlist, run, epoch, selection, sources)
     meaning = list(sources.lines())
     if meaning:
         yield ""
         yield from meaning
+
+
+def _programs(run: PerfRun, intervals: Sequence[EpochIntervals]) -> Iterator[str]:
+    """Yield the cycles of each program; `intervals` are those of the epochs."""
+    loads = run.program_loads()
+    bounds = program_intervals(run, intervals)
+    for program, cycles in run.programs().items():
+        took = f"{whole(cycles)} cycles ({bounds[program]}), {_ms(run.seconds(cycles))}"
+        took += f", {percent(loads[program] / cycles)} loading epochs"
+        yield from prose(f"program {program}: {took}{_host(run, program, cycles)}")
+
+
+def _uncertainty(epoch: "EpochReport", intervals: EpochIntervals) -> str:
+    """Return the sentence about the intervals of an epoch."""
+    run = f"a run takes {whole(epoch.cycles)} cycles ({intervals.run})"
+    return f"{run}, an input {whole(epoch.pace)} ({intervals.pace})"
 
 
 def _ms(seconds: float) -> str:
@@ -245,6 +295,58 @@ def _memory(run: PerfRun) -> Iterator[str]:
         use = max(run.dram, key=lambda channel: channel.share)
         size = f"{use.used / 2**20:,.1f} of {use.capacity >> 20:,} MiB"
         yield f"DRAM: at most {size} ({percent(use.share)}), in channel {use.channel} of chip {use.chip}"
+
+
+def sensitivity_lines(run: PerfRun, study: "Sensitivity", top: int | None = None) -> Iterator[str]:
+    """Yield the table of what each resource would bring, the greatest gain first, and, of several epochs, a table of
+    the `top` longest with each resource doubled."""
+    base = study.base.cycles_per_input
+    yield ""
+    yield from prose(
+        f"sensitivity: {whole(base)} cycles per input, loading included; each row is modelled again with one resource "
+        "twice and half as fast"
+    )
+    yield table(
+        ("resource", "twice", "%", "half", "%", "with twice it is limited by"),
+        (
+            (
+                effect.title,
+                whole(effect.doubled.cycles_per_input),
+                relative(base, effect.doubled.cycles_per_input),
+                whole(effect.halved.cycles_per_input),
+                relative(base, effect.halved.cycles_per_input),
+                effect.doubled.bottleneck,
+            )
+            for effect in study.resources
+        ),
+        right=(1, 2, 3, 4),
+    )
+    if len(run.epochs) > 1:
+        yield ""
+        yield from _sensitivity_of_epochs(run, study, top)
+    for title, reason in study.unused:
+        yield from prose(f"no row for {title}: {reason}")
+
+
+def _sensitivity_of_epochs(run: PerfRun, study: "Sensitivity", top: int | None) -> Iterator[str]:
+    """Yield the table of epochs, the longest first: cycles per input as they are, and with each resource doubled."""
+    longest = sorted(range(len(run.epochs)), key=lambda number: -study.base.epochs[number])
+    yield "cycles per input of each epoch, with twice"
+    yield table(
+        ("#", "graph", "as it is", *(effect.title for effect in study.resources)),
+        (
+            (
+                str(number + 1),
+                " + ".join(run.epochs[number].graphs),
+                whole(study.base.epochs[number]),
+                *(whole(effect.doubled.epochs[number]) for effect in study.resources),
+            )
+            for number in longest[:top]
+        ),
+        right=(0, *range(2, 3 + len(study.resources))),
+    )
+    if top is not None and len(longest) > top:
+        yield f"... and {plural(len(longest) - top, 'more epoch')} (--top 0 shows all)"
 
 
 def expectation_lines(sections: Mapping[str, nodes.Node], results: Sequence[BoundResult]) -> Iterator[str]:

@@ -77,7 +77,7 @@ def outputs_table(case: CaseResult) -> str:
             number(output.figures.max_error),
             f"{output.figures.bad_tiles}/{output.figures.tiles}",
             output.format,
-            shape(output.shape),
+            shape(output.shown_shape),
             output.comparison.type,
         )
         for output in case.outputs

@@ -1,6 +1,7 @@
 """Plain text for terminals: tables and figures."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from buda_emu.support.screen import current
 
@@ -45,6 +46,31 @@ def wrap(text: str, indent: str = "  ") -> str:
     import textwrap
 
     return textwrap.fill(text, columns, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+_UNBROKEN_PERCENT: Final = "\xa0%"
+_PROSE: Final = 100
+"""Columns of prose where lines may have any length."""
+
+
+def prose(sentence: str) -> Iterator[str]:
+    """Yield the clauses of a sentence, which semicolons separate, each on lines of its own that are no longer than the
+    terminal is wide, or than 100 columns elsewhere; lines after the first are indented."""
+    import textwrap
+
+    columns = current().columns or _PROSE
+    indent = ""
+    for clause in sentence.split("; "):
+        lines = textwrap.fill(
+            clause.replace(" %", _UNBROKEN_PERCENT),
+            columns,
+            initial_indent=indent,
+            subsequent_indent=f"{indent}  ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        yield lines.replace(_UNBROKEN_PERCENT, " %")
+        indent = "  "
 
 
 def number(value: float | None, digits: int = 4) -> str:

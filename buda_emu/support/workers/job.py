@@ -14,6 +14,7 @@ JOBS: Final = frozenset(
     (
         "buda_emu.performance.advice.evaluate:modeller",
         "buda_emu.app.api.sweep:modeller",
+        "buda_emu.app.api.sweep_boards:modeller",
         "buda_emu.compiler.search.speculative:worker",
         "buda_emu.foreign.gemini.sweep:timer",
         "buda_emu.testing.injection.campaign:injector",

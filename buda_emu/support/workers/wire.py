@@ -33,7 +33,7 @@ else:
 
 NAMES: Final[Mapping[str, str]] = {
     "buda_emu.app.api.faults": "Maker Subject",
-    "buda_emu.app.api.sweep": "Point _About",
+    "buda_emu.app.api.sweep": "Point SweepConditions",
     "buda_emu.compiler.lower.layout": "Layout Piece",
     "buda_emu.compiler.lower.picker": "Counts PickTable Picker WorkDivision",
     "buda_emu.compiler.lower.tiles": "Constant InputQueue OutputQueue State Store SubOp TileGraph TileOp Use",

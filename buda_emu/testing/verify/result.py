@@ -102,6 +102,13 @@ class OutputResult:
     passed: bool
     reason: str
     figures: OutputFigures = field(metadata=INLINED)
+    model_shape: tuple[int, ...] = ()
+    """The shape of the model's own tensor, of a compiled image, with the entries in front if there are several."""
+
+    @property
+    def shown_shape(self) -> tuple[int, ...]:
+        """Return the shape for people: the model's own, or else that of the queue's entries."""
+        return self.model_shape or self.shape
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,6 +105,8 @@ def test_perf_of_an_image_is_that_of_its_netlist(model, tmp_path):
     for name in ("model.tti", "model.yaml"):
         assert command("perf", model / name, "-q", "--json", tmp_path / f"{name}.json") == 0
     image, text = (json.loads((tmp_path / f"{name}.json").read_text()) for name in ("model.tti", "model.yaml"))
+    for record in (record for epoch in (*image["epochs"], *text["epochs"]) for record in epoch["ops"]):
+        record["flags"].clear()  # only the image knows padding (below)
     assert image["epochs"] == text["epochs"] != []
     assert be.perf(model / "model.tti").cycles == be.perf(model / "model.yaml").cycles
 
@@ -170,3 +172,27 @@ def test_verbs_that_take_text_only_refuse_images(model, capsys):
     said = capsys.readouterr().err
     assert "this is an archive, not a netlist" in said
     assert "*.tti" in said
+
+
+def test_test_shows_the_shapes_of_the_model(model, tmp_path, capsys):
+    """A netlist has those of its queues."""
+    image = be.test(model / "model.tti", precision="format", expected="ideal")
+    text = be.test(model / "model.yaml", precision="format", expected="ideal")
+    expected = {output.queue: output.shape for output in be.load_image(model / "model.tti").model.outputs}
+    assert {row["output"]: row["shape"] for row in image.output_rows} == expected
+    queues = {output.queue: output.shape for case in text.run.cases for output in case.outputs}
+    assert {row["output"]: row["shape"] for row in text.output_rows} == queues
+    assert command("test", model / "model.tti", "--precision", "format") == 0
+    shown = capsys.readouterr().out
+    assert all("x".join(map(str, shape)) in shown for shape in expected.values())
+
+
+def test_perf_knows_the_padding_of_an_image(model):
+    """Of a netlist alone nothing says which elements are the model's."""
+    image = be.load_image(model / "model.tti")
+    shares = image.model.padding
+    assert all(0 < share < 1 for share in shares.values())
+    assert shares.keys() <= image.netlist.ops.keys()
+    flagged = {row["op"] for row in be.perf(model / "model.tti").op_rows if "padding" in row["flags"]}
+    assert flagged == {name for name, share in shares.items() if share > 0.5}
+    assert not any("padding" in row["flags"] for row in be.perf(model / "model.yaml").op_rows)

@@ -14,7 +14,7 @@ from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.lower.picker import PickTable
 from buda_emu.compiler.parted import evaluate
 from buda_emu.compiler.search.candidate_table import CandidateTable
-from buda_emu.compiler.search.forms import fracture_pickers
+from buda_emu.compiler.search.forms import fracture_pickers, spread_pickers
 from buda_emu.compiler.search.placer import place
 from buda_emu.compiler.target import L1_RESERVED
 from vendor_router import ARCHS, AVAILABLE, refusal
@@ -135,6 +135,52 @@ def test_taps_of_slices_are_shared_out_over_several_pickers():
     np.testing.assert_allclose(
         compiled.run({"x": x})[0], evaluate(graph, {"x": x})[graph.outputs[0].value], rtol=1e-4, atol=1e-4
     )
+
+
+def few_channels(channels=4, size=16):
+    """A convolution to few channels: the host's layout has a slice of one tile for each of them."""
+    b = Builder(Graph("few"))
+    y = b.relu(space(b, b.input("x", (1, 4, size, size), "float32"), 24))
+    b.graph.outputs = [Output("y", space(b, y, channels).name, "float32")]
+    return b.graph
+
+
+@pytest.mark.parametrize("share", [1.0, 0.3, 0.001])
+@pytest.mark.parametrize("channels", [3, 4, 6])
+def test_slow_pickers_of_small_slices_are_spread_over_rows_of_cores(channels, share):
+    """Slices of one tile lie below each other, a row of cores for each; readers slice them again: the same bits."""
+    compilation = small_recipe(900, grid=(10, 8), effort="low")
+    graph = few_channels(channels)
+    made = compilation.run_until(graph, "stream_rows").forms[0]
+    table = CandidateTable.of(made.tiles, compilation.device)
+    spread = spread_pickers(table, table.tiles, share)
+    changed = {name: op for name, op in spread.ops.items() if "table" in op.attrs and op is not table.tiles.ops[name]}
+    reshaped = [op for name, op in changed.items() if op.shape != table.tiles.ops[name].shape]
+    assert reshaped
+    for op in reshaped:
+        t, rows, columns = table.tiles.ops[op.name].shape
+        assert op.shape[0] * op.shape[1] == t * rows
+        assert (op.shape[1] > rows, op.shape[2]) == (True, columns)
+        assert op.name not in spread.shown
+        assert op.name not in {name for name, _ in spread.places.values()}
+    x = np.random.default_rng(1).standard_normal((1, 4, 16, 16)).astype(np.float32)
+    outputs = [
+        CompiledModel(made.graph, place(tiles, compilation.device, compilation.objective), "").run({"x": x})[0]
+        for tiles in (table.tiles, spread)
+    ]
+    np.testing.assert_array_equal(*outputs)
+    np.testing.assert_allclose(outputs[1], evaluate(graph, {"x": x})[graph.outputs[0].value], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_the_search_takes_spread_pickers_where_they_are_quicker(arch, tmp_path, monkeypatch):
+    def compile_it():
+        return CompiledModel(*Compilation.of(CompileOptions(arch=arch, microbatch=64)).place(few_channels()))
+
+    compiled = compile_it()
+    monkeypatch.setattr("buda_emu.compiler.search.forms.spread_pickers", lambda _table, tiles, _share: tiles)
+    assert compiled.perf().cycles < 0.7 * compile_it().perf().cycles
+    taken(compiled, arch, tmp_path)
 
 
 @pytest.mark.parametrize(("t", "rows", "together"), [(1, 4, 1), (6, 4, 3), (6, 8, 1)])

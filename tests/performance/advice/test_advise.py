@@ -218,3 +218,57 @@ def test_real_netlists_take_fifteen_per_cent_less(name, tmp_path):
             few[kind] = run_netlist(be.load(tmp_path / f"{kind}.yaml"), parameters={"$p_loop_count": "1"}).outputs
         assert few["old"]
         assert few["old"] == few["new"]  # format rounds data alone: neither cores nor channels nor approximation count
+
+
+LAYOUT = """devices: {arch: wormhole_b0}
+queues:
+  x: {input: HOST, type: queue, entries: 8, grid_size: [1, 1], t: SLICES, mblock: [SIDE, SIDE], ublock: [1, 1],
+    df: Float16_b, target_device: 0, loc: dram, dram: [[0, 0x10000000]]}
+  out: {input: layout, type: queue, entries: 8, grid_size: [1, 1], t: SLICES, QUEUE, df: Float16_b,
+    target_device: 0, loc: dram, dram: [[1, 0x20000000]]}
+graphs:
+  fwd:
+    target_device: 0
+    input_count: 8
+    layout: {type: nop, grid_loc: [0, 0], grid_size: [1, 1], inputs: [x], in_df: [Float16_b], out_df: Float16_b,
+      intermed_df: Float16_b, acc_df: Float16_b, math_fidelity: HiFi3, t: SLICES, mblock: [SIDE, SIDE], ublock: [1, 1],
+      buf_size_mb: 2, ublock_order: r, input_0_tms: [transpose]}
+programs:
+  - run_fwd:
+      - var: {$c_zero: 0}
+      - execute: {graph_name: fwd, queue_settings: {
+          x: {prologue: false, epilogue: false, zero: false, rd_ptr_global: $c_zero, rd_ptr_local: $c_zero}}}
+"""
+
+
+def layout_netlist(tmp_path, *, t=1, side=8, queue="mblock: [SIDE, SIDE], ublock: [1, 1]"):
+    """A netlist whose only op, a layout op on core [0, 0], bounds its epoch."""
+    path = tmp_path / "layout.yaml"
+    path.write_text(LAYOUT.replace("QUEUE", queue).replace("SLICES", str(t)).replace("SIDE", str(side)))
+    return path
+
+
+def test_a_layout_op_on_one_core_is_split(tmp_path):
+    found = be.advise(layout_netlist(tmp_path), moves=["cores"])
+    assert {proposal.target for proposal, _ in found.found.taken} == {"layout"}
+    assert found.after.slowest < found.before.slowest
+    assert found.found.unsplit == []
+
+
+@pytest.mark.parametrize(
+    ("shape", "said"),
+    [
+        ({"t": 8, "side": 1}, "put its 8 slices below each other (vstack)"),
+        ({"side": 1}, "a slice of its result is 1 tile high and 1 tile wide, and cores share its tiles, not less"),
+        ({"queue": "mblock: [4, 4], ublock: [2, 2]"}, "queue out, which it feeds, has other blocks"),
+    ],
+)
+def test_why_an_op_on_one_core_is_not_split(tmp_path, capsys, shape, said):
+    path = layout_netlist(tmp_path, **shape)
+    assert main(["advise", str(path), "--move", "cores", "--json", str(tmp_path / "a.json")]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "op layout bounds fwd on one core while cores are free: " in shown
+    assert said in shown
+    (entry,) = json.loads((tmp_path / "a.json").read_text())["on_one_core"]
+    assert (entry["op"], entry["graphs"]) == ("layout", ["fwd"])
+    assert said in entry["reason"]

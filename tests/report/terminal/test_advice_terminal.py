@@ -34,7 +34,7 @@ def advice_text(**more):
         before=variant(2_000_000.0, 20_000.0),
         after=steps[-1],
         ranked=tried,
-        found=SimpleNamespace(taken=taken, steps=steps, refused=[]),
+        found=SimpleNamespace(taken=taken, steps=steps, refused=[], unsplit=[]),
         front=lambda: front,
         lost=0.5,
     )

@@ -72,3 +72,20 @@ def test_a_column_for_vector_modes_only_where_there_are_some():
     plain = op(0, "x", 1e-3)
     assert "-vector" not in numerics_text(plain)[2]
     assert "-vector" in numerics_text(replace(plain, without={**WITHOUT, "vector": 1e-4}), plain)[2]
+
+
+def test_an_error_that_no_change_takes_away_is_inherent():
+    """Only where the vector unit makes it, where nothing halves it, and where it is worth a sentence."""
+    repair = Repair((NewValue("out_df", "Bfp8_b", "Float16_b"),), 2e-4)
+    ops = [op(0, "curve", 1e-2, cause="sfpu"), op(1, "rest", 1e-2, cause="vector"), op(2, "packed", 1e-2)]
+    ops += [op(3, "both", 1e-2, cause="sfpu+packing"), op(4, "small", 1e-3, cause="sfpu")]
+    ops += [op(5, "mended", 1e-2, repair, cause="sfpu")]
+    unit = "the vector unit's approximation of its function"
+    mode = "the vector mode, which leaves the operand in the rest of a tile"
+    assert numerics_text(*ops)[-5:] == [
+        f"op curve: no change halves the error of 1.0e-02: it is inherent in {unit} (nop)",
+        f"op rest: no change halves the error of 1.0e-02: it is inherent in {mode} (nop)",
+        "op packed: no change halves the error of 1.0e-02",
+        "op both: no change halves the error of 1.0e-02",
+        "op mended: out_df Bfp8_b -> Float16_b takes the error from 1.0e-02 to 2.0e-04",
+    ]

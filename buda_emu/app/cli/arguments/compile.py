@@ -5,6 +5,7 @@ from pathlib import Path
 
 from buda_emu.app.cli.parser import alternative_work
 from buda_emu.app.cli.shared_arguments import add_arch, add_shared
+from buda_emu.netlist.fields import LOW_EFFORT_LOSS
 from buda_emu.spec.archs import DEFAULT_ARCH
 
 EXAMPLE = "buda-emu compile model.onnx -o out/"
@@ -40,7 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--effort",
         default="default",
         metavar="WORD",
-        help="how long the search for a placement takes: low, default or high",
+        help=f"how long the search for a placement takes: low, default or high; low takes the first legal placement: "
+        f"{LOW_EFFORT_LOSS}",
     )
     parser.add_argument(
         "--objective",

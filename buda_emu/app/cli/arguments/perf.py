@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from buda_emu.app.cli.shared_arguments import ArgumentTarget, add_program, add_shared, positive
+from buda_emu.app.cli.shared_arguments import ArgumentTarget, add_program, add_shared, natural
 from buda_emu.report.terminal.perf import SORTS
 
 EXAMPLE = "buda-emu perf netlists/attention.yaml --trace trace.json"
@@ -25,11 +25,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="",
         metavar="NAME=VALUE,...",
         help="other speeds: clock (MHz), dram_gbps, host_gbps, eth_gbps, noc_bytes, gather_bytes, link_bytes, "
-        "epoch_setup (cycles)",
+        ""
+        "port_bytes, fpu and unpack_pack (times as fast), epoch_setup (cycles)",
     )
     model_group.add_argument("--grid", metavar="RxC", help="a chip with this number of rows and columns of cores")
     model_group.add_argument(
         "--harvest", metavar="ROWS", default="", help="a chip without these physical rows, such as 2,7"
+    )
+    parser.add_argument(
+        "--sensitivity",
+        action="store_true",
+        help="model again with each resource (DRAM, NoC links and ports, unpack and pack, FPU, Ethernet, clock) twice "
+        "and half as fast",
     )
     _add_comparison(parser.add_argument_group("before and after"))
     _add_sweep(parser.add_argument_group("many at once"))
@@ -97,10 +104,14 @@ def _add_files(group: ArgumentTarget) -> None:
 
 def _add_printing(group: ArgumentTarget) -> None:
     group.add_argument(
-        "--top", type=positive, metavar="N", help="of each epoch the N ops that cost most, or the first by --sort"
+        "--top",
+        type=natural,
+        metavar="N",
+        help="of each epoch the N ops that cost most, or the first by --sort; 0: all, in the netlist's order "
+        "(default 10, with --op all of these)",
     )
     group.add_argument(
-        "--sort", choices=tuple(SORTS), help="order of ops, figures from the greatest on; default: the netlist's order"
+        "--sort", choices=tuple(SORTS), help="order of ops, figures from the greatest on; default: cycles"
     )
     group.add_argument(
         "--op", action="append", default=[], metavar="NAME", help="this op only, or those like '*norm*'; repeatable"

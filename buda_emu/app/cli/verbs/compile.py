@@ -19,8 +19,11 @@ from buda_emu.compiler.graph.builder import printable_name
 from buda_emu.compiler.ir.text import print_file, write_ir
 from buda_emu.compiler.parted import PartedModel, compile_in_parts
 from buda_emu.compiler.pipeline import NAMES, Observer, require_pass_name
+from buda_emu.compiler.place.placement import Placement
 from buda_emu.emulator.image.host_plan import DeviceStep
-from buda_emu.report.terminal.text import table
+from buda_emu.netlist.fields import LOW_EFFORT, LOW_EFFORT_LOSS
+from buda_emu.report.terminal.text import prose, table
+from buda_emu.spec.boards import board_with_grid, largest_board
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError, UnsupportedError
 from buda_emu.support.interrupt import interrupt
@@ -59,8 +62,25 @@ def _print_summary(compiled: CompiledModel | PartedModel) -> None:
     """Print a few lines on what was compiled."""
     if isinstance(compiled, CompiledModel):
         say(summary(compiled))
-    else:
-        say_lines(parts_lines(compiled))
+        say_lines(placement_hints(compiled.placement))
+        return
+    say_lines(parts_lines(compiled))
+    if compiled.compiled is not None:
+        say_lines(placement_hints(compiled.compiled.placement))
+
+
+def placement_hints(placement: Placement) -> Iterator[str]:
+    """Yield sentences on a chip that no board on sale has, and on low effort."""
+    target = placement.target
+    arch = target.arch.name
+    rows, columns = target.arch.grid
+    suggested = largest_board(arch)
+    if not target.board and suggested is not None and board_with_grid(arch, target.arch.grid) is None:
+        yield from prose(
+            f"no board with {rows}x{columns} cores of {arch} is on sale; --board {suggested.name} compiles for one"
+        )
+    if placement.work.effort == LOW_EFFORT:
+        yield from prose(f"effort low: the first legal placement; {LOW_EFFORT_LOSS}")
 
 
 def _refuse_contradictions(args: argparse.Namespace) -> None:

@@ -12,6 +12,7 @@ from buda_emu.app.api.perf import Perf, parse_grid, parse_rows, perf
 from buda_emu.app.api.sweep import parse_axes, sweep
 from buda_emu.app.cli.findings import open_baseline, print_findings, report_comparison
 from buda_emu.app.cli.output import Progress, say, say_lines, write_json, write_picture, write_printable, write_text
+from buda_emu.performance.timing.model import another_placement
 from buda_emu.report.baselines import Baseline, BaselineComparison, Measure, perf_items
 from buda_emu.report.machine_readable.perf_json import (
     op_perf_table,
@@ -22,18 +23,22 @@ from buda_emu.report.machine_readable.perf_json import (
 from buda_emu.report.perf_against import against, against_lines
 from buda_emu.report.pictures.epoch_picture import run_picture
 from buda_emu.report.sweep import sweep_chart, sweep_csv, sweep_table
-from buda_emu.report.terminal.perf import Selection, check_lines, expectation_lines, perf_lines
+from buda_emu.report.terminal.perf import Selection, check_lines, expectation_lines, perf_lines, sensitivity_lines
+from buda_emu.report.terminal.text import prose
 from buda_emu.support.errors import Exit, HostError
-from buda_emu.support.files import read_whole
+from buda_emu.support.files import is_model, read_whole
 from buda_emu.support.version import RESULT_VERSION
 
 _SINGLE_RUN_OPTIONS: Final = ("--baseline", "--update-baseline", "--update-expectations", "--trace", "--report")
 _PRINTING_OPTIONS: Final = ("--top", "--sort", "--op", "--epoch")
+_TOP: Final = 10
+"""Ops of each epoch that are printed unless --top or --op says which."""
 _SWEEP_OPTIONS: Final = ("--chart", "--workers", "--dask")
 WITHOUT_EFFECT: Final[Mapping[str, tuple[str, ...]]] = {
     "--sweep": (
         *_SINGLE_RUN_OPTIONS,
         *_PRINTING_OPTIONS,
+        "--sensitivity",
         "--against",
         "--fail-above",
         "--model",
@@ -41,7 +46,7 @@ WITHOUT_EFFECT: Final[Mapping[str, tuple[str, ...]]] = {
         "--grid",
         "--harvest",
     ),
-    "--against": (*_SINGLE_RUN_OPTIONS, *_PRINTING_OPTIONS, *_SWEEP_OPTIONS, "--csv"),
+    "--against": (*_SINGLE_RUN_OPTIONS, *_PRINTING_OPTIONS, *_SWEEP_OPTIONS, "--csv", "--sensitivity"),
     "": _SWEEP_OPTIONS,
 }
 """Options that do nothing with --sweep, with --against, and with neither of them: giving one is refused."""
@@ -78,7 +83,10 @@ def _print_figures(args: argparse.Namespace, modelled: Perf) -> None:
     """Print the figures of a netlist, and how performance-check compares with them."""
     results = modelled.checks
     if not args.quiet:
-        say_lines(perf_lines(modelled.netlist, modelled.run, Selection(args.top, args.sort, args.op, args.epoch)))
+        top = _most_ops(args)
+        say_lines(perf_lines(modelled.netlist, modelled.run, Selection(top, args.sort, args.op, args.epoch)))
+        if modelled.sensitivity is not None:
+            say_lines(sensitivity_lines(modelled.run, modelled.sensitivity, top))
         for step in modelled.on_host:
             say(f"on the host, measured, not in these figures: {step}")
         if results:
@@ -86,6 +94,13 @@ def _print_figures(args: argparse.Namespace, modelled: Perf) -> None:
     say_lines(check_lines(results))
     if args.update_expectations:
         say_lines(expectation_lines(modelled.netlist.sections, results))
+
+
+def _most_ops(args: argparse.Namespace) -> int | None:
+    """Return how many ops of each epoch are printed, None for all."""
+    if args.top is None and not args.op:
+        return _TOP
+    return args.top or None
 
 
 def _refuse_options_without_effect(args: argparse.Namespace) -> None:
@@ -129,6 +144,7 @@ def _model(args: argparse.Namespace, file: str, parameters: list[tuple[str, str]
         grid=parse_grid(args.grid) if args.grid else None,
         harvest=parse_rows(args.harvest),
         model=args.model,
+        sensitivity=args.sensitivity,
         progress=progress.show,
     )
     progress.clear()
@@ -186,6 +202,8 @@ def _sweep(args: argparse.Namespace) -> int:
     names = list(axes)
     if not args.quiet:
         say(sweep_table(rows, names))
+        if "board" in axes and not is_model(args.file) and any(point.problem for point in points):
+            say_lines(prose(another_placement("NAME")))
     if args.csv is not None:
         write_printable(args.csv, sweep_csv(rows))
     if args.chart is not None:
@@ -220,7 +238,7 @@ def _write_report(directory: Path, modelled: Perf, command: str) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     netlist = modelled.netlist
     run = modelled.run
-    write_text(directory / "perf.html", perf_page(netlist, run, modelled.checks, command))
+    write_text(directory / "perf.html", perf_page(netlist, run, modelled.checks, command, modelled.sensitivity))
     write_text(directory / "perf_info_all_epochs.csv", perf_info_all_epochs_csv(run))
     write_text(directory / "runtime_table.csv", runtime_table_csv(netlist, run))
     write_json(directory / "op_perf_table.json", op_perf_table(netlist, run))

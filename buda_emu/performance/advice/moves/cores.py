@@ -86,14 +86,70 @@ def _fastest_cuts(situation: Situation, op: Op, cycles_before: float) -> list[tu
 
 def can_be_cut(situation: Situation, op: Op) -> bool:
     """Return whether an op can run on another number of cores: its work is cut by its blocks alone."""
-    if op.has("cut by its attributes") or op.gradient_op or op.grid_transpose or len(op.grid_loc) != 2:
-        return False
+    return not op.attributes.identity and not _obstacle(situation, op)
+
+
+def _obstacle(situation: Situation, op: Op) -> str:
+    """Return what ties an op to its number of cores, "" if nothing but the blocks does. The tiles and the encoding of
+    an identity matmul are no obstacle here: the move `rows` looks at them."""
     attributes = op.attributes
-    if any((attributes.identity, attributes.kernel_broadcast, attributes.kernel_broadcast_per_t)):
-        return False
-    return not attributes.single_tile and all(
-        may_move(situation.variant, queue) and queue.blocking == op.blocking for queue in _queues_of(situation, op)
-    )
+    counted = (attributes.kernel_broadcast, attributes.kernel_broadcast_per_t, attributes.single_tile)
+    if op.has("cut by its attributes"):
+        return f"the blocks of its cores stand in more than its own fields ({op.type})"
+    if op.gradient_op:
+        return "it adds up gradients in its output buffer"
+    if op.grid_transpose or len(op.grid_loc) != 2:
+        return "its place is no plain rectangle of the grid"
+    if any(counted):
+        return "kernel_broadcast counts the tiles of one core"
+    for queue in _queues_of(situation, op):
+        if not may_move(situation.variant, queue):
+            return f"queue {queue.name} has to stay where it is"
+        if queue.blocking != op.blocking:
+            return f"queue {queue.name}, which it feeds, has other blocks"
+    return ""
+
+
+def reason_unsplit(situation: Situation, op: Op) -> str:
+    """Return why no move gives an op on one core more cores; "" if one does."""
+    if _has_cores(situation) or _has_rows(situation):
+        return ""
+    identity = op.attributes.identity
+    obstacle = _obstacle(situation, op)
+    if obstacle:
+        return obstacle
+    if not any(True for _ in _cuts(op)) or (identity and op.blocking.mblock[0] == 1):
+        return _reason_of_small_slices(op)
+    if identity and _encoding_queues(situation, op) is None:
+        return "its sparse tiles and their encoding are not filled by the host for this op alone"
+    if identity:
+        return "on more rows of cores it takes no fewer cycles, or no free cores make up such a rectangle"
+    cycles = situation.cycles(op)
+    if cycles is None or not _fastest_cuts(situation, op, cycles):
+        return "on more cores it takes no fewer cycles"
+    return "no free cores make up a rectangle that is large enough, and no op can give any away"
+
+
+def _reason_of_small_slices(op: Op) -> str:
+    """Return the reason for an op whose slices are too small to be shared."""
+    t, rows, columns = op.blocking.shape
+    text = f"a slice of its result is {plural(rows, 'tile')} high and {plural(columns, 'tile')} wide, and cores share"
+    if t > 1:
+        return (
+            f"{text} the tiles of a slice, never slices: put its {t} slices below each other (vstack) where the "
+            "netlist is made, and slice them again in its readers (vslice)"
+        )
+    return f"{text} its tiles, not less"
+
+
+def _has_cores(situation: Situation) -> bool:
+    """Return whether the move `cores` proposes something."""
+    return next(_propose_cores(situation), None) is not None
+
+
+def _has_rows(situation: Situation) -> bool:
+    """Return whether the move `rows` proposes something."""
+    return next(_propose_rows(situation), None) is not None
 
 
 def _queues_of(situation: Situation, op: Op) -> list[Queue]:
@@ -361,3 +417,6 @@ MORE_ROWS: Final = Move(
     "an identity matmul that sets the pace, whose sparse tiles and encoding the host fills",
     lossy=False, proposals=_propose_rows,
 )  # fmt: skip
+
+SPLITTING: Final = (MOVE.name, MORE_ROWS.name)
+"""The moves that give an op more cores."""

@@ -65,6 +65,14 @@ def critical_steps(timing: EpochTiming) -> tuple[CriticalStep, ...]:
 
     For inputs beyond the modelled ones the last quarter of the modelled inputs is repeated.
     """
+    steps = path_steps(timing)
+    if steps:
+        return (replace(steps[0], alike=_equally_long_steps(timing, steps[0].name)), *steps[1:])
+    return ()
+
+
+def path_steps(timing: EpochTiming) -> tuple[CriticalStep, ...]:
+    """Return the steps of `critical_steps` without those that are alike, which take longer to find."""
     tasks = timing.run.timing
     if timing.run.last_task < 0:
         return ()
@@ -79,10 +87,7 @@ def critical_steps(timing: EpochTiming) -> tuple[CriticalStep, ...]:
         members.setdefault(step_of(unit), {}).setdefault(unit, []).append(number)
     steps = [_make_step(timing, name, units, cause, weight) for name, units in members.items()]
     steps = [step for step in steps if step.cycles]
-    steps.sort(key=lambda step: (-step.cycles, step.name))
-    if steps:
-        return (replace(steps[0], alike=_equally_long_steps(timing, steps[0].name)), *steps[1:])
-    return ()
+    return tuple(sorted(steps, key=lambda step: (-step.cycles, step.name)))
 
 
 def _link_cycles(timing: EpochTiming, chain: Sequence[CriticalTask]) -> NDArray[np.float64]:

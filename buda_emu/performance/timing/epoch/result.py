@@ -13,13 +13,15 @@ INPUT_BUFFERS: Final = 2  # parts of an input that a core holds
 class Cost:
     """Cycles that an op takes for one input on each of its cores, and those of them in which the math unit works.
 
-    `threads` are lower bounds for the unpack, math and pack threads.
+    `threads` are lower bounds for the unpack, math and pack threads. `errors` has the parts of the cycles by the family
+    whose error they share (`timing.uncertainty`).
     """
 
     cycles: float
     math: float
     provenance: str
     threads: tuple[float, ...] = (0.0, 0.0, 0.0)
+    errors: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

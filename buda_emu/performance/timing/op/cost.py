@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from itertools import product
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from buda_emu.performance.timing.op.call import OpCall
 from buda_emu.performance.timing.op.features import (
@@ -21,6 +21,7 @@ from buda_emu.performance.timing.op.features import (
     packed_bytes,
 )
 from buda_emu.performance.timing.op.vendor import vendor_cycles
+from buda_emu.performance.timing.uncertainty import Interval, Part, interval_of
 from buda_emu.spec.blocking import TILE_ELEMENTS
 from buda_emu.spec.devices import device
 from buda_emu.spec.formats import FORMATS, tile_bytes
@@ -129,13 +130,52 @@ class Choice:
     provenance: str
 
 
-def choose(call: OpCall) -> Choice:
-    """Choose the parameter set of an op: its own, or the nearest one. Every op type has one."""
-    parameters = parameter_sets().get(family_of(call))
+ParameterSets = Mapping[Family, ParameterSet]
+
+
+def choose(call: OpCall, sets: ParameterSets | None = None) -> Choice:
+    """Choose the parameter set of an op: its own, or the nearest one. Every op type has one. `sets` replaces all sets,
+    to see what the model would say without some."""
+    if sets is None:
+        sets = parameter_sets()
+    parameters = sets.get(family_of(call))
     if parameters is not None:
         return Choice(parameters, _widen(parameters, call), _provenance(parameters, call))
-    nearest = _nearest(call)
+    nearest = _nearest(call, sets)
     return Choice(nearest, _widen(nearest, call), f"estimated from {nearest.label}")
+
+
+Basis = Literal["measured", "interpolated", "another format", "beyond sizes", "another op", "another chip"]
+_GROUPS: Final[Mapping[str, str]] = {
+    "matmul": "matmul",
+    "depthwise": "matmul",
+    "matmul_sparse": "sparse matmul",
+    "reduce_r": "reduce",
+    "reduce_c": "reduce",
+    "reduce_z": "reduce",
+}
+
+
+def basis_of(call: OpCall, parameters: ParameterSet) -> Basis:
+    """Return what the prediction of an op rests on when it comes from this set. Another format also stands for what
+    else differs between ops of one kind, such as tiles and vector modes."""
+    if parameters.kind != call.kind:
+        return "another op"
+    if parameters.arch != call.arch:
+        return "another chip"
+    if parameters.family != family_of(call):
+        return "another format"
+    provenance = _provenance(parameters, call)
+    if provenance.endswith(_BEYOND):
+        return "beyond sizes"
+    if provenance == "measured" or provenance == "interpolated":
+        return provenance
+    return "another format"
+
+
+def error_family_name(call: OpCall, basis: str) -> str:
+    """Return the name of the ops that share an error with this one (`timing.uncertainty`): chip, kind and basis."""
+    return f"{call.arch} {_GROUPS.get(call.kind, 'other ops')}, {basis}"
 
 
 def has_measured_shape(call: OpCall) -> bool:
@@ -148,13 +188,16 @@ def copy_of(call: OpCall) -> OpCall:
     return replace(call, op_type="nop", approximate=False, vector_mode="rc", l1_acc=False, reduce_dim="", z=0)
 
 
+_BEYOND: Final = ", beyond the measured sizes"
+
+
 def _provenance(parameters: ParameterSet, call: OpCall) -> str:
     """Return how well the set fits the op: "measured", "interpolated", or "estimated from" the set."""
     if not has_measured_shape(call):
         return f"estimated from {parameters.label}"
     sizes = sizes_of(call)
     if any(not least <= sizes[name] <= greatest for name, (least, greatest) in parameters.ranges.items()):
-        return f"estimated from {parameters.label}, beyond the measured sizes"
+        return f"estimated from {parameters.label}{_BEYOND}"
     same_formats = call.data_df in parameters.in_dfs and call.result_df in parameters.out_dfs
     same_phases = call.phases in parameters.phases or not OP_TYPES[call.op_type].has("multiplies")
     if same_formats and same_phases:
@@ -162,15 +205,15 @@ def _provenance(parameters: ParameterSet, call: OpCall) -> str:
     return "interpolated"
 
 
-def _nearest(call: OpCall) -> ParameterSet:
+def _nearest(call: OpCall, sets: ParameterSets) -> ParameterSet:
     """Return the set of the same kind, or of the kind that the op type costs as, with the least distance."""
     kinds = [call.kind, OP_TYPES[call.op_type].costs_as]
-    sets = [
+    candidates = [
         candidate
-        for candidate in parameter_sets().values()
+        for candidate in sets.values()
         if candidate.kind in kinds and candidate.arch in ARCH_RELATIVES[call.arch]
     ]
-    return min(sets, key=lambda candidate: _distance(candidate, call, kinds))
+    return min(candidates, key=lambda candidate: _distance(candidate, call, kinds))
 
 
 def _distance(candidate: ParameterSet, call: OpCall, kinds: list[str]) -> tuple[object, ...]:
@@ -242,13 +285,27 @@ UNTILIZE_PACK_BYTES = 16
 """Bytes for each cycle where rows leave through a single packer interface."""
 
 
+class CoreSpeed(NamedTuple):
+    """How many times as fast as the chip on which ops were measured: the math of a core (FPU and vector unit), its
+    unpackers and packers, and the DRAM that it reads and writes."""
+
+    math: float = 1.0
+    moving: float = 1.0
+    dram: float = 1.0
+
+
+MEASURED: Final = CoreSpeed()
+"""The speed of the chip on which ops were measured."""
+
+
 def ideal_cycles(call: OpCall) -> float:
     """Return a lower bound of the cycles for one input: the slowest of FPU, unpack and pack at full rate."""
     return max(ideal_threads(call))
 
 
-def ideal_threads(call: OpCall) -> tuple[float, float, float]:
-    """Return the cycles that unpackers, FPU and packers need for one input at full rate."""
+def ideal_threads(call: OpCall, core: CoreSpeed = MEASURED) -> tuple[float, float, float]:
+    """Return the cycles that unpackers, FPU and packers need for one input at full rate, on a core of the speed
+    `core`, by default that of the chip."""
     results = call.tiles
     if call.kind == "reduce_r":
         results = call.t * call.mblock_n * call.ublock_ct
@@ -258,7 +315,8 @@ def ideal_threads(call: OpCall) -> tuple[float, float, float]:
         rate = UNTILIZE_PACK_BYTES
     else:
         rate = device(call.arch).pack_bytes_per_clock
-    return _ideal_unpack(call), ideal_math(call), results * tile_fraction(call) * payload(call.result_df) / rate
+    pack = results * tile_fraction(call) * payload(call.result_df) / rate
+    return _ideal_unpack(call) / core.moving, ideal_math(call) / core.math, pack / core.moving
 
 
 def tile_fraction(call: OpCall) -> float:
@@ -329,7 +387,8 @@ class OpCost:
     """Cycles of one input on one core that reads from DRAM and writes to DRAM, as measured.
 
     `core_cycles` leaves out the stages in which DRAM was slower than the core; it applies to a core that other ops
-    feed. `ideal_cycles` is the lower bound of the hardware; for `provenance` see `choose`.
+    feed. `ideal_cycles` is the lower bound of the hardware; for `provenance` see `choose`. `family` names the ops that
+    share its error (`timing.uncertainty`).
     """
 
     cycles: float
@@ -337,6 +396,12 @@ class OpCost:
     ideal_cycles: float
     provenance: str
     model: Model
+    family: str
+
+    @property
+    def interval(self) -> Interval:
+        """Return where `cycles` lie on silicon with a probability of 90 %."""
+        return interval_of([Part("op", self.family, self.cycles)])
 
 
 def op_cycles(call: OpCall, *, model: Model = "fitted") -> float:
@@ -344,40 +409,77 @@ def op_cycles(call: OpCall, *, model: Model = "fitted") -> float:
     return op_cost(call, model=model).cycles
 
 
-def op_cost(call: OpCall, *, model: Model = "fitted", reads: Set[int] = OPERANDS) -> OpCost:
+def op_cost(
+    call: OpCall,
+    *,
+    model: Model = "fitted",
+    reads: Set[int] = OPERANDS,
+    core: CoreSpeed = MEASURED,
+    sets: ParameterSets | None = None,
+) -> OpCost:
     """Return the cycles of an op with their lower bound and provenance. `model` is "fitted" (on silicon) or "vendor"
-    (its formulas, PERF 2). `reads` has the operands of a dense matmul that come from DRAM.
+    (its formulas, PERF 2). `reads` has the operands of a dense matmul that come from DRAM. `core` is the speed of the
+    core; `sets` replaces the fitted parameter sets.
 
-    Raises HostError for an unknown model, and if the vendor's model gives no answer.
+    Raises HostError for an unknown model, if the vendor's model gives no answer, and for a core of another speed under
+    the vendor's model.
     """
-    ideal = ideal_cycles(call)
+    ideal = max(ideal_threads(call, core))
     if model == "vendor":
+        if (core.math, core.moving) != (1.0, 1.0):
+            raise HostError("model: the vendor's formulas know no other speed of FPU, unpackers and packers")
         cycles = float(vendor_cycles(call))
-        return OpCost(cycles=cycles, core_cycles=cycles, ideal_cycles=ideal, provenance="vendor formula", model=model)
+        return OpCost(
+            cycles=cycles,
+            core_cycles=cycles,
+            ideal_cycles=ideal,
+            provenance="vendor formula",
+            model=model,
+            family=error_family_name(call, "vendor formula"),
+        )
     if model != "fitted":
         raise HostError(f"model: '{model}' is not one of {', '.join(MODELS)}")
-    choice = choose(call)
-    with_dram, on_core = (max(_evaluate_choice(call, choice, dram), ideal) for dram in (reads, None))
-    return OpCost(cycles=with_dram, core_cycles=on_core, ideal_cycles=ideal, provenance=choice.provenance, model=model)
+    choice = choose(call, sets)
+    with_dram, on_core = (max(_evaluate_choice(call, choice, dram, core), ideal) for dram in (reads, None))
+    return OpCost(
+        cycles=with_dram,
+        core_cycles=on_core,
+        ideal_cycles=ideal,
+        provenance=choice.provenance,
+        model=model,
+        family=error_family_name(call, basis_of(call, choice.parameters)),
+    )
 
 
-def _evaluate_choice(call: OpCall, choice: Choice, dram: Set[int] | None) -> float:
+def _evaluate_choice(call: OpCall, choice: Choice, dram: Set[int] | None, core: CoreSpeed) -> float:
     """Evaluate the chosen set, shortened for vector modes and tiny tiles, lengthened for untilized output.
 
     `dram` has the operands that come from DRAM; None leaves the stages of DRAM out. If work on tiles is shorter or
-    tiles are wider than measured, a plain copy of the tiles may be slower; the slower one counts.
+    tiles are wider than measured, a plain copy of the tiles may be slower; the slower one counts. So it does for an op
+    of the vector unit on a core of another speed: what was measured is the vector unit alone.
     """
     counted = _stand_in(call, choice)
     share = tile_fraction(call)
     if call.is_sfpu:
         share *= VECTOR_SHARE[call.vector_mode]
-    cycles = _evaluate(counted, choice, share, dram)
+    cycles = _evaluate(counted, choice, share, dram, core)
     if call.kind not in FORMS and (share < tile_fraction(call) or widening(choice.parameters, call) > 1):
         copy = copy_of(call)
-        cycles = max(cycles, _evaluate(copy, choose(copy), tile_fraction(call), dram))
+        cycles = max(cycles, _evaluate(copy, choose(copy), tile_fraction(call), dram, core))
+    elif call.is_sfpu and core != MEASURED:
+        cycles = max(cycles, _moving_alone(call, _evaluate(counted, choice, share, dram, MEASURED), dram, core))
     if call.untilize:
-        cycles += call.tiles * tile_fraction(call) * payload(call.result_df) / UNTILIZE_PACK_BYTES
+        cycles += call.tiles * tile_fraction(call) * payload(call.result_df) / (UNTILIZE_PACK_BYTES * core.moving)
     return cycles
+
+
+def _moving_alone(call: OpCall, measured: float, dram: Set[int] | None, core: CoreSpeed) -> float:
+    """Return the cycles in which a core of the speed `core` moves the tiles of a vector op that takes `measured` cycles
+    on the chip: those of a copy, as far as the copy takes no longer than the op there."""
+    copy = copy_of(call)
+    choice = choose(copy)
+    on_chip = _evaluate(copy, choice, tile_fraction(call), dram, MEASURED)
+    return _evaluate(copy, choice, tile_fraction(call), dram, core) * min(1.0, measured / max(on_chip, 1.0))
 
 
 def _stand_in(call: OpCall, choice: Choice) -> OpCall:
@@ -388,15 +490,44 @@ def _stand_in(call: OpCall, choice: Choice) -> OpCall:
     return replace(copy_of(call), op_type=choice.parameters.kind)
 
 
-def _evaluate(call: OpCall, choice: Choice, share: float, dram: Set[int] | None) -> float:
-    """Evaluate a set for a call of which only a share (0 to 1) of each tile is worked on. `dram` has the operands that
-    come from DRAM; None leaves the stages of DRAM out."""
+def _evaluate(call: OpCall, choice: Choice, share: float, dram: Set[int] | None, core: CoreSpeed) -> float:
+    """Evaluate a set for a call of which only a share (0 to 1) of each tile is worked on, on a core of the speed `core`.
+    `dram` has the operands that come from DRAM; None leaves the stages of DRAM out."""
     if share == 1.0:
         weights = choice.weights
     else:
         weights = _scale_to_share(choice.weights, share)
     weights = {stage: _pay_for_dram(stage, stage_weights, dram) for stage, stage_weights in weights.items()}
-    return evaluate(form_of(choice.parameters.kind), weights, features(call), fpu_cycles(call) * tile_fraction(call))
+    if core != MEASURED:
+        weights = {
+            stage: {name: value / _stage_speed(call, stage, core) for name, value in stage_weights.items()}
+            for stage, stage_weights in weights.items()
+        }
+    product_cycles = fpu_cycles(call) * tile_fraction(call) / core.math
+    return evaluate(form_of(choice.parameters.kind), weights, features(call), product_cycles)
+
+
+_LATENCIES: Final = ("fixed", "turn", "block")
+"""Beginnings of the names of stages that no faster unit shortens: set-up, and waits of one unit for another."""
+
+
+def _stage_speed(call: OpCall, stage: str, core: CoreSpeed) -> float:
+    """Return the speed of the unit that works in a stage.
+
+    Of an element-wise op the fit does not tell the units apart: it is the vector unit if the op runs there, else
+    unpackers and packers, which take longer for a tile than the FPU (`ideal_threads`).
+    """
+    if stage in DRAM_STAGES:
+        return core.dram
+    if stage.startswith(_LATENCIES):
+        return 1.0
+    if call.kind not in FORMS:
+        if call.is_sfpu:
+            return core.math
+        return core.moving
+    if stage.startswith("math"):
+        return core.math
+    return core.moving
 
 
 def _pay_for_dram(stage: str, weights: Mapping[str, float], dram: Set[int] | None) -> Mapping[str, float]:

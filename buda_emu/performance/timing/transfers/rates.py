@@ -1,11 +1,11 @@
 """Rates at which a chip moves data, as the epoch model uses them (PERF 1, 1.2, 5.2), and their changes by
 `--what-if`."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import inf
-from typing import Final
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -27,6 +27,8 @@ WHAT_IF: Final[Mapping[str, tuple[str, float, str]]] = {
     "gather_bytes": ("gather", 1.0, "bytes in a cycle into one core that gathers from several"),
     "link_bytes": ("link", 1.0, "bytes in a cycle over one NoC link"),
     "port_bytes": ("port", 1.0, "bytes in a cycle through a worker core's port, of each NoC and direction"),
+    "fpu": ("math", 1.0, "FPU and vector unit, times as fast as those of the chip"),
+    "unpack_pack": ("moving", 1.0, "unpackers and packers, times as fast as those of the chip"),
     "epoch_setup": ("setup", 1.0, "cycles before each run of an epoch, in addition to loading it"),
 }
 """Name -> field, factor, meaning."""
@@ -97,7 +99,10 @@ class Speed:
     start: int  # cycles before the first byte of a transfer
     hop: int
     read: tuple[int, int, int, int]  # cycles before the first byte of what is read, by distance
+    measured_dram: float  # that of `dram` at which ops take the cycles that were measured
     setup: float = 0.0  # cycles before an epoch beside loading it: nothing is published
+    math: float = 1.0  # times as fast as on the chip: FPU and vector unit
+    moving: float = 1.0  # unpackers and packers
 
     def rates(self) -> Rates:
         """Return the rates in bytes per cycle of the clock."""
@@ -116,6 +121,20 @@ class Speed:
             packets=self.packets,
             read=self.read,
         )
+
+    def times(self, names: Iterable[str], factor: float) -> "Speed":
+        """Return a copy in which the quantities of these names are `factor` times as large."""
+        return replace(self, **{name: _times(getattr(self, name), factor) for name in names})
+
+
+def _times(value: Any, factor: float) -> Any:
+    """Return a rate, or each rate of several, `factor` times as large; sizes of packets stay."""
+    if isinstance(value, tuple):
+        rates = cast("tuple[Any, ...]", value)
+        if rates and isinstance(rates[0], tuple):
+            return tuple((size, rate * factor) for size, rate in rates)
+        return tuple(rate * factor for rate in rates)
+    return value * factor
 
 
 def speed(device: Device, what_if: Mapping[str, float]) -> Speed:
@@ -138,6 +157,7 @@ def speed(device: Device, what_if: Mapping[str, float]) -> Speed:
         start=into + hop + out,
         hop=hop,
         read=device.read_latency,
+        measured_dram=device.dram_measured * GIB,
     )
     for name, value in what_if.items():
         if name not in WHAT_IF:
@@ -150,4 +170,4 @@ def speed(device: Device, what_if: Mapping[str, float]) -> Speed:
             raise HostError(f"what-if: {name} must be above 0, not {value:g}")
         field, factor, _ = WHAT_IF[name]
         result = replace(result, **{field: value * factor})
-    return result
+    return replace(result, measured_dram=result.measured_dram * result.clock / device.clock)

@@ -16,6 +16,7 @@ from math import ceil, hypot
 from typing import Final, Literal, get_args
 
 from buda_emu.performance.timing.transfers.noc import Link, route
+from buda_emu.performance.timing.uncertainty import Interval, Part, interval_of
 from buda_emu.spec.devices import Core, Device, device
 from buda_emu.support.errors import HostError, UnsupportedError
 
@@ -83,6 +84,8 @@ class NocCost:
     reserve_hop: float  # to reserve a multicast's way, for each hop to its farthest receiver
     acknowledgement: float  # of one receiver of a multicast, at the sender's port
     turn: float  # share of all multicasts over one line of cores that the median core waits for
+    linked_turn: float  # the same of linked ones; those of a core run all at once
+    linked_reserve: float  # times that a core asks for its way in vain while others hold it
     dram_read: float  # latency of DRAM
     dram_write: float
     bank_read: float  # bytes in a cycle of a DRAM core
@@ -127,6 +130,37 @@ def transfer_cycles(transactions: Transactions, chip: Device | str = "wormhole_b
     return cycles_of(transactions, traffic_of(transactions, chip), cost, chip)
 
 
+def transfer_interval(transactions: Transactions, chip: Device | str = "wormhole_b0") -> Interval:
+    """Return where `transfer_cycles` lie on silicon with a probability of 90 %. Raises the same errors."""
+    if isinstance(chip, str):
+        chip = device(chip)
+    family = f"{chip.name} {error_topic(transactions, chip)}"
+    return interval_of([Part("transfer", family, transfer_cycles(transactions, chip))])
+
+
+def error_topic(transactions: Transactions, chip: Device) -> str:
+    """Return the topic of the family whose error transactions have (`timing.uncertainty`)."""
+    several = len(transactions.cores) > 1
+    cores = ("a core", "several cores")[several]
+    if is_with_dram(transactions, chip):
+        topic = f"transactions of {cores} with DRAM"
+    elif transactions.kind.endswith("multicast"):
+        topic = f"multicasts of {cores}"
+    elif several:
+        topic = f"{transactions.kind}s of several cores"
+    elif len(transactions.partners[0]) > 1:
+        topic = "transactions of a core with several"
+    else:
+        topic = "transactions of a core with another"
+    if transactions.size < SMALL:
+        topic += ", small"
+    return topic
+
+
+SMALL: Final = 512
+"""Bytes of a transaction below which errors are a family of their own."""
+
+
 @cache
 def _costs() -> Mapping[str, NocCost]:
     """Return the fitted parameters of all chips."""
@@ -161,6 +195,12 @@ def traffic_of(transactions: Transactions, chip: Device) -> Traffic:
             banks=banks,
         )
     return _multicast_traffic(transactions.cores, transactions.partners, transactions.ring, chip.noc_grid)
+
+
+def is_with_dram(transactions: Transactions, chip: Device) -> bool:
+    """Return whether a partner of transactions is a DRAM core."""
+    banks = frozenset(core for channel in chip.dram_cores for core in channel)
+    return any(partner in banks for partners in transactions.partners for partner in partners)
 
 
 @lru_cache(256)
@@ -334,6 +374,8 @@ def _multicast_cycles(transactions: Transactions, traffic: Traffic, cost: NocCos
     else:
         interval = max(cost.issue_multicast, wire, answers)
     busy = reserve + wire + (transactions.count - 1) * interval
-    if traffic.crowded:
+    if traffic.crowded and transactions.kind == "multicast":
         busy *= max(cost.turn * traffic.target, 1.0)
+    elif traffic.crowded:
+        busy = (busy + cost.linked_reserve * reserve) * max(cost.linked_turn * traffic.target, 1.0)
     return cost.start_write + _round_trip(traffic, chip) + busy

@@ -416,9 +416,11 @@ def compare_output(queue: Queue, config: TestConfig, runs: Runs, case: Case) -> 
     observed = observed[:entries]
     expected = expected[:entries]
     model_output = _model_output(runs.image, queue.name)
+    model_shape: tuple[int, ...] = ()
     if model_output is not None:
         observed = model_output.alone(observed)
         expected = model_output.alone(expected)
+        model_shape = model_output.shape if entries == 1 else (entries, *model_output.shape)
     tile_dim = queue.blocking.tile_dim
     with np.errstate(all="ignore"):
         verdict = compare(expected, observed, comparison, tile_dim, case.settings.compare)
@@ -434,6 +436,7 @@ def compare_output(queue: Queue, config: TestConfig, runs: Runs, case: Case) -> 
         passed=verdict.passed,
         reason=verdict.reason,
         figures=output_figures,
+        model_shape=model_shape,
     )
 
 

@@ -12,6 +12,7 @@ import buda_emu as be
 from buda_emu.app.cli.main import main
 from example_netlists import DIRECTORY
 from report.unpacked import unpack_page
+from small_netlists import execute, fifo_settings, graph, op, program, queue, text
 
 EXAMPLES = sorted(DIRECTORY.glob("*.yaml"))
 CHECK = """
@@ -37,17 +38,18 @@ def write_with_check(tmp_path, metric):
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_every_example_gets_a_report(path, capsys, tmp_path):
-    assert run_perf(path, "--json", tmp_path / "perf.json", "--csv", tmp_path / "perf.csv") == 0
+    assert run_perf(path, "--top", "0", "--json", tmp_path / "perf.json", "--csv", tmp_path / "perf.csv") == 0
     shown = capsys.readouterr().out
+    words = " ".join(shown.split())
     found = json.loads((tmp_path / "perf.json").read_text())
     assert found["schema_version"] == 1
     for epoch in found["epochs"]:
         assert epoch["first_input_cycles"] > 0
-        assert epoch["bottleneck"]["sentence"] in shown
-        for op in epoch["ops"]:
-            assert op["op"] in shown
-            assert op["provenance"]
-            assert 0 <= op["average_utilisation"] <= 100
+        assert epoch["bottleneck"]["sentence"].replace("; ", " ") in words
+        for record in epoch["ops"]:
+            assert record["op"] in shown
+            assert record["provenance"]
+            assert 0 <= record["average_utilisation"] <= 100
     rows = list(csv.DictReader(io.StringIO((tmp_path / "perf.csv").read_text())))
     assert [row["graph-name"] for row in rows] == [graph for epoch in found["epochs"] for graph in epoch["graphs"]]
     assert list(rows[0])[:4] == ["program-name", "graph-name", "aiclk", "device-id"]
@@ -100,6 +102,37 @@ def test_a_trace_names_slices_by_op_and_marks_the_steady_state_and_the_critical_
     assert any(not event["name"].startswith("critical path, ") for event in flows["s"])
     at = {(event["pid"], event["tid"], event["ts"]) for event in slices}
     assert {(event["pid"], event["tid"], event["ts"]) for kind in "sf" for event in flows[kind]} <= at
+
+
+@pytest.mark.parametrize("name", ["matmul", "attention", "two_chips"])
+def test_every_figure_has_an_interval(name, tmp_path, capsys):
+    path = DIRECTORY / f"{name}.yaml"
+    out = tmp_path / "perf.json"
+    assert run_perf(path, "--json", out) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    found = json.loads(out.read_text())
+
+    def holds(interval, cycles):
+        assert interval["low"] < cycles < interval["high"]
+        return f"{cycles:,.0f}", f"(90 %: {interval['low']:,.0f} to {interval['high']:,.0f})"
+
+    for program, cycles in found["program_cycles"].items():
+        figure, interval = holds(found["program_intervals"][program], cycles)
+        assert f"program {program}: {figure} cycles {interval}" in text
+    for epoch in found["epochs"]:
+        run = "a run takes {} cycles {}, an input {} {}".format(
+            *holds(epoch["run_interval"], epoch["run_cycles"]),
+            *holds(epoch["pace_interval"], epoch["cycles_per_input"] or epoch["first_input_cycles"]),
+        )
+        assert run in text
+        sums = sum(part["cycles"] for part in epoch["parts"] if part["unit"] != "graph")
+        assert sums == pytest.approx(epoch["run_cycles"])
+        for op in epoch["ops"]:
+            holds(op["cost_interval"], op["cost_cycles"])
+    modelled = be.perf(path)
+    assert modelled.to_json()["program_intervals"] == found["program_intervals"]
+    for row, epoch in zip(modelled.epoch_rows, found["epochs"], strict=True):
+        assert row["cycles_per_input_low"] == epoch["pace_interval"]["low"] < row["cycles_per_input"]
 
 
 def test_a_misspelt_parameter_is_refused(capsys):
@@ -298,3 +331,103 @@ def test_the_page_says_why_an_epoch_has_no_streams(page_of, tmp_path, monkeypatc
     assert "No streams are shown: routing knows grayskull and wormhole_b0, and not " in page_of(other)
     monkeypatch.setattr("buda_emu.performance.routing.pipes.core_use.DRAM_OUTPUTS", 0)
     assert "The router refuses this epoch: softmax: core [0, 0] needs 1 pipes" in page_of(DIRECTORY / "softmax.yaml")
+
+
+def chain_of_ops(tmp_path, count, kinds=("exp", "nop", "sqrt")):
+    """A netlist of so many ops with long names, one after the other."""
+    lines = []
+    name = "a"
+    for number in range(count):
+        new = f"a_long_name_of_layer_{number:02d}_of_some_model_for_this_test"
+        place = (number // 8, number % 8)
+        lines.append(op(new, kinds[number % len(kinds)], [name], loc=place, df="Float16_b", mblock=(2, 2)))
+        name = new
+    shape = {"df": "Float16_b", "entries": 32, "mblock": (2, 2)}
+    path = tmp_path / "chain.yaml"
+    path.write_text(
+        text(
+            [queue("a", **shape), queue("o", name, **shape)],
+            [graph("g", *lines, inputs=32)],
+            [program("p", "var: {$c_zero: 0}", execute("g", fifo_settings("a")))],
+        )
+    )
+    return path
+
+
+def ops_in(shown):
+    return re.findall(r"^(a_long_name\S*)", shown, re.MULTILINE)
+
+
+def test_the_ten_costliest_ops_by_default(tmp_path, capsys):
+    path = chain_of_ops(tmp_path, 25)
+    rows = be.perf(path).op_rows
+    by_cycles = [row["op"] for row in sorted(rows, key=lambda row: -row["cycles"])]
+    for words, shown in (
+        ((), by_cycles[:10]),
+        (("--top", "3"), by_cycles[:3]),
+        (("--top", "0"), [row["op"] for row in rows]),
+        (("--top", "0", "--sort", "cycles"), by_cycles),
+        (("--sort", "name"), sorted(by_cycles)[:10]),
+        (("--op", "*"), [row["op"] for row in rows]),
+        (("--op", "*", "--top", "2"), by_cycles[:2]),
+    ):
+        assert run_perf(path, *words, "--json", tmp_path / "perf.json") == 0
+        printed = capsys.readouterr().out
+        assert ops_in(printed) == shown
+        assert ("--top 0 shows all" in printed) == (len(shown) < len(rows))
+        written = json.loads((tmp_path / "perf.json").read_text())  # whole, and in the netlist's order
+        assert [record["op"] for record in written["epochs"][0]["ops"]] == [row["op"] for row in rows]
+
+
+@pytest.mark.parametrize("columns", [None, "60", "130"])
+def test_prose_keeps_to_the_width(tmp_path, capsys, monkeypatch, columns):
+    """Every line but those of tables, on a terminal and off one; flags and sources have a line each."""
+    if columns is None:
+        monkeypatch.delenv("COLUMNS", raising=False)
+    else:
+        monkeypatch.setenv("COLUMNS", columns)
+    assert run_perf(chain_of_ops(tmp_path, 25), "--sensitivity") == 0
+    shown = capsys.readouterr().out
+    begins = ("1 p:", "its cycles are", "program p:", "sensitivity:", "no row for", "  ")
+    prose = [line for line in shown.splitlines() if line.startswith(begins)]
+    assert len(prose) > 8
+    assert max(map(len, prose)) <= int(columns or 100)
+    assert "flags:" in shown
+
+
+def test_sensitivity_is_printed_written_and_refused_where_it_does_nothing(tmp_path, capsys):
+    attention = DIRECTORY / "attention.yaml"
+    assert run_perf(attention, "--sensitivity", "--json", tmp_path / "perf.json", "--report", tmp_path / "page") == 0
+    shown = capsys.readouterr().out
+    written = json.loads((tmp_path / "perf.json").read_text())["sensitivity"]
+    titles = [effect["title"] for effect in written["resources"]]
+    assert [title for title in re.findall(r"^(\S.*?)  +[\d,]+ +[-+]", shown, re.MULTILINE) if title in titles] == titles
+    assert "no row for cores: a netlist has its own places" in shown
+    assert titles[0] == "DRAM bandwidth"
+    page = unpack_page(tmp_path / "page" / "perf.html")
+    assert "What each resource would bring" in page
+    assert json.loads((tmp_path / "page" / "perf.json").read_text())["sensitivity"] == written
+    assert run_perf(attention, "--json", tmp_path / "perf.json") == 0
+    assert json.loads((tmp_path / "perf.json").read_text())["sensitivity"] is None
+
+
+def test_a_netlist_says_that_it_was_compiled_at_low_effort(tmp_path, capsys):
+    path = tmp_path / "low.yaml"
+    for section, said in (("", False), ("buda-emu: {effort: low}\n", True), ("buda-emu: {effort: default}\n", False)):
+        path.write_text(section + (DIRECTORY / "matmul.yaml").read_text())
+        assert run_perf(path, "--json", tmp_path / "perf.json") == 0
+        assert ("compiled with effort low" in capsys.readouterr().out) == said
+        effort = section.partition("effort: ")[2].rstrip("}\n")
+        assert json.loads((tmp_path / "perf.json").read_text())["effort"] == effort
+
+
+def test_a_netlist_that_a_board_has_no_room_for_says_how_to_place_it(capsys):
+    netlist = be.load(DIRECTORY / "attention.yaml")
+    with pytest.raises(be.HostError, match="the netlist is for wormhole_b0, e150 has chips of grayskull") as refused:
+        be.perf(netlist, board="e150")
+    assert "compile the model with --board e150" in str(refused.value)
+    assert "arch=" not in str(refused.value)
+    assert run_perf(DIRECTORY / "attention.yaml", "--sweep", "board=n150,e150,e75") == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "e75 has chips of grayskull" in shown
+    assert shown.count("a netlist has its own places: compile the model with --board NAME") == 1

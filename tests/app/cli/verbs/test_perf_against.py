@@ -41,6 +41,48 @@ def test_one_changed_attribute_names_the_op(tmp_path, capsys):
     assert "op product" in capsys.readouterr().out
 
 
+def slower_by(share, out):
+    """The JSON of a netlist in which one op of the critical path takes that much longer, in both figures and parts."""
+    found = model(MATMUL).to_json()
+    (epoch,) = found["epochs"]
+    part = next(part for part in epoch["parts"] if part["unit"] == "op product")
+    more = share * part["cycles"]
+    part["cycles"] += more
+    for name in ("total_cycles", "run_cycles"):
+        epoch[name] += more
+    for name in ("first_input_cycles", "cycles_per_input"):
+        epoch[name] = epoch[name] and epoch[name] * epoch["total_cycles"] / (epoch["total_cycles"] - more)
+    epoch["ops"][0]["cost_cycles"] *= 1 + share
+    found["program_cycles"] = {name: cycles + epoch["runs"] * more for name, cycles in found["program_cycles"].items()}
+    out.write_text(json.dumps(found))
+    return out
+
+
+@pytest.mark.parametrize(("share", "words"), [(0.001, "within"), (1.0, "more than")])
+def test_a_difference_is_held_against_the_uncertainty_of_the_model(share, words, tmp_path, capsys):
+    before = slower_by(share, tmp_path / "before.json")
+    assert run_perf(MATMUL, "--against", before) == 0
+    lines = capsys.readouterr().out.splitlines()
+    for start in ("program run_fwd: -", "cycles per input: -"):
+        (line,) = [line for line in lines if line.startswith(start)]
+        assert line.endswith(f", {words} the model's uncertainty")
+    comparison = against(json.loads(before.read_text()), model(MATMUL).to_json())
+    ((before_cycles, after_cycles),) = comparison.programs.values()
+    (interval,) = comparison.intervals.values()
+    assert interval.low < after_cycles - before_cycles < interval.high
+    alone = model(MATMUL).program_intervals["run_fwd"]
+    assert interval.high - interval.low < (alone.high - alone.low) / 2  # what is the same in both cancels
+
+
+def test_a_run_without_intervals_is_compared_all_the_same(tmp_path, capsys):
+    before = slower_by(0.5, tmp_path / "before.json")
+    content = json.loads(before.read_text())
+    del content["epochs"][0]["parts"]
+    before.write_text(json.dumps(content))
+    assert run_perf(MATMUL, "--against", before) == 0
+    assert "the earlier run has no intervals" in capsys.readouterr().out
+
+
 def test_equal_new_and_gone_units():
     """A unit that costs nothing before and after did not change; one that is new costs all of what it does."""
 
@@ -116,7 +158,7 @@ def test_options_that_would_do_nothing_are_refused(mode, capsys, tmp_path):
         "--sort": "cycles", "--model": "vendor", "--workers": "2", "--fail-above": "1", "--top": "3", "--grid": "4x4",
         "--harvest": "2", "--what-if": "clock=900",
     }  # fmt: skip
-    flags = ("--update-baseline", "--update-expectations")
+    flags = ("--update-baseline", "--update-expectations", "--sensitivity")
     given = {"--sweep": ["--sweep", "clock=900"], "--against": ["--against", MATMUL], "": []}[mode]
     for option in perf_verb.WITHOUT_EFFECT[mode]:
         value = [] if option in flags else [values.get(option, str(tmp_path / "out"))]

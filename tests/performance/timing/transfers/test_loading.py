@@ -101,7 +101,7 @@ def test_all_that_is_written_says_what_part_is_loading(root, tmp_path, capsys):
     out = capsys.readouterr().out
     epoch = found.epochs[0]
     assert re.search(rf"{epoch.load.cycles:,.0f} +{100 * epoch.load_share:.1f}", out)
-    assert "% loading epochs; " in out
+    assert "% loading epochs\n" in out
     written = found.to_json()
     assert written["epochs"][0]["load_cycles"] == epoch.load.cycles
     assert written["epochs"][0]["loads"][0]["cores"] == 80

@@ -1,0 +1,33 @@
+"""A sweep over boards of a model: each board gets a netlist of its own."""
+
+from collections.abc import Callable, Mapping
+
+from buda_emu.app.api.sweep import Point, SweepConditions, model_point
+from buda_emu.compiler.compile import compile as compile_model
+from buda_emu.netlist.model import Netlist
+from buda_emu.support.errors import BudaError
+
+
+def modeller(about: SweepConditions) -> Callable[[Mapping[str, str]], Point]:
+    """Return the function that compiles a model for the board of a point, each board once in a process, and models the
+    netlist there."""
+    netlists: dict[str, Netlist | BudaError] = {}
+
+    def model(settings: Mapping[str, str]) -> Point:
+        board = settings.get("board", about.board) or ""
+        if board not in netlists:
+            netlists[board] = _compile_for(str(about.netlist), board)
+        netlist = netlists[board]
+        if isinstance(netlist, BudaError):
+            return Point.without_figures(settings, netlist)
+        return model_point(netlist, about, settings)
+
+    return model
+
+
+def _compile_for(path: str, board: str) -> Netlist | BudaError:
+    """Return the netlist of a model for a board, or the error that kept it from being compiled."""
+    try:
+        return compile_model(path, board=board).netlist
+    except BudaError as error:
+        return error

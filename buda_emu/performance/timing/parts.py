@@ -1,0 +1,87 @@
+"""The parts of an epoch's cycles by the family whose error they share, and the intervals of a run."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from buda_emu.performance.timing.epoch.critical import CriticalStep, path_steps
+from buda_emu.performance.timing.epoch.result import Cost
+from buda_emu.performance.timing.result import EpochReport, PerfRun
+from buda_emu.performance.timing.transfers.flows import CHANNEL
+from buda_emu.performance.timing.uncertainty import IN_GRAPHS, LOADING_UNIT, Interval, Part, interval_of
+
+LOADING: Final = "loading of epochs"
+CHANNELS: Final = "DRAM channels"
+TRANSFERS: Final = "transfers between cores"
+CROSSINGS: Final = "links between chips"
+HOST: Final = "host link"
+
+
+@dataclass(frozen=True, slots=True)
+class EpochIntervals:
+    """The intervals of one epoch: of the cycles of a run with its loading, and of the cycles from one input to the
+    next, or those of the only input. `parts` are what a run consists of."""
+
+    parts: tuple[Part, ...]
+    run: Interval
+    pace: Interval
+
+
+def epoch_intervals(run: PerfRun, epoch: EpochReport) -> EpochIntervals:
+    """Return the intervals of an epoch. The interval of an input is as wide, relative to its cycles, as that of the run
+    without its loading."""
+    loading = Part(LOADING_UNIT, f"{run.arch} {LOADING}", epoch.load.cycles)
+    inside = tuple(_inner_parts(run, epoch))
+    share = epoch.pace / max(epoch.timing.total, 1.0)
+    return EpochIntervals((loading, *inside), interval_of((loading, *inside)), interval_of(inside).times(share))
+
+
+def run_intervals(run: PerfRun) -> tuple[EpochIntervals, ...]:
+    """Return the intervals of all epochs of a run."""
+    return tuple(epoch_intervals(run, epoch) for epoch in run.epochs)
+
+
+def program_intervals(run: PerfRun, epochs: Sequence[EpochIntervals]) -> dict[str, Interval]:
+    """Return the interval of the cycles of each program; `epochs` are those of the run, in its order."""
+    parts: dict[str, list[Part]] = {}
+    setup: dict[str, float] = {}
+    for epoch, intervals in zip(run.epochs, epochs, strict=True):
+        of_program = parts.setdefault(epoch.program, [])
+        of_program += [replace(part, cycles=epoch.runs * part.cycles) for part in intervals.parts]
+        setup[epoch.program] = setup.get(epoch.program, 0.0) + epoch.runs * run.setup
+    return {program: interval_of(of_program).plus(setup[program]) for program, of_program in parts.items()}
+
+
+def cost_interval(cost: Cost) -> Interval:
+    """Return the interval of the cycles that an op takes for one input."""
+    return interval_of(Part("op", family, cycles) for family, cycles in cost.errors)
+
+
+def _inner_parts(run: PerfRun, epoch: EpochReport) -> Iterator[Part]:
+    """Yield the parts of a run of an epoch without its loading."""
+    crossing = {edge.name for edge in epoch.edges if edge.crosses}
+    errors = {op.op: op.cost.errors for op in epoch.timing.ops}
+    for step in path_steps(epoch.timing):
+        if step.kind == "op":
+            yield from _op_parts(step, errors[step.name])
+        else:
+            yield Part(step.name, f"{run.arch} {_transfer_topic(step, crossing)}", step.cycles)
+    yield Part("graph", IN_GRAPHS, epoch.timing.total)
+
+
+def _op_parts(step: CriticalStep, errors: Sequence[tuple[str, float]]) -> Iterator[Part]:
+    """Yield the parts of an op's step: those of a fused op may have several families."""
+    total = sum(cycles for _, cycles in errors)
+    for family, cycles in errors:
+        yield Part(f"op {step.name}", family, step.cycles * cycles / total)
+
+
+def _transfer_topic(step: CriticalStep, crossing: set[str]) -> str:
+    """Return the topic of a step that moves data."""
+    if step.name.startswith(CHANNEL):
+        return CHANNELS
+    if step.kind == "memory":
+        return HOST
+    if step.name in crossing:
+        return CROSSINGS
+    return TRANSFERS
