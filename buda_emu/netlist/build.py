@@ -56,6 +56,7 @@ def derive_graphs(graphs: Mapping[str, Graph], queues: Mapping[str, Queue]) -> d
 
 
 def _derive_graph(graph: Graph, queues: Mapping[str, Queue]) -> Graph:
+    """Return a graph whose ops have their derived properties filled in."""
     local = {op.name: op for op in graph.ops}
     return evolve(graph, ops=tuple(_derive_op(op, local, queues) for op in graph.ops))
 
@@ -122,6 +123,7 @@ def derive_programs(programs: Mapping[str, Program], queues: Mapping[str, Queue]
 
 
 def _derive_instructions(program: Program, queues: Mapping[str, Queue]) -> tuple[Instruction, ...]:
+    """Return the instructions of a program, with the autoincrements filled in that the executes leave out."""
     instructions: list[Instruction] = []
     for instruction in program.instructions:
         if isinstance(instruction, Execute):
@@ -133,6 +135,7 @@ def _derive_instructions(program: Program, queues: Mapping[str, Queue]) -> tuple
 
 
 def _fill_autoincrements(setting: QueueSettings, queues: Mapping[str, Queue]) -> QueueSettings:
+    """Return the settings of a queue with the default (NETLIST 1.5) for each autoincrement that is not written."""
     defaults = _default_autoincrements(setting, queues)
     missing = {name: value for name, value in defaults.items() if not getattr(setting, name)}
     return evolve(setting, **missing) if missing else setting
@@ -179,7 +182,7 @@ class _Copies:
         return copies
 
     def names(self, names: Iterable[str]) -> Iterator[str]:
-        """Yield the names as the file has them, the name of a copied object once."""
+        """Yield the names as the file has them. An object with copies is named once, where its first copy stands."""
         for name in names:
             if name not in self.written:
                 yield name
@@ -208,6 +211,9 @@ def contract(netlist: Netlist) -> WrittenNetlist:
 
 
 def _contract_queues(netlist: Netlist, copies: _Copies) -> dict[str, Queue]:
+    """Return the queues under their names in the file, one for all its copies; the input of a copy loses its chip's
+    suffix.
+    """
     queues: dict[str, Queue] = {}
     for name, queue in netlist.queues.items():
         if name not in copies.written:
@@ -223,6 +229,7 @@ def _contract_queues(netlist: Netlist, copies: _Copies) -> dict[str, Queue]:
 
 
 def _contract_graphs(netlist: Netlist, copies: _Copies) -> dict[str, Graph]:
+    """Return the graphs under their names in the file, one for all its copies."""
     graphs: dict[str, Graph] = {}
     for name, graph in netlist.graphs.items():
         if name not in copies.written:
@@ -241,9 +248,13 @@ def _written_name(graph: Graph) -> str:
 
 
 def _contract_graph(graph: Graph, written: str) -> Graph:
+    """Return the graph that was expanded into this copy: names of graph, ops and inputs lose the chip's suffix.
+    `written` is the graph's name in the file.
+    """
     cut = len(written) - len(graph.name)
 
     def contract_op(op: Op) -> Op:
+        """Return the op as the file has it, without the chip's suffix at its names."""
         return evolve(
             op,
             name=op.written_name,
@@ -258,6 +269,7 @@ def _contract_graph(graph: Graph, written: str) -> Graph:
 def _contract_instructions(
     program: Program, queues: _Copies, graphs: _Copies, netlist_queues: Mapping[str, Queue]
 ) -> Iterator[Instruction]:
+    """Yield the instructions of a program as the file has them, an execute of a graph with copies once."""
     for instruction in program.instructions:
         if isinstance(instruction, Allocate | Deallocate):
             yield evolve(instruction, queues=tuple(queues.names(instruction.queues)))
@@ -270,6 +282,9 @@ def _contract_instructions(
 def _contract_execute(
     execute: Execute, queues: _Copies, graphs: _Copies, netlist_queues: Mapping[str, Queue]
 ) -> Execute:
+    """Return an execute with the names of the file, and without autoincrements that are the defaults. `queues` and
+    `graphs` are the copies that expansion made.
+    """
     settings = tuple(omit_defaults(setting, netlist_queues) for setting in execute.queue_settings)
     if execute.graph in graphs.first:
         written = graphs.written[execute.graph]
@@ -311,6 +326,7 @@ def expand(document: WrittenNetlist) -> None:
 
 
 def _check_size(document: WrittenNetlist) -> None:
+    """Raise UnreadableError if expansion would make more than `MAX_COPIES` copies of queues and ops."""
     copies = sum(len(devices) for devices in document.queue_devices.values())
     for name, devices in document.graph_devices.items():
         copies += len(devices) * len(document.graphs[name].ops)
@@ -321,6 +337,10 @@ def _check_size(document: WrittenNetlist) -> None:
 
 
 def _queue_copies(queue: Queue, document: WrittenNetlist, ops: Mapping[str, Op], arch: Arch) -> Iterator[Queue]:
+    """Yield a copy of the queue for each chip of its `target_device` list, or the queue itself if it has no list.
+    `ops` are all ops by name: the queue's size, by which copies in host memory lie apart, depends on the op that
+    fills it.
+    """
     devices = document.queue_devices.get(queue.name)
     if devices is None:
         yield queue
@@ -345,6 +365,7 @@ def _queue_copies(queue: Queue, document: WrittenNetlist, ops: Mapping[str, Op],
 
 
 def _graph_copies(graph: Graph, document: WrittenNetlist) -> Iterator[Graph]:
+    """Yield a copy of the graph for each chip of its `target_device` list, or the graph itself if it has no list."""
     devices = document.graph_devices.get(graph.name)
     if devices is None:
         yield graph
@@ -370,6 +391,9 @@ def _graph_copies(graph: Graph, document: WrittenNetlist) -> Iterator[Graph]:
 def _expand_instructions(
     program: Program, document: WrittenNetlist, instances: Mapping[str, tuple[str, ...]]
 ) -> tuple[Instruction, ...]:
+    """Return the instructions with queues and graphs replaced by their copies. `instances` maps the name of each
+    queue with a list of chips to the names of its copies.
+    """
     instructions: list[Instruction] = []
     for instruction in program.instructions:
         if isinstance(instruction, Execute):
@@ -387,6 +411,9 @@ def _expand_instructions(
 def _expand_execute(
     execute: Execute, document: WrittenNetlist, instances: Mapping[str, tuple[str, ...]]
 ) -> Iterator[Execute]:
+    """Yield an execute for each copy of its graph, with the settings of the queues' copies on the same chip. A
+    graph without copies is executed once, with the settings of all copies of its queues.
+    """
     devices = document.graph_devices.get(execute.graph)
     if devices is None:
         # A graph on one chip may use queues that have copies on several: the settings hold for every copy.
@@ -459,6 +486,7 @@ class _Groups:
         return tuple(TemporalGraph(index, tuple(names[number])) for index, number in enumerate(sorted(names)))
 
     def _root(self, number: int) -> int:
+        """Follow merged ids to the id that holds their graphs now, and shorten the path on the way."""
         while self._moved_to[number] != number:
             self._moved_to[number] = number = self._moved_to[self._moved_to[number]]
         return number

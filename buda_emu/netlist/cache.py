@@ -42,6 +42,9 @@ def pickle_result(result: Result, root: nodes.Node) -> bytes:
     numbers = {id(node): number for number, node in enumerate(_collections(root))}
 
     def reduce_to_number(node: nodes.Mapping | nodes.Sequence) -> tuple[Any, ...]:
+        """Return the pickle form of a map or list node: its number in the document, or its content if it is not
+        part of it.
+        """
         number = numbers.get(id(node))
         if number is None:  # the reader made this node because the document has none
             return _reduce(node)
@@ -79,6 +82,7 @@ def unpickle_result(payload: memoryview, document: bytes) -> Result:
 
 
 def _dump(content: object, table: Mapping[type, Callable[[Any], tuple[Any, ...]]]) -> bytes:
+    """Pickle an object; `table` gives for each class the function that returns the pickle form of its instances."""
     stream = io.BytesIO()
     pickler = pickle.Pickler(stream, 5)
     pickler.dispatch_table = table  # type: ignore[assignment]  # a mapping will do
@@ -227,5 +231,8 @@ class NetlistCache:
 
 
 def _name(data: bytes, path: str, arch: str | None, strict: bool) -> str:
+    """Return the file name of a cache entry: a digest of all that a result depends on, code and Python version
+    included.
+    """
     about = (__version__, sources("netlist", "spec"), sys.version, path, arch, strict)
     return digest(about, data)

@@ -40,6 +40,7 @@ Table = Mapping[str, Field]
 
 
 def _table(*rows: Field) -> Table:
+    """Return the fields by name."""
     return {row.name: row for row in rows}
 
 

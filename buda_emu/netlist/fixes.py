@@ -50,9 +50,11 @@ class _Node:
 
     @property
     def is_key(self) -> bool:
+        """Return whether the node is a key of a map."""
         return self.above is not None and self.above.span.pairs and self.index % 2 == 0
 
     def beside(self, step: int) -> "_Node":
+        """Return the node `step` parts further in the same map or list, such as the value of a key (step 1)."""
         assert self.above is not None
         return _Node(self.above.span.parts[self.index + step], self.above, self.index + step)
 
@@ -105,6 +107,7 @@ class _Places:
         return (Edit(*self._line_and_column(start), *self._line_and_column(end), new),)
 
     def _line_and_column(self, index: int) -> tuple[int, int]:
+        """Return line and column, both from 1, of an index in the text."""
         line = bisect_right(self._line_starts, index)
         return line, index - self._line_starts[line - 1] + 1
 
@@ -115,7 +118,10 @@ class _Places:
         return written[1:-1] if is_quoted else written
 
     def _replace(self, nodes: list[_Node], change: Change) -> tuple[int, int, str] | None:
-        """Replace the word at the place, else the only equal word in the value that stands there."""
+        """Return the edit that replaces the word `change.key` at a place, or the only such word in the value that
+        stands there; None if it is not the only one. `nodes` are those that begin at the place, the outermost
+        first.
+        """
         node = nodes[-1]
         if node.is_key and self._value(node.span) != change.key:
             node = node.beside(1)
@@ -131,7 +137,10 @@ class _Places:
         return spans[0].start, spans[0].end, word(change.text)
 
     def _put(self, nodes: list[_Node], change: Change) -> tuple[int, int, str] | None:
-        """Set a key of a map: in place of its value if the map has the key, else as a new entry."""
+        """Return the edit that sets a key of a map: in place of its value if the map has the key, else as a new
+        entry. None without a map at the place, or for a value that is a block. `nodes` are those that begin there,
+        the outermost first.
+        """
         target = self._map_at(nodes)
         if not target.pairs:
             return None
@@ -151,7 +160,9 @@ class _Places:
 
     @staticmethod
     def _map_at(nodes: list[_Node]) -> Span:
-        """Return the map at a place, the map that is the value of the key there, or the map around it."""
+        """Return the map at a place, the map that is the value of the key there, or the map around it. `nodes` are
+        those that begin at the place, the outermost first.
+        """
         node = nodes[-1] if nodes[-1].is_key else nodes[0]
         if node.is_key:
             value = node.beside(1)
@@ -164,8 +175,7 @@ class _Places:
         return node.span
 
     def _remove(self, nodes: list[_Node], _: Change) -> tuple[int, int, str] | None:
-        """Remove the entry of a map or list at a place.
-
+        """Return the edit that removes the entry of a map or list at a place, or None where it has no exact bounds.
         A map in a list whose only entry is removed goes as a whole, such as an instruction of a program.
         """
         node = _outermost_only_entry(nodes[-1])
@@ -184,7 +194,9 @@ class _Places:
         return None if "#" in self._text[start:end] else (start, end, "")
 
     def _remove_lines(self, above: Span, number: int) -> tuple[int, int, str] | None:
-        """Remove the lines of a block's entry; None if another entry shares them or if it is the only entry."""
+        """Return the edit that removes the lines of entry `number` of the block `above`; None if another entry
+        shares these lines or if it is the only entry.
+        """
         start, end = _entry(above, number)
         first = bisect_right(self._line_starts, start) - 1
         last = bisect_right(self._line_starts, end) - 1
@@ -217,6 +229,7 @@ def _outermost_only_entry(node: _Node) -> _Node:
 
 
 def _walk(node: _Node) -> Iterator[_Node]:
+    """Yield a node and all nodes in it, each before its parts."""
     yield node
     for index, part in enumerate(node.span.parts):
         yield from _walk(_Node(part, node, index))
@@ -301,6 +314,7 @@ def _without_early_deletions(findings: Sequence[Diagnostic], candidates: list[Di
 
 
 def _is_unsafe_deletion(finding: Diagnostic) -> bool:
+    """Return whether a finding has a fix that is not safe and only deletes text."""
     fix = finding.fix
     return fix is not None and not fix.safe and not any(edit.text for edit in fix.edits)
 

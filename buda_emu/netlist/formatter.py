@@ -254,6 +254,9 @@ class Layout:
         return any(piece.kind == "comment" for piece in pieces(self._text, self._at, max(start, self._at)))
 
     def _key(self, key: Span) -> str:
+        """Return the text of a key, and go past it; an alias is followed by a space. Raises UnreadableError for a
+        key that is not a name on one line.
+        """
         written = self._text[key.start : key.end]
         if key.kind not in ("scalar", "alias") or "\n" in written or len(written) > _MOST_OF_KEY:
             line = self._text.count("\n", 0, key.start) + 1
@@ -308,6 +311,9 @@ class Layout:
         return notes, breaks
 
     def _level(self, piece: Piece, depth: int) -> int:
+        """Return the index in `_levels` of the block to which a comment, directive or marker belongs: the deepest
+        one from `depth` on that is indented no further, else the block above the entry that follows.
+        """
         line = self._text.rfind("\n", 0, piece.start) + 1
         for other in OTHER_BREAKS:
             line = max(line, self._text.rfind(other, line, piece.start) + 1)
@@ -316,11 +322,13 @@ class Layout:
         return deeper[-1] if deeper else max(depth - 1, 0)
 
     def _line(self, line: str, blank: bool) -> None:
+        """Write a line, after a blank line if `blank` is set and none stands there yet."""
         if blank and self._lines and self._lines[-1]:
             self._lines.append("")
         self._lines.append(line)
 
     def _append(self, head: str, written: str) -> None:
+        """Write `head` and the text after it, which may have several lines."""
         self._lines += f"{head}{written}".split("\n")
 
 
@@ -394,6 +402,7 @@ class _Brackets:
         return "\n".join([*self._lines, self._line])
 
     def _is_key(self, leaf: Span) -> bool:
+        """Return whether a colon follows a node after at most some blanks."""
         return self._text[leaf.end : leaf.end + 80].lstrip(_LEADING).startswith(":")
 
     def _punctuation(self, start: int, end: int) -> None:
@@ -467,6 +476,9 @@ class _Brackets:
 
 
 def _leaves(node: Span) -> list[Span]:
+    """Return the nodes without parts at and below a node, in the order of the text. Only flow collections have
+    parts here.
+    """
     if node.kind != "flow":
         return [node]
     leaves: list[Span] = []
@@ -498,6 +510,7 @@ def format_text(text: str) -> str:
 
 
 def _has_same_values(before: str, after: str) -> bool:
+    """Return whether two texts yield the same events of the parser, positions aside."""
     return all(old == new for old, new in zip(_values(before), _values(after), strict=False))
 
 

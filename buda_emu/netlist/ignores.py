@@ -85,10 +85,14 @@ def _refuses(rule: str) -> bool:
 
 
 def _is_ignorable(rule: str) -> bool:
+    """Return whether a comment may name a rule: it exists, never refuses a netlist, and is not the rule about such
+    comments.
+    """
     return rule in RULES and rule != USELESS and not _refuses(rule)
 
 
 def _comments(lines: Sequence[str]) -> Iterator[_Ignore]:
+    """Yield each rule that a comment `# buda: ignore[...]` names; the rule is "" where the comment names none."""
     following: Sequence[int] = ()
     for number, text in enumerate(lines, 1):
         match = _COMMENT.search(text)

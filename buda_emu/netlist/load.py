@@ -112,6 +112,7 @@ def has_ignores(text: str) -> bool:
 
 
 def _sort_key(finding: Diagnostic) -> tuple[int, int, str]:
+    """Return the order of findings: by line, column and rule."""
     return finding.line, finding.column, finding.rule
 
 

@@ -298,6 +298,7 @@ class Netlist:
         return f"<Netlist {self.path} for {self.arch_name}: {counts}, programs {', '.join(self.programs) or 'none'}>"
 
     def _repr_svg_(self) -> str | None:
+        """Return the picture that notebooks show, or None if no painter is registered."""
         return _painters[0](self) if _painters else None
 
     @property

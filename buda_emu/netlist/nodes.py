@@ -116,4 +116,5 @@ def same(left: Node, right: Node) -> bool:
 
 
 def _all_same(left: "list[Node]", right: "list[Node]") -> bool:
+    """Return whether two lists of nodes are equally long and pairwise the same."""
     return len(left) == len(right) and all(map(same, left, right))

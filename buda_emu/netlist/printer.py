@@ -82,6 +82,7 @@ def _rams_with_two_views(queues: Mapping[str, Queue]) -> set[str]:
 
 
 def _document(document: "WrittenNetlist", notes: Notes | None) -> Iterator[str]:
+    """Yield the lines of a document, section by section; with notes, comments and blank lines between sections."""
     gap: list[str] = []
     if notes is not None:
         gap = [""]
@@ -109,6 +110,9 @@ def _document(document: "WrittenNetlist", notes: Notes | None) -> Iterator[str]:
 
 
 def _queues(document: "WrittenNetlist", headings: Mapping[str, str]) -> Iterator[str]:
+    """Yield the lines of all queues, with a comment where the heading changes. `headings` is by the name of the
+    queue.
+    """
     before = ""
     for queue in document.queues.values():
         heading = headings.get(queue.name, "")
@@ -120,6 +124,7 @@ def _queues(document: "WrittenNetlist", headings: Mapping[str, str]) -> Iterator
 
 
 def _blocking(blocking: Blocking) -> dict[str, Any]:
+    """Return the fields t, mblock and ublock, which queues and ops write alike."""
     return {"t": blocking.t, "mblock": blocking.mblock, "ublock": blocking.ublock}
 
 
@@ -129,6 +134,9 @@ def _non_empty(**fields: Any) -> dict[str, Any]:
 
 
 def _queue(queue: Queue, devices: tuple[int, ...] | None) -> dict[str, Any]:
+    """Return the fields of a queue in the order in which they are printed. `devices` are the chips of its copies,
+    None for a queue on one chip.
+    """
     blocking = queue.blocking
     return {
         "input": queue.input,
@@ -149,6 +157,7 @@ def _queue(queue: Queue, devices: tuple[int, ...] | None) -> dict[str, Any]:
 
 
 def _tile_dim(blocking: Blocking) -> dict[str, Any]:
+    """Return the field tile_dim, or no field for the default of 32 x 32."""
     if blocking.tile_dim == FULL_TILE:
         return {}
     return {"tile_dim": blocking.tile_dim}
@@ -156,6 +165,9 @@ def _tile_dim(blocking: Blocking) -> dict[str, Any]:
 
 # ------------------------------------------------------------------------------------------------------------- graphs
 def _graph(graph: Graph, devices: tuple[int, ...] | None, notes: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+    """Yield the lines of a graph and its ops. `devices` are the chips of its copies, None for a graph on one chip;
+    `notes` is `Notes.ops`.
+    """
     yield f"  {word(graph.name)}:"
     yield f"    target_device: {flow(graph.target_device if devices is None else devices)}"
     yield f"    input_count: {graph.input_count}"
@@ -169,6 +181,7 @@ def _graph(graph: Graph, devices: tuple[int, ...] | None, notes: Mapping[str, tu
 
 
 def _op(op: Op) -> dict[str, Any]:
+    """Return the fields of an op in the order in which they are printed, without those that have their default."""
     blocking = op.blocking
     return {
         "type": op.type,
@@ -264,6 +277,7 @@ def _fused_op(fused: FusedOp) -> Iterator[str]:
 
 
 def _sub_op(step: SubOp) -> dict[str, Any]:
+    """Return the fields of a scheduled op of a fused op in the order in which they are printed."""
     return {
         "type": step.type,
         "inputs": step.inputs,
@@ -278,6 +292,7 @@ def _sub_op(step: SubOp) -> dict[str, Any]:
 
 # ----------------------------------------------------------------------------------------------------------- programs
 def _program(program: Program, two_views: Set[str]) -> Iterator[str]:
+    """Yield the lines of a program, a line for each instruction. `two_views` is as in `instruction_text`."""
     yield f"  - {word(program.name)}:{'' if program.instructions else ' []'}"
     for instruction in program.instructions:
         yield f"      - {instruction_text(instruction, two_views)}"
@@ -309,6 +324,9 @@ def instruction_text(instruction: Instruction, two_views: Set[str] = frozenset()
 
 
 def _execute_text(execute: Execute, two_views: Set[str]) -> str:
+    """Return the text of an execute, with the settings of each queue on a line of its own. `two_views` is as in
+    `instruction_text`.
+    """
     head = f"execute: {{graph_name: {word(execute.graph)}"
     settings = ",\n".join(
         f"          {word(setting.queue)}: {flow(_setting(setting, setting.queue in two_views))}"
@@ -320,7 +338,9 @@ def _execute_text(execute: Execute, two_views: Set[str]) -> str:
 
 
 def _setting(setting: QueueSettings, has_two_views: bool) -> dict[str, str]:
-    """Return the settings of a queue as texts, which are looked up when the instruction runs (NETLIST 3.1, 4)."""
+    """Return the settings of a queue as texts, which are looked up when the instruction runs (NETLIST 3.1, 4).
+    `has_two_views` makes `read_only` appear although it is false.
+    """
     fields = {"prologue": setting.prologue, "epilogue": setting.epilogue, "zero": setting.zero}
     if has_two_views or setting.read_only != "false":  # NETLIST 1.10
         fields["read_only"] = setting.read_only

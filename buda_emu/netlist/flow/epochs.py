@@ -76,6 +76,7 @@ def _pops(settings: QueueSettings, changed: Container[str]) -> bool:
 
 
 def _epochs(netlist: Netlist) -> list[EpochQueues]:
+    """Return the queues of each temporal graph, in the order of the temporal graphs."""
     fed: dict[str, list[Queue]] = {}
     for queue in netlist.queues.values():
         if not queue.host_fed:
@@ -84,6 +85,9 @@ def _epochs(netlist: Netlist) -> list[EpochQueues]:
 
 
 def _epoch(netlist: Netlist, temporal: TemporalGraph, fed: Mapping[str, list[Queue]]) -> EpochQueues:
+    """Return the queues that a temporal graph reads and writes. `fed` maps the name of an op to the queues that it
+    fills; the least input count of its graphs is that of the epoch.
+    """
     graphs = [netlist.graphs[name] for name in temporal.graphs if name in netlist.graphs]
     inputs: set[str] = set()
     written: list[Queue] = []

@@ -143,6 +143,9 @@ class Variables:
         return result
 
     def _assign(self, step: VarInst, value: Value) -> None:
+        """Store the value that a varinst writes. A variable that is declared nowhere before is a note, and is
+        declared hereby.
+        """
         name = stored_name(step.out)
         if name not in self._kinds:
             self._kinds[name] = "varinst"

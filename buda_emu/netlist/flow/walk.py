@@ -139,6 +139,10 @@ class Channels:
         self._seen[name] = settings
 
     def _place_ring(self, name: str, settings: KnownSettings, *, first: bool) -> None:
+        """Place the pointers of a queue by its settings. In the first settings of a run rd_ptr_global places the
+        read pointer; later it pops the entries up to there. The pointers become unknown where a value is not known
+        or negative.
+        """
         ring = self.ring(name)
         local = settings.number("rd_ptr_local")
         read = settings.number("rd_ptr_global")
@@ -152,8 +156,10 @@ class Channels:
             ring.pop_to(read)
 
     def follow(self, step: VarInst, value: Value, moved: tuple[Value, Value]) -> None:
-        """Move the pointers that follow a variable which a varinst wrote (NETLIST 4.3 "Propagation"). `moved` holds
-        increment and modulus of inc and incwrap."""
+        """Move the pointers that follow a variable to which a varinst wrote `value` (NETLIST 4.3 "Propagation").
+        `moved` holds increment and modulus of inc and incwrap, None where they are not known or the opcode has
+        none.
+        """
         text = step.out
         by, wrap = moved
         for name in self._bound.get(text, ()):
@@ -175,7 +181,9 @@ class Channels:
                 self._notes.add(WRAP, operand_mark(step, 3), message, "wrap at twice the entries", name)
 
     def _require_reach(self, queue: Queue, settings: KnownSettings, text: str, value: Value, place: Mark) -> None:
-        """Note pointers that follow a variable out of their range."""
+        """Note pointers of a queue or ram that follow the variable `text` out of their range: slots of a ram, not
+        negative for a queue. `value` is the variable's new value, `place` the varinst that writes it.
+        """
         pointers = ("rd_ptr_global", "wr_ptr_global" if queue.is_ram else "rd_ptr_local")
         for field in (field for field in pointers if getattr(settings.source, field) == text):
             if value is None or (field == "wr_ptr_global" and settings.flag("read_only") is not False):
@@ -187,6 +195,9 @@ class Channels:
                 self._notes.add(REFUSED_SETTINGS, place, f"moves {field} of {queue.name} to {value}", about=queue.name)
 
     def _move(self, ring: RingPointers, name: str, fields: list[str], value: Value) -> None:
+        """Move the pointers `fields` of a queue, which follow one variable, to its new value; unknown or negative
+        values make all pointers of the queue unknown.
+        """
         if value is None or value < 0:
             self._rings[name] = None
             return
@@ -196,6 +207,9 @@ class Channels:
             ring.pop_to(value)
 
     def _require_slots(self, ram: Queue, settings: KnownSettings, *, first: bool) -> None:
+        """Note pointers in the settings of a ram that lie outside its slots. The write pointer counts in the first
+        settings of a run, and later only where the ram is not read_only.
+        """
         for field in ("rd_ptr_global", "wr_ptr_global"):
             value = settings.number(field)
             stays = field == "wr_ptr_global" and not first and settings.flag("read_only") is not False
@@ -221,7 +235,10 @@ class Channels:
                 ring.local = ring.local_base
 
     def _steps(self, name: str, *, pops: bool) -> tuple[Value, Value]:
-        """Return by how much one input moves the local pointer of a queue, and how many entries it pops."""
+        """Return by how much one input moves the local pointer of a queue, and how many entries it pops, None where
+        it is not known. `pops` tells whether the running epoch has settings of the queue: without them nothing is
+        popped.
+        """
         settings = self._seen.get(name)
         if settings is None:
             return 1, 0  # NETLIST 4.1: a queue without settings
@@ -236,6 +253,9 @@ class Channels:
         return settings.number("rd_ptr_autoinc"), popped
 
     def _read(self, name: str, inputs: int, place: Mark, *, pops: bool) -> None:
+        """Move the pointers of a queue as the inputs of an epoch read and pop it. An entry that is read or popped
+        without having been written is a note at `place`, and makes the pointers unknown. `pops` is as in `_steps`.
+        """
         ring = self.ring(name)
         move, popped = self._steps(name, pops=pops)
         if ring is None or move is None or popped is None or move < 0 or popped < 0:
@@ -258,7 +278,9 @@ class Channels:
         ring.local = (ring.local + move * inputs) % ring.limit
 
     def _unwritten_slot(self, name: str, ring: RingPointers, inputs: int, move: int) -> int | None:
-        """Return a slot that the inputs read before anything was written to it, or None."""
+        """Return a slot that the inputs read before anything was written to it, or None. `move` is the step of the
+        local pointer from input to input.
+        """
         if ring.entries > _MOST_SLOTS:
             return None
         written = self._written.get(name, 0)
@@ -266,6 +288,10 @@ class Channels:
         return next((slot for slot in slots if not written >> slot & 1), None)
 
     def _write(self, name: str, epoch: EpochQueues, place: Mark, *, pops: bool) -> None:
+        """Move the pointers of a queue as the ops of an epoch fill it and, for a queue that the same epoch reads,
+        as they read and pop it. Missing room is a note at `place` if only ops read the queue. `pops` is as in
+        `_steps`.
+        """
         ring = self.ring(name)
         inputs = epoch.input_count
         move, popped = self._steps(name, pops=pops) if name in epoch.local else (0, 0)
@@ -297,11 +323,14 @@ class Channels:
 
 
 def _from_nowhere(name: str, slot: int) -> str:
+    """Return the message about a read of a slot that nothing was written to."""
     return f"reads queue {name} in slot {slot}, which nothing was written to"
 
 
 def _holds(ring: RingPointers, inputs: int, move: int, popped: int) -> bool:
-    """Return whether a queue holds the entries that the inputs read, by the test of the runtime's queues."""
+    """Return whether a queue holds the entries that the inputs read, by the test of the runtime's queues. Each
+    input moves the local pointer by `move` and pops `popped` entries.
+    """
     for number in range(min(inputs, _LOOKED_AT)):
         local = ring.local + number * move
         read = ring.rd + number * popped
@@ -446,6 +475,7 @@ class _Walk:
         self._channels.end(frozenset(source.queue for source in step.queue_settings))
 
     def _loop(self, counter: int, step: Loop) -> None:
+        """Begin a loop. A count below 1 is a note, and so is a loop whose rounds exceed the step limit of a run."""
         if step.source is not None:
             place = step.source.mark
         else:
@@ -470,6 +500,9 @@ class _Walk:
             self._notes.add(ENDLESS, place, message, "count less, or give --step-limit")
 
     def _endloop(self, counter: int, step: EndLoop) -> int:
+        """Pass the end of a loop; return the index of the next instruction. The body is passed again while rounds
+        and budget are left; a loop with more rounds, or an unknown number of them, is widened (module docstring).
+        """
         if not self._loops:
             self._notes.add(NO_LOOP, step.at(), "endloop without a loop")
             return counter + 1
@@ -528,12 +561,14 @@ def _ends(instructions: Sequence[Instruction]) -> dict[int, int]:
 
 
 def _cost(step: Instruction) -> int:
+    """Return the work of passing an instruction: 1, and 1 more for each queue setting of an execute."""
     if isinstance(step, Execute):
         return 1 + len(step.queue_settings)
     return 1
 
 
 def _describe_count(text: str, value: int) -> str:
+    """Return the part of a message that states a loop count, with the variable that it comes from if it is one."""
     if is_variable(text):
         return f"{text} is {value}"
     return f"is {value}"
