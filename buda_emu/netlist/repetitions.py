@@ -106,16 +106,19 @@ def _missing_names(document: NamedObjects) -> dict[Kind, set[str]]:
 
 
 def _ops(document: NamedObjects) -> Iterator[Op]:
+    """Yield the ops of all graphs."""
     for graph in document.graphs.values():
         yield from graph.ops
 
 
 def _names_read(document: NamedObjects) -> Iterator[str]:
+    """Yield the inputs of all ops: names of queues and ops."""
     for op in _ops(document):
         yield from op.inputs
 
 
 def _queues_of_programs(document: NamedObjects) -> Iterator[str]:
+    """Yield the names of queues in the programs: those with settings and those that are allocated."""
     for program in document.programs.values():
         for step in program.instructions:
             if isinstance(step, Execute):
@@ -125,5 +128,6 @@ def _queues_of_programs(document: NamedObjects) -> Iterator[str]:
 
 
 def _executes(document: NamedObjects) -> Iterator[Execute]:
+    """Yield the executes of all programs."""
     for program in document.programs.values():
         yield from (step for step in program.instructions if isinstance(step, Execute))

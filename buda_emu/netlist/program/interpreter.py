@@ -48,7 +48,9 @@ class StepBudget:
         self.left = self.limit
 
     def require(self, count: int, message: str) -> None:
-        """Raise ProgramError if `label`, which takes at least `count` steps, takes more than are left."""
+        """Raise ProgramError if something takes more than the steps that are left. `count` is the least number of
+        steps that it takes; `message` names it at the beginning of the error, such as "5 rounds of this loop".
+        """
         if count > self.left:
             raise ProgramError(
                 f"{message} take at least {count} instructions, {self.left} of {self.limit} are left (step_limit)",
@@ -90,6 +92,9 @@ Loops = Sequence[tuple[Loop, int, int]]
 
 
 def _place(program: str, counter: int, instruction: Instruction, loops: Loops, values: Mapping[str, int]) -> Place:
+    """Return the place of an instruction in a program: its index `counter`, the round of each loop around it, and
+    the variables, whose `values` are by stored name.
+    """
     rounds = tuple(Round(loop.at().line, loop.count, rounds - left, rounds) for loop, rounds, left in loops)
     return Place(program=program, index=counter, instruction=instruction, rounds=rounds, variables=by_text(values))
 
@@ -163,6 +168,9 @@ class Interpreter:
         return Standing(self.program.name, counter, tuple(loops))
 
     def _run_from(self, counter: int, loops: "list[_RunningLoop]") -> None:
+        """Run from an instruction to the end, inside these running loops (outermost first). A ProgramError receives
+        the place at which it arose, which stays in `failed_at`.
+        """
         self.failed_at = None
         self._loops = loops
         instructions = self.program.instructions
@@ -219,6 +227,9 @@ class Interpreter:
         return counter + 1
 
     def _begin_loop(self, counter: int, instruction: Loop, loops: "list[_RunningLoop]") -> None:
+        """Begin a loop with all its rounds. Raises ProgramError for less than one round and, where the interpreter
+        looks ahead, for more steps than are left.
+        """
         rounds = self.variables.value(instruction.count)
         if rounds < 1:
             raise ProgramError(f"loop count {instruction.count} is {rounds}; a loop runs at least once", kind="loop")
@@ -228,7 +239,9 @@ class Interpreter:
 
     @staticmethod
     def _end_round(counter: int, loops: "list[_RunningLoop]") -> int:
-        """End a round of the innermost loop; return the index of the next instruction."""
+        """End a round of the innermost loop; return the index of the next instruction. Raises ProgramError outside
+        a loop.
+        """
         if not loops:
             raise ProgramError("endloop without a loop", kind="loop")
         loop = loops[-1]
@@ -249,6 +262,9 @@ class Interpreter:
         return 0  # without an endloop its rounds are never run
 
     def _varinst(self, instruction: VarInst) -> None:
+        """Carry out a varinst, and tell the machine that its variable was written. Raises ProgramError for a wrong
+        number of operands and for a result that goes to no variable.
+        """
         opcode = OPCODES[instruction.opcode]
         if len(instruction.args) != opcode.operands:
             takes = plural(opcode.operands, "operand")

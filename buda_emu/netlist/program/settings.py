@@ -267,6 +267,9 @@ class ExecuteSettings:
         return self._one_by_one(variables, values)
 
     def _one_by_one(self, variables: Variables, values: tuple[int | None, ...]) -> Iterator[Evaluated]:
+        """Yield the settings of each queue, evaluated one after the other; once all are, they are stored for the
+        same `values` of the variables if evaluation cannot fail.
+        """
         results: list[Evaluated] = []
         for settings in self.prepared:
             results.append((settings, settings.evaluate(variables)))
@@ -332,6 +335,9 @@ def instruction_text(instruction: Instruction, queue: str = "") -> str:
 
 
 def _settings(instruction: Execute, queue: str) -> str:
+    """Return the text of an execute's queue_settings; without settings of `queue`, the first few queues are shown.
+    Dots stand for the queues left out.
+    """
     shown = [settings for settings in instruction.queue_settings if queue and settings.queue == queue]
     if not shown:
         shown = list(instruction.queue_settings[:_SHOWN_SETTINGS])
@@ -354,5 +360,6 @@ def _explicit_settings(settings: QueueSettings) -> str:
 
 
 def _stands_in_text(settings: QueueSettings, name: str) -> bool:
+    """Return whether a setting is written in the file, and not a default."""
     value = getattr(settings, name)
     return value != "" and settings.at(name) != settings.at()

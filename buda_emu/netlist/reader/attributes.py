@@ -144,6 +144,7 @@ def check_splice(context: Context, node: Node | None, state: AttributeState) -> 
 
 
 def _types(spec: AttributeSpec) -> str:
+    """Return the op types that have an attribute as words for a hint: at most four, and "and others"."""
     types = spec.types or ()
     listing = ", ".join(types[:4])
     if len(types) > 4:
@@ -198,12 +199,18 @@ def _is_z_too_early(context: Context, key: Scalar, state: AttributeState) -> boo
 
 
 def _num_nz_strips(value: tuple[int, ...], state: AttributeState) -> str:
+    """Return what is wrong with num_nz_strips, which has a number for each core; "" if nothing is or the cores are
+    not known.
+    """
     if state.cells is None or len(value) == state.cells:
         return ""
     return f"num_nz_strips needs one number for each of the {state.cells} cores, not {len(value)}"
 
 
 def _min_buffer_input(value: int, state: AttributeState) -> str:
+    """Return what is wrong with min_buffer_input, which is 0 or 1, and 0 for op types that keep one operand; else
+    "".
+    """
     if value > 1:
         return "min_buffer_input is 0 or 1"
     declaration = OP_TYPES.get(state.op_type)
@@ -257,6 +264,7 @@ def _word_rule(name: str, word: str, state: AttributeState) -> str:
 
 
 def _set_stochastic(context: Context, node: Node, mode: str, state: AttributeState) -> None:
+    """Set the mode of stochastic rounding; any but `none` is a finding on grayskull."""
     if mode != "none" and context.arch == "grayskull":
         context.report(STOCHASTIC, node, "grayskull has no stochastic rounding")
     state.given.add("stoch_rnd_mode")
@@ -275,6 +283,9 @@ def _read_broadcasts(context: Context, name: str, node: Node, state: AttributeSt
 
 
 def _read_broadcast(context: Context, name: str, key_node: Scalar, value: Node, state: AttributeState) -> None:
+    """Read an entry `input_N: tiles` of a kernel_broadcast. An input that has one already, or is a single tile, is
+    a finding.
+    """
     key = text_of(key_node)
     if "_" in key:
         index = leading_integer(key[key.index("_") + 1 :])

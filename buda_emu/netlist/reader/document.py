@@ -67,6 +67,9 @@ def read_programs(
 
 
 def _read_program(context: Context, name: str, name_node: Scalar, node: Node, queues: Collection[str]) -> Program:
+    """Read one program. Instructions that cannot be read are left out after a finding. `queues` is as in
+    `read_programs`.
+    """
     findings = context.findings
     instructions: list[Instruction] = []
     if isinstance(node, Sequence):
@@ -86,6 +89,7 @@ def _read_program(context: Context, name: str, name_node: Scalar, node: Node, qu
 
 
 def _read_instruction(context: Context, node: Node, queues: Collection[str]) -> Instruction | None:
+    """Read one instruction; None, after a finding, if it cannot be read. `queues` is as in `read_programs`."""
     if isinstance(node, Scalar):
         word = text_of(node)
         if word == "endloop":
@@ -143,6 +147,7 @@ def _words(context: Context, rule: str, label: str, node: Node) -> tuple[str, ..
 
 
 def _declare(statement: _Statement) -> Instruction | None:
+    """Read `var` or `staticvar`: a map of names to initial values, or a list of names whose values are 0."""
     context = statement.context
     word = statement.word
     node = statement.node
@@ -162,6 +167,7 @@ def _declare(statement: _Statement) -> Instruction | None:
 
 
 def _param(statement: _Statement) -> Instruction | None:
+    """Read `param`, a list of names; an empty list is a warning."""
     context = statement.context
     word = statement.word
     node = statement.node
@@ -174,6 +180,7 @@ def _param(statement: _Statement) -> Instruction | None:
 
 
 def _varinst(statement: _Statement) -> Instruction | None:
+    """Read `varinst`, a list of a variable, an opcode and operands."""
     context = statement.context
     word = statement.word
     node = statement.node
@@ -187,6 +194,7 @@ def _varinst(statement: _Statement) -> Instruction | None:
 
 
 def _loop(statement: _Statement) -> Instruction | None:
+    """Read `loop` with its count, a number or variable that is evaluated when the program runs."""
     context = statement.context
     node = statement.node
     if isinstance(node, Scalar):
@@ -196,10 +204,14 @@ def _loop(statement: _Statement) -> Instruction | None:
 
 
 def _endloop(statement: _Statement) -> Instruction | None:
+    """Read an `endloop` that is written as a map; its operand does not matter."""
     return EndLoop(source=statement.node, name_node=statement.key)
 
 
 def _allocation(statement: _Statement) -> Instruction | None:
+    """Read `allocate_queue` or `deallocate_queue`, a list of queues, which must be declared before this place
+    (V114).
+    """
     context = statement.context
     word = statement.word
     node = statement.node
@@ -219,6 +231,7 @@ def _allocation(statement: _Statement) -> Instruction | None:
 
 
 def _execute(statement: _Statement) -> Instruction | None:
+    """Read `execute`: the name of a graph, and the settings of its queues. Unknown keys are findings."""
     context = statement.context
     node = statement.node
     findings = context.findings
@@ -310,6 +323,9 @@ def read_devices(context: Context, node: Node) -> None:
 
 
 def _word(context: Context, node: Node) -> str | None:
+    """Return an architecture that a node names, in any case; None, after a finding, if there is no such
+    architecture.
+    """
     if isinstance(node, Scalar):
         word = text_of(node).lower()
     else:
@@ -398,6 +414,9 @@ def read_document(root: Mapping, path: str, arch: str | None, cache: ReadCache |
 
 
 def _read_sections(root: Mapping, context: Context, document: WrittenNetlist) -> None:
+    """Read the sections in the order in which they stand, then check what needs all of them: names that are
+    missing, queues declared after graphs that read them, and sections that are absent. Raises TooManyFindingsError.
+    """
     graphs = GraphSection(document.graphs, document.graph_devices)
     early: set[str] = set()  # names that were not queues when the graphs that use them were read
     for name, _, node in read_pairs(context, root):

@@ -110,6 +110,9 @@ class Shaping:
 
 
 def _all_pads(written: dict[int, dict[str, int]], count: int, fill: dict[int, float]) -> tuple[Pad, ...]:
+    """Return the padding of each of `count` inputs. `written` holds rows and columns by input, `fill` the value of
+    the padding, 0 where there is none.
+    """
     if not written:
         return (_NO_PAD,) * count
     pads: list[Pad] = []
@@ -147,11 +150,15 @@ def read_graphs(context: Context, node: Node, section: GraphSection) -> None:
 
 
 def _read_graph(context: Context, name: str, name_node: Scalar, node: Node, section: GraphSection) -> Graph:
+    """Read one graph and its ops: each key that is no field of a graph names an op. Names of ops are unique in all
+    graphs.
+    """
     findings = context.findings
     body = body_of(context, "a graph", node)
     written: list[tuple[str, Scalar, Node]] = []
 
     def other(key: str, key_node: Scalar, value: Node) -> None:
+        """Put a key that is no field of a graph aside, to be read as an op."""
         written.append((key, key_node, value))
 
     values = read_fields(context, body, _GRAPH_READERS, other)
@@ -182,6 +189,9 @@ def _read_graph(context: Context, name: str, name_node: Scalar, node: Node, sect
 
 
 def _read_op(context: Context, name: str, name_node: Scalar, node: Node, graph: str, device: int) -> Op:
+    """Read one op of the graph `graph`. Attributes and the shaping of inputs are read last, as they depend on type
+    and inputs.
+    """
     findings = context.findings
     body = body_of(context, "an op", node)
     in_df: list[str] = []
@@ -189,6 +199,9 @@ def _read_op(context: Context, name: str, name_node: Scalar, node: Node, graph: 
     later: list[tuple[str, Scalar, Node]] = []
 
     def other(key: str, key_node: Scalar, value: Node) -> None:
+        """Read a key whose values add up when it is repeated, put attributes and shaping aside, and report an
+        unknown field.
+        """
         if key == "in_df":
             in_df.extend(read_formats(context, OP_FIELDS[key], value) or ())  # NETLIST 11.3 C1: appended
         elif key == "forked_dram_inputs":
@@ -298,11 +311,13 @@ def read_fused_ops(context: Context, node: Node, fused_ops: dict[str, FusedOp]) 
 
 
 def _read_fused_op(context: Context, name: str, name_node: Scalar, node: Node) -> FusedOp:
+    """Read one definition of a fused op. Keys that it does not have are ignored."""
     findings = context.findings
     body = body_of(context, "a fused op", node, MALFORMED_SCHEDULE)
     schedules: list[tuple[SubOp, ...]] = []
 
     def other(key: str, _: Scalar, value: Node) -> None:
+        """Read the schedules; those of a repeated key are appended."""
         if key == "schedules":  # other unknown keys are ignored
             schedules.extend(_read_schedules(context, value))
 
@@ -318,6 +333,9 @@ def _read_fused_op(context: Context, name: str, name_node: Scalar, node: Node) -
 
 
 def _read_schedules(context: Context, node: Node) -> list[tuple[SubOp, ...]]:
+    """Read a list of schedules, each a list of scheduled ops. Entries that cannot be read are left out after a
+    finding.
+    """
     if not isinstance(node, Sequence):
         context.report(MALFORMED_SCHEDULE, node, f"schedules needs a list of schedules, not {kind_of(node)}")
         return []
@@ -345,12 +363,16 @@ def _read_entry(context: Context, node: Node) -> SubOp | None:
 
 
 def _read_sub_op(context: Context, name: str, name_node: Scalar, node: Node) -> SubOp:
+    """Read one scheduled op of a fused op. Attributes and TMs are read last, as they depend on type and inputs."""
     findings = context.findings
     body = body_of(context, "a scheduled op", node, MALFORMED_SCHEDULE)
     later: list[tuple[str, Scalar, Node]] = []
     pops: dict[str, list[str]] = {"pop": [], "pop_last": []}
 
     def other(key: str, key_node: Scalar, value: Node) -> None:
+        """Read a list of pops, which add up when repeated, put attributes and TMs aside, and report an unknown
+        field.
+        """
         if key in pops:
             field, reader = _POP_READERS[key]
             pops[key].extend(reader(context, field, value) or ())  # NETLIST 11.3 C1: appended

@@ -87,12 +87,14 @@ def _read_tm(context: Context, name: str, word: str, key: Scalar, value: Node, o
 
 
 def _parse_count(node: Node) -> int | None:
+    """Return the integer that a node holds, or None if it holds none; nothing is reported."""
     if isinstance(node, Scalar):
         return parse_int(node.text)
     return None
 
 
 def _read_tile_broadcast(context: Context, name: str, key: Scalar, value: Node, owner: Owner) -> list[Tm]:
+    """Read the TM `tile_broadcast` with its argument, which the rules check; an op cannot have it."""
     if owner == "op":
         context.report(MALFORMED, key, f"{name}: tile_broadcast exists in fused schedules only")
     elif isinstance(value, Scalar):
@@ -125,6 +127,7 @@ def _read_broadcast(context: Context, name: str, key: Scalar, value: Node) -> li
 
 
 def _read_pad(context: Context, name: str, key: Scalar, value: Node) -> list[Tm]:
+    """Read the TM `pad: [rows, columns, value]`; no TM after a finding."""
     texts = ["", "", ""]
     if isinstance(value, Sequence) and len(value.items) == 3:
         texts = [argument.text if isinstance(argument, Scalar) else "" for argument in value.items]
@@ -205,7 +208,7 @@ def blocking_of(
     ublock_order: str,
     tile_dim: tuple[int, int],
 ) -> Blocking:
-    """Return a Blocking that is shared by all objects with the same sizes."""
+    """Return the Blocking with these sizes; objects with the same sizes share one."""
     return Blocking(
         grid_size=grid_size, t=t, mblock=mblock, ublock=ublock, ublock_order=ublock_order, tile_dim=tile_dim
     )
@@ -220,6 +223,7 @@ def _read_queue(context: Context, name: str, name_node: Scalar, node: Node) -> t
     locs = [""]
 
     def other(key: str, key_node: Scalar, value: Node) -> None:
+        """Read location, buffers and TMs of the queue, and report an unknown field."""
         if key == "loc":
             locs.append(text_of(value) if isinstance(value, Scalar) else kind_of(value))
             _read_allocations(context, locs[-1], key_node, body, buffers)
@@ -320,6 +324,7 @@ def _report_allocation(context: Context, loc: str, node: Node) -> None:
 
 
 def _read_address(context: Context, node: Node) -> int | None:
+    """Return the 32-bit address that a node holds; None after a finding."""
     if isinstance(node, Scalar):
         address = parse_address(node.text)
     else:
@@ -338,6 +343,9 @@ def _address_hint(node: Node) -> str:
 
 
 def _check_ports(context: Context, field: str, ports: tuple[int, ...], body: Mapping, buffers: int | None) -> None:
+    """Report DRAM ports that the architecture or the queue cannot have (V006). `buffers` is the number of the
+    queue's buffers, None where it is not sure.
+    """
     place = body.find(field) or body
     if context.arch == "grayskull":
         context.report(PORTS, place, f"grayskull has no {field}")

@@ -70,6 +70,9 @@ def integer(context: Context, label: str, node: Node) -> int | None:
 
 
 def _integer_hint(node: Node) -> str:
+    """Return the hint about a text that is no 32-bit integer although it has digits: octal, too large, a whole
+    fraction, or digits grouped by `_`; else "".
+    """
     text = node.text.strip() if isinstance(node, Scalar) else ""
     digits = text.lstrip("+-")
     if not digits or len(digits) > 60:
@@ -171,6 +174,7 @@ def read_texts(context: Context, field: Field, node: Node) -> tuple[str, ...] | 
     """Read a list of names."""
 
     def read_name(entry: Node) -> str | None:
+        """Return the text of an entry; None, after a finding, for an entry that is no scalar."""
         if isinstance(entry, Scalar):
             return text_of(entry)
         context.report(field.rule, entry, f"{field.name}: an entry needs a name, not {kind_of(entry)}")

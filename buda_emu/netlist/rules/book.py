@@ -154,6 +154,9 @@ class _Run:
     def _each(
         self, ctx: Context, kind: str, objects: Iterable[tuple[str, Any]], checks: tuple[Check, ...]
     ) -> Iterator[str]:
+        """Run checks on each intact object. Yields for each object its name if a check failed, else "". `kind` goes
+        before the name in findings, "" if the name says it.
+        """
         if not checks:
             return
         for name, subject in objects:
@@ -171,6 +174,7 @@ def _unread(netlist: Netlist) -> frozenset[str]:
 
 
 def _has_sub_ops(op: Op) -> bool:
+    """Return whether the op runs the schedules of a fused op."""
     declaration = OP_TYPES.get(op.type)
     return declaration is not None and declaration.has("sub-ops")
 
@@ -193,11 +197,13 @@ def _fused_uses(ctx: Context) -> tuple[FusedUse, ...]:
 
 @cache
 def _of_phase(checks: Checks[Any], phase: Phase) -> tuple[Check, ...]:
+    """Return the checks of one kind of object that belong to a phase, in the order in which they run."""
     return in_order([check for check in checks.all if _phase(check) == phase])
 
 
 @cache
 def _of_type(op_type: str, phase: Phase) -> tuple[Check, ...]:
+    """Return the checks of a phase for ops of a type: those for all types, its family, or one of its traits."""
     declaration = OP_TYPES.get(op_type)
     words = frozenset[str]()
     if declaration is not None:

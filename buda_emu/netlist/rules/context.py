@@ -102,6 +102,7 @@ class Context:
 
 
 def _temporal_ids(netlist: Netlist) -> dict[str, int]:
+    """Return the id of the temporal graph of each graph, by the graph's name."""
     ids: dict[str, int] = {}
     for temporal in netlist.temporal_graphs:
         ids.update(dict.fromkeys(temporal.graphs, temporal.id))
@@ -109,6 +110,7 @@ def _temporal_ids(netlist: Netlist) -> dict[str, int]:
 
 
 def _inputs_of(graph: Graph) -> frozenset[str]:
+    """Return the names of queues and ops that the ops of a graph read."""
     return frozenset(name for op in graph.ops for name in op.inputs)
 
 
@@ -133,7 +135,9 @@ def written_text(subject: Sourced, key: str) -> str:
 
 
 def size_problem(subject: Sourced, key: str, value: int | tuple[int, int], least: int = 1) -> str:
-    """Return what is wrong with a size of an object, such as `mblock is [0, 2], both must be at least 1`; else ""."""
+    """Return the message about a size of an object that is less than `least` or not written, such as `mblock is [0,
+    2], both must be at least 1`; else "". `key` is the field with the size `value`.
+    """
     smallest = value if isinstance(value, int) else min(value)
     if smallest >= least:
         return ""

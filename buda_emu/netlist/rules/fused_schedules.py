@@ -61,6 +61,9 @@ def definition_fits(ctx: Context, op: Op) -> Findings:
     basic=True,
 )
 def definition_complete(_: Context, use: FusedUse) -> Findings:
+    """Refuse definitions without inputs, intermediates or schedules, with more than 8 intermediates, or an empty
+    schedule.
+    """
     definition = use.definition
     for key, value in (("inputs", definition.inputs), ("intermediates", definition.intermediates)):
         if value < 0:
@@ -111,6 +114,9 @@ def sub_op_complete(_: Context, use: FusedUse) -> Findings:
 
 @fused_check("V131", basic=True)
 def pops(_: Context, use: FusedUse) -> Findings:
+    """Refuse pops of a buffer twice, of what is no input of the scheduled op (`pop`), or of no intermed
+    (`pop_last`).
+    """
     for step in use.steps:
         sub = step.sub
         inputs = {*step.sub.inputs}
@@ -166,6 +172,7 @@ def sub_op_inputs(_: Context, use: FusedUse) -> Findings:
     basic=True,
 )
 def operand_names(_: Context, use: FusedUse) -> Findings:
+    """Refuse operands of scheduled ops that are neither inputN, intermedN nor dest."""
     for step in use.steps:
         for index, name in enumerate(step.sub.inputs):
             numbered = name.startswith(("input", "intermed")) and buffer_number(name) >= 0

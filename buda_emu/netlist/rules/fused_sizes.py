@@ -82,12 +82,16 @@ def reduced_inputs(_: Context, use: FusedUse) -> Findings:
 
 
 def _quantization(use: FusedUse, step: SubOpStep) -> Findings:
+    """Refuse operands of a quantization that are not inputs of the fused op in Float32."""
     for name in step.sub.inputs[:2]:
         if not name.startswith("input") or use.format_of(name) != "Float32":
             yield step.at(f"quantization reads {_describe(use, name)}, must be an inputN of Float32", "inputs")
 
 
 def _check_scale(use: FusedUse, step: SubOpStep) -> Findings:
+    """Check data and scale of a requantization or dequantization (OPS 8.3.8). Where it reads dest, as input 1, the
+    scale is input 0.
+    """
     data, scale = step.sub.inputs[:2]
     if data == "dest":
         yield step.at(f"{step.sub.type} cannot have dest as input 0", "inputs")
@@ -105,6 +109,9 @@ def _check_scale(use: FusedUse, step: SubOpStep) -> Findings:
 
 
 def _check_plain(use: FusedUse, step: SubOpStep) -> Findings:
+    """Refuse operands of a binary or unary op in an integer fused op that are in dest or not in an integer format
+    of its type.
+    """
     legal = OP_TYPES[step.sub.type].integers_in_fused
     for name in step.sub.inputs[: 2 if step.family == "binary" else 1]:
         if name == "dest":
@@ -114,6 +121,7 @@ def _check_plain(use: FusedUse, step: SubOpStep) -> Findings:
 
 
 def _describe(use: FusedUse, name: str) -> str:
+    """Return an operand with its format for a message."""
     return f"{name} ({use.format_of(name)})"
 
 
@@ -158,6 +166,10 @@ def life(_: Context, use: FusedUse) -> Findings:
 
 
 def _read(step: SubOpStep, name: str, writer: SubOpStep | None, ends: dict[int, str]) -> Findings:
+    """Refuse a read of an intermediate that holds nothing, was written under another name, or is gone since its
+    schedule ended. `writer` is the scheduled op that wrote the buffer, None if it is empty; `ends` holds the type
+    of the last op of each schedule.
+    """
     if writer is None:
         yield step.at(f"reads {name}, which holds nothing", "inputs")
     elif writer.sub.output != name:
@@ -168,6 +180,7 @@ def _read(step: SubOpStep, name: str, writer: SubOpStep | None, ends: dict[int, 
 
 
 def _outlives(writer: SubOpStep) -> bool:
+    """Return whether the result of a scheduled op stays after a schedule that ends in a matmul or reduce."""
     return writer.sub.type in ENDERS or writer.sub.mblock == (1, 1)
 
 
@@ -203,6 +216,7 @@ def sizes_fit(_: Context, use: FusedUse) -> Findings:
 
 
 def _elementwise(step: SubOpStep, index: int) -> Findings:
+    """Check that an input of an element-wise op, times its broadcast, fills the result in rows and columns."""
     dims = step.input_dims[index]
     if dims is None:
         return
@@ -224,6 +238,7 @@ def _elementwise(step: SubOpStep, index: int) -> Findings:
 
 
 def _reduce(step: SubOpStep) -> Findings:
+    """Check the dimension of a scheduled reduce, that its result has one tile there, and the size of its input."""
     attributes = step.sub.attributes
     if attributes.dim not in ("r", "c"):
         if attributes.dim:
@@ -242,6 +257,9 @@ def _reduce(step: SubOpStep) -> Findings:
 
 
 def _matmul(step: SubOpStep) -> Findings:
+    """Check the sizes of both inputs of a scheduled matmul; a broadcast along c of input 0 fills the inner
+    dimension.
+    """
     yield from _outer(step, 0, 0)
     yield from _outer(step, 1, 1)
     factor = broadcast_factor(step, 0, "c")
@@ -257,7 +275,9 @@ def _matmul(step: SubOpStep) -> Findings:
 
 
 def _inner(step: SubOpStep, index: int, axis: int) -> Findings:
-    """Check that the reduced dimension of an input is m_k mblocks of u_kt tiles."""
+    """Check that the reduced dimension of an input is m_k mblocks of u_kt tiles. `axis` is 0 if rows are reduced,
+    else 1.
+    """
     attributes = step.sub.attributes
     dims: Dims | None = step.input_dims[index]
     if dims is not None and (dims[axis], dims[axis + 2]) != attributes.inner:
@@ -275,6 +295,9 @@ def _inner(step: SubOpStep, index: int, axis: int) -> Findings:
 
 
 def _outer(step: SubOpStep, index: int, axis: int) -> Findings:
+    """Check that an input has as many mblocks and tiles as the result along an axis that is not reduced, 0 for rows
+    and 1 for columns.
+    """
     dims = step.input_dims[index]
     if dims is not None and (dims[axis], dims[axis + 2]) != (step.dims[axis], step.dims[axis + 2]):
         has = f"{step.sub.inputs[index]} has {dims[axis]} * {dims[axis + 2]} tile {('rows', 'columns')[axis]}"
@@ -342,6 +365,7 @@ def broadcasts_possible(_: Context, use: FusedUse) -> Findings:
 
 
 def _shape_forbids(step: SubOpStep, index: int, direction: str) -> str:
+    """Return why an input's block cannot be broadcast in a direction, r or c; "" if it can."""
     dims = step.input_dims[index]
     matmul = step.sub.type == "matmul"
     if matmul and direction == "r":
@@ -369,4 +393,5 @@ def _shape_forbids(step: SubOpStep, index: int, direction: str) -> str:
 
 
 def _finding(step: SubOpStep, index: int, message: str, hint: str = "") -> RuleFinding:
+    """Return the finding about the TMs of an input."""
     return step.about(tms_mark(step.sub, index), f"{message} (input {index})", hint)
