@@ -83,6 +83,9 @@ class FusedUse:
 
 
 def _steps(definition: FusedOp) -> Iterator[SubOpStep]:
+    """Yield the sub-ops of all schedules in order, each with the sizes of the buffers that it reads as they were
+    written last.
+    """
     written: dict[str, Dims] = {}
     for number, schedule in enumerate(definition.schedules):
         for place, sub in enumerate(schedule):

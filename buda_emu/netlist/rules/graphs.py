@@ -36,6 +36,7 @@ Rectangle = tuple[int, int, int, int]  # first row, first column, row after the 
     basic=True,
 )
 def graph_fields(ctx: Context, graph: Graph) -> Findings:
+    """Refuse a graph without a chip, or with an input_count below 1."""
     for key, value, least in (("target_device", graph.target_device, 0), ("input_count", graph.input_count, 1)):
         if problem := size_problem(graph, key, value, least):
             yield Finding(graph.at(key), problem, size_hint(ctx, graph, key))

@@ -116,20 +116,24 @@ def _is_streamed(settings: QueueSettings) -> bool:
     )
 )
 def queue_overwrites(_: Context, queue: Queue) -> Findings:
+    """Warn of a field of a queue that a later one of the same name overrides."""
     yield from _repeated_fields(queue)
 
 
 @graph_check("V211")
 def graph_overwrites(_: Context, graph: Graph) -> Findings:
+    """Warn of a field of a graph that a later one of the same name overrides."""
     yield from _repeated_fields(graph)
 
 
 @op_check("V211")
 def op_overwrites(_: Context, op: Op) -> Findings:
+    """Warn of a field of an op that a later one of the same name overrides."""
     yield from _repeated_fields(op)
 
 
 def _repeated_fields(subject: Queue | Graph | Op) -> Findings:
+    """Yield a finding for each field that occurs again further down, where that one counts alone."""
     source = subject.source
     if not isinstance(source, Mapping) or len({name for name, _, _ in source.items()}) == len(source.pairs):
         return
@@ -248,6 +252,9 @@ def _column_after(sub: SubOp, reduce_name: str) -> str:
 
 
 def _zeros(op: Op, type: str, reduce: str) -> Finding:
+    """Return the finding about an op that computes a function of type `type`, large at 0, of the result of the
+    reduce named `reduce`.
+    """
     held = f"{type} of the result of reduce {reduce}, which has zeros beside its column"
     wide = _WIDE[FORMATS[op.out_df].family or "b"]
     hint = f"write out_df: {wide}, or spread the column first"
@@ -255,6 +262,7 @@ def _zeros(op: Op, type: str, reduce: str) -> Finding:
 
 
 def _is_block(df: str) -> bool:
+    """Return whether a format is a block format, whose elements share exponents. False for an unknown one."""
     return df in FORMATS and FORMATS[df].kind == "block"
 
 
@@ -288,6 +296,7 @@ def _upstream(ctx: Context, name: str) -> set[str]:
 
 
 def _direct_sources(ctx: Context, name: str) -> Iterator[str]:
+    """Yield the inputs of an op, or the op that feeds a queue; nothing for rams and queues of the host."""
     op = ctx.ops.get(name)
     if op is not None:
         yield from op.inputs

@@ -19,9 +19,8 @@ _USUAL: Final = {
 
 
 def missing(ctx: Context, subject: Subject, key: str, hint: str = "") -> str:
-    """Return a hint to write a missing field, or `hint` if no value suggests itself.
-
-    The hint is a safe fix where no other value would be accepted (docs/netlists/check.md, "Fixes").
+    """Return a hint to write the missing field `key`, or `hint` if no value suggests itself. The hint is a safe fix
+    where no other value would be accepted (docs/netlists/check.md, "Fixes").
     """
     if not isinstance(subject, Graph) and subject.written_name not in ("", subject.name):
         return hint  # one of the copies for several chips
@@ -82,6 +81,7 @@ def _inner(ctx: Context, op: Op, key: str) -> set[str]:
 
 
 def _is_positive(value: int | tuple[int, int]) -> bool:
+    """Return whether a size, or both of a pair, are above 0."""
     return min((value,) if isinstance(value, int) else value) > 0
 
 

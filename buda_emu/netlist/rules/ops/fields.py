@@ -331,7 +331,7 @@ def without_effect(_: Context, op: Op) -> Findings:
 
 @fused_check("V214")
 def without_effect_in_schedule(_: Context, use: FusedUse) -> Findings:
-    """Warn of attributes of sub-ops with unknown words."""
+    """Warn of attributes of sub-ops whose value is no word that they know, and that therefore have no effect."""
     for step in use.steps:
         for finding in _ignored_words(step.sub):
             yield step.about(attribute_mark(step.sub, "attributes"), finding.message, str(finding.hint))
@@ -361,7 +361,9 @@ def _ignored_words(subject: Op | SubOp) -> Findings:
 
 
 def _instead_of(word: str) -> str:
-    """Return the hint for an unknown `sfpu_op`."""
+    """Return the hint for an unknown `sfpu_op`: the way to write a relu, gelu where it is misspelt, or that only
+    gelu runs.
+    """
     meant = nearest(word, (_RUNS, "relu_en"))
     if meant == "relu_en":
         return "a relu is `relu_en: true, relu_mode: min`"

@@ -24,6 +24,7 @@ L1_ACCUMULATORS = ("Float32", "Int32", "Float16_b")
     )
 )
 def grayskull_gradient(ctx: Context, op: Op) -> Findings:
+    """Refuse gradient ops of types that do not accumulate on grayskull."""
     if op.gradient_op and ctx.arch.name == "grayskull" and not op.has("sums gradients on grayskull"):
         yield Finding(
             op.at("gradient_op"), f"grayskull accumulates gradients in matmul, multiply and nop, not {op.type}"
@@ -43,6 +44,7 @@ def grayskull_gradient(ctx: Context, op: Op) -> Findings:
     "reduce",
 )
 def reduced_format(_: Context, op: Op) -> Findings:
+    """Refuse a reduce of a format with a 5-bit exponent into a Float32 accumulator."""
     if op.acc_df == "Float32" and op.in_df[0] in A_FORMATS:
         yield Finding(item_mark(op, "in_df", 0), f"a reduce with acc_df Float32 cannot read {op.in_df[0]}")
 
@@ -90,6 +92,7 @@ def grayskull_formats(ctx: Context, op: Op) -> Findings:
     )
 )
 def coarse_intermediates(_: Context, op: Op) -> Findings:
+    """Refuse Bfp4 and Bfp2 as intermed_df of gradient ops, and of a matmul that keeps partial sums."""
     partial = op.type == "matmul" and (op.attributes.m_k > 1 or op.attributes.bias)
     if op.intermed_df in COARSE and (op.gradient_op or partial):
         yield Finding(op.at("intermed_df"), f"intermed_df {op.intermed_df} is too coarse to accumulate in")
@@ -154,6 +157,7 @@ def wormhole_a0_float32(ctx: Context, op: Op) -> Findings:
     )
 )
 def stochastic_rounding(_: Context, op: Op) -> Findings:
+    """Refuse stochastic rounding into a Float32 accumulator (modes fpu and all), and of packed Bfp8 (pack and all)."""
     mode = op.attributes.stoch_rnd_mode
     if mode == "none":
         return
@@ -178,6 +182,9 @@ def stochastic_rounding(_: Context, op: Op) -> Findings:
     )
 )
 def gradient_formats(_: Context, op: Op) -> Findings:
+    """Refuse gradient ops whose intermed_df is not out_df, integer accumulators, types without gradients, and
+    transposes in types that cannot have one there.
+    """
     if not op.gradient_op:
         return
     if op.intermed_df != op.out_df:
@@ -229,6 +236,7 @@ def untilized_partial_sums(_: Context, op: Op) -> Findings:
     "reduce",
 )
 def reduced_in_place(_: Context, op: Op) -> Findings:
+    """Refuse a reduce over z whose input, intermed_df and out_df are not equal."""
     formats = (op.in_df[0], op.intermed_df, op.out_df)
     if op.attributes.dim == "z" and len({*formats}) > 1:
         message = (
@@ -250,6 +258,7 @@ def reduced_in_place(_: Context, op: Op) -> Findings:
     "splice",
 )
 def spliced_formats(_: Context, op: Op) -> Findings:
+    """Refuse a splice whose inputs have different formats; the first that differs is reported."""
     for index, name in enumerate(op.in_df):
         if name != op.in_df[0]:
             yield Finding(item_mark(op, "in_df", index), f"splice input {index} is {name}, input 0 is {op.in_df[0]}")
@@ -323,6 +332,7 @@ def uint16(_: Context, op: Op) -> Findings:
     "reduce",
 )
 def uint8(_: Context, op: Op) -> Findings:
+    """Refuse UInt8 as input or result of quantization ops and reduces."""
     for index, name in enumerate(op.in_df):
         if name == "UInt8":
             yield Finding(item_mark(op, "in_df", index), f"{op.type} cannot read UInt8")

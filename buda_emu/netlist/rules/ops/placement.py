@@ -29,7 +29,7 @@ FALSE = ("false", "0")
     )
 )
 def in_worker_grid(ctx: Context, op: Op) -> Findings:
-    """The whole rectangle stands on worker cores."""
+    """Refuse an op of which not all cores are worker cores of the chip."""
     if len(op.grid_loc) != 2 or on_ethernet(op):
         return
     row, column, row_end, column_end = rectangle(op)
@@ -104,7 +104,9 @@ def ethernet_channels(ctx: Context, op: Op) -> Findings:
     )
 )
 def prologue_is_local(ctx: Context, program: Program) -> Findings:
-    """A prologue copies a whole queue into the cores that read it."""
+    """Refuse prologue for a queue that the graph does not read or that lies on another chip: a prologue copies a
+    whole queue into the cores that read it. The accumulator of a gradient op is left out.
+    """
     for graph, setting, queue in _set_queues(ctx, program):
         if setting.prologue.lower() not in TRUE or queue.loc != "dram":
             continue
@@ -156,6 +158,9 @@ def prologue_and_epilogue(ctx: Context, program: Program) -> Findings:
 
 @op_check("V162")
 def gradient_output(ctx: Context, op: Op) -> Findings:
+    """Refuse a gradient op that does not feed exactly one queue, feeds an op, or accumulates in a queue that is no
+    ram.
+    """
     queues = ctx.fed.get(op.name, ()) if op.gradient_op else ()
     if op.gradient_op and (len(queues) != 1 or op.name in ctx.readers):
         yield Finding(op.at("gradient_op"), "a gradient op has exactly one output, a ram")
@@ -165,6 +170,9 @@ def gradient_output(ctx: Context, op: Op) -> Findings:
 
 
 def _set_queues(ctx: Context, program: Program) -> Iterator[tuple[Graph, QueueSettings, Queue]]:
+    """Yield graph, settings and queue for each queue that an execute of the program sets; unknown graphs are left
+    out.
+    """
     for step in program.instructions:
         if isinstance(step, Execute):
             graph = ctx.netlist.graphs.get(step.graph)

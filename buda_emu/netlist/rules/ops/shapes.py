@@ -117,6 +117,9 @@ def after(tm: Tm, shape: Shape) -> Shape:
 
 
 def _fits(shape: Shape, expected: Expected | None) -> bool:
+    """Return whether a shape has the sizes that are expected; sizes that may have any value fit, and so does no
+    expectation.
+    """
     return expected is None or all(want in (None, have) for want, have in zip(expected, shape, strict=True))
 
 
@@ -154,7 +157,9 @@ def _inner_of(op: Op, shapes: Mapping[int, Shape]) -> tuple[int, int] | None:
 
 
 def _wrong_inner(op: Op, first: Shape, right: tuple[int, int]) -> Finding:
-    """Return the finding about m_k or u_kt of an op whose inputs fit with the values `right`."""
+    """Return the finding about m_k or u_kt of an op whose inputs fit with the values `right`. `first` is the shape
+    of input 0 after its TMs.
+    """
     attributes = op.attributes
     names = "m_k" if op.type == "depthwise" else "m_k * u_kt"
     have = attributes.inner_tiles
@@ -195,6 +200,9 @@ def _expected_shapes(op: Op, m_k: int, u_kt: int) -> Iterator[Expected]:
 
 
 def _matmul_shapes(op: Op, inner: int) -> Iterator[Expected]:
+    """Yield the shapes that the inputs of a matmul need, with an inner dimension of `inner` tiles. Sparse tiles of
+    an identity matmul may have any shape.
+    """
     attributes = op.attributes
     t, rows, columns = op.blocking.shape
     if attributes.identity:
@@ -208,6 +216,9 @@ def _matmul_shapes(op: Op, inner: int) -> Iterator[Expected]:
 
 
 def _reduce_shapes(op: Op, inner: int) -> Iterator[Expected]:
+    """Yield the shape that the input of a reduce needs; `inner` is the number of tiles that a core reduces along r
+    or c, 0 where it is not written.
+    """
     attributes = op.attributes
     t, rows, columns = op.blocking.shape
     grid_rows, grid_columns = op.blocking.grid_size
@@ -245,7 +256,9 @@ def dest_tiles(arch: Arch, acc_df: str) -> int:
 
 
 def dest_message(subject: str, tiles: int, arch: Arch, acc_df: str) -> str:
-    """Return the message of V040 about `message`, an object with more tiles than half of dest holds."""
+    """Return the message of V040 about `subject`, such as "ublock [4, 4]", which has more tiles than half of dest
+    holds.
+    """
     if acc_df in WIDE_ACCUMULATORS:
         wide = f" with acc_df {acc_df}"
     else:
@@ -275,6 +288,7 @@ def kernel_broadcasts(op: Op) -> list[tuple[str, int, int]]:
     )
 )
 def ublock_in_dest(ctx: Context, op: Op) -> Findings:
+    """Refuse a ublock of more tiles than half of dest holds; of a topk also [ublock rows, u_kt]."""
     limit = dest_tiles(ctx.arch, op.acc_df)
     if (tiles := op.blocking.ublock[0] * op.blocking.ublock[1]) > limit:
         yield Finding(op.at("ublock"), dest_message(f"ublock {list(op.blocking.ublock)}", tiles, ctx.arch, op.acc_df))
@@ -567,6 +581,9 @@ def transposed_tile(ctx: Context, op: Op) -> Findings:
 
 
 def _takes_small_tiles(op: Op, index: int, *, bias: bool) -> bool:
+    """Return whether an input may have tiles smaller than 32x32. `bias` tells whether those of a matmul behind
+    input 1 may.
+    """
     declaration = OP_TYPES[op.type]
     if declaration.family == "matmul":
         if op.attributes.identity:
@@ -576,6 +593,7 @@ def _takes_small_tiles(op: Op, index: int, *, bias: bool) -> bool:
 
 
 def _half_width(op: Op, index: int) -> Findings:
+    """Refuse 32x16 tiles in only one of an input and the output."""
     read = op.input_tile_dims[index]
     tile = op.blocking.tile_dim
     if (read == (32, 16)) != (tile == (32, 16)):

@@ -21,6 +21,7 @@ from buda_emu.support.checker.text import plural
     "matmul",
 )
 def matmul_order(_: Context, op: Op) -> Findings:
+    """Refuse a matmul that does not write its ublocks row by row."""
     if op.blocking.ublock_order != "r":
         hint = putting("write `ublock_order: r`", "ublock_order", "r", safe=False)
         yield Finding(op.at("ublock_order"), "a matmul needs ublock_order r", hint)
@@ -117,6 +118,7 @@ def embedding_sizes(_: Context, op: Op) -> Findings:
     "tilizer",
 )
 def tilizer_shape(ctx: Context, op: Op) -> Findings:
+    """Refuse TMs of a tilizer, and a ublock other than its input's where one of them has several rows."""
     for index, tms in enumerate(op.input_tms):
         if tms:
             yield Finding(tms_mark(op, index), f"a tilizer takes no TMs, input {index} has {tms[0].name}")
@@ -141,6 +143,7 @@ def tilizer_shape(ctx: Context, op: Op) -> Findings:
     "depthwise",
 )
 def depthwise_attributes(_: Context, op: Op) -> Findings:
+    """Refuse a depthwise whose u_kt is not 1, or without m_k."""
     if op.attributes.u_kt != 1:
         yield Finding(attribute_mark(op, "u_kt"), f"a depthwise needs u_kt 1, has {op.attributes.u_kt}")
     if op.attributes.m_k < 1:
@@ -241,6 +244,9 @@ def integer_op(_: Context, op: Op) -> Findings:
 
 
 def _result(op: Op) -> Findings:
+    """Check formats and fidelity of an op with integer inputs: accumulator, intermediates and result are integers,
+    unless it dequantizes.
+    """
     if op.attributes.dequant:
         if op.out_df in INTEGERS and not op.attributes.requant:
             yield Finding(op.at("out_df"), f"dequant writes floats, out_df is {op.out_df}")
@@ -256,6 +262,9 @@ def _result(op: Op) -> Findings:
 
 
 def _operands(op: Op) -> Findings:
+    """Refuse inputs in formats that an integer op of the type cannot read. Inputs 0 and 1 of a matmul are judged in
+    `_matmul`, except for input 1 beside UInt8, and UInt16 by V100.
+    """
     # A UInt16 operand is refused by V100 whatever these lists say (NETLIST 11.3 C8).
     declared = OP_TYPES[op.type]
     if declared.has("integers beside floats") or op.attributes.requant or op.attributes.dequant:
@@ -270,6 +279,9 @@ def _operands(op: Op) -> Findings:
 
 
 def _matmul(op: Op) -> Findings:
+    """Check operands and attributes of an integer matmul: Int8 or UInt8 as input 0, Int8 beside Int8, and no
+    accumulation in L1.
+    """
     attributes = op.attributes
     if attributes.requant and attributes.dequant:
         yield Finding(attribute_mark(op, "dequant"), "requant and dequant at once")
@@ -288,6 +300,7 @@ def _matmul(op: Op) -> Findings:
 
 
 def _identity_matmul(op: Op) -> Findings:
+    """Refuse an integer identity matmul with other than three inputs, or with requant or dequant."""
     attributes = op.attributes
     if len(op.inputs) != 3:
         yield Finding(op.at("inputs"), f"an integer identity matmul has 3 inputs, not {len(op.inputs)}")
@@ -297,6 +310,7 @@ def _identity_matmul(op: Op) -> Findings:
 
 
 def _bias_and_scale(op: Op) -> Findings:
+    """Check the last inputs of an integer matmul: a bias in Int32 and, for requant or dequant, a scale in Float32."""
     attributes = op.attributes
     if attributes.bias and op.in_df[2] != "Int32":
         yield Finding(item_mark(op, "in_df", 2), f"the bias of an integer matmul is {op.in_df[2]}, must be Int32")
@@ -312,6 +326,9 @@ def _bias_and_scale(op: Op) -> Findings:
 
 
 def _relu(op: Op) -> Findings:
+    """Refuse a relu that an integer result cannot have: a threshold of 127 or more in Int8, any but a cut at 0 in
+    Int32.
+    """
     attributes = op.attributes
     if not attributes.relu_en:
         return
@@ -342,6 +359,7 @@ def _relu(op: Op) -> Findings:
     unless=("V090", "V101", "V102"),
 )
 def quantized_formats(_: Context, op: Op) -> Findings:
+    """Refuse formats of data, scale, accumulator and result that an op of the quantization family does not have."""
     if op.type == "quantization":
         data = ("Float32",)
     else:
@@ -376,6 +394,7 @@ FLAT_INTEGERS = ("Int8", "Int32")
     )
 )
 def untilized_order(_: Context, op: Op) -> Findings:
+    """Refuse an untilized result whose ublocks are not written row by row."""
     if op.untilize_output and op.blocking.ublock_order != "r":
         yield Finding(op.at("ublock_order"), "untilize_output needs ublock_order r", _BY_ROWS)
 
@@ -413,6 +432,7 @@ def untilized_format(ctx: Context, op: Op) -> Findings:
     )
 )
 def one_output_queue(ctx: Context, op: Op) -> Findings:
+    """Refuse an untilizing op that does not feed exactly one queue, or one that is spread over several buffers."""
     if not op.untilize_output:
         return
     queues = ctx.fed.get(op.name, ())
@@ -438,6 +458,7 @@ def one_output_queue(ctx: Context, op: Op) -> Findings:
     )
 )
 def untilized_operands(ctx: Context, op: Op) -> Findings:
+    """Refuse an untilized result as input of an op, directly or through a queue."""
     for index, name in enumerate(op.inputs):
         source = ctx.queues.get(name)
         producer = ctx.ops.get(source.input if source is not None else name)

@@ -192,6 +192,7 @@ def _check_of_notes(rule: str) -> Callable[[Context, Program], Findings]:
     """Return a check that yields the notes of the walks under a rule; the walks are made once for all rules."""
 
     def check(ctx: Context, program: Program) -> Findings:
+        """Yield the notes of the rule in one program as findings; the first check of a netlist makes all walks."""
         if not ctx.notes:
             ctx.notes.update(notes_of(ctx.netlist))
         for note in ctx.notes[program.name]:
@@ -269,6 +270,9 @@ def never_read(_: Context, program: Program) -> Findings:
 
 
 def _read(step: Instruction) -> Iterator[str]:
+    """Yield the variables that an instruction reads: as operand, loop count or queue setting. A loop count may be a
+    number.
+    """
     match step:
         case VarInst():
             yield from filter(is_variable, step.args)
@@ -319,6 +323,7 @@ def _may_go_without_settings(ctx: Context, name: str, graph: str) -> bool:
 
 
 def _by_epoch(ctx: Context, program: Program) -> dict[int, list[Execute]]:
+    """Return the executes of a program by the temporal graph of their graph, -1 where there is none."""
     steps_by_epoch: dict[int, list[Execute]] = {}
     for step in program.instructions:
         if isinstance(step, Execute):
@@ -393,5 +398,6 @@ def _behind(steps: Sequence[Instruction], last: int) -> int:
 
 
 def _sums_of_gradients(ctx: Context) -> frozenset[str]:
+    """Return the names of the queues that gradient ops feed."""
     gradients = (op for op in ctx.ops.values() if op.gradient_op)
     return frozenset(queue.name for op in gradients for queue in ctx.fed.get(op.name, ()))

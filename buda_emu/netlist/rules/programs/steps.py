@@ -51,6 +51,7 @@ def opcodes(_: Context, program: Program) -> Findings:
     )
 )
 def param_first(_: Context, program: Program) -> Findings:
+    """Refuse a param that is not the first instruction, also a second one."""
     for step in program.instructions[1:]:
         if isinstance(step, Param):
             yield Finding(step.at(), "param must be the first instruction, once")
@@ -101,6 +102,7 @@ def graph_exists(ctx: Context, program: Program) -> Findings:
     )
 )
 def named_once(ctx: Context, program: Program) -> Findings:
+    """Refuse a second entry for a queue in the settings of one execute."""
     for step in _executes(program):
         first: dict[str, QueueSettings] = {}
         lacking = queues_without_settings(ctx, step)
@@ -134,6 +136,7 @@ def hint_for_useless(lacking: Sequence[str], settings: QueueSettings) -> str:
 
 
 def _meant_for(settings: QueueSettings, queue: str) -> str:
+    """Return the hint that settings are meant for `queue`, which has none."""
     return replacing(f"did you mean '{queue}', which has none?", settings.queue, queue, safe=False)
 
 
@@ -166,6 +169,7 @@ def needs_settings(ctx: Context, name: str, graph: str) -> bool:
     unless=TWICE,
 )
 def queue_exists(ctx: Context, program: Program) -> Findings:
+    """Refuse settings of a queue that does not exist, unless an op reads that name and V017 reports it."""
     for setting in _settings(program):
         # A name that an op reads too is reported there, as V017, unless it is an op's.
         if setting.queue not in ctx.queues and (setting.queue not in ctx.readers or setting.queue in ctx.ops):
@@ -232,6 +236,7 @@ def queue_pointers(ctx: Context, program: Program) -> Findings:
     )
 )
 def ram_pointers(ctx: Context, program: Program) -> Findings:
+    """Refuse rd_ptr_local and a missing wr_ptr_global in the settings of a ram."""
     for setting in _settings(program):
         queue = ctx.queues.get(setting.queue)
         if queue is None or not queue.is_ram:
@@ -296,6 +301,7 @@ def gradient_queue_set(ctx: Context, program: Program) -> Findings:
     unless=("V128",),
 )
 def useless_setting(ctx: Context, program: Program) -> Findings:
+    """Refuse settings for a queue that the executed graph neither reads nor writes."""
     for step, graph in _intact_executes(ctx, program):
         lacking = queues_without_settings(ctx, step)
         for setting in step.queue_settings:
@@ -336,6 +342,9 @@ def _by_graph(pairs: Iterator[tuple[Queue, Op]]) -> dict[str, dict[str, None]]:
 
 
 def _unset(ctx: Context, program: Program, needed: dict[str, dict[str, None]], why: str) -> Findings:
+    """Yield a finding for each execute that lacks settings for queues. `needed` holds the queues that need them by
+    graph; `why` ends the message, such as "which it reads".
+    """
     for step, graph in _intact_executes(ctx, program):
         names = needed.get(graph.name, {})
         named = {setting.queue for setting in step.queue_settings}
@@ -350,10 +359,12 @@ def _unset(ctx: Context, program: Program, needed: dict[str, dict[str, None]], w
 
 
 def _executes(program: Program) -> Iterator[Execute]:
+    """Yield the executes of a program."""
     return (step for step in program.instructions if isinstance(step, Execute))
 
 
 def _settings(program: Program) -> Iterator[QueueSettings]:
+    """Yield the queue settings of all executes in which reading found no error."""
     return (setting for step in _executes(program) for setting in step.queue_settings if not setting.broken)
 
 
