@@ -115,4 +115,5 @@ def _arguments(kind: type[Sourced]) -> tuple[tuple[str, Callable[[Any, Any], Non
 
 @cache
 def _comparison_fields(kind: type[Sourced]) -> tuple[str, ...]:
+    """Return the names of the fields that count when two records are compared."""
     return tuple(entry.name for entry in fields(kind) if entry.compare)

@@ -44,7 +44,9 @@ class SectionReader:
             self._add(self.type_rule, node, f"{label} is a map")
 
     def names(self, node: nodes.Node | None, label: str, of: str = "names") -> tuple[str, ...]:
-        """Return the names in a list, none for an absent or empty value; anything else is a finding."""
+        """Return the names in a list, none for an absent or empty value; anything else is a finding, which says
+        that `label` is a list of `of`.
+        """
         if node is None or (isinstance(node, nodes.Scalar) and node.is_null):
             return ()
         if not isinstance(node, nodes.Sequence):
@@ -53,11 +55,13 @@ class SectionReader:
         return tuple(name.text for name in node.items if isinstance(name, nodes.Scalar))
 
     def _add(self, rule: str, node: nodes.Node, message: str, hint: str = "") -> None:
+        """Add a finding at a node. Raises TooManyFindingsError."""
         finding = self._finding(rule, node, message, hint)
         require_few(self.findings, node, self._path, rule, finding.severity)
         self.findings.append(finding)
 
     def _finding(self, rule: str, node: nodes.Node, message: str, hint: str) -> Diagnostic:
+        """Return the finding of a rule at a node, with the severity that the reader's strictness gives it."""
         from buda_emu.netlist.rules import RULES  # imports all rules: only when there is a finding
 
         severity = RULES[rule].at(self._strict)
@@ -71,7 +75,9 @@ class FieldReader(SectionReader):
     type_rule = "V201"
 
     def entry(self, kind: type[T], pairs: list[Entry], label: str) -> T:
-        """Read one stimulus or comparison. A field without a legal value keeps its default and is reported."""
+        """Read one stimulus or comparison from its pairs. A field without a legal value keeps its default and is
+        reported; `label` begins the messages.
+        """
         specs = {spec.name: spec for spec in fields(kind)}
         values: dict[str, Any] = {}
         for key, key_node, node in pairs:
@@ -89,7 +95,9 @@ class FieldReader(SectionReader):
         return kind(**values)
 
     def overrides(self, node: nodes.Node | None, label: str) -> Iterator[Entry]:
-        """Yield the pairs of an `overrides` map: pattern, key node and fields. An empty map is refused (NETLIST 5)."""
+        """Yield the pairs of an `overrides` map: pattern, key node and fields. An empty map is a finding (NETLIST
+        5), and so is a pattern that cannot be used.
+        """
         if node is None:
             return
         if not isinstance(node, nodes.Mapping) or not node.pairs:
@@ -104,9 +112,8 @@ class FieldReader(SectionReader):
     def usage_finding(
         self, entry: Stimulus | Comparison, pairs: list[Entry], place: nodes.Node, label: str
     ) -> Diagnostic | None:
-        """Return the finding that refuses an entry when it is used, or None if it can be used.
-
-        The finding stands at the field to blame, else at the type, else at `place`.
+        """Return the finding that refuses an entry when it is used, or None if it can be used. The finding stands
+        at the field to blame among the entry's `pairs`, else at the type, else at `place`.
         """
         if isinstance(entry, Stimulus):
             problem = _stimulus_problem(entry)
@@ -173,6 +180,7 @@ def _comparison_problem(comparison: Comparison) -> Problem | None:
 
 
 def _unknown_word(field: str, word: str, legal_words: Mapping[str, Any] | tuple[str, ...]) -> Problem:
+    """Return the problem of a field whose word is missing or none of the legal ones."""
     names = ", ".join(legal_words)
     if not word:
         return field, f"{field} is not given; known: {names}", ""
@@ -196,28 +204,33 @@ def _pattern_problem(pattern: str) -> str:
 
 
 def _type_name(spec: "Field[Any]") -> str:
+    """Return the key in `_READERS` of a field of a stimulus or comparison; the type of its default tells."""
     if isinstance(spec.default, tuple):
         return "range"
     return type(spec.default).__name__
 
 
 def _text(node: nodes.Node) -> str | None:
+    """Return the text of a scalar, None for any other node."""
     return node.text if isinstance(node, nodes.Scalar) else None
 
 
 def _number(node: nodes.Node) -> float | None:
+    """Return the number that a scalar holds, None for any other node."""
     if isinstance(node, nodes.Scalar):
         return parse_float(node.text)
     return None
 
 
 def _integer(node: nodes.Node) -> int | None:
+    """Return the integer that a scalar holds, None for any other node."""
     if isinstance(node, nodes.Scalar):
         return parse_int(node.text)
     return None
 
 
 def _range(node: nodes.Node) -> tuple[int, int] | None:
+    """Return a range of rows or columns of a tile, first and last from 1 to 32; None for any other node."""
     if not isinstance(node, nodes.Sequence) or len(node.items) != 2:
         return None
     first, last = map(_integer, node.items)
@@ -275,6 +288,7 @@ class Entries(Generic[T]):
         return Entries({**self.by_pattern, **additional}, {**self.refused, **refused})
 
     def _usable(self, key: str) -> T:
+        """Return the entry under a key. Raises NetlistError if it cannot be used."""
         if key in self.refused:
             finding = self.refused[key]
             raise NetlistError(render([finding]), [finding])
@@ -327,7 +341,7 @@ def read_test_config(path: str, sections: Mapping[str, nodes.Node], text: str = 
     """
     config, findings = _read(path, sections, strict=True)
     if findings:
-        raise _refusal(findings, text)
+        raise _error_with_lines(findings, text)
     return config
 
 
@@ -337,7 +351,7 @@ def read_defaults(path: str, data: bytes) -> TestConfig:
         text = decode(data)
         root = read_tree(text)
     except UnreadableError as error:
-        raise _refusal([error.diagnostic(path)], "") from None
+        raise _error_with_lines([error.diagnostic(path)], "") from None
     sections = {key: value for key, _, value in root.items()}
     if "test-config" not in sections:
         raise NetlistError(f"{path}: a defaults file has a test-config section, this has none")
@@ -363,6 +377,7 @@ def findings(path: str, sections: Mapping[str, nodes.Node], *, strict: bool) -> 
 
 
 def _read(path: str, sections: Mapping[str, nodes.Node], strict: bool) -> tuple[TestConfig, list[Diagnostic]]:
+    """Read the section; return it, and the findings that refuse it as a whole. It is empty where these are too many."""
     reader = FieldReader(path, strict)
     try:
         return _config(reader, sections), reader.findings
@@ -389,10 +404,14 @@ def _config(reader: FieldReader, sections: Mapping[str, nodes.Node]) -> TestConf
 
 
 def _entries(reader: FieldReader, node: nodes.Node | None, kind: type[T], label: str) -> Entries[T]:
+    """Read `stimulus-config` or `comparison-config` into records of the class `kind`: the fields beside `overrides`
+    are the default entry.
+    """
     by_pattern: dict[str, T] = {}
     refused: dict[str, Diagnostic] = {}
 
     def add(key: str, pairs: list[Entry], place: nodes.Node, name: str) -> None:
+        """Read the entry for a key, and store the finding that refuses its use, if there is one."""
         by_pattern[key] = reader.entry(kind, pairs, name)
         finding = reader.usage_finding(by_pattern[key], pairs, place, name)
         if finding is not None:
@@ -421,9 +440,10 @@ def matches(pattern: str, name: str) -> bool:
         return False
 
 
-def _refusal(diagnostics: list[Diagnostic], text: str) -> NetlistError:
-    if text:
-        diagnostics = with_source_lines(diagnostics, split_lines(text))
+def _error_with_lines(diagnostics: list[Diagnostic], source_text: str) -> NetlistError:
+    """Return the error that shows these findings, with their lines of the document `source_text` if there is one."""
+    if source_text:
+        diagnostics = with_source_lines(diagnostics, split_lines(source_text))
     return NetlistError(render(diagnostics), diagnostics)
 
 
@@ -521,12 +541,14 @@ class _Reader(SectionReader):
     type_rule = "V205"
 
     def all_checks(self, node: nodes.Node | None) -> Iterator[PerformanceCheck]:
+        """Yield every configuration of the section; reading ends with a finding where there are too many."""
         try:
             yield from self._checks(node)
         except TooManyFindingsError as error:
             self.findings.append(error.last)
 
     def _checks(self, node: nodes.Node | None) -> Iterator[PerformanceCheck]:
+        """Yield every configuration of the section. Raises TooManyFindingsError."""
         for name, _, value in self.entries(node, "performance-check"):
             pairs = list(self.entries(value, name))
             written = {key: value for key, _, value in pairs}
@@ -548,6 +570,7 @@ class _Reader(SectionReader):
             )
 
     def _bound(self, label: str, metric: str, node: nodes.Node) -> Bound:
+        """Read the bound of one metric; a value that cannot be used is a finding and keeps its default."""
         values: dict[str, float] = {}
         for key, _, value in self.entries(node, label):
             number = _number(value)
@@ -563,6 +586,9 @@ class _Reader(SectionReader):
         return Bound(metric, **values)
 
     def _inputs(self, node: nodes.Node | None, name: str) -> tuple[int, ...]:
+        """Return the numbers of the inputs to be measured: a list or a single number, input 0 if nothing is
+        written. `name` is the configuration's, for findings.
+        """
         if node is None:
             return (0,)
         numbers: list[int] = []
@@ -576,10 +602,12 @@ class _Reader(SectionReader):
 
     @staticmethod
     def _word(node: nodes.Node | None) -> str:
+        """Return the text of a scalar; "" for an absent or empty value, and for anything else."""
         if isinstance(node, nodes.Scalar) and not node.is_null:
             return node.text
         return ""
 
     def _hint(self, node: nodes.Node, message: str, hint: str) -> None:
+        """Report an unknown key if a hint tells which metric is misspelt."""
         if hint:  # a misspelt metric; anything else is someone's note (NETLIST 6: unknown keys are ignored)
             self._add("V207", node, message, hint)

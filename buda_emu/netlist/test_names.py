@@ -43,6 +43,7 @@ _Problem = tuple[nodes.Node, str, str]  # the place, the message, a hint
 
 
 def _of_test_config(netlist: Netlist) -> Iterator[_Problem]:
+    """Yield the queues that `test-config` names and the netlist does not have."""
     section = netlist.sections.get("test-config")
     if not isinstance(section, nodes.Mapping):
         return
@@ -56,6 +57,9 @@ def _of_test_config(netlist: Netlist) -> Iterator[_Problem]:
 
 
 def _of_overrides(label: str, config: nodes.Node | None, names: dict[str, None]) -> Iterator[_Problem]:
+    """Yield the overrides of a section whose pattern matches the name of no queue. `label` is the section, for
+    messages.
+    """
     overrides = None
     if isinstance(config, nodes.Mapping):
         overrides = config.find("overrides")
@@ -85,6 +89,7 @@ def _hint_for(pattern: str, names: Iterable[str]) -> str:
 
 
 def _of_performance_checks(netlist: Netlist) -> Iterator[_Problem]:
+    """Yield the graphs, programs and ops that `performance-check` names and the netlist does not have."""
     section = netlist.sections.get("performance-check")
     if not isinstance(section, nodes.Mapping):
         return
@@ -112,6 +117,7 @@ def _of_ops(targets: nodes.Sequence, label: str, ops: dict[str, None]) -> Iterat
 
 
 def _of_list(listed: nodes.Node | None, label: str, kind: str, names: dict[str, None]) -> Iterator[_Problem]:
+    """Yield the entries of a list that are not in `names`; `kind` is the word for such an object in messages."""
     if not isinstance(listed, nodes.Sequence):
         return
     for entry in listed.items:

@@ -30,9 +30,11 @@ def resize_microbatch(netlist: Netlist, count: int) -> Netlist:
         return netlist
 
     def resize_count(input_count: int) -> int:
+        """Return the new number of inputs for that of a whole round, any other number as it is."""
         return count if input_count == size else input_count
 
     def resize_queue(queue: Queue) -> Queue:
+        """Return the queue with room for the new number of inputs, if it holds whole rounds."""
         entries = queue.entries
         if not queue.is_ram and entries % size == 0:
             entries = entries // size * count
@@ -59,15 +61,20 @@ def _microbatch_size(netlist: Netlist) -> int:
     return 0
 
 
-def _resize_program(program: Program, size: int, count: int) -> Program:
+def _resize_program(program: Program, old_size: int, new_size: int) -> Program:
+    """Return the program with rounds of `new_size` instead of `old_size` inputs: in the variable that holds this
+    number, and in the wraps of pointers that move by it.
+    """
+
     def resize_step(step: Instruction) -> Instruction:
+        """Return an instruction with the new number of inputs, itself if it does not depend on it."""
         if isinstance(step, Declare):
-            variables = tuple((name, str(count) if name == SIZE else value) for name, value in step.variables)
+            variables = tuple((name, str(new_size) if name == SIZE else value) for name, value in step.variables)
             return evolve(step, variables=variables)
         if isinstance(step, VarInst) and step.opcode == "incwrap" and step.args[0] == SIZE:
             wrap = step.args[1]
-            if wrap.isdigit() and int(wrap) % size == 0:
-                return evolve(step, args=(SIZE, str(int(wrap) // size * count)))
+            if wrap.isdigit() and int(wrap) % old_size == 0:
+                return evolve(step, args=(SIZE, str(int(wrap) // old_size * new_size)))
         return step
 
     return evolve(program, instructions=tuple(resize_step(step) for step in program.instructions))

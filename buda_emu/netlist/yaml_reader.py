@@ -151,12 +151,14 @@ def read_any(text: str) -> Node:
 
 
 def _code(character: "str | bytes | int") -> int:
+    """Return the code point of the character that the YAML reader refuses, which it gives in several types."""
     if isinstance(character, int):
         return character
     return ord(character[:1])
 
 
 def _sentence(error: "object") -> str:
+    """Return the message of a parser's error, with its context and the line where that begins."""
     problem = getattr(error, "problem", None) or "syntax error"
     context = getattr(error, "context", None)
     mark = getattr(error, "context_mark", None)
@@ -168,6 +170,7 @@ def _sentence(error: "object") -> str:
 
 
 def _place(mark: "YamlMark | None") -> tuple[int, int]:
+    """Return line and column, counted from 1, of a parser's mark; the beginning of the text for None."""
     if mark is not None:
         return (mark.line + 1, mark.column + 1)
     return (1, 1)
@@ -273,6 +276,7 @@ def _build(text: str) -> Node:
 
 
 def _too_many(limit: int, mark: "YamlMark") -> UnreadableError:
+    """Return the error about a text with more than `limit` nodes; `mark` is the place of the first beyond it."""
     return UnreadableError(
         f"this is not a netlist: more than {limit:,} nodes once aliases are followed, which is more than its "
         "size allows",

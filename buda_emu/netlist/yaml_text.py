@@ -67,6 +67,7 @@ def quote(text: str) -> str:
 
 
 def _escape(letter: str) -> str:
+    """Return a character of a quoted text, as an escape if it is not printable."""
     if letter.isprintable():
         return letter
     return f"\\U{ord(letter):08x}"
@@ -92,6 +93,9 @@ def block(node: nodes.Node, indent: int = 0) -> Iterator[str]:
 
 
 def _entry(head: str, value: nodes.Node, indent: int) -> Iterator[str]:
+    """Yield the lines of a map's or list's entry: `head`, its key or dash, and the value on the same line or in a
+    block below, indented by `indent`.
+    """
     if _has_no_entries(value):
         yield f"{head} {_one_line(value)}".rstrip()
         return
@@ -100,6 +104,7 @@ def _entry(head: str, value: nodes.Node, indent: int) -> Iterator[str]:
 
 
 def _has_no_entries(node: nodes.Node) -> bool:
+    """Return whether a node is a scalar or an empty map or list, which is written on one line."""
     if isinstance(node, nodes.Scalar):
         return True
     if isinstance(node, nodes.Mapping):
@@ -151,6 +156,9 @@ _SPECIAL_FLOATS = {
 
 
 def _integer(text: str) -> int | None:
+    """Return an integer of any size written as decimal, 0x hex or leading-0 octal; None for any other text, and for
+    more than 32 digits.
+    """
     match = _INTEGER.fullmatch(text)
     if match is None:
         return None

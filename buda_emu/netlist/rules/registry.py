@@ -47,8 +47,10 @@ DECLARED: Final[dict[str, Rule]] = {}
 def rule(
     id: str, stage: Stage, summary: str, why: str, wrong: str = "", right: str = "", source: str = "NETLIST 2"
 ) -> Rule:
-    """Declare a rule. `stage` says who refuses the netlist (NETLIST 2); `wrong` and `right` are a line of a netlist
-    each. Raises InternalError for an id that is declared already."""
+    """Declare a rule of a netlist and return it. `stage` says who refuses the netlist (`STAGES`), `summary` names
+    the fault, `why` explains the rule, and `wrong` and `right` are a line of a netlist each. Raises InternalError
+    for an id that is declared already.
+    """
     severity, strict = _SEVERITY[stage]
     if id in DECLARED:
         raise InternalError(f"rule {id} is declared twice")
@@ -87,6 +89,7 @@ class Checks(Generic[T]):
         """
 
         def register(function: Callable[[Context, T], Findings]) -> Callable[[Context, T], Findings]:
+            """Store the check, and return it unchanged."""
             self._added.append((rule, function, basic, frozenset(unless), frozenset(types) or None))
             return function
 

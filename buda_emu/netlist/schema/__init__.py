@@ -83,6 +83,7 @@ def schema() -> Schema:
 
 
 def _map_of(name: str, doc: str, least: int = 0) -> Schema:
+    """Return the schema of a map from any names to objects of the definition `name`, at least `least` of them."""
     limit = {"minProperties": least} if least else {}
     return {"description": doc, "type": "object", **limit, "additionalProperties": ref(name)}
 

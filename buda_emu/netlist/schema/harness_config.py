@@ -44,6 +44,7 @@ def definitions() -> Schema:
 
 
 def _with_overrides(name: str, doc: str) -> Schema:
+    """Return the schema of a section with the fields of the definition `name`, and of its overrides."""
     overrides = {
         "description": "the same fields by queue name, or by a regular expression that matches a whole name",
         "type": "object",
@@ -54,6 +55,7 @@ def _with_overrides(name: str, doc: str) -> Schema:
 
 
 def _object(doc: str, properties: Schema) -> Schema:
+    """Return the schema of a closed object with these properties, in which `overrides` is allowed without effect."""
     ignored = {"description": "read at the top only, ignored inside an override"}
     return {
         "description": doc,
@@ -64,6 +66,7 @@ def _object(doc: str, properties: Schema) -> Schema:
 
 
 def _field(spec: "Field[Any]") -> Schema:
+    """Return the schema of a field of a stimulus or comparison; the type of its default decides its form."""
     default = spec.default
     form: Schema = {"description": spec.metadata["doc"]}
     if spec.metadata.get("words"):

@@ -60,6 +60,7 @@ def object_of(table: Table, doc: str, **keywords: Any) -> Schema:
 
 
 def _field(field: Field) -> Schema:
+    """Return the schema of a field: the shape of its kind, with description, default and example."""
     form: Schema = {"description": field.doc, **_SHAPES[field.kind](field)}
     if field.default not in (None, -1, "", (), {}, (0, 0), (-1, -1)) and not field.required:
         form["default"] = plain(field.default)
@@ -74,7 +75,7 @@ def plain(value: Any) -> Any:
 
 
 def scalars() -> Schema:
-    """Return the definitions of the scalars (NETLIST 1.1, 11.3 C12)."""
+    """Return the definitions of the scalars, such as "integer" and "format" (NETLIST 1.1, 11.3 C12)."""
     integer = {"type": "integer", "minimum": INT32_MIN, "maximum": INT32_MAX}
     address = {"type": "integer", "minimum": 0, "maximum": UINT32_MAX}
     return {
@@ -93,7 +94,7 @@ def scalars() -> Schema:
 
 
 def list_of(entry: Schema, least: int | None = None, greatest: int | None = None) -> Schema:
-    """Return the schema of a list, with the least and the greatest length."""
+    """Return the schema of a list of `entry`, with the least and the greatest length; None sets no bound."""
     form: Schema = {"type": "array", "items": entry}
     if least is not None:
         form["minItems"] = least
@@ -103,19 +104,23 @@ def list_of(entry: Schema, least: int | None = None, greatest: int | None = None
 
 
 def _one_or_list(entry: Schema) -> Schema:
+    """Return the schema of a value, or of a list of at least one such value."""
     return {"anyOf": [entry, list_of(entry, 1)]}
 
 
 def _arch(_: Field) -> Schema:
+    """Return the schema of the architectures; the reader takes any case, the schema the usual ones."""
     words = list(chain.from_iterable((arch, arch.capitalize(), arch.upper()) for arch in ARCHS))
     return _one_or_list({"enum": [*words, "Wormhole_B0"]})
 
 
 def _pair(field: Field) -> Schema:
+    """Return the schema of two sizes, each at least 1; for a place, which may be 0, of two integers."""
     return list_of(ref("integer" if field.name == "grid_loc" else "count"), 2, 2)
 
 
 def _int(field: Field) -> Schema:
+    """Return the schema of an integer field: at least 1 for counts, any for the others."""
     # Sizes must be positive; for the rest the reader takes any integer.
     return ref("count" if field.name in ("entries", "t", "input_count") else "integer")
 
@@ -194,6 +199,7 @@ def op() -> Schema:
 
 
 def _tm(name: str, doc: str, argument: Schema) -> Schema:
+    """Return the schema of a TM with an argument, `{name: argument}`."""
     form = {"type": "object", "required": [name], "properties": {name: argument}, "additionalProperties": False}
     return {"description": doc, **form}
 
@@ -238,6 +244,7 @@ def tm_lists() -> Schema:
 
 
 def _tm_list(*items: Schema) -> Schema:
+    """Return the schema of a list of these TMs; null and words stand for a list without any."""
     return {
         "anyOf": [{"type": ["null", "string"]}, list_of({"anyOf": [*items]})],
         "examples": [[{"broadcast": {"r": 4}}]],
@@ -274,6 +281,7 @@ def attributes() -> Schema:
 
 
 def _attribute_map(names: Iterable[str], doc: str, least: int = 0) -> Schema:
+    """Return the schema of a map of these attributes and no others, with at least `least` of them."""
     return {
         "description": doc,
         "type": "object",
@@ -284,6 +292,7 @@ def _attribute_map(names: Iterable[str], doc: str, least: int = 0) -> Schema:
 
 
 def _attribute(spec: AttributeSpec) -> Schema:
+    """Return the schema of one attribute: the form of its kind, with description and default."""
     shapes: dict[str, Schema] = {
         "int": ref("integer"),
         "float": ref("number"),

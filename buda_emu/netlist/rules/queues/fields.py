@@ -240,6 +240,7 @@ def tile_of_producer(ctx: Context, queue: Queue) -> Findings:
 
 
 def _copies(ctx: Context, name: str) -> str:
+    """Return the hint that names the copies of an op which became one op for each chip; "" if it has none."""
     copies = [op.name for op in ctx.ops.values() if op.written_name == name]
     if copies:
         return f"it is now {', '.join(copies[:4])}: give the queue the same list of devices"
@@ -247,6 +248,9 @@ def _copies(ctx: Context, name: str) -> str:
 
 
 def _known_before_expansion(queue: Queue, names: frozenset[str]) -> bool:
+    """Return whether the input of a queue is one of `names`, the ops as the file writes them, also with the suffix
+    of the queue's chip.
+    """
     suffix = f".{queue.target_device}"
     return queue.input in names or (queue.input.endswith(suffix) and queue.input.removesuffix(suffix) in names)
 
@@ -450,6 +454,9 @@ def temporal_graphs_whole(ctx: Context, program: Program) -> Findings:
 
 
 def _missing_graphs(members: set[str], seen: set[str], last: Execute | None) -> Findings:
+    """Report the graphs among `members`, those of one temporal graph, that were not executed (`seen`) up to `last`,
+    the last execute of its graphs.
+    """
     if last is not None and (missing := members - seen):
         message = f"executes {', '.join(sorted(seen))} without {', '.join(sorted(missing))}, which run at the same time"
         yield Finding(last.at("graph_name"), message)
@@ -467,8 +474,9 @@ def _missing_graphs(members: set[str], seen: set[str], last: Execute | None) -> 
     )
 )
 def buffered_queue(ctx: Context, queue: Queue) -> Findings:
-    """Refuse a queue between two ops of one temporal graph that no program allocates: it is a buffer, allocated
-    while the program runs and read one by one."""
+    """Warn of a queue between two ops of one temporal graph that no program allocates: it is a buffer, allocated
+    while the program runs and read one by one.
+    """
     producer = ctx.ops.get(queue.input)
     readers = ctx.readers.get(queue.name, ())
     if queue.is_ram or producer is None or len(readers) != 1 or queue.entries < 2:
@@ -481,6 +489,7 @@ def buffered_queue(ctx: Context, queue: Queue) -> Findings:
 
 @program_check("V127")
 def buffered_step(ctx: Context, program: Program) -> Findings:
+    """Warn of settings that read a buffer between two ops of one temporal graph by more than one entry."""
     for step in program.instructions:
         for setting in step.queue_settings if isinstance(step, Execute) else ():
             queue = ctx.queues[setting.queue]

@@ -61,6 +61,7 @@ _LiveRange = tuple[tuple[str, int, int], int, int, str]  # memory, start, end an
     )
 )
 def channel_exists(ctx: Context, queue: Queue) -> Findings:
+    """Refuse a queue in a DRAM channel that the chip does not have."""
     count = ctx.arch.dram_channels
     if queue.loc == "dram":
         wrong = [buffer.channel for buffer in queue.buffers if not 0 <= buffer.channel < count]
@@ -107,8 +108,9 @@ def in_channel(ctx: Context, queue: Queue) -> Findings:
     unless=("V151",),
 )
 def dram_alignment(ctx: Context, queue: Queue) -> Findings:
-    """Refuse DRAM addresses that do not have the alignment of the architecture (NETLIST 1.9). V005 is Blackhole's,
-    when loading."""
+    """Warn of DRAM addresses that do not have the alignment of the architecture (NETLIST 1.9). V005 is Blackhole's,
+    when loading.
+    """
     if queue.loc == "dram":
         wrong = [buffer.address for buffer in queue.buffers if buffer.address % ctx.arch.alignment]
     else:
@@ -155,6 +157,9 @@ def dynamic_place(ctx: Context, queue: Queue) -> Findings:
     )
 )
 def in_host_memory(ctx: Context, queue: Queue) -> Findings:
+    """Refuse a queue in a host channel that does not exist, or whose buffer ends beyond what the backend leaves of
+    it.
+    """
     if queue.loc != "host":
         return
     size = buffer_bytes(queue, ctx.netlist, ctx.ops)
@@ -243,10 +248,12 @@ def _overlap_with(ctx: Context, step: Allocate, current: Range, live: _LiveRange
 
 
 def _live_range(current: Range) -> _LiveRange:
+    """Return an allocated range in the form in which live ranges are sorted."""
     return current.memory, current.start, current.end, current.queue.name
 
 
 def _ranges_of(ctx: Context, names: Iterable[str]) -> Iterator[Range]:
+    """Yield the memory of the queues with these names."""
     for name in names:
         yield from ranges(ctx, ctx.queues[name])
 
@@ -274,7 +281,9 @@ def buffers_in_l1(ctx: Context, op: Op) -> Findings:
 
 
 def ranges(ctx: Context, queue: Queue) -> Iterator[Range]:
-    """Yield the memory of a queue. Host buffers are compared by the device of the producer (NETLIST V154)."""
+    """Yield the memory of each buffer of a queue. A host queue that an op feeds counts as memory of the op's device
+    (NETLIST V154).
+    """
     size = buffer_bytes(queue, ctx.netlist, ctx.ops)
     by_producer = queue.loc == "host" and not queue.host_fed
     if by_producer:
@@ -330,6 +339,7 @@ def _views(left: Range, right: Range) -> bool:
 
 
 def _overlap(current: Range, other: Range) -> str:
+    """Return the message about two ranges that overlap, where the one of `other` began first."""
     place = f"{current.memory[0]} channel {current.memory[2]} of device {current.memory[1]}"
     return (
         f"queue {current.queue.name} at {current.start:#x} "
@@ -350,6 +360,7 @@ def _overlap(current: Range, other: Range) -> str:
     )
 )
 def not_itself(_: Context, queue: Queue) -> Findings:
+    """Refuse an alias of the ram itself."""
     if queue.alias and queue.alias == queue.name:
         yield Finding(queue.at("alias"), "is an alias of itself")
 
@@ -367,6 +378,7 @@ def not_itself(_: Context, queue: Queue) -> Findings:
     unless=TWICE,
 )
 def target_exists(ctx: Context, queue: Queue) -> Findings:
+    """Refuse an alias of something that is no queue."""
     if queue.alias and queue.alias not in ctx.queues:
         yield Finding(
             queue.at("alias"), f"alias '{queue.alias}' is not a queue", partial(near, queue.alias, ctx.queues)
@@ -386,6 +398,7 @@ def target_exists(ctx: Context, queue: Queue) -> Findings:
     unless=("V104",),
 )
 def alias_chain(ctx: Context, queue: Queue) -> Findings:
+    """Refuse an alias of a ram that is an alias itself."""
     target = _target(ctx, queue)
     if target is not None and target.alias:
         yield Finding(queue.at("alias"), f"alias {target.name} is itself an alias of {target.alias}")
@@ -404,6 +417,7 @@ def alias_chain(ctx: Context, queue: Queue) -> Findings:
     unless=("V104", "V106"),
 )
 def between_rams(ctx: Context, queue: Queue) -> Findings:
+    """Refuse an alias of which one side is no ram."""
     target = _target(ctx, queue)
     for side in (queue, target):
         if target is not None and side is not None and not side.is_ram:
@@ -473,6 +487,7 @@ def views_divide(ctx: Context, netlist: Netlist) -> Findings:
 
 
 def _indivisible_views(views: list[Queue]) -> Findings:
+    """Refuse rams on the same buffers whose entries do not divide those of the one with most entries."""
     base = max(views, key=lambda queue: queue.entries)
     for view in views:
         if base.entries % view.entries:
@@ -484,12 +499,14 @@ def _indivisible_views(views: list[Queue]) -> Findings:
 
 
 def _target(ctx: Context, queue: Queue) -> Queue | None:
+    """Return the intact queue whose memory an alias shares; None for other queues."""
     if queue.alias and queue.alias not in ctx.broken:
         return ctx.queues.get(queue.alias)
     return None
 
 
 def _elements(queue: Queue) -> int:
+    """Return the number of elements in all entries of a queue."""
     height, width = queue.blocking.tile_dim
     return queue.entries * queue.blocking.t * queue.blocking.rows * queue.blocking.cols * height * width
 
