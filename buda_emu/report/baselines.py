@@ -216,7 +216,9 @@ class Baseline:
     measure: Measure | None = None
 
     def against(self, present: Mapping[str, Sequence[Item]]) -> BaselineComparison:
-        """Compare the items of files with the baseline; with `update`, write them to it, too. Raises OSError."""
+        """Compare the present items of each file, by its path, with the baseline; with `update`, write them to it,
+        too. Raises OSError.
+        """
         baseline_names = {name: self._name(name) for name in present}
         expected = {
             name: self._matching_entries().get(baseline_name, []) for name, baseline_name in baseline_names.items()
@@ -319,7 +321,7 @@ def _same_settings(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
 
 
 def _word(value: object) -> str:
-    """Return a setting's value for a message."""
+    """Return a setting's value as JSON for a message, "not given" for an empty one."""
     if value is None or value == [] or value == {}:
         return "not given"
     return json.dumps(value)
@@ -359,7 +361,9 @@ def _parse(path: str, data: bytes) -> dict[str, Any]:
 
 
 def _check_item(place: str, entry: Any, level: str) -> None:
-    """Check an entry of a baseline file. Raises HostError."""
+    """Raise HostError unless an entry of a baseline file is well formed. `place` names it in the error; `level` is
+    the key that holds its level.
+    """
     fields = _object(place, entry, ("what", level, "reason"), needed=("what",))
     for key in ("what", "reason"):
         if key in fields and (not isinstance(fields[key], str) or not fields[key].strip()):
@@ -392,13 +396,15 @@ def finding_key(diagnostic: "Diagnostic") -> str:
 
 
 def check_items(diagnostics: "Sequence[Diagnostic]") -> list[Item]:
-    """Return the errors and warnings as items, equal ones counted."""
+    """Return the errors and warnings of a file as items of the section `check`, equal ones counted."""
     counts = Counter(finding_key(diagnostic) for diagnostic in diagnostics if diagnostic.severity != "note")
     return [Item(words, float(count)) for words, count in counts.items()]
 
 
 def test_items(case: "CaseResult") -> list[Item]:
-    """Return the outputs and figures that do not hold; for a netlist that gave none, its status."""
+    """Return the outputs and figures of a tested netlist that do not hold as items of the section `test`; for a
+    netlist that gave none, its status. None are returned for one that passed or was skipped.
+    """
     if case.status in ("passed", "skipped"):
         return []
     items: list[Item] = []
@@ -414,7 +420,9 @@ def test_items(case: "CaseResult") -> list[Item]:
 
 
 def perf_items(run: "PerfRun", checks: "Sequence[BoundResult]") -> list[Item]:
-    """Return the cycles for an input of every epoch, and the missed figures of performance-check."""
+    """Return the items of the section `perf`: the cycles for an input of every epoch, and the missed figures of
+    performance-check.
+    """
     return list(_perf_items(run, checks))
 
 

@@ -35,7 +35,9 @@ class AttributeSpec:
         return self.everywhere or self.name in OP_TYPES[op_type].attributes
 
     def acts(self, op_type: str) -> bool:
-        """Return whether the attribute has an effect on ops of a known type."""
+        """Return whether the attribute has an effect on ops of a known type; its own legality there (`is_legal_on`)
+        is not asked.
+        """
         declaration = OP_TYPES[op_type]
         return not self.acts_on or not {declaration.name, *declaration.traits}.isdisjoint(self.acts_on)
 
@@ -67,6 +69,9 @@ def _attribute(
     effect: bool = False,
     acts_on: tuple[str, ...] = (),
 ) -> Any:
+    """Declare an attribute as a field of `Attributes`; the parameters are the fields of `AttributeSpec`, where
+    `effect` is `has_effect`.
+    """
     meta = {
         "kind": kind,
         "doc": doc,
@@ -211,6 +216,7 @@ class Attributes:
 
 
 def _specs() -> Mapping[str, AttributeSpec]:
+    """Return the declarations of all attributes by name, from the fields of `Attributes`."""
     table: dict[str, AttributeSpec] = {}
     for entry in fields(Attributes):
         meta = entry.metadata

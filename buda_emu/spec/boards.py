@@ -174,9 +174,8 @@ def largest_board(arch: str) -> Board | None:
 
 
 def agreed_arch(name: str | None, arch: str | None) -> str | None:
-    """Return the architecture of a board name and an `arch` word, either of which may be absent.
-
-    None if both are absent. Raises HostError where they differ, or for an unknown board.
+    """Return the architecture on which a board's name and an `arch` word agree, either of which may be absent; None
+    if both are. Raises HostError where they differ, or for an unknown board.
     """
     if not name:
         return arch or None
@@ -265,6 +264,7 @@ def _parse_cluster(content: Any) -> Cluster:
 
 
 def _link(ends: Sequence[Mapping[str, Any]]) -> tuple[End, End]:
+    """Return the two ends of a connection in a cluster file. Raises ValueError unless it has two."""
     if len(ends) != 2:
         raise ValueError(f"a connection of {len(ends)} ends, not two")
     near, far = ((int(end["chip"]), int(end["chan"])) for end in ends)

@@ -185,6 +185,9 @@ class OpTypes(Mapping[str, OpType]):
         return name in self._built_in
 
     def _load_entry_points(self) -> None:
+        """Add the op types that other packages declare by entry points of the group `GROUP`; names of this package
+        stay as they are. Raises TypeError for an entry point that is no op type of its name.
+        """
         from importlib.metadata import entry_points
 
         self._entry_points_loaded = True
@@ -318,6 +321,9 @@ _BY_PLACE = OnDevice(open="which values are dropped depends on the core's place"
 
 
 def _sfpu(name: str, doc: str, on_device: OnDevice, *traits: Trait, attributes: tuple[str, ...] = ()) -> OpType:
+    """Declare an op type of the vector unit; `on_device` is the claim about its bits, `attributes` are those of its
+    own.
+    """
     return OpType(
         name,
         "sfpu",

@@ -13,6 +13,7 @@ WHOLE_TILE: Final = (1, 32)
 
 
 def _field(default: Any, doc: str, words: tuple[str, ...] = ()) -> Any:
+    """Declare a field of `Comparison` with its description and, for a field that takes one of several words, these."""
     return field(default=default, metadata={"doc": doc, "words": words})
 
 
@@ -70,6 +71,7 @@ STIMULUS_KINDS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
 
 
 def _stimulus_field(default: Any, doc: str) -> Any:
+    """Declare a field of `Stimulus` with its description."""
     return field(default=default, metadata={"doc": doc})
 
 

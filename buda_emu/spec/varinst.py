@@ -21,6 +21,9 @@ class Opcode:
 
 
 def _incwrap(out: int, args: tuple[int, ...]) -> int:
+    """Return a counter that is moved by an increment and wrapped at a modulus, (increment, modulus) in `args`.
+    Raises ProgramError for a modulus of 0, and for a negative one with a negative increment.
+    """
     inc, wrap = args
     if wrap == 0:
         raise ProgramError("incwrap with wrap 0 has no result")
@@ -34,6 +37,7 @@ def _incwrap(out: int, args: tuple[int, ...]) -> int:
 
 
 def _truncate_div(a: int, b: int) -> int:
+    """Return a quotient rounded towards 0, as C++ divides integers; `//` rounds down."""
     quotient = abs(a) // abs(b)
     return quotient if (a < 0) == (b < 0) else -quotient
 

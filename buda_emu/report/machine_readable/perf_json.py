@@ -153,7 +153,9 @@ form, and a tuple holds the form of a value that may be null."""
 
 
 def _wrong_place(value: Any, form: Any, place: str) -> str | None:
-    """Return the first place at which a value does not have a form, with the expected form; None if there is none."""
+    """Return what is wrong at the first place where a value does not have the form of `_FORM`, such as
+    "epochs[0].ops is not a list"; None if all have it. `place` is the value's own place.
+    """
     if isinstance(form, tuple):
         if value is None:
             return None

@@ -111,7 +111,9 @@ def class_schema(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
 
 
 def _type_schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of values of a type. Classes among them are added to `definitions` and referred to."""
+    """Return the schema of values of a type, a `Row` or a tuple of alternatives. Classes among them are added to
+    `definitions` and referred to.
+    """
     if isinstance(kind, Row):
         return _row_schema(kind, definitions)
     if isinstance(kind, tuple):

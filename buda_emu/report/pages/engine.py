@@ -46,7 +46,7 @@ def _environment() -> Environment:
 
 @cache
 def _part(name: str) -> Markup:
-    """Return the text of a style sheet or script."""
+    """Return the text of a style sheet or script of the pages, to be inserted unchanged."""
     return Markup(files(_ROOM).joinpath("pages", name).read_text("utf-8"))
 
 
@@ -133,7 +133,7 @@ class Table:
 
 
 def table(columns: Iterable[Column | str], rows: Iterable[Sequence[Cell | str]], find: str = "") -> Table:
-    """Return a table of texts and cells."""
+    """Return a table from texts and cells, row by row. `find` is the text in its search box, "" for none."""
     return Table(
         [Column(column) if isinstance(column, str) else column for column in columns],
         [Row([Cell(cell) if isinstance(cell, str) else cell for cell in row]) for row in rows],
@@ -152,7 +152,9 @@ def name_cell(name: str, href: str = "", *, text: str | None = None) -> Cell:
 
 
 def figure(value: float | None, digits: int = 0, bar: float | None = None) -> Cell:
-    """Return a cell with a number and thousands separators; None is sorted below all numbers."""
+    """Return a cell with a number and thousands separators, with `bar` (0 to 1) drawn behind it; None is shown as
+    "-" and sorted below all numbers.
+    """
     if value is None:
         return Cell("-", -1.0)
     return Cell(f"{value:,.{digits}f}", float(value), bar)
@@ -177,7 +179,7 @@ def severity_rank(status: str) -> int:
 
 
 def verdict_cell(passed: bool) -> Cell:
-    """Return a cell that says whether an output or a figure holds."""
+    """Return a cell with the verdict "passed" or "failed" on an output or a figure."""
     return status("passed" if passed else "failed")
 
 

@@ -52,7 +52,7 @@ def guarded_bar(guarded: Guarded) -> Bar:
 
 
 def outcome_bars(rows: Sequence[Bar], title: str) -> str:
-    """Draw a bar for each row, all of the same length, divided by outcome."""
+    """Return the SVG chart with a bar for each row, all of the same length, divided by outcome."""
     right = _NAMES + _WIDTH
     height = 34 + len(rows) * _ROW
     parts = [open_chart(right + 250, height, title, " fixed")]
@@ -80,8 +80,9 @@ def outcome_bars(rows: Sequence[Bar], title: str) -> str:
 
 
 def tile_map(name: str, shape: tuple[int, int, int], hits: Sequence[int]) -> str:
-    """Draw the tiles of an output (t, rows, columns), the redder the more faults change them. `hits` counts the faults
-    by tile."""
+    """Return the SVG picture of an output's tiles, the redder the more faults change them. `shape` is (t, tile
+    rows, tile columns); `hits` counts the faults by tile.
+    """
     t, rows, cols = shape
     cell = max(2.0, min(float(_CELL), (_NAMES + _WIDTH) / max(1, cols)))
     highest_count = max(*hits, 1)
@@ -108,8 +109,9 @@ _CHARTS = ("kind", "place", "field", "bit")
 
 
 def faults_page(campaign: Campaign, netlist: Netlist) -> str:
-    """Return the page. The grid is drawn for netlists of up to 400 ops, and the table has up to 5,000 faults, the
-    failing ones first."""
+    """Return the HTML page of a campaign. The grid is drawn for netlists of up to 400 ops, and the table has up to
+    5,000 faults, the failing ones first.
+    """
     total = campaign.total()
     low, high = map(percent, total.interval)
     charts = [
@@ -145,7 +147,9 @@ def faults_page(campaign: Campaign, netlist: Netlist) -> str:
 
 
 def _op_picture(campaign: Campaign, netlist: Netlist) -> str:
-    """Draw the grid with ops reddened by their share of failing faults; "" if it has too many ops or none was hit."""
+    """Return the SVG picture of the core grid, ops reddened by their share of failing faults; "" if it has too many
+    ops or none was hit.
+    """
     ops = netlist.ops
     shares = {share.name: share for share in campaign.table("op or queue") if share.name in ops}
     if not shares or len(ops) > _MOST_OPS:
@@ -188,7 +192,7 @@ def _protection(campaign: Campaign) -> Table | None:
 
 
 def _shares(campaign: Campaign, name: str) -> Table:
-    """Return one of the tables of counts."""
+    """Return the table of counts of the campaign that is called `name`, a row for each share."""
     columns = [
         Column(name, "name"),
         *(Column(title, "number") for title in headers(campaign)[:-1]),

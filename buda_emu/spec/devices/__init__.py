@@ -131,7 +131,9 @@ class Device:
         return f"{x}-{y}"
 
     def source(self, field: str) -> str:
-        """Return the source of a field's value."""
+        """Return the source that a field's value was taken from, such as a section of the facts, as the file states
+        it.
+        """
         return _content(self.name)[field]["from"]
 
     def with_grid(self, rows: int, columns: int) -> "Device":
@@ -191,10 +193,12 @@ def device(arch: str) -> Device:
 
 @cache
 def _content(name: str) -> Mapping[str, Any]:
+    """Return the content of an architecture's file."""
     return json.loads((files("buda_emu.spec.devices") / f"{name}.json").read_text(encoding="utf-8"))
 
 
 def _value(key: str, value: Any) -> Any:
+    """Return the value of the field `key` as `Device` has it: cores as (x, y), lists as tuples."""
     if key in ("arc", "pcie"):
         return _core(value)
     if key == "eth_cores":
@@ -210,5 +214,6 @@ def _as_tuples(value: Any) -> Any:
 
 
 def _core(label: str) -> Core:
+    """Return the physical x and y of a core that a file names as "x-y"."""
     x, _, y = label.partition("-")
     return int(x), int(y)
