@@ -87,7 +87,7 @@ class RunComparison:
 
 
 def against(before: Mapping[str, Any], after: Mapping[str, Any]) -> RunComparison:
-    """Compare two results of `perf_json`. Raises HostError for one that lacks a key."""
+    """Compare two results of `perf_json`, the earlier one first. Raises HostError for one that lacks a key."""
     try:
         old = _epochs(before)
         new = _epochs(after)
@@ -128,7 +128,7 @@ def _program_intervals(
 
 
 def _program_parts(epochs: Mapping[tuple[str, str], Mapping[str, Any]], program: str) -> Iterator[Part]:
-    """Yield what the cycles of a program consist of."""
+    """Yield the parts of the cycles of a program: those of its epochs, all runs of an epoch together."""
     for (of_program, graphs), epoch in epochs.items():
         if of_program == program:
             for part in epoch["parts"]:
@@ -137,14 +137,16 @@ def _program_parts(epochs: Mapping[tuple[str, str], Mapping[str, Any]], program:
 
 
 def _pace_interval(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> Interval | None:
-    """Return the interval of the difference of an epoch's cycles per input."""
+    """Return the interval of the difference of an epoch's cycles per input; None if a run lacks the epoch or has no
+    intervals.
+    """
     if old is None or new is None or "parts" not in old or "parts" not in new:
         return None
     return interval_of_difference(_pace_parts(old), _pace_parts(new), _same_units(old, new))
 
 
 def _pace_parts(epoch: Mapping[str, Any]) -> Iterator[Part]:
-    """Yield what the cycles of an input consist of: the parts of a run without its loading, in proportion."""
+    """Yield the parts of the cycles of an input of an epoch: those of a run without its loading, in proportion."""
     pace = _pace(epoch) or 0.0
     for part in epoch["parts"]:
         if part["unit"] != LOADING_UNIT:
@@ -153,7 +155,9 @@ def _pace_parts(epoch: Mapping[str, Any]) -> Iterator[Part]:
 
 
 def _same_units(old: Mapping[str, Any], new: Mapping[str, Any]) -> set[str]:
-    """Return the units of the parts of an epoch whose own work is the same in both runs."""
+    """Return the units of an epoch, by the names that its parts have, that work equally long in both runs; loading
+    is among them if it takes as long.
+    """
     changed = {(change.kind, change.name) for change in _changes(_units(old), _units(new))}
     same: set[str] = set()
     for kind, name in _units(new).keys() - changed:
@@ -185,7 +189,7 @@ def _conditions(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator
 
 
 def _mapping_changes(word: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a line for each name whose value differs."""
+    """Yield a line for each name whose value differs; `word` says what the values are, such as "parameter"."""
     for name in sorted({*old, *new}):
         if old.get(name) != new.get(name):
             yield f"{word} {name}: {_or_none(old.get(name))}, now {_or_none(new.get(name))}"
@@ -234,7 +238,9 @@ def _units(epoch: Mapping[str, Any]) -> dict[tuple[str, str], float]:
 
 
 def _changes(old: Mapping[tuple[str, str], float], new: Mapping[tuple[str, str], float]) -> Iterator[FigureChange]:
-    """Yield the units whose cycles differ."""
+    """Yield the units whose cycles differ by more than rounding and, with None for a side, those that only one of
+    both has. The mappings hold cycles by kind and name (`_units`).
+    """
     for kind, name in dict.fromkeys([*new, *old]):
         before = old.get((kind, name))
         after = new.get((kind, name))
@@ -268,12 +274,12 @@ def _explain_change(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None
 
 
 def _describe_bottleneck(bottleneck: Mapping[str, Any]) -> str:
-    """Return the words for a bottleneck."""
+    """Return a bottleneck in words, such as "op a"."""
     return _describe_unit(bottleneck["kind"], bottleneck["name"])
 
 
 def _describe_unit(kind: str, name: str) -> str:
-    """Return the words for a unit."""
+    """Return a unit in words, such as "op a": its kind, and the name by which the model knows it."""
     words = {"op": f"op {name}", "transfer": f"the transfer {name}", "latency": f"the way of one input ({name} most)"}
     return words.get(kind, name or kind)
 
@@ -309,7 +315,9 @@ def against_lines(comparison: RunComparison) -> Iterator[str]:
 
 
 def _certainty(name: str, difference: float, interval: Interval | None) -> Iterator[str]:
-    """Yield the sentence that says whether a difference is larger than the model's uncertainty, if there is one."""
+    """Yield the sentence that says whether a difference is larger than the model's uncertainty; nothing if there is
+    no difference. `name` begins it.
+    """
     if not difference:
         return
     if interval is None:
@@ -321,7 +329,9 @@ def _certainty(name: str, difference: float, interval: Interval | None) -> Itera
 
 
 def _figures(before: float | None, after: float | None) -> tuple[str, str, str, str]:
-    """Return the cells before, after, difference and per cent of a row."""
+    """Return the last four cells of a row of cycles: before, after, difference and per cent, "-" where a side is
+    missing.
+    """
     if before is None or after is None:
         return whole(before), whole(after), "-", "-"
     return whole(before), whole(after), f"{after - before:+,.0f}", relative(before, after)

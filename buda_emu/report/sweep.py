@@ -25,7 +25,9 @@ _STYLE: Final = (
 
 
 def sweep_table(rows: Sequence[Mapping[str, Any]], axes: Sequence[str]) -> str:
-    """Return a table with a row for each point; the quickest is marked."""
+    """Return a table of a sweep for a terminal, a row for each point; the quickest is marked. `axes` are the names
+    of what varies, which the rows have as keys.
+    """
     best = min((row["seconds"] for row in rows if row["seconds"] is not None), default=None)
     return table(
         (*axes, "cycles", "ms", "cycles per input", "inputs per second", "bottleneck"),
@@ -36,7 +38,7 @@ def sweep_table(rows: Sequence[Mapping[str, Any]], axes: Sequence[str]) -> str:
 
 
 def _table_row(row: Mapping[str, Any], axes: Sequence[str], best: float | None) -> tuple[str, ...]:
-    """Return the cells of a point; `best` is the time in seconds of the quickest one."""
+    """Return the cells of a point of a sweep; `best` is the time in seconds of the quickest one."""
     milliseconds = None
     if row["seconds"] is not None:
         milliseconds = 1e3 * row["seconds"]
@@ -125,7 +127,9 @@ def _y(value: float, top: float) -> float:
 
 
 def _line(name: str, points: Sequence[tuple[float, float, str, float]], index: int, unit: str) -> list[str]:
-    """Return the line of one combination of axes, its points with tooltips, and its entry in the legend."""
+    """Return the SVG of the line of one combination of axes, its points with tooltips, and its entry in the legend.
+    A point is x, y, the value of the axis and that of the measure; `index` chooses the colour.
+    """
     colour = _COLOURS[index % len(_COLOURS)]
     path = " ".join(f"{number(x)},{number(y)}" for x, y, _, _ in sorted(points))
     parts = [f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>']

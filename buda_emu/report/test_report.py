@@ -125,7 +125,7 @@ def _table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator
 
 
 def code(text: str) -> str:
-    """Return a name in code type."""
+    """Return a name in code type for Markdown."""
     return f"`{text.replace('`', chr(39))}`"
 
 
@@ -145,8 +145,9 @@ _NAMES: Final = 168  # pixels for the names of ops
 
 
 def heat_map(detail: OutputDetail, first_bad: TilePlace | None) -> str:
-    """Draw the largest absolute error of each tile position over all entries and t, in decades below the largest of
-    all."""
+    """Return the SVG map of an output's tiles, shaded by the largest absolute error at each position over all
+    entries and t, in decades below the largest of all. `first_bad` is framed.
+    """
     rows, cols = detail.tile_error.shape
     values: list[list[float]] = detail.tile_error.tolist()
     largest = max(filter(isfinite, chain.from_iterable(values)), default=0.0)
@@ -179,12 +180,12 @@ def heat_map(detail: OutputDetail, first_bad: TilePlace | None) -> str:
 
 
 def _square(x: float, y: float, side: float) -> str:
-    """Return the attributes of a square."""
+    """Return the SVG attributes of a square with its upper left corner at x, y."""
     return f'x="{svg_number(x)}" y="{svg_number(y)}" width="{svg_number(side)}" height="{svg_number(side)}"'
 
 
 def _place(index: int, cell: int) -> str:
-    """Return the tile rows or columns that a cell of the map stands for."""
+    """Return the numbers of the tile rows or columns that cell `index` of the map stands for; it has `cell` of them."""
     first = index * cell
     if cell == 1:
         return str(first)
@@ -197,7 +198,9 @@ def _error_text(value: float) -> str:
 
 
 def _ticks(count: int, side: float) -> range:
-    """Return the positions that get a number, so many that the numbers do not touch."""
+    """Return which of `count` rows or columns of cells get a number, so few that the numbers do not touch. `side`
+    is the size of a cell in pixels.
+    """
     step = 1
     while step * side < 22:
         step *= 2
@@ -215,7 +218,7 @@ def _shade(value: float, largest: float) -> str:
 
 
 def _shade_legend(y: float, largest: float) -> str:
-    """Draw the shades of a heat map from 0 to the largest error."""
+    """Return the SVG of the shades of a heat map from 0 to the largest error, at height `y`."""
     if largest == 0:
         return text(28, y + 10, "every finite element is equal", _SMALL, "soft")
     parts = [text(28, y + 10, "0", _SMALL, "soft", "middle")]
@@ -228,7 +231,7 @@ def _shade_legend(y: float, largest: float) -> str:
 
 
 def histogram(detail: OutputDetail) -> str:
-    """Draw how many elements have an error of each decade."""
+    """Return the SVG chart of how many elements of an output have an error of each decade."""
     bins = detail.histogram
     total = sum(count for _, count in bins)
     highest_count = max((count for _, count in bins), default=0)
@@ -254,7 +257,9 @@ def histogram(detail: OutputDetail) -> str:
 
 
 def op_chart(ops: Sequence[OpResult], threshold: float, first_bad: int | None) -> str:
-    """Draw 1 - PCC of every op in execution order on a logarithmic axis, with the threshold as a line."""
+    """Return the SVG chart of 1 - PCC of every op in execution order, on a logarithmic axis with the threshold as a
+    line. `first_bad` is the index of the op that is brought out.
+    """
     height = 30 + len(ops) * _ROW
     width = 620
     left = _NAMES + 12
@@ -262,6 +267,7 @@ def op_chart(ops: Sequence[OpResult], threshold: float, first_bad: int | None) -
     room = right - left
 
     def x_of(pcc: float) -> float:
+        """Return the x at which the bar of an op with this PCC ends."""
         lost = max(1 - pcc, 10.0**-_PCC_DECADES)
         return left + room * min(1.0, (log10(lost) + _PCC_DECADES) / _PCC_DECADES)
 
@@ -325,7 +331,9 @@ class _Output:
 
 
 def html_page(run: TestRun, pictures: Mapping[str, Picture | None]) -> str:
-    """Return report.html. Netlists have details as long as there is room, those that did not pass first."""
+    """Return report.html. Netlists have details as long as there is room, those that did not pass first; `pictures`
+    are by the path of the netlist.
+    """
     counts = Counter(case.status for case in run.cases)
     threshold = float(run.settings.get("threshold", 0.0))
     cases = sorted(run.cases, key=lambda case: severity_rank(case.status))
@@ -367,7 +375,9 @@ def common_prefix(paths: Sequence[str]) -> str:
 
 
 def _verdicts(cases: Sequence[CaseResult], places: Mapping[str, str], prefix: int) -> Table:
-    """Return the table of verdicts, with links to the netlists that have details."""
+    """Return the table of verdicts, with links to the netlists that have details. `places` holds the anchors of
+    these; `prefix` is the length of the folder that all paths share, which is left out.
+    """
     columns = [
         Column("verdict", choose=True),
         Column("netlist", "name"),
@@ -412,7 +422,7 @@ def _numbers(*titles: str) -> list[Column]:
 
 
 def _page_case(case: CaseResult, picture: Picture | None, threshold: float) -> Markup:
-    """Return the part of the page about one netlist."""
+    """Return the part of the page about one netlist; `threshold` is the PCC below which an op counts as bad."""
     bad = case.first_bad
     first_bad = None
     bad_op = None
@@ -541,7 +551,7 @@ def _ops(ops: Sequence[OpResult]) -> Table | None:
 
 
 def _stats(inputs: Sequence[ValueStats]) -> Table:
-    """Return the table of the inputs of an op."""
+    """Return the table of the inputs of an op with the statistics of their values."""
     rows = (
         (
             stats.name,
@@ -563,7 +573,7 @@ def _stats(inputs: Sequence[ValueStats]) -> Table:
 
 
 def _facts(case: CaseResult) -> Iterator[tuple[str, str]]:
-    """Return the settings of a case as rows of a table."""
+    """Return the settings of a case that are not empty as rows of a table."""
     facts = [
         ("architecture", case.arch),
         ("observed in precision", case.precision),
@@ -608,12 +618,16 @@ def write_report(run: TestRun, directory: Path) -> None:
 
 
 def _rank_cases(cases: Sequence[CaseResult]) -> list[CaseResult]:
-    """Return the cases with details, the worst first, otherwise in the order of the run."""
+    """Return the cases that have details in the report, at most `MOST_DETAILED`: the worst first, else in the order
+    of the run.
+    """
     return sorted(cases, key=lambda case: severity_rank(case.status))[:MOST_DETAILED]
 
 
 def _picture(case: CaseResult, mark: str) -> Picture | None:
-    """Draw the netlist on its grid, with ops reddened by their error. None for a netlist that was not run."""
+    """Return the picture of a netlist on its grid, with ops reddened by their error. None for a netlist that was
+    not run; a note where it cannot be drawn. `mark` keeps its ids apart from those of other pictures.
+    """
     if not case.outputs and not case.ops:
         return None
     try:

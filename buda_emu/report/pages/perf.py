@@ -68,7 +68,9 @@ class Entry:
 
 
 def read_entries(netlist: Netlist, names: Iterable[str]) -> list[Entry]:
-    """Return these ops and queues as the file writes them, in its order; none if the file is gone or has changed."""
+    """Return the entries of the ops and queues `names` as the file writes them, in its order; none if the file is
+    gone or has changed.
+    """
     try:
         lines = Path(netlist.path).read_text("utf-8").splitlines()
     except (OSError, ValueError):
@@ -92,7 +94,9 @@ def _name_in_file(element: Op | Queue) -> str:
 
 
 def _entry(lines: list[str], line: int, name: str) -> Iterator[str]:
-    """Yield the line of a name, and the lines indented below it."""
+    """Yield the line of the file at which `name` should stand, and the lines indented below it; nothing if it is
+    not there. `line` is counted from 1.
+    """
     if not 0 < line <= len(lines) or name not in lines[line - 1]:
         return
     inset = _indent(lines[line - 1])
@@ -120,11 +124,10 @@ _LABELLED: Final = 4
 def roofline_chart(
     ops: Sequence[OpFigures], cycles: Sequence[float], bytes_of: Mapping[str, float], stream: float
 ) -> str:
-    """Draw the share of the time in which each op's math unit works over its work for each byte that a core takes in,
-    both axes logarithmic, under the roof of the math unit and of the NoC into a core (`stream` bytes per cycle).
-
-    The time is that of one input: the `cycles` of the op, or those of its bytes if they take longer. The slowest ops
-    are named. Returns "" if no op both takes bytes in and computes.
+    """Return an SVG chart: over each op's math work for each byte that a core takes in, the share of the time in
+    which its math unit works, both axes logarithmic, under the roof of the math unit and of the NoC into a core
+    (`stream` bytes per cycle). The time is that of one input: the `cycles` of the op, or those of its bytes
+    (`bytes_of`) if they take longer. The slowest ops are named. "" if no op both takes bytes in and computes.
     """
     times = [max(time, bytes_of.get(op.op, 0.0) / stream, 1.0) for op, time in zip(ops, cycles, strict=True)]
     points = [
@@ -155,7 +158,7 @@ def roofline_chart(
 
 
 def _roofline_grid(across: "_Axis", up: "_Axis") -> Iterator[str]:
-    """Yield a line for each decade of both axes, with its label."""
+    """Yield a grid line for each decade of both axes, with its label, as SVG."""
     for decade in across.decades:
         x = svg_number(across(10.0**decade))
         yield f'<path class="grid" d="M{x} {_TOP}V{_TOP + _HEIGHT}"/>'
@@ -167,7 +170,9 @@ def _roofline_grid(across: "_Axis", up: "_Axis") -> Iterator[str]:
 
 
 def _roof(across: "_Axis", up: "_Axis", stream: float) -> str:
-    """Draw the roof: rising with the bytes that the NoC brings into a core, level where the math unit is busy."""
+    """Return the SVG line of the roof: rising with the bytes that the NoC brings into a core, level where the math
+    unit is busy.
+    """
     corner = f"{svg_number(across(1 / stream))} {svg_number(up(1.0))}"
     start = max(10.0**up.low / stream, 10.0**across.low)
     path = f"M{svg_number(across(start))} {svg_number(up(start * stream))}L{corner}H{_LEFT + _WIDTH}"
@@ -190,7 +195,9 @@ class _Axis:
 
 
 def _labels(names: Sequence[str], dots: Sequence[tuple[float, float]]) -> list[str]:
-    """Return the names beside the first dots, each where it covers as little as possible of what is drawn already."""
+    """Return the names beside their dots as SVG, each where it covers as little as possible of what is drawn
+    already. `dots` are x and y of all dots, those with names first.
+    """
     parts: list[str] = []
     occupied = [(x - 5, x + 5, y) for x, y in dots]
     for name, (x, y) in zip(names, dots, strict=False):
@@ -200,6 +207,9 @@ def _labels(names: Sequence[str], dots: Sequence[tuple[float, float]]) -> list[s
         places = product(lines, (x + 10, x - 10 - wide))
 
         def cost(place: tuple[float, float], wide: float = wide) -> int:
+            """Return how much a label at (baseline, left end) covers of what is drawn already; one outside the
+            chart costs more than any other. `wide` is its width.
+            """
             line, left = place
             inside = left >= _LEFT and left + wide <= _LEFT + _WIDTH + 14 and _TOP <= line <= _TOP + _HEIGHT
             hidden = sum(abs(line - y) < 12 and left < end and begin < left + wide for begin, end, y in occupied)
@@ -300,7 +310,9 @@ def _checks(checks: Sequence[BoundResult]) -> Table | None:
 
 
 def _epochs(run: PerfRun, order: Sequence[EpochReport], places: dict[int, str]) -> Table:
-    """Return the table of all epochs, with links to those that have pictures."""
+    """Return the table of all epochs in this order, with links to those that have pictures. `places` holds the
+    anchors of these by the id of the epoch object.
+    """
     total_cycles = max(sum(epoch.cycles * epoch.runs for epoch in order), 1.0)
     columns = [
         Column("graph", "name"),
@@ -383,14 +395,16 @@ def _bottleneck_text(epoch: EpochReport) -> str:
 
 
 def _temporal(netlist: Netlist, epoch: EpochReport) -> int:
-    """Return the number of an epoch in the netlist."""
+    """Return the number of the temporal graph that an epoch of the model runs."""
     return next(temporal.id for temporal in netlist.temporal_graphs if temporal.graphs == epoch.graphs)
 
 
 def _epoch(
     netlist: Netlist, run: PerfRun, epoch: EpochReport, index: int, routed: Mapping[int, RoutedEpoch | str], uses: Uses
 ) -> Markup:
-    """Return the part of the page about one epoch."""
+    """Return the part of the page about one epoch. `index` tells its picture from others on the page; `routed`
+    holds the streams of each epoch, or the reason why there are none, and `uses` the use of each core by them.
+    """
     timing = epoch.timing
     full = extend_until_full(timing, epoch.bottleneck.name)
     steps = critical_steps(timing)
@@ -458,7 +472,9 @@ def _bytes_taken_in(epoch: EpochReport) -> dict[str, float]:
 
 
 def _steady(epoch: EpochReport, full: EpochTiming) -> str:
-    """Return a sentence on the inputs that the picture of the steady state shows."""
+    """Return a sentence on the inputs that the picture of the steady state shows; "" without one. `full` is the
+    timing with as many inputs as fill the pipeline.
+    """
     stretch = steady(full, epoch.bottleneck.name)
     if stretch is None:
         return ""
@@ -485,7 +501,7 @@ def _load(epoch: EpochReport) -> str:
 
 
 def _path(steps: Sequence[CriticalStep]) -> Table:
-    """Return the table of the critical path."""
+    """Return the table of the steps of an epoch's critical path."""
     columns = [
         Column("share", "number"),
         Column("cycles", "number"),
@@ -510,7 +526,7 @@ def _path(steps: Sequence[CriticalStep]) -> Table:
 
 
 def _list_names(names: Sequence[str]) -> str:
-    """Return the first of many names, all of which perf.json lists."""
+    """Return the first few of many names as text, and the number of the others, which perf.json lists."""
     text = ", ".join(cut(name, _SHORT) for name in names[:_MOST_NAMED])
     if len(names) > _MOST_NAMED:
         return f"{text} and {len(names) - _MOST_NAMED} more"
@@ -543,7 +559,9 @@ def _limits(epoch: EpochReport) -> Table:
 
 
 def _ops(netlist: Netlist, run: PerfRun, epoch: EpochReport, steps: Sequence[CriticalStep], sources: Sources) -> Table:
-    """Return the table of the ops of an epoch, the slowest first."""
+    """Return the table of the ops of an epoch, the slowest first. `steps` are those of its critical path; `sources`
+    gives the letters by which the rows name the sources of cycles.
+    """
     columns = [
         Column("op", "name"),
         Column("type", choose=True),

@@ -20,7 +20,7 @@ MOST_LANES: Final = 200
 
 
 def timeline_page(picture: TimelinePicture, command: str = "") -> str:
-    """Return the page. `command` is the command line that makes it again."""
+    """Return the HTML page of a run. `command` is the command line that makes it again."""
     last = max((part.end for part in picture.slices), default=0)
     left_out = len(picture.lanes) - MOST_LANES
     return render(
@@ -37,7 +37,7 @@ def timeline_page(picture: TimelinePicture, command: str = "") -> str:
 
 
 def _lanes(picture: TimelinePicture, last: float) -> Table:
-    """Return a table of the slices and the busy time of each lane."""
+    """Return a table of the slices and the busy time of each lane; `last` is the time at which the picture ends."""
     busy = [0.0] * len(picture.lanes)
     count = [0] * len(picture.lanes)
     for part in picture.slices:
@@ -72,7 +72,7 @@ class _Words:
 
 
 def timeline_data(picture: TimelinePicture) -> Markup:
-    """Return the picture in the form that `timeline.js` reads."""
+    """Return the picture as JSON in the form that `timeline.js` reads: texts by number, slices as columns."""
     words = _Words()
     content: dict[str, Any] = {
         "unit": picture.time_unit,
@@ -95,7 +95,7 @@ def timeline_data(picture: TimelinePicture) -> Markup:
 
 
 def _slices(slices: Iterable[Slice], words: _Words) -> list[list[Any]]:
-    """Return the columns of the slices: lane, start, length, name, category, details."""
+    """Return the slices as columns: lane, start, length, and the numbers of name, category and details in `words`."""
     columns: list[list[Any]] = [[] for _ in range(6)]
     for part in slices:
         row = (
@@ -112,7 +112,7 @@ def _slices(slices: Iterable[Slice], words: _Words) -> list[list[Any]]:
 
 
 def _details(details: Mapping[str, Any]) -> str:
-    """Return the details of a slice, one a line."""
+    """Return the details of a slice as text, one on each line."""
     lines: list[str] = []
     for name, value in details.items():
         text = f"{value:,}" if isinstance(value, int) else f"{value}"

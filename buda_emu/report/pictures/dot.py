@@ -66,7 +66,7 @@ def _outside_ops(netlist: Netlist, ops: Sequence[Op]) -> Iterator[str]:
 
 
 def _cluster(graph: Graph, epoch: int, streams: Uses) -> Iterator[str]:
-    """Yield the lines of a graph: a cluster with its ops."""
+    """Yield the lines of a graph: a cluster with its ops, labelled with their use of streams (`streams`)."""
     title = f"epoch {epoch}, chip {graph.target_device}: {graph.name} x {graph.input_count}"
     yield f"  subgraph {_quote(f'cluster_{graph.name}')} {{"
     yield f"    label={_quote(title)};"
@@ -77,7 +77,7 @@ def _cluster(graph: Graph, epoch: int, streams: Uses) -> Iterator[str]:
 
 
 def _input_edges(netlist: Netlist, op: Op) -> Iterator[str]:
-    """Yield the edges into an op."""
+    """Yield the DOT lines of the edges into an op, each labelled with the input's format."""
     for position, name in enumerate(op.inputs):
         kind = "queue" if name in netlist.queues else "op"
         df = op.in_df[position] if position < len(op.in_df) else ""
@@ -85,7 +85,7 @@ def _input_edges(netlist: Netlist, op: Op) -> Iterator[str]:
 
 
 def _edge(source: str, target: str, label: str) -> str:
-    """Return the line of an edge."""
+    """Return the DOT line of an edge between two nodes."""
     return f"  {_quote(source)} -> {_quote(target)} [label={_quote(label)}];"
 
 
@@ -95,7 +95,7 @@ def _is_read(queue: Queue, ops: Sequence[Op]) -> bool:
 
 
 def _op_label(op: Op, use: str) -> str:
-    """Return the label of an op: name, type, size and format, and its use of streams."""
+    """Return the label of an op: name, type, size and format, and `use`, the words on its streams, if any."""
     dims = "x".join(map(str, op.blocking.element_shape))
     streams = f"\nextra streams {use}" if use else ""
     return _quote(f"{op.name}\n{op.type}\n{dims} {op.out_df}{streams}")

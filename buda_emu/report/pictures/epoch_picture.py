@@ -71,7 +71,9 @@ def loading_name(load: ChipLoad) -> str:
 
 
 def loading_slices(loads: Sequence[ChipLoad], begin: int, first_lane: int) -> Iterator[Slice]:
-    """Yield the slice in which each chip loads its epoch, each in a lane of its own."""
+    """Yield the slice in which each chip loads its epoch from cycle `begin` on, each in a lane of its own from
+    `first_lane` on.
+    """
     for lane, load in enumerate(loads, first_lane):
         details = {"bytes": load.bytes, "cores": load.cores, "kernels": load.kernels}
         yield Slice(
@@ -126,7 +128,9 @@ class _Epoch:
         return _TRANSFERS
 
     def _draw(self, first: int) -> None:
-        """Add the slices of all tasks; a task of an op has one for each thread."""
+        """Add the slices of all tasks; a task of an op has one for each thread. `first` is the number of the
+        epoch's first slice in the whole picture.
+        """
         timing = self._timing
         units: list[int] = timing.unit.tolist()
         tasks = [0] * len(timing.units)
@@ -173,14 +177,14 @@ class _Epoch:
             yield Flow(self._of_task[cause[task]][1], self._of_task[task][0], shown[task])
 
     def _why(self, task: int) -> str:
-        """Return the name of the object that a task waited for last."""
+        """Return the name of the object of the model, such as a buffer, for which a task waited last."""
         number = int(self._timing.held_by[task])
         if number < 0:
             return "the part before"
         return self._timing.objects[number]
 
     def chain(self) -> list[int]:
-        """Return the slices of the critical path."""
+        """Return the numbers of the slices of the critical path."""
         numbers: list[int] = []
         for task in self._path:
             first, last = self._of_task[task]
@@ -200,7 +204,9 @@ class _Epoch:
         yield from self._links()
 
     def _waiting(self) -> Iterator[Counter]:
-        """Yield the number of parts that have arrived at an op on the critical path and are not consumed yet."""
+        """Yield a counter for each input of an op on the critical path: the parts that have arrived and are not
+        consumed yet.
+        """
         on_path = {self._timing.units[int(self._timing.unit[task])] for task in self._path}
         consumed = {
             name.removesuffix(": parts consumed"): index
@@ -224,7 +230,7 @@ class _Epoch:
             yield self._counter(_CORES, f"{source} in front of {op}", "parts", values)
 
     def _links(self) -> Iterator[Counter]:
-        """Yield the bytes per cycle over the busiest links, summed over the transfers that use them."""
+        """Yield a counter for each of the busiest links: its bytes per cycle, summed over the transfers that use it."""
         changes = self._rate_changes({link.name for link in self._model.shared.links[:LINKS]})
         for name in (link.name for link in self._model.shared.links if link.name in changes):
             moments = changes[name]
@@ -236,7 +242,9 @@ class _Epoch:
             yield self._counter(_TRANSFERS, name, "bytes a cycle", values)
 
     def _rate_changes(self, names: set[str]) -> dict[str, dict[int, float]]:
-        """Return for each of these links the moments at which its rate changes, and by how many bytes per cycle."""
+        """Return for each of the links `names` the moments at which its rate changes, and by how many bytes per
+        cycle.
+        """
         timing = self._timing
         tasks: dict[str, list[tuple[int, int]]] = {}
         units: list[int] = timing.unit.tolist()
@@ -259,7 +267,9 @@ class _Epoch:
         return changes
 
     def _counter(self, room: int, name: str, unit: str, values: Mapping[int, float]) -> Counter:
-        """Return a counter in a group of lanes; `values` maps cycles of the epoch to values."""
+        """Return a counter in a group of lanes, an index of `_ROOMS`; `values` maps cycles of the epoch to values
+        in `unit`.
+        """
         times = [self._begin + time for time in values]
         return Counter(name=name, unit=unit, times=times, values=list(values.values()), group=self._groups[room])
 
@@ -323,7 +333,9 @@ def _path_between(timing: EpochTiming, begin: int, end: int) -> list[int]:
 def _after_loading(
     epoch: EpochReport, lanes: list[Lane], drawn: list[Slice], above: int
 ) -> tuple[list[Lane], list[Slice]]:
-    """Return lanes and slices that begin when the epoch is loaded, with lanes for loading below those `above`."""
+    """Return lanes and slices that begin when the epoch is loaded, with the lanes for loading after the first
+    `above` lanes.
+    """
     loads = epoch.load.chips
     after = round(epoch.load.cycles)
     moved = [
@@ -339,7 +351,7 @@ def _after_loading(
 
 
 def _longest(result: Timing, tasks: list[int]) -> list[str]:
-    """Return the units of these tasks, those that work longest first."""
+    """Return the units of these tasks, those first that work longest in them."""
     time_by_unit: dict[str, int] = {}
     for task in tasks:
         unit = result.units[int(result.unit[task])]
@@ -348,7 +360,9 @@ def _longest(result: Timing, tasks: list[int]) -> list[str]:
 
 
 def _slices(timing: EpochTiming, names: list[str], begin: int, end: int) -> Iterator[tuple[int, Slice]]:
-    """Yield the tasks of these units between two moments, with their slices."""
+    """Yield the tasks of the units `names` between two moments with their slices, which are cut there. A unit's
+    lane is its place in `names`.
+    """
     result = timing.run.timing
     ops = {op.op for op in timing.ops}
     for lane, unit in enumerate(names):

@@ -100,7 +100,9 @@ class Panel:
     edges: list[Edge] = field(default_factory=list[Edge])
 
     def beside(self, netlist: Netlist, name: str) -> dict[str, Box]:
-        """Return the boxes of the lanes to which a name belongs."""
+        """Return the boxes of the panel among which those of a name belong: queues, its own ops, or ops of other
+        chips.
+        """
         if name in netlist.queues:
             return self.queues
         if netlist.ops[name].graph == self.graph:
@@ -108,12 +110,12 @@ class Panel:
         return self.elsewhere
 
     def box(self, name: str) -> Box:
-        """Return the box of an op, a queue, or an op of another chip."""
+        """Return the box of an op, a queue, or an op of another chip that feeds this one, by its name."""
         return self.ops.get(name) or self.queues.get(name) or self.elsewhere[name]
 
 
 def memory(queue: Queue) -> str:
-    """Describe the memory of a queue: `DRAM channel 3`, `DRAM channels 0-7`, `host memory`."""
+    """Return the memory of a queue in words: `DRAM channel 3`, `DRAM channels 0-7`, `host memory`."""
     channels = sorted({buffer.channel for buffer in queue.buffers})
     if queue.loc == "host":
         return "host memory"
@@ -202,7 +204,9 @@ class _Planner:
             yield Edge(self._netlist.queues[name].input, name)
 
     def _lanes(self, names: Sequence[str], height: float) -> list[list[tuple[str, list[str]]]]:
-        """Return groups of names by memory, spread over as many lanes as their heights need."""
+        """Return lanes of queues and of ops that stand beside the grid: each a list of memories with the names in
+        it. There are as many lanes as their heights need; `height` is that of the grid.
+        """
         by_memory: dict[str, list[str]] = {}
         for name in names:
             by_memory.setdefault(self._place_name(name), []).append(name)
@@ -233,7 +237,7 @@ class _Planner:
         return "Ethernet cores" if name in self._unplaced else "other chips"
 
     def _place(self, panel: Panel, lanes: list[list[tuple[str, list[str]]]], x: float) -> float:
-        """Give every name of the lanes its box, and return the y of the lowest side."""
+        """Give every name of the lanes its box, the first lane at `x`; return the y of the lowest side."""
         lowest = 0.0
         for lane in lanes:
             y: float = TITLE
@@ -251,7 +255,9 @@ class _Planner:
 
 
 def _line(count: int, used: set[int], start: float, axis: int) -> Iterator[tuple[float, float]]:
-    """Yield place and size of each row or column of cores."""
+    """Yield place and size of each of `count` rows (`axis` 1) or columns (0) of cores from `start` on; those that
+    are not `used` are narrow.
+    """
     for number in range(count):
         if number in used:
             size = CELL[axis]
@@ -262,7 +268,9 @@ def _line(count: int, used: set[int], start: float, axis: int) -> Iterator[tuple
 
 
 def _cover(op: Op, columns: Sequence[tuple[float, float]], rows: Sequence[tuple[float, float]]) -> Box:
-    """Return the box of an op over its cores."""
+    """Return the box of an op over its cores. `columns` and `rows` hold place and size of each column and row of
+    cores.
+    """
     row = op.grid_loc[0]
     col = op.grid_loc[1]
     down, across = op.cores

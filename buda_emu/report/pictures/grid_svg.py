@@ -31,13 +31,15 @@ def clean(text: str) -> str:
 
 
 def width_of(text: str, size: float) -> float:
-    """Return a width that the text does not exceed in a monospace font of that size."""
+    """Return a width in pixels that the text does not exceed in a monospace font of that size."""
     units = sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
     return units * size * CHARACTER
 
 
 def fit_text(text: str, width: float, size: float) -> str:
-    """Return the text, its middle left out if it is too wide: names often differ at their ends."""
+    """Return the text with its middle left out if it is wider than `width` pixels (names often differ at their
+    ends); "" if not even dots fit.
+    """
     if width_of(text, size) <= width:
         return text
     length = max(int(width / (size * CHARACTER)) - 1, 0)
@@ -51,7 +53,9 @@ def fit_text(text: str, width: float, size: float) -> str:
 
 
 def text(x: float, y: float, content: str, size: float, css: str = "", anchor: str = "start") -> str:
-    """Return a line of text with its baseline at y."""
+    """Return the SVG element of a line of text with its baseline at y, "" for no text. `css` is its class, `anchor`
+    the part of it that stands at x: start, middle or end.
+    """
     if not content:
         return ""
     attributes = f'x="{number(x)}" y="{number(y)}" font-size="{number(size)}" text-anchor="{anchor}"'
@@ -83,7 +87,9 @@ _SIZE: Final = 10.0
 
 
 def uses_by_core(epochs: "Iterable[RoutedEpoch]") -> Uses:
-    """Return the use of worker cores. Ethernet cores stand on no grid and are left out."""
+    """Return the use of worker cores by the streams of these epochs. Ethernet cores stand on no grid and are left
+    out.
+    """
     uses: dict[tuple[int, int, int, int], CoreUse] = {}
     for epoch in epochs:
         for core in epoch.routed.cores:
@@ -130,7 +136,9 @@ def use_text(uses: "Sequence[CoreUse]") -> str:
 
 
 def draw_use(use: "CoreUse", arch: str, x: float, y: float, width: float) -> str:
-    """Draw the words and, below, two bars. `y` is the base line of the words; the bars reach 10 pixels below it."""
+    """Return the SVG of a core's use: words and, below, two bars, of extra streams and of L1. `y` is the baseline
+    of the words; the bars reach 10 pixels below it.
+    """
     bars: list[str] = []
     for step, part in enumerate((use.extra_streams / len(EXTRA_STREAMS), _l1(use))):
         top = y + 3 + step * (_BAR + 1)
@@ -149,7 +157,7 @@ def _l1(use: "CoreUse") -> float:
 
 
 def _bar(css: str, x: float, y: float, width: float) -> str:
-    """Draw a bar of the use of a core, with its upper left corner at x, y."""
+    """Return the SVG of a bar of the use of a core, with its upper left corner at x, y."""
     place = f'x="{number(x)}" y="{number(y)}" width="{number(width)}" height="{number(_BAR)}"'
     return f'<rect class="{css}" {place}/>'
 
@@ -216,12 +224,11 @@ def grid_svg(
     streams: Uses | None = None,
     values: Mapping[str, Sequence[str]] | None = None,
 ) -> str:
-    """Return the whole plan, or the panels of some epochs and chips.
-
-    `heat` (0..1) reddens ops, and `red` is the legend's word for it; `notes` adds to tooltips; `mark` keeps the ids of
-    several pictures on one page apart. `path` has the ops, and `a > b` of edges, that are drawn as the critical path.
-    `streams` is written on each core, with its L1. `values` has for an op or queue two lines in place of its dims and
-    format.
+    """Return the floor plan of a netlist as SVG, all of it or the panels of some epochs and chips. `heat` (0 to 1)
+    reddens ops, and `red` is the legend's word for it; `notes` adds to tooltips; `mark` keeps the ids of several
+    pictures on one page apart. `path` has the ops, and `a > b` of edges, that are drawn as the critical path.
+    `streams` is written on each core, with its L1. `values` has for an op or queue two lines in place of its dims
+    and format.
     """
     planned = list(panels(netlist, epochs, chips))
     places, width, height = _arrange(planned)
@@ -267,8 +274,9 @@ def _arrange(drawn: Sequence[Panel]) -> tuple[list[tuple[float, float]], float, 
 
 
 def _legend(y: float, heat: str, path: bool) -> str:
-    """Draw the legend at height `y`: the colours of the families of ops, and `heat`, the meaning of red, unless empty.
-    `path` says whether the critical path is drawn."""
+    """Return the SVG of the legend at height `y`: the colours of the families of ops, and `heat`, the meaning of
+    red, unless empty. `path` says whether the critical path is drawn.
+    """
     parts: list[str] = []
     x = float(_MARGIN)
     for words, colour in FAMILIES.values():
@@ -312,7 +320,7 @@ class _Painter:
         self._values = values
 
     def panel(self, panel: Panel) -> str:
-        """Draw one chip in one epoch."""
+        """Return the SVG of one chip in one epoch."""
         width, height = panel.size
         title = f"epoch {panel.epoch}, chip {panel.chip}"
         inputs = f"graph {panel.graph}, {plural(panel.input_count, 'input')}"
@@ -338,7 +346,7 @@ class _Painter:
         return "".join(parts)
 
     def _cores(self, panel: Panel) -> list[str]:
-        """Draw the grid lines of the cores, and the numbers of rows and columns."""
+        """Return the SVG of the grid lines of the cores, and of the numbers of rows and columns."""
         top = panel.rows[0][0]
         left = panel.columns[0][0]
         bottom, right = (places[-1][0] + places[-1][1] for places in (panel.rows, panel.columns))
@@ -355,7 +363,7 @@ class _Painter:
         return [f'<path class="bg-core" d="{lines}"/>', *numbers]
 
     def _op(self, op: Op, box: Box) -> str:
-        """Draw the box of an op: name, type and size, in its family's colour and reddened by its heat."""
+        """Return the SVG of an op: name, type and size in a box of its family's colour, reddened by its heat."""
         colour = FAMILIES[OP_TYPES[op.type].drawn_as][1]
         rows, cols = op.cores
         dims = "x".join(map(str, op.blocking.element_shape))
@@ -392,7 +400,7 @@ class _Painter:
         return "".join([*parts, "</g>"])
 
     def _use(self, panel: Panel, op: Op) -> str:
-        """Draw the use of each core of an op at the lower end of the core."""
+        """Return the SVG of the use of each core of an op, which stands at the lower end of the core."""
         parts: list[str] = []
         for use in uses_of_op(self._streams or {}, panel.epoch, op):
             x = panel.columns[use.place.column][0] + INSET + 6
@@ -418,7 +426,7 @@ class _Painter:
         return "\n".join(lines)
 
     def _queue(self, queue: Queue, box: Box) -> str:
-        """Draw the box of a queue."""
+        """Return the SVG of a queue's box."""
         dims = "x".join(map(str, queue.blocking.element_shape))
         if queue.host_fed:
             source = "filled by the host"
@@ -431,7 +439,7 @@ class _Painter:
         return _labelled_box(box, tip, queue.name, words)
 
     def _edge(self, panel: Panel, source: str, target: str) -> str:
-        """Draw the arrow from one box to another."""
+        """Return the SVG of the arrow from the box of `source` to that of `target`."""
         if f"{source} > {target}" in self._path:
             css = "bg-edge bg-path"
         else:
@@ -444,7 +452,7 @@ class _Painter:
 
     @staticmethod
     def _elsewhere(op: Op, box: Box) -> str:
-        """Draw the box of an op of another chip."""
+        """Return the SVG of the box of an op of another chip."""
         tip = f"{op.name} ({op.type}) on chip {op.target_device}"
         return _labelled_box(box, tip, op.name, f"{op.type} on chip {op.target_device}")
 
@@ -458,7 +466,7 @@ def _where(op: Op) -> str:
 
 
 def _labelled_box(box: Box, tip: str, name: str, words: str) -> str:
-    """Draw a box with a name and a line of words."""
+    """Return the SVG of a box beside the grid with a name and a line of words; `tip` is its tooltip."""
     inside = box.width - 12
     return (
         f'<g class="bg-queue" data-name="{clean(name)}"><title>{clean(tip)}</title>{_rect(box, "bg-store")}'
@@ -467,7 +475,9 @@ def _labelled_box(box: Box, tip: str, name: str, words: str) -> str:
 
 
 def _line(box: Box, down: float, words: str, inside: float, size: float, css: str = "") -> str:
-    """Draw a line of a box, cut if it is too long; a picture that zooms takes the whole from `data-full`."""
+    """Return the SVG of a line of text, `down` pixels below the upper side of a box, cut to `inside` pixels; a
+    picture that zooms takes the whole text from `data-full`.
+    """
     short = fit_text(words, inside, size)
     drawn = text(box.x + 6, box.y + down, short or "…", size, css)
     if short == words:
@@ -476,13 +486,16 @@ def _line(box: Box, down: float, words: str, inside: float, size: float, css: st
 
 
 def _rect(box: Box, css: str, attributes: str = "") -> str:
-    """Draw a rectangle over a box, with rounded corners and further attributes."""
+    """Return the SVG of a rectangle over a box, with rounded corners; `attributes` are further ones, after a blank."""
     place = f'x="{number(box.x)}" y="{number(box.y)}" width="{number(box.width)}" height="{number(box.height)}"'
     return f'<rect class="{css}" {place} rx="4"{attributes}/>'
 
 
 def _curve(a: Box, b: Box, from_lane: bool) -> str:
-    """Return a curve from the side that faces the target: right to left if there is room, else from below or above."""
+    """Return the path of an arrow from box `a` to box `b`, between the sides that face each other: right to left if
+    there is room, else from below or above. One that begins beside the grid (`from_lane`) may also lead from left
+    to right.
+    """
     if a.x + a.width < b.x:
         start = a.right
         end = b.left

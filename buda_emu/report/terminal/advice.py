@@ -53,7 +53,7 @@ def _unsplit(advice: Advice) -> Iterator[str]:
 
 
 def _alone(advice: Advice, top: int) -> Iterator[str]:
-    """Yield the table of single moves, the best first."""
+    """Yield the table of the moves, each by itself, the best first."""
     ranked = advice.ranked
     if not ranked:
         return
@@ -104,19 +104,23 @@ def _front(advice: Advice, top: int) -> Iterator[str]:
 
 
 def _rest(count: int, top: int) -> Iterator[str]:
-    """Yield a line on the rows that are left out."""
+    """Yield a line on the rows that a table of `count` rows leaves out when only `top` are shown; nothing if `top`
+    is 0.
+    """
     if top and count > top:
         yield f"... and {count - top} more (--top 0 shows all)"
 
 
 def _percent(before: float, after: float) -> str:
-    """Return a change in per cent as text."""
+    """Return the change from `before` to `after` in per cent as text, "-" if it has none."""
     share = relative(before, after)
     return share if share == "-" else f"{share} %"
 
 
 def _loss(loss: Loss | None) -> str:
-    """Return a loss of PCC as text."""
+    """Return the loss of PCC of a move as text: "exact" for a move without one, "unknown" where it could not be
+    measured.
+    """
     if loss is None:
         return "exact"
     return "unknown" if loss.reason else _pcc(loss.pcc_lost)

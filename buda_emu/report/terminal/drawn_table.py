@@ -27,7 +27,9 @@ def draw_table(
     screen: Screen,
 ) -> str:
     """Return the lines of a table without blanks at their ends; a table that is too wide is split, with an empty
-    line between the parts."""
+    line between the parts. The sets hold numbers of columns: `right` to the right, `prose` continued on further
+    lines, `uncut` never cut; `marked` those of rows in colour.
+    """
     table = [tuple(map(escape_controls, row)) for row in rows]  # before it is laid out: what is escaped later is wider
     columns: list[Column] = []
     for number, header in enumerate(headers):
@@ -52,7 +54,9 @@ def _part(
     marked: frozenset[int],
     screen: Screen,
 ) -> str:
-    """Draw the part of a table with these columns, and return its lines."""
+    """Return the lines of a part of a table: the columns of which `widths` has the width. The sets are as in
+    `draw_table`.
+    """
     table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, show_edge=False)
     heads = {number: textwrap.wrap(headers[number], max(width, 1)) for number, width in widths.items()}
     tallest = max(map(len, heads.values()))
@@ -74,7 +78,7 @@ def _part(
 
 
 def _row_cells(row: Sequence[str], widths: dict[int, int], prose: frozenset[int], style: str) -> Iterator[Text]:
-    """Yield the cells of a row in a style (""), or else in that of their words; prose is not cut."""
+    """Yield the cells of a row: in `style` or, if that is "", in the style of their word; prose is not cut."""
     for number, width in widths.items():
         cell = row[number]
         content = cell if number in prose else _cut(cell, width)
@@ -107,7 +111,7 @@ def _width(cell: str) -> int:
 
 
 def _cut(cell: str, width: int) -> str:
-    """Return a cell of at most `width` columns."""
+    """Return a cell of at most `width` columns, its middle left out if it is wider."""
     if _width(cell) <= width:
         return cell
     return cut(cell, width)

@@ -12,12 +12,12 @@ SHOWN = ("kind", "place", "op or queue", "field")
 
 
 def headers(campaign: Campaign) -> tuple[str, ...]:
-    """Return the headings of the columns of `row`, except for the first."""
+    """Return the headings of the columns of `row` after the first one, which names the kind of the table."""
     return ("faults", *campaign.outcomes(), "failing", "95 % interval")
 
 
 def campaign_lines(campaign: Campaign, top: int) -> Iterator[str]:
-    """Yield a summary, and tables of the worst `top` places and bits; 0 shows all."""
+    """Yield a summary of a campaign, and tables of its worst places and bits with at most `top` rows; 0 shows all."""
     total = campaign.total()
     low, high = map(percent, total.interval)
     yield f"{campaign.netlist}: {campaign.arch}, precision {campaign.precision}, seed {campaign.seed}"
@@ -43,7 +43,7 @@ def campaign_lines(campaign: Campaign, top: int) -> Iterator[str]:
 
 
 def _count_lines(campaign: Campaign, name: str, rows: Sequence[Share], top: int) -> Iterator[str]:
-    """Yield a table of counts, and how many of its rows are left out."""
+    """Yield the table of counts called `name` with at most `top` rows (0: all), and a line on those left out."""
     shown = rows[: top or None]
     columns = headers(campaign)
     yield ""
@@ -53,7 +53,9 @@ def _count_lines(campaign: Campaign, name: str, rows: Sequence[Share], top: int)
 
 
 def row(campaign: Campaign, share: Share) -> tuple[str, ...]:
-    """Return a row of a table of counts."""
+    """Return the row of a share in a table of counts: its faults, those of each outcome, and the part that fails
+    with its interval.
+    """
     low, high = share.interval
     counts = (str(share.counts[column(outcome)]) for outcome in campaign.outcomes())
     return (share.name, str(share.faults), *counts, percent(share.share), f"{percent(low)} to {percent(high)}")
@@ -63,7 +65,9 @@ PROTECTION = ("protection", "failing", "with it", "corrected", "detected", "bits
 
 
 def guarded_row(guarded: Guarded) -> tuple[str, ...]:
-    """Return a row of the table of protections."""
+    """Return the row of a protection under the headings `PROTECTION`: the outcomes of the faults with it, and its
+    cost in bits and time.
+    """
     counts = (str(guarded.counts.get(name, 0)) for name in ("corrected", "detected"))
     time = "not modelled"
     if guarded.cost.time is not None:

@@ -48,7 +48,7 @@ def worst(ops: tuple[OpNumerics, ...], top: int | None) -> tuple[OpNumerics, ...
 
 
 def _row(op: OpNumerics, causes: Sequence[Cause]) -> tuple[str, ...]:
-    """Return the row of an op."""
+    """Return the row of an op in the table; `causes` are those whose removal has a column."""
     local_error = None
     largest_error = None
     if op.local is not None:

@@ -70,7 +70,7 @@ class Selection:
         return [(number, epoch) for number, epoch in numbered if self._selects_epoch(number, epoch)]
 
     def select_ops(self, rows: "Iterable[Row]") -> "list[Row]":
-        """Return the selected ops of an epoch, in the order to print them."""
+        """Return the rows of the selected ops of an epoch, in the order to print them."""
         selected = [row for row in rows if self._selects_op(row[0].op)]
         by = self.by
         if by is None and self.top is not None:
@@ -96,7 +96,9 @@ def _op_names(epoch: "EpochReport") -> list[str]:
 
 
 def _is_epoch(name: str, index: int, epoch: "EpochReport") -> bool:
-    """Return whether an epoch has this number, or a name that matches the pattern."""
+    """Return whether an epoch has the number `name`, counted from 1 (`index`), or a graph that matches it as a
+    pattern.
+    """
     return name == str(index) or any(fnmatchcase(graph, name) for graph in (*epoch.graphs, " + ".join(epoch.graphs)))
 
 
@@ -150,7 +152,7 @@ class Sources:
         return ", ".join(flags) or "-"
 
     def letter(self, provenance: str) -> str:
-        """Return the letter of a source: a, b, ... z, a1, b1, ..."""
+        """Return the letter of a source of cycles, a new one for a new source: a, b, ... z, a1, b1, ..."""
         count = len(self._letters)
         return self._letters.setdefault(provenance, f"{chr(ord('a') + count % 26)}{count // 26 or ''}")
 
@@ -255,7 +257,7 @@ def perf_lines(netlist: Netlist, run: PerfRun, selection: Selection = _ALL) -> I
 
 
 def _programs(run: PerfRun, intervals: Sequence[EpochIntervals]) -> Iterator[str]:
-    """Yield the cycles of each program; `intervals` are those of the epochs."""
+    """Yield a sentence on the cycles of each program; `intervals` are those of the epochs."""
     loads = run.program_loads()
     bounds = program_intervals(run, intervals)
     for program, cycles in run.programs().items():
@@ -265,7 +267,7 @@ def _programs(run: PerfRun, intervals: Sequence[EpochIntervals]) -> Iterator[str
 
 
 def _uncertainty(epoch: "EpochReport", intervals: EpochIntervals) -> str:
-    """Return the sentence about the intervals of an epoch."""
+    """Return the sentence on the cycles of a run and of an input of an epoch, with their intervals."""
     run = f"a run takes {whole(epoch.cycles)} cycles ({intervals.run})"
     return f"{run}, an input {whole(epoch.pace)} ({intervals.pace})"
 
@@ -276,7 +278,9 @@ def _ms(seconds: float) -> str:
 
 
 def _host(run: PerfRun, program: str, cycles: float) -> str:
-    """Return how long the host link takes for a program, and whether it limits it; "" without a host."""
+    """Return the part of a sentence on how long the host link takes for a program of so many cycles, and whether it
+    limits the program; "" where the link is not used.
+    """
     host = run.host_seconds()[program]
     if not host:
         return ""
@@ -287,7 +291,7 @@ def _host(run: PerfRun, program: str, cycles: float) -> str:
 
 
 def _memory(run: PerfRun) -> Iterator[str]:
-    """Yield the use of the fullest core and of the fullest channel."""
+    """Yield a line on the use of L1 by the op that needs most, and one on the fullest DRAM channel."""
     if run.l1:
         op = max(run.l1, key=lambda name: run.l1[name])
         yield f"L1: at most {run.l1[op] >> 10:,} of {run.l1_capacity >> 10:,} KiB, by op {op}"

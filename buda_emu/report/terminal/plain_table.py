@@ -26,8 +26,10 @@ def plain(
     marked: Collection[int],
     screen: Screen,
 ) -> str | None:
-    """Return the lines of a table without blanks at their ends; None for a table that is too wide, or has cells that
-    are not plain words. Columns in `right` are aligned right, rows in `marked` are bold and yellow."""
+    """Return the lines of a table without blanks at their ends; None for a table that is too wide, or has cells
+    that are not plain words. `right` holds numbers of columns that are aligned right, `marked` those of rows in
+    bold yellow.
+    """
     columns = list(zip(headers, *rows, strict=True))
     if not columns or not all(map(_is_plain, chain.from_iterable(columns))):
         return None
@@ -36,6 +38,9 @@ def plain(
         return None
 
     def line(cells: Sequence[str], style: tuple[Style, ...], gap: str) -> str:
+        """Return one line of the table. Cells have the given style, or that of their word; `gap` stands between
+        them.
+        """
         painted: list[str] = []
         for number, (cell, width) in enumerate(zip(cells, widths, strict=True)):
             padded = cell.rjust(width) if number in right else cell.ljust(width)
@@ -92,10 +97,9 @@ class Column:
 
 
 def fit(columns: Sequence[Column], total: int | None) -> list[dict[int, int]]:
-    """Split columns over tables that fit into `total`, and return the widths of the columns of each table.
-
-    The first column whose cells may be cut or continued, a name for example, is in each table, so that every table
-    names its rows.
+    """Split columns over tables that fit into `total` characters (None: no limit), and return the widths of the
+    columns of each table, by number of column. The first column whose cells may be cut or continued, a name for
+    example, is in each table, so that every table names its rows.
     """
     if total is None:
         return [{number: column.most for number, column in enumerate(columns)}]
@@ -115,7 +119,7 @@ def fit(columns: Sequence[Column], total: int | None) -> list[dict[int, int]]:
 
 
 def _least(columns: Sequence[Column], numbers: Sequence[int]) -> int:
-    """Return the least width of a table with these columns."""
+    """Return the least width of a table with the columns of these numbers."""
     return sum(columns[number].least for number in numbers) + GAP * (len(numbers) - 1)
 
 

@@ -34,7 +34,7 @@ _ALL_FINITE = "-"
 
 
 def failure_line(output: OutputResult) -> str:
-    """Return the comparison of an output in one line, with the reason in a second one."""
+    """Return the comparison of an output as text: figures on one line, and the reason, if any, on a second one."""
     text = (
         f"{output.queue}: PCC {correlation(output.figures.pcc)}, match {percent(output.figures.match)}, "
         f"max error {number(output.figures.max_error)}{_lost(output)}"
@@ -179,7 +179,7 @@ def summary_lines(cases: Sequence[CaseResult]) -> Iterator[str]:
 
 
 def durations_table(cases: Sequence[CaseResult], limit: int) -> str:
-    """Return the table of the netlists that took longest, longest first; `most` limits the rows, 0 shows all."""
+    """Return the table of the netlists that took longest, longest first; `limit` is the most rows, 0 shows all."""
     longest = sorted(cases, key=lambda case: -case.seconds)[: limit or None]
     rows = ((f"{case.seconds:.2f} s", case.netlist, "from the cache" if case.from_cache else "") for case in longest)
     return table(("took", "netlist", ""), rows, right=(0,))

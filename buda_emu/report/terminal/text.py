@@ -18,11 +18,10 @@ def table(
     whole: Iterable[int] = (),
     marked: Iterable[int] = (),
 ) -> str:
-    """Return a table whose columns are two blanks apart, and which fits on a terminal (`screen`).
-
-    `right`, `prose` and `whole` hold numbers of columns: figures stand to the right, prose continues on a further
-    line, `whole` cells are never cut; any other cell is cut in the middle. `marked` holds numbers of rows to bring
-    out in colour.
+    """Return a table whose columns are two blanks apart, and which fits on a terminal (`screen`). `right`, `prose`
+    and `whole` hold numbers of columns, from 0: figures stand to the right, prose continues on a further line,
+    `whole` cells are never cut; any other cell is cut in the middle. `marked` holds numbers of rows to bring out in
+    colour. Raises ValueError for a row of another length than the headings.
     """
     from buda_emu.report.terminal.plain_table import plain
 
@@ -39,7 +38,9 @@ def table(
 
 
 def wrap(text: str, indent: str = "  ") -> str:
-    """Return a sentence over as many lines as it takes on a terminal, further ones indented; one line elsewhere."""
+    """Return a sentence over as many lines as it takes on a terminal, further ones beginning with `indent`; one
+    line where there is no terminal.
+    """
     columns = current().columns
     if columns is None or len(text) <= columns:
         return text
@@ -74,7 +75,9 @@ def prose(sentence: str) -> Iterator[str]:
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """Return a figure, "-" for None: with commas between thousands, and a power of ten if it is tiny or enormous."""
+    """Return a figure as text, "-" for None: `digits` significant ones, commas between thousands, and a power of
+    ten if it is tiny or enormous.
+    """
     if value is None:
         return "-"
     if 10**digits <= abs(value) < _ENORMOUS:
@@ -88,14 +91,14 @@ def whole(value: float | None) -> str:
 
 
 def correlation(value: float | None) -> str:
-    """Return a PCC with six digits; 1 without any."""
+    """Return a PCC with six digits as text, "1" for 1 and "-" for None."""
     if value is None:
         return "-"
     return f"{value:.6f}" if value < 1 else "1"
 
 
 def percent(share: float) -> str:
-    """Return a share in per cent, never rounded up to 100 % or down to 0 %."""
+    """Return a share (0 to 1) in per cent as text; only 1 is written as 100 %, and only 0 as 0 %."""
     text = f"{100 * share:.2f}"
     if (text == "100.00") != (share == 1):
         text = "99.99"
