@@ -93,7 +93,9 @@ def _default_vector(op_type: str, tile: TileDim) -> str:
 
 
 def derive_queues(queues: Mapping[str, Queue], graphs: Mapping[str, Graph]) -> dict[str, Queue]:
-    """Return the queues with their `input_count` filled in (NETLIST 1.3 "Derived per queue")."""
+    """Return the queues with their `input_count` filled in, the number of inputs in which they are consumed
+    (NETLIST 1.3 "Derived per queue"); -1 for a queue that nothing consumes.
+    """
     reader_counts: dict[str, int] = {}  # the last graph that reads a name wins
     producer_counts: dict[str, int] = {}
     for graph in graphs.values():
@@ -142,7 +144,7 @@ def _fill_autoincrements(setting: QueueSettings, queues: Mapping[str, Queue]) ->
 
 
 def omit_defaults(setting: QueueSettings, queues: Mapping[str, Queue]) -> QueueSettings:
-    """Return the setting without the autoincrements that equal the derived defaults."""
+    """Return the settings of a queue without the autoincrements that equal the derived defaults."""
     defaults = _default_autoincrements(setting, queues)
     same = {name: "" for name, value in defaults.items() if getattr(setting, name) == value}
     return evolve(setting, **same) if same else setting
@@ -512,10 +514,8 @@ def _join_producers(graphs: Mapping[str, Graph], queues: Mapping[str, Queue], gr
 
 def _join_back_to_back(programs: Iterable[Program], groups: _Groups) -> None:
     """Merge consecutive executes on disjoint chips into one temporal graph; the last id carries over to the next
-    program.
-
-    The reference walks the programs in the order of a hash table, which no text fixes; here it is the document's
-    order.
+    program. The reference walks the programs in the order of a hash table, which no text fixes; here it is the
+    document's order.
     """
     previous: int | None = None
     for program in programs:

@@ -109,7 +109,7 @@ class _Tree:
 
 
 def _collections(root: nodes.Node) -> Iterator[nodes.Mapping | nodes.Sequence]:
-    """Yield every map and list at and below a node, each once although an alias may repeat it."""
+    """Yield every map and list at and below a node in a fixed order, each once although an alias may repeat it."""
     seen: set[int] = set()
     waiting: list[nodes.Node] = [root]
     while waiting:

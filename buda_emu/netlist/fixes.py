@@ -84,9 +84,8 @@ class _Places:
         return -1
 
     def fix(self, finding: Diagnostic, change: Change) -> Fix | None:
-        """Return the edits that make the change a finding proposes, or None where the text has no exact place for it.
-
-        A fix of a warning is never safe.
+        """Return the fix that makes the change which a finding proposes, or None where the text has no exact place
+        for it. A fix of a warning is never safe.
         """
         edits = self._edits(finding.line, finding.column, change)
         if not edits:
@@ -118,9 +117,8 @@ class _Places:
         return written[1:-1] if is_quoted else written
 
     def _replace(self, nodes: list[_Node], change: Change) -> tuple[int, int, str] | None:
-        """Return the edit that replaces the word `change.key` at a place, or the only such word in the value that
-        stands there; None if it is not the only one. `nodes` are those that begin at the place, the outermost
-        first.
+        """Return the edit that replaces the word `change.key` at a place, or in the value that stands there; None
+        unless that has exactly one such word. `nodes` are those that begin at the place, the outermost first.
         """
         node = nodes[-1]
         if node.is_key and self._value(node.span) != change.key:

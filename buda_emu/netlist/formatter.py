@@ -190,7 +190,9 @@ class Layout:
 
     # ------------------------------------------------------------------------------------------------------- blocks
     def _block(self, node: Span, column: int, head: str = "") -> None:
-        """Write a map or list. `head` is the text, such as `- `, after which the first entry follows on the line."""
+        """Write a map or list from the column `column` on. `head` is the text, such as `- `, after which the first
+        entry follows on the line.
+        """
         depth = len(self._levels) + 1
         if node.kind == "map":
             self._levels.append((node.parts[0].column, column))
@@ -211,7 +213,9 @@ class Layout:
                 self._entry(f"{start}{self._key(entry[0])}:", entry[1], column, depth)
 
     def _entry(self, head: str, value: Span, column: int, depth: int) -> None:
-        """Write `head`, a key with its colon or the dash of a list, and the value after it."""
+        """Write `head`, a key with its colon or the dash of a list, and the value after it. `column` is that of the
+        entry's block in the new layout, `depth` the number of blocks open there.
+        """
         inside = column + STEP
         del self._levels[depth:]
         has_comment = self._has_comment_before(value)
@@ -227,7 +231,9 @@ class Layout:
             self._append(f"{head} " if written else head, written)
 
     def _entry_of_block(self, head: str, value: Span, column: int, has_comment: bool) -> None:
-        """Write `head` and a map or list, which starts on the same line after the plain dash of a list."""
+        """Write `head` and a map or list, whose block begins at `column`. It starts on the same line after the dash
+        of a list, if no comment stands between them (`has_comment`).
+        """
         if value.properties:
             self._append("", f"{head} {value.properties}")
             self._at = value.start + len(value.properties)
@@ -365,7 +371,7 @@ def _scalar(text: str, node: Span, column: int) -> str:
 
 
 def _block_indent(text: str, node: Span) -> int:
-    """Return the indentation of the line on which a block scalar starts, dashes of lists included."""
+    """Return the indentation of the line on which a block scalar starts in the text, dashes of lists included."""
     line = text[text.rfind("\n", 0, node.start) + 1 : node.start]
     return len(line) - len(line.lstrip(" -"))
 

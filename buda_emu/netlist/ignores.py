@@ -45,7 +45,7 @@ def apply_ignores(findings: Sequence[Diagnostic], lines: Sequence[str], path: st
 
 
 def _useless_comments(comments: Iterable[_Ignore], complete: bool, path: str) -> list[Diagnostic]:
-    """Report comments that silence nothing, at most `MAX_FINDINGS` of them."""
+    """Report comments that silence nothing, at most `MAX_FINDINGS` of them; `complete` is as in `_useless_message`."""
     checker = Checker(path)
     for comment in comments:
         message, hint = _useless_message(comment, complete)
@@ -63,7 +63,9 @@ def _coverage(finding: Diagnostic) -> tuple[tuple[str, int], tuple[str, int]]:
 
 
 def _useless_message(comment: _Ignore, complete: bool) -> tuple[str, str]:
-    """Return message and hint about a comment that silences nothing; an empty message if nothing is reported."""
+    """Return message and hint about a comment that silences nothing; an empty message if nothing is reported.
+    `complete` is false if rules were left unchecked, so that the comment may yet be of use.
+    """
     if not comment.rule:
         return "the comment names no rule", "write # buda: ignore[V154]"
     if comment.rule not in RULES:

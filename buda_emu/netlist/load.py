@@ -144,8 +144,9 @@ def looks_like_netlist(path: str) -> bool:
 
 
 def holds_sections(path: str) -> bool:
-    """Return whether a file, of any name, holds at least two of a netlist's sections. True for a file that cannot be
-    read."""
+    """Return whether a file, of any name, holds at least two of a netlist's sections. True for a file that cannot
+    be read, so that opening it reports the reason.
+    """
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - importing pathlib takes longer than all of this
             data = file.read(_MOST_BYTES)

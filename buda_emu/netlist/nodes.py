@@ -78,7 +78,7 @@ class Mapping:
                 yield key.text, key, value
 
     def find(self, key: str) -> "Node | None":
-        """Return the value of the last pair with a key, or None."""
+        """Return the value of the last pair whose key has this text, or None."""
         last: Node | None = None
         for text, _, value in self.items():
             if text == key:

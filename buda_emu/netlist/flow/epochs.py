@@ -60,7 +60,9 @@ class Surroundings:
         return {epoch.temporal.id: epoch for epoch in epochs}.values()
 
     def begins_empty(self, queue: Queue, program: str) -> bool:
-        """Return whether a queue is empty when the program begins its first run: nothing else fills it."""
+        """Return whether a queue is empty when the program with this name begins its first run: neither the host
+        nor another program fills it. False for a ram.
+        """
         return not queue.host_fed and not queue.is_ram and self._writers.get(queue.name, set()) <= {program}
 
 

@@ -100,7 +100,7 @@ class Variables:
         return None if self._blind else self._values[name]
 
     def is_param(self, text: str) -> bool:
-        """Return whether a text names a parameter."""
+        """Return whether an operand names a variable that `param` declared."""
         return is_variable(text) and self._kinds.get(stored_name(text)) == "param"
 
     def declare(self, text: str, kind: str, value: Value, place: Mark) -> None:
@@ -117,7 +117,9 @@ class Variables:
             self._values[name] = value
 
     def calculate(self, step: VarInst) -> Value:
-        """Carry out a varinst; return the value that it writes."""
+        """Carry out a varinst; return the value that it writes, None if it is not known. What a run would refuse is
+        a note.
+        """
         opcode = OPCODES[step.opcode]
         place = step.at()
         if len(step.args) != opcode.operands:
@@ -247,7 +249,9 @@ def evaluate_settings(source: QueueSettings, queue: Queue, variables: Variables,
 
 
 def differ(left: KnownSettings, right: KnownSettings) -> bool:
-    """Return whether the settings of two graphs of one temporal graph are certain to differ (NETLIST 4.3 step 1)."""
+    """Return whether the settings that two graphs of one temporal graph have for a queue are certain to differ
+    (NETLIST 4.3 step 1).
+    """
     if left.source != right.source:
         return True
     pairs = ((value, right.values[field]) for field, value in left.values.items())

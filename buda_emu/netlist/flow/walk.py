@@ -289,7 +289,7 @@ class Channels:
 
     def _write(self, name: str, epoch: EpochQueues, place: Mark, *, pops: bool) -> None:
         """Move the pointers of a queue as the ops of an epoch fill it and, for a queue that the same epoch reads,
-        as they read and pop it. Missing room is a note at `place` if only ops read the queue. `pops` is as in
+        as they read and pop it. Missing room is a note at `place` if an op reads the queue. `pops` is as in
         `_steps`.
         """
         ring = self.ring(name)
@@ -475,7 +475,9 @@ class _Walk:
         self._channels.end(frozenset(source.queue for source in step.queue_settings))
 
     def _loop(self, counter: int, step: Loop) -> None:
-        """Begin a loop. A count below 1 is a note, and so is a loop whose rounds exceed the step limit of a run."""
+        """Begin a loop. A count below 1 is a note, and so is a loop whose rounds take more instructions than a run
+        is given.
+        """
         if step.source is not None:
             place = step.source.mark
         else:

@@ -98,7 +98,7 @@ class Variables:
         return tuple(map(self._values.get, names))
 
     def is_param(self, text: str) -> bool:
-        """Return whether a text names a parameter."""
+        """Return whether an operand names a variable that `param` declared."""
         return is_variable(text) and self._kinds.get(stored_name(text)) is Kind.PARAM
 
     def state(self) -> tuple[dict[str, int], dict[str, Kind], dict[str, str]]:

@@ -32,7 +32,9 @@ class ReadCache:
         self._now = {}
 
     def get(self, node: Node, key: object) -> Any:
-        """Return the object that was read from a node under the same key, or None if there is none."""
+        """Return the object that was read from a node, None if there is none or it was read under another `key`,
+        which holds all else on which reading it depends.
+        """
         entry = self._before.get(id(node))
         if entry is None or entry[0] is not node or entry[1] != key:
             return None
@@ -40,7 +42,7 @@ class ReadCache:
         return entry[2]
 
     def put(self, node: Node, key: object, read: object) -> None:
-        """Store the object that was read from a node under `key`."""
+        """Store the object that was read from a node under `key` (see `get`)."""
         self._now[id(node)] = (node, key, read)
 
 
@@ -71,9 +73,8 @@ class Context:
         self.findings = 0  # errors so far; an object during whose reading it grew is broken
 
     def reuse_or_read(self, node: Node, key: object, read: Callable[[], T]) -> T:
-        """Return the object that an earlier version of the text had here under the same key, or call `read`.
-
-        The object that is read is stored unless there are findings about it.
+        """Return the object that an earlier version of the text had at this node under the same `key`
+        (`ReadCache.get`), else the result of `read`, which is stored unless there are findings about it.
         """
         if self.cache is None:
             return read()

@@ -454,7 +454,9 @@ def _undeclared_inputs(graph: Graph, queues: Collection[str]) -> set[str]:
 
 
 def _check_order(context: Context, document: WrittenNetlist, early: set[str], op_lines: dict[str, int]) -> None:
-    """Report inputs that are queues declared after the graph that reads them (NETLIST 11.3 C3)."""
+    """Report inputs that are queues declared after the graph that reads them (NETLIST 11.3 C3). `early` holds the
+    inputs that were no queues when their graph was read, `op_lines` the names of all ops.
+    """
     late = {name for name in early if name in document.queues and name not in op_lines}
     if not late:
         return

@@ -37,7 +37,9 @@ Owner = Literal["queue", "op", "scheduled op"]
 
 
 def read_tms(context: Context, name: str, node: Node, owner: Owner) -> list[Tm]:
-    """Read a list of TMs, in order. Any scalar, `None` and an empty value included, is a list without TMs."""
+    """Read the list of TMs in the field `name` of a queue, op or scheduled op, in order. Any scalar, `None` and an
+    empty value included, is a list without TMs.
+    """
     if isinstance(node, Scalar):
         return []
     if isinstance(node, Mapping):
@@ -65,7 +67,7 @@ def _tm_hint(entry: Node) -> str:
 
 
 def _read_tm(context: Context, name: str, word: str, key: Scalar, value: Node, owner: Owner) -> list[Tm]:
-    """Read a TM {word: argument}. Only a broadcast may be several; a finding leaves none."""
+    """Read a TM {word: argument} in the list `name`. Only a broadcast may be several TMs; a finding leaves none."""
     if word == "broadcast":
         return _read_broadcast(context, name, key, value)
     if word in SLICES:
@@ -166,7 +168,9 @@ def input_index(context: Context, key: str, key_node: Scalar, inputs: int | None
 def check_transposes(
     context: Context, name: str, tms: Series[Tm], op_type: str, index: int, in_df: tuple[str, ...]
 ) -> None:
-    """Report every transpose that an operand cannot have (NETLIST 1.6, OPS 7.4). Unknown op types are not checked."""
+    """Report every transpose among the TMs `name` that operand `index` of an op type cannot have (NETLIST 1.6, OPS
+    7.4). Unknown op types are not checked; `in_df` are the formats of the op's inputs.
+    """
     transposes = [tm for tm in tms if tm.name == "transpose"]
     if not transposes or op_type not in OP_TYPES:
         return
@@ -270,7 +274,7 @@ def _read_queue(context: Context, name: str, name_node: Scalar, node: Node) -> t
 
 
 def _check_all_ports(context: Context, values: dict[str, Any], body: Mapping, buffer_count: int | None) -> None:
-    """Check the numbers of ports that a queue has, against its buffers if their number is sure."""
+    """Check the read and write ports that a queue has, against its buffers unless their number is not sure (None)."""
     for field in ("read_ports", "write_ports"):
         if field in values:
             _check_ports(context, field, values[field], body, buffer_count)

@@ -115,7 +115,7 @@ def sub_op_complete(_: Context, use: FusedUse) -> Findings:
 @fused_check("V131", basic=True)
 def pops(_: Context, use: FusedUse) -> Findings:
     """Refuse pops of a buffer twice, of what is no input of the scheduled op (`pop`), or of no intermed
-    (`pop_last`).
+    (`pop_last`), and more pops than inputs.
     """
     for step in use.steps:
         sub = step.sub

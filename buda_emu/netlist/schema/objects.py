@@ -37,7 +37,7 @@ _FLOAT_TEXT = r"^[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|\.(inf|Inf|I
 
 
 def ref(name: str) -> Schema:
-    """Return a reference to a definition."""
+    """Return a reference to the definition `name` of the schema."""
     return {"$ref": f"#/$defs/{name}"}
 
 
@@ -47,7 +47,9 @@ def without(table: Table, *names: str) -> Table:
 
 
 def object_of(table: Table, doc: str, **keywords: Any) -> Schema:
-    """Return the schema of a closed object with the fields of a table."""
+    """Return the schema of a closed object with the fields of a table and the description `doc`; `keywords` are
+    further keys of the schema.
+    """
     required = [field.name for field in table.values() if field.required]
     return {
         "description": doc,

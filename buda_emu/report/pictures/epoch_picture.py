@@ -177,7 +177,9 @@ class _Epoch:
             yield Flow(self._of_task[cause[task]][1], self._of_task[task][0], shown[task])
 
     def _why(self, task: int) -> str:
-        """Return the name of the object of the model, such as a buffer, for which a task waited last."""
+        """Return the name of the object of the model, such as a buffer, for which a task waited last, or "the part
+        before" if it waited for none.
+        """
         number = int(self._timing.held_by[task])
         if number < 0:
             return "the part before"

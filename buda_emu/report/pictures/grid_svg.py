@@ -38,7 +38,7 @@ def width_of(text: str, size: float) -> float:
 
 def fit_text(text: str, width: float, size: float) -> str:
     """Return the text with its middle left out if it is wider than `width` pixels (names often differ at their
-    ends); "" if not even dots fit.
+    ends); "" if not even one character fits.
     """
     if width_of(text, size) <= width:
         return text

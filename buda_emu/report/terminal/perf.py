@@ -96,8 +96,8 @@ def _op_names(epoch: "EpochReport") -> list[str]:
 
 
 def _is_epoch(name: str, index: int, epoch: "EpochReport") -> bool:
-    """Return whether an epoch has the number `name`, counted from 1 (`index`), or a graph that matches it as a
-    pattern.
+    """Return whether `name` means an epoch: it is the epoch's number `index`, counted from 1, or a pattern that
+    matches one of its graphs.
     """
     return name == str(index) or any(fnmatchcase(graph, name) for graph in (*epoch.graphs, " + ".join(epoch.graphs)))
 

@@ -182,7 +182,9 @@ def _wrong_inner(op: Op, first: Shape, right: tuple[int, int]) -> Finding:
 
 
 def _expected_shapes(op: Op, m_k: int, u_kt: int) -> Iterator[Expected]:
-    """Yield the shape that each input of an op needs, with these values in place of its own m_k and u_kt."""
+    """Yield the shape that each input of an op needs, with these values in place of its own m_k and u_kt; none for
+    op types whose operands are judged when they run.
+    """
     t, rows, columns = op.blocking.shape
     inner = m_k * u_kt
     if op.has("keeps shape"):

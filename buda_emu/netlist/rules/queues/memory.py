@@ -238,7 +238,9 @@ def overlap_of_dynamic(ctx: Context, program: Program) -> Findings:
 
 
 def _overlap_with(ctx: Context, step: Allocate, current: Range, live: _LiveRange) -> Findings:
-    """Report an allocated range that overlaps a live one of another queue, unless they are views of each other."""
+    """Report an allocated range that overlaps a live one of another queue, unless they are views of each other.
+    `step` is the instruction that allocates it.
+    """
     memory, start, end, name = live
     if memory != current.memory or start >= current.end or current.start >= end or name == current.queue.name:
         return
@@ -321,15 +323,18 @@ def l1_bytes(op: Op, alignment: int) -> int:
 
 
 def _further(furthest: Range | None, candidate: Range) -> Range:
-    """Return the range that ends later; a range in another memory replaces the earlier one."""
+    """Return the range that ends later; one in another memory replaces the earlier one, as ranges come sorted by
+    memory.
+    """
     if furthest is None or furthest.memory != candidate.memory or candidate.end > furthest.end:
         return candidate
     return furthest
 
 
 def _views(left: Range, right: Range) -> bool:
-    """Return whether two ranges may overlap: aliases, and rams that the reference takes for views of each other
-    (NETLIST 1.10)."""
+    """Return whether two ranges may overlap: those of aliases, and of rams that the reference takes for views of
+    each other because their buffers are the same (NETLIST 1.10).
+    """
     first = left.queue
     second = right.queue
     if first.alias == second.name or second.alias == first.name or (first.alias and first.alias == second.alias):
