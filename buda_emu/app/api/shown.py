@@ -38,7 +38,7 @@ def error_maps(cases: Iterable[CaseResult]) -> str:
     """Return maps of the errors of failed outputs as HTML. Only outputs of runs with `detail` have the errors of each
     element; "" if there are none."""
     from buda_emu.report.pages.engine import chart_style  # only a notebook needs it
-    from buda_emu.report.test_report import heat_map
+    from buda_emu.report.pictures.error_charts import heat_map
 
     failed: list[tuple[CaseResult, OutputResult]] = []
     for case in cases:

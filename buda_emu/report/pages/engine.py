@@ -19,7 +19,8 @@ from buda_emu.support.screen import UNPRINTED
 _ROOM: Final = "buda_emu.report"
 _SCRIPTS: Final = (
     "names.js", "timeline_model.js", "timeline_rows.js", "timeline_arrows.js", "timeline_drawing.js",
-    "timeline_pointed.js", "timeline_overview.js", "timeline_search.js", "timeline.js", "tables.js", "grid.js", "page.js",
+    "timeline_pointed.js", "timeline_overview.js", "timeline_search.js", "timeline.js", "tables.js", "grid.js",
+    "error_map.js", "page.js",
 )  # fmt: skip
 _CONTROL: Final = re.compile(rf"[\x00-\x08\x0b-\x1f{UNPRINTED}\ud800-\udfff\ufffe\uffff]")
 

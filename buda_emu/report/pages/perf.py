@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from math import ceil, floor, log10
 from pathlib import Path, PurePath
 from typing import Final
 
@@ -32,12 +31,15 @@ from buda_emu.report.pages.engine import (
 )
 from buda_emu.report.pages.engine import figure as cell_figure
 from buda_emu.report.pages.timeline import timeline_data
+from buda_emu.report.pictures.axes import LogAxis, round_figure, tick_text
 from buda_emu.report.pictures.epoch_picture import steady_picture
 from buda_emu.report.pictures.grid_svg import (
+    HeatScale,
     Uses,
     clean,
     fit_text,
     grid_svg,
+    html_legend,
     open_chart,
     sentence,
     text,
@@ -106,11 +108,13 @@ def _indent(text: str) -> int:
 
 
 _SMALL: Final = 11.0
+_ACROSS: Final = "math cycles for each byte that a core takes in"
+_UP: Final = "share of the time in which the math unit works"
 _LEFT = 64.0
-_TOP = 14.0
+_TOP = 32.0
 _WIDTH = 560.0
 _HEIGHT = 300.0
-_LABELLED: Final = 4
+_LABELLED: Final = 8
 """Number of the slowest ops whose names stand in the chart."""
 
 
@@ -131,9 +135,9 @@ def roofline_chart(
     ]
     if not points:
         return ""
-    across = _Axis([value for _, value, _, _ in points] + [1 / stream], _LEFT, _WIDTH)
-    up = _Axis([value for _, _, value, _ in points] + [1.0], _TOP + _HEIGHT, -_HEIGHT)
-    parts = [open_chart(_LEFT + _WIDTH + 16, _TOP + _HEIGHT + 44, "roofline")]
+    across = LogAxis([value for _, value, _, _ in points] + [1 / stream], _LEFT, _WIDTH)
+    up = LogAxis([value for _, _, value, _ in points] + [1.0], _TOP + _HEIGHT, -_HEIGHT)
+    parts = [open_chart(_LEFT + _WIDTH + 16, _TOP + _HEIGHT + 44, "roofline", " roofline")]
     parts += _roofline_grid(across, up)
     parts.append(_roof(across, up, stream))
     points.sort(key=lambda point: point[3])
@@ -142,48 +146,35 @@ def roofline_chart(
         words = f"{op.op} ({op.type}): {time:,.0f} cycles, {use}"
         place = f'cx="{svg_number(across(value))}" cy="{svg_number(up(share))}"'
         parts.append(
-            f'<circle class="bar dot" data-name="{clean(op.op)}" {place} r="5"><title>{clean(words)}</title></circle>'
+            f'<circle class="bar dot" data-name="{clean(op.op)}" {place} r="5" tabindex="-1">'
+            f"<title>{clean(words)}</title></circle>"
         )
     dots = [(across(value), up(share)) for _, value, share, _ in points]
     parts += _labels([op.op for op, *_ in points[: -_LABELLED - 1 : -1]], dots[::-1])
-    below = "math cycles a byte taken in; up: share of the time in which the math unit works"
-    parts.append(text(_LEFT, _TOP + _HEIGHT + 36, below, _SMALL, "soft"))
+    parts.append(text(_LEFT + _WIDTH / 2, _TOP + _HEIGHT + 36, _ACROSS, _SMALL, "axis", "middle"))
+    parts.append(text(_LEFT - 52, 14, _UP, _SMALL, "axis"))
     return "".join([*parts, "</svg>"])
 
 
-def _roofline_grid(across: "_Axis", up: "_Axis") -> Iterator[str]:
-    """Yield a line for each decade of both axes, with its label."""
-    for decade in across.decades:
-        x = svg_number(across(10.0**decade))
+def _roofline_grid(across: LogAxis, up: LogAxis) -> Iterator[str]:
+    """Yield lines at round values of both axes, with their labels."""
+    for value in across.ticks:
+        x = svg_number(across(value))
         yield f'<path class="grid" d="M{x} {_TOP}V{_TOP + _HEIGHT}"/>'
-        yield text(float(x), _TOP + _HEIGHT + 16, _power(decade), _SMALL, "soft", "middle")
-    for decade in up.decades:
-        y = up(10.0**decade)
+        yield text(float(x), _TOP + _HEIGHT + 16, tick_text(value), _SMALL, "soft", "middle")
+    for value in up.ticks:
+        y = up(value)
         yield f'<path class="grid" d="M{_LEFT} {svg_number(y)}H{_LEFT + _WIDTH}"/>'
-        yield text(_LEFT - 6, y + 4, f"{100 * 10.0**decade:g} %", _SMALL, "soft", "end")
+        yield text(_LEFT - 6, y + 4, f"{tick_text(round_figure(100 * value))} %", _SMALL, "soft", "end")
 
 
-def _roof(across: "_Axis", up: "_Axis", stream: float) -> str:
+def _roof(across: LogAxis, up: LogAxis, stream: float) -> str:
     """Draw the roof: rising with the bytes that the NoC brings into a core, level where the math unit is busy."""
     corner = f"{svg_number(across(1 / stream))} {svg_number(up(1.0))}"
     start = max(10.0**up.low / stream, 10.0**across.low)
     path = f"M{svg_number(across(start))} {svg_number(up(start * stream))}L{corner}H{_LEFT + _WIDTH}"
     tip = f"{stream:g} bytes a cycle into one core, and all of the math unit"
     return f'<path class="limit" d="{path}"><title>{tip}</title></path>'
-
-
-class _Axis:
-    """A logarithmic axis of whole decades around some values, in pixels."""
-
-    def __init__(self, values: Sequence[float], start: float, length: float) -> None:
-        self.low = floor(log10(min(values)))
-        self._high = max(ceil(log10(max(values)) - 1e-9), self.low + 1)
-        self.decades = range(self.low, self._high + 1)
-        self._each = length / (self._high - self.low)
-        self._start = start
-
-    def __call__(self, value: float) -> float:
-        return self._start + self._each * (min(log10(value), self._high) - self.low)
 
 
 def _labels(names: Sequence[str], dots: Sequence[tuple[float, float]]) -> list[str]:
@@ -204,15 +195,8 @@ def _labels(names: Sequence[str], dots: Sequence[tuple[float, float]]) -> list[s
 
         line, left = min(places, key=cost)
         occupied.append((left, left + wide, line))
-        parts.append(text(left, line + 4, short, _SMALL))
+        parts.append(text(left, line + 4, short, _SMALL, "point"))
     return parts
-
-
-def _power(decade: int) -> str:
-    """Return a power of ten as text."""
-    if -4 < decade < 5:
-        return f"{10.0**decade:g}"
-    return f"1e{decade}"
 
 
 MOST_EPOCHS: Final = 40
@@ -381,11 +365,12 @@ def _epoch(
                 heat=busy,
                 notes=notes,
                 mark=f"-{index}",
-                red="busy",
+                scale=_BUSY,
                 path=path,
                 streams=uses if is_routed else None,
             )
         ),
+        legend=Markup(html_legend(_BUSY)),
         streams=sentence(routed.get(temporal)),
         roofline=Markup(roofline_chart(ops, [op.cost.cycles for op in timing.ops], _bytes_taken_in(epoch), stream)),
         ops=_ops(netlist, run, epoch, steps, sources),
@@ -394,6 +379,8 @@ def _epoch(
     )
 
 
+_BUSY: Final = HeatScale("busy", "0 %", "100 % of the time between two inputs")
+"""The scale of the picture of ops: how busy each is."""
 _ON_PATH: Final = 0.005
 """Share of the critical path from which on a step is drawn in the picture."""
 

@@ -16,7 +16,8 @@ const timelineRows = model => {
   const units = new Map(), work = new Float64Array(data.lanes.length);
   laneNames.forEach((name, lane) => {
     const suffix = inLane[lane].length ? ': ' + words[categoryOf[inLane[lane][0]]] : '';
-    into(units, suffix && name.endsWith(suffix) ? name.slice(0, -suffix.length) : name, lane);
+    const unit = suffix && name.endsWith(suffix) ? name.slice(0, -suffix.length) : name;
+    into(units, `${data.lanes[lane][1]} ${unit}`, lane);
   });
   const workOf = lanes => {
     if (lanes.length === 1) return inLane[lanes[0]].reduce((sum, i) => sum + lengthOf[i], 0);

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from buda_emu.report.test_report import heat_map, histogram, op_chart, op_heat
+from buda_emu.report.pictures.error_charts import heat_map, histogram, op_chart, op_heat
 from buda_emu.testing.verify.result import OpResult, OutputDetail, TilePlace
 
 KEPT = Path(__file__).with_name("charts.txt")
