@@ -79,7 +79,7 @@ def sweep_chart(
     """
     along = axes[-1]
     if not _changes(rows, axes, measure) and _changes(rows, axes, _CYCLES):
-        words = f"{_CYCLES}, modelled; {words.partition(',')[0]}: the same for each value of {along}"
+        words = f"{_CYCLES}, modelled ({words.partition(' of ')[0]}: the same for every {along})"
         measure = _CYCLES
     other_axes = axes[:-1]
     ticks = list(dict.fromkeys(row[along] for row in rows))

@@ -28,7 +28,7 @@ from buda_emu.testing.injection.fault import KIND_TEXTS, PLACE_TEXTS
 from buda_emu.testing.injection.protect import PROTECTION_TEXTS
 from buda_emu.testing.injection.result import OUTCOME_TEXTS, OUTCOMES, TABLES, Campaign, Guarded, Share, column
 
-_NAMES: Final = 130
+_NAMES: Final = 152
 """Pixels for the name of a bar: a narrow screen has room for it and the figure."""
 _WIDTH: Final = 600
 _BAR: Final = 9

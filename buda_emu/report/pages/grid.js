@@ -82,10 +82,11 @@ const gridView = view => {
       [right, bottom] = [Math.max(right, op.left + op.width), Math.max(bottom, op.top + op.height)];
     }
     show(left - 40, top - 30, right + 20, bottom + 20);
-    const cut = labels.filter(label => label.left < x && label.left + label.width > x);  // queues half outside, at the left
-    if (!cut.length) return;
-    x = Math.max(...cut.map(label => label.left + label.width)) + 4 / scale;
-    clamp();
+    for (let lanes = 0; lanes < 3; lanes++) {  // no queue stands half outside at the left
+      const cut = labels.filter(label => label.left < x && label.left + label.width > x);
+      if (!cut.length) return;
+      show(Math.min(...cut.map(label => label.left)) - 8, top - 30, right + 20, bottom + 20);
+    }
   };
   const zoom = (factor, px = width / 2, py = height / 2) => {
     touched = true;

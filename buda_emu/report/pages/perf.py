@@ -114,8 +114,9 @@ _LEFT = 64.0
 _TOP = 32.0
 _WIDTH = 560.0
 _HEIGHT = 300.0
-_LABELLED: Final = 8
-"""Number of the slowest ops whose names stand in the chart."""
+_LABELLED: Final = 6
+"""Number of places in the chart with a name: those of the slowest ops."""
+_LABEL: Final = 260  # pixels of such a name
 
 
 def roofline_chart(
@@ -149,11 +150,20 @@ def roofline_chart(
             f'<circle class="bar dot" data-name="{clean(op.op)}" {place} r="5" tabindex="-1">'
             f"<title>{clean(words)}</title></circle>"
         )
-    dots = [(across(value), up(share)) for _, value, share, _ in points]
-    parts += _labels([op.op for op, *_ in points[: -_LABELLED - 1 : -1]], dots[::-1])
+    names: dict[tuple[float, float], list[str]] = {}  # of the ops at each place, the slowest first
+    for op, value, share, _ in reversed(points):
+        names.setdefault((round(across(value)), round(up(share))), []).append(op.op)
+    parts += _labels(list(map(_point_label, names.values()))[:_LABELLED], list(names))
     parts.append(text(_LEFT + _WIDTH / 2, _TOP + _HEIGHT + 36, _ACROSS, _SMALL, "axis", "middle"))
     parts.append(text(_LEFT - 52, 14, _UP, _SMALL, "axis"))
     return "".join([*parts, "</svg>"])
+
+
+def _point_label(names: Sequence[str]) -> str:
+    """Return the label of the ops at one place: the slowest, and how many more there are."""
+    if len(names) == 1:
+        return names[0]
+    return f"{fit_text(names[0], _LABEL - 80, _SMALL)} and {len(names) - 1} more"
 
 
 def _roofline_grid(across: LogAxis, up: LogAxis) -> Iterator[str]:
@@ -182,7 +192,7 @@ def _labels(names: Sequence[str], dots: Sequence[tuple[float, float]]) -> list[s
     parts: list[str] = []
     occupied = [(x - 5, x + 5, y) for x, y in dots]
     for name, (x, y) in zip(names, dots, strict=False):
-        short = fit_text(name, 260, _SMALL)
+        short = fit_text(name, _LABEL, _SMALL)
         wide = width_of(short, _SMALL)
         lines = [y + down for down in (0, 15, -15, 30, -30, 45, -45)]
         places = product(lines, (x + 10, x - 10 - wide))
@@ -195,6 +205,10 @@ def _labels(names: Sequence[str], dots: Sequence[tuple[float, float]]) -> list[s
 
         line, left = min(places, key=cost)
         occupied.append((left, left + wide, line))
+        if line != y:  # a line leads to it
+            end = min((left, left + wide), key=lambda side: abs(side - x))
+            path = f"M{svg_number(x)} {svg_number(y)}L{svg_number(end)} {svg_number(line)}"
+            parts.append(f'<path class="grid point" d="{path}"/>')
         parts.append(text(left, line + 4, short, _SMALL, "point"))
     return parts
 
@@ -370,7 +384,7 @@ def _epoch(
                 streams=uses if is_routed else None,
             )
         ),
-        legend=Markup(html_legend(_BUSY)),
+        legend=Markup(html_legend(_BUSY, path=bool(path))),
         streams=sentence(routed.get(temporal)),
         roofline=Markup(roofline_chart(ops, [op.cost.cycles for op in timing.ops], _bytes_taken_in(epoch), stream)),
         ops=_ops(netlist, run, epoch, steps, sources),

@@ -329,7 +329,7 @@ def _legend(y: float, scale: HeatScale | None, path: bool) -> str:
             words += "; red frames and arrows: the critical path"
         parts.append(text(x, y, words, _NAME))
         parts.append(_heat_legend(y + _LEGEND_LINE, scale))
-    return f"<g>{''.join(parts)}</g>"
+    return f'<g class="bg-legend">{"".join(parts)}</g>'
 
 
 def _heat_legend(y: float, scale: HeatScale) -> str:
@@ -348,17 +348,20 @@ def _heat_legend(y: float, scale: HeatScale) -> str:
     return "".join(parts)
 
 
-def html_legend(scale: HeatScale | None) -> str:
-    """Return the legend as HTML, to stand above a picture that zooms: both ways of colouring the ops."""
+def html_legend(scale: HeatScale | None, *, path: bool = False) -> str:
+    """Return the legend as HTML, to stand above a picture that zooms: both ways of colouring the ops, and the red of
+    the critical path if the picture has it."""
     families = "".join(
         f'<span><i style="background:{colour}29;border:2px solid {colour}"></i>{clean(words)}</span>'
         for words, colour in FAMILIES.values()
     )
-    lines = [f'<div class="of-type">{families}</div>']
+    if path:
+        families += '<span><i style="border:2px solid var(--bg-red)"></i>critical path</span>'
+    lines = [f"<div>{families}</div>"]
     if scale is not None:
         steps = "".join(f'<i class="heat" style="opacity:{number(step)}"></i>' for step in scale.opacities())
         ends = f"{clean(scale.low)} <b>{steps}</b> {clean(scale.high)}"
-        lines.append(f'<div class="of-heat"><span>{clean(scale.words)}: {ends}</span></div>')
+        lines.append(f'<div class="heat-scale"><span>{clean(scale.words)}: {ends}</span></div>')
     return f'<div class="bg grid-legend">{"".join(lines)}</div>'
 
 
