@@ -56,7 +56,9 @@ def _part(name: str) -> Markup:
 def chart_style(scope: str) -> str:
     """Return the CSS rules of charts, light and dark, limited to elements of the class `scope`, for use in a
     notebook."""
-    rules = [line for line in _part("style.css").splitlines() if line.startswith((":root", "--", "@media", "svg"))]
+    rules = [
+        line for line in _part("style.css").splitlines() if line.startswith((":root", "--", "@media (prefers", "svg"))
+    ]
     text = "".join(rules).replace(":root", f".{scope}")
     return re.sub(r"(?<![-\w.])svg(?=[ .])", f".{scope} svg", text)
 
