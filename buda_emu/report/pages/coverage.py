@@ -66,7 +66,7 @@ def coverage_page(coverage: Coverage, path: str) -> str:
             heat=heat,
             shades=range(_SHADES + 1),
             lists=table(
-                (Column("list"), Column("exercised", "number"), Column("share", "number"), Column("not", "number")),
+                (Column("list", "name"), Column("exercised", "number"), Column("share", "number"), Column("not", "number")),
                 lists,
             ),
             names=table(columns, [cells for cells, _ in names], "name"),
