@@ -66,7 +66,12 @@ def coverage_page(coverage: Coverage, path: str) -> str:
             heat=heat,
             shades=range(_SHADES + 1),
             lists=table(
-                (Column("list", "name"), Column("exercised", "number"), Column("share", "number"), Column("not", "number")),
+                (
+                    Column("list", "name"),
+                    Column("exercised", "number"),
+                    Column("share", "number"),
+                    Column("not", "number"),
+                ),
                 lists,
             ),
             names=table(columns, [cells for cells, _ in names], "name"),

@@ -8,6 +8,8 @@ _ROUND: Final = (1.0, 2.0, 5.0, 10.0)
 """Factors of a power of ten that make a round step."""
 _SMALL_SPAN: Final = 0.3
 """Axes whose values span less than this share of the greatest one do not begin at 0."""
+_NOISE: Final = 1e-6
+"""Values whose span is a smaller share of the greatest one are the same."""
 _FEW_DECADES: Final = 2
 """Logarithmic axes of up to so many decades have lines at 2 and 5 as well."""
 
@@ -30,7 +32,7 @@ def round_ticks(low: float, high: float, most: int = 6) -> list[float]:
         step = round_up(step * 1.5)
     first = floor(low / step + 1e-9)
     last = ceil(high / step - 1e-9)
-    return [round(count * step, 12) for count in range(first, last + 1)]
+    return [float(f"{count * step:.12g}") for count in range(first, last + 1)]
 
 
 def value_ticks(values: Sequence[float], most: int = 6) -> list[float]:
@@ -38,7 +40,7 @@ def value_ticks(values: Sequence[float], most: int = 6) -> list[float]:
     from 0 would look flat."""
     low = min(values, default=0.0)
     high = max(values, default=1.0)
-    if low < high and low > 0 and high - low < _SMALL_SPAN * high:
+    if low > 0 and _NOISE * high < high - low < _SMALL_SPAN * high:
         return round_ticks(low, high, most)
     return round_ticks(min(low, 0.0), max(high, 0.0) or 1.0, most)
 
