@@ -329,7 +329,7 @@ def _legend(y: float, scale: HeatScale | None, path: bool) -> str:
             words += "; red frames and arrows: the critical path"
         parts.append(text(x, y, words, _NAME))
         parts.append(_heat_legend(y + _LEGEND_LINE, scale))
-    return f'<g class="bg-legend">{"".join(parts)}</g>'
+    return f"<g>{''.join(parts)}</g>"
 
 
 def _heat_legend(y: float, scale: HeatScale) -> str:

@@ -313,8 +313,8 @@ BOXES = """() => {
 OPACITIES = """selector => [...document.querySelectorAll(`.grid-view g[id^=bg-edges] > ${selector}`)]
   .map(edge => parseFloat(getComputedStyle(edge).opacity))"""
 FILLS = """() => [...document.querySelectorAll('.grid-view .bg-op')].map(group => {
-  const heat = group.querySelector('.bg-heat');
-  return [parseFloat(getComputedStyle(group.querySelector('.bg-box')).fillOpacity), heat && getComputedStyle(heat).display];
+  const [box, heat] = ['.bg-box', '.bg-heat'].map(part => getComputedStyle(group.querySelector(part)));
+  return [parseFloat(box.fillOpacity), heat.display];
 })"""
 
 
@@ -364,7 +364,7 @@ def test_a_point_of_the_roofline_leads_to_its_op(browser, plain_perf_file):
 def test_shades_of_errors_are_of_two_scales(browser, page_file):
     with open_page(browser, page_file) as page:
         opens_all(page)
-        figure = page.locator("figure.map:has(.cell[data-log])").first
+        figure = page.locator("figure.map:has(.cell[data-log] ~ .cell[data-log] ~ .cell[data-log])").first
         figure.scroll_into_view_if_needed()
         cells = figure.locator(".cell[data-log]")
         for scale in ("linear", "log"):
@@ -406,9 +406,9 @@ def test_a_page_of_coverage_is_fine(browser, coverage_file, width, scheme):
 @pytest.fixture(scope="module")
 def faults_file(tmp_path_factory, root):
     """The page of a small campaign."""
-    netlist = be.load(root / "netlists/attention.yaml")
+    path = root / "netlists/attention.yaml"
     file = tmp_path_factory.mktemp("faults") / "report.html"
-    file.write_text(faults_page(be.faults(netlist, 60), netlist))
+    file.write_text(faults_page(be.faults(path, 60), be.load(path)))
     return file
 
 
