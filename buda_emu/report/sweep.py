@@ -78,9 +78,7 @@ def sweep_chart(
     in its place. Rows without a value are left out.
     """
     along = axes[-1]
-    if not _changes(rows, axes, measure) and _changes(rows, axes, _CYCLES):
-        words = f"{_CYCLES}, modelled ({words.partition(' of ')[0]}: the same for every {along})"
-        measure = _CYCLES
+    measure, words = _choose_measure(rows, axes, measure, words)
     other_axes = axes[:-1]
     ticks = list(dict.fromkeys(row[along] for row in rows))
     lines: dict[str, list[tuple[str, float]]] = {}
@@ -103,6 +101,15 @@ def sweep_chart(
     for index, (name, points) in enumerate(lines.items()):
         parts += _line(name, [(places[tick], scale.y(value), tick, value) for tick, value in points], index, unit)
     return "".join([*parts, "</svg>"])
+
+
+def _choose_measure(
+    rows: Sequence[Mapping[str, Any]], axes: Sequence[str], measure: str, words: str
+) -> tuple[str, str]:
+    """Return the measure to draw and its description: `cycles` if only they change along the last axis."""
+    if _changes(rows, axes, measure) or not _changes(rows, axes, _CYCLES):
+        return measure, words
+    return _CYCLES, f"{_CYCLES}, modelled ({words.partition(' of ')[0]}: the same for every {axes[-1]})"
 
 
 def _changes(rows: Sequence[Mapping[str, Any]], axes: Sequence[str], measure: str) -> bool:

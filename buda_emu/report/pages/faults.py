@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from buda_emu.netlist.model import Netlist
 from buda_emu.report.pages.engine import Cell, Column, Table, figure, name_cell, render, table
-from buda_emu.report.pictures.axes import round_up
+from buda_emu.report.pictures.axes import open_wide_chart, round_up, text_at
 from buda_emu.report.pictures.grid_svg import (
     HeatScale,
     clean,
@@ -17,8 +17,6 @@ from buda_emu.report.pictures.grid_svg import (
     html_legend,
     number,
     open_chart,
-    open_wide_chart,
-    text_at,
 )
 from buda_emu.report.terminal.faults import PROTECTION, guarded_row, headers, row
 from buda_emu.report.terminal.text import percent
@@ -97,9 +95,9 @@ def _outcome_legend(campaign: Campaign) -> list[tuple[str, str, str]]:
     ]
 
 
-def tile_map(name: str, shape: tuple[int, int, int], hits: Sequence[int], most: int) -> str:
+def tile_map(name: str, shape: tuple[int, int, int], hits: Sequence[int], reddest: int) -> str:
     """Draw the tiles of an output (t, rows, columns), the redder the more faults change them. `hits` counts the faults
-    by tile, and `most` of them are drawn reddest."""
+    by tile, and the count `reddest` is drawn in full red."""
     t, rows, cols = shape
     cell = max(2.0, min(float(_CELL), _WIDTH / max(1, cols)))
     parts = [open_chart(round(cols * cell) + 2, round(t * (rows * cell + 6)) + 2, f"tiles of {name}")]
@@ -112,7 +110,7 @@ def tile_map(name: str, shape: tuple[int, int, int], hits: Sequence[int], most: 
         tip = clean(f"{name} {t_prefix}tile {row}, {col}: changed by {count} faults that fail")
         parts.append(
             f'<rect x="{number(x)}" y="{number(y)}" width="{number(cell)}" height="{number(cell)}" fill="#c2453c" '
-            f'fill-opacity="{number(0.06 + 0.94 * count / max(most, 1))}" stroke="#8884" stroke-width="0.5">'
+            f'fill-opacity="{number(0.06 + 0.94 * count / max(reddest, 1))}" stroke="#8884" stroke-width="0.5">'
             f"<title>{tip}</title></rect>"
         )
     return "".join([*parts, "</svg>"])
@@ -199,9 +197,9 @@ def _sorted_shares(name: str, campaign: Campaign) -> list[Share]:
 def _maps(campaign: Campaign, netlist: Netlist) -> list[tuple[str, Markup]]:
     """Return a map for each of the outputs that failing faults change most: how many of them change each tile."""
     hits = _hits(campaign, netlist)
-    most = _most_hits(hits)
+    reddest = _most_hits(hits)
     worst = sorted(hits, key=lambda queue: (-sum(hits[queue]), queue))[:_MOST_MAPS]
-    return [(name, Markup(tile_map(name, netlist.queues[name].blocking.shape, hits[name], most))) for name in worst]
+    return [(name, Markup(tile_map(name, netlist.queues[name].blocking.shape, hits[name], reddest))) for name in worst]
 
 
 def _most_hits(hits: Mapping[str, Sequence[int]]) -> int:

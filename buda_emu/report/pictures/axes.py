@@ -1,8 +1,11 @@
-"""Axes of charts: round values at which lines and labels stand, linear and logarithmic."""
+"""Axes of charts: round values at which lines and labels stand, linear and logarithmic; and charts whose horizontal
+axis is as wide as the page."""
 
 from collections.abc import Sequence
 from math import ceil, floor, log10
 from typing import Final
+
+from buda_emu.report.pictures.grid_svg import clean, number, text
 
 _ROUND: Final = (1.0, 2.0, 5.0, 10.0)
 """Factors of a power of ten that make a round step."""
@@ -22,27 +25,27 @@ def round_up(value: float) -> float:
     return next(factor * power for factor in (*_ROUND, 20.0) if factor * power >= value * (1 - 1e-9))
 
 
-def round_ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Return up to `most` + 1 multiples of a step of 1, 2 or 5 times a power of ten, from one that is at most `low` to
+def round_ticks(low: float, high: float, steps: int = 6) -> list[float]:
+    """Return up to `steps` + 1 multiples of a step of 1, 2 or 5 times a power of ten, from one that is at most `low` to
     one that is at least `high`."""
     if high <= low:
         high = low + (abs(low) or 1.0)
-    step = round_up((high - low) / most)
-    while ceil(high / step - 1e-9) - floor(low / step + 1e-9) > most:
+    step = round_up((high - low) / steps)
+    while ceil(high / step - 1e-9) - floor(low / step + 1e-9) > steps:
         step = round_up(step * 1.5)
     first = floor(low / step + 1e-9)
     last = ceil(high / step - 1e-9)
     return [float(f"{count * step:.12g}") for count in range(first, last + 1)]
 
 
-def value_ticks(values: Sequence[float], most: int = 6) -> list[float]:
+def value_ticks(values: Sequence[float], steps: int = 6) -> list[float]:
     """Return the ticks of an axis for these values: from 0, or around the values if they differ so little that lines
     from 0 would look flat."""
     low = min(values, default=0.0)
     high = max(values, default=1.0)
     if low > 0 and _NOISE * high < high - low < _SMALL_SPAN * high:
-        return round_ticks(low, high, most)
-    return round_ticks(min(low, 0.0), max(high, 0.0) or 1.0, most)
+        return round_ticks(low, high, steps)
+    return round_ticks(min(low, 0.0), max(high, 0.0) or 1.0, steps)
 
 
 class LogAxis:
@@ -64,8 +67,10 @@ class LogAxis:
         factors: Sequence[float] = (1.0,)
         if self._high - self.low <= _FEW_DECADES:
             factors = (1.0, 2.0, 5.0)
-        powers = [10.0**decade for decade in range(self.low, self._high)]
-        return [round_figure(factor * power) for power in powers for factor in factors] + [10.0**self._high]
+        ticks: list[float] = []
+        for decade in range(self.low, self._high):
+            ticks += [round_figure(factor * 10.0**decade) for factor in factors]
+        return [*ticks, 10.0**self._high]
 
 
 def round_figure(value: float) -> float:
@@ -80,3 +85,14 @@ def tick_text(value: float) -> str:
     if abs(value) >= 1000:
         return f"{value:,.10g}"
     return f"{value:.10g}"
+
+
+def open_wide_chart(height: float, title: str, css: str = "") -> str:
+    """Return the opening tag of a chart as wide as there is room, in which every x and width is a percentage."""
+    size = f'width="100%" height="{number(height)}"'
+    return f'<svg class="chart wide-chart{css}" role="img" aria-label="{clean(title)}" {size}>'
+
+
+def text_at(share: float, y: float, content: str, size: float, css: str = "", anchor: str = "start") -> str:
+    """Return a line of text whose x is a share of the width, for a chart of `open_wide_chart`."""
+    return text(0, y, content, size, css, anchor).replace('x="0"', f'x="{number(100 * share)}%"', 1)

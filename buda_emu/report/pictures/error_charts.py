@@ -5,14 +5,13 @@ from itertools import chain
 from math import floor, isfinite, log10
 from typing import Final
 
+from buda_emu.report.pictures.axes import open_wide_chart, text_at
 from buda_emu.report.pictures.grid_svg import (
     HeatScale,
     clean,
     fit_text,
     open_chart,
-    open_wide_chart,
     text,
-    text_at,
 )
 from buda_emu.report.pictures.grid_svg import number as svg_number
 from buda_emu.report.terminal.text import correlation, number, percent

@@ -61,20 +61,9 @@ def text(x: float, y: float, content: str, size: float, css: str = "", anchor: s
     return f"<text {attributes}>{clean(content)}</text>"
 
 
-def text_at(share: float, y: float, content: str, size: float, css: str = "", anchor: str = "start") -> str:
-    """Return a line of text whose x is a share of the width, for a chart of `open_wide_chart`."""
-    return text(0, y, content, size, css, anchor).replace('x="0"', f'x="{number(100 * share)}%"', 1)
-
-
 def number(value: float) -> str:
     """Return a number with up to two decimals and without trailing zeros."""
     return f"{value:.2f}".rstrip("0").rstrip(".")
-
-
-def open_wide_chart(height: float, title: str, css: str = "") -> str:
-    """Return the opening tag of a chart as wide as there is room, in which every x and width is a percentage."""
-    size = f'width="100%" height="{number(height)}"'
-    return f'<svg class="chart wide-chart{css}" role="img" aria-label="{clean(title)}" {size}>'
 
 
 def open_chart(width: float, height: float, title: str, css: str = "") -> str:
@@ -258,23 +247,16 @@ def grid_svg(
     planned = list(panels(netlist, epochs, chips))
     places, width, height = _arrange(planned)
     legend_top = height
-    height += 30
-    if heat:
-        height += _LEGEND_LINE
-    if streams is not None:
-        height += _LEGEND_LINE
+    height += 30 + _LEGEND_LINE * (bool(heat) + (streams is not None))
     width = max(width, 820)
     size = f'width="{number(width)}" height="{number(height)}" viewBox="0 0 {number(width)} {number(height)}"'
     hot = ""
-    style = _STYLE
-    if streams is not None:
-        style += STYLE
     if heat:
         hot = " bg-hot"
-        style += _HEAT_STYLE
         scale = scale or HeatScale()
     else:
         scale = None
+    style = _style(bool(heat), streams is not None)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="bg{hot}" role="img" {size}>',
         f"<title>{clean(f'{netlist.path}: ops on the cores of each chip and epoch')}</title>",
@@ -289,6 +271,16 @@ def grid_svg(
         parts.append(text(_MARGIN, height - 12, LEGEND, _NAME))
     parts.append("</svg>")
     return "\n".join(parts) + "\n"
+
+
+def _style(heat: bool, streams: bool) -> str:
+    """Return the style sheet of a picture with or without heats, and uses of streams."""
+    style = _STYLE
+    if streams:
+        style += STYLE
+    if heat:
+        style += _HEAT_STYLE
+    return style
 
 
 def _arrange(drawn: Sequence[Panel]) -> tuple[list[tuple[float, float]], float, float]:
