@@ -427,6 +427,15 @@ def test_a_page_of_faults_is_fine(browser, faults_file, width, scheme):
             assert chart.bounding_box()["width"] <= width
 
 
+@pytest.mark.slow
+def test_tables_of_a_notebook_do_not_overflow(browser, tmp_path, root):
+    explained = be.numerics(root / "netlists/two_chips.yaml", threads=1)
+    (tmp_path / "cell.html").write_text(f'<div style="width:600px">{explained._repr_html_()}</div>')
+    with open_page(browser, tmp_path / "cell.html", 640) as page:
+        assert page.evaluate("document.documentElement.scrollWidth") <= 640
+        assert page.evaluate("document.querySelector('table').scrollWidth") > 640  # it scrolls in its frame
+
+
 def test_hypothetical_figures_are_said_to_be(browser, perf_file):
     with open_page(browser, perf_file) as page:
         said = page.inner_text("main")
