@@ -60,6 +60,18 @@ def test_each_decade_below_the_largest_error_has_its_shade():
     ]
 
 
+def test_errors_of_one_decade_are_told_apart_by_equal_steps():
+    """Decades would give them all one shade; each cell has its shade by either scale."""
+    drawn = heat_map(output_detail([[0.9, 0.95, 1.0], [0.0, np.inf, 0.91]]), None)
+    assert classes(drawn)[:6] == ["cell h1", "cell h4", "cell h7", "cell h0", "cell lost", "cell h1"]
+    cells = [item for item in svg(drawn).iter("rect") if item.get("data-log")]
+    assert [(item.get("data-log"), item.get("data-linear")) for item in cells] == [
+        ("7", "1"), ("7", "4"), ("7", "7"), ("0", "0"), ("7", "1"),
+    ]  # fmt: skip
+    assert "by-linear" in svg(drawn).get("class")
+    assert "by-log" in svg(heat_map(output_detail([[0.09, 1.0]]), None)).get("class")
+
+
 def test_equal_outputs_are_said_to_be():
     text = heat_map(output_detail([[0.0, 0.0]]), None)
     assert "every finite element is equal" in text
