@@ -26,17 +26,16 @@ from buda_emu.netlist.program.interpreter import Standing, StepBudget
 from buda_emu.spec.precision import DEFAULT_STEP_LIMIT, PRECISIONS, Precision
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError, HostWarning, ProgramError
+from buda_emu.support.html_table import html_table
 from buda_emu.support.lazy import lazy
 
 if TYPE_CHECKING:
-    import html
     from collections.abc import Callable
 
     from buda_emu.emulator.ops.on_device.kernel_units import KernelUnits
     from buda_emu.emulator.runtime.snapshots import archive, state
     from buda_emu.emulator.runtime.snapshots.checkpoint import Checkpoints
-else:  # only those who save, or look at a machine in a notebook, need it
-    html = lazy("html")
+else:  # only those who save need it
     archive = lazy("buda_emu.emulator.runtime.snapshots.archive")
     state = lazy("buda_emu.emulator.runtime.snapshots.state")
 
@@ -141,10 +140,8 @@ class Emulator:
 
     def _repr_html_(self) -> str:
         """Return a table of the queues and rams that hold entries, for notebooks."""
-        cells = ((html.escape(name), str(count), str(entries)) for name, count, entries in self._occupancies())
-        rows = "".join(f"<tr><td>{'</td><td>'.join(row)}</td></tr>" for row in cells)
-        head = "<tr><th>queue or ram</th><th>entries held</th><th>of</th></tr>"
-        return f"<p>{html.escape(repr(self))}</p><table>{head}{rows}</table>"
+        rows = [(name, str(count), str(entries)) for name, count, entries in self._occupancies()]
+        return html_table(repr(self), ("queue or ram", "entries held", "of"), rows)
 
     def _state_text(self) -> str:
         if self._gate.closed:

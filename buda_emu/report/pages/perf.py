@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
-from math import ceil, floor, log10
 from pathlib import Path, PurePath
 from typing import Final
 
@@ -15,7 +13,7 @@ from buda_emu.performance.timing.checks import BoundResult
 from buda_emu.performance.timing.epoch.critical import CAUSE_WORDS, CriticalStep, chain_sentence, critical_steps
 from buda_emu.performance.timing.epoch.pipeline import describe_fill, extend_until_full, steady
 from buda_emu.performance.timing.epoch.result import EpochTiming
-from buda_emu.performance.timing.figures import OpFigures, op_figures
+from buda_emu.performance.timing.figures import op_figures
 from buda_emu.performance.timing.flags import MEANINGS
 from buda_emu.performance.timing.parts import epoch_intervals
 from buda_emu.performance.timing.result import EpochReport, PerfRun
@@ -37,17 +35,14 @@ from buda_emu.report.pages.engine import figure as cell_figure
 from buda_emu.report.pages.timeline import timeline_data
 from buda_emu.report.pictures.epoch_picture import steady_picture
 from buda_emu.report.pictures.grid_svg import (
+    HeatScale,
     Uses,
-    clean,
-    fit_text,
     grid_svg,
-    open_chart,
+    html_legend,
     sentence,
-    text,
     uses_by_core,
-    width_of,
 )
-from buda_emu.report.pictures.grid_svg import number as svg_number
+from buda_emu.report.pictures.roofline import roofline_chart
 from buda_emu.report.terminal.perf import Sources
 from buda_emu.report.terminal.plain_table import cut
 from buda_emu.report.terminal.text import number, percent, whole
@@ -106,116 +101,6 @@ def _entry(lines: list[str], line: int, name: str) -> Iterator[str]:
 def _indent(text: str) -> int:
     """Return the number of blanks at the beginning of a line."""
     return len(text) - len(text.lstrip())
-
-
-_SMALL: Final = 11.0
-_LEFT = 64.0
-_TOP = 14.0
-_WIDTH = 560.0
-_HEIGHT = 300.0
-_LABELLED: Final = 4
-"""Number of the slowest ops whose names stand in the chart."""
-
-
-def roofline_chart(
-    ops: Sequence[OpFigures], cycles: Sequence[float], bytes_of: Mapping[str, float], stream: float
-) -> str:
-    """Draw the share of the time in which each op's math unit works over its work for each byte that a core takes in,
-    both axes logarithmic, under the roof of the math unit and of the NoC into a core (`stream` bytes per cycle).
-
-    The time is that of one input: the `cycles` of the op, or those of its bytes if they take longer. The slowest ops
-    are named. Returns "" if no op both takes bytes in and computes.
-    """
-    times = [max(time, bytes_of.get(op.op, 0.0) / stream, 1.0) for op, time in zip(ops, cycles, strict=True)]
-    points = [
-        (op, op.math / bytes_of[op.op], op.math / time, time)
-        for op, time in zip(ops, times, strict=True)
-        if bytes_of.get(op.op, 0) > 0 and op.math > 0
-    ]
-    if not points:
-        return ""
-    across = _Axis([value for _, value, _, _ in points] + [1 / stream], _LEFT, _WIDTH)
-    up = _Axis([value for _, _, value, _ in points] + [1.0], _TOP + _HEIGHT, -_HEIGHT)
-    parts = [open_chart(_LEFT + _WIDTH + 16, _TOP + _HEIGHT + 44, "roofline")]
-    parts += _roofline_grid(across, up)
-    parts.append(_roof(across, up, stream))
-    points.sort(key=lambda point: point[3])
-    for op, value, share, time in points:
-        use = f"{number(value)} math cycles a byte, {100 * share:.2g} % math"
-        words = f"{op.op} ({op.type}): {time:,.0f} cycles, {use}"
-        place = f'cx="{svg_number(across(value))}" cy="{svg_number(up(share))}"'
-        parts.append(
-            f'<circle class="bar dot" data-name="{clean(op.op)}" {place} r="5"><title>{clean(words)}</title></circle>'
-        )
-    dots = [(across(value), up(share)) for _, value, share, _ in points]
-    parts += _labels([op.op for op, *_ in points[: -_LABELLED - 1 : -1]], dots[::-1])
-    below = "math cycles a byte taken in; up: share of the time in which the math unit works"
-    parts.append(text(_LEFT, _TOP + _HEIGHT + 36, below, _SMALL, "soft"))
-    return "".join([*parts, "</svg>"])
-
-
-def _roofline_grid(across: "_Axis", up: "_Axis") -> Iterator[str]:
-    """Yield a line for each decade of both axes, with its label."""
-    for decade in across.decades:
-        x = svg_number(across(10.0**decade))
-        yield f'<path class="grid" d="M{x} {_TOP}V{_TOP + _HEIGHT}"/>'
-        yield text(float(x), _TOP + _HEIGHT + 16, _power(decade), _SMALL, "soft", "middle")
-    for decade in up.decades:
-        y = up(10.0**decade)
-        yield f'<path class="grid" d="M{_LEFT} {svg_number(y)}H{_LEFT + _WIDTH}"/>'
-        yield text(_LEFT - 6, y + 4, f"{100 * 10.0**decade:g} %", _SMALL, "soft", "end")
-
-
-def _roof(across: "_Axis", up: "_Axis", stream: float) -> str:
-    """Draw the roof: rising with the bytes that the NoC brings into a core, level where the math unit is busy."""
-    corner = f"{svg_number(across(1 / stream))} {svg_number(up(1.0))}"
-    start = max(10.0**up.low / stream, 10.0**across.low)
-    path = f"M{svg_number(across(start))} {svg_number(up(start * stream))}L{corner}H{_LEFT + _WIDTH}"
-    tip = f"{stream:g} bytes a cycle into one core, and all of the math unit"
-    return f'<path class="limit" d="{path}"><title>{tip}</title></path>'
-
-
-class _Axis:
-    """A logarithmic axis of whole decades around some values, in pixels."""
-
-    def __init__(self, values: Sequence[float], start: float, length: float) -> None:
-        self.low = floor(log10(min(values)))
-        self._high = max(ceil(log10(max(values)) - 1e-9), self.low + 1)
-        self.decades = range(self.low, self._high + 1)
-        self._each = length / (self._high - self.low)
-        self._start = start
-
-    def __call__(self, value: float) -> float:
-        return self._start + self._each * (min(log10(value), self._high) - self.low)
-
-
-def _labels(names: Sequence[str], dots: Sequence[tuple[float, float]]) -> list[str]:
-    """Return the names beside the first dots, each where it covers as little as possible of what is drawn already."""
-    parts: list[str] = []
-    occupied = [(x - 5, x + 5, y) for x, y in dots]
-    for name, (x, y) in zip(names, dots, strict=False):
-        short = fit_text(name, 260, _SMALL)
-        wide = width_of(short, _SMALL)
-        lines = [y + down for down in (0, 15, -15, 30, -30, 45, -45)]
-        places = product(lines, (x + 10, x - 10 - wide))
-
-        def cost(place: tuple[float, float], wide: float = wide) -> int:
-            line, left = place
-            inside = left >= _LEFT and left + wide <= _LEFT + _WIDTH + 14 and _TOP <= line <= _TOP + _HEIGHT
-            hidden = sum(abs(line - y) < 12 and left < end and begin < left + wide for begin, end, y in occupied)
-            return hidden + 100 * (not inside)
-
-        line, left = min(places, key=cost)
-        occupied.append((left, left + wide, line))
-        parts.append(text(left, line + 4, short, _SMALL))
-    return parts
-
-
-def _power(decade: int) -> str:
-    """Return a power of ten as text."""
-    if -4 < decade < 5:
-        return f"{10.0**decade:g}"
-    return f"1e{decade}"
 
 
 MOST_EPOCHS: Final = 40
@@ -423,11 +308,12 @@ def _epoch(
                 heat=busy,
                 notes=notes,
                 mark=f"-{index}",
-                red="busy",
+                scale=_BUSY,
                 path=path,
                 streams=uses if is_routed else None,
             )
         ),
+        legend=Markup(html_legend(_BUSY, path=bool(path))),
         streams=sentence(routed.get(temporal)),
         roofline=Markup(roofline_chart(ops, [op.cost.cycles for op in timing.ops], _bytes_taken_in(epoch), stream)),
         ops=_ops(netlist, run, epoch, steps, sources),
@@ -436,6 +322,8 @@ def _epoch(
     )
 
 
+_BUSY: Final = HeatScale("busy", "0 %", "100 % of the time between two inputs")
+"""The scale of the picture of ops: how busy each is."""
 _ON_PATH: Final = 0.005
 """Share of the critical path from which on a step is drawn in the picture."""
 

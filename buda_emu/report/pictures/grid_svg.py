@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from itertools import product
 from typing import TYPE_CHECKING, Final
@@ -199,8 +200,28 @@ _TIP: Final = (
     '<defs><marker id="bg-tip{}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
     '<path class="bg-arrow" d="M0 0L8 4L0 8z"/></marker></defs>'
 )
+_HEAT_STYLE: Final = """
+.bg .bg-heat-step{fill:var(--bg-red)}.bg.bg-hot .bg-op .bg-box{fill-opacity:0;stroke-width:2.5}
+.bg:not(.bg-hot) .bg-heat{display:none}
+"""
 _HEAT: Final = 0.45
 """Opacity of the reddest op: what is written on it stays readable."""
+_LEGEND_LINE: Final = 18  # height of a further line of the legend
+_HEAT_STEPS: Final = 5
+_HEAT_STEP: Final = 18  # width of a step of the scale in the legend
+
+
+@dataclass(frozen=True, slots=True)
+class HeatScale:
+    """The meaning of the colour scale of heats: `words` for what is hot, and the figures at its ends."""
+
+    words: str = "the error of the op"
+    low: str = "least"
+    high: str = "most"
+
+    def opacities(self) -> Sequence[float]:
+        """Return the opacities of the steps from the palest to the reddest."""
+        return [_HEAT * step / (_HEAT_STEPS - 1) for step in range(_HEAT_STEPS)]
 
 
 def grid_svg(
@@ -211,38 +232,55 @@ def grid_svg(
     heat: Mapping[str, float] | None = None,
     notes: Mapping[str, str] | None = None,
     mark: str = "",
-    red: str = "the error of the op",
+    scale: HeatScale | None = None,
     path: Collection[str] = (),
     streams: Uses | None = None,
     values: Mapping[str, Sequence[str]] | None = None,
 ) -> str:
     """Return the whole plan, or the panels of some epochs and chips.
 
-    `heat` (0..1) reddens ops, and `red` is the legend's word for it; `notes` adds to tooltips; `mark` keeps the ids of
-    several pictures on one page apart. `path` has the ops, and `a > b` of edges, that are drawn as the critical path.
-    `streams` is written on each core, with its L1. `values` has for an op or queue two lines in place of its dims and
-    format.
+    `heat` (0..1) colours ops by one scale, of which the legend says what `scale` holds; their frames keep the colours
+    of their families. `notes` adds to tooltips; `mark` keeps the ids of several pictures on one page apart. `path` has
+    the ops, and `a > b` of edges, that are drawn as the critical path. `streams` is written on each core, with its L1.
+    `values` has for an op or queue two lines in place of its dims and format.
     """
     planned = list(panels(netlist, epochs, chips))
     places, width, height = _arrange(planned)
     legend_top = height
-    height += 30 if streams is None else 48
+    height += 30 + _LEGEND_LINE * (bool(heat) + (streams is not None))
     width = max(width, 820)
     size = f'width="{number(width)}" height="{number(height)}" viewBox="0 0 {number(width)} {number(height)}"'
+    hot = ""
+    if heat:
+        hot = " bg-hot"
+        scale = scale or HeatScale()
+    else:
+        scale = None
+    style = _style(bool(heat), streams is not None)
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="bg" role="img" {size}>',
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="bg{hot}" role="img" {size}>',
         f"<title>{clean(f'{netlist.path}: ops on the cores of each chip and epoch')}</title>",
-        f"<style>{_STYLE}{STYLE if streams is not None else ''}</style>",
+        f"<style>{style}</style>",
         _TIP.format(mark),
     ]
     painter = _Painter(netlist, heat or {}, notes or {}, mark, frozenset(path), streams, values or {})
     for panel, (x, y) in zip(planned, places, strict=True):
         parts.append(f'<g transform="translate({number(x)} {number(y)})">{painter.panel(panel)}</g>')
-    parts.append(_legend(legend_top + 18, red if heat else "", bool(path)))
+    parts.append(_legend(legend_top + 18, scale, bool(path)))
     if streams is not None:
-        parts.append(text(_MARGIN, legend_top + 36, LEGEND, _NAME))
+        parts.append(text(_MARGIN, height - 12, LEGEND, _NAME))
     parts.append("</svg>")
     return "\n".join(parts) + "\n"
+
+
+def _style(heat: bool, streams: bool) -> str:
+    """Return the style sheet of a picture with or without heats, and uses of streams."""
+    style = _STYLE
+    if streams:
+        style += STYLE
+    if heat:
+        style += _HEAT_STYLE
+    return style
 
 
 def _arrange(drawn: Sequence[Panel]) -> tuple[list[tuple[float, float]], float, float]:
@@ -266,9 +304,9 @@ def _arrange(drawn: Sequence[Panel]) -> tuple[list[tuple[float, float]], float, 
     return places, width + _MARGIN, y + row + _MARGIN
 
 
-def _legend(y: float, heat: str, path: bool) -> str:
-    """Draw the legend at height `y`: the colours of the families of ops, and `heat`, the meaning of red, unless empty.
-    `path` says whether the critical path is drawn."""
+def _legend(y: float, scale: HeatScale | None, path: bool) -> str:
+    """Draw the legend at height `y`: the colours of the families of ops, and the scale of heats if there is one. `path`
+    says whether the critical path is drawn."""
     parts: list[str] = []
     x = float(_MARGIN)
     for words, colour in FAMILIES.values():
@@ -277,12 +315,46 @@ def _legend(y: float, heat: str, path: bool) -> str:
             f'fill="{colour}" stroke="{colour}"/>{text(x + 20, y, words, _NAME)}'
         )
         x += 34 + len(words) * _NAME * 0.62
-    if heat:
-        words = f"red: {heat}"
+    if scale is not None:
+        words = f"red: {scale.words}"
         if path:
             words += "; red frames and arrows: the critical path"
         parts.append(text(x, y, words, _NAME))
+        parts.append(_heat_legend(y + _LEGEND_LINE, scale))
     return f"<g>{''.join(parts)}</g>"
+
+
+def _heat_legend(y: float, scale: HeatScale) -> str:
+    """Draw the steps of the scale of heats, with the figures at its ends; nothing if it has none."""
+    if not scale.high:
+        return ""
+    parts = [text(_MARGIN, y, scale.low, _NAME)]
+    x = _MARGIN + width_of(scale.low, _NAME) + 8
+    for opacity in scale.opacities():
+        box = f'x="{number(x)}" y="{number(y - 10)}" width="{_HEAT_STEP}" height="12"'
+        parts.append(
+            f'<rect class="bg-heat-step" {box} fill-opacity="{number(opacity)}"/><rect class="bg-core" {box}/>'
+        )
+        x += _HEAT_STEP
+    parts.append(text(x + 8, y, scale.high, _NAME))
+    return "".join(parts)
+
+
+def html_legend(scale: HeatScale | None, *, path: bool = False) -> str:
+    """Return the legend as HTML, to stand above a picture that zooms: both ways of colouring the ops, and the red of
+    the critical path if the picture has it."""
+    families = "".join(
+        f'<span><i style="background:{colour}29;border:2px solid {colour}"></i>{clean(words)}</span>'
+        for words, colour in FAMILIES.values()
+    )
+    if path:
+        families += '<span><i style="border:2px solid var(--bg-red)"></i>critical path</span>'
+    lines = [f"<div>{families}</div>"]
+    if scale is not None:
+        steps = "".join(f'<i class="heat" style="opacity:{number(step)}"></i>' for step in scale.opacities())
+        ends = f"{clean(scale.low)} <b>{steps}</b> {clean(scale.high)}"
+        lines.append(f'<div class="heat-scale"><span>{clean(scale.words)}: {ends}</span></div>')
+    return f'<div class="bg grid-legend">{"".join(lines)}</div>'
 
 
 _USE_LINE: Final = CELL[1] - INSET - 13
