@@ -35,7 +35,7 @@ LIBRARIES: Final[Mapping[str, str]] = {
 """By package the module that knows its models: it has a class for each in `SOURCES`."""
 _DISTRIBUTIONS: Final = {"open_clip": "open_clip_torch"}
 """Names under which packages are installed, where they differ."""
-_MOST_PARAMETERS: Final = 40_000_000
+_MOST_PARAMETERS: Final = 60_000_000
 
 
 class LibrarySource:

@@ -19,6 +19,8 @@ _HIDDEN: Final = ("hidden_size", "d_model", "n_embd", "embed_dim", "emb_dim", "d
 
 _LAYERS: Final = re.compile(r"(^|_)(layers?|n_layers?|num_layers?|num_blocks|n_blocks|depth|depths)$|num_hidden_layers")
 _NO_LAYERS: Final = re.compile(r"feat_extract|conv_layers|mlp_layers|fc_layers|norm_layer|feature_layer")
+_KINDS: Final = re.compile(r"layer_types$|layers_block_type$|block_types$")
+"""Lists of the kind of each layer."""
 _HEADS: Final = re.compile(r"(^|_)(heads?|n_heads?|num_heads?)$|attention_heads")
 _GROUPED_HEADS: Final = re.compile(r"key_value_heads|kv_heads|multi_query_group")
 _HEAD_DIM: Final = re.compile(r"head_dim$|^d_kv$|^d_head$|head_size$|^kv_channels$")
@@ -29,7 +31,7 @@ _POSITIONS: Final = re.compile(r"max_.*position|n_positions|n_ctx|max_seq|max_le
 _IMAGE: Final = re.compile(r"image_size$|img_size$|input_size$")
 _WINDOW: Final = re.compile(r"^window_size$")
 _EXPERTS: Final = re.compile(r"(num|n)_.*experts$|moe_num_experts|num_experts|n_routed_experts")
-_CHOSEN: Final = re.compile(r"per_tok|top_?k$|experts_top|moe_topk")
+_CHOSEN: Final = re.compile(r"per_tok|top_?k$|experts_top|moe_topk|moe_k$")
 _GROUPS: Final = {"n_group": 2, "topk_group": 1, "num_expert_group": 2}
 _WIDTHS: Final = re.compile(
     r"hidden_sizes?$|d_model|n_embd|n_inner|_dims?$|^dims?$|intermediate_size|ffn|_rank$|d_ff|d_inner|width$|channels$"
@@ -78,8 +80,7 @@ def _shrink(words: Mapping[str, Any], streams: frozenset[int], widths: bool) -> 
     tokens = 0
     for name, value in words.items():
         if isinstance(value, Mapping):
-            named = all(isinstance(key, str) for key in value)  # others are tables, as of labels
-            small[name] = _shrink(value, streams, widths) if named else value
+            small[name] = _mapping(value, streams, widths, _layers(words))
         elif isinstance(value, bool) or value is None:
             small[name] = value
         elif _TOKEN.search(name):
@@ -87,10 +88,17 @@ def _shrink(words: Mapping[str, Any], streams: frozenset[int], widths: bool) -> 
         elif isinstance(value, int):
             small[name] = _number(name, value, words, scale)
         elif isinstance(value, Sequence) and not isinstance(value, str) and value:
-            small[name] = _list(name, list(value), scale)
+            small[name] = _list(name, list(value), words, scale)
         else:
             small[name] = value
     return small
+
+
+def _mapping(value: Mapping[Any, Any], streams: frozenset[int], widths: bool, layers: int) -> dict[Any, Any]:
+    """Return an inner configuration in small; of a table by numbers the lines that layers may have."""
+    if all(isinstance(key, str) for key in value):
+        return _shrink(value, streams, widths)
+    return {key: line for key, line in value.items() if isinstance(key, int) and key < layers}
 
 
 def _token(value: Any, count: int) -> tuple[Any, int]:
@@ -124,7 +132,8 @@ def _number(name: str, value: int, words: Mapping[str, Any], scale: _Scale) -> i
 
 def _layers(words: Mapping[str, Any]) -> int:
     """Return the number of layers: two, or one of each type."""
-    return max(LAYERS, len(dict.fromkeys(words.get("layer_types") or ())))
+    kinds = [len(dict.fromkeys(value)) for name, value in words.items() if _KINDS.search(name) and value]
+    return max(LAYERS, *kinds) if kinds else LAYERS
 
 
 def _image(value: int, words: Mapping[str, Any]) -> int:
@@ -158,10 +167,10 @@ def _grouped_heads(value: int, words: Mapping[str, Any]) -> int:
     return min(value, HEADS // 2)
 
 
-def _list(name: str, values: list[Any], scale: _Scale) -> list[Any]:
-    if name == "layer_types":
-        kinds = list(dict.fromkeys(values))
-        return (kinds * LAYERS)[: max(LAYERS, len(kinds))]
+def _list(name: str, values: list[Any], words: Mapping[str, Any], scale: _Scale) -> list[Any]:
+    if _KINDS.search(name):
+        layers = _layers(words)
+        return (list(dict.fromkeys(values)) * layers)[:layers]
     if name == "mrope_section":
         return [2, 3, 3]
     if not all(isinstance(value, int) and not isinstance(value, bool) for value in values):
