@@ -104,13 +104,15 @@ class PytorchCv(LibrarySource):
         for size, words in (((64, 64), {"in_size": (64, 64)}), ((64, 64), {}), (own, {})):
             try:
                 model = provider._models[name](**words).eval()
-                inputs = (torch.randn(1, channels, *size),)
+                parameters = inspect.signature(model.forward).parameters.values()
+                count = sum(entry.default is entry.empty for entry in parameters)
+                inputs = tuple(torch.randn(1, channels, *size) for _ in range(count))
                 with torch.no_grad():
                     model(*inputs)
             except Exception as error:  # noqa: BLE001 - as each model refuses sizes in its own way
                 problem = error
             else:
-                return Outputs(model, ("",)), inputs
+                return Outputs(model, [""] * count), inputs
         raise problem
 
 

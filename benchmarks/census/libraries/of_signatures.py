@@ -4,12 +4,13 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Iterator, Mapping
+from itertools import product
 from typing import Any, Final
 
 import torch
 from torch import Tensor, nn
 
-from . import Built, LibrarySource, Outputs
+from . import Built, LibrarySource, Outputs, check_size
 from .shrinking import shrink_words
 
 _ARGUMENTS: Final[Mapping[str, Any]] = {
@@ -41,6 +42,8 @@ _ARGUMENTS: Final[Mapping[str, Any]] = {
 }  # fmt: skip
 """By name of an argument that a class requires, a small value."""
 _CHANNELS_OF: Final = {"vit_pytorch": 3, "monai": 32, "diffusers": 32}
+_OPTIONAL: Final = ("temb", "encoder_hidden_states")
+"""Names of inputs that a block may be built to need, whatever its signature says."""
 _ROOMS: Final = {
     "monai": ("monai.networks.nets", "monai.networks.blocks"),
     "diffusers": (
@@ -152,11 +155,15 @@ def with_inputs(model: nn.Module, library: str) -> Built:
     """Return the model with the first inputs that it runs with: images with or without depth, sequences, vectors.
     Raises the first error of those that it refuses."""
     model = model.eval()
-    names = [name for name, entry in inspect.signature(model.forward).parameters.items() if _is_required(entry)]
+    check_size(sum(parameter.numel() for parameter in model.parameters()))
+    parameters = inspect.signature(model.forward).parameters
+    required = [name for name, entry in parameters.items() if _is_required(entry)][1:]
+    optional = [name for name in _OPTIONAL if name in parameters and name not in required]
     problem: Exception = ValueError("no inputs")
-    for number, first in enumerate(_first_inputs(model, library)):
-        inputs = [first, *(_further_input(name, first) for name in names[1:])]
-        called = Outputs(model, ["", *names[1:]])
+    choices = dict.fromkeys(((*required, *optional), tuple(required)))
+    for number, (names, first) in enumerate(product(choices, _first_inputs(model, library))):
+        inputs = [first, *(_further_input(name, first) for name in names)]
+        called = Outputs(model, ["", *names])
         try:
             with torch.no_grad():
                 called(*inputs)
