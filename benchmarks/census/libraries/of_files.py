@@ -60,7 +60,7 @@ def _files() -> Iterator[tuple[str, Path]]:
 
 
 def _reference(proto: Any) -> Any:
-    """Return what runs the model: onnxruntime, or the onnx package's evaluator for operators that are too old for it."""
+    """Return what runs the model: onnxruntime, or onnx's own evaluator for operators that are too old for it."""
     import onnx.reference
     import onnxruntime
 
