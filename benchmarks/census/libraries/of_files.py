@@ -63,10 +63,11 @@ def _reference(proto: Any) -> Any:
     """Return what runs the model: onnxruntime, or onnx's own evaluator for operators that are too old for it."""
     import onnx.reference
     import onnxruntime
+    from onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented as MissingKernel
 
     try:
         return onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
-    except onnxruntime.capi.onnxruntime_pybind11_state.NotImplemented:
+    except MissingKernel:
         return onnx.reference.ReferenceEvaluator(proto)
 
 
