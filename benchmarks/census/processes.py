@@ -86,6 +86,7 @@ def _result(child: _Running, limits: Limits) -> Row:
     status = child.process.exitcode
     if status == -signal.SIGXCPU:
         row.verdict, row.why = "slow", f"more than {limits.seconds} processor seconds, while {row.stage}"
+        row.seconds[row.stage] = limits.seconds - sum(row.seconds.values())
     elif time.monotonic() > child.end:
         row.verdict, row.why = "slow", f"more than {WALL * limits.seconds} seconds on the clock, while {row.stage}"
     elif status == -signal.SIGKILL:
