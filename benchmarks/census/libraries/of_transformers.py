@@ -128,6 +128,8 @@ def _candidates(model: Any, config: Any, parameters: Mapping[str, Any]) -> Itera
         [name for name in makers if name in (main, *required)],
         [name for name in makers if name in ("input_ids", "attention_mask", *required)],
     ]
+    if "input_ids" not in makers:  # a mask of words is for words
+        choices = [[name for name in names if name != "attention_mask" or name in required] for names in choices]
     if not getattr(config, "is_encoder_decoder", False) and "decoder_input_ids" not in required:
         choices = [[name for name in names if not name.startswith("decoder_")] for names in choices]
     for names in {tuple(names): None for names in choices if names}:
