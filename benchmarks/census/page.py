@@ -25,8 +25,8 @@ Model classes that other people wrote, each in a small configuration with random
 original: which compile, which are refused and why. The models are enumerated, not chosen: every class that
 transformers' automatic classes name, all of `timm.list_models()`, and so on for the other libraries. Nothing is
 downloaded. The page is made by `python -m benchmarks.census`, which runs what has no row yet, one of each family first;
-`--report` only writes the page again (extra `census`). The twelve libraries list about 5,200 models; those that the page
-does not count were not run yet.
+`--report` only writes the page again (extra `census`). The twelve libraries list about 5,200 models; those that are not
+counted here were not run yet.
 
 A model is right if for each of its outputs in `ideal` the correlation with the original's is at least {PCC} or the
 largest error at most {ERROR:.0e} of the scale. Seconds are processor time, memory is the most that the process held,

@@ -155,7 +155,8 @@ def _size(config: Any, default: int, *names: str) -> int:
 
 def _words(config: Any, variant: int) -> Tensor:
     """Return tokens, behind as many tokens of an image as it has patches, where there is a token for that."""
-    tokens = torch.randint(3, min(190, _size(config, 190, "vocab_size")), (1, WORDS))
+    length = min(WORDS, _size(config, WORDS, "max_position_embeddings"))
+    tokens = torch.randint(3, min(190, _size(config, 190, "vocab_size")), (1, length))
     token = _size(config, -1, "image_token_id", "image_token_index")
     if token < 0 or variant == 2:
         return tokens
