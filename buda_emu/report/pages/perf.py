@@ -442,8 +442,8 @@ def _ops(netlist: Netlist, run: PerfRun, epoch: EpochReport, steps: Sequence[Cri
         Column("waits for room", "number"),
         Column("of the path", "number", tip="share of the critical path"),
         Column("line", "number"),
-        Column("from", choose=True, tip="the source of the cycles; the letters are explained below"),
         Column("flags", choose=True, tip="what the op wastes, or what holds it back; a tooltip says what each means"),
+        Column("from", choose=True, tip="the source of the cycles; the letters are explained below"),
     ]
     shares = {step.name: step.share for step in steps}
     pairs = zip(op_figures(netlist, run, epoch), epoch.timing.ops, strict=True)
@@ -460,8 +460,8 @@ def _ops(netlist: Netlist, run: PerfRun, epoch: EpochReport, steps: Sequence[Cri
                 cell_figure(op.waiting_for_room),
                 Cell(percent(shares.get(op.op, 0.0)), shares.get(op.op, 0.0)),
                 cell_figure(ops[op.op].at().line),
-                Cell(sources.letter(op.provenance), tip=op.provenance),
                 Cell(", ".join(op.flags) or "-", tip="; ".join(MEANINGS[flag] for flag in op.flags)),
+                Cell(sources.letter(op.provenance), tip=op.provenance),
             ],
             op.op,
         )
