@@ -86,7 +86,7 @@ class _ConstantValues(TorchFunctionMode):
         return func(*args, **keywords)
 
     def _compute(self, func: Any, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        with _disable_current_modes(), torch._C.DisableTorchFunction():
+        with _disable_current_modes(), torch._C.DisableTorchFunction():  # pyright: ignore[reportPrivateUsage]
             value = func(*tree_map(self._value, args), **tree_map(self._value, keywords))
         if name in _READS:
             return value
