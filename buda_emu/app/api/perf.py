@@ -1,6 +1,6 @@
 """`be.perf`: models the cycles of a netlist."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
@@ -23,6 +23,7 @@ from buda_emu.spec.boards import board as board_named
 from buda_emu.spec.devices import Device, device
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
+from buda_emu.support.progress import Activity, Report, reported_activities
 from buda_emu.support.version import __version__
 
 if TYPE_CHECKING:
@@ -143,7 +144,7 @@ def perf(
     grid: tuple[int, int] | None = None,
     harvest: Sequence[int] = (),
     model: Model = "fitted",
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Report | None = None,
 ) -> Perf:
     """Model the cycles of a netlist without computing any values.
 
@@ -167,28 +168,29 @@ def perf(
     config = read_test_config(netlist.path, netlist.sections)
     args = {**image_args(opened.image), **config.args}
     values = {**default_parameters(bodies, args), **check_parameters(bodies, parameters or {})}
-    run = model_netlist(
-        netlist,
-        bodies,
-        values,
-        what_if=what_if,
-        model=model,
-        chip=chip_of(netlist.arch_name, grid, harvest, board),
-        version=__version__,
-        progress=progress,
-    )
-    checks = evaluate(netlist, run, read_performance_checks(netlist.path, netlist.sections))
-    return Perf(netlist, run, tuple(checks), _measure_host_steps(opened.image, progress))
+    with reported_activities(progress) as report:
+        run = model_netlist(
+            netlist,
+            bodies,
+            values,
+            what_if=what_if,
+            model=model,
+            chip=chip_of(netlist.arch_name, grid, harvest, board),
+            version=__version__,
+            progress=report,
+        )
+        checks = evaluate(netlist, run, read_performance_checks(netlist.path, netlist.sections))
+        return Perf(netlist, run, tuple(checks), _measure_host_steps(opened.image, report))
 
 
-def _measure_host_steps(image: "DeviceImage | None", progress: Callable[[str], None]) -> "tuple[HostTime, ...]":
+def _measure_host_steps(image: "DeviceImage | None", report: Report) -> "tuple[HostTime, ...]":
     """Measure the host's steps of an image on this machine. Where they cannot run, because a package is missing, all of
     them have None for seconds, and the reason."""
     if image is None or image.plan is None:
         return ()
     from buda_emu.emulator.inputs.host_parts import HostParts, HostTime
 
-    progress("the host's parts")
+    report(Activity("the host's parts", "programs"))
     try:
         return tuple(HostParts(image).time_steps(seed=0))
     except HostError as error:

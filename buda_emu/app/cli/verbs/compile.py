@@ -24,6 +24,7 @@ from buda_emu.report.terminal.text import table
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError, UnsupportedError
 from buda_emu.support.interrupt import interrupt
+from buda_emu.support.progress import Activity
 
 
 def main(args: argparse.Namespace) -> int:
@@ -33,6 +34,7 @@ def main(args: argparse.Namespace) -> int:
     observer = _observer(args, progress)
     progress.show(f"compiling {args.file or args.start_from}")
     observer.tell = progress.show
+    observer.progress = partial(_show_pass, progress)
     try:
         if args.stop_after:
             return _compile_until(args, observer)
@@ -72,6 +74,12 @@ def _refuse_contradictions(args: argparse.Namespace) -> None:
         raise HostError("compile: --start-from cannot be combined with a model, --on-host or --stop-after")
     if args.parameters is not None and (args.start_from is not None or is_partial):
         raise HostError("compile: --parameters goes with none of --start-from, --on-host and --stop-after")
+
+
+def _show_pass(progress: Progress, activity: Activity) -> None:
+    """Show the pass that runs; what the search does is shown as the observer's `tell` has it."""
+    if activity.stage != "search":
+        progress.show(f"compiling: {activity}")
 
 
 def _end_search(observer: Observer) -> None:

@@ -102,15 +102,15 @@ def _clear(args: argparse.Namespace) -> int:
 
 def _warm(args: argparse.Namespace) -> int:
     """Compile the kernels that netlists need, and return the exit code of the first netlist that failed."""
-    from buda_emu.arithmetic.jit.kernel import cache_folder, compilations
+    from buda_emu.arithmetic.jit.kernel import cache_folder
+    from buda_emu.arithmetic.jit.reporting import reported_kernels
 
     if cache_folder() is None:
         raise HostError(f"{_folder()} keeps no kernels: it cannot be written, or others can write there, too")
     files = args.file or [str(path) for name, path in example_paths().items() if "/" not in name]
-    progress = Progress()
     code = 0
     start = time.perf_counter()
-    with compilations(lambda name: progress.show(f"compiling {name}")) as compiled:
+    with Progress() as progress, reported_kernels(progress.show) as (_, compiled):
         for number, file in enumerate(files):
             progress.bar(number, len(files), time.perf_counter() - start, "netlists")
             before = len(compiled)
@@ -132,7 +132,7 @@ def _run(file: str) -> None:
 
     netlist = load(file)
     for precision in PRECISIONS:
-        run_netlist(netlist, precision=precision)
+        run_netlist(netlist, precision=precision, origins=False)
 
 
 def _folder() -> Path:
