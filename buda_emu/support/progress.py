@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, Self
 
 INTERVAL: Final = 10.0
 """Seconds between two lines, and before the first."""
+_LAST_LINE_SECONDS: Final = 1.0  # a reader who does not read must not hold up the work
 LOGGER: Final = "buda_emu.progress"
 """The logger that gets these lines in Python, with level INFO."""
 
@@ -107,22 +108,25 @@ class Heartbeat:
         self._wait = wait
         self._start = clock()
         self._text: Callable[[], str] = str
-        self._stopped: Event | None = None
+        self._stopped = Event()
+        self._thread: Thread | None = None
 
     def show(self, text: str | Callable[[], str]) -> None:
         """Set the text of the next line, or the function that makes it when it is due."""
         if isinstance(text, str):
             text = partial(str, text)
         self._text = text
-        if self._stopped is None:
+        if self._thread is None:
             self._stopped = Event()
-            Thread(target=self.run, args=(self._stopped,), name="buda-emu progress", daemon=True).start()
+            self._thread = Thread(target=self.run, args=(self._stopped,), name="buda-emu progress", daemon=True)
+            self._thread.start()
 
     def stop(self) -> None:
-        """Write no more lines until something is shown again."""
-        if self._stopped is not None:
+        """Write no more lines until something is shown again. A line that is being written is waited for."""
+        if self._thread is not None:
             self._stopped.set()
-            self._stopped = None
+            self._thread.join(_LAST_LINE_SECONDS)
+            self._thread = None
 
     def run(self, stopped: Event) -> None:
         """Write a line whenever one is due until the event is set."""

@@ -257,7 +257,7 @@ class _Execution:
                     text = f"program {body.name} again, to find the op where it began"
                     self.progress(Activity(text, "programs", number, len(ready.bodies)))
                     emulator.run(body.name, ready.values)
-        return search.origins()
+        return search.origins
 
     def _push_inputs(self, emulator: "Emulator | Machines", tell: Callable[[str], None]) -> tuple[InputUsed, ...]:
         """Push the tensors of the image, then those of the files or of the generator. Raises HostError."""

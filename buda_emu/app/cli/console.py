@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from buda_emu.app.cli.output import Progress, bar_text, count_text, say, say_lines
 from buda_emu.report.terminal import testing
 from buda_emu.report.terminal.testing import MARKS
+from buda_emu.report.terminal.text import MOST_LINES, first_lines
 from buda_emu.support.screen import Style, current
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class Console:
 
     def end(self, run: "TestRun", known_netlists: "frozenset[str]") -> None:
         """Print everything that did not pass, except for `known_netlists` (those that fail as the baseline expects),
-        then the summary and the closing line."""
+        then the summary and the closing line. With -q the first netlists stand for all."""
         self._progress.clear()
         if self._column:
             say()
@@ -69,6 +70,8 @@ class Console:
             say_compiled(self._progress, self._compiled)
         reported = [case for case in run.cases if case.netlist not in known_netlists]
         shown = [case for case in reported if self._shows(case, len(run.cases))]
+        if self._args.quiet:
+            shown = shown[:MOST_LINES]
         for case in shown:
             self._case(case)
         self._summary(run, reported)
@@ -83,7 +86,7 @@ class Console:
         summary = list(testing.summary_lines(reported))
         if summary:
             say("\nshort summary")
-            say_lines(summary)
+            say_lines(first_lines(summary) if self._args.quiet else summary)
         if self._args.durations is not None:
             say(f"\n{testing.durations_table(run.cases, self._args.durations)}")
 

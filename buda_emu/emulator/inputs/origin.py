@@ -75,8 +75,9 @@ class OriginSearch(Flaws):
         if len(self._known) == len(self._flaws):
             raise OriginsKnownError
 
+    @property
     def origins(self) -> dict[str, str]:
-        """Return the origins by output; "" where one cannot be decided."""
+        """The origins by output; "" where one cannot be decided."""
         later = {
             output: locate_origin(self._netlist, self, output, flaw)
             for output, flaw in self._flaws.items()
