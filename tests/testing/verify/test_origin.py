@@ -69,8 +69,8 @@ def second_run_note(words):
 
 @pytest.mark.parametrize(("x", "words"), [(1e30, "not finite"), (0, "all zero")])
 def test_the_second_run_is_announced(x, words, tmp_path, capsys):
-    net = netlist(tmp_path, *CHAIN[:2])
-    began(net, tmp_path, x=x, y=1)
+    net = netlist(tmp_path, *CHAIN)
+    began(net, tmp_path, x=x, y=x)
     assert main(["run", net.path, "--inputs", str(tmp_path / "in"), "--threads", "1"]) == 0
     assert second_run_note(words) in capsys.readouterr().err
 
@@ -109,7 +109,12 @@ def test_the_second_run_ends_where_all_is_known(tmp_path, monkeypatch):
     """Two programs run the same graph: of what is not finite in the first one, the second one adds nothing."""
     ran = []
     run = be.Emulator.run
-    monkeypatch.setattr(be.Emulator, "run", lambda self, name, *more, **named: ran.append(name) or run(self, name, *more, **named))
+
+    def noted_run(self, name, *more, **named):
+        ran.append(name)
+        run(self, name, *more, **named)
+
+    monkeypatch.setattr(be.Emulator, "run", noted_run)
     path = tmp_path / "net.yaml"
     body = ("var: {$c_zero: 0}", execute("g", fifo_settings("x"), fifo_settings("y")))
     queues = [queue("x", entries=2), queue("y", entries=2), queue("out", "last", entries=2)]
