@@ -3,6 +3,7 @@
 import logging
 import sys
 import threading
+from contextlib import suppress
 
 import pytest
 
@@ -104,42 +105,59 @@ def names_of_threads() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name == "buda-emu progress"]
 
 
+def swallow(report) -> None:
+    with suppress(BaseException):
+        report(Activity("swallowed", "passes"))
+
+
+def use(report) -> None:
+    report(Activity("only", "passes"))
+
+
+def swallow_and_go_on(report) -> None:
+    swallow(report)
+    use(report)
+
+
+def swallow_and_fail(report) -> None:
+    swallow(report)
+    raise OSError("of the work")
+
+
+def make_another_error(report) -> None:
+    try:
+        use(report)
+    except BaseException as error:
+        raise OSError("of the work") from error
+
+
+@pytest.mark.parametrize("work", [use, swallow, swallow_and_go_on, swallow_and_fail, make_another_error])
 @pytest.mark.parametrize("error", [ValueError("callback"), KeyboardInterrupt()])
-def test_an_exception_of_a_callback_ends_the_work_whatever_the_work_makes_of_it(error: BaseException) -> None:
+def test_an_exception_of_a_callback_comes_out_whatever_the_work_makes_of_it(work, error: BaseException) -> None:
     calls: list[str] = []
 
     def callback(activity: Activity) -> None:
         calls.append(activity.text)
         raise error
 
-    def work(report, swallowed: int, other: bool) -> None:
-        for number in range(swallowed):
-            with pytest.raises(type(error)) as raised:
-                report(Activity(f"step {number}", "passes"))
-            assert raised.value is error
-        if other:
-            raise OSError("of the work")
-        report(Activity("last", "passes"))
+    def guarded() -> None:
+        with guard_callback(callback) as report:
+            work(report)
 
-    for swallowed, other in ((0, False), (2, False), (2, True)):
-        calls.clear()
-        with pytest.raises(type(error)) as raised, guard_callback(callback) as report:
-            work(report, swallowed, other)
-        assert raised.value is error
-        assert len(calls) == 1  # never again
-    with pytest.raises(type(error)), guard_callback(callback) as report:  # swallowed, and the work is done
-        work_done = False
-        try:
-            report(Activity("only", "passes"))
-        except BaseException:  # noqa: BLE001 - as a careless caller may
-            work_done = True
-    assert work_done
+    with pytest.raises(type(error)) as raised:
+        guarded()
+    assert raised.value is error
+    assert len(calls) == 1  # it is not called again
 
 
 def test_errors_of_the_work_pass_a_guard() -> None:
-    with pytest.raises(OSError, match="of the work"), guard_callback(lambda _: None) as report:
-        report(Activity("step", "passes"))
-        raise OSError("of the work")
+    def guarded() -> None:
+        with guard_callback(lambda _: None) as report:
+            use(report)
+            raise OSError("of the work")
+
+    with pytest.raises(OSError, match="of the work"):
+        guarded()
 
 
 def test_logging_that_nobody_has_set_up_gets_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,9 +107,14 @@ def test_kernels_are_shown_then_what_goes_on_and_in_the_end_counted(monkeypatch)
 
 def test_work_that_fails_says_nothing_of_kernels(monkeypatch):
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    with pytest.raises(OSError, match="lost"), Progress() as line, kernels.shown_kernels(line):
-        compile_in_vain("gather")
-        raise OSError("lost")
+
+    def fail() -> None:
+        with Progress() as line, kernels.shown_kernels(line):
+            compile_in_vain("gather")
+            raise OSError("lost")
+
+    with pytest.raises(OSError, match="lost"):
+        fail()
     assert sys.stderr.getvalue() == ""
 
 

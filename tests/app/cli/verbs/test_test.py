@@ -47,7 +47,7 @@ def folder(tmp_path, monkeypatch):
 def in_process(monkeypatch):
     """Netlists run in this process, one after the other: a worker takes most of a second to start."""
 
-    def run_all(cases, workers, *, timeout, on_result, maxfail, on_kernel):  # noqa: ARG001 - nothing is compiled
+    def run_all(cases, workers, *, timeout, on_result, maxfail, on_kernel):
         for number, case in enumerate(cases):
             on_result(number, result := run_case(case))
             maxfail = maxfail - 1 if maxfail and result.status not in ("passed", "skipped") else maxfail
