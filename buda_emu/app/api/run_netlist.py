@@ -69,7 +69,7 @@ def run_netlist(
     memory_limit: int | None = None,
     workers: "Workers | None" = None,
     inputs_done: Callable[[int, int], None] | None = None,
-    tell: Callable[[str], None] = lambda _: None,
+    tell: Callable[[str], None] | None = None,
     foretell: Callable[[str], None] | None = None,
     sink: Callable[[OutputParts], None] | None = None,
     origins: bool = True,
@@ -88,7 +88,7 @@ def run_netlist(
     that hold the netlist in parts, which changes no bit (docs/run/workers.md); those on this machine share the limit.
 
     With `origins`, a run whose outputs are all zero or not finite is followed by a second one, up to the op where that
-    began; `tell` says so before. KeyboardInterrupt ends this search alone.
+    began. `tell` is told so before, and a KeyboardInterrupt then ends this search alone; without a `tell` it ends all.
 
     Callbacks: `progress` gets an Activity for each step, `tell` a sentence about inputs that are not used, `foretell`
     one about the memory that the run is going to hold, before it begins. `inputs_done` gets the number of inputs that
@@ -154,7 +154,8 @@ def run_netlist(
         seed=seed,
         readout=readout,
         progress=progress,
-        tell=tell,
+        tell=tell or ignore_activity,
+        origins_skippable=tell is not None,
         inputs_done=inputs_done,
         sink=sink,
     )
@@ -197,6 +198,7 @@ class _Execution:
     tell: Callable[[str], None]
     inputs_done: Callable[[int, int], None] | None
     sink: Callable[[OutputParts], None] | None
+    origins_skippable: bool
     pushed: tuple[InputUsed, ...] = ()
     push_seconds: float = 0.0
     program_summaries: list[ProgramSummary] = field(default_factory=list[ProgramSummary])
@@ -226,8 +228,8 @@ class _Execution:
         """Return the outputs with `began` set for those that are all zero or not finite.
 
         Everything is run a second time for it, with a listener, until all is known that is looked for. A run without
-        such outputs, as nearly all are, costs nothing. KeyboardInterrupt ends the search, and the outputs stay as they
-        are.
+        such outputs, as nearly all are, costs nothing. Somebody who was told of the search can end it by
+        KeyboardInterrupt, and the outputs stay as they are.
         """
         flaws: dict[str, Flaw] = {}
         for output in outputs:
@@ -240,6 +242,8 @@ class _Execution:
         try:
             origins = self._run_to_origins(flaws)
         except KeyboardInterrupt:
+            if not self.origins_skippable:
+                raise
             self.tell("skipped, so the op where it began is not known")
             return list(outputs)
         return [replace(output, began=origins.get(output.queue, "")) for output in outputs]
