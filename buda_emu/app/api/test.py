@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from buda_emu.app.api.shown import error_maps, html_table
-from buda_emu.arithmetic.jit.kernel import Compilation
-from buda_emu.arithmetic.jit.reporting import Reporter, reported_kernels
+from buda_emu.arithmetic.jit.kernel import announce
+from buda_emu.arithmetic.jit.reporting import reported_work
 from buda_emu.emulator.inputs.reference import DirectoryFiles
 from buda_emu.emulator.memory.host import default_memory_limit, usable_processors
 from buda_emu.netlist.model import Netlist
@@ -21,7 +21,7 @@ from buda_emu.report.terminal.testing import reason
 from buda_emu.spec.precision import Precision
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
-from buda_emu.support.progress import Activity, Report, ignore_activity, reported_activities
+from buda_emu.support.progress import Activity, Report, ignore_activity
 from buda_emu.support.version import __version__
 from buda_emu.support.workers.job import Workers
 from buda_emu.testing.verify.comparison import Mode
@@ -191,7 +191,7 @@ def test(
     )
     cases = list(_cases(source, settings, reference))
     start = time.perf_counter()
-    with reported_activities(activity) as report:
+    with reported_work(activity) as report:
         if pool.alone:
             results = _run_here(cases, progress, report)
         else:
@@ -204,11 +204,10 @@ def test(
 def _run_here(cases: Sequence[Case], progress: Callable[[CaseResult], object], report: Report) -> list[CaseResult]:
     """Run the cases in this process, one after the other."""
     results: list[CaseResult] = []
-    with reported_kernels(report) as (report_netlists, _):
-        for case in cases:
-            report_netlists(Activity(f"netlist {case.name}", "netlists", len(results), len(cases)))
-            results.append(run_case(case))
-            progress(results[-1])
+    for case in cases:
+        report(Activity(f"netlist {case.name}", "netlists", len(results), len(cases)))
+        results.append(run_case(case))
+        progress(results[-1])
     return results
 
 
@@ -220,22 +219,15 @@ def _run_on_workers(
     report: Report,
 ) -> list[CaseResult]:
     """Run the cases in processes of their own."""
-    reporter = Reporter(report)
     count = 0
 
     def on_result(_number: int, result: CaseResult) -> None:
         nonlocal count
         count += 1
-        reporter.report(Activity(f"{count} of {len(cases)} netlists", "netlists", count, len(cases)))
+        report(Activity(f"{count} of {len(cases)} netlists", "netlists", count, len(cases)))
         progress(result)
 
-    def on_kernel(_number: int, name: str, seconds: float | None) -> None:
-        if seconds is None:
-            reporter.kernel_started(name)
-        else:
-            reporter.kernel_finished(Compilation(name, seconds))
-
-    return run_all(cases, pool, timeout=timeout, on_result=on_result, on_kernel=on_kernel)
+    return run_all(cases, pool, timeout=timeout, on_result=on_result, on_kernel=announce)
 
 
 def _with_dollar_signs(parameters: Mapping[str, str]) -> Iterator[tuple[str, str]]:

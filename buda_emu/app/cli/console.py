@@ -49,7 +49,7 @@ class Console:
             self._character(result)
         self._bar()
 
-    def kernel(self, _number: int, name: str, seconds: float | None) -> None:
+    def kernel(self, name: str, seconds: float | None) -> None:
         """Show that a kernel is being compiled, or count one that is done."""
         self._compiling = ""
         if seconds is None:

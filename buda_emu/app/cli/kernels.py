@@ -16,7 +16,7 @@ from buda_emu.support.progress import Report
 def shown_kernels(progress: Progress) -> Generator[Report]:
     """Give the function that shows what is being done. Kernels that are compiled during the block are shown, too, and
     at its end, unless it fails, a line says how many there were."""
-    with reported_kernels(progress.show) as (report, compiled):
+    with reported_kernels(progress.report) as (report, compiled):
         yield report
     say_compiled(progress, compiled)
 

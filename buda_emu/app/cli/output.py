@@ -10,7 +10,7 @@ from functools import partial
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from buda_emu.support.errors import HostError
-from buda_emu.support.progress import Heartbeat, duration_text
+from buda_emu.support.progress import Activity, Heartbeat, duration_text
 from buda_emu.support.screen import as_it_is, escape_controls, harmless, plain, screen_of
 from buda_emu.support.version import RESULT_VERSION
 
@@ -199,6 +199,13 @@ class Progress:
             write_live(f"\r\x1b[K{escape_controls(text)[: screen_of(sys.stderr).columns]}")
         elif self._heartbeat is not None:
             self._heartbeat.show(text)
+
+    def report(self, activity: Activity) -> None:
+        """Replace the line by an activity, with how many units are done of how many."""
+        count = ""
+        if activity.total > 1:
+            count = f", {activity.done} of {activity.total}"
+        self.show(f"{activity}{count}")
 
     def bar(self, done: int, count: int, seconds: float, unit: str) -> None:
         """Replace the line by `bar_text`, at most ten times a second, so that quick work is not slowed down."""

@@ -26,7 +26,7 @@ from buda_emu.arithmetic.jit.machine_code.loading import Raised, kinds_of, plain
 from buda_emu.arithmetic.jit.sources import Helper
 from buda_emu.support.progress import find_logger, ignore_activity
 
-__all__ = ["Compilation", "Kernel", "cache_folder", "compilations", "disabled", "helper", "kernel"]
+__all__ = ["Compilation", "Kernel", "announce", "cache_folder", "compilations", "disabled", "helper", "kernel"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 disabled: Final = os.environ.get("NUMBA_DISABLE_JIT", "0").strip() not in ("", "0")
@@ -111,19 +111,12 @@ class Kernel(Helper):
 
     def _compile(self, arguments: tuple[Any, ...]) -> bytes:
         name = self.py_func.__name__
-        for watcher in list(_watchers):
-            watcher.started(name)
+        announce(name, None)
         start = time.perf_counter()
         from buda_emu.arithmetic.jit.compiling.by_numba import machine_code  # numba
 
         code = machine_code(self, arguments)
-        done = Compilation(name, time.perf_counter() - start)
-        logger = find_logger(LOGGER)
-        if logger is not None:
-            logger.info("compiled kernel %s for this machine in %.1f s", name, done.seconds)
-        for watcher in list(_watchers):
-            watcher.found.append(done)
-            watcher.finished(done)
+        announce(name, time.perf_counter() - start)
         return code
 
 
@@ -158,6 +151,22 @@ def compilations(
         yield watcher.found
     finally:
         _watchers[:] = [other for other in _watchers if other is not watcher]
+
+
+def announce(name: str, seconds: float | None) -> None:
+    """Tell all watchers, and the logger, of a kernel that is compiled in this process, or in a worker that reports it:
+    that it begins if `seconds` is None, else that it is done and took so long."""
+    if seconds is None:
+        for watcher in list(_watchers):
+            watcher.started(name)
+        return
+    logger = find_logger(LOGGER)
+    if logger is not None:
+        logger.info("compiled kernel %s for this machine in %.1f s", name, seconds)
+    done = Compilation(name, seconds)
+    for watcher in list(_watchers):
+        watcher.found.append(done)
+        watcher.finished(done)
 
 
 def _knows_nothing(*_: Any) -> Any:

@@ -1,13 +1,17 @@
 """Reports of long work: what its caller says that it is doing, and the kernels that are compiled meanwhile."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from typing import TypeVar
 
 from buda_emu.arithmetic.jit.kernel import Compilation, compilations
 from buda_emu.support.progress import Activity, Report, reported_activities
 
+T = TypeVar("T")
+R = TypeVar("R")
 
-class Reporter:
+
+class _Reporter:
     """Passes activities on to a callback, those of kernels among them. When a kernel is done, what was reported before
     it is reported again: that is what goes on."""
 
@@ -38,9 +42,20 @@ class Reporter:
 def reported_kernels(callback: Report) -> Generator[tuple[Report, list[Compilation]]]:
     """Give the function that reports activities to the callback, and the growing list of the kernels that are compiled
     during the block, which are reported, too. The callback may be called on any thread."""
-    reporter = Reporter(callback)
+    reporter = _Reporter(callback)
     with compilations(reporter.kernel_started, reporter.kernel_finished) as compiled:
         yield reporter.report, compiled
+
+
+def with_sent_kernels(work: Callable[[T], R], send: Callable[[tuple[str, float | None]], object]) -> Callable[[T], R]:
+    """Return the work of a worker process so that it sends the kernels that it compiles to its caller, who hands them
+    to `kernel.announce`: each with its name, and with the seconds once it is done."""
+
+    def work_and_send(work_item: T) -> R:
+        with compilations(lambda name: send((name, None)), send):
+            return work(work_item)
+
+    return work_and_send
 
 
 @contextmanager

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from buda_emu.arithmetic.jit.kernel import announce
+from buda_emu.arithmetic.jit.reporting import with_sent_kernels
 from buda_emu.arithmetic.tensix.registers import core_of
 from buda_emu.emulator.inputs.feed import push
 from buda_emu.emulator.inputs.prepared import RunChoice, prepare_run
@@ -257,9 +259,8 @@ def _with_workers(run: Callable[[], None], looking: "_Analysis", netlist: Netlis
     thread = Thread(target=produce, name="numerics")
     thread.start()
     try:
-        with closing(
-            spread(Job("buda_emu.emulator.op_errors.numerics:analyse_op_job", netlist), items(), workers)
-        ) as results:
+        job = Job("buda_emu.emulator.op_errors.numerics:analyse_op_job", netlist, reports=True)
+        with closing(spread(job, items(), workers, on_report=lambda _, kernel: announce(*kernel))) as results:
             for number, parts in results:
                 looking.parts[names[number]] = parts
     finally:
@@ -272,15 +273,18 @@ def _with_workers(run: Callable[[], None], looking: "_Analysis", netlist: Netlis
         raise failed[0]
 
 
-def analyse_op_job(netlist: Netlist) -> Callable[[OpTask], OpFindings]:
-    """Return the work of `numerics` on workers, a function that analyses one op."""
+def analyse_op_job(
+    netlist: Netlist, report: Callable[[tuple[str, float | None]], object] = ignore_activity
+) -> Callable[[OpTask], OpFindings]:
+    """Return the work of `numerics` on workers, a function that analyses one op. `report` gets the kernels that it
+    compiles."""
     looking = _Analysis(netlist, _ALL, serial, ignore_activity)
 
     def work(task: OpTask) -> OpFindings:
         name, expected, ideal = task
         return looking.analyse_alone(netlist.ops[name], expected, ideal)
 
-    return work
+    return with_sent_kernels(work, report)
 
 
 class _Watch(Side):

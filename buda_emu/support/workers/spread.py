@@ -119,7 +119,7 @@ class JobPool:
 
     def _pool(self) -> Pool:
         if not isinstance(self._hands, Pool) or self._hands.closed:
-            self._hands = Pool(self._job, self.workers.count, self._timeout, self._values, self._on_report)
+            self._hands = Pool(self._job, self.workers.count, self._timeout, self._values, on_report=self._on_report)
         return self._hands
 
 

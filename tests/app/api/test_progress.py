@@ -64,8 +64,7 @@ def test_the_exception_of_a_callback_is_no_verdict_of_a_netlist(monkeypatch):
     def compiles(case):
         tested.append(case.name)
         try:
-            for watcher in list(kernel._watchers):
-                watcher.started("gather")
+            kernel.announce("gather", None)
         except Exception:  # noqa: BLE001 - as `run_case` does
             return CaseResult(case.name, "error")
         return CaseResult(case.name, "passed")
@@ -83,9 +82,8 @@ def test_the_exception_of_a_callback_is_no_verdict_of_a_netlist(monkeypatch):
 
 def test_a_worker_reports_the_kernels_of_its_case(monkeypatch):
     def compiles(case):
-        for watcher in list(kernel._watchers):
-            watcher.started("gather")
-            watcher.finished(kernel.Compilation("gather", 1.5))
+        kernel.announce("gather", None)
+        kernel.announce("gather", 1.5)
         return case
 
     monkeypatch.setattr(run_case, "run_case", compiles)
@@ -96,8 +94,8 @@ def test_a_worker_reports_the_kernels_of_its_case(monkeypatch):
 
 def test_kernels_of_workers_are_activities(monkeypatch):
     def run_all(cases, workers, *, timeout, on_result, on_kernel):
-        on_kernel(1, "gather", None)
-        on_kernel(1, "gather", 1.5)
+        on_kernel("gather", None)
+        on_kernel("gather", 1.5)
         results = [CaseResult(case.name, "passed") for case in cases]
         for number, result in enumerate(results):
             on_result(number, result)

@@ -35,12 +35,8 @@ def warm():
 
 def compile_in_vain(name, seconds=1.5):
     """Let the watchers of this process see a kernel that is compiled."""
-    for watcher in list(kernel._watchers):
-        watcher.started(name)
-    for watcher in list(kernel._watchers):
-        compilation = kernel.Compilation(name, seconds)
-        watcher.found.append(compilation)
-        watcher.finished(compilation)
+    kernel.announce(name, None)
+    kernel.announce(name, seconds)
 
 
 def test_numerics_on_a_terminal_shows_each_op_in_one_line(warm, monkeypatch, capsys):
@@ -133,8 +129,8 @@ def failed(number):
 @pytest.mark.parametrize("quiet", [False, True])
 def test_a_test_says_which_kernel_a_worker_compiles(quiet, monkeypatch, capsys):
     shows, shown = console(monkeypatch, 3, quiet=quiet)
-    shows.kernel(0, "gather", None)
-    shows.kernel(0, "gather", 2.25)
+    shows.kernel("gather", None)
+    shows.kernel("gather", 2.25)
     shows.result(0, failed(0))
     assert shown[:3] == [
         "0 of 3 netlists",

@@ -22,7 +22,7 @@ def main(args: argparse.Namespace) -> int:
             seed=args.seed,
             workers=args.workers,
             dask=args.dask,
-            progress=progress.show,
+            progress=progress.report,
         )
     if not args.quiet:
         say_lines(advice_lines(advice, args.top))

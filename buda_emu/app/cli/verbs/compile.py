@@ -34,7 +34,7 @@ def main(args: argparse.Namespace) -> int:
     observer = _observer(args, progress)
     progress.show(f"compiling {args.file or args.start_from}")
     observer.tell = progress.show
-    observer.progress = partial(_show_pass, progress)
+    observer.progress = partial(_report_pass, progress)
     try:
         if args.stop_after:
             return _compile_until(args, observer)
@@ -76,10 +76,10 @@ def _refuse_contradictions(args: argparse.Namespace) -> None:
         raise HostError("compile: --parameters goes with none of --start-from, --on-host and --stop-after")
 
 
-def _show_pass(progress: Progress, activity: Activity) -> None:
+def _report_pass(progress: Progress, activity: Activity) -> None:
     """Show the pass that runs; what the search does is shown as the observer's `tell` has it."""
     if activity.stage != "search":
-        progress.show(f"compiling: {activity}")
+        progress.report(activity)
 
 
 def _end_search(observer: Observer) -> None:

@@ -130,7 +130,7 @@ def _model(args: argparse.Namespace, file: str, parameters: list[tuple[str, str]
             grid=parse_grid(args.grid) if args.grid else None,
             harvest=parse_rows(args.harvest),
             model=args.model,
-            progress=progress.show,
+            progress=progress.report,
         )
 
 

@@ -12,8 +12,8 @@ from buda_emu.testing.verify.result import CaseResult
 from buda_emu.testing.verify.runs.collect import Case, unfinished_result
 
 OnResult = Callable[[int, CaseResult], None]
-OnKernel = Callable[[int, str, float | None], object]
-"""Takes the number of a case, the name of a kernel, and the seconds that it took to compile; None when that begins."""
+OnKernel = Callable[[str, float | None], object]
+"""Takes the name of a kernel, and the seconds that it took to compile; None when that begins."""
 CASES: Final = Job("buda_emu.testing.verify.runs.run_case:runner")
 
 
@@ -45,9 +45,9 @@ def run_all(
     else:
         sent = cases
 
-    def on_report(number: int, kernel: tuple[str, float | None]) -> None:
+    def on_report(_number: int, kernel: tuple[str, float | None]) -> None:
         if on_kernel is not None:
-            on_kernel(number, *kernel)
+            on_kernel(*kernel)
 
     job = replace(job, reports=on_kernel is not None)
     running = spread(job, sent, workers, timeout=timeout, on_lost=on_lost, isolated=True, on_report=on_report)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.arithmetic.jit.kernel import compilations
+from buda_emu.arithmetic.jit.reporting import with_sent_kernels
 from buda_emu.emulator.image.opened import is_image
 from buda_emu.emulator.inputs.entries import default_parameters
 from buda_emu.emulator.inputs.feed import Feed, push
@@ -435,12 +435,7 @@ def runner(
 ) -> Callable[[Case], CaseResult]:
     """Return the function that `run_all.CASES` calls in a worker for each case. `report` gets the kernels that it
     compiles (`run_all.OnKernel`)."""
-
-    def work(case: Case) -> CaseResult:
-        with compilations(lambda name: report((name, None)), report):
-            return run_case(case)
-
-    return work
+    return with_sent_kernels(run_case, report)
 
 
 def run_case(case: Case) -> CaseResult:

@@ -110,7 +110,7 @@ def _warm(args: argparse.Namespace) -> int:
     files = args.file or [str(path) for name, path in example_paths().items() if "/" not in name]
     code = 0
     start = time.perf_counter()
-    with Progress() as progress, reported_kernels(progress.show) as (_, compiled):
+    with Progress() as progress, reported_kernels(progress.report) as (_, compiled):
         for number, file in enumerate(files):
             progress.bar(number, len(files), time.perf_counter() - start, "netlists")
             before = len(compiled)
