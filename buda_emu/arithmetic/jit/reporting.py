@@ -52,7 +52,7 @@ def with_sent_kernels(work: Callable[[T], R], send: Callable[[tuple[str, float |
     to `kernel.announce`: each with its name, and with the seconds once it is done."""
 
     def work_and_send(work_item: T) -> R:
-        with compilations(lambda name: send((name, None)), send):
+        with compilations(lambda name: send((name, None)), lambda done: send((done.kernel, done.seconds))):
             return work(work_item)
 
     return work_and_send

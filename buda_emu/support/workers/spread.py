@@ -9,7 +9,6 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from buda_emu.support.errors import InternalError
-from buda_emu.support.progress import ignore_activity
 from buda_emu.support.workers.job import Job, Lost, Shared, Work, Workers, insert_shared_values
 from buda_emu.support.workers.pool import OnReport, Pool, ignore_report
 from buda_emu.support.workers.wire import pack
@@ -198,7 +197,7 @@ def spread_with_caller(job: Job, items: Iterable[Any], workers: Workers) -> Gene
         return
     others = _Others(job, items, workers.count - 1)
     try:
-        work = job.work(ignore_activity)
+        work = job.work()
         others.start()
         while (numbered := others.take()) is not None:
             yield numbered[0], work(numbered[1])

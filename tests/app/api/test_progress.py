@@ -8,6 +8,7 @@ import buda_emu as be
 from buda_emu.app.api import test as test_module
 from buda_emu.arithmetic.jit import kernel
 from buda_emu.testing import awkward_inputs
+from buda_emu.support.workers.wire import pack, unpack
 from buda_emu.testing.verify.result import CaseResult
 from buda_emu.testing.verify.runs import run_case
 from shared_files import ROOT
@@ -90,6 +91,7 @@ def test_a_worker_reports_the_kernels_of_its_case(monkeypatch):
     told = []
     assert run_case.runner(None, told.append)("case") == "case"
     assert told == [("gather", None), ("gather", 1.5)]
+    assert unpack(pack(told)) == told  # as they travel
 
 
 def test_kernels_of_workers_are_activities(monkeypatch):
