@@ -10,6 +10,7 @@ from typing import Any, TypedDict
 
 import numpy as np
 
+from buda_emu.arithmetic.jit.kernel import announce
 from buda_emu.compiler.graph.graph import Array, Graph, Node, host_shape
 from buda_emu.compiler.graph.spec import CORE, FRONT
 from buda_emu.compiler.ir.text import Ir, IrFile
@@ -253,7 +254,7 @@ class Compilation:
             objective = Objective.from_options(options.effort, options.objective, chips, options.microbatch)
         if options.workers is not None and not options.workers.alone:
             helpers = replace(options.workers, count=max(1, options.workers.count - 1))  # this process works, too
-            objective.work.pool = JobPool(JOB, helpers, isolated=True)
+            objective.work.pool = JobPool(JOB, helpers, isolated=True, on_report=lambda _, kernel: announce(*kernel))
         observer = options.observer or Observer(dump=options.dump)
         observer.progress = options.progress or observer.progress
         rules = tuple(read_rules(options.mixed, device))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Final
 
+from buda_emu.arithmetic.jit.reporting import reported_work
 from buda_emu.compiler.fuse.chains import fuse_chains, fuse_stores
 from buda_emu.compiler.fuse.columns import fuse_half_tiles, fuse_spreads
 from buda_emu.compiler.fuse.epilogues import fuse_activation, fuse_bias, fuse_relu, use_integers
@@ -43,7 +44,7 @@ from buda_emu.compiler.target import ONE_BY_ONE, Objective, Precision, Target
 from buda_emu.spec.formats import FORMATS
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError, InternalError
-from buda_emu.support.progress import Activity, Report, ignore_activity, reported_activities
+from buda_emu.support.progress import Activity, Report, ignore_activity
 
 IMPORT: Final = "import"
 """Name of the stage before the first pass."""
@@ -517,7 +518,7 @@ def run(
         words = context.memory.before_passes(forms[0].graph)
         if observer.foreseen is not None:
             observer.foreseen(words)
-    with reported_activities(observer.progress) as report:
+    with reported_work(observer.progress) as report:
         work.report = report
         try:
             if work.pool is not None and any(step.name == "search" for step in steps):

@@ -7,6 +7,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from buda_emu.app.api.shown import html_table
+from buda_emu.arithmetic.jit.reporting import reported_work
 from buda_emu.emulator.image.opened import Opened, open_file
 from buda_emu.emulator.inputs.entries import check_parameters, default_parameters, select_programs
 from buda_emu.emulator.inputs.of_image import image_args
@@ -23,7 +24,7 @@ from buda_emu.spec.boards import board as board_named
 from buda_emu.spec.devices import Device, device
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
-from buda_emu.support.progress import Activity, Report, reported_activities
+from buda_emu.support.progress import Activity, Report
 from buda_emu.support.version import __version__
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ def perf(
     config = read_test_config(netlist.path, netlist.sections)
     args = {**image_args(opened.image), **config.args}
     values = {**default_parameters(bodies, args), **check_parameters(bodies, parameters or {})}
-    with reported_activities(progress) as report:
+    with reported_work(progress) as report:
         run = model_netlist(
             netlist,
             bodies,

@@ -8,12 +8,15 @@ from itertools import product
 from typing import Any, Final
 
 from buda_emu.app.api.perf import parse_grid, parse_rows, perf
+from buda_emu.arithmetic.jit.kernel import announce
+from buda_emu.arithmetic.jit.reporting import with_sent_kernels
 from buda_emu.emulator.image.opened import is_image, netlist_of
 from buda_emu.netlist.model import Netlist
 from buda_emu.performance.timing.transfers.rates import WHAT_IF
 from buda_emu.spec.boards import agreed_arch
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import BudaError, HostError
+from buda_emu.support.progress import ignore_activity
 from buda_emu.support.workers.job import Job, Workers
 from buda_emu.support.workers.spread import in_order, spread_with_caller
 
@@ -134,9 +137,11 @@ def sweep(
         programs=tuple(programs),
         parameters=dict(parameters or {}),
     )
-    job = Job("buda_emu.app.api.sweep:modeller", about)
+    job = Job("buda_emu.app.api.sweep:modeller", about, reports=True)
     modelled: list[Point] = []
-    with closing(in_order(spread_with_caller(job, points, Workers(min(workers, len(points)), dask)))) as results:
+    pool = Workers(min(workers, len(points)), dask)
+    arriving = spread_with_caller(job, points, pool, on_report=lambda _, kernel: announce(*kernel))
+    with closing(in_order(arriving)) as results:
         for point in results:
             modelled.append(point)
             progress(len(modelled), len(points))
@@ -155,12 +160,15 @@ class _About:
     parameters: dict[str, str]
 
 
-def modeller(about: _About) -> Callable[[Mapping[str, str]], Point]:
-    """Return the function that models one point in a process of its own."""
+def modeller(
+    about: _About, report: Callable[[tuple[str, float | None]], object] = ignore_activity
+) -> Callable[[Mapping[str, str]], Point]:
+    """Return the function that models one point in a process of its own. `report` gets the kernels that it
+    compiles."""
     netlist = about.netlist
     if isinstance(netlist, str):
         netlist = netlist_of(netlist, about.arch)
-    return partial(_model_point, netlist, about)
+    return with_sent_kernels(partial(_model_point, netlist, about), report)
 
 
 def _model_point(netlist: Netlist, about: _About, settings: Mapping[str, str]) -> Point:

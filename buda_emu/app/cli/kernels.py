@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from buda_emu.app.cli.output import Progress
-from buda_emu.arithmetic.jit.kernel import cache_folder
+from buda_emu.arithmetic.jit.kernel import cache_folder, compilations
 from buda_emu.arithmetic.jit.reporting import reported_kernels
 from buda_emu.support.checker.text import plural
 from buda_emu.support.progress import Report
@@ -18,6 +18,15 @@ def shown_kernels(progress: Progress) -> Generator[Report]:
     at its end, unless it fails, a line says how many there were."""
     with reported_kernels(progress.report) as (report, compiled):
         yield report
+    say_compiled(progress, compiled)
+
+
+@contextmanager
+def counted_kernels(progress: Progress) -> Generator[None]:
+    """Say at the end of the block, unless it fails, how many kernels were compiled during it. For functions of the
+    library that report kernels themselves."""
+    with compilations() as compiled:
+        yield
     say_compiled(progress, compiled)
 
 

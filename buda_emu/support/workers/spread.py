@@ -188,14 +188,16 @@ def short_turns() -> Generator[None]:
         sys.setswitchinterval(before)
 
 
-def spread_with_caller(job: Job, items: Iterable[Any], workers: Workers) -> Generator[tuple[int, Any], None, None]:
+def spread_with_caller(
+    job: Job, items: Iterable[Any], workers: Workers, on_report: OnReport = ignore_report
+) -> Generator[tuple[int, Any], None, None]:
     """Give numbers and results as `spread` does, with this process as one of the workers. For items that cannot crash
-    or hang a process. On a cluster this process only waits. Raises the BudaError of an item, and InternalError as
+    or hang a process. On a cluster this process only waits. What this process reports itself is dropped. Raises the BudaError of an item, and InternalError as
     `spread` does."""
     if workers.alone or workers.dask is not None:
         yield from spread(job, items, workers)
         return
-    others = _Others(job, items, workers.count - 1)
+    others = _Others(job, items, workers.count - 1, on_report)
     try:
         work = job.work()
         others.start()
@@ -210,10 +212,10 @@ def spread_with_caller(job: Job, items: Iterable[Any], workers: Workers) -> Gene
 class _Others:
     """The workers besides the caller, served on a thread of their own."""
 
-    def __init__(self, job: Job, items: Iterable[Any], count: int) -> None:
+    def __init__(self, job: Job, items: Iterable[Any], count: int, on_report: OnReport) -> None:
         self._items = enumerate(items)
         self._lock = Lock()
-        self._pool = JobPool(job, replace(Workers(), count=count), isolated=True)
+        self._pool = JobPool(job, replace(Workers(), count=count), isolated=True, on_report=on_report)
         self._done: SimpleQueue[tuple[int, Any] | BaseException | None] = SimpleQueue()
         self._are_done = self._closed = False
         self._thread = Thread(target=self._serve, daemon=True)

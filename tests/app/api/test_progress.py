@@ -7,8 +7,8 @@ import pytest
 import buda_emu as be
 from buda_emu.app.api import test as test_module
 from buda_emu.arithmetic.jit import kernel
-from buda_emu.testing import awkward_inputs
 from buda_emu.support.workers.wire import pack, unpack
+from buda_emu.testing import awkward_inputs
 from buda_emu.testing.verify.result import CaseResult
 from buda_emu.testing.verify.runs import run_case
 from shared_files import ROOT

@@ -25,6 +25,14 @@ def stack():
     return products_in_a_row(8, 64, 256)
 
 
+@pytest.fixture(scope="module")
+def two_layers():
+    """A model whose search is short."""
+    from onnx_graphs import products_in_a_row
+
+    return products_in_a_row(2, 32, 64)
+
+
 def test_work_is_told_by_effort_with_what_it_gained():
     work = Work(1000, trials=[Trial("default", 200.0), Trial("default", 100.0), Trial("high", 90.0)])
     assert work.words() == (
@@ -67,9 +75,9 @@ def test_a_search_says_how_far_it_is_and_ends_with_the_best_so_far_when_it_is_as
     assert found.perf().cycles <= compile_model(stack, microbatch=1, effort="low").perf().cycles
 
 
-def test_each_pass_and_each_epoch_of_the_search_is_an_activity(stack):
+def test_each_pass_and_each_epoch_of_the_search_is_an_activity(two_layers):
     seen: list[be.Activity] = []
-    found = compile_model(stack, microbatch=1, progress=seen.append)
+    found = compile_model(two_layers, microbatch=1, progress=seen.append)
     stages = [activity.stage for activity in seen]
     assert stages[0] == "preparing"
     assert list(dict.fromkeys(stages)) == ["preparing", "passes", "search"]
@@ -77,19 +85,19 @@ def test_each_pass_and_each_epoch_of_the_search_is_an_activity(stack):
     (search, *_) = (activity for activity in seen if activity.stage == "search")
     assert search.text == "searching: placement 1, epoch 1 of 1, 0 of at most 40000 ops modelled"
     assert search.total == 40000
-    assert found.text == compile_model(stack, microbatch=1).text
+    assert found.text == compile_model(two_layers, microbatch=1).text
     assert found.placement.work.report is None
 
 
 @pytest.mark.parametrize("stage", ["preparing", "passes", "search"])
 @pytest.mark.parametrize("error", [UnsupportedError("of a callback"), KeyboardInterrupt()])
-def test_an_exception_of_a_callback_ends_the_compilation(stack, stage, error):
+def test_an_exception_of_a_callback_ends_the_compilation(two_layers, stage, error):
     def refuse(activity: be.Activity) -> None:
         if activity.stage == stage:
             raise error
 
     with pytest.raises(type(error)) as raised:
-        compile_model(stack, microbatch=1, progress=refuse, workers=Workers(2) if stage == "search" else None)
+        compile_model(two_layers, microbatch=1, progress=refuse, workers=Workers(2) if stage == "search" else None)
     assert raised.value is error
     assert "buda-emu progress" not in {thread.name for thread in threading.enumerate()}
 

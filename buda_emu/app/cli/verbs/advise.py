@@ -3,13 +3,14 @@
 import argparse
 
 from buda_emu.app.api.advise import advise
+from buda_emu.app.cli.kernels import counted_kernels
 from buda_emu.app.cli.output import Progress, say, say_lines, write_json, write_output
 from buda_emu.report.terminal.advice import advice_lines
 
 
 def main(args: argparse.Namespace) -> int:
     """Print and write the advice. Exit code 0 whether or not a change was found."""
-    with Progress(args.quiet) as progress:
+    with Progress(args.quiet) as progress, counted_kernels(progress):
         advice = advise(
             args.file,
             programs=args.program,

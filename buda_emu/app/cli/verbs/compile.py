@@ -8,6 +8,7 @@ from pathlib import Path
 from signal import SIGINT
 
 from buda_emu.app.cli.arguments.compile import EXAMPLE
+from buda_emu.app.cli.kernels import counted_kernels
 from buda_emu.app.cli.output import Progress, complain, say, say_lines
 from buda_emu.app.cli.shared_arguments import read_workers
 from buda_emu.app.debugger.machine.stop import ctrl_c
@@ -38,7 +39,7 @@ def main(args: argparse.Namespace) -> int:
     try:
         if args.stop_after:
             return _compile_until(args, observer)
-        with ctrl_c(partial(_end_search, observer)):
+        with ctrl_c(partial(_end_search, observer)), counted_kernels(progress):
             compiled = _compile(args, observer)
         findings = compiled.check(strict=True)
         paths: Iterable[Path] = ()

@@ -12,6 +12,7 @@ from typing import Final
 from buda_emu.app.api.perf import Perf, parse_grid, parse_rows, perf
 from buda_emu.app.api.sweep import parse_axes, sweep
 from buda_emu.app.cli.findings import open_baseline, print_findings, report_comparison
+from buda_emu.app.cli.kernels import counted_kernels, shown_kernels
 from buda_emu.app.cli.output import Progress, say, say_lines, write_json, write_picture, write_printable, write_text
 from buda_emu.report.baselines import Baseline, BaselineComparison, Measure, perf_items
 from buda_emu.report.machine_readable.perf_json import (
@@ -119,7 +120,7 @@ def _open_baseline(args: argparse.Namespace) -> Baseline | None:
 
 def _model(args: argparse.Namespace, file: str, parameters: list[tuple[str, str]]) -> Perf:
     """Model a netlist with the settings of the command line."""
-    with Progress(args.quiet) as progress:
+    with Progress(args.quiet) as progress, counted_kernels(progress):
         return perf(
             file,
             programs=args.program,
@@ -168,7 +169,7 @@ def _compare_runs(args: argparse.Namespace, modelled: Perf) -> int:
 def _sweep(args: argparse.Namespace) -> int:
     """Model every point of a sweep. Exit code 1 if none could be modelled."""
     axes = parse_axes(args.sweep)
-    with Progress(args.quiet) as progress:
+    with Progress(args.quiet) as progress, shown_kernels(progress):
         start = time.perf_counter()
         progress.show("the first points")
         points = sweep(
