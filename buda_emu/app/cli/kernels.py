@@ -45,9 +45,7 @@ def compiled_line(kernels: list[str], seconds: float, folder: Path | None) -> st
     count = plural(len(kernels), "kernel")
     are_kept = folder is not None and all(any(folder.rglob(f"{glob.escape(name)}-*.o")) for name in kernels)
     if are_kept:
-        outcome = (
-            f"kept in {folder}, later runs take them from there; `buda-emu cache warm FILE` compiles them beforehand"
-        )
+        outcome = f"kept in {folder}, later runs take them from there; `buda-emu cache warm` does this beforehand"
     else:
         outcome = "they could not be kept"
     return f"buda-emu: compiled {count} for this machine in {seconds:.1f} s ({names}); {outcome}"

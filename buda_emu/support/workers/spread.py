@@ -192,8 +192,8 @@ def spread_with_caller(
     job: Job, items: Iterable[Any], workers: Workers, on_report: OnReport = ignore_report
 ) -> Generator[tuple[int, Any], None, None]:
     """Give numbers and results as `spread` does, with this process as one of the workers. For items that cannot crash
-    or hang a process. On a cluster this process only waits. What this process reports itself is dropped. Raises the BudaError of an item, and InternalError as
-    `spread` does."""
+    or hang a process. On a cluster this process only waits. What this process reports itself is dropped. Raises the
+    BudaError of an item, and InternalError as `spread` does."""
     if workers.alone or workers.dask is not None:
         yield from spread(job, items, workers)
         return

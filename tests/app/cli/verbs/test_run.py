@@ -264,7 +264,7 @@ def test_a_first_run_says_what_it_compiled(tmp_path):
     text = compiled_line(["gather", "pack", "gather"], 4.26, tmp_path)
     assert text == (
         "buda-emu: compiled 3 kernels for this machine in 4.3 s (gather, pack); "
-        f"kept in {tmp_path}, later runs take them from there; `buda-emu cache warm FILE` compiles them beforehand"
+        f"kept in {tmp_path}, later runs take them from there; `buda-emu cache warm` does this beforehand"
     )
     (tmp_path / "pack-0123.o").unlink()  # as on a full disk
     assert compiled_line(["gather", "pack"], 4.26, tmp_path).endswith("(gather, pack); they could not be kept")
