@@ -41,12 +41,14 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _print_comparison_hint(folder: Path) -> None:
-    """Print which comparison suits drawn netlists."""
+    """Print which comparisons suit drawn netlists."""
     say(
-        "Their formats are drawn without regard to accuracy, so that a comparison with float32 fails many of them. "
-        "What the chip computes is compared with the reference's arithmetic by\n"
-        f"  buda-emu test {shlex.quote(str(folder))} --expected format"
+        "most of them fail a comparison with float32, as `buda-emu test` makes it: their formats are drawn without "
+        "regard to accuracy"
     )
+    name = shlex.quote(str(folder))
+    say(f"compare with a backend's tensors: buda-emu test {name} --precision format --reference DIR")
+    say(f"or with an earlier run: buda-emu test {name} --baseline FILE")
 
 
 def _generate_mutants(args: argparse.Namespace) -> int:
