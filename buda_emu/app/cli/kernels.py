@@ -1,15 +1,17 @@
 """What verbs show and say of kernels that are compiled for this machine. Importing it imports numpy."""
 
-import glob
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from buda_emu.app.cli.output import Progress
 from buda_emu.arithmetic.jit.kernel import cache_folder, compilations
 from buda_emu.arithmetic.jit.reporting import reported_kernels
 from buda_emu.support.checker.text import plural
 from buda_emu.support.progress import Report
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @contextmanager
@@ -38,9 +40,11 @@ def say_compiled(progress: Progress, compiled: Sequence[tuple[str, float]]) -> N
         progress.say_above(compiled_line([name for name, _ in compiled], seconds, cache_folder()))
 
 
-def compiled_line(kernels: list[str], seconds: float, folder: Path | None) -> str:
+def compiled_line(kernels: list[str], seconds: float, folder: "Path | None") -> str:
     """Return the line that a first run prints about its compilations. A kernel may be missing in `folder` if the disk
     is full."""
+    import glob  # a run that compiles nothing needs no paths
+
     names = ", ".join(dict.fromkeys(kernels))
     count = plural(len(kernels), "kernel")
     are_kept = folder is not None and all(any(folder.rglob(f"{glob.escape(name)}-*.o")) for name in kernels)
