@@ -121,7 +121,7 @@ def require_memory(
     as_bits: bool = False,
     beside: int = 0,
     queues: ImageQueues = NO_IMAGE_QUEUES,
-    tell: Callable[[str], None] = lambda _: None,
+    tell: Callable[[str], object] = lambda _: None,
 ) -> int:
     """Return the limit for each of `machines` that run at once, in bytes; `limit` None: a share of what is available
     now.
