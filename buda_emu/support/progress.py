@@ -5,7 +5,7 @@ reader who has no terminal (docs/python/embedding.md, "Progress").
 import sys
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from threading import Event, Thread
 from typing import Any, Final, Literal, Self
@@ -119,13 +119,15 @@ class Heartbeat:
         if self._thread is None:
             self._stopped = Event()
             self._thread = Thread(target=self.run, args=(self._stopped,), name="buda-emu progress", daemon=True)
-            self._thread.start()
+            with suppress(RuntimeError):  # the machine has no more threads: the work goes on without lines
+                self._thread.start()
 
     def stop(self) -> None:
         """Write no more lines until something is shown again. A line that is being written is waited for."""
         if self._thread is not None:
             self._stopped.set()
-            self._thread.join(_LAST_LINE_SECONDS)
+            if self._thread.is_alive():
+                self._thread.join(_LAST_LINE_SECONDS)
             self._thread = None
 
     def run(self, stopped: Event) -> None:

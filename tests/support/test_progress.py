@@ -101,6 +101,17 @@ def test_a_thread_writes_what_was_shown_last_until_it_is_stopped(monkeypatch: py
     assert lines[-1].startswith("made when it is due; ")
 
 
+def test_where_no_thread_can_be_started_the_work_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    heartbeat = Heartbeat(print)
+    heartbeat.show("first")
+    heartbeat.show("second")
+    heartbeat.stop()
+
+
 def names_of_threads() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name == "buda-emu progress"]
 
