@@ -114,7 +114,11 @@ def _warm(args: argparse.Namespace) -> int:
         return _warm_netlists(args.file)
     examples = [str(path) for name, path in example_paths().items() if "/" not in name]
     code = _warm_netlists(examples)
-    _place_model()
+    from buda_emu.app.cli.search_kernels import compile_search_kernels
+
+    with Progress() as progress:
+        compiled = compile_search_kernels(progress.report)
+    complain(f"compile: {_compiled_text(compiled)}")
     return code
 
 
@@ -153,24 +157,6 @@ def _run(file: str) -> None:
     for precision in PRECISIONS:
         run_netlist(netlist, precision=precision, origins=False)
     perf(netlist)
-
-
-def _place_model() -> None:
-    """Search for the placement of a model of two products: the search has kernels of its own."""
-    from buda_emu.arithmetic.jit.kernel import compilations
-    from buda_emu.compiler.compilation import Compilation, CompileOptions
-    from buda_emu.compiler.graph.builder import Builder
-    from buda_emu.compiler.graph.graph import Graph, Output
-
-    builder = Builder(Graph("two_products"))
-    value = builder.input("x", (32, 64), "float32")
-    for _ in range(2):
-        value = builder.matmul(value, [[1.0] * 64] * 64)
-    builder.graph.outputs.append(Output("y", value.name, "float32"))
-    with Progress() as progress, compilations() as compiled:
-        options = CompileOptions(microbatch=1, progress=progress.report)
-        Compilation.of(options).place(builder.graph)
-    complain(f"compile: {_compiled_text(compiled)}")
 
 
 def _folder() -> Path:
