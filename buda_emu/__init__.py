@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from buda_emu.emulator.runtime.machine.running import Progress, Run
     from buda_emu.netlist.load import check
     from buda_emu.performance.advice.result import Advice
+    from buda_emu.support.progress import Activity
 
 _LAZY = {
     "faults": "buda_emu.app.api.faults",
@@ -68,6 +69,7 @@ _LAZY = {
     "Listener": "buda_emu.emulator.runtime.machine.listeners",
     "Program": "buda_emu.compiler.generate.programs",
     "Progress": "buda_emu.emulator.runtime.machine.running",
+    "Activity": "buda_emu.support.progress",
     "Advice": "buda_emu.performance.advice.result",
     "advise": "buda_emu.app.api.advise",
     "Explained": "buda_emu.app.api.numerics",
@@ -81,6 +83,7 @@ _LAZY = {
 }
 
 __all__ = [
+    "Activity",
     "Advice",
     "BudaError",
     "CompileOptions",

@@ -114,7 +114,7 @@ def compile_until(
     of `compile`. Raises HostError for a name that no pass has, and what `compile` raises."""
     resolved_options = with_words(options, words, "compile_until")
     compilation = Compilation.of(resolved_options)
-    with compilation.memory.reading(source):
+    with compilation.loading(source):
         graph = read_model(source, inputs, sizes=resolved_options.sizes)
     return compilation.run_until(graph, require_pass_name(stop_after, "stop_after"))
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.arithmetic.jit.reporting import reported_work
 from buda_emu.arithmetic.tensor.referenced import Referenced
 from buda_emu.compiler.compilation import below, made_up
 from buda_emu.compiler.emit.netlist import netlist_of, netlist_text
@@ -46,6 +47,7 @@ from buda_emu.support.checker.render import render
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError, InternalError
 from buda_emu.support.files import write_file
+from buda_emu.support.progress import Activity, Report
 from buda_emu.support.unmasked import refuse_masked_arrays
 from buda_emu.support.version import RESULT_VERSION, __version__
 
@@ -611,25 +613,43 @@ class CompiledModel:
         return ModelPerf(replace(run, padding=padding_shares(self.placement.tiles)), self.placement.inputs)
 
     def compare(
-        self, inputs: Sequence[Any] | None = None, *, precision: Precision = "ideal", layers: bool = True
+        self,
+        inputs: Sequence[Any] | None = None,
+        *,
+        precision: Precision = "ideal",
+        layers: bool = True,
+        progress: Report | None = None,
     ) -> "ModelComparison":
         """Compare the outputs, and with `layers` the values of layers, with those of the model as torch or onnxruntime
-        runs it. `inputs`: one set, None takes the example inputs. Print the result for a table. Raises HostError if the
-        framework is not installed or refuses the inputs, and what a call raises."""
+        runs it. `inputs`: one set, None takes the example inputs; `progress`: a callback for activities
+        (docs/python/embedding.md). Print the result for a table. Raises HostError if the framework is not installed or
+        refuses the inputs, and what a call raises."""
         if inputs is None:
             arrays = self.example_inputs()
         else:
             arrays = self._arrays(inputs)
         labels = [output.label for output in self.io.outputs]
-        run = partial(self.machines.run_with_listener, arrays, precision)
-        return compare(self, labels, arrays, precision, run, layers=layers)
+        with reported_work(progress) as report:
+            report(Activity("running the model", "programs", 0, 2))
+
+            def run(listener: Listener) -> tuple[Array, ...]:
+                report(Activity("running the netlist", "programs", 1, 2))
+                return self.machines.run_with_listener(arrays, precision, listener)
+
+            return compare(self, labels, arrays, precision, run, layers=layers)
 
     def numerics(
-        self, inputs: Sequence[Any] | None = None, *, only: str | None = None, threads: int = 1
+        self,
+        inputs: Sequence[Any] | None = None,
+        *,
+        only: str | None = None,
+        threads: int = 1,
+        progress: Report | None = None,
     ) -> "ModelNumerics":
         """Explain the difference between precisions `device` and `ideal`, layer by layer: errors, causes and repairs as
-        in `buda-emu numerics`. `inputs`: one set, None takes the example inputs; `only`: one op of the netlist. Print
-        the result for a table. Raises HostError for an op that does not exist, and what a call raises."""
+        in `buda-emu numerics`. `inputs`: one set, None takes the example inputs; `only`: one op of the netlist;
+        `progress`: a callback for activities (docs/python/embedding.md). Print the result for a table. Raises HostError
+        for an op that does not exist, and what a call raises."""
         from buda_emu.emulator.op_errors.numerics import Selection, op_numerics
 
         if inputs is None:
@@ -640,7 +660,9 @@ class CompiledModel:
         programs = [(program_name(FORWARD), {LOOP: "1"})]
         fill = partial(self.machines.fill, inputs=arrays)
         counted = Selection(only, elements_of(self.placement.tiles))
-        ops = op_numerics(self.machines.single, fill, programs, counted=counted, threads=threads)
+        netlist = self.machines.single
+        with reported_work(progress) as report:
+            ops = op_numerics(netlist, fill, programs, counted=counted, threads=threads, progress=report)
         return by_layer(self.graph, self.placement, ops)
 
     def report(self) -> str:

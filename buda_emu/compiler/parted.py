@@ -383,7 +383,7 @@ def compile_in_parts(
     """
     resolved_options = with_words(options, words, "compile_in_parts")
     compilation = Compilation.of(resolved_options)
-    with compilation.memory.reading(source):
+    with compilation.loading(source):
         read = read_model(source, inputs, on_host, sizes=resolved_options.sizes)
     graph = compilation.prepare(mark_host_ops(read, on_host))
     parted = cut(graph)

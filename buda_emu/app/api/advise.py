@@ -1,10 +1,11 @@
 """`be.advise`: finds changes that make a netlist faster."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from os import PathLike, fspath
 
 from buda_emu.app.api.perf import chip_of
+from buda_emu.arithmetic.jit.reporting import reported_work
 from buda_emu.emulator.inputs.entries import check_parameters, default_parameters, select_programs
 from buda_emu.netlist.load import check_bytes
 from buda_emu.netlist.model import Netlist
@@ -22,6 +23,7 @@ from buda_emu.spec.boards import agreed_arch
 from buda_emu.support.checker.render import render
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError, InternalError, NetlistError
+from buda_emu.support.progress import Report
 from buda_emu.support.workers.job import Workers
 
 DEFAULT_TRIES = 160
@@ -41,7 +43,7 @@ def advise(
     seed: int = 0,
     workers: int = 1,
     dask: str | None = None,
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Report | None = None,
 ) -> Advice:
     """Search for changes of a netlist file, such as a compiler engineer would try, that make it faster; nothing is
     written.
@@ -61,15 +63,18 @@ def advise(
     bodies = select_programs(netlist, programs)
     config = read_test_config(netlist.path, netlist.sections)
     values = {**default_parameters(bodies, config.args), **check_parameters(bodies, parameters or {})}
-    with closing(
-        Evaluator(
-            netlist=netlist,
-            programs=bodies,
-            parameters=values,
-            chip=chip_of(netlist.arch_name, board=board),
-            workers=Workers(workers, dask),
-        )
-    ) as evaluator:
+    with (
+        reported_work(progress) as report,
+        closing(
+            Evaluator(
+                netlist=netlist,
+                programs=bodies,
+                parameters=values,
+                chip=chip_of(netlist.arch_name, board=board),
+                workers=Workers(workers, dask),
+            )
+        ) as evaluator,
+    ):
         search_result = Search(
             data=data,
             evaluator=evaluator,
@@ -77,7 +82,7 @@ def advise(
             most_loss=most_loss,
             tries=tries,
             moves=selected_moves,
-            progress=progress,
+            progress=report,
         ).run()
     text = data
     after = search_result.best

@@ -1,6 +1,6 @@
 """`be.numerics`: finds the ops, and the causes in them, that make the chip's results differ from float32."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike, fspath
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from buda_emu.app.api.shown import html_table
+from buda_emu.arithmetic.jit.reporting import reported_work
 from buda_emu.emulator.image.opened import Opened, open_file
 from buda_emu.emulator.memory.host import usable_processors
 from buda_emu.emulator.op_errors.numerics import explain
@@ -15,6 +16,7 @@ from buda_emu.emulator.op_errors.numerics_result import CAUSES, Numerics, OpNume
 from buda_emu.netlist.model import Netlist
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
+from buda_emu.support.progress import Report
 from buda_emu.support.workers.job import Workers
 
 
@@ -95,15 +97,16 @@ def numerics(
     memory_limit: int | None = None,
     workers: int = 1,
     dask: str | None = None,
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Report | None = None,
 ) -> Explained:
     """Run a netlist as the chip computes and in float32, and split the error of each op into its causes.
 
     `source` is a netlist, or the path of a netlist or of a device image. `op` limits the analysis to one op. `inputs`
     is a folder with <queue>.npy, or an .npz file whose arrays are named by queue; for an image that `compile` wrote by
     the model's own input names. `parameters` ("$name": value) replace the harness's defaults. `workers` processes, or
-    the Dask cluster whose scheduler is at `dask`, share the analysis; they change no figure. Raises the errors of
-    loading and running, and HostError for an unknown op, program or parameter.
+    the Dask cluster whose scheduler is at `dask`, share the analysis; they change no figure. `progress` gets an
+    Activity for each step (docs/python/embedding.md). Raises the errors of loading and running, and HostError for an
+    unknown op, program or parameter.
     """
     if isinstance(source, Netlist):
         opened = Opened(source)
@@ -112,17 +115,18 @@ def numerics(
     netlist = opened.to_run
     if arch is not None and netlist.arch_name != arch:
         raise HostError(f"the netlist was loaded for {netlist.arch_name}: load it with arch={arch!r}")
-    run = explain(
-        netlist,
-        programs,
-        parameters,
-        image=opened.image,
-        inputs=Path(inputs) if inputs is not None else None,
-        seed=seed,
-        only=op,
-        threads=threads or usable_processors(),
-        memory_limit=memory_limit,
-        workers=Workers(workers, dask),
-        progress=progress,
-    )
+    with reported_work(progress) as report:
+        run = explain(
+            netlist,
+            programs,
+            parameters,
+            image=opened.image,
+            inputs=Path(inputs) if inputs is not None else None,
+            seed=seed,
+            only=op,
+            threads=threads or usable_processors(),
+            memory_limit=memory_limit,
+            workers=Workers(workers, dask),
+            progress=report,
+        )
     return Explained(run)

@@ -1,12 +1,13 @@
 """`be.perf`: models the cycles of a netlist."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from buda_emu.app.api.shown import html_table
+from buda_emu.arithmetic.jit.reporting import reported_work
 from buda_emu.emulator.image.opened import Opened, open_file
 from buda_emu.emulator.inputs.entries import check_parameters, default_parameters, select_programs
 from buda_emu.emulator.inputs.of_image import image_args
@@ -27,6 +28,7 @@ from buda_emu.spec.boards import board as board_named
 from buda_emu.spec.devices import Device, device
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
+from buda_emu.support.progress import Activity, Report
 from buda_emu.support.version import __version__
 
 if TYPE_CHECKING:
@@ -166,7 +168,7 @@ def perf(
     harvest: Sequence[int] = (),
     model: Model = "fitted",
     sensitivity: bool = False,
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Report | None = None,
 ) -> Perf:
     """Model the cycles of a netlist without computing any values.
 
@@ -195,39 +197,40 @@ def perf(
     config = read_test_config(netlist.path, netlist.sections)
     args = {**image_args(opened.image), **config.args}
     values = {**default_parameters(bodies, args), **check_parameters(bodies, parameters or {})}
-    run = model_netlist(
-        netlist,
-        bodies,
-        values,
-        what_if=what_if,
-        model=model,
-        chip=chip_of(netlist.arch_name, grid, harvest, board),
-        version=__version__,
-        progress=progress,
-    )
-    if opened.image is not None and opened.image.model is not None:
-        run = replace(run, padding=opened.image.model.padding)
-    checks = evaluate(netlist, run, read_performance_checks(netlist.path, netlist.sections))
-    study = None
-    if sensitivity:
-        study = model_sensitivity(netlist, run, model, progress)
-    return Perf(
-        netlist=netlist,
-        run=run,
-        checks=tuple(checks),
-        sensitivity=study,
-        on_host=_measure_host_steps(opened.image, progress),
-    )
+    with reported_work(progress) as report:
+        run = model_netlist(
+            netlist,
+            bodies,
+            values,
+            what_if=what_if,
+            model=model,
+            chip=chip_of(netlist.arch_name, grid, harvest, board),
+            version=__version__,
+            progress=report,
+        )
+        if opened.image is not None and opened.image.model is not None:
+            run = replace(run, padding=opened.image.model.padding)
+        checks = evaluate(netlist, run, read_performance_checks(netlist.path, netlist.sections))
+        study = None
+        if sensitivity:
+            study = model_sensitivity(netlist, run, model, report)
+        return Perf(
+            netlist=netlist,
+            run=run,
+            checks=tuple(checks),
+            sensitivity=study,
+            on_host=_measure_host_steps(opened.image, report),
+        )
 
 
-def _measure_host_steps(image: "DeviceImage | None", progress: Callable[[str], None]) -> "tuple[HostTime, ...]":
+def _measure_host_steps(image: "DeviceImage | None", report: Report) -> "tuple[HostTime, ...]":
     """Measure the host's steps of an image on this machine. Where they cannot run, because a package is missing, all of
     them have None for seconds, and the reason."""
     if image is None or image.plan is None:
         return ()
     from buda_emu.emulator.inputs.host_parts import HostParts, HostTime
 
-    progress("the host's parts")
+    report(Activity("the host's parts", "programs"))
     try:
         return tuple(HostParts(image).time_steps(seed=0))
     except HostError as error:

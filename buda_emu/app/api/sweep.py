@@ -8,6 +8,8 @@ from itertools import product
 from typing import Any, Final
 
 from buda_emu.app.api.perf import parse_grid, parse_rows, perf
+from buda_emu.arithmetic.jit.kernel import announce
+from buda_emu.arithmetic.jit.reporting import with_sent_kernels
 from buda_emu.emulator.image.opened import is_image, netlist_of
 from buda_emu.netlist.model import Netlist
 from buda_emu.performance.timing.transfers.rates import WHAT_IF
@@ -15,6 +17,7 @@ from buda_emu.spec.boards import agreed_arch
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import BudaError, HostError
 from buda_emu.support.files import is_model
+from buda_emu.support.progress import ignore_activity
 from buda_emu.support.workers.job import Job, Workers
 from buda_emu.support.workers.spread import in_order, spread_with_caller
 
@@ -155,11 +158,13 @@ def sweep(
         parameters=dict(parameters or {}),
     )
     if is_model(path):
-        job = Job("buda_emu.app.api.sweep_boards:modeller", about)
+        job = Job("buda_emu.app.api.sweep_boards:modeller", about, reports=True)
     else:
-        job = Job("buda_emu.app.api.sweep:modeller", about)
+        job = Job("buda_emu.app.api.sweep:modeller", about, reports=True)
     modelled: list[Point] = []
-    with closing(in_order(spread_with_caller(job, points, Workers(min(workers, len(points)), dask)))) as results:
+    pool = Workers(min(workers, len(points)), dask)
+    arriving = spread_with_caller(job, points, pool, on_report=lambda _, kernel: announce(*kernel))
+    with closing(in_order(arriving)) as results:
         for point in results:
             modelled.append(point)
             progress(len(modelled), len(points))
@@ -178,12 +183,15 @@ class SweepConditions:
     parameters: dict[str, str]
 
 
-def modeller(about: SweepConditions) -> Callable[[Mapping[str, str]], Point]:
-    """Return the function that models one point in a process of its own."""
+def modeller(
+    about: SweepConditions, report: Callable[[tuple[str, float | None]], object] = ignore_activity
+) -> Callable[[Mapping[str, str]], Point]:
+    """Return the function that models one point in a process of its own. `report` gets the kernels that it
+    compiles."""
     netlist = about.netlist
     if isinstance(netlist, str):
         netlist = netlist_of(netlist, about.arch)
-    return partial(model_point, netlist, about)
+    return with_sent_kernels(partial(model_point, netlist, about), report)
 
 
 def model_point(netlist: Netlist, about: SweepConditions, settings: Mapping[str, str]) -> Point:

@@ -3,14 +3,18 @@
 from collections.abc import Callable, Mapping
 
 from buda_emu.app.api.sweep import Point, SweepConditions, model_point
+from buda_emu.arithmetic.jit.reporting import with_sent_kernels
 from buda_emu.compiler.compile import compile as compile_model
 from buda_emu.netlist.model import Netlist
 from buda_emu.support.errors import BudaError
+from buda_emu.support.progress import ignore_activity
 
 
-def modeller(about: SweepConditions) -> Callable[[Mapping[str, str]], Point]:
+def modeller(
+    about: SweepConditions, report: Callable[[tuple[str, float | None]], object] = ignore_activity
+) -> Callable[[Mapping[str, str]], Point]:
     """Return the function that compiles a model for the board of a point, each board once in a process, and models the
-    netlist there."""
+    netlist there. `report` gets the kernels that it compiles."""
     netlists: dict[str, Netlist | BudaError] = {}
 
     def model(settings: Mapping[str, str]) -> Point:
@@ -22,7 +26,7 @@ def modeller(about: SweepConditions) -> Callable[[Mapping[str, str]], Point]:
             return Point.without_figures(settings, netlist)
         return model_point(netlist, about, settings)
 
-    return model
+    return with_sent_kernels(model, report)
 
 
 def _compile_for(path: str, board: str) -> Netlist | BudaError:

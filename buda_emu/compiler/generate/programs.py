@@ -367,6 +367,6 @@ def compile_programs(
     does.
     """
     compilation = Compilation.of(without_sizes(with_words(options, words, "compile_programs"), "compile_programs"))
-    with compilation.memory.reading():
+    with compilation.loading():
         graph, parts = programs_graph({MODEL: programs} if isinstance(programs, Program) else programs)
     return CompiledPrograms(*compilation.place(graph, entries=ENTRIES), parts)

@@ -119,7 +119,7 @@ def compile_training(
     compilation = Compilation.of(resolved_options)
     df = wide_df(optimizer_df, compilation.device)
     choices = Choices.from_options(loss, optimizer, optimizer_options, learning_rate, microbatches, df, target)
-    with compilation.memory.reading():
+    with compilation.loading():
         graph = training_graph(source, inputs, target, choices)
     if chip_softmax:
         graph = softmax_from_logarithm(graph)

@@ -314,19 +314,27 @@ class Emulator:
         self._require_open("outputs_in_parts")
         return self._exchange.outputs_in_parts(readout)
 
-    def run(self, program: str, params: Mapping[str, object] | None = None, *, wait: float = 0.0) -> None:
+    def run(
+        self,
+        program: str,
+        params: Mapping[str, object] | None = None,
+        *,
+        wait: float = 0.0,
+        progress: ProgressCallback | None = None,
+    ) -> None:
         """Run one program to its end, after those asked for before it. `params` binds `param` names, e.g.
         {"$p_loop_count": 4}; the `$` may be left out. Parameters of earlier runs stay unless such a run failed.
 
         `wait`: seconds that an epoch which has nothing to do waits for the host to push to an input queue, or to pop
         from a full output queue; then, and at once with 0, that is a deadlock. The inputs that are there run meanwhile.
+        `progress` is called with a Progress after each chunk of inputs; its exception ends the program.
 
         Raises ProgramError naming instruction, graph, op and queue; HostError for an unknown program, and for a
         parameter that no program of the netlist takes, unless its name is one that front ends give to every program
         (`buda_emu.netlist.program.parameters.CONVENTIONAL`); RunCancelledError when the machine is closed meanwhile.
         """
         self._require_open("run")
-        self._programs.run(program, params, wait)
+        self._programs.run(program, params, wait, progress)
 
     def run_async(
         self,

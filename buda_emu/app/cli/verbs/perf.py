@@ -3,6 +3,7 @@
 import argparse
 import shlex
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Final
 from buda_emu.app.api.perf import Perf, parse_grid, parse_rows, perf
 from buda_emu.app.api.sweep import parse_axes, sweep
 from buda_emu.app.cli.findings import open_baseline, print_findings, report_comparison
+from buda_emu.app.cli.kernels import counted_kernels, shown_kernels
 from buda_emu.app.cli.output import Progress, say, say_lines, write_json, write_picture, write_printable, write_text
 from buda_emu.performance.timing.model import another_placement
 from buda_emu.report.baselines import Baseline, BaselineComparison, Measure, perf_items
@@ -133,22 +135,20 @@ def _open_baseline(args: argparse.Namespace) -> Baseline | None:
 
 def _model(args: argparse.Namespace, file: str, parameters: list[tuple[str, str]]) -> Perf:
     """Model a netlist with the settings of the command line."""
-    progress = Progress(args.quiet)
-    modelled = perf(
-        file,
-        programs=args.program,
-        parameters=dict(parameters),
-        arch=args.arch,
-        board=args.board,
-        what_if=_parse_what_if(args.what_if),
-        grid=parse_grid(args.grid) if args.grid else None,
-        harvest=parse_rows(args.harvest),
-        model=args.model,
-        sensitivity=args.sensitivity,
-        progress=progress.show,
-    )
-    progress.clear()
-    return modelled
+    with Progress(args.quiet) as progress, counted_kernels(progress):
+        return perf(
+            file,
+            programs=args.program,
+            parameters=dict(parameters),
+            arch=args.arch,
+            board=args.board,
+            what_if=_parse_what_if(args.what_if),
+            grid=parse_grid(args.grid) if args.grid else None,
+            harvest=parse_rows(args.harvest),
+            model=args.model,
+            sensitivity=args.sensitivity,
+            progress=progress.report,
+        )
 
 
 def _parse_what_if(text: str) -> dict[str, float]:
@@ -185,19 +185,20 @@ def _compare_runs(args: argparse.Namespace, modelled: Perf) -> int:
 def _sweep(args: argparse.Namespace) -> int:
     """Model every point of a sweep. Exit code 1 if none could be modelled."""
     axes = parse_axes(args.sweep)
-    progress = Progress(args.quiet)
-    points = sweep(
-        args.file,
-        axes,
-        arch=args.arch,
-        board=args.board,
-        programs=args.program,
-        parameters=dict(args.param),
-        workers=args.workers,
-        dask=args.dask,
-        progress=lambda done, count: progress.show(f"{done} of {count} points"),
-    )
-    progress.clear()
+    with Progress(args.quiet) as progress, shown_kernels(progress):
+        start = time.perf_counter()
+        progress.show("the first points")
+        points = sweep(
+            args.file,
+            axes,
+            arch=args.arch,
+            board=args.board,
+            programs=args.program,
+            parameters=dict(args.param),
+            workers=args.workers,
+            dask=args.dask,
+            progress=lambda done, count: progress.bar(done, count, time.perf_counter() - start, "points"),
+        )
     rows = [point.row() for point in points]
     names = list(axes)
     if not args.quiet:
