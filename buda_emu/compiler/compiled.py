@@ -547,6 +547,11 @@ class CompiledModel:
         )
         return ModelIo(tuple(nodes), inputs, outputs)
 
+    @property
+    def io_of_image(self) -> ModelIo:
+        """The model's inputs and outputs as an image states them."""
+        return self.io
+
     def tensors(self) -> Iterator[tuple[str, Array]]:
         """Yield constants and parameters with their queues' names, [1, t, rows, columns]."""
         for queue in self.placement.queues.values():
@@ -653,14 +658,13 @@ class CompiledModel:
         result = check_text(self.text, str(text), strict=True)
         netlist = result.netlist or self.netlist
         chips = self.placement.instances
-        if chips:
-            io = self.io.on_chip(chips[0])
-        else:
-            io = self.io
+        io = self.io_of_image
         files = dict[str, bytes]()
         if host is not None:
             plan, files = host
-            io = replace(io, labels=tuple(model_input.label for model_input in plan.given), host=plan)
+            io = replace(self.io, labels=tuple(model_input.label for model_input in plan.given), host=plan)
+        if chips:
+            io = io.on_chip(chips[0])
         tensors = dict(self.tensors())
         if tilized is None:
             tilized = any(isinstance(node.value, Referenced) for node in self.graph if node.op == "constant")
