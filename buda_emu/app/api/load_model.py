@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.emulator.image.device_image import DeviceImage
@@ -24,9 +23,6 @@ from buda_emu.netlist.variants import LOOP
 from buda_emu.spec.precision import Precision
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError, UnsupportedError
-
-if TYPE_CHECKING:
-    from buda_emu.emulator.inputs.host_parts import HostParts
 
 Array = NDArray[Any]
 _SHORT_DIGEST = 12
@@ -135,7 +131,7 @@ class LoadedParts(LoadedModel):
         from buda_emu.emulator.inputs.host_parts import HostParts  # few images have any
 
         super().__init__(image, io)
-        self._parts: HostParts = HostParts(image)
+        self._parts = HostParts(image)
 
     def run(self, arrays: Mapping[str, Any], precision: Precision = "ideal") -> tuple[Array, ...]:
         """Return the outputs for one set of inputs by name. Raises HostError for other inputs than the model takes,

@@ -19,7 +19,7 @@ from buda_emu.compiler.compiled import CompiledModel, ModelPerf, as_numpy
 from buda_emu.compiler.emit.programs import program_name
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Array, Graph, Node, Output, Shape
-from buda_emu.compiler.importers.source import read_model
+from buda_emu.compiler.importers.source import example_sequence, read_model
 from buda_emu.compiler.lower.tiles import State
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.emulator.image.model_io import ModelIo
@@ -34,7 +34,7 @@ from buda_emu.support.unmasked import refuse_masked_arrays
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A model that shares caches with others: `source` and `inputs` as `compile` takes them.
+    """A model that shares caches with others: `source` and `inputs` as `compile` takes them, a single array included.
 
     `keeps` maps the number of an output to the name of the cache that it goes to. An input of any program with a
     cache's name reads that cache, and its example is the cache's initial content. An output of a cache's shape replaces
@@ -43,7 +43,7 @@ class Program:
     """
 
     source: Any
-    inputs: Sequence[Any]
+    inputs: Any
     keeps: Mapping[int, str] = field(default_factory=dict[int, str])
 
 
@@ -130,7 +130,8 @@ def _example(program: Program, graph: Graph, cache: str) -> Array | None:
     labels = [graph[name].attrs["label"] for name in graph.inputs]
     if cache not in labels:
         return None
-    example = program.inputs[labels.index(cache)]
+    examples = example_sequence(program.inputs) or ()
+    example = examples[labels.index(cache)]
     refuse_masked_arrays(example, f"cache {cache}")
     return np.asarray(example.detach().cpu().numpy() if hasattr(example, "detach") else example)
 
@@ -320,6 +321,10 @@ class CompiledPrograms(CompiledModel):
         names = getattr(first, "names", ())
         return {name: value for name, value in values.items() if name in names}
 
+    def _programs_with_parameters(self) -> list[tuple[str, dict[str, str]]]:
+        """Return all programs, with parameters for one round."""
+        return [(program_name(part.program), self._parameters(part, 0, 1)) for part in self.parts.values()]
+
     @property
     def io_of_image(self) -> ModelIo:
         """The model's inputs and outputs with its programs and caches."""
@@ -327,7 +332,9 @@ class CompiledPrograms(CompiledModel):
             ModelProgram(name, program_name(part.program), part.inputs, part.outputs)
             for name, part in self.parts.items()
         )
-        return replace(self.io, programs=programs, states=tuple(map(_state_of_image, self.placement.tiles.states.values())))
+        return replace(
+            self.io, programs=programs, states=tuple(map(_state_of_image, self.placement.tiles.states.values()))
+        )
 
 
 def _state_of_image(state: State) -> ModelState:

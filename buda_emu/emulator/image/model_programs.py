@@ -23,8 +23,8 @@ class ModelProgram:
 @dataclass(frozen=True, slots=True)
 class ModelState:
     """A cache in a ram. `queue` is the ram that the host fills, and `slots` the number of its entries that hold the
-    cache. An element of the cache, of `shape`, lies at the sum of a multiple of each stride among these entries; a piece
-    is the number of multiples and the stride."""
+    cache. The places of its elements among those of the entries, in the order of `shape`, are the sums of a multiple of
+    each stride; a piece is the number of multiples and the stride."""
 
     label: str = required_field(text)
     queue: str = required_field(text)
