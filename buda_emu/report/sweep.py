@@ -66,10 +66,11 @@ def sweep_chart(
     title: str,
     measure: str = "inputs_per_second",
     words: str = "inputs per second of the slowest epoch, modelled",
+    in_page: bool = False,
 ) -> str:
     """Return a chart in SVG: a measure over the last axis, with a line for each combination of the other axes.
 
-    `words` describes the measure. Rows without a value are left out.
+    `words` describes the measure. Rows without a value are left out. `in_page` leaves out colours, which a page has.
     """
     along = axes[-1]
     other_axes = axes[:-1]
@@ -82,7 +83,8 @@ def sweep_chart(
     places = _places(ticks)
     top = max((row[measure] for row in rows if row[measure]), default=1.0) * 1.05
     parts = [open_chart(_WIDTH, _HEIGHT, title).replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)]
-    parts.append(f"<style>{_STYLE}</style>")
+    if not in_page:
+        parts.append(f"<style>{_STYLE}</style>")
     parts.append(text(_LEFT, 18, fit_text(title, _WIDTH - _LEFT, 13), 13))
     parts.append(text(_LEFT, 32, words, _SIZE, "soft"))
     parts += _value_lines(top)

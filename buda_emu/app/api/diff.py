@@ -15,6 +15,7 @@ from buda_emu.support.lazy import lazy
 
 if TYPE_CHECKING:
     from buda_emu.app.api import perf as timing
+    from buda_emu.report.pages.comparison import Structure
 else:
     timing = lazy("buda_emu.app.api.perf")  # numpy, which a comparison without cycles does not need
 
@@ -113,6 +114,26 @@ def compare(old_netlist: Netlist, new_netlist: Netlist, before: str, after: str,
         programs=_program_changes(old_netlist, new_netlist),
         cycles=cycle_changes,
     )
+
+
+def structure_of(difference: Difference) -> "Structure":
+    """Return the differences as a page shows them."""
+    from buda_emu.report.pages.comparison import FieldChangeRow, Structure
+
+    rows = [
+        FieldChangeRow(
+            kind=change.kind,
+            name=change.name,
+            subject=change.about,
+            field=change.field,
+            before=change.before,
+            after=change.after,
+        )
+        for change in difference.changes
+    ]
+    reasons = [change.reason for change in difference.cycles if change.reason]
+    note = f"No cycles: {reasons[0]}" if reasons else ""
+    return Structure(gone=difference.gone, new=difference.new, changes=rows, programs=difference.programs, note=note)
 
 
 def _object_tables(old: Netlist, new: Netlist) -> Iterator[tuple[str, Mapping[str, Sourced], Mapping[str, Sourced]]]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
 from typing import Any, Final
@@ -18,6 +18,8 @@ from buda_emu.support.workers.job import Job, Workers
 from buda_emu.support.workers.spread import in_order, spread_with_caller
 
 MOST_POINTS: Final = 100_000
+MOST_DETAILED: Final = 40
+"""Points of a sweep whose ops a page compares with those of the first one."""
 AXES: Final = (*WHAT_IF, "board", "grid", "harvest")
 """The names of axes; parameters of programs, whose names begin with $, are axes, too."""
 
@@ -37,6 +39,8 @@ class Point:
     inputs_per_second: float | None
     bottleneck: str = ""
     problem: str = ""
+    figures: Mapping[str, Any] | None = field(default=None, repr=False)
+    """All figures, as `perf --json` writes them, of a point for which `sweep` was asked for them."""
 
     def row(self) -> dict[str, Any]:
         """Return the point as a plain dict, with a column for each axis and each figure."""
@@ -112,14 +116,15 @@ def sweep(
     parameters: Mapping[str, str] | None = None,
     workers: int = 1,
     dask: str | None = None,
+    detailed: int = 0,
     progress: Callable[[int, int], None] = lambda _done, _count: None,
 ) -> list[Point]:
     """Model a netlist at every combination of the values of `axes` (values as text, by name).
 
     `workers` processes, or the Dask cluster whose scheduler is at `dask`, share the points. The result is in the order
-    of `points_of` and does not depend on the workers. A point that cannot be modelled says why in `problem`. `board` is
-    the board of all points. Raises the errors of loading the netlist and of `points_of`, and HostError for a board that
-    is also an axis.
+    of `points_of` and does not depend on the workers. A point that cannot be modelled says why in `problem`. The first
+    `detailed` points have all `figures`. `board` is the board of all points. Raises the errors of loading the netlist
+    and of `points_of`, and HostError for a board that is also an axis.
     """
     points = points_of(axes)
     arch = agreed_arch(board, arch)
@@ -136,7 +141,8 @@ def sweep(
     )
     job = Job("buda_emu.app.api.sweep:modeller", about)
     modelled: list[Point] = []
-    with closing(in_order(spread_with_caller(job, points, Workers(min(workers, len(points)), dask)))) as results:
+    tasks = [_Task(settings, number < detailed) for number, settings in enumerate(points)]
+    with closing(in_order(spread_with_caller(job, tasks, Workers(min(workers, len(points)), dask)))) as results:
         for point in results:
             modelled.append(point)
             progress(len(modelled), len(points))
@@ -155,7 +161,15 @@ class _About:
     parameters: dict[str, str]
 
 
-def modeller(about: _About) -> Callable[[Mapping[str, str]], Point]:
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """The settings of a point, and whether it has all figures."""
+
+    settings: Mapping[str, str]
+    detailed: bool
+
+
+def modeller(about: _About) -> Callable[[_Task], Point]:
     """Return the function that models one point in a process of its own."""
     netlist = about.netlist
     if isinstance(netlist, str):
@@ -163,7 +177,8 @@ def modeller(about: _About) -> Callable[[Mapping[str, str]], Point]:
     return partial(_model_point, netlist, about)
 
 
-def _model_point(netlist: Netlist, about: _About, settings: Mapping[str, str]) -> Point:
+def _model_point(netlist: Netlist, about: _About, task: _Task) -> Point:
+    settings = task.settings
     parameters = {name: text for name, text in settings.items() if name.startswith("$")}
     try:
         result = perf(
@@ -192,4 +207,5 @@ def _model_point(netlist: Netlist, about: _About, settings: Mapping[str, str]) -
         cycles_per_input=slowest.pace if slowest else None,
         inputs_per_second=result.inputs_per_second or None,
         bottleneck=slowest.bottleneck.name if slowest else "",
+        figures=result.to_json() if task.detailed else None,
     )

@@ -76,6 +76,13 @@ Uses = Mapping[tuple[int, int, int, int], "CoreUse"]
 """(epoch, chip, row, column) -> use of the core."""
 
 LEGEND: Final = "on each core: extra streams, and part of the L1 for data buffers; bars: the same two, red from 90 % on"
+CHANGE_STYLE: Final = (
+    ".bg{--bg-green:#15803d}.bg .bg-added .bg-box{stroke:var(--bg-green);fill:var(--bg-green);stroke-width:4;"
+    "fill-opacity:.2}.bg .bg-removed .bg-box{stroke:var(--bg-red);fill:var(--bg-red);stroke-width:4;fill-opacity:.2;"
+    "stroke-dasharray:9 5}.bg .bg-key{stroke-width:3;stroke:var(--bg-green);fill:var(--bg-green);fill-opacity:.2}"
+    ".bg .bg-key.bg-gone{stroke:var(--bg-red);fill:var(--bg-red);stroke-dasharray:5 3}"
+    "@media (prefers-color-scheme:dark){.bg{--bg-green:#5fce8f}}"
+)
 STYLE: Final = ".bg .bg-track{fill:var(--bg-line)}.bg .bg-used{fill:var(--bg-soft)}.bg .bg-full{fill:var(--bg-red)}"
 _NEARLY_FULL: Final = 0.9
 _BAR: Final = 3.0
@@ -215,13 +222,15 @@ def grid_svg(
     path: Collection[str] = (),
     streams: Uses | None = None,
     values: Mapping[str, Sequence[str]] | None = None,
+    changes: Mapping[str, str] | None = None,
 ) -> str:
     """Return the whole plan, or the panels of some epochs and chips.
 
     `heat` (0..1) reddens ops, and `red` is the legend's word for it; `notes` adds to tooltips; `mark` keeps the ids of
     several pictures on one page apart. `path` has the ops, and `a > b` of edges, that are drawn as the critical path.
     `streams` is written on each core, with its L1. `values` has for an op or queue two lines in place of its dims and
-    format.
+    format. `changes` says of the ops that only one of two netlists has whether they are "added" (green) or "removed"
+    (red).
     """
     planned = list(panels(netlist, epochs, chips))
     places, width, height = _arrange(planned)
@@ -232,13 +241,13 @@ def grid_svg(
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="bg" role="img" {size}>',
         f"<title>{clean(f'{netlist.path}: ops on the cores of each chip and epoch')}</title>",
-        f"<style>{_STYLE}{STYLE if streams is not None else ''}</style>",
+        f"<style>{_STYLE}{STYLE if streams is not None else ''}{CHANGE_STYLE if changes is not None else ''}</style>",
         _TIP.format(mark),
     ]
-    painter = _Painter(netlist, heat or {}, notes or {}, mark, frozenset(path), streams, values or {})
+    painter = _Painter(netlist, heat or {}, notes or {}, mark, frozenset(path), streams, values or {}, changes or {})
     for panel, (x, y) in zip(planned, places, strict=True):
         parts.append(f'<g transform="translate({number(x)} {number(y)})">{painter.panel(panel)}</g>')
-    parts.append(_legend(legend_top + 18, red if heat else "", bool(path)))
+    parts.append(_legend(legend_top + 18, red if heat else "", bool(path), changes is not None))
     if streams is not None:
         parts.append(text(_MARGIN, legend_top + 36, LEGEND, _NAME))
     parts.append("</svg>")
@@ -266,9 +275,9 @@ def _arrange(drawn: Sequence[Panel]) -> tuple[list[tuple[float, float]], float, 
     return places, width + _MARGIN, y + row + _MARGIN
 
 
-def _legend(y: float, heat: str, path: bool) -> str:
+def _legend(y: float, heat: str, path: bool, changes: bool = False) -> str:
     """Draw the legend at height `y`: the colours of the families of ops, and `heat`, the meaning of red, unless empty.
-    `path` says whether the critical path is drawn."""
+    `path` says whether the critical path is drawn, `changes` whether added and removed ops are."""
     parts: list[str] = []
     x = float(_MARGIN)
     for words, colour in FAMILIES.values():
@@ -276,6 +285,10 @@ def _legend(y: float, heat: str, path: bool) -> str:
             f'<rect class="bg-box" x="{number(x)}" y="{number(y - 10)}" width="14" height="12" rx="2" '
             f'fill="{colour}" stroke="{colour}"/>{text(x + 20, y, words, _NAME)}'
         )
+        x += 34 + len(words) * _NAME * 0.62
+    for words, css in (("added", "bg-key"), ("removed", "bg-key bg-gone")) if changes else ():
+        key = f'<rect class="{css}" x="{number(x)}" y="{number(y - 10)}" width="14" height="12" rx="2"/>'
+        parts.append(key + text(x + 20, y, words, _NAME))
         x += 34 + len(words) * _NAME * 0.62
     if heat:
         words = f"red: {heat}"
@@ -302,6 +315,7 @@ class _Painter:
         path: Collection[str],
         streams: Uses | None,
         values: Mapping[str, Sequence[str]],
+        changes: Mapping[str, str],
     ) -> None:
         self._netlist = netlist
         self._heat = heat
@@ -310,6 +324,7 @@ class _Painter:
         self._path = path
         self._streams = streams
         self._values = values
+        self._changes = changes
 
     def panel(self, panel: Panel) -> str:
         """Draw one chip in one epoch."""
@@ -364,6 +379,8 @@ class _Painter:
             css = "bg-op bg-path"
         else:
             css = "bg-op"
+        if op.name in self._changes:
+            css += f" bg-{self._changes[op.name]}"
         on_cores = self._streams is not None and len(op.grid_loc) == 2
         if on_cores:
             room = f' data-room="{number(_USE_LINE - _USE_SIZE - INSET)}"'

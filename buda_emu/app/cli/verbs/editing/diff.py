@@ -2,13 +2,17 @@
 
 import argparse
 import json
+import shlex
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
+from pathlib import PurePath
 from typing import Final
 
-from buda_emu.app.api.diff import CycleChange, Difference, FieldChange, diff
-from buda_emu.app.cli.output import say
-from buda_emu.emulator.image.opened import is_image
+from buda_emu.app.api.diff import CycleChange, Difference, FieldChange, diff, structure_of
+from buda_emu.app.cli.output import print_words_to_stderr, say, write_json, write_text
+from buda_emu.emulator.image.opened import is_image, netlist_of
+from buda_emu.report.perf_against import against
 from buda_emu.report.terminal.text import relative, table, whole
 from buda_emu.support.errors import Exit
 from buda_emu.support.version import RESULT_VERSION
@@ -19,11 +23,40 @@ _ABOUT: Final = {"placement": "placement", "formats": "formats", "values": "ever
 def main(args: argparse.Namespace) -> int:
     """Compare two documents. Exit code 0 if they say the same, 1 if they differ; failures are raised."""
     difference = diff(args.before, args.after, arch=args.arch, cycles=not args.no_cycles)
+    if args.report is not None:
+        _write_report(args, difference)
     if args.json:
         say(json.dumps({"schema_version": RESULT_VERSION, **asdict(difference)}, indent=1))
     else:
         say("\n\n".join(_text(difference)))
     return Exit.OK if difference.same else Exit.DIFFERS
+
+
+def _write_report(args: argparse.Namespace, difference: Difference) -> None:
+    """Write the page with both core grids and, where both can be modelled, their cycles, and the differences as JSON,
+    into a folder."""
+    from buda_emu.app.api.perf import perf
+    from buda_emu.report.pages.comparison import Side, comparison_page
+
+    old_side, new_side = (Side(name, netlist_of(name, args.arch)) for name in (args.before, args.after))
+    comparison = None
+    if difference.cycles and not any(change.reason for change in difference.cycles):
+        old_run, new_run = (perf(name, arch=args.arch).to_json() for name in (args.before, args.after))
+        comparison = against(old_run, new_run)
+    page = comparison_page(
+        old_side,
+        new_side,
+        comparison,
+        title=f"buda-emu diff: {PurePath(args.before).name} and {PurePath(args.after).name}",
+        command=shlex.join(["buda-emu", *sys.argv[1:]]),
+        structure=structure_of(difference),
+    )
+    args.report.mkdir(parents=True, exist_ok=True)
+    write_text(args.report / "diff.html", page)
+    write_json(args.report / "diff.json", {"schema_version": RESULT_VERSION, **asdict(difference)})
+    print_words_to_stderr(args.json)
+    say(f"report: {args.report / 'diff.html'}")
+    print_words_to_stderr(False)
 
 
 def _text(difference: Difference) -> list[str]:
