@@ -7,7 +7,7 @@ from difflib import unified_diff
 from typing import TYPE_CHECKING, Any, Final
 
 from buda_emu.emulator.image.opened import netlist_of
-from buda_emu.netlist.model import Netlist, Op
+from buda_emu.netlist.model import Buffer, Netlist, Op
 from buda_emu.netlist.printer import program_lines
 from buda_emu.netlist.sourced import Sourced
 from buda_emu.support.errors import BudaError
@@ -193,7 +193,9 @@ def _text(value: Any) -> str:
         return ""
     if isinstance(value, tuple):
         parts: tuple[Any, ...] = value  # pyright: ignore[reportUnknownVariableType] - whatever the field holds
-        return f"[{', '.join(map(str, parts))}]"
+        return f"[{', '.join(map(_text, parts))}]"
+    if isinstance(value, Buffer):
+        return f"channel {value.channel} at {value.address:#x}"
     return str(value)
 
 

@@ -32,6 +32,7 @@ MOST_CHANGES: Final = 2_000
 """Rows of a table of changed fields."""
 MOST_UNITS: Final = 100
 """Rows of the table of an epoch's units that changed."""
+_PER_INPUT: Final = "of the cycles of one input"
 _FEWER: Final = 0.5  # per cent: smaller changes are not coloured
 
 
@@ -100,7 +101,7 @@ def comparison_page(
         facts="",
         command=command,
         sides=[("before", before.name), ("after", after.name)],
-        lead=lead_sentence(comparison),
+        lead=_lead_sentence(comparison),
         bottleneck=comparison.bottleneck if comparison is not None else "",
         conditions=comparison.conditions if comparison is not None else (),
         note=structure.note if structure is not None else "",
@@ -109,6 +110,7 @@ def comparison_page(
         ops=ops_table(ops[:MOST_OPS], places),
         ops_left_out=max(0, len(ops) - MOST_OPS),
         structure=_structure_tables(structure) if structure is not None else (),
+        unfolded=comparison is None,
         program_lines=_program_lines(structure),
         parts=parts,
         pictures_note=_pictures_note(before, after, left_out),
@@ -157,20 +159,15 @@ def _picture(
     return Markup(svg)
 
 
-def _box_lines(change: OpChange, is_after: bool) -> tuple[str, str]:
-    """Return the two lines that a box has in place of shape and format."""
+def _box_lines(change: OpChange, is_after: bool) -> tuple[str, ...]:
+    """Return the lines that a box has in place of shape and format: what changed, then the cycles."""
     cycles = change.after if is_after else change.before
-    if not is_after or change.before is None or change.after is None:
-        return f"{whole(cycles)} cycles", ""
-    return f"{whole(cycles)} cycles", _percent(change.before, change.after)
-
-
-def _percent(before: float | None, after: float | None) -> str:
-    """Return a change in per cent, "-" where one side has no figure."""
-    if before is None or after is None:
-        return "-"
-    text = relative(before, after)
-    return text if text == "-" else f"{text} %"
+    line = f"{whole(cycles)} cycles"
+    if change.before is None or change.after is None:
+        return change.kind, line
+    if is_after and change.kind != "same":
+        return f"{relative(change.before, change.after)} %", line
+    return (line,)
 
 
 def _note(change: OpChange) -> str:
@@ -204,7 +201,7 @@ def _epoch_sentence(change: EpochChange | None) -> str:
     return f"{figures}: {change.reason}" if change.reason else f"{figures}: nothing changed"
 
 
-def lead_sentence(comparison: RunComparison | None) -> str:
+def _lead_sentence(comparison: RunComparison | None) -> str:
     """Return the sentence about the cycles of all programs that both runs have."""
     if comparison is None or not comparison.programs:
         return ""
@@ -218,26 +215,32 @@ def lead_sentence(comparison: RunComparison | None) -> str:
     return f"{programs} {whole(after)} cycles, {share} % {more} than before ({whole(before)})."
 
 
-def _change_columns(what: str) -> list[Column]:
-    """Return the columns before, after, difference and per cent of cycles."""
+def _change_columns(what: str = "") -> list[Column]:
+    """Return the columns per cent, difference, before and after of cycles; a narrow screen shows the first ones."""
     return [
-        Column(f"{what} before", "number"),
-        Column("after", "number"),
+        Column(f"{what} %".strip(), "number", tip=_PER_INPUT if not what else ""),
         Column("difference", "number"),
-        Column("%", "number"),
+        Column("before", "number"),
+        Column("after", "number"),
     ]
 
 
 def change_cells(before: float | None, after: float | None) -> list[Cell]:
-    """Return the cells before, after, difference and per cent; slower is red, faster green."""
+    """Return the cells per cent, difference, before and after; slower is red, faster green."""
     cells = [cell_figure(before), cell_figure(after)]
     if before is None or after is None:
         known = (after or 0.0) - (before or 0.0)
-        return [*cells, Cell(f"{known:+,.0f}", known), Cell("-", _signed_infinity(known))]
+        return [Cell("-", _signed_infinity(known)), Cell(_signed(known), known), *cells]
     difference = after - before
     share = 100 * difference / before if before else 0.0
     css = kind_of_change(before, after) if abs(share) >= _FEWER else ""
-    return [*cells, Cell(f"{difference:+,.0f}", difference, css=css), Cell(relative(before, after), share, css=css)]
+    return [Cell(relative(before, after), share, css=css), Cell(_signed(difference), difference, css=css), *cells]
+
+
+def _signed(difference: float) -> str:
+    """Return a difference of cycles with its sign; 0 has none."""
+    text = f"{difference:+,.0f}"
+    return "0" if text in ("+0", "-0") else text
 
 
 def _signed_infinity(value: float) -> float:
@@ -250,7 +253,7 @@ def _programs(comparison: RunComparison | None) -> Table | None:
     if comparison is None or len(comparison.programs) < 2:
         return None
     rows = [Row([name_cell(name), *change_cells(*cycles)]) for name, cycles in comparison.programs.items()]
-    return Table([Column("program", "name"), *_change_columns("cycles")], rows, search_box(rows, "find programs"))
+    return Table([Column("program", "name"), *_change_columns("cycles:")], rows, search_box(rows, "find programs"))
 
 
 def epochs_table(comparison: RunComparison | None, places: Mapping[str, str]) -> Table | None:
@@ -259,25 +262,27 @@ def epochs_table(comparison: RunComparison | None, places: Mapping[str, str]) ->
         return None
     columns = [
         Column("graph", "name"),
+        *_change_columns("all runs"),
+        *_change_columns("per input"),
         Column("change", choose=True),
-        *_change_columns("cycles of all runs"),
-        *_change_columns("cycles per input"),
         Column("why", "words"),
-        Column("program", choose=True),
     ]
+    several = len({epoch.program for epoch in comparison.epochs}) > 1
+    if several:
+        columns.append(Column("program", choose=True))
     rows: list[Row] = []
     for epoch in sorted(comparison.epochs, key=lambda epoch: -abs(_epoch_difference(epoch))):
         kind = kind_of_change(epoch.before, epoch.after)
         href = f"#{places[epoch.graphs]}" if epoch.graphs in places else ""
         cells = [
             name_cell(epoch.graphs, href),
-            Cell(kind, css=kind),
             *change_cells(epoch.cycles_before, epoch.cycles_after),
             *change_cells(epoch.before, epoch.after),
+            Cell(kind, css=kind),
             Cell(epoch.reason),
-            Cell(epoch.program),
+            *([Cell(epoch.program)] if several else ()),
         ]
-        rows.append(Row(cells, css=kind))
+        rows.append(Row(cells, css=kind if kind in ("added", "removed") else ""))
     return Table(columns, rows, search_box(rows, "find epochs"))
 
 
@@ -293,9 +298,9 @@ def ops_table(ops: Sequence[OpChange], places: Mapping[str, str]) -> Table | Non
         return None
     columns = [
         Column("op", "name"),
+        *_change_columns(),
         Column("change", choose=True),
         Column("type", choose=True),
-        *_change_columns("cycles of an input"),
         Column("cores", "number", tip="before and after where they differ"),
         Column("epoch", "name", tip="before and after where they differ"),
     ]
@@ -305,9 +310,9 @@ def ops_table(ops: Sequence[OpChange], places: Mapping[str, str]) -> Table | Non
         href = f"#{places[graphs]}" if graphs in places else ""
         cells = [
             name_cell(op.name, href),
+            *change_cells(op.before, op.after),
             Cell(op.kind, css=op.kind),
             Cell(op.type),
-            *change_cells(op.before, op.after),
             Cell(_both(_count(op.cores_before), _count(op.cores_after)), op.cores_after or op.cores_before or 0),
             name_cell(_both(op.graphs_before, op.graphs_after)),
         ]
@@ -328,10 +333,10 @@ def _both(before: str, after: str) -> str:
 
 def _units(units: Sequence[FigureChange]) -> Table:
     """Return the table of the units of an epoch that changed."""
-    columns = [Column("kind", choose=True), Column("what", "name"), *_change_columns("cycles of an input")]
+    columns = [Column("what", "name"), *_change_columns(), Column("kind", choose=True)]
     rows = [
         Row(
-            [Cell(unit.kind), name_cell(unit.name), *change_cells(unit.before, unit.after)],
+            [name_cell(unit.name), *change_cells(unit.before, unit.after), Cell(unit.kind)],
             unit.name if unit.kind == "op" else "",
             _css_of_unit(unit),
         )

@@ -229,8 +229,8 @@ def grid_svg(
     `heat` (0..1) reddens ops, and `red` is the legend's word for it; `notes` adds to tooltips; `mark` keeps the ids of
     several pictures on one page apart. `path` has the ops, and `a > b` of edges, that are drawn as the critical path.
     `streams` is written on each core, with its L1. `values` has for an op or queue two lines in place of its dims and
-    format. `changes` says of the ops that only one of two netlists has whether they are "added" (green) or "removed"
-    (red).
+    format; with `changes` they stand in front of the op's type. `changes` says of the ops that only one of two netlists
+    has whether they are "added" (green) or "removed" (red).
     """
     planned = list(panels(netlist, epochs, chips))
     places, width, height = _arrange(planned)
@@ -244,7 +244,7 @@ def grid_svg(
         f"<style>{_STYLE}{STYLE if streams is not None else ''}{CHANGE_STYLE if changes is not None else ''}</style>",
         _TIP.format(mark),
     ]
-    painter = _Painter(netlist, heat or {}, notes or {}, mark, frozenset(path), streams, values or {}, changes or {})
+    painter = _Painter(netlist, heat or {}, notes or {}, mark, frozenset(path), streams, values or {}, changes)
     for panel, (x, y) in zip(planned, places, strict=True):
         parts.append(f'<g transform="translate({number(x)} {number(y)})">{painter.panel(panel)}</g>')
     parts.append(_legend(legend_top + 18, red if heat else "", bool(path), changes is not None))
@@ -315,7 +315,7 @@ class _Painter:
         path: Collection[str],
         streams: Uses | None,
         values: Mapping[str, Sequence[str]],
-        changes: Mapping[str, str],
+        changes: Mapping[str, str] | None,
     ) -> None:
         self._netlist = netlist
         self._heat = heat
@@ -324,7 +324,8 @@ class _Painter:
         self._path = path
         self._streams = streams
         self._values = values
-        self._changes = changes
+        self._changes = changes or {}
+        self._figures_first = changes is not None
 
     def panel(self, panel: Panel) -> str:
         """Draw one chip in one epoch."""
@@ -400,6 +401,8 @@ class _Painter:
             kind = op.type
         if box.height > 60:
             lines = [kind, *self._values.get(op.name, (dims, op.out_df))]
+            if self._figures_first:  # a comparison is about them
+                lines = [*lines[1:], kind]
         else:
             lines = [kind]
         if self._streams is not None:
