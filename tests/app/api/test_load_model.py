@@ -11,6 +11,7 @@ import pytest
 import buda_emu as be
 from buda_emu.app.api.load_model import LoadedModel, LoadedParts, LoadedPrograms
 from buda_emu.emulator.image.load import check_image
+from image_documents import members_of
 from small_images import members, parts, tar_bytes, write
 
 torch = pytest.importorskip("torch")
@@ -222,7 +223,7 @@ def test_what_is_no_image_is_refused_by_name(models, folder, name, says):
 
 def test_images_that_cannot_be_called_are_refused_by_name(tmp_path):
     packed = write(tmp_path / "packed.tti", tar_bytes(members(*parts())))
-    with pytest.raises(be.HostError, match="does not state a model's inputs and outputs.*load_image opens it"):
+    with pytest.raises(be.HostError, match=r"does not state a model.s inputs and outputs.*load_image opens it"):
         be.load_model(packed)
     training = be.compile_training(torch.nn.Linear(8, 3), torch.zeros(4, 8), loss="mse", effort="low")
     training.save(tmp_path, "training")
@@ -241,7 +242,7 @@ def test_a_pickle_is_never_loaded(tmp_path):
 
 def test_load_names_the_functions_for_images(models, folder):
     assert models
-    with pytest.raises(be.NetlistError, match="buda_emu.load_model .to call the model. and buda_emu.load_image"):
+    with pytest.raises(be.NetlistError, match=r"buda_emu.load_model .to call the model. and buda_emu.load_image"):
         be.load(folder / "small.tti")
 
 
