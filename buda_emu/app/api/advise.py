@@ -5,6 +5,7 @@ from contextlib import closing
 from os import fspath
 from typing import TYPE_CHECKING
 
+from buda_emu.app.api.diff import compare
 from buda_emu.app.api.perf import chip_of, chip_of_source
 from buda_emu.app.api.sources import compiled_of, is_path, open_source
 from buda_emu.emulator.image.opened import is_image
@@ -144,10 +145,16 @@ def _text_of(netlist: Netlist) -> tuple[bytes, Netlist]:
             from_file = _read_netlist(netlist.path, netlist.arch_name)
     except (NetlistError, ImageError, OSError):
         from_file = None
-    if from_file is not None and from_file[1] == netlist:
+    if from_file is not None and _say_the_same(from_file[1], netlist):
         return from_file
     data = netlist_text(netlist).encode()
     return data, _check(data, netlist.path, netlist.arch_name)
+
+
+def _say_the_same(one: Netlist, other: Netlist) -> bool:
+    """Return whether two netlists have equal objects, programs and test-args."""
+    args, other_args = (read_test_config(netlist.path, netlist.sections).args for netlist in (one, other))
+    return args == other_args and compare(one, other, one.path, other.path).same
 
 
 def _read_netlist(path: str, arch: str | None) -> tuple[bytes, Netlist]:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import pickle
 import subprocess
 import sys
 
@@ -12,7 +13,7 @@ import buda_emu as be
 from buda_emu.app.api.load_model import LoadedModel, LoadedParts, LoadedPrograms
 from buda_emu.emulator.image.load import check_image
 from image_documents import members_of
-from small_images import members, parts, tar_bytes, write
+from small_images import TOP, members, parts, tar_bytes, write
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")
@@ -28,9 +29,9 @@ import buda_emu as be
 
 folder, precision = Path(sys.argv[1]), sys.argv[2]
 for image in sorted(folder.glob("*.tti"), key=lambda path: path.stem == "parted"):
-    model = be.load_model(image)
-    if image.stem == "parted":  # what the host computes is the compiler's
+    if image.stem == "parted":  # the last one: what the host computes is the compiler's
         assert not {"torch", "onnx", "buda_emu.compiler.compiled"} & set(sys.modules), "more was imported than needed"
+    model = be.load_model(image)
     with np.load(folder / f"{image.stem}.in.npz") as file:
         inputs = [file[f"in{number}"] for number in range(len(file.files))]
     results = [array for _ in range(2) for array in model(*inputs, precision=precision)]
@@ -92,6 +93,16 @@ def parted():
     torch.manual_seed(0)
     layers = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.GELU(), torch.nn.Linear(8, 3))
     return be.compile_in_parts(layers, torch.zeros(2, 8), on_host=["gelu"], effort="low")
+
+
+class Harmful:
+    """A pickle that makes a file when it is loaded."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (self.path, "w")
 
 
 def random(*shape):
@@ -232,12 +243,13 @@ def test_images_that_cannot_be_called_are_refused_by_name(tmp_path):
 
 
 def test_a_pickle_is_never_loaded(tmp_path):
-    content, files = parts()
-    entry = next(iter(content["compiled_graph_state"]["post_const_eval_constants"].values()))
-    entry["bin"] = entry["bin"].replace(".bin", ".pkl")
+    mark = tmp_path / "mark"
+    file = "tensors/torch.Tensor.w.pkl"
+    content, files = parts(w=(file, {f"{TOP}/{file}": pickle.dumps(Harmful(str(mark)))}))
     path = write(tmp_path / "pickled.tti", tar_bytes(members(content, files)))
-    with pytest.raises(be.DocumentError):
+    with pytest.raises(be.DocumentError, match="image-pickle"):
         be.load_model(path)
+    assert not mark.exists()
 
 
 def test_load_names_the_functions_for_images(models, folder):
