@@ -141,7 +141,7 @@ def sweep(
     )
     job = Job("buda_emu.app.api.sweep:modeller", about)
     modelled: list[Point] = []
-    tasks = [_Task(settings, number < detailed) for number, settings in enumerate(points)]
+    tasks: list[_Task] = [(settings, number < detailed) for number, settings in enumerate(points)]
     with closing(in_order(spread_with_caller(job, tasks, Workers(min(workers, len(points)), dask)))) as results:
         for point in results:
             modelled.append(point)
@@ -161,12 +161,8 @@ class _About:
     parameters: dict[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """The settings of a point, and whether it has all figures."""
-
-    settings: Mapping[str, str]
-    detailed: bool
+_Task = tuple[Mapping[str, str], bool]
+"""The settings of a point, and whether it has all figures."""
 
 
 def modeller(about: _About) -> Callable[[_Task], Point]:
@@ -178,7 +174,7 @@ def modeller(about: _About) -> Callable[[_Task], Point]:
 
 
 def _model_point(netlist: Netlist, about: _About, task: _Task) -> Point:
-    settings = task.settings
+    settings, is_detailed = task
     parameters = {name: text for name, text in settings.items() if name.startswith("$")}
     try:
         result = perf(
@@ -207,5 +203,5 @@ def _model_point(netlist: Netlist, about: _About, task: _Task) -> Point:
         cycles_per_input=slowest.pace if slowest else None,
         inputs_per_second=result.inputs_per_second or None,
         bottleneck=slowest.bottleneck.name if slowest else "",
-        figures=result.to_json() if task.detailed else None,
+        figures=result.to_json() if is_detailed else None,
     )
