@@ -15,8 +15,9 @@ from buda_emu.support.lazy import lazy
 
 if TYPE_CHECKING:
     from buda_emu.app.api import perf as timing
-    from buda_emu.report.pages.comparison import Structure
+    from buda_emu.report.pages import comparison as pages
 else:
+    pages = lazy("buda_emu.report.pages.comparison")
     timing = lazy("buda_emu.app.api.perf")  # numpy, which a comparison without cycles does not need
 
 _PLACEMENT: Final = frozenset({"graph", "target_device", "grid_loc", "grid_transpose", "grid_size"})
@@ -116,12 +117,10 @@ def compare(old_netlist: Netlist, new_netlist: Netlist, before: str, after: str,
     )
 
 
-def structure_of(difference: Difference) -> "Structure":
+def structure_of(difference: Difference) -> "pages.Structure":
     """Return the differences as a page shows them."""
-    from buda_emu.report.pages.comparison import FieldChangeRow, Structure
-
     rows = [
-        FieldChangeRow(
+        pages.FieldChangeRow(
             kind=change.kind,
             name=change.name,
             subject=change.about,
@@ -133,7 +132,9 @@ def structure_of(difference: Difference) -> "Structure":
     ]
     reasons = [change.reason for change in difference.cycles if change.reason]
     note = f"No cycles: {reasons[0]}" if reasons else ""
-    return Structure(gone=difference.gone, new=difference.new, changes=rows, programs=difference.programs, note=note)
+    return pages.Structure(
+        gone=difference.gone, new=difference.new, changes=rows, programs=difference.programs, note=note
+    )
 
 
 def _object_tables(old: Netlist, new: Netlist) -> Iterator[tuple[str, Mapping[str, Sourced], Mapping[str, Sourced]]]:

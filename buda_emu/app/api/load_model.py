@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
@@ -14,6 +14,7 @@ from buda_emu.emulator.image.load import load_image
 from buda_emu.emulator.image.model_io import ModelIo, ModelOutput, made_up
 from buda_emu.emulator.image.model_programs import ModelProgram, WindowProgram
 from buda_emu.emulator.image.sets import join_sets, split_into_rounds
+from buda_emu.emulator.inputs.host_parts import HostParts
 from buda_emu.emulator.inputs.stimulus import generator
 from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.emulator.runtime.host.host_io import as_numpy
@@ -23,6 +24,12 @@ from buda_emu.netlist.variants import LOOP
 from buda_emu.spec.precision import Precision
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError, UnsupportedError
+from buda_emu.support.lazy import lazy
+
+if TYPE_CHECKING:
+    from buda_emu.report.pictures import grid_svg as pictures
+else:
+    pictures = lazy("buda_emu.report.pictures.grid_svg")  # only a notebook needs it
 
 Array = NDArray[Any]
 _SHORT_DIGEST = 12
@@ -45,9 +52,7 @@ class LoadedModel:
         return f"{type(self).__name__}({self.image.path!r}, {self.netlist.arch_name}, {ops}, {epochs})"
 
     def _repr_html_(self) -> str:
-        from buda_emu.report.pictures.grid_svg import grid_svg  # only a notebook needs it
-
-        return f"<p>{escape(repr(self))}</p>{grid_svg(self.netlist)}"
+        return f"<p>{escape(repr(self))}</p>{pictures.grid_svg(self.netlist)}"
 
     @property
     def netlist(self) -> Netlist:
@@ -128,8 +133,6 @@ class LoadedParts(LoadedModel):
     """A model that was compiled in parts: its call runs the programs, and the host's work between them."""
 
     def __init__(self, image: DeviceImage, io: ModelIo) -> None:
-        from buda_emu.emulator.inputs.host_parts import HostParts  # few images have any
-
         super().__init__(image, io)
         self._parts = HostParts(image)
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from buda_emu.app.api.shown import html_table
 from buda_emu.app.api.sources import compiled_of, is_parted, open_source
+from buda_emu.emulator.inputs.numpy_files import npz_of
 from buda_emu.emulator.memory.host import usable_processors
 from buda_emu.emulator.op_errors.numerics import explain
 from buda_emu.emulator.op_errors.numerics_result import CAUSES, Numerics, OpNumerics
@@ -164,8 +165,6 @@ def _arrays_of_model(
     Raises HostError for a file that lacks one or has others."""
     if inputs is None or not isinstance(inputs, (str, PathLike)):
         return inputs
-    from buda_emu.emulator.inputs.numpy_files import npz_of
-
     arrays = npz_of(f"inputs: {fspath(inputs)}", Path(inputs), byte_limit)
     if set(arrays) != set(labels):
         raise HostError(f"inputs: {fspath(inputs)} holds {', '.join(arrays)}; the model takes {', '.join(labels)}")

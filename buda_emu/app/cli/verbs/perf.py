@@ -6,8 +6,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path, PurePath
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from buda_emu.app.api.diff import compare, structure_of
 from buda_emu.app.api.perf import Perf, parse_grid, parse_rows, perf
 from buda_emu.app.api.sweep import MOST_DETAILED, Point, parse_axes, sweep
 from buda_emu.app.cli.findings import open_baseline, print_findings, report_comparison
@@ -26,7 +27,15 @@ from buda_emu.report.sweep import sweep_chart, sweep_csv, sweep_table
 from buda_emu.report.terminal.perf import Selection, check_lines, expectation_lines, perf_lines
 from buda_emu.support.errors import Exit, HostError
 from buda_emu.support.files import read_whole
+from buda_emu.support.lazy import lazy
 from buda_emu.support.version import RESULT_VERSION
+
+if TYPE_CHECKING:
+    from buda_emu.report.pages import comparison as comparison_pages
+    from buda_emu.report.pages import sweep as sweep_pages
+else:  # only a report needs them
+    comparison_pages = lazy("buda_emu.report.pages.comparison")
+    sweep_pages = lazy("buda_emu.report.pages.sweep")
 
 _SINGLE_RUN_OPTIONS: Final = ("--baseline", "--update-baseline", "--update-expectations", "--trace")
 _PRINTING_OPTIONS: Final = ("--top", "--sort", "--op", "--epoch")
@@ -180,15 +189,12 @@ def _write_comparison(
     args: argparse.Namespace, comparison: RunComparison, old_netlist: Netlist | None, new_netlist: Netlist
 ) -> None:
     """Write the page of two runs, and its table as CSV, into a folder."""
-    from buda_emu.app.api.diff import compare, structure_of
-    from buda_emu.report.pages.comparison import Side, comparison_page
-
     structure = None
     if old_netlist is not None:
         structure = structure_of(compare(old_netlist, new_netlist, str(args.against), args.file))
-    page = comparison_page(
-        Side(str(args.against), old_netlist),
-        Side(args.file, new_netlist),
+    page = comparison_pages.comparison_page(
+        comparison_pages.Side(str(args.against), old_netlist),
+        comparison_pages.Side(args.file, new_netlist),
         comparison,
         title=f"buda-emu perf: {PurePath(args.file).name} against {PurePath(args.against).name}",
         command=_command_line(),
@@ -241,20 +247,18 @@ def _sweep(args: argparse.Namespace) -> int:
 def _write_sweep(args: argparse.Namespace, points: Sequence[Point], axes: Sequence[str]) -> None:
     """Write the page of a sweep, with each point against the first one, and its table as CSV and JSON, into a
     folder."""
-    from buda_emu.report.pages.sweep import SweepPoint, sweep_page
-
     rows = [point.row() for point in points]
     first = points[0].figures
-    compared: list[SweepPoint] = []
+    compared: list[sweep_pages.SweepPoint] = []
     for number, point in enumerate(points):
         comparison = None
         if number and first is not None and point.figures is not None:
             comparison = against(first, point.figures)
         settings = ", ".join(f"{name}={value}" for name, value in point.settings.items())
-        compared.append(SweepPoint(settings, rows[number], comparison))
+        compared.append(sweep_pages.SweepPoint(settings, rows[number], comparison))
     chart = sweep_chart(rows, axes, args.file, in_page=True)
     args.report.mkdir(parents=True, exist_ok=True)
-    page = sweep_page(PurePath(args.file).name, axes, compared, chart=chart, command=_command_line())
+    page = sweep_pages.sweep_page(PurePath(args.file).name, axes, compared, chart=chart, command=_command_line())
     write_text(args.report / "sweep.html", page)
     write_text(args.report / "sweep.csv", sweep_csv(rows))
     write_json(args.report / "sweep.json", {"schema_version": RESULT_VERSION, "netlist": args.file, "points": rows})

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import PurePath
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from buda_emu.app.api.diff import CycleChange, Difference, FieldChange, diff, structure_of
 from buda_emu.app.cli.output import print_words_to_stderr, say, write_json, write_text
@@ -15,7 +15,15 @@ from buda_emu.emulator.image.opened import is_image, netlist_of
 from buda_emu.report.perf_against import against
 from buda_emu.report.terminal.text import relative, table, whole
 from buda_emu.support.errors import Exit
+from buda_emu.support.lazy import lazy
 from buda_emu.support.version import RESULT_VERSION
+
+if TYPE_CHECKING:
+    from buda_emu.app.api import perf as timing
+    from buda_emu.report.pages import comparison as pages
+else:  # only a report needs them
+    timing = lazy("buda_emu.app.api.perf")
+    pages = lazy("buda_emu.report.pages.comparison")
 
 _ABOUT: Final = {"placement": "placement", "formats": "formats", "values": "everything else"}
 
@@ -35,15 +43,12 @@ def main(args: argparse.Namespace) -> int:
 def _write_report(args: argparse.Namespace, difference: Difference) -> None:
     """Write the page with both core grids and, where both can be modelled, their cycles, and the differences as JSON,
     into a folder."""
-    from buda_emu.app.api.perf import perf
-    from buda_emu.report.pages.comparison import Side, comparison_page
-
-    old_side, new_side = (Side(name, netlist_of(name, args.arch)) for name in (args.before, args.after))
+    old_side, new_side = (pages.Side(name, netlist_of(name, args.arch)) for name in (args.before, args.after))
     comparison = None
     if difference.cycles and not any(change.reason for change in difference.cycles):
-        old_run, new_run = (perf(name, arch=args.arch).to_json() for name in (args.before, args.after))
+        old_run, new_run = (timing.perf(name, arch=args.arch).to_json() for name in (args.before, args.after))
         comparison = against(old_run, new_run)
-    page = comparison_page(
+    page = pages.comparison_page(
         old_side,
         new_side,
         comparison,
