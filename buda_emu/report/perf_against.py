@@ -122,6 +122,10 @@ class RunComparison:
         return max([*lost, 0.0])
 
 
+NO_COMPARISON: Final = RunComparison(before="", after="", conditions=(), programs={}, epochs=())
+"""The comparison of netlists that were not modelled."""
+
+
 def against(before: Mapping[str, Any], after: Mapping[str, Any]) -> RunComparison:
     """Compare two results of `perf_json`. Raises HostError for one that lacks a key."""
     try:

@@ -151,10 +151,11 @@ def _text_of(netlist: Netlist) -> tuple[bytes, Netlist]:
     return data, _check(data, netlist.path, netlist.arch_name)
 
 
-def _say_the_same(one: Netlist, other: Netlist) -> bool:
+def _say_the_same(first: Netlist, second: Netlist) -> bool:
     """Return whether two netlists have equal objects, programs and test-args."""
-    args, other_args = (read_test_config(netlist.path, netlist.sections).args for netlist in (one, other))
-    return args == other_args and compare(one, other, one.path, other.path).same
+    first_args = read_test_config(first.path, first.sections).args
+    second_args = read_test_config(second.path, second.sections).args
+    return first_args == second_args and compare(first, second, first.path, second.path).same
 
 
 def _read_netlist(path: str, arch: str | None) -> tuple[bytes, Netlist]:

@@ -15,9 +15,9 @@ from buda_emu.support.lazy import lazy
 
 if TYPE_CHECKING:
     from buda_emu.app.api import perf as timing
-    from buda_emu.report.pages import comparison as pages
+    from buda_emu.report.pages import comparison_tables as tables
 else:
-    pages = lazy("buda_emu.report.pages.comparison")
+    tables = lazy("buda_emu.report.pages.comparison_tables")
     timing = lazy("buda_emu.app.api.perf")  # numpy, which a comparison without cycles does not need
 
 _PLACEMENT: Final = frozenset({"graph", "target_device", "grid_loc", "grid_transpose", "grid_size"})
@@ -117,10 +117,10 @@ def compare(old_netlist: Netlist, new_netlist: Netlist, before: str, after: str,
     )
 
 
-def structure_of(difference: Difference) -> "pages.Structure":
+def structure_of(difference: Difference) -> "tables.Structure":
     """Return the differences as a page shows them."""
     rows = [
-        pages.FieldChangeRow(
+        tables.FieldChangeRow(
             kind=change.kind,
             name=change.name,
             subject=change.about,
@@ -131,8 +131,10 @@ def structure_of(difference: Difference) -> "pages.Structure":
         for change in difference.changes
     ]
     reasons = [change.reason for change in difference.cycles if change.reason]
-    note = f"No cycles: {reasons[0]}" if reasons else ""
-    return pages.Structure(
+    note = ""
+    if reasons:
+        note = f"No cycles: {reasons[0]}"
+    return tables.Structure(
         gone=difference.gone, new=difference.new, changes=rows, programs=difference.programs, note=note
     )
 

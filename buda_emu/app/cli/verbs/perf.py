@@ -21,7 +21,7 @@ from buda_emu.report.machine_readable.perf_json import (
     read_perf_json,
     runtime_table_csv,
 )
-from buda_emu.report.perf_against import RunComparison, against, against_csv, against_lines
+from buda_emu.report.perf_against import NO_COMPARISON, RunComparison, against, against_csv, against_lines
 from buda_emu.report.pictures.epoch_picture import run_picture
 from buda_emu.report.sweep import sweep_chart, sweep_csv, sweep_table
 from buda_emu.report.terminal.perf import Selection, check_lines, expectation_lines, perf_lines
@@ -251,7 +251,7 @@ def _write_sweep(args: argparse.Namespace, points: Sequence[Point], axes: Sequen
     first = points[0].figures
     compared: list[sweep_pages.SweepPoint] = []
     for number, point in enumerate(points):
-        comparison = None
+        comparison = NO_COMPARISON
         if number and first is not None and point.figures is not None:
             comparison = against(first, point.figures)
         settings = ", ".join(f"{name}={value}" for name, value in point.settings.items())

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from buda_emu.app.api.diff import CycleChange, Difference, FieldChange, diff, structure_of
 from buda_emu.app.cli.output import print_words_to_stderr, say, write_json, write_text
 from buda_emu.emulator.image.opened import is_image, netlist_of
-from buda_emu.report.perf_against import against
+from buda_emu.report.perf_against import NO_COMPARISON, against
 from buda_emu.report.terminal.text import relative, table, whole
 from buda_emu.support.errors import Exit
 from buda_emu.support.lazy import lazy
@@ -44,7 +44,7 @@ def _write_report(args: argparse.Namespace, difference: Difference) -> None:
     """Write the page with both core grids and, where both can be modelled, their cycles, and the differences as JSON,
     into a folder."""
     old_side, new_side = (pages.Side(name, netlist_of(name, args.arch)) for name in (args.before, args.after))
-    comparison = None
+    comparison = NO_COMPARISON
     if difference.cycles and not any(change.reason for change in difference.cycles):
         old_run, new_run = (timing.perf(name, arch=args.arch).to_json() for name in (args.before, args.after))
         comparison = against(old_run, new_run)
