@@ -178,6 +178,35 @@ def test_dtypes_shapes_and_kinds(models, folder):
         ]
 
 
+@pytest.mark.slow
+def test_copies_on_several_chips_and_programs_that_share_a_cache(tmp_path):
+    layers = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10))
+    copies = be.compile(layers, torch.zeros(1, 64), chips=2)
+    assert copies.placement.copies == 2
+    loaded = be.load_model(copies.save(tmp_path, "copies")[1])
+    for inputs in (random(1, 64), random(5, 64)):
+        np.testing.assert_array_equal(loaded(inputs)[0], copies(inputs)[0])
+
+    class Twice(torch.nn.Module):
+        """Twice what a cache holds."""
+
+        def forward(self, seen):
+            return 2 * seen
+
+    first = torch.full((3, 40), 8.0)
+    programs = {
+        "write": be.Program(Mean(), (torch.zeros(3, 40), first), keeps={1: "seen"}),
+        "read": be.Program(Twice(), first),
+    }
+    both = be.compile_programs(programs, effort="low")
+    loaded = be.load_model(both.save(tmp_path, "both")[1])
+    assert list(loaded.programs) == ["write", "read"]
+    for name, inputs in (("read", ()), ("write", (random(3, 40),)), ("read", ())):
+        np.testing.assert_array_equal(loaded(*inputs, program=name)[0], both(*inputs, program=name)[0])
+    with pytest.raises(be.HostError, match="is not one of: write, read"):
+        loaded.run({})
+
+
 def test_inputs_by_name_and_as_torch_tensors(models, folder):
     model = be.load_model(folder / "several.tti")
     inputs = MODELS["several"][1]

@@ -10,7 +10,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
 from buda_emu.app.api.diff import CycleChange, Difference, FieldChange, diff, structure_of
-from buda_emu.app.cli.output import print_words_to_stderr, say, write_json, write_text
+from buda_emu.app.cli.output import complain, say, write_json, write_text
 from buda_emu.emulator.image.opened import is_image, netlist_of
 from buda_emu.report.perf_against import NO_COMPARISON, against
 from buda_emu.report.terminal.text import relative, table, whole
@@ -59,9 +59,8 @@ def _write_report(args: argparse.Namespace, difference: Difference) -> None:
     args.report.mkdir(parents=True, exist_ok=True)
     write_text(args.report / "diff.html", page)
     write_json(args.report / "diff.json", {"schema_version": RESULT_VERSION, **asdict(difference)})
-    print_words_to_stderr(args.json)
-    say(f"report: {args.report / 'diff.html'}")
-    print_words_to_stderr(False)
+    announce = complain if args.json else say  # standard output is the JSON's alone
+    announce(f"report: {args.report / 'diff.html'}")
 
 
 def _text(difference: Difference) -> list[str]:
