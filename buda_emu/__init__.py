@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from buda_emu.app.api.advise import advise
     from buda_emu.app.api.faults import faults
     from buda_emu.app.api.load import load
+    from buda_emu.app.api.load_model import LoadedModel, load_model
     from buda_emu.app.api.numerics import Explained, numerics
     from buda_emu.app.api.perf import Perf, perf
     from buda_emu.app.api.reduce import reduce
@@ -65,6 +66,8 @@ _LAZY = {
     "debug": "buda_emu.app.debugger.session",
     "CompileOptions": "buda_emu.compiler.compilation",
     "Emulator": "buda_emu.emulator.runtime.emulator",
+    "load_model": "buda_emu.app.api.load_model",
+    "LoadedModel": "buda_emu.app.api.load_model",
     "load_image": "buda_emu.emulator.image.load",
     "Listener": "buda_emu.emulator.runtime.machine.listeners",
     "Program": "buda_emu.compiler.generate.programs",
@@ -94,6 +97,7 @@ __all__ = [
     "HostTimeoutError",
     "InternalError",
     "Listener",
+    "LoadedModel",
     "NetlistError",
     "NetlistWarning",
     "PackageError",
@@ -118,6 +122,7 @@ __all__ = [
     "faults",
     "load",
     "load_image",
+    "load_model",
     "numerics",
     "perf",
     "reduce",

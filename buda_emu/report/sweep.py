@@ -71,11 +71,12 @@ def sweep_chart(
     title: str,
     measure: str = "inputs_per_second",
     words: str = "inputs per second of the slowest epoch, modelled",
+    in_page: bool = False,
 ) -> str:
     """Return a chart in SVG: a measure over the last axis, with a line for each combination of the other axes.
 
     `words` describes the measure. If it is the same all along the axis and the rows' `cycles` are not, those are drawn
-    in its place. Rows without a value are left out.
+    in its place. Rows without a value are left out. `in_page` leaves out colours, which a page has.
     """
     along = axes[-1]
     measure, words = _choose_measure(rows, axes, measure, words)
@@ -90,7 +91,8 @@ def sweep_chart(
     values = value_ticks([row[measure] for row in rows if row[measure]])
     scale = _Scale(values[0], values[-1])
     parts = [open_chart(_WIDTH, _HEIGHT, title).replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)]
-    parts.append(f"<style>{_STYLE}</style>")
+    if not in_page:
+        parts.append(f"<style>{_STYLE}</style>")
     parts.append(text(_LEFT, 18, fit_text(title, _WIDTH - _LEFT, 13), 13))
     parts.append(text(_LEFT, 32, words, _SIZE, "soft"))
     parts += _value_lines(values, scale)

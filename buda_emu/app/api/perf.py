@@ -3,12 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from buda_emu.app.api.shown import html_table
+from buda_emu.app.api.sources import compiled_of, open_source
 from buda_emu.arithmetic.jit.reporting import reported_work
-from buda_emu.emulator.image.opened import Opened, open_file
 from buda_emu.emulator.inputs.entries import check_parameters, default_parameters, select_programs
 from buda_emu.emulator.inputs.of_image import image_args
 from buda_emu.netlist.model import Netlist
@@ -32,6 +31,7 @@ from buda_emu.support.progress import Activity, Report
 from buda_emu.support.version import __version__
 
 if TYPE_CHECKING:
+    from buda_emu.app.api.sources import Source
     from buda_emu.emulator.image.device_image import DeviceImage
     from buda_emu.emulator.inputs.host_parts import HostTime
 
@@ -157,7 +157,7 @@ class Perf:
 
 
 def perf(
-    source: str | PathLike[str] | Netlist,
+    source: "Source",
     *,
     programs: Sequence[str] = (),
     parameters: Mapping[str, str] | None = None,
@@ -172,27 +172,28 @@ def perf(
 ) -> Perf:
     """Model the cycles of a netlist without computing any values.
 
-    `source` is a netlist, or the path of a netlist or of a device image; `programs` are run in this order (default:
-    all, in file order). `parameters` ("$name": value) replace the harness's defaults. `what_if` changes speeds
-    (`timing.transfers.rates.WHAT_IF`: clock in MHz, dram_gbps, ...). `board` (`spec.boards.BOARDS`: n150, n300, ...)
-    gives the chips of a board, with its clock and the cores that it leaves in use; `grid` (rows, columns) and `harvest`
-    (physical rows) give a smaller chip. `model` chooses the cycles of ops: "fitted" to measurements, or the "vendor"'s
-    formulas. With `sensitivity` the result says what each resource would bring if it were twice, and cost if it were
-    half as fast. Raises NetlistError, HostError (no such program, parameter, speed; ops that the chip does not hold),
-    ProgramError as the run would, UnsupportedError.
+    `source` is a netlist, an image, a compiled or loaded model, or the path of a netlist or image; `programs` are run
+    in this order (default: all, in file order). `parameters` ("$name": value) replace the harness's defaults. `what_if`
+    changes speeds (`timing.transfers.rates.WHAT_IF`: clock in MHz, dram_gbps, ...). `board` (`spec.boards.BOARDS`:
+    n150, n300, ...) gives the chips of a board, with its clock and the cores that it leaves in use; `grid` (rows,
+    columns) and `harvest` (physical rows) give a smaller chip; without them it is the chip that a compiled model was
+    compiled for, else the architecture's. `model` chooses the cycles of ops: "fitted" to measurements, or the
+    "vendor"'s formulas. With `sensitivity` the result says what each resource would bring if it were twice, and cost if
+    it were half as fast. Raises NetlistError, HostError (no such program, parameter, speed; ops that the chip does not
+    hold), ProgramError as the run would, UnsupportedError.
     """
     arch = agreed_arch(board, arch)
-    if isinstance(source, Netlist):
-        opened = Opened(source)
-    else:
-        opened = open_file(source, arch, allow_pickle=True)
+    opened = open_source(source, None if board else arch, allow_pickle=True)
     netlist = opened.netlist
     if board and netlist.arch_name != arch:
         raise HostError(
             f"the netlist is for {netlist.arch_name}, {board} has chips of {arch}\n{another_placement(board)}"
         )
-    if arch is not None and netlist.arch_name != arch:
+    if arch is not None and netlist.arch_name != arch.lower():
         raise HostError(f"the netlist was loaded for {netlist.arch_name}: load it with arch={arch!r}")
+    chip = None
+    if not (board or grid or harvest):
+        chip = chip_of_source(source)
     bodies = select_programs(netlist, programs)
     config = read_test_config(netlist.path, netlist.sections)
     args = {**image_args(opened.image), **config.args}
@@ -204,7 +205,7 @@ def perf(
             values,
             what_if=what_if,
             model=model,
-            chip=chip_of(netlist.arch_name, grid, harvest, board),
+            chip=chip or chip_of(netlist.arch_name, grid, harvest, board),
             version=__version__,
             progress=report,
         )
@@ -235,6 +236,12 @@ def _measure_host_steps(image: "DeviceImage | None", report: Report) -> "tuple[H
         return tuple(HostParts(image).time_steps(seed=0))
     except HostError as error:
         return tuple(HostTime(step.title, None, str(error)) for step in image.plan.on_host)
+
+
+def chip_of_source(source: "Source") -> Device | None:
+    """Return the chip that a compiled model was compiled for, None for any other source."""
+    compiled = compiled_of(source)
+    return compiled.chip if compiled is not None else None
 
 
 def chip_of(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
 from typing import Any, Final
@@ -22,6 +22,8 @@ from buda_emu.support.workers.job import Job, Workers
 from buda_emu.support.workers.spread import in_order, spread_with_caller
 
 MOST_POINTS: Final = 100_000
+MOST_DETAILED: Final = 40
+"""Points of a sweep whose ops a page compares with those of the first one."""
 AXES: Final = (*WHAT_IF, "board", "grid", "harvest")
 """The names of axes; parameters of programs, whose names begin with $, are axes, too."""
 
@@ -41,6 +43,8 @@ class Point:
     inputs_per_second: float | None
     bottleneck: str = ""
     problem: str = ""
+    figures: Mapping[str, Any] | None = field(default=None, repr=False)
+    """All figures, as `perf --json` writes them, of a point for which `sweep` was asked for them."""
 
     @staticmethod
     def without_figures(settings: Mapping[str, str], error: BudaError) -> "Point":
@@ -128,15 +132,16 @@ def sweep(
     parameters: Mapping[str, str] | None = None,
     workers: int = 1,
     dask: str | None = None,
+    detailed: int = 0,
     progress: Callable[[int, int], None] = lambda _done, _count: None,
 ) -> list[Point]:
     """Model a netlist at every combination of the values of `axes` (values as text, by name). The path of a model
     (.onnx, .pt2) is compiled for each board first, with the default options: cores of a netlist have their places.
 
     `workers` processes, or the Dask cluster whose scheduler is at `dask`, share the points. The result is in the order
-    of `points_of` and does not depend on the workers. A point that cannot be modelled says why in `problem`. `board` is
-    the board of all points. Raises the errors of loading the netlist and of `points_of`, and HostError for a board that
-    is also an axis.
+    of `points_of` and does not depend on the workers. A point that cannot be modelled says why in `problem`. The first
+    `detailed` points have all `figures`. `board` is the board of all points. Raises the errors of loading the netlist
+    and of `points_of`, and HostError for a board that is also an axis.
     """
     points = points_of(axes)
     arch = agreed_arch(board, arch)
@@ -163,7 +168,8 @@ def sweep(
         job = Job("buda_emu.app.api.sweep:modeller", about, reports=True)
     modelled: list[Point] = []
     pool = Workers(min(workers, len(points)), dask)
-    arriving = spread_with_caller(job, points, pool, on_report=lambda _, kernel: announce(*kernel))
+    tasks: list[PointTask] = [(settings, number < detailed) for number, settings in enumerate(points)]
+    arriving = spread_with_caller(job, tasks, pool, on_report=lambda _, kernel: announce(*kernel))
     with closing(in_order(arriving)) as results:
         for point in results:
             modelled.append(point)
@@ -183,9 +189,13 @@ class SweepConditions:
     parameters: dict[str, str]
 
 
+PointTask = tuple[Mapping[str, str], bool]
+"""The settings of a point, and whether it has all figures."""
+
+
 def modeller(
     about: SweepConditions, report: Callable[[tuple[str, float | None]], object] = ignore_activity
-) -> Callable[[Mapping[str, str]], Point]:
+) -> Callable[[PointTask], Point]:
     """Return the function that models one point in a process of its own. `report` gets the kernels that it
     compiles."""
     netlist = about.netlist
@@ -194,8 +204,9 @@ def modeller(
     return with_sent_kernels(partial(model_point, netlist, about), report)
 
 
-def model_point(netlist: Netlist, about: SweepConditions, settings: Mapping[str, str]) -> Point:
+def model_point(netlist: Netlist, about: SweepConditions, task: PointTask) -> Point:
     """Return the figures of a netlist at one point, or why it has none there."""
+    settings, is_detailed = task
     parameters = {name: text for name, text in settings.items() if name.startswith("$")}
     try:
         result = perf(
@@ -217,4 +228,5 @@ def model_point(netlist: Netlist, about: SweepConditions, settings: Mapping[str,
         cycles_per_input=slowest.pace if slowest else None,
         inputs_per_second=result.inputs_per_second or None,
         bottleneck=slowest.bottleneck.name if slowest else "",
+        figures=result.to_json() if is_detailed else None,
     )

@@ -120,10 +120,11 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The cells of a row. `name` is the op, queue or transfer that a click on the row selects."""
+    """The cells of a row. `name` is the op, queue or transfer that a click on the row selects, `css` a class."""
 
     cells: Sequence[Cell]
     name: str = ""
+    css: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,13 @@ Uses = Mapping[tuple[int, int, int, int], "CoreUse"]
 """(epoch, chip, row, column) -> use of the core."""
 
 LEGEND: Final = "on each core: extra streams, and part of the L1 for data buffers; bars: the same two, red from 90 % on"
+CHANGE_STYLE: Final = (
+    ".bg{--bg-green:#15803d}.bg .bg-added .bg-box{stroke:var(--bg-green);fill:var(--bg-green);stroke-width:4;"
+    "fill-opacity:.2}.bg .bg-removed .bg-box{stroke:var(--bg-red);fill:var(--bg-red);stroke-width:4;fill-opacity:.2;"
+    "stroke-dasharray:9 5}.bg .bg-key{stroke-width:3;stroke:var(--bg-green);fill:var(--bg-green);fill-opacity:.2}"
+    ".bg .bg-key.bg-gone{stroke:var(--bg-red);fill:var(--bg-red);stroke-dasharray:5 3}"
+    "@media (prefers-color-scheme:dark){.bg{--bg-green:#5fce8f}}"
+)
 STYLE: Final = ".bg .bg-track{fill:var(--bg-line)}.bg .bg-used{fill:var(--bg-soft)}.bg .bg-full{fill:var(--bg-red)}"
 _NEARLY_FULL: Final = 0.9
 _BAR: Final = 3.0
@@ -236,13 +243,16 @@ def grid_svg(
     path: Collection[str] = (),
     streams: Uses | None = None,
     values: Mapping[str, Sequence[str]] | None = None,
+    changes: Mapping[str, str] | None = None,
 ) -> str:
     """Return the whole plan, or the panels of some epochs and chips.
 
     `heat` (0..1) colours ops by one scale, of which the legend says what `scale` holds; their frames keep the colours
     of their families. `notes` adds to tooltips; `mark` keeps the ids of several pictures on one page apart. `path` has
     the ops, and `a > b` of edges, that are drawn as the critical path. `streams` is written on each core, with its L1.
-    `values` has for an op or queue two lines in place of its dims and format.
+    `values` has for an op or queue two lines in place of its dims and format; with `changes` they stand in front of the
+    op's type. `changes` says of the ops that only one of two netlists has whether they are "added" (green) or "removed"
+    (red).
     """
     planned = list(panels(netlist, epochs, chips))
     places, width, height = _arrange(planned)
@@ -256,30 +266,32 @@ def grid_svg(
         scale = scale or HeatScale()
     else:
         scale = None
-    style = _style(bool(heat), streams is not None)
+    style = _style(heat=bool(heat), streams=streams is not None, changes=changes is not None)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="bg{hot}" role="img" {size}>',
         f"<title>{clean(f'{netlist.path}: ops on the cores of each chip and epoch')}</title>",
         f"<style>{style}</style>",
         _TIP.format(mark),
     ]
-    painter = _Painter(netlist, heat or {}, notes or {}, mark, frozenset(path), streams, values or {})
+    painter = _Painter(netlist, heat or {}, notes or {}, mark, frozenset(path), streams, values or {}, changes)
     for panel, (x, y) in zip(planned, places, strict=True):
         parts.append(f'<g transform="translate({number(x)} {number(y)})">{painter.panel(panel)}</g>')
-    parts.append(_legend(legend_top + 18, scale, bool(path)))
+    parts.append(_legend(legend_top + 18, scale, path=bool(path), changes=changes is not None))
     if streams is not None:
         parts.append(text(_MARGIN, height - 12, LEGEND, _NAME))
     parts.append("</svg>")
     return "\n".join(parts) + "\n"
 
 
-def _style(heat: bool, streams: bool) -> str:
-    """Return the style sheet of a picture with or without heats, and uses of streams."""
+def _style(*, heat: bool, streams: bool, changes: bool) -> str:
+    """Return the style sheet of a picture with or without heats, uses of streams, and added and removed ops."""
     style = _STYLE
     if streams:
         style += STYLE
     if heat:
         style += _HEAT_STYLE
+    if changes:
+        style += CHANGE_STYLE
     return style
 
 
@@ -304,9 +316,9 @@ def _arrange(drawn: Sequence[Panel]) -> tuple[list[tuple[float, float]], float, 
     return places, width + _MARGIN, y + row + _MARGIN
 
 
-def _legend(y: float, scale: HeatScale | None, path: bool) -> str:
+def _legend(y: float, scale: HeatScale | None, *, path: bool, changes: bool) -> str:
     """Draw the legend at height `y`: the colours of the families of ops, and the scale of heats if there is one. `path`
-    says whether the critical path is drawn."""
+    says whether the critical path is drawn, `changes` whether added and removed ops are."""
     parts: list[str] = []
     x = float(_MARGIN)
     for words, colour in FAMILIES.values():
@@ -315,6 +327,11 @@ def _legend(y: float, scale: HeatScale | None, path: bool) -> str:
             f'fill="{colour}" stroke="{colour}"/>{text(x + 20, y, words, _NAME)}'
         )
         x += 34 + len(words) * _NAME * 0.62
+    if changes:
+        for words, css in (("added", "bg-key"), ("removed", "bg-key bg-gone")):
+            key = f'<rect class="{css}" x="{number(x)}" y="{number(y - 10)}" width="14" height="12" rx="2"/>'
+            parts.append(key + text(x + 20, y, words, _NAME))
+            x += 34 + len(words) * _NAME * 0.62
     if scale is not None:
         words = f"red: {scale.words}"
         if path:
@@ -374,6 +391,7 @@ class _Painter:
         path: Collection[str],
         streams: Uses | None,
         values: Mapping[str, Sequence[str]],
+        changes: Mapping[str, str] | None,
     ) -> None:
         self._netlist = netlist
         self._heat = heat
@@ -382,6 +400,8 @@ class _Painter:
         self._path = path
         self._streams = streams
         self._values = values
+        self._changes = changes or {}
+        self._figures_first = changes is not None
 
     def panel(self, panel: Panel) -> str:
         """Draw one chip in one epoch."""
@@ -436,6 +456,8 @@ class _Painter:
             css = "bg-op bg-path"
         else:
             css = "bg-op"
+        if op.name in self._changes:
+            css += f" bg-{self._changes[op.name]}"
         on_cores = self._streams is not None and len(op.grid_loc) == 2
         if on_cores:
             room = f' data-room="{number(_USE_LINE - _USE_SIZE - INSET)}"'
@@ -455,6 +477,8 @@ class _Painter:
             kind = op.type
         if box.height > 60:
             lines = [kind, *self._values.get(op.name, (dims, op.out_df))]
+            if self._figures_first:  # a comparison is about them
+                lines = [*lines[1:], kind]
         else:
             lines = [kind]
         if self._streams is not None:
