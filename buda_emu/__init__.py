@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from buda_emu.app.api.advise import advise
     from buda_emu.app.api.faults import faults
     from buda_emu.app.api.load import load
+    from buda_emu.app.api.load_model import LoadedModel, load_model
     from buda_emu.app.api.numerics import Explained, numerics
     from buda_emu.app.api.perf import Perf, perf
     from buda_emu.app.api.reduce import reduce
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from buda_emu.emulator.runtime.machine.running import Progress, Run
     from buda_emu.netlist.load import check
     from buda_emu.performance.advice.result import Advice
+    from buda_emu.support.progress import Activity
 
 _LAZY = {
     "faults": "buda_emu.app.api.faults",
@@ -64,10 +66,13 @@ _LAZY = {
     "debug": "buda_emu.app.debugger.session",
     "CompileOptions": "buda_emu.compiler.compilation",
     "Emulator": "buda_emu.emulator.runtime.emulator",
+    "load_model": "buda_emu.app.api.load_model",
+    "LoadedModel": "buda_emu.app.api.load_model",
     "load_image": "buda_emu.emulator.image.load",
     "Listener": "buda_emu.emulator.runtime.machine.listeners",
     "Program": "buda_emu.compiler.generate.programs",
     "Progress": "buda_emu.emulator.runtime.machine.running",
+    "Activity": "buda_emu.support.progress",
     "Advice": "buda_emu.performance.advice.result",
     "advise": "buda_emu.app.api.advise",
     "Explained": "buda_emu.app.api.numerics",
@@ -81,6 +86,7 @@ _LAZY = {
 }
 
 __all__ = [
+    "Activity",
     "Advice",
     "BudaError",
     "CompileOptions",
@@ -91,6 +97,7 @@ __all__ = [
     "HostTimeoutError",
     "InternalError",
     "Listener",
+    "LoadedModel",
     "NetlistError",
     "NetlistWarning",
     "PackageError",
@@ -115,6 +122,7 @@ __all__ = [
     "faults",
     "load",
     "load_image",
+    "load_model",
     "numerics",
     "perf",
     "reduce",

@@ -10,6 +10,7 @@ from typing import Any, TypedDict
 
 import numpy as np
 
+from buda_emu.arithmetic.jit.kernel import announce
 from buda_emu.compiler.graph.graph import Array, Graph, Node, host_shape
 from buda_emu.compiler.graph.spec import CORE, FRONT
 from buda_emu.compiler.ir.text import Ir, IrFile
@@ -26,6 +27,7 @@ from buda_emu.spec.archs import DEFAULT_ARCH
 from buda_emu.spec.boards import Board, Cluster, agreed_arch, board, read_cluster
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError, InternalError, UnsupportedError
+from buda_emu.support.progress import Activity, Report, reported_activities
 from buda_emu.support.workers.job import Workers
 from buda_emu.support.workers.spread import JobPool
 
@@ -85,6 +87,9 @@ class CompileOptions:
     """Called after each pass on graphs, with the name of the pass and the graph."""
     observer: "Observer | None" = None
     """Called after every pass (docs/compile/pipeline.md), instead of `dump`."""
+    progress: Report | None = None
+    """Called with an Activity for each pass and each epoch of the search (docs/python/embedding.md). Its exception ends
+    the compilation."""
 
 
 class OptionWords(TypedDict, total=False):
@@ -107,6 +112,7 @@ class OptionWords(TypedDict, total=False):
     name: str
     dump: "Callable[[str, Graph], None] | None"
     observer: "Observer | None"
+    progress: Report | None
 
 
 FIELDS = tuple(field.name for field in fields(CompileOptions))
@@ -249,8 +255,9 @@ class Compilation:
             objective = Objective.from_options(options.effort, options.objective, chips, options.microbatch)
         if options.workers is not None and not options.workers.alone:
             helpers = replace(options.workers, count=max(1, options.workers.count - 1))  # this process works, too
-            objective.work.pool = JobPool(JOB, helpers, isolated=True)
+            objective.work.pool = JobPool(JOB, helpers, isolated=True, on_report=lambda _, kernel: announce(*kernel))
         observer = options.observer or Observer(dump=options.dump)
+        observer.progress = options.progress or observer.progress
         rules = tuple(read_rules(options.mixed, device))
         memory = MemoryWatch.of(options.memory_limit)
         observer.work = objective.work
@@ -277,12 +284,20 @@ class Compilation:
         try:
             if pool is not None:
                 pool.start()
-            with self.memory.reading(source):
+            with self.loading(source):
                 yield
         except BaseException:
             if pool is not None:
                 pool.close()
             raise
+
+    @contextmanager
+    def loading(self, source: object = None) -> Generator[None]:
+        """Guard the reading of a model without workers, and report it. Raises UnsupportedError for a file that is too
+        large for memory."""
+        with reported_activities(self.observer.progress) as report, self.memory.reading(source):
+            report(Activity("reading the model", "preparing"))
+            yield
 
     def place(self, graph: Graph, *, entries: int = 2) -> tuple[Graph, Placement, str]:
         """Run all passes and return the graph, its placed netlist ops and a title. Of several window layouts the search

@@ -3,7 +3,7 @@
 """
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final, Unpack, cast
@@ -11,7 +11,7 @@ from typing import Any, Final, Unpack, cast
 from buda_emu.compiler.compilation import Compilation, CompileOptions, OptionWords, with_words, within_memory
 from buda_emu.compiler.compiled import CompiledModel
 from buda_emu.compiler.generate.programs import Program, compile_programs
-from buda_emu.compiler.importers.source import read_model
+from buda_emu.compiler.importers.source import example_sequence, read_model
 from buda_emu.compiler.ir.text import IrFile, read_ir
 from buda_emu.compiler.ir.values import IrError
 from buda_emu.compiler.pipeline import require_pass_name
@@ -28,7 +28,7 @@ _STACK: Final = 4
 
 def compile(  # noqa: A001 - as be.compile
     source: Any,
-    inputs: Sequence[Any] | None = None,
+    inputs: Any = None,
     *,
     parameters: str | PathLike[str] | None = None,
     options: CompileOptions | None = None,
@@ -37,8 +37,8 @@ def compile(  # noqa: A001 - as be.compile
     """Compile a model for inference.
 
     `source`: path of an .onnx or .pt2 file, onnx.ModelProto, torch.nn.Module, ExportedProgram, or a function of JAX;
-    `inputs`: example inputs, needed for a module or function, and for what an ONNX model leaves open (symbolic sizes,
-    shapes that are inputs).
+    `inputs`: example inputs, a tuple of arrays or a single array, needed for a module or function, and for what an ONNX
+    model leaves open (symbolic sizes, shapes that are inputs).
     `parameters`: path of the parameters and buffers of a torch module or .pt2 file: a .safetensors file, its
     .index.json, a folder of both, or a file that torch.save wrote. The module may be made, and exported, under
     torch.device("meta"). They are read when the image is written, and never all in memory (docs/compile/compile.md).
@@ -63,17 +63,16 @@ def compile(  # noqa: A001 - as be.compile
 
 
 @within_memory()
-def _compile_inference(
-    source: Any, inputs: Sequence[Any] | None, parameters: Path | None, options: CompileOptions
-) -> CompiledModel:
+def _compile_inference(source: Any, inputs: Any, parameters: Path | None, options: CompileOptions) -> CompiledModel:
     compilation = Compilation.of(options)
+    examples = example_sequence(inputs)
     with compilation.reading(source):
-        graph = read_model(source, inputs, parameters=parameters, sizes=options.sizes)
-    return CompiledModel(*compilation.place(graph), graph.origin, inputs)
+        graph = read_model(source, examples, parameters=parameters, sizes=options.sizes)
+    return CompiledModel(*compilation.place(graph), graph.origin, examples)
 
 
 def _compile_old_interface(
-    source: Any, inputs: Sequence[Any] | None, older_words: dict[str, Any], options: CompileOptions
+    source: Any, inputs: Any, older_words: dict[str, Any], options: CompileOptions
 ) -> CompiledModel:
     """Compile a training or programs for callers of the old interface, which had one function for all three."""
     keeps = older_words.pop("keeps", None)
@@ -83,7 +82,7 @@ def _compile_old_interface(
         if keeps is None:
             programs = cast("Mapping[str, Program]", source)
         else:
-            programs = Program(source, inputs or (), keeps)
+            programs = Program(source, example_sequence(inputs) or (), keeps)
         return compile_programs(programs, options=options)
     _warn(", ".join(f"`{name}`" for name in ("loss", *older_words)), "compile_training")
     if loss is None:  # the others meant nothing without
@@ -104,7 +103,7 @@ _PERHAPS_A_BUG: Final = "if the file was not edited, this is a bug"
 @within_memory()
 def compile_until(
     source: Any,
-    inputs: Sequence[Any] | None = None,
+    inputs: Any = None,
     *,
     stop_after: str,
     options: CompileOptions | None = None,
@@ -114,7 +113,7 @@ def compile_until(
     of `compile`. Raises HostError for a name that no pass has, and what `compile` raises."""
     resolved_options = with_words(options, words, "compile_until")
     compilation = Compilation.of(resolved_options)
-    with compilation.memory.reading(source):
+    with compilation.loading(source):
         graph = read_model(source, inputs, sizes=resolved_options.sizes)
     return compilation.run_until(graph, require_pass_name(stop_after, "stop_after"))
 

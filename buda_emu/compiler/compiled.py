@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.arithmetic.jit.reporting import reported_work
 from buda_emu.arithmetic.tensor.referenced import Referenced
 from buda_emu.compiler.compilation import below, made_up
 from buda_emu.compiler.emit.netlist import netlist_of, netlist_text
@@ -29,7 +30,7 @@ from buda_emu.emulator.image.host_plan import HostPlan
 from buda_emu.emulator.image.model_io import ModelInput, ModelIo, ModelOutput
 from buda_emu.emulator.image.pack import Contents, Form, write_image
 from buda_emu.emulator.image.sets import join_sets, split_into_rounds
-from buda_emu.emulator.op_errors.numerics_result import OpNumerics, inherent_cause, own_error
+from buda_emu.emulator.op_errors.numerics_result import Numerics, OpNumerics, inherent_cause, own_error
 from buda_emu.emulator.op_errors.op_apart import Moments
 from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.emulator.runtime.machine.listeners import Listener
@@ -40,12 +41,14 @@ from buda_emu.performance.routing.checking import RECOMMENDED, UNSUPPORTED_RULE,
 from buda_emu.performance.timing.model import model_netlist
 from buda_emu.report.pictures.grid_svg import grid_svg
 from buda_emu.report.terminal.text import correlation, number, table
+from buda_emu.spec.devices import Device
 from buda_emu.spec.precision import INFINITE, Precision
 from buda_emu.support.checker.diagnostic import Diagnostic
 from buda_emu.support.checker.render import render
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError, InternalError
 from buda_emu.support.files import write_file
+from buda_emu.support.progress import Activity, Report
 from buda_emu.support.unmasked import refuse_masked_arrays
 from buda_emu.support.version import RESULT_VERSION, __version__
 
@@ -519,6 +522,11 @@ class CompiledModel:
             raise InternalError(f"the compiler wrote a netlist that is refused:\n{render(self._checked.diagnostics)}")
         return self._checked.netlist
 
+    @property
+    def chip(self) -> Device:
+        """The chip of the target, as the time model takes it."""
+        return self.placement.target.chip
+
     @cached_property
     def machines(self) -> Machines:
         """The emulated machines that run the netlist."""
@@ -560,6 +568,11 @@ class CompiledModel:
             for queue in tiles.outputs.values()
         )
         return ModelIo(tuple(nodes), inputs, outputs, padding=padding_shares(tiles))
+
+    @property
+    def io_of_image(self) -> ModelIo:
+        """The model's inputs and outputs as an image states them."""
+        return self.io
 
     def tensors(self) -> Iterator[tuple[str, Array]]:
         """Yield constants and parameters with their queues' names, [1, t, rows, columns]."""
@@ -607,41 +620,93 @@ class CompiledModel:
         """Model the time of some programs, by default of all, with these parameters."""
         netlist = self.netlist
         programs = [netlist.programs[name] for name in names or dict.fromkeys(netlist.program_order)]
-        run = model_netlist(netlist, programs, params, chip=self.placement.target.chip, version=__version__)
+        run = model_netlist(netlist, programs, params, chip=self.chip, version=__version__)
         return ModelPerf(replace(run, padding=padding_shares(self.placement.tiles)), self.placement.inputs)
 
     def compare(
-        self, inputs: Sequence[Any] | None = None, *, precision: Precision = "ideal", layers: bool = True
+        self,
+        inputs: Sequence[Any] | None = None,
+        *,
+        precision: Precision = "ideal",
+        layers: bool = True,
+        progress: Report | None = None,
     ) -> "ModelComparison":
         """Compare the outputs, and with `layers` the values of layers, with those of the model as torch or onnxruntime
-        runs it. `inputs`: one set, None takes the example inputs. Print the result for a table. Raises HostError if the
-        framework is not installed or refuses the inputs, and what a call raises."""
+        runs it. `inputs`: one set, None takes the example inputs; `progress`: a callback for activities
+        (docs/python/embedding.md). Print the result for a table. Raises HostError if the framework is not installed or
+        refuses the inputs, and what a call raises."""
         if inputs is None:
             arrays = self.example_inputs()
         else:
             arrays = self._arrays(inputs)
         labels = [output.label for output in self.io.outputs]
-        run = partial(self.machines.run_with_listener, arrays, precision)
-        return compare(self, labels, arrays, precision, run, layers=layers)
+        with reported_work(progress) as report:
+            report(Activity("running the model", "programs", 0, 2))
+
+            def run(listener: Listener) -> tuple[Array, ...]:
+                report(Activity("running the netlist", "programs", 1, 2))
+                return self.machines.run_with_listener(arrays, precision, listener)
+
+            return compare(self, labels, arrays, precision, run, layers=layers)
 
     def numerics(
-        self, inputs: Sequence[Any] | None = None, *, only: str | None = None, threads: int = 1
+        self,
+        inputs: Sequence[Any] | None = None,
+        *,
+        only: str | None = None,
+        threads: int = 1,
+        progress: Report | None = None,
     ) -> "ModelNumerics":
         """Explain the difference between precisions `device` and `ideal`, layer by layer: errors, causes and repairs as
-        in `buda-emu numerics`. `inputs`: one set, None takes the example inputs; `only`: one op of the netlist. Print
-        the result for a table. Raises HostError for an op that does not exist, and what a call raises."""
+        in `buda-emu numerics`. `inputs`: one set, None takes the example inputs; `only`: one op of the netlist;
+        `progress`: a callback for activities (docs/python/embedding.md). Print the result for a table. Raises HostError
+        for an op that does not exist, and what a call raises."""
+        ops = self.numerics_of_ops(inputs, only=only, threads=threads, progress=progress).ops
+        return by_layer(self.graph, self.placement, ops)
+
+    def numerics_of_ops(
+        self,
+        inputs: Sequence[Any] | None = None,
+        *,
+        only: str | None = None,
+        threads: int = 1,
+        seed: int = 0,
+        memory_limit: int | None = None,
+        progress: Report | None = None,
+    ) -> Numerics:
+        """Explain the difference between precisions `device` and `ideal` op by op; padding does not count. `inputs`:
+        one set, None takes the example inputs, or random ones from the seed; `memory_limit`: bytes of both runs
+        together; the rest is as in `numerics`."""
         from buda_emu.emulator.op_errors.numerics import Selection, op_numerics
 
         if inputs is None:
-            arrays = self.example_inputs()
+            arrays = self.example_inputs(seed)
         else:
             arrays = self._arrays(inputs)
         self.close()
-        programs = [(program_name(FORWARD), {LOOP: "1"})]
-        fill = partial(self.machines.fill, inputs=arrays)
-        counted = Selection(only, elements_of(self.placement.tiles))
-        ops = op_numerics(self.machines.single, fill, programs, counted=counted, threads=threads)
-        return by_layer(self.graph, self.placement, ops)
+        programs = self._programs_with_parameters()
+        with reported_work(progress) as report:
+            ops = op_numerics(
+                self.machines.single,
+                partial(self.machines.fill, inputs=arrays),
+                programs,
+                counted=Selection(only, elements_of(self.placement.tiles)),
+                threads=threads,
+                memory_limit=memory_limit // 2 if memory_limit is not None else None,
+                progress=report,
+            )
+        return Numerics(
+            netlist=self.netlist.path,
+            arch=self.netlist.arch_name,
+            programs=tuple(name for name, _ in programs),
+            parameters={name: value for _, parameters in programs for name, value in parameters.items()},
+            seed=seed,
+            ops=ops,
+        )
+
+    def _programs_with_parameters(self) -> list[tuple[str, dict[str, str]]]:
+        """Return the programs that compute the outputs, with parameters for one round."""
+        return [(program_name(FORWARD), {LOOP: "1"})]
 
     def report(self) -> str:
         """Describe where the modelled time goes: the whole beside the first legal placement and the limits of cores,
@@ -667,14 +732,13 @@ class CompiledModel:
         result = check_text(self.text, str(text), strict=True)
         netlist = result.netlist or self.netlist
         chips = self.placement.instances
-        if chips:
-            io = self.io.on_chip(chips[0])
-        else:
-            io = self.io
+        io = self.io_of_image
         files = dict[str, bytes]()
         if host is not None:
             plan, files = host
-            io = replace(io, labels=tuple(model_input.label for model_input in plan.given), host=plan)
+            io = replace(self.io, labels=tuple(model_input.label for model_input in plan.given), host=plan)
+        if chips:
+            io = io.on_chip(chips[0])
         tensors = dict(self.tensors())
         if tilized is None:
             tilized = any(isinstance(node.value, Referenced) for node in self.graph if node.op == "constant")

@@ -14,6 +14,7 @@ from buda_emu.compiler.graph.graph import Graph, memory_share
 from buda_emu.emulator.memory.host import default_memory_limit, resident_memory, size_text
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import UnsupportedError
+from buda_emu.support.progress import Activity, Report
 from buda_emu.support.workers.spread import JobPool
 
 READ: Final = 3
@@ -154,7 +155,9 @@ class Work:
     begun: list[Any] = field(default_factory=list[Any], repr=False)
     """Starts that were created before they are tried (`search.trials`)."""
     tell: Callable[[str], None] | None = None
-    """Callback that gets the progress of the search at each epoch."""
+    """Callback that gets the progress of the search at each epoch, for somebody who can end the search by Ctrl-C."""
+    report: Report | None = None
+    """Callback that gets the same as an Activity."""
     running: bool = False
     ended: bool = False
     """Whether the search was asked to end with the best placement so far."""
@@ -178,18 +181,23 @@ class Work:
 
     def at(self, epoch: int, epochs: int) -> None:
         """Report that the search is improving epoch `epoch` of a placement."""
-        if self.tell is None:
+        if self.tell is None and self.report is None:
             return
         parts = [f"placement {len(self.trials) + 1}, epoch {epoch + 1} of {epochs}"]
         if self.limit:
             parts.append(f"{self.modelled} of at most {self.limit} ops modelled")
         if self.trials:
             parts.append(f"best {min(trial.cycles for trial in self.trials):.0f} cycles")
+        where = ", ".join(parts)
+        if self.report is not None:
+            self.report(Activity(f"searching: {where}", "search", self.modelled, self.limit))
+        if self.tell is None:
+            return
         if self.ended:
             state = "ending the search"
         else:
             state = "searching, Ctrl-C keeps the best"
-        self.tell(f"{state}: {', '.join(parts)}")
+        self.tell(f"{state}: {where}")
 
     def has_room(self, ops: int) -> bool:
         """Return whether modelling `ops` more ops stays below the limit."""

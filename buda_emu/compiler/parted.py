@@ -284,6 +284,13 @@ class PartedModel:
         return tuple(step for step in self.steps if isinstance(step, HostWork))
 
     @property
+    def on_device(self) -> CompiledPrograms:
+        """The programs of the device. Raises HostError if the host does everything."""
+        if self.compiled is None:
+            raise HostError(f"compile: {self.graph.name}: the host does all of it: there is no netlist")
+        return self.compiled
+
+    @property
     def text(self) -> str:
         """The netlist, with comments that say what the host does before each program."""
         comments = "".join(
@@ -368,7 +375,7 @@ def _npy(array: Array) -> bytes:
 @within_memory()
 def compile_in_parts(
     source: Any,
-    inputs: Sequence[Any] | None = None,
+    inputs: Any = None,
     *,
     on_host: Sequence[str] = (REFUSED,),
     options: CompileOptions | None = None,
@@ -383,7 +390,7 @@ def compile_in_parts(
     """
     resolved_options = with_words(options, words, "compile_in_parts")
     compilation = Compilation.of(resolved_options)
-    with compilation.memory.reading(source):
+    with compilation.loading(source):
         read = read_model(source, inputs, on_host, sizes=resolved_options.sizes)
     graph = compilation.prepare(mark_host_ops(read, on_host))
     parted = cut(graph)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Final
 
+from buda_emu.arithmetic.jit.reporting import reported_work
 from buda_emu.compiler.fuse.chains import fuse_chains, fuse_stores
 from buda_emu.compiler.fuse.columns import fuse_half_tiles, fuse_spreads
 from buda_emu.compiler.fuse.epilogues import fuse_activation, fuse_bias, fuse_relu, use_integers
@@ -43,6 +44,7 @@ from buda_emu.compiler.target import ONE_BY_ONE, Objective, Precision, Target
 from buda_emu.spec.formats import FORMATS
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError, InternalError
+from buda_emu.support.progress import Activity, Report, ignore_activity
 
 IMPORT: Final = "import"
 """Name of the stage before the first pass."""
@@ -458,7 +460,8 @@ class Observer:
     gets the name of each pass of levels front and core, and the graph after it; while the search has yet to choose
     between forms, both wait for its choice. `foreseen` gets, before the first pass, a sentence about the memory that
     the passes will need. `verify`: whether the IR is verified after each pass; `seconds`: processor time of each pass.
-    `tell` gets the progress of the search, `work` is what the search has done."""
+    `tell` gets the progress of the search, `work` is what the search has done. `progress` gets an Activity for each
+    pass and each epoch of the search; its exception ends the compilation."""
 
     show: Callable[[str], None] | None = None
     foreseen: Callable[[str], None] | None = None
@@ -467,6 +470,7 @@ class Observer:
     verify: bool = field(default_factory=lambda: VERIFY_EACH)
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     tell: Callable[[str], None] | None = None
+    progress: Report | None = None
     work: Work | None = None
     _waiting: dict[int, list[Callable[[], None]]] = field(default_factory=dict[int, list[Callable[[], None]]])
 
@@ -506,26 +510,35 @@ def run(
     UnsupportedError for what the device cannot do and if memory does not suffice, InternalError if a pass breaks a
     rule."""
     observer = observer or Observer()
-    current = list(forms)
     steps = list(between(after, stop))
-    pool = context.objective.work.pool
-    arch = context.target.arch.name
+    work = context.objective.work
     if after == IMPORT:
-        _check_graphs(IMPORT, current)
-        observer.look(IMPORT, current, arch)
-        words = context.memory.before_passes(current[0].graph)
+        _check_graphs(IMPORT, forms)
+        observer.look(IMPORT, forms, context.target.arch.name)
+        words = context.memory.before_passes(forms[0].graph)
         if observer.foreseen is not None:
             observer.foreseen(words)
-    try:
-        if pool is not None and any(step.name == "search" for step in steps):
-            pool.start()  # ready when the search begins
-        for step in steps:
-            if step.wanted(context):
-                current = _run_pass(step, current, context, observer)
-    finally:
-        observer.choose(0)
-        if pool is not None:
-            pool.close()
+    with reported_work(observer.progress) as report:
+        work.report = report
+        try:
+            if work.pool is not None and any(step.name == "search" for step in steps):
+                work.pool.start()  # ready when the search begins
+            return _run_passes(steps, forms, context, observer)
+        finally:
+            work.report = None
+            observer.choose(0)
+            if work.pool is not None:
+                work.pool.close()
+
+
+def _run_passes(steps: Sequence[Pass], forms: Sequence[Ir], context: Context, observer: Observer) -> list[Ir]:
+    """Run those of the passes that the context wants, and report each."""
+    report = context.objective.work.report or ignore_activity
+    current = list(forms)
+    for number, step in enumerate(steps):
+        if step.wanted(context):
+            report(Activity(f"pass {step.name}", "passes", number, len(steps)))
+            current = _run_pass(step, current, context, observer)
     return current
 
 

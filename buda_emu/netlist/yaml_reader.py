@@ -76,7 +76,8 @@ def read_bytes(path: StrPath) -> bytes:
         raise UnreadableError("this is not the name of a file") from None
     if looks_like_archive(data):
         raise UnreadableError(
-            "this is an archive, not a netlist; device images (*.tti) go to run, check, test, perf, numerics and graph"
+            "this is an archive, not a netlist; device images (*.tti) go to run, check, test, perf, numerics, advise, "
+            "diff, route and graph, in Python to buda_emu.load_model (to call the model) and buda_emu.load_image"
         )
     if len(data) > MAX_BYTES:
         raise UnreadableError(f"the file is larger than {MAX_BYTES >> 20} MiB")

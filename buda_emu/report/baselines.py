@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from buda_emu.report.machine_readable.schema import versioned_schema
+from buda_emu.report.terminal.text import first_lines
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
@@ -98,13 +99,17 @@ class BaselineComparison:
         return frozenset(change.file for change in self.known if change.now and change.now.fails) - bad
 
     def lines(self) -> Iterator[str]:
-        """Yield the comparison as lines; the last line is the sum, such as `2 mended, 1 new`."""
+        """Yield the comparison as lines, the first ones of each kind; the last line is the sum, such as `2 mended, 1
+        new`."""
         for word, changes in (("new", self.new), ("worse", self.worse), ("mended", self.mended)):
-            for change in changes:
-                yield f"{word}: {change.file}: {change.what}{self._levels(change)}"
-        for change in self.known:
-            if change.before is not None and change.before.reason:
-                yield f"expected: {change.file}: {change.what}: {change.before.reason}"
+            texts = [f"{word}: {change.file}: {change.what}{self._levels(change)}" for change in changes]
+            yield from first_lines(texts, word)
+        texts = [
+            f"expected: {change.file}: {change.what}: {change.before.reason}"
+            for change in self.known
+            if change.before is not None and change.before.reason
+        ]
+        yield from first_lines(texts, "expected")
         if self.known:
             yield f"{len(self.known)} as in the baseline"
         if self.unlisted:

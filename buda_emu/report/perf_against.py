@@ -1,8 +1,10 @@
 """Comparison of two modelled runs: the changes of each epoch and op, and the resource that caused them."""
 
+import csv
+import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from buda_emu.performance.timing.uncertainty import (
     LOADING_UNIT,
@@ -35,10 +37,50 @@ class FigureChange:
         return (self.after or 0.0) - (self.before or 0.0)
 
 
+Change = Literal["added", "removed", "slower", "faster", "same"]
+
+
+def kind_of_change(before: float | None, after: float | None) -> Change:
+    """Return the kind of a change of cycles; None stands for what a run does not have."""
+    if before is None:
+        return "added"
+    if after is None:
+        return "removed"
+    if abs(after - before) <= _SAME * max(abs(before), abs(after)):
+        return "same"
+    return "slower" if after > before else "faster"
+
+
+@dataclass(frozen=True, slots=True)
+class OpChange:
+    """An op of two runs, matched by its name: the cycles that it works for one input on each of its cores, the number
+    of cores, and the graphs of its epoch. What a run does not have or does not state is None or empty."""
+
+    name: str
+    type: str
+    before: float | None
+    after: float | None
+    cores_before: int | None
+    cores_after: int | None
+    graphs_before: str
+    graphs_after: str
+
+    @property
+    def difference(self) -> float:
+        """Return the cycles after less those before; an op that a run does not have takes none there."""
+        return (self.after or 0.0) - (self.before or 0.0)
+
+    @property
+    def kind(self) -> Change:
+        """Return the kind of the change."""
+        return kind_of_change(self.before, self.after)
+
+
 @dataclass(frozen=True, slots=True)
 class EpochChange:
     """One epoch before and after: its cycles per input, its units that differ, those with the greatest change first,
-    and the reason of the change."""
+    and the reason of the change. `cycles_before` and `cycles_after` are those of all its runs, each with its loading;
+    None where a run does not have the epoch or does not state them."""
 
     program: str
     graphs: str
@@ -48,6 +90,8 @@ class EpochChange:
     reason: str
     interval: Interval | None
     """Of the difference; None if a run is without intervals, or has no such epoch."""
+    cycles_before: float | None = None
+    cycles_after: float | None = None
 
     @property
     def difference(self) -> float:
@@ -65,7 +109,8 @@ class EpochChange:
 @dataclass(frozen=True, slots=True)
 class RunComparison:
     """Two runs compared. `programs` holds the cycles before and after of each program that both have, `intervals` where
-    their difference lies on silicon with a probability of 90 %; it is empty if a run is without intervals."""
+    their difference lies on silicon with a probability of 90 %; it is empty if a run is without intervals. `ops` holds
+    all ops, those with the greatest change first, and `bottleneck` a sentence on what limits the slowest epoch."""
 
     before: str
     after: str
@@ -73,6 +118,8 @@ class RunComparison:
     programs: Mapping[str, tuple[float, float]]
     intervals: Mapping[str, Interval]
     epochs: tuple[EpochChange, ...]
+    ops: tuple[OpChange, ...] = ()
+    bottleneck: str = ""
 
     @property
     def changed_epochs(self) -> tuple[EpochChange, ...]:
@@ -84,6 +131,10 @@ class RunComparison:
         lost = [100 * (after - before) / before for before, after in self.programs.values() if before]
         lost += [epoch.percent for epoch in self.epochs if epoch.percent is not None]
         return max([*lost, 0.0])
+
+
+NO_COMPARISON: Final = RunComparison(before="", after="", conditions=(), programs={}, intervals={}, epochs=())
+"""The comparison of netlists that were not modelled."""
 
 
 def against(before: Mapping[str, Any], after: Mapping[str, Any]) -> RunComparison:
@@ -102,6 +153,8 @@ def against(before: Mapping[str, Any], after: Mapping[str, Any]) -> RunCompariso
             programs=programs,
             intervals=_program_intervals(before, after, programs),
             epochs=tuple(_epoch_change(key, old.get(key), new.get(key)) for key in keys),
+            ops=tuple(sorted(_op_changes(old, new), key=lambda change: -abs(change.difference))),
+            bottleneck=_bottleneck_sentence(old, new),
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise HostError(f"the earlier run cannot be compared: {error!r}: write it again with `perf --json`") from None
@@ -224,7 +277,84 @@ def _epoch_change(key: tuple[str, str], old: Mapping[str, Any] | None, new: Mapp
         units=units,
         reason=_explain_change(old, new, units),
         interval=_pace_interval(old, new),
+        cycles_before=_cycles_of_runs(old),
+        cycles_after=_cycles_of_runs(new),
     )
+
+
+def _cycles_of_runs(epoch: Mapping[str, Any] | None) -> float | None:
+    """Return the cycles of all runs of an epoch, each with its loading; None for no epoch, and where an earlier version
+    did not state them."""
+    if epoch is None or not {"runs", "total_cycles", "load_cycles"} <= epoch.keys():
+        return None
+    return float(epoch["runs"] * (epoch["total_cycles"] + epoch["load_cycles"]))
+
+
+_Epochs = Mapping[tuple[str, str], Mapping[str, Any]]
+
+
+def _op_changes(old: _Epochs, new: _Epochs) -> Iterator[OpChange]:
+    """Yield every op of two runs."""
+    old_ops = _ops(old)
+    new_ops = _ops(new)
+    for name in dict.fromkeys([*new_ops, *old_ops]):
+        graphs_before, before = old_ops.get(name, ("", _NO_OP))
+        graphs_after, after = new_ops.get(name, ("", _NO_OP))
+        yield OpChange(
+            name=name,
+            type=after.get("type") or before.get("type") or "",
+            before=before.get("cost_cycles"),
+            after=after.get("cost_cycles"),
+            cores_before=before.get("cores"),
+            cores_after=after.get("cores"),
+            graphs_before=graphs_before,
+            graphs_after=graphs_after,
+        )
+
+
+_NO_OP: Final[Mapping[str, Any]] = {}
+
+
+def _ops(epochs: _Epochs) -> dict[str, tuple[str, Mapping[str, Any]]]:
+    """Return the graphs and the record of each op; of several epochs that it runs in, the one where it takes most
+    cycles."""
+    ops: dict[str, tuple[str, Mapping[str, Any]]] = {}
+    for (_, graphs), epoch in epochs.items():
+        for record in epoch["ops"]:
+            name = record["op"]
+            if name not in ops or record["cost_cycles"] > ops[name][1]["cost_cycles"]:
+                ops[name] = graphs, record
+    return ops
+
+
+def _bottleneck_sentence(old: _Epochs, new: _Epochs) -> str:
+    """Return a sentence on what limits the slowest epoch of both runs; "" if one of them has no epochs."""
+    if not old or not new:
+        return ""
+    old_key = _slowest(old)
+    new_key = _slowest(new)
+    before = old[old_key]["bottleneck"]
+    after = new[new_key]["bottleneck"]
+    old_unit = _describe_bottleneck(before)
+    new_unit = _describe_bottleneck(after)
+    old_pace = f"{whole(_pace(old[old_key]))} cycles of an input"
+    new_pace = f"{whole(_pace(new[new_key]))} cycles of an input"
+    if old_key != new_key:
+        return (
+            f"The slowest epoch is {new_key[1]}, held by {new_unit} ({new_pace}); before it was {old_key[1]}, held by "
+            f"{old_unit} ({old_pace})."
+        )
+    if (before["kind"], before["name"]) != (after["kind"], after["name"]):
+        return (
+            f"The slowest epoch, {new_key[1]}, was held by {old_unit} ({old_pace}) and is held by {new_unit} now "
+            f"({new_pace})."
+        )
+    return f"The slowest epoch, {new_key[1]}, is held by {new_unit} as before: {old_pace}, now {new_pace}."
+
+
+def _slowest(epochs: _Epochs) -> tuple[str, str]:
+    """Return the key of the epoch with the most cycles for an input."""
+    return max(epochs, key=lambda key: _pace(epochs[key]) or 0.0)
 
 
 def _units(epoch: Mapping[str, Any]) -> dict[tuple[str, str], float]:
@@ -335,6 +465,36 @@ def _figures(before: float | None, after: float | None) -> tuple[str, str, str, 
     if before is None or after is None:
         return whole(before), whole(after), "-", "-"
     return whole(before), whole(after), f"{after - before:+,.0f}", relative(before, after)
+
+
+CSV_COLUMNS: Final = ("what", "name", "program", "epoch", "change", "before", "after", "difference", "percent")
+
+
+def against_csv(comparison: RunComparison) -> str:
+    """Return the comparison as CSV with a header: a line for the cycles of each program, two for each epoch (per input,
+    and of all its runs), and one for each op."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(CSV_COLUMNS)
+    for name, (before, after) in comparison.programs.items():
+        writer.writerow(("program cycles", name, name, "", *_csv_figures(before, after)))
+    for epoch in comparison.epochs:
+        place = (epoch.graphs, epoch.program, epoch.graphs)
+        writer.writerow(("cycles per input", *place, *_csv_figures(epoch.before, epoch.after)))
+        writer.writerow(("epoch cycles", *place, *_csv_figures(epoch.cycles_before, epoch.cycles_after)))
+    for op in comparison.ops:
+        graphs = op.graphs_after or op.graphs_before
+        writer.writerow(("op cycles", op.name, "", graphs, *_csv_figures(op.before, op.after)))
+    return stream.getvalue()
+
+
+def _csv_figures(before: float | None, after: float | None) -> tuple[str, ...]:
+    """Return the cells change, before, after, difference and percent of a line; what is not known is empty."""
+    texts = ["" if value is None else f"{value:.10g}" for value in (before, after)]
+    if before is None or after is None:
+        return (kind_of_change(before, after), *texts, "", "")
+    percent = f"{100 * (after - before) / before:.6g}" if before else ""
+    return (kind_of_change(before, after), *texts, f"{after - before:.10g}", percent)
 
 
 def describe_settings(settings: Mapping[str, Any]) -> str:

@@ -3,10 +3,12 @@
 import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import log10
 from typing import Any, Final
 
-from buda_emu.report.pictures.grid_svg import clean, fit_text, number, open_chart, text
+from buda_emu.report.pictures.axes import tick_text, value_ticks
+from buda_emu.report.pictures.grid_svg import clean, fit_text, number, open_chart, text, width_of
 from buda_emu.report.terminal.text import number as figure
 from buda_emu.report.terminal.text import table, whole
 
@@ -18,6 +20,9 @@ _TOP = 40.0
 _BOTTOM = 50.0
 _COLOURS: Final = ("#4269d0", "#b45309", "#15803d", "#b91c1c", "#7c3aed", "#0e7490", "#a21caf", "#57534e")
 _SIZE: Final = 11.0
+_CYCLES: Final = "cycles"
+_SAME: Final = 1e-3
+"""Relative: values that differ by less look the same in a chart."""
 _STYLE: Final = (
     "text{font-family:ui-monospace,monospace;fill:#222}.soft{fill:#555}line{stroke:#ccc}"
     "@media (prefers-color-scheme:dark){svg{background:#16181c}text{fill:#eee}.soft{fill:#bbb}line{stroke:#444}}"
@@ -68,12 +73,15 @@ def sweep_chart(
     title: str,
     measure: str = "inputs_per_second",
     words: str = "inputs per second of the slowest epoch, modelled",
+    in_page: bool = False,
 ) -> str:
     """Return a chart in SVG: a measure over the last axis, with a line for each combination of the other axes.
 
-    `words` describes the measure. Rows without a value are left out.
+    `words` describes the measure. If it is the same all along the axis and the rows' `cycles` are not, those are drawn
+    in its place. Rows without a value are left out. `in_page` leaves out colours, which a page has.
     """
     along = axes[-1]
+    measure, words = _choose_measure(rows, axes, measure, words)
     other_axes = axes[:-1]
     ticks = list(dict.fromkeys(row[along] for row in rows))
     lines: dict[str, list[tuple[str, float]]] = {}
@@ -82,28 +90,73 @@ def sweep_chart(
             name = ", ".join(f"{axis}={row[axis]}" for axis in other_axes)
             lines.setdefault(name, []).append((row[along], row[measure]))
     places = _places(ticks)
-    top = max((row[measure] for row in rows if row[measure]), default=1.0) * 1.05
+    values = value_ticks([row[measure] for row in rows if row[measure]])
+    scale = _Scale(values[0], values[-1])
     parts = [open_chart(_WIDTH, _HEIGHT, title).replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)]
-    parts.append(f"<style>{_STYLE}</style>")
+    if not in_page:
+        parts.append(f"<style>{_STYLE}</style>")
     parts.append(text(_LEFT, 18, fit_text(title, _WIDTH - _LEFT, 13), 13))
     parts.append(text(_LEFT, 32, words, _SIZE, "soft"))
-    parts += _value_lines(top)
-    for tick, x in places.items():
+    parts += _value_lines(values, scale)
+    for tick, x in _readable(places).items():
         parts.append(text(x, _HEIGHT - _BOTTOM + 18, tick, _SIZE, "soft", "middle"))
     parts.append(text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 10, along, 12, "", "middle"))
     unit = words.partition(" of ")[0].partition(",")[0]
     for index, (name, points) in enumerate(lines.items()):
-        parts += _line(name, [(places[tick], _y(value, top), tick, value) for tick, value in points], index, unit)
+        parts += _line(name, [(places[tick], scale.y(value), tick, value) for tick, value in points], index, unit)
     return "".join([*parts, "</svg>"])
 
 
-def _value_lines(top: float) -> Iterator[str]:
-    """Yield horizontal lines at five values from 0 to `top`, with their labels."""
-    for step in range(5):
-        value = top * step / 4
-        y = _y(value, top)
+def _choose_measure(
+    rows: Sequence[Mapping[str, Any]], axes: Sequence[str], measure: str, words: str
+) -> tuple[str, str]:
+    """Return the measure to draw and its description: `cycles` if only they change along the last axis."""
+    if _changes(rows, axes, measure) or not _changes(rows, axes, _CYCLES):
+        return measure, words
+    return _CYCLES, f"{_CYCLES}, modelled ({words.partition(' of ')[0]}: the same for every {axes[-1]})"
+
+
+def _changes(rows: Sequence[Mapping[str, Any]], axes: Sequence[str], measure: str) -> bool:
+    """Return whether a measure differs along the last axis while the other axes stay as they are."""
+    values: dict[tuple[Any, ...], list[float]] = {}
+    for row in rows:
+        if row.get(measure):
+            values.setdefault(tuple(row[axis] for axis in axes[:-1]), []).append(row[measure])
+    return any(max(line) - min(line) > _SAME * max(line) for line in values.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """The values at the lower and the upper end of the vertical axis."""
+
+    low: float
+    high: float
+
+    def y(self, value: float) -> float:
+        """Return the y of a value."""
+        return _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * (value - self.low) / (self.high - self.low)
+
+
+def _value_lines(values: Sequence[float], scale: _Scale) -> Iterator[str]:
+    """Yield a horizontal line at each of these values, with its label, and a note if the axis does not begin at 0."""
+    for value in values:
+        y = scale.y(value)
         yield f'<line x1="{number(_LEFT)}" x2="{number(_WIDTH - _RIGHT)}" y1="{number(y)}" y2="{number(y)}"/>'
-        yield text(_LEFT - 6, y + 4, figure(value, 3), _SIZE, "soft", "end")
+        yield text(_LEFT - 6, y + 4, tick_text(value), _SIZE, "soft", "end")
+    if scale.low:
+        yield text(_WIDTH - _RIGHT + 12, scale.y(scale.low) + 4, "axis does not begin at 0", _SIZE, "soft")
+
+
+def _readable(places: Mapping[str, float]) -> dict[str, float]:
+    """Return the places of those labels of the horizontal axis that do not touch the one before."""
+    readable: dict[str, float] = {}
+    end = -1.0
+    for tick, x in sorted(places.items(), key=lambda place: place[1]):
+        half = width_of(tick, _SIZE) / 2
+        if x - half > end:
+            readable[tick] = x
+            end = x + half + 4
+    return readable
 
 
 def _places(ticks: Sequence[str]) -> dict[str, float]:
@@ -119,11 +172,6 @@ def _places(ticks: Sequence[str]) -> dict[str, float]:
     low = min(values)
     span = (max(values) - min(values)) or 1.0
     return {tick: _LEFT + width * (value - low) / span for tick, value in zip(ticks, values, strict=True)}
-
-
-def _y(value: float, top: float) -> float:
-    """Return the y of a value when `top` is the value at the upper end of the axis."""
-    return _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * value / top
 
 
 def _line(name: str, points: Sequence[tuple[float, float, str, float]], index: int, unit: str) -> list[str]:

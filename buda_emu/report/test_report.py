@@ -4,8 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, takewhile
-from math import floor, isfinite, log10
+from itertools import takewhile
 from pathlib import Path
 from typing import Final, cast
 
@@ -31,8 +30,8 @@ from buda_emu.report.pages.engine import (
 )
 from buda_emu.report.pages.engine import figure as cell_figure
 from buda_emu.report.perf_against import describe_settings
-from buda_emu.report.pictures.grid_svg import clean, fit_text, grid_svg, open_chart, text
-from buda_emu.report.pictures.grid_svg import number as svg_number
+from buda_emu.report.pictures.error_charts import ERROR_SCALE, heat_map, histogram, op_chart, op_heat
+from buda_emu.report.pictures.grid_svg import grid_svg, html_legend
 from buda_emu.report.terminal.testing import reason
 from buda_emu.report.terminal.text import correlation, number, percent, shape
 from buda_emu.spec.test_config import Comparison
@@ -44,10 +43,8 @@ from buda_emu.testing.verify.result import (
     STATUSES,
     CaseResult,
     OpResult,
-    OutputDetail,
     OutputResult,
     TestRun,
-    TilePlace,
     ValueStats,
 )
 
@@ -132,179 +129,6 @@ def code(text: str) -> str:
 def _text(text: str) -> str:
     """Return text on one line, in which nothing ends the cell of a table."""
     return " ".join(text.split()).replace("|", "\\|")
-
-
-SHADES: Final = 7  # of a heat map beside "equal", one for each decade below the largest error
-_SIZE: Final = 11.0
-_SMALL: Final = 10.0
-_WIDTH: Final = 360
-_BAR: Final = 13
-_ROW: Final = 18
-_PCC_DECADES: Final = 8  # 1 - PCC is drawn from 1e-8 to 1
-_NAMES: Final = 168  # pixels for the names of ops
-
-
-def heat_map(detail: OutputDetail, first_bad: TilePlace | None) -> str:
-    """Return the SVG map of an output's tiles, shaded by the largest absolute error at each position over all
-    entries and t, in decades below the largest of all. `first_bad` is framed.
-    """
-    rows, cols = detail.tile_error.shape
-    values: list[list[float]] = detail.tile_error.tolist()
-    largest = max(filter(isfinite, chain.from_iterable(values)), default=0.0)
-    side = max(4.0, min(28.0, (_WIDTH - 30) / cols, 320 / rows))
-    left = 28.0
-    top = 18.0
-    width = left + cols * side + 1
-    height = top + rows * side + 1
-    parts = [open_chart(max(width, _WIDTH), height + 40, "largest error of each tile")]
-    for row in range(rows):
-        for col in range(cols):
-            value = values[row][col]
-            tip = f"tile [{_place(row, detail.cell[0])}, {_place(col, detail.cell[1])}]: max error {_error_text(value)}"
-            box = _square(left + col * side, top + row * side, side)
-            parts.append(f'<rect class="cell {_shade(value, largest)}" {box}><title>{clean(tip)}</title></rect>')
-    parts += [
-        text(left + col * side + side / 2, top - 5, str(col * detail.cell[1]), _SMALL, "soft", "middle")
-        for col in _ticks(cols, side)
-    ]
-    parts += [
-        text(left - 5, top + row * side + side / 2 + 4, str(row * detail.cell[0]), _SMALL, "soft", "end")
-        for row in _ticks(rows, side)
-    ]
-    if first_bad is not None:
-        x = left + first_bad.col // detail.cell[1] * side
-        y = top + first_bad.row // detail.cell[0] * side
-        parts.append(f'<rect class="marked" {_square(x, y, side)}><title>first bad tile: {first_bad}</title></rect>')
-    parts.append(_shade_legend(height + 8, largest))
-    return "".join([*parts, "</svg>"])
-
-
-def _square(x: float, y: float, side: float) -> str:
-    """Return the SVG attributes of a square with its upper left corner at x, y."""
-    return f'x="{svg_number(x)}" y="{svg_number(y)}" width="{svg_number(side)}" height="{svg_number(side)}"'
-
-
-def _place(index: int, cell: int) -> str:
-    """Return the numbers of the tile rows or columns that cell `index` of the map stands for; it has `cell` of them."""
-    first = index * cell
-    if cell == 1:
-        return str(first)
-    return f"{first}..{first + cell - 1}"
-
-
-def _error_text(value: float) -> str:
-    """Return the largest error of a cell as text; "none is finite" where it is infinite or NaN."""
-    return number(value) if isfinite(value) else "none is finite"
-
-
-def _ticks(count: int, side: float) -> range:
-    """Return which of `count` rows or columns of cells get a number, so few that the numbers do not touch. `side`
-    is the size of a cell in pixels.
-    """
-    step = 1
-    while step * side < 22:
-        step *= 2
-    return range(0, count, step)
-
-
-def _shade(value: float, largest: float) -> str:
-    """Return the CSS class of a cell, by the decades below the largest error."""
-    if not isfinite(value):
-        return "lost"
-    if value == 0 or largest == 0:
-        return "h0"
-    below = floor(log10(largest / value) + 1e-9)
-    return f"h{max(SHADES - below, 1)}"
-
-
-def _shade_legend(y: float, largest: float) -> str:
-    """Return the SVG of the shades of a heat map from 0 to the largest error, at height `y`."""
-    if largest == 0:
-        return text(28, y + 10, "every finite element is equal", _SMALL, "soft")
-    parts = [text(28, y + 10, "0", _SMALL, "soft", "middle")]
-    x = 38.0
-    for shade in range(SHADES + 1):
-        parts.append(f'<rect class="cell h{shade}" x="{svg_number(x)}" y="{svg_number(y)}" width="18" height="12"/>')
-        x += 18
-    parts.append(text(x + 6, y + 10, number(largest), _SMALL, "soft"))
-    return "".join(parts)
-
-
-def histogram(detail: OutputDetail) -> str:
-    """Return the SVG chart of how many elements of an output have an error of each decade."""
-    bins = detail.histogram
-    total = sum(count for _, count in bins)
-    highest_count = max((count for _, count in bins), default=0)
-    height = len(bins) * _ROW + 8
-    parts = [open_chart(_WIDTH, height, "how many elements have which error")]
-    room = _WIDTH - 112 - 74
-    for position, (bound, count) in enumerate(bins):
-        y = 4 + position * _ROW
-        label = "equal"
-        if bound != 0:
-            label = f"{bound:.0e}..{bound * 10:.0e}".replace("e-0", "e-").replace("e+0", "e")
-        length = room * count / max(highest_count, 1)
-        width = length
-        if count:
-            width = max(length, 1.0)  # so that a single element is seen
-        tip = f"{count} of {total} elements"
-        parts.append(text(100, y + 11, label, _SMALL, "soft", "end"))
-        parts.append(
-            f'<rect class="bar" x="106" y="{y}" width="{svg_number(width)}" height="{_BAR}"><title>{tip}</title></rect>'
-        )
-        parts.append(text(112 + length, y + 11, percent(count / max(total, 1)), _SMALL))
-    return "".join([*parts, "</svg>"])
-
-
-def op_chart(ops: Sequence[OpResult], threshold: float, first_bad: int | None) -> str:
-    """Return the SVG chart of 1 - PCC of every op in execution order, on a logarithmic axis with the threshold as a
-    line. `first_bad` is the index of the op that is brought out.
-    """
-    height = 30 + len(ops) * _ROW
-    width = 620
-    left = _NAMES + 12
-    right = width - 92
-    room = right - left
-
-    def x_of(pcc: float) -> float:
-        """Return the x at which the bar of an op with this PCC ends."""
-        lost = max(1 - pcc, 10.0**-_PCC_DECADES)
-        return left + room * min(1.0, (log10(lost) + _PCC_DECADES) / _PCC_DECADES)
-
-    parts = [open_chart(width, height, "1 - PCC of every op", " fixed")]
-    for decade in range(0, _PCC_DECADES + 1, 2):
-        x = left + room * decade / _PCC_DECADES
-        parts.append(f'<path class="grid" d="M{svg_number(x)} 20V{height}"/>')
-        label = "1" if decade == _PCC_DECADES else f"1e-{_PCC_DECADES - decade}"
-        parts.append(text(x, 13, label, _SMALL, "soft", "middle"))
-    parts.append(text(_NAMES - 24, 13, "1 - PCC", _SMALL, "soft", "end"))
-    for position, op in enumerate(ops):
-        y = 24 + position * _ROW
-        css = "bar worst" if op.index == first_bad else "bar"
-        tip = f"{op.name} ({op.type}): PCC {correlation(op.pcc)}, max error {number(op.max_error)}"
-        parts.append(text(_NAMES, y + 11, fit_text(op.name, _NAMES - 4, _SIZE), _SIZE, "", "end"))
-        label = "no PCC"
-        if op.pcc is not None:
-            label = correlation(op.pcc)
-            length = max(x_of(op.pcc) - left, 2.0)
-            box = f'x="{left}" y="{y}" width="{svg_number(length)}" height="{_BAR}"'
-            parts.append(f'<rect class="{css}" {box}><title>{clean(tip)}</title></rect>')
-        parts.append(text(right + 8, y + 11, label, _SMALL, "soft"))
-    if 0 < threshold < 1:
-        x = x_of(threshold)
-        tip = f"threshold: PCC {threshold}"
-        parts.append(f'<path class="limit" d="M{svg_number(x)} 20V{height}"><title>{tip}</title></path>')
-    return "".join([*parts, "</svg>"])
-
-
-def op_heat(ops: Sequence[OpResult]) -> dict[str, float]:
-    """Return how red each op is drawn on the grid: 0 for 1 - PCC of 1e-4 or less, 1 for 0.1 or more."""
-    heat: dict[str, float] = {}
-    for op in ops:
-        if op.pcc is not None:
-            lost = max(1 - op.pcc, 1e-9)
-            heat[op.name] = min(1.0, max(0.0, (log10(lost) + 4) / 3))
-    return heat
 
 
 MOST_BYTES: Final = 3_500_000
@@ -442,6 +266,7 @@ def _page_case(case: CaseResult, picture: Picture | None, threshold: float) -> M
         charts=[_output(output) for output in case.outputs],
         picture=picture,
         svg=Markup(picture.svg) if picture is not None else "",
+        legend=Markup(html_legend(ERROR_SCALE if op_heat(case.ops) else None)),
         not_compared=not_compared,
         bad=bad,
         bad_op=bad_op,
@@ -641,7 +466,9 @@ def _picture(case: CaseResult, mark: str) -> Picture | None:
         for op in case.ops
     }
     epochs, note = _epochs(netlist, case)
-    return Picture(grid_svg(netlist, epochs=epochs, heat=op_heat(case.ops), notes=notes, mark=mark), note)
+    return Picture(
+        grid_svg(netlist, epochs=epochs, heat=op_heat(case.ops), notes=notes, mark=mark, scale=ERROR_SCALE), note
+    )
 
 
 def _epochs(netlist: Netlist, case: CaseResult) -> tuple[list[int] | None, str]:

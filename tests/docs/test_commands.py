@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import pytest
 
@@ -44,7 +45,9 @@ def test_page(page, place):
     shown = ""
     for block in marked_blocks(page):
         where = f"{page.name}:{block.line}"
-        if block.mark == "run":
+        if block.mark.startswith("run with ") and find_spec(block.mark.removeprefix("run with ")) is None:
+            compile(block.text, where, "exec")  # it needs a package that is not here
+        elif block.mark == "run" or block.mark.startswith("run with "):
             command = ["bash", "-euo", "pipefail"] if block.language == "sh" else [sys.executable, "-W", "error", "-"]
             done = subprocess.run(
                 command, input=block.text, cwd=directory, env=environment, capture_output=True, text=True, check=False

@@ -1,4 +1,5 @@
-"""Reads the marked code blocks of Markdown pages: `<!-- run -->`, `<!-- output -->`, `<!-- command: NAME -->`."""
+"""Reads the marked code blocks of Markdown pages: `<!-- run -->`, `<!-- run with PACKAGE -->`, `<!-- output -->`,
+`<!-- command: NAME -->`."""
 
 import doctest
 import re

@@ -6,7 +6,9 @@ from buda_emu.support.workers import job
 from buda_emu.support.workers import pool as process
 
 MODULES = ("case_functions", "case_functions_that_die", "no_module_at_all", "spread_functions")
-FUNCTIONS = ("after_others", "dies_at_one", "dies_once", "no_three", "none", "obedient", "part_of", "twice")
+FUNCTIONS = (
+    "after_others", "dies_at_one", "dies_once", "no_three", "none", "obedient", "part_of", "reports_halves", "twice",
+)  # fmt: skip
 JOBS = job.JOBS | {f"{module}:{name}" for module in MODULES for name in FUNCTIONS}
 
 

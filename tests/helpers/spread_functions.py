@@ -14,6 +14,14 @@ def twice(_about):
     return lambda number: 2 * number
 
 
+def reports_halves(about, report):
+    def work(number):
+        report(("half of", number / 2))
+        return number + about
+
+    return work
+
+
 def no_three(_about):
     def work(number):
         if number == 3:

@@ -1,7 +1,9 @@
 """Pictures of runs for tests."""
 
+from random import Random
+
 from buda_emu.performance.timeline import Live, Ring, Schedule
-from buda_emu.performance.timeline.picture import Counter, Memory, TimelinePicture, picture
+from buda_emu.performance.timeline.picture import Counter, Lane, Memory, Slice, TimelinePicture, picture
 
 KINDS = ("load", "compute", "store", "weights")
 
@@ -50,3 +52,28 @@ def pipeline(stages: int = 4, items: int = 6) -> TimelinePicture:
         notes=("This is a model.",),
         about={"clock_mhz": 1000},
     )
+
+
+def epochs(count: int = 3, ops: int = 12, seed: int = 0) -> TimelinePicture:
+    """Epochs one after the other, of which the middle one takes longest: cores with three threads an op, transfers, and
+    long gaps in which few lanes are at work."""
+    draw = Random(seed)
+    lanes, slices, chain = [], [], []
+    begin = 0
+    for epoch in range(count):
+        section = f"run: epoch_{epoch} (chip 0)"
+        length = 100_000 * (10 if epoch == count // 2 else 1)
+        for op in range(ops):
+            name = f"layer_{epoch}.conv2d.{op}.dc.sparse_matmul"
+            first = len(lanes)
+            lanes += [Lane(f"{name}: {thread}", f"{section}, cores", section) for thread in ("unpack", "math", "pack")]
+            for part in range(4):
+                start = begin + (4 * op + part) * length // (4 * ops) + draw.randrange(50)
+                for thread, kind in enumerate(("unpack", "math", "pack")):
+                    span = slice(start + 10 * thread, start + 10 * thread + draw.randint(5, 10 * (op + 1)))
+                    chain.append(len(slices))
+                    slices.append(Slice(first + thread, span.start, span.stop, name, kind, {"part": part}))
+            lanes.append(Lane(f"{name} > next_{op}", f"{section}, transfers", section))
+            slices.append(Slice(len(lanes) - 1, start, start + 40, f"{name} > next_{op}", "transfers"))
+        begin += length
+    return TimelinePicture("epochs", lanes, slices, chain=chain)

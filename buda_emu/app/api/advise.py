@@ -1,13 +1,20 @@
 """`be.advise`: finds changes that make a netlist faster."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
-from os import PathLike, fspath
+from os import fspath
+from typing import TYPE_CHECKING
 
-from buda_emu.app.api.perf import chip_of
+from buda_emu.app.api.diff import compare
+from buda_emu.app.api.perf import chip_of, chip_of_source
+from buda_emu.app.api.sources import compiled_of, is_path, open_source
+from buda_emu.arithmetic.jit.reporting import reported_work
+from buda_emu.emulator.image.opened import is_image
+from buda_emu.emulator.image.rules import ImageError
 from buda_emu.emulator.inputs.entries import check_parameters, default_parameters, select_programs
 from buda_emu.netlist.load import check_bytes
 from buda_emu.netlist.model import Netlist
+from buda_emu.netlist.printer import netlist_text
 from buda_emu.netlist.test_config import read_test_config
 from buda_emu.netlist.yaml_reader import UnreadableError, read_bytes
 from buda_emu.performance.advice.accuracy import Accuracy
@@ -22,14 +29,18 @@ from buda_emu.spec.boards import agreed_arch
 from buda_emu.support.checker.render import render
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError, InternalError, NetlistError
+from buda_emu.support.progress import Report
 from buda_emu.support.workers.job import Workers
+
+if TYPE_CHECKING:
+    from buda_emu.app.api.sources import Source
 
 DEFAULT_TRIES = 160
 DEFAULT_LOSS = 1e-3
 
 
 def advise(
-    source: str | PathLike[str],
+    source: "Source",
     *,
     programs: Sequence[str] = (),
     parameters: Mapping[str, str] | None = None,
@@ -41,35 +52,35 @@ def advise(
     seed: int = 0,
     workers: int = 1,
     dask: str | None = None,
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Report | None = None,
 ) -> Advice:
-    """Search for changes of a netlist file, such as a compiler engineer would try, that make it faster; nothing is
-    written.
+    """Search for changes of a netlist, such as a compiler engineer would try, that make it faster; nothing is written.
 
-    `board` is the board whose chips the netlist runs on, as for `perf`. `moves` are names of `advice.moves.MOVES`; the
-    default is all. `most_loss` is the PCC against float32 that all changes together may cost, added up over the ops
-    that they touch. `tries` is the largest number of epochs that are modelled. `seed` draws the operands that accuracy
-    is measured on. `workers` processes, or the Dask cluster whose scheduler is at `dask`, model the proposals; the
-    advice does not depend on them.
+    `source` is a netlist, an image, a compiled or loaded model, or the path of a netlist or image. `board` is the board
+    whose chips the netlist runs on, as for `perf`. `moves` are names of `advice.moves.MOVES`; the default is all.
+    `most_loss` is the PCC against float32 that all changes together may cost, added up over the ops that they touch.
+    `tries` is the largest number of epochs that are modelled. `seed` draws the operands that accuracy is measured on.
+    `workers` processes, or the Dask cluster whose scheduler is at `dask`, model the proposals; the advice does not
+    depend on them.
 
     Raises NetlistError, HostError (no such program, parameter, move), ProgramError as the run would, UnsupportedError.
     """
-    path = fspath(source)
     arch = agreed_arch(board, arch)
     selected_moves = _select_moves(moves)
-    data, netlist = _read_netlist(path, arch)
+    data, netlist = _read_source(source, arch)
     bodies = select_programs(netlist, programs)
     config = read_test_config(netlist.path, netlist.sections)
     values = {**default_parameters(bodies, config.args), **check_parameters(bodies, parameters or {})}
-    with closing(
-        Evaluator(
-            netlist=netlist,
-            programs=bodies,
-            parameters=values,
-            chip=chip_of(netlist.arch_name, board=board),
-            workers=Workers(workers, dask),
-        )
-    ) as evaluator:
+    if board:
+        chip = chip_of(netlist.arch_name, board=board)
+    else:
+        chip = chip_of_source(source) or chip_of(netlist.arch_name)
+    with (
+        reported_work(progress) as report,
+        closing(
+            Evaluator(netlist=netlist, programs=bodies, parameters=values, chip=chip, workers=Workers(workers, dask))
+        ) as evaluator,
+    ):
         search_result = Search(
             data=data,
             evaluator=evaluator,
@@ -77,14 +88,14 @@ def advise(
             most_loss=most_loss,
             tries=tries,
             moves=selected_moves,
-            progress=progress,
+            progress=report,
         ).run()
     text = data
     after = search_result.best
     if search_result.taken:
         text, patched = check_patch(data, netlist, merge_edits(search_result.best.edits))
         if patched.netlist is None:
-            raise InternalError(f"{path}: the netlist with all changes is not accepted any more")
+            raise InternalError(f"{netlist.path}: the netlist with all changes is not accepted any more")
         after = evaluator.again(search_result.best, patched.netlist)
     return Advice(
         netlist=netlist.path,
@@ -107,13 +118,55 @@ def _select_moves(names: Sequence[str]) -> list[Move]:
     return [move_of[name] for name in names] or list(MOVES)
 
 
+def _read_source(source: "Source", arch: str | None) -> tuple[bytes, Netlist]:
+    """Return the netlist of a source with the bytes of its text. Raises as `open_source`."""
+    if is_path(source) and not is_image(source):
+        return _read_netlist(fspath(source), arch)
+    opened = open_source(source, arch, allow_pickle=True)
+    if opened.image is not None:
+        return opened.image.netlist_text(), opened.netlist
+    compiled = compiled_of(source)
+    if compiled is not None:
+        return compiled.text.encode(), compiled.netlist
+    return _text_of(opened.netlist)
+
+
+def _text_of(netlist: Netlist) -> tuple[bytes, Netlist]:
+    """Return the text of a netlist and the netlist as that text gives it: the file that it was loaded from, with its
+    comments, if that still gives the same netlist, else the text that `fmt` would write."""
+    archive, in_archive, _ = netlist.path.partition("!")
+    try:
+        if in_archive and is_image(archive):
+            from_file = _read_source(archive, netlist.arch_name)
+        else:
+            from_file = _read_netlist(netlist.path, netlist.arch_name)
+    except (NetlistError, ImageError, OSError):
+        from_file = None
+    if from_file is not None and _say_the_same(from_file[1], netlist):
+        return from_file
+    data = netlist_text(netlist).encode()
+    return data, _check(data, netlist.path, netlist.arch_name)
+
+
+def _say_the_same(first: Netlist, second: Netlist) -> bool:
+    """Return whether two netlists have equal objects, programs and test-args."""
+    first_args = read_test_config(first.path, first.sections).args
+    second_args = read_test_config(second.path, second.sections).args
+    return first_args == second_args and compare(first, second, first.path, second.path).same
+
+
 def _read_netlist(path: str, arch: str | None) -> tuple[bytes, Netlist]:
     """Return the bytes of a netlist file, and the netlist. Raises NetlistError."""
     try:
         data = read_bytes(path)
     except UnreadableError as error:
         raise NetlistError(str(error), (error.diagnostic(path),)) from None
+    return data, _check(data, path, arch)
+
+
+def _check(data: bytes, path: str, arch: str | None) -> Netlist:
+    """Return the netlist that the bytes of a text give. Raises NetlistError."""
     result = check_bytes(data, path, arch)
     if result.netlist is None:
         raise NetlistError(render(result.diagnostics), result.diagnostics)
-    return data, result.netlist
+    return result.netlist

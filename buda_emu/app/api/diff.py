@@ -7,7 +7,7 @@ from difflib import unified_diff
 from typing import TYPE_CHECKING, Any, Final
 
 from buda_emu.emulator.image.opened import netlist_of
-from buda_emu.netlist.model import Netlist, Op
+from buda_emu.netlist.model import Buffer, Netlist, Op
 from buda_emu.netlist.printer import program_lines
 from buda_emu.netlist.sourced import Sourced
 from buda_emu.support.errors import BudaError
@@ -15,7 +15,9 @@ from buda_emu.support.lazy import lazy
 
 if TYPE_CHECKING:
     from buda_emu.app.api import perf as timing
+    from buda_emu.report.pages import comparison_tables as tables
 else:
+    tables = lazy("buda_emu.report.pages.comparison_tables")
     timing = lazy("buda_emu.app.api.perf")  # numpy, which a comparison without cycles does not need
 
 _PLACEMENT: Final = frozenset({"graph", "target_device", "grid_loc", "grid_transpose", "grid_size"})
@@ -115,6 +117,28 @@ def compare(old_netlist: Netlist, new_netlist: Netlist, before: str, after: str,
     )
 
 
+def structure_of(difference: Difference) -> "tables.Structure":
+    """Return the differences as a page shows them."""
+    rows = [
+        tables.FieldChangeRow(
+            kind=change.kind,
+            name=change.name,
+            subject=change.about,
+            field=change.field,
+            before=change.before,
+            after=change.after,
+        )
+        for change in difference.changes
+    ]
+    reasons = [change.reason for change in difference.cycles if change.reason]
+    note = ""
+    if reasons:
+        note = f"No cycles: {reasons[0]}"
+    return tables.Structure(
+        gone=difference.gone, new=difference.new, changes=rows, programs=difference.programs, note=note
+    )
+
+
 def _object_tables(old: Netlist, new: Netlist) -> Iterator[tuple[str, Mapping[str, Sourced], Mapping[str, Sourced]]]:
     """Yield each kind of object with the objects of both netlists by name."""
     yield "queue", old.queues, new.queues
@@ -172,7 +196,9 @@ def _text(value: Any) -> str:
         return ""
     if isinstance(value, tuple):
         parts: tuple[Any, ...] = value  # pyright: ignore[reportUnknownVariableType] - whatever the field holds
-        return f"[{', '.join(map(str, parts))}]"
+        return f"[{', '.join(map(_text, parts))}]"
+    if isinstance(value, Buffer):
+        return f"channel {value.channel} at {value.address:#x}"
     return str(value)
 
 

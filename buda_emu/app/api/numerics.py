@@ -1,21 +1,33 @@
 """`be.numerics`: finds the ops, and the causes in them, that make the chip's results differ from float32."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+from zipfile import ZipFile
+
+import numpy as np
 
 from buda_emu.app.api.shown import html_table
-from buda_emu.emulator.image.opened import Opened, open_file
+from buda_emu.app.api.sources import compiled_of, is_parted, open_source
+from buda_emu.arithmetic.jit.reporting import reported_work
+from buda_emu.emulator.inputs.numpy_files import npz_of
 from buda_emu.emulator.memory.host import usable_processors
 from buda_emu.emulator.op_errors.numerics import explain
 from buda_emu.emulator.op_errors.numerics_result import CAUSES, Numerics, OpNumerics, inherent_cause
-from buda_emu.netlist.model import Netlist
+from buda_emu.emulator.runtime.host.host_io import as_numpy
 from buda_emu.support.checker.text import plural
-from buda_emu.support.errors import HostError
+from buda_emu.support.errors import HostError, UnsupportedError
+from buda_emu.support.progress import Report
 from buda_emu.support.workers.job import Workers
+
+if TYPE_CHECKING:
+    from buda_emu.app.api.sources import Source
+    from buda_emu.emulator.image.device_image import DeviceImage
 
 
 @dataclass(frozen=True)
@@ -83,10 +95,10 @@ def _op_row(op: OpNumerics) -> dict[str, Any]:
 
 
 def numerics(
-    source: str | PathLike[str] | Netlist,
+    source: "Source",
     *,
     op: str | None = None,
-    inputs: str | PathLike[str] | None = None,
+    inputs: "str | PathLike[str] | Sequence[Any] | None" = None,
     programs: Sequence[str] = (),
     parameters: Mapping[str, str] | None = None,
     arch: str | None = None,
@@ -95,34 +107,95 @@ def numerics(
     memory_limit: int | None = None,
     workers: int = 1,
     dask: str | None = None,
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Report | None = None,
 ) -> Explained:
     """Run a netlist as the chip computes and in float32, and split the error of each op into its causes.
 
-    `source` is a netlist, or the path of a netlist or of a device image. `op` limits the analysis to one op. `inputs`
-    is a folder with <queue>.npy, or an .npz file whose arrays are named by queue; for an image that `compile` wrote by
-    the model's own input names. `parameters` ("$name": value) replace the harness's defaults. `workers` processes, or
-    the Dask cluster whose scheduler is at `dask`, share the analysis; they change no figure. Raises the errors of
-    loading and running, and HostError for an unknown op, program or parameter.
+    `source` is a netlist, an image, a compiled or loaded model, or the path of a netlist or image. `op` limits the
+    analysis to one op. `inputs` is a folder with <queue>.npy, or an .npz file whose arrays are named by queue; for an
+    image that `compile` wrote, by the model's own input names. For a model they may also be one set of arrays in the
+    model's order; a compiled model takes its example inputs if none are given, and has no other options than `op`,
+    `seed`, `threads` and `memory_limit`. `parameters` ("$name": value) replace the harness's defaults. `workers`
+    processes, or the Dask cluster whose scheduler is at `dask`, share the analysis; they change no figure. `progress`
+    gets an Activity for each step (docs/python/embedding.md). Raises the errors of loading and running, and HostError
+    for an unknown op, program or parameter.
     """
-    if isinstance(source, Netlist):
-        opened = Opened(source)
-    else:
-        opened = open_file(fspath(source), arch)
-    netlist = opened.to_run
-    if arch is not None and netlist.arch_name != arch:
-        raise HostError(f"the netlist was loaded for {netlist.arch_name}: load it with arch={arch!r}")
-    run = explain(
-        netlist,
-        programs,
-        parameters,
-        image=opened.image,
-        inputs=Path(inputs) if inputs is not None else None,
-        seed=seed,
-        only=op,
-        threads=threads or usable_processors(),
-        memory_limit=memory_limit,
-        workers=Workers(workers, dask),
-        progress=progress,
-    )
+    opened = open_source(source, arch)
+    compiled = compiled_of(source)
+    if compiled is not None:
+        _refuse_options_of_netlists(
+            source, {"programs": programs, "parameters": parameters, "workers": workers != 1, "dask": dask}
+        )
+        run = compiled.numerics_of_ops(
+            _arrays_of_model(compiled.io.labels, inputs, memory_limit),
+            only=op,
+            threads=threads or usable_processors(),
+            seed=seed,
+            memory_limit=memory_limit,
+            progress=progress,
+        )
+        return Explained(run)
+    with reported_work(progress) as report, _inputs_as_file(opened.image, inputs) as path:
+        run = explain(
+            opened.to_run,
+            programs,
+            parameters,
+            image=opened.image,
+            inputs=path,
+            seed=seed,
+            only=op,
+            threads=threads or usable_processors(),
+            memory_limit=memory_limit,
+            workers=Workers(workers, dask),
+            progress=report,
+        )
     return Explained(run)
+
+
+def _refuse_options_of_netlists(source: object, options: Mapping[str, Any]) -> None:
+    """Raise HostError for options that a compiled model does not have, and UnsupportedError for a model that the host
+    computes in part."""
+    if is_parted(source):
+        raise UnsupportedError("numerics: the host computes a part of the model: compile it whole, or take its layers")
+    names = ", ".join(name for name, value in options.items() if value)
+    if names:
+        raise HostError(f"numerics: {names}: options of netlists and images: save the model, and give its image")
+
+
+def _arrays_of_model(
+    labels: Sequence[str], inputs: "str | PathLike[str] | Sequence[Any] | None", byte_limit: int | None
+) -> Sequence[Any] | None:
+    """Return one set of a model's inputs in its order, from arrays or from an .npz file with its own input names.
+    Raises HostError for a file that lacks one or has others."""
+    if inputs is None or not isinstance(inputs, (str, PathLike)):
+        return inputs
+    arrays = npz_of(f"inputs: {fspath(inputs)}", Path(inputs), byte_limit)
+    if set(arrays) != set(labels):
+        raise HostError(f"inputs: {fspath(inputs)} holds {', '.join(arrays)}; the model takes {', '.join(labels)}")
+    return [arrays[label] for label in labels]
+
+
+@contextmanager
+def _inputs_as_file(
+    image: "DeviceImage | None", inputs: "str | PathLike[str] | Sequence[Any] | None"
+) -> "Generator[Path | None]":
+    """Yield the path of inputs; arrays are written to a file with the model's input names, which goes with the block.
+    Raises HostError for arrays where no model says what they are."""
+    if inputs is None:
+        yield None
+        return
+    if isinstance(inputs, (str, PathLike)):
+        yield Path(inputs)
+        return
+    if image is None or image.model is None:
+        raise HostError("inputs: arrays are inputs of a model; for a netlist give a folder or an .npz file")
+    labels = image.model.labels
+    if len(inputs) != len(labels):
+        raise HostError(f"{plural(len(inputs), 'input')}, the model takes {len(labels)}: {', '.join(labels)}")
+    with TemporaryDirectory(prefix="buda-emu-") as folder:
+        path = Path(folder) / "inputs.npz"
+        with ZipFile(path, "w") as archive:
+            for label, array in zip(labels, inputs, strict=True):
+                with archive.open(f"{label}.npy", "w", force_zip64=True) as stream:
+                    np.lib.format.write_array(stream, as_numpy(array, f"input {label}"), allow_pickle=False)
+        yield path

@@ -1,13 +1,13 @@
 """`be.perf`: models the cycles of a netlist."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from buda_emu.app.api.shown import html_table
-from buda_emu.emulator.image.opened import Opened, open_file
+from buda_emu.app.api.sources import compiled_of, open_source
+from buda_emu.arithmetic.jit.reporting import reported_work
 from buda_emu.emulator.inputs.entries import check_parameters, default_parameters, select_programs
 from buda_emu.emulator.inputs.of_image import image_args
 from buda_emu.netlist.model import Netlist
@@ -27,9 +27,11 @@ from buda_emu.spec.boards import board as board_named
 from buda_emu.spec.devices import Device, device
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
+from buda_emu.support.progress import Activity, Report
 from buda_emu.support.version import __version__
 
 if TYPE_CHECKING:
+    from buda_emu.app.api.sources import Source
     from buda_emu.emulator.image.device_image import DeviceImage
     from buda_emu.emulator.inputs.host_parts import HostTime
 
@@ -155,7 +157,7 @@ class Perf:
 
 
 def perf(
-    source: str | PathLike[str] | Netlist,
+    source: "Source",
     *,
     programs: Sequence[str] = (),
     parameters: Mapping[str, str] | None = None,
@@ -166,72 +168,80 @@ def perf(
     harvest: Sequence[int] = (),
     model: Model = "fitted",
     sensitivity: bool = False,
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Report | None = None,
 ) -> Perf:
     """Model the cycles of a netlist without computing any values.
 
-    `source` is a netlist, or the path of a netlist or of a device image; `programs` are run in this order (default:
-    all, in file order). `parameters` ("$name": value) replace the harness's defaults. `what_if` changes speeds
-    (`timing.transfers.rates.WHAT_IF`: clock in MHz, dram_gbps, ...). `board` (`spec.boards.BOARDS`: n150, n300, ...)
-    gives the chips of a board, with its clock and the cores that it leaves in use; `grid` (rows, columns) and `harvest`
-    (physical rows) give a smaller chip. `model` chooses the cycles of ops: "fitted" to measurements, or the "vendor"'s
-    formulas. With `sensitivity` the result says what each resource would bring if it were twice, and cost if it were
-    half as fast. Raises NetlistError, HostError (no such program, parameter, speed; ops that the chip does not hold),
-    ProgramError as the run would, UnsupportedError.
+    `source` is a netlist, an image, a compiled or loaded model, or the path of a netlist or image; `programs` are run
+    in this order (default: all, in file order). `parameters` ("$name": value) replace the harness's defaults. `what_if`
+    changes speeds (`timing.transfers.rates.WHAT_IF`: clock in MHz, dram_gbps, ...). `board` (`spec.boards.BOARDS`:
+    n150, n300, ...) gives the chips of a board, with its clock and the cores that it leaves in use; `grid` (rows,
+    columns) and `harvest` (physical rows) give a smaller chip; without them it is the chip that a compiled model was
+    compiled for, else the architecture's. `model` chooses the cycles of ops: "fitted" to measurements, or the
+    "vendor"'s formulas. With `sensitivity` the result says what each resource would bring if it were twice, and cost if
+    it were half as fast. Raises NetlistError, HostError (no such program, parameter, speed; ops that the chip does not
+    hold), ProgramError as the run would, UnsupportedError.
     """
     arch = agreed_arch(board, arch)
-    if isinstance(source, Netlist):
-        opened = Opened(source)
-    else:
-        opened = open_file(source, arch, allow_pickle=True)
+    opened = open_source(source, None if board else arch, allow_pickle=True)
     netlist = opened.netlist
     if board and netlist.arch_name != arch:
         raise HostError(
             f"the netlist is for {netlist.arch_name}, {board} has chips of {arch}\n{another_placement(board)}"
         )
-    if arch is not None and netlist.arch_name != arch:
+    if arch is not None and netlist.arch_name != arch.lower():
         raise HostError(f"the netlist was loaded for {netlist.arch_name}: load it with arch={arch!r}")
+    chip = None
+    if not (board or grid or harvest):
+        chip = chip_of_source(source)
     bodies = select_programs(netlist, programs)
     config = read_test_config(netlist.path, netlist.sections)
     args = {**image_args(opened.image), **config.args}
     values = {**default_parameters(bodies, args), **check_parameters(bodies, parameters or {})}
-    run = model_netlist(
-        netlist,
-        bodies,
-        values,
-        what_if=what_if,
-        model=model,
-        chip=chip_of(netlist.arch_name, grid, harvest, board),
-        version=__version__,
-        progress=progress,
-    )
-    if opened.image is not None and opened.image.model is not None:
-        run = replace(run, padding=opened.image.model.padding)
-    checks = evaluate(netlist, run, read_performance_checks(netlist.path, netlist.sections))
-    study = None
-    if sensitivity:
-        study = model_sensitivity(netlist, run, model, progress)
-    return Perf(
-        netlist=netlist,
-        run=run,
-        checks=tuple(checks),
-        sensitivity=study,
-        on_host=_measure_host_steps(opened.image, progress),
-    )
+    with reported_work(progress) as report:
+        run = model_netlist(
+            netlist,
+            bodies,
+            values,
+            what_if=what_if,
+            model=model,
+            chip=chip or chip_of(netlist.arch_name, grid, harvest, board),
+            version=__version__,
+            progress=report,
+        )
+        if opened.image is not None and opened.image.model is not None:
+            run = replace(run, padding=opened.image.model.padding)
+        checks = evaluate(netlist, run, read_performance_checks(netlist.path, netlist.sections))
+        study = None
+        if sensitivity:
+            study = model_sensitivity(netlist, run, model, report)
+        return Perf(
+            netlist=netlist,
+            run=run,
+            checks=tuple(checks),
+            sensitivity=study,
+            on_host=_measure_host_steps(opened.image, report),
+        )
 
 
-def _measure_host_steps(image: "DeviceImage | None", progress: Callable[[str], None]) -> "tuple[HostTime, ...]":
+def _measure_host_steps(image: "DeviceImage | None", report: Report) -> "tuple[HostTime, ...]":
     """Measure the host's steps of an image on this machine. Where they cannot run, because a package is missing, all of
     them have None for seconds, and the reason."""
     if image is None or image.plan is None:
         return ()
     from buda_emu.emulator.inputs.host_parts import HostParts, HostTime
 
-    progress("the host's parts")
+    report(Activity("the host's parts", "programs"))
     try:
         return tuple(HostParts(image).time_steps(seed=0))
     except HostError as error:
         return tuple(HostTime(step.title, None, str(error)) for step in image.plan.on_host)
+
+
+def chip_of_source(source: "Source") -> Device | None:
+    """Return the chip that a compiled model was compiled for, None for any other source."""
+    compiled = compiled_of(source)
+    return compiled.chip if compiled is not None else None
 
 
 def chip_of(

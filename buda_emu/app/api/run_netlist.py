@@ -4,6 +4,7 @@ the host between its programs.
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field, replace
 from functools import partial
 from itertools import chain
@@ -25,17 +26,19 @@ from buda_emu.emulator.inputs.of_image import (
     is_archive_of_inputs,
     made_up_blocks,
 )
-from buda_emu.emulator.inputs.origin import Flaw, Flaws, locate_origin
+from buda_emu.emulator.inputs.origin import Flaw, OriginSearch, OriginsKnownError
 from buda_emu.emulator.inputs.prepared import PreparedRun, RunChoice, prepare_run
 from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.emulator.runtime.host.exchange import OutputParts
 from buda_emu.emulator.runtime.host.host_io import Readout
+from buda_emu.emulator.runtime.machine.running import Progress
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.program.parameters import parameter_names
 from buda_emu.spec.precision import Precision
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError
 from buda_emu.support.lazy import lazy
+from buda_emu.support.progress import Activity, Report, ignore_activity
 from buda_emu.support.records import dataclass
 
 if TYPE_CHECKING:
@@ -59,16 +62,17 @@ def run_netlist(
     readout: Readout = "host",
     threads: int = 1,
     seed: int = 0,
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Report = ignore_activity,
     load_seconds: float = 0.0,
     version: str = "",
     image: "DeviceImage | None" = None,
     memory_limit: int | None = None,
     workers: "Workers | None" = None,
     inputs_done: Callable[[int, int], None] | None = None,
-    tell: Callable[[str], None] = lambda _: None,
+    tell: Callable[[str], None] | None = None,
     foretell: Callable[[str], None] | None = None,
     sink: Callable[[OutputParts], None] | None = None,
+    origins: bool = True,
 ) -> RunReport:
     """Run `programs` (default: all, in file order) once each, and return a report with their outputs.
 
@@ -83,10 +87,13 @@ def run_netlist(
     `memory_limit` is the bytes of queues, rams and intermediate tensors (docs/run/memory.md). `workers` are machines
     that hold the netlist in parts, which changes no bit (docs/run/workers.md); those on this machine share the limit.
 
-    Callbacks: `progress` gets a word about each step, `tell` a sentence about inputs that are not used, `foretell` one
-    about the memory that the run is going to hold, before it begins. `inputs_done` gets the number of inputs that are
-    through and of all inputs, on the thread that runs them. `sink` takes each output in parts; the report then holds
-    none, except those of an image with readout "host".
+    With `origins`, a run whose outputs are all zero or not finite is followed by a second one, up to the op where that
+    began. `tell` is told so before, and a KeyboardInterrupt then ends this search alone; without a `tell` it ends all.
+
+    Callbacks: `progress` gets an Activity for each step, `tell` a sentence about inputs that are not used, `foretell`
+    one about the memory that the run is going to hold, before it begins. `inputs_done` gets the number of inputs that
+    are through and of all inputs, on the thread that runs them. `sink` takes each output in parts; the report then
+    holds none, except those of an image with readout "host".
 
     Raises HostError, NetlistError, ProgramError, and UnsupportedError where more memory is needed than there is.
     """
@@ -147,7 +154,8 @@ def run_netlist(
         seed=seed,
         readout=readout,
         progress=progress,
-        tell=tell,
+        tell=tell or ignore_activity,
+        origins_skippable=tell is not None,
         inputs_done=inputs_done,
         sink=sink,
     )
@@ -160,7 +168,7 @@ def run_netlist(
         arrays = image.host_outputs(arrays)
         queues = netlist.queues
         outputs = [summarise(name, queues[name].type, queues[name].df, array) for name, array in arrays.items()]
-    if workers is None:
+    if workers is None and origins:
         outputs = execution.locate_origins(outputs)
     return replace(
         report,
@@ -186,10 +194,11 @@ class _Execution:
     inputs: "Path | None"
     seed: int
     readout: Readout
-    progress: Callable[[str], None]
+    progress: Report
     tell: Callable[[str], None]
     inputs_done: Callable[[int, int], None] | None
     sink: Callable[[OutputParts], None] | None
+    origins_skippable: bool
     pushed: tuple[InputUsed, ...] = ()
     push_seconds: float = 0.0
     program_summaries: list[ProgramSummary] = field(default_factory=list[ProgramSummary])
@@ -218,8 +227,9 @@ class _Execution:
     def locate_origins(self, outputs: Sequence[OutputSummary]) -> list[OutputSummary]:
         """Return the outputs with `began` set for those that are all zero or not finite.
 
-        Everything is run a second time for it, with a listener. A run without such outputs, as nearly all are, costs
-        nothing.
+        Everything is run a second time for it, with a listener, until all is known that is looked for. A run without
+        such outputs, as nearly all are, costs nothing. Somebody who was told of the search can end it by
+        KeyboardInterrupt, and the outputs stay as they are.
         """
         flaws: dict[str, Flaw] = {}
         for output in outputs:
@@ -228,17 +238,30 @@ class _Execution:
                 flaws[output.queue] = flaw
         if not flaws:
             return list(outputs)
-        self.progress("looking for where it began")
-        ready = self.ready
-        listener = Flaws()
-        with Emulator(
-            ready.netlist, self.precision, self.threads, memory_limit=ready.limit, listeners=(listener,)
-        ) as emulator:
-            self._push_inputs(emulator, lambda _: None)
-            for body in ready.bodies:
-                emulator.run(body.name, ready.values)
-        origins = {name: locate_origin(ready.netlist, listener, name, flaw) for name, flaw in flaws.items()}
+        self.tell(_search_note(flaws.values()))
+        try:
+            origins = self._run_to_origins(flaws)
+        except KeyboardInterrupt:
+            if not self.origins_skippable:
+                raise
+            self.tell("skipped, so the op where it began is not known")
+            return list(outputs)
         return [replace(output, began=origins.get(output.queue, "")) for output in outputs]
+
+    def _run_to_origins(self, flaws: Mapping[str, Flaw]) -> Mapping[str, str]:
+        """Run everything again until the origins of the flaws are known, and return them by output."""
+        ready = self.ready
+        search = OriginSearch(ready.netlist, flaws)
+        with Emulator(
+            ready.netlist, self.precision, self.threads, memory_limit=ready.limit, listeners=(search,)
+        ) as emulator:
+            self._push_inputs(emulator, ignore_activity)
+            with suppress(OriginsKnownError):
+                for number, body in enumerate(ready.bodies):
+                    text = f"program {body.name} again, to find the op where it began"
+                    self.progress(Activity(text, "programs", number, len(ready.bodies)))
+                    emulator.run(body.name, ready.values)
+        return search.origins
 
     def _push_inputs(self, emulator: "Emulator | Machines", tell: Callable[[str], None]) -> tuple[InputUsed, ...]:
         """Push the tensors of the image, then those of the files or of the generator. Raises HostError."""
@@ -273,7 +296,7 @@ class _Execution:
             done = saved.restore(machines)
         del self.program_summaries[done:]
         if not done:
-            self.progress("inputs")
+            self.progress(Activity("inputs", "inputs"))
             start = time.perf_counter()
             self.pushed = self._push_inputs(emulator, self.tell)
             self.push_seconds = time.perf_counter() - start
@@ -282,7 +305,7 @@ class _Execution:
         values = self.ready.values
         with compilations() as compiled:
             for number, body in enumerate(bodies[done:], done + 1):
-                self.progress(f"program {body.name}")
+                self.progress(Activity(f"program {body.name}", "programs", number - 1, len(bodies)))
                 compiled_before = len(compiled)
                 start = time.perf_counter()
                 run(body.name, values)
@@ -293,7 +316,7 @@ class _Execution:
                 self.program_summaries.append(ProgramSummary(body.name, parameters, seconds))
                 if saved is not None and machines is not None and number < len(bodies):
                     saved.save(machines, number)
-        self.progress("outputs")
+        self.progress(Activity("outputs", "outputs"))
         return self._read_outputs(emulator)
 
     def _program_runner(self, emulator: "Emulator | Machines") -> Callable[[str, Mapping[str, str]], object]:
@@ -347,6 +370,12 @@ def _summarise_output(
     return figures.summary(queue.name, queue.type, queue.df, output.shape)
 
 
+def _search_note(flaws: Collection[Flaw]) -> str:
+    """Return the sentence that is said before the origin of these flaws is looked for."""
+    words = " or ".join(word for word in ("not finite", "all zero") if word.removeprefix("all ") in flaws)
+    return f"outputs are {words}; running again to find the op where it began; Ctrl-C skips this"
+
+
 def _flaw(output: OutputSummary) -> Flaw | None:
     if output.not_finite:
         return "not finite"
@@ -366,11 +395,13 @@ class _CountingRunner:
 
     def run(self, program: str, values: Mapping[str, str]) -> None:
         """Run a program as `Emulator.run` does."""
-        run = self._emulator.run_async(
-            program, values, wait=0.0, progress=lambda state: self._report(self._done + state.inputs, self._count)
-        )
-        run.result()
-        self._done += run.progress.inputs
+        before = self._done
+
+        def count(state: Progress) -> None:
+            self._done = before + state.inputs
+            self._report(self._done, self._count)
+
+        self._emulator.run(program, values, progress=count)
 
 
 def _directory_blocks(
@@ -449,7 +480,7 @@ def run_by_plan(
     *,
     inputs: "Path | None",
     memory_limit: int,
-    progress: Callable[[str], None],
+    progress: Report,
 ) -> RunReport:
     """Run the programs and the host's steps of an image in the order of its plan, for one set of inputs.
 
@@ -473,7 +504,7 @@ def run_by_plan(
         push_seconds = time.perf_counter() - start
 
         def run(name: str) -> None:
-            progress(f"program {name}")
+            progress(Activity(f"program {name}", "programs", len(summaries)))
             begin = time.perf_counter()
             emulator.run(name, values)
             summaries.append(ProgramSummary(name, values, time.perf_counter() - begin))

@@ -5,40 +5,28 @@ from html import escape
 from typing import Any, Final
 
 from buda_emu.report.terminal.text import number
+from buda_emu.support.html_table import html_table as text_table
 from buda_emu.testing.verify.result import CaseResult, OutputResult
 
 SCOPE: Final = "buda-emu"
 """The HTML class of elements that the style sheet of the charts applies to."""
 MOST_MAPS: Final = 4
 """The largest number of error maps that a notebook shows."""
-MOST_ROWS: Final = 60
-"""The largest number of table rows that a notebook shows; the result object has all rows."""
 
 
 def html_table(sentence: str, rows: Sequence[Mapping[str, Any]]) -> str:
     """Return a sentence, and below it a table of rows under the names of their columns, as HTML. All rows have the
-    columns of the first; rows beyond MOST_ROWS are only counted."""
-    html = f"<p>{escape(sentence)}</p>"
-    if not rows:
-        return html
-    columns = list(rows[0])
-    head = "".join(f"<th>{escape(column.replace('_', ' '))}</th>" for column in columns)
-    body = "".join(f"<tr>{_html_cells(row, columns)}</tr>" for row in rows[:MOST_ROWS])
-    html += f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    if len(rows) > MOST_ROWS:
-        html += f"<p>... and {len(rows) - MOST_ROWS:,} more rows</p>"
-    return html
-
-
-def _html_cells(row: Mapping[str, Any], columns: Iterable[str]) -> str:
-    return "".join(f"<td>{escape(cell(row[column]))}</td>" for column in columns)
+    columns of the first."""
+    columns = list(rows[0]) if rows else []
+    titles = [column.replace("_", " ") for column in columns]
+    return text_table(sentence, titles, [[cell(row[column]) for column in columns] for row in rows])
 
 
 def error_maps(cases: Iterable[CaseResult]) -> str:
     """Return maps of the errors of failed outputs as HTML. Only outputs of runs with `detail` have the errors of each
     element; "" if there are none."""
     from buda_emu.report.pages.engine import chart_style  # only a notebook needs it
-    from buda_emu.report.test_report import heat_map
+    from buda_emu.report.pictures.error_charts import heat_map
 
     failed: list[tuple[CaseResult, OutputResult]] = []
     for case in cases:

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
 from typing import Any, Final
 
 from buda_emu.app.api.perf import parse_grid, parse_rows, perf
+from buda_emu.arithmetic.jit.kernel import announce
+from buda_emu.arithmetic.jit.reporting import with_sent_kernels
 from buda_emu.emulator.image.opened import is_image, netlist_of
 from buda_emu.netlist.model import Netlist
 from buda_emu.performance.timing.transfers.rates import WHAT_IF
@@ -15,10 +17,13 @@ from buda_emu.spec.boards import agreed_arch
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import BudaError, HostError
 from buda_emu.support.files import is_model
+from buda_emu.support.progress import ignore_activity
 from buda_emu.support.workers.job import Job, Workers
 from buda_emu.support.workers.spread import in_order, spread_with_caller
 
 MOST_POINTS: Final = 100_000
+MOST_DETAILED: Final = 40
+"""Points of a sweep whose ops a page compares with those of the first one."""
 AXES: Final = (*WHAT_IF, "board", "grid", "harvest")
 """The names of axes; parameters of programs, whose names begin with $, are axes, too."""
 
@@ -38,6 +43,8 @@ class Point:
     inputs_per_second: float | None
     bottleneck: str = ""
     problem: str = ""
+    figures: Mapping[str, Any] | None = field(default=None, repr=False)
+    """All figures, as `perf --json` writes them, of a point for which `sweep` was asked for them."""
 
     @staticmethod
     def without_figures(settings: Mapping[str, str], error: BudaError) -> "Point":
@@ -125,15 +132,16 @@ def sweep(
     parameters: Mapping[str, str] | None = None,
     workers: int = 1,
     dask: str | None = None,
+    detailed: int = 0,
     progress: Callable[[int, int], None] = lambda _done, _count: None,
 ) -> list[Point]:
     """Model a netlist at every combination of the values of `axes` (values as text, by name). The path of a model
     (.onnx, .pt2) is compiled for each board first, with the default options: cores of a netlist have their places.
 
     `workers` processes, or the Dask cluster whose scheduler is at `dask`, share the points. The result is in the order
-    of `points_of` and does not depend on the workers. A point that cannot be modelled says why in `problem`. `board` is
-    the board of all points. Raises the errors of loading the netlist and of `points_of`, and HostError for a board that
-    is also an axis.
+    of `points_of` and does not depend on the workers. A point that cannot be modelled says why in `problem`. The first
+    `detailed` points have all `figures`. `board` is the board of all points. Raises the errors of loading the netlist
+    and of `points_of`, and HostError for a board that is also an axis.
     """
     points = points_of(axes)
     arch = agreed_arch(board, arch)
@@ -155,11 +163,14 @@ def sweep(
         parameters=dict(parameters or {}),
     )
     if is_model(path):
-        job = Job("buda_emu.app.api.sweep_boards:modeller", about)
+        job = Job("buda_emu.app.api.sweep_boards:modeller", about, reports=True)
     else:
-        job = Job("buda_emu.app.api.sweep:modeller", about)
+        job = Job("buda_emu.app.api.sweep:modeller", about, reports=True)
     modelled: list[Point] = []
-    with closing(in_order(spread_with_caller(job, points, Workers(min(workers, len(points)), dask)))) as results:
+    pool = Workers(min(workers, len(points)), dask)
+    tasks: list[PointTask] = [(settings, number < detailed) for number, settings in enumerate(points)]
+    arriving = spread_with_caller(job, tasks, pool, on_report=lambda _, kernel: announce(*kernel))
+    with closing(in_order(arriving)) as results:
         for point in results:
             modelled.append(point)
             progress(len(modelled), len(points))
@@ -178,16 +189,24 @@ class SweepConditions:
     parameters: dict[str, str]
 
 
-def modeller(about: SweepConditions) -> Callable[[Mapping[str, str]], Point]:
-    """Return the function that models one point in a process of its own."""
+PointTask = tuple[Mapping[str, str], bool]
+"""The settings of a point, and whether it has all figures."""
+
+
+def modeller(
+    about: SweepConditions, report: Callable[[tuple[str, float | None]], object] = ignore_activity
+) -> Callable[[PointTask], Point]:
+    """Return the function that models one point in a process of its own. `report` gets the kernels that it
+    compiles."""
     netlist = about.netlist
     if isinstance(netlist, str):
         netlist = netlist_of(netlist, about.arch)
-    return partial(model_point, netlist, about)
+    return with_sent_kernels(partial(model_point, netlist, about), report)
 
 
-def model_point(netlist: Netlist, about: SweepConditions, settings: Mapping[str, str]) -> Point:
+def model_point(netlist: Netlist, about: SweepConditions, task: PointTask) -> Point:
     """Return the figures of a netlist at one point, or why it has none there."""
+    settings, is_detailed = task
     parameters = {name: text for name, text in settings.items() if name.startswith("$")}
     try:
         result = perf(
@@ -209,4 +228,5 @@ def model_point(netlist: Netlist, about: SweepConditions, settings: Mapping[str,
         cycles_per_input=slowest.pace if slowest else None,
         inputs_per_second=result.inputs_per_second or None,
         bottleneck=slowest.bottleneck.name if slowest else "",
+        figures=result.to_json() if is_detailed else None,
     )

@@ -1,28 +1,33 @@
 """A sweep over boards of a model: each board gets a netlist of its own."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
-from buda_emu.app.api.sweep import Point, SweepConditions, model_point
+from buda_emu.app.api.sweep import Point, PointTask, SweepConditions, model_point
+from buda_emu.arithmetic.jit.reporting import with_sent_kernels
 from buda_emu.compiler.compile import compile as compile_model
 from buda_emu.netlist.model import Netlist
 from buda_emu.support.errors import BudaError
+from buda_emu.support.progress import ignore_activity
 
 
-def modeller(about: SweepConditions) -> Callable[[Mapping[str, str]], Point]:
+def modeller(
+    about: SweepConditions, report: Callable[[tuple[str, float | None]], object] = ignore_activity
+) -> Callable[[PointTask], Point]:
     """Return the function that compiles a model for the board of a point, each board once in a process, and models the
-    netlist there."""
+    netlist there. `report` gets the kernels that it compiles."""
     netlists: dict[str, Netlist | BudaError] = {}
 
-    def model(settings: Mapping[str, str]) -> Point:
+    def model(task: PointTask) -> Point:
+        settings, _ = task
         board = settings.get("board", about.board) or ""
         if board not in netlists:
             netlists[board] = _compile_for(str(about.netlist), board)
         netlist = netlists[board]
         if isinstance(netlist, BudaError):
             return Point.without_figures(settings, netlist)
-        return model_point(netlist, about, settings)
+        return model_point(netlist, about, task)
 
-    return model
+    return with_sent_kernels(model, report)
 
 
 def _compile_for(path: str, board: str) -> Netlist | BudaError:

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from buda_emu.app.api.shown import error_maps, html_table
+from buda_emu.arithmetic.jit.kernel import announce
+from buda_emu.arithmetic.jit.reporting import reported_work
 from buda_emu.emulator.inputs.reference import DirectoryFiles
 from buda_emu.emulator.memory.host import default_memory_limit, usable_processors
 from buda_emu.netlist.model import Netlist
@@ -19,6 +21,7 @@ from buda_emu.report.terminal.testing import reason
 from buda_emu.spec.precision import Precision
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
+from buda_emu.support.progress import Activity, Report, ignore_activity
 from buda_emu.support.version import __version__
 from buda_emu.support.workers.job import Workers
 from buda_emu.testing.verify.comparison import Mode
@@ -155,7 +158,8 @@ def test(
     workers: int = 1,
     dask: str | None = None,
     timeout: float = TIMEOUT,
-    progress: Callable[[CaseResult], None] = lambda _: None,
+    progress: Callable[[CaseResult], object] = ignore_activity,
+    activity: Report | None = None,
 ) -> Tested:
     """Run netlists and compare their outputs with a reference (docs/run/test.md).
 
@@ -164,8 +168,9 @@ def test(
     folder `reference`. With `workers` above 1, or on the Dask cluster whose scheduler is at `dask`, netlists run in
     processes of their own, at most `timeout` seconds each; otherwise they run here, one after the other. A netlist that
     fails does not raise: the status of its result says why. `detail` keeps the errors of all elements, so that a
-    notebook can draw them. Raises HostError for paths that give no netlist, and for memory or workers that cannot be
-    had.
+    notebook can draw them. `progress` gets each result as it comes, `activity` an Activity for each netlist that is
+    done and each kernel that is compiled (docs/python/embedding.md); the exception of either ends the test. Raises
+    HostError for paths that give no netlist, and for memory or workers that cannot be had.
     """
     pool = Workers(workers, dask)
     limit = (memory_limit or default_memory_limit()) // workers
@@ -186,16 +191,43 @@ def test(
     )
     cases = list(_cases(source, settings, reference))
     start = time.perf_counter()
-    if pool.alone:
-        results: list[CaseResult] = []
-        for case in cases:
-            results.append(run_case(case))
-            progress(results[-1])
-    else:
-        results = run_all(cases, pool, timeout=timeout, on_result=lambda _, result: progress(result))
+    with reported_work(activity) as report:
+        if pool.alone:
+            results = _run_here(cases, progress, report)
+        else:
+            results = _run_on_workers(cases, pool, timeout, progress, report)
     arguments = {"paths": [case.name for case in cases], **settings.as_json(), "parameters": dict(settings.parameters)}
     arguments["reference"] = None if reference is None else fspath(reference)
     return Tested(TestRun(tuple(results), __version__, time.perf_counter() - start, arguments))
+
+
+def _run_here(cases: Sequence[Case], progress: Callable[[CaseResult], object], report: Report) -> list[CaseResult]:
+    """Run the cases in this process, one after the other."""
+    results: list[CaseResult] = []
+    for case in cases:
+        report(Activity(f"netlist {case.name}", "netlists", len(results), len(cases)))
+        results.append(run_case(case))
+        progress(results[-1])
+    return results
+
+
+def _run_on_workers(
+    cases: Sequence[Case],
+    pool: Workers,
+    timeout: float,
+    progress: Callable[[CaseResult], object],
+    report: Report,
+) -> list[CaseResult]:
+    """Run the cases in processes of their own."""
+    count = 0
+
+    def on_result(_number: int, result: CaseResult) -> None:
+        nonlocal count
+        count += 1
+        report(Activity(f"{count} of {len(cases)} netlists", "netlists", count, len(cases)))
+        progress(result)
+
+    return run_all(cases, pool, timeout=timeout, on_result=on_result, on_kernel=announce)
 
 
 def _with_dollar_signs(parameters: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -2,16 +2,16 @@
 
 import argparse
 import shlex
-import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from buda_emu.app.cli.output import bar_text, say, say_lines, write_live
+from buda_emu.app.cli.output import Progress, bar_text, count_text, say, say_lines
 from buda_emu.report.terminal import testing
 from buda_emu.report.terminal.testing import MARKS
-from buda_emu.support.screen import Style, current, escape_controls
+from buda_emu.report.terminal.text import MOST_LINES, first_lines
+from buda_emu.support.screen import Style, current
 
 if TYPE_CHECKING:
     from buda_emu.testing.verify.result import CaseResult, TestRun
@@ -23,12 +23,14 @@ _COLOURS: Mapping[str, Style] = {"passed": "green", "skipped": "yellow"}
 
 class Console:
     """The output of `buda-emu test`: while it runs a bar on a terminal, elsewhere a character or a line for each
-    netlist; at the end everything that did not pass."""
+    netlist, and every ten seconds a line on standard error; at the end everything that did not pass."""
 
     def __init__(self, cases: "list[Case]", args: argparse.Namespace, heading: str) -> None:
         self._cases = cases
         self._args = args
-        self._live = not args.quiet and sys.stderr.isatty()
+        self._progress = Progress(live=not args.quiet)
+        self._compiling = ""
+        self._compiled: list[tuple[str, float]] = []
         self._start = time.perf_counter()
         self._counts: Counter[str] = Counter()
         self._column = 0
@@ -39,21 +41,37 @@ class Console:
     def result(self, _number: int, result: "CaseResult") -> None:
         """Count the result of one netlist and show the progress."""
         self._counts[result.status] += 1
-        self._clear()
+        if self._progress.live:
+            self._progress.clear()
         if self._args.verbose:
             say(f"{result.netlist} {self._paint(result.status)} ({result.seconds:.2f} s)")
-        elif not self._args.quiet and not self._live:
+        elif not self._args.quiet and not self._progress.live:
             self._character(result)
+        self._bar()
+
+    def kernel(self, name: str, seconds: float | None) -> None:
+        """Show that a kernel is being compiled, or count one that is done."""
+        self._compiling = ""
+        if seconds is None:
+            self._compiling = f"compiling kernel {name} for this machine"
+        else:
+            self._compiled.append((name, seconds))
         self._bar()
 
     def end(self, run: "TestRun", known_netlists: "frozenset[str]") -> None:
         """Print everything that did not pass, except for `known_netlists` (those that fail as the baseline expects),
-        then the summary and the closing line."""
-        self._clear()
+        then the summary and the closing line. With -q the first netlists stand for all."""
+        self._progress.clear()
         if self._column:
             say()
+        if self._compiled and not self._args.quiet:
+            from buda_emu.app.cli.kernels import say_compiled  # with numpy
+
+            say_compiled(self._progress, self._compiled)
         reported = [case for case in run.cases if case.netlist not in known_netlists]
         shown = [case for case in reported if self._shows(case, len(run.cases))]
+        if self._args.quiet:
+            shown = shown[:MOST_LINES]
         for case in shown:
             self._case(case)
         self._summary(run, reported)
@@ -68,7 +86,7 @@ class Console:
         summary = list(testing.summary_lines(reported))
         if summary:
             say("\nshort summary")
-            say_lines(summary)
+            say_lines(first_lines(summary) if self._args.quiet else summary)
         if self._args.durations is not None:
             say(f"\n{testing.durations_table(run.cases, self._args.durations)}")
 
@@ -121,19 +139,16 @@ class Console:
             self._column = 0
 
     def _bar(self) -> None:
-        """Redraw the bar: the number of netlists done, how many did not pass, and the time left."""
-        if not self._live:
-            return
+        """Redraw the bar: the number of netlists done, how many did not pass, which kernel is being compiled, and the
+        time left. Away from a terminal the same goes into the next line."""
         done = sum(self._counts.values())
         wrong = done - self._counts["passed"] - self._counts["skipped"]
-        note = f"{wrong} not passed" if wrong else ""
-        text = bar_text(done, len(self._cases), time.perf_counter() - self._start, "netlists", note)
-        write_live(f"\r\x1b[K{escape_controls(text)}")
-
-    def _clear(self) -> None:
-        """Remove the bar from the terminal."""
-        if self._live:
-            write_live("\r\x1b[K")
+        notes = [f"{wrong} not passed"] if wrong else []
+        if self._compiling:
+            notes.append(self._compiling)
+        text_of = bar_text if self._progress.live else count_text
+        seconds = time.perf_counter() - self._start
+        self._progress.show(text_of(done, len(self._cases), seconds, "netlists", ", ".join(notes)))
 
     def _paint(self, status: str) -> str:
         """Return a status in its colour."""

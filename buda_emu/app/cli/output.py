@@ -1,4 +1,4 @@
-"""Printing and writing of results: lines that survive a closed pipe, progress on a terminal, and output files, `-`
+"""Printing and writing of results: lines that survive a closed pipe, progress while work goes on, and output files, `-`
 being standard output."""
 
 import os
@@ -6,9 +6,11 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import IO, TYPE_CHECKING, Any
+from functools import partial
+from typing import IO, TYPE_CHECKING, Any, Self
 
 from buda_emu.support.errors import HostError
+from buda_emu.support.progress import Activity, Heartbeat, duration_text
 from buda_emu.support.screen import as_it_is, escape_controls, harmless, plain, screen_of
 from buda_emu.support.version import RESULT_VERSION
 
@@ -173,47 +175,83 @@ def write_live(text: str) -> None:
 
 
 class Progress:
-    """A line on a terminal's standard error that says what is going on; nothing is shown elsewhere."""
+    """The display on standard error of what is going on: on a terminal a line that is replaced, elsewhere a line every
+    ten seconds. Leaving its context removes the line and ends the others."""
 
-    def __init__(self, quiet: bool = False) -> None:
-        self.live = not quiet and sys.stderr.isatty()
-        self._shown = 0.0
+    def __init__(self, quiet: bool = False, *, live: bool = True) -> None:
+        """With `live` False there are lines on a terminal, too."""
+        self.shown = not quiet
+        self.live = live and self.shown and _is_terminal(sys.stderr)
+        self._heartbeat: Heartbeat | None = None
+        if self.shown and not self.live:
+            self._heartbeat = Heartbeat(_print_heartbeat)
+        self._drawn = 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.clear()
 
     def show(self, text: str) -> None:
         """Replace the line by as much of the text as fits."""
         if self.live:
             write_live(f"\r\x1b[K{escape_controls(text)[: screen_of(sys.stderr).columns]}")
+        elif self._heartbeat is not None:
+            self._heartbeat.show(text)
+
+    def report(self, activity: Activity) -> None:
+        """Replace the line by an activity, with how many units are done of how many."""
+        count = ""
+        if activity.total > 1:
+            count = f", {activity.done} of {activity.total}"
+        self.show(f"{activity}{count}")
 
     def bar(self, done: int, count: int, seconds: float, unit: str) -> None:
         """Replace the line by `bar_text`, at most ten times a second, so that quick work is not slowed down."""
+        if self._heartbeat is not None:
+            self._heartbeat.show(partial(count_text, done, count, seconds, unit))
+            return
         current_time = time.monotonic()
-        if self.live and current_time - self._shown >= _LEAST_SECONDS:
-            self._shown = current_time
+        if self.live and current_time - self._drawn >= _LEAST_SECONDS:
+            self._drawn = current_time
             self.show(bar_text(done, count, seconds, unit))
 
+    def say_above(self, text: str) -> None:
+        """Print a line to standard error that stays."""
+        if self.live:
+            self.show("")
+        complain(text)
+
     def clear(self) -> None:
-        """Remove the line from the terminal."""
-        self.show("")
+        """Remove the line from the terminal; elsewhere write no more until something is shown again."""
+        if self._heartbeat is not None:
+            self._heartbeat.stop()
+        else:
+            self.show("")
+
+
+def _print_heartbeat(text: str) -> None:
+    """Print a line on what is going on to standard error."""
+    complain(f"buda-emu: {text}")
 
 
 def bar_text(done: int, count: int, seconds: float, unit: str, note: str = "") -> str:
     """Return a bar such as `[####......] 4/10 inputs, note, 6 s left`. The time left assumes that the rest goes at the
     rate of the `done` units that took `seconds`."""
     filled = _BAR_WIDTH * min(done, count) // max(count, 1)
-    parts = [f"[{'#' * filled}{'.' * (_BAR_WIDTH - filled)}] {done}/{count} {unit}"]
-    if note:
-        parts.append(note)
+    rest = _note_and_rest(done, count, seconds, note)
+    return f"[{'#' * filled}{'.' * (_BAR_WIDTH - filled)}] {done}/{count} {unit}{rest}"
+
+
+def count_text(done: int, count: int, seconds: float, unit: str, note: str = "") -> str:
+    """Return `bar_text` without the bar: `4 of 10 inputs, note, 6 s left`."""
+    return f"{done} of {count} {unit}{_note_and_rest(done, count, seconds, note)}"
+
+
+def _note_and_rest(done: int, count: int, seconds: float, note: str) -> str:
+    """Return the note and the time left, each after a comma."""
+    text = f", {note}" if note else ""
     if 0 < done < count:
-        parts.append(f"{duration_text(seconds * (count - done) / done)} left")
-    return ", ".join(parts)
-
-
-def duration_text(seconds: float) -> str:
-    """Return a duration such as `12 s`, `3 min 20 s` or `2 h 5 min`."""
-    total = round(seconds)
-    if total < 60:
-        return f"{total} s"
-    minutes, remaining = divmod(total, 60)
-    if minutes < 60:
-        return f"{minutes} min {remaining} s"
-    return f"{minutes // 60} h {minutes % 60} min"
+        text += f", {duration_text(seconds * (count - done) / done)} left"
+    return text

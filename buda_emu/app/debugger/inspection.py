@@ -550,7 +550,7 @@ def _figures_text(tensors: Mapping[str, TensorValue], name: str) -> str:
 def graph_svg(run: Session) -> str:
     """Return an SVG picture of the running epoch on the core grid with the extremes of its tensors, and all figures in
     tooltips. The op that is about to run, or has just run, is red."""
-    from buda_emu.report.pictures.grid_svg import grid_svg
+    from buda_emu.report.pictures.grid_svg import HeatScale, grid_svg
 
     engine = run.engine
     tensors = _current_tensors(run)
@@ -563,7 +563,7 @@ def graph_svg(run: Session) -> str:
         epochs=[number],
         notes={name: _figures_text(tensors, name) for name in tensors},
         heat=heat,
-        red="the op where the run stands",
+        scale=HeatScale("the op where the run stands", "", ""),
         values={name: extremes(tensor) for name, tensor in tensors.items()},
     )
 

@@ -24,12 +24,16 @@ from buda_emu.arithmetic.jit.machine_code import disk_cache
 from buda_emu.arithmetic.jit.machine_code.disk_cache import cache_folder
 from buda_emu.arithmetic.jit.machine_code.loading import Raised, kinds_of, plain
 from buda_emu.arithmetic.jit.sources import Helper
+from buda_emu.support.progress import find_logger, ignore_activity
 
-__all__ = ["Compilation", "Kernel", "cache_folder", "compilations", "disabled", "helper", "kernel"]
+__all__ = ["Compilation", "Kernel", "announce", "cache_folder", "compilations", "disabled", "helper", "kernel"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 disabled: Final = os.environ.get("NUMBA_DISABLE_JIT", "0").strip() not in ("", "0")
 """Whether kernels are plain Python functions: as numba reads its setting."""
+
+LOGGER: Final = "buda_emu.kernels"
+"""The logger that gets a line of level INFO for each kernel that is compiled."""
 
 _lock: Final = RLock()
 
@@ -107,15 +111,12 @@ class Kernel(Helper):
 
     def _compile(self, arguments: tuple[Any, ...]) -> bytes:
         name = self.py_func.__name__
-        for watcher in list(_watchers):
-            watcher.started(name)
+        announce(name, None)
         start = time.perf_counter()
         from buda_emu.arithmetic.jit.compiling.by_numba import machine_code  # numba
 
         code = machine_code(self, arguments)
-        done = Compilation(name, time.perf_counter() - start)
-        for watcher in list(_watchers):
-            watcher.found.append(done)
+        announce(name, time.perf_counter() - start)
         return code
 
 
@@ -128,6 +129,7 @@ class Compilation(NamedTuple):
 
 class _Watcher(NamedTuple):
     started: Callable[[str], object]
+    finished: Callable[[Compilation], object]
     found: list[Compilation]
 
 
@@ -135,18 +137,36 @@ _watchers: Final[list[_Watcher]] = []
 
 
 @contextmanager
-def compilations(started: Callable[[str], object] = lambda _: None) -> Generator[list[Compilation]]:
+def compilations(
+    started: Callable[[str], object] = ignore_activity, finished: Callable[[Compilation], object] = ignore_activity
+) -> Generator[list[Compilation]]:
     """Give the list of the kernels that are compiled during the block, in any thread; it grows. `started` is called
-    with each kernel's name beforehand.
+    with each kernel's name beforehand, `finished` with its entry afterwards.
 
     A kernel that is read from disk is not in it, and the time of helpers belongs to the kernel that calls them.
     """
-    watcher = _Watcher(started, [])
+    watcher = _Watcher(started, finished, [])
     _watchers.append(watcher)
     try:
         yield watcher.found
     finally:
         _watchers[:] = [other for other in _watchers if other is not watcher]
+
+
+def announce(name: str, seconds: float | None) -> None:
+    """Tell all watchers, and the logger, of a kernel that is compiled in this process, or in a worker that reports it:
+    that it begins if `seconds` is None, else that it is done and took so long."""
+    if seconds is None:
+        for watcher in list(_watchers):
+            watcher.started(name)
+        return
+    logger = find_logger(LOGGER)
+    if logger is not None:
+        logger.info("compiled kernel %s for this machine in %.1f s", name, seconds)
+    done = Compilation(name, seconds)
+    for watcher in list(_watchers):
+        watcher.found.append(done)
+        watcher.finished(done)
 
 
 def _knows_nothing(*_: Any) -> Any:

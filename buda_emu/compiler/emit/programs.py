@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 from buda_emu.compiler.lower.tiles import State, Store
 from buda_emu.compiler.place.placement import GraphPlace, Placement, Queue
@@ -19,6 +19,7 @@ from buda_emu.netlist.model import (
     QueueSettings,
     VarInst,
 )
+from buda_emu.netlist.program.parameters import CACHE
 from buda_emu.netlist.variants import LOOP
 from buda_emu.netlist.variants import SIZE as _SIZE
 
@@ -27,18 +28,6 @@ _INDEX: Final = "$v_cache_write_index"
 _ADDS_ANEW: Final = "$v_zero_grad"
 """Variable of a training's programs: 1 for the first microbatch, then 0."""
 
-
-class Cache(NamedTuple):
-    """The parameters of a program that writes caches: the first slot, and two loops that move on from there."""
-
-    write_index: str = "$p_cache_write_index"
-    inner_count: str = "$p_inner_loop_count"
-    inner_increment: str = "$p_inner_increment"
-    outer_count: str = "$p_outer_loop_count"
-    outer_increment: str = "$p_outer_increment"
-
-
-CACHE: Final = Cache()
 ONE_ROUND: Final[Mapping[str, str]] = {
     LOOP: "1", ZERO: "1", CACHE.write_index: "0", CACHE.inner_count: "1", CACHE.inner_increment: "0",
     CACHE.outer_count: "1", CACHE.outer_increment: "1",

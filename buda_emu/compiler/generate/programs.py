@@ -16,13 +16,15 @@ from buda_emu.compiler.compilation import (
     without_sizes,
 )
 from buda_emu.compiler.compiled import CompiledModel, ModelPerf, as_numpy
-from buda_emu.compiler.emit.programs import CACHE, program_name
+from buda_emu.compiler.emit.programs import program_name
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Array, Graph, Node, Output, Shape
-from buda_emu.compiler.importers.source import read_model
+from buda_emu.compiler.importers.source import example_sequence, read_model
+from buda_emu.compiler.lower.tiles import State
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.emulator.image.model_io import ModelIo
-from buda_emu.netlist.variants import LOOP
+from buda_emu.emulator.image.model_programs import ModelProgram, ModelState, WindowProgram
+from buda_emu.netlist.program.parameters import parameters_of_rounds
 from buda_emu.spec.precision import Precision
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.checker.text import plural
@@ -32,7 +34,7 @@ from buda_emu.support.unmasked import refuse_masked_arrays
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A model that shares caches with others: `source` and `inputs` as `compile` takes them.
+    """A model that shares caches with others: `source` and `inputs` as `compile` takes them, a single array included.
 
     `keeps` maps the number of an output to the name of the cache that it goes to. An input of any program with a
     cache's name reads that cache, and its example is the cache's initial content. An output of a cache's shape replaces
@@ -41,7 +43,7 @@ class Program:
     """
 
     source: Any
-    inputs: Sequence[Any]
+    inputs: Any
     keeps: Mapping[int, str] = field(default_factory=dict[int, str])
 
 
@@ -128,7 +130,8 @@ def _example(program: Program, graph: Graph, cache: str) -> Array | None:
     labels = [graph[name].attrs["label"] for name in graph.inputs]
     if cache not in labels:
         return None
-    example = program.inputs[labels.index(cache)]
+    examples = example_sequence(program.inputs) or ()
+    example = examples[labels.index(cache)]
     refuse_masked_arrays(example, f"cache {cache}")
     return np.asarray(example.detach().cpu().numpy() if hasattr(example, "detach") else example)
 
@@ -256,7 +259,7 @@ class CompiledPrograms(CompiledModel):
             names = [program_name(self._part(program)[1].program)]
         else:
             names = None
-        return self._model_time({LOOP: "1", **self._cache_parameters(0, 1)}, names)
+        return self._model_time(parameters_of_rounds(1), names)
 
     # ------------------------------------------------------------------------------------------------ decoding
     def generate(
@@ -280,30 +283,18 @@ class CompiledPrograms(CompiledModel):
         nodes = {
             self.graph[name_of_input].attrs["label"]: self.graph[name_of_input] for name_of_input in self.graph.inputs
         }
-        shapes = [nodes[label].shape for label in part.inputs]
-        if len(shapes) != 2 or shapes[0] != shapes[1] or len(shapes[0]) != 2 or shapes[0][0] != 1:
-            raise HostError(f"generate: {name} takes {shapes}, not tokens [1, n] and positions [1, n]")
-        width = shapes[0][1]
-        tokens = [int(token) for token in prompt]
-        longest = width * self.slots
-        if not tokens or len(tokens) + count - 1 > longest:
-            raise HostError(
-                f"generate: {plural(len(tokens), 'token')} and {count} more; caches have room for {longest}"
-            )
-        first = 0
-        for _ in range(count):
-            last = (len(tokens) - 1) // width
-            room = self._entries(part)
-            scores: Array = np.zeros(0)
-            for start in range(first, last + 1, room):
-                windows = range(start, min(start + room, last + 1))
-                rounds = [_window(tokens, window, width) for window in windows]
-                scores = self.rounds(rounds, precision=precision, program=name, write_index=start)[-1][0]
-            first = last
-            tokens.append(int(np.argmax(scores[0, (len(tokens) - 1) % width])))
-            if tokens[-1] == stop:
-                break
-        return tokens[len(prompt) :]
+
+        def run(rounds: Sequence[Sequence[Any]], write_index: int) -> Array:
+            return self.rounds(rounds, precision=precision, program=name, write_index=write_index)[-1][0]
+
+        windows = WindowProgram(
+            name=name,
+            shapes=tuple(nodes[label].shape for label in part.inputs),
+            slots=self.slots,
+            room=self._entries(part),
+            run=run,
+        )
+        return windows.generate(prompt, count, stop)
 
     # ------------------------------------------------------------------------------------------------- details
     def _part(self, program: str) -> tuple[str, Part]:
@@ -325,26 +316,33 @@ class CompiledPrograms(CompiledModel):
 
     def _parameters(self, part: Part, write_index: int, count: int) -> dict[str, str]:
         """Return the values of those loop and cache parameters that the program declares."""
-        values = {LOOP: str(count), **self._cache_parameters(write_index, count)}
+        values = parameters_of_rounds(count, write_index)
         first = next(iter(self.netlist.programs[program_name(part.program)].instructions), None)
         names = getattr(first, "names", ())
         return {name: value for name, value in values.items() if name in names}
 
-    def _cache_parameters(self, write_index: int, count: int) -> dict[str, str]:
-        return {
-            CACHE.write_index: str(write_index),
-            CACHE.inner_count: "1",
-            CACHE.inner_increment: "0",
-            CACHE.outer_count: str(count),
-            CACHE.outer_increment: "1",
-        }
+    def _programs_with_parameters(self) -> list[tuple[str, dict[str, str]]]:
+        """Return all programs, with parameters for one round."""
+        return [(program_name(part.program), self._parameters(part, 0, 1)) for part in self.parts.values()]
+
+    @property
+    def io_of_image(self) -> ModelIo:
+        """The model's inputs and outputs with its programs and caches."""
+        programs = tuple(
+            ModelProgram(name, program_name(part.program), part.inputs, part.outputs)
+            for name, part in self.parts.items()
+        )
+        return replace(
+            self.io, programs=programs, states=tuple(map(_state_of_image, self.placement.tiles.states.values()))
+        )
 
 
-def _window(tokens: Sequence[int], window: int, width: int) -> tuple[Array, Array]:
-    """Return the tokens of a window, zeros after the last token, and their positions."""
-    window_tokens = list(tokens[window * width : (window + 1) * width])
-    positions = np.arange(window * width, (window + 1) * width)[None]
-    return np.asarray([window_tokens + [0] * (width - len(window_tokens))]), positions
+def _state_of_image(state: State) -> ModelState:
+    """Return a cache as an image describes it."""
+    _, rows, columns = state.layout.extent
+    strides = {"z": rows * columns, "r": columns, "c": 1, "-": 0}
+    pieces = tuple((piece.size, piece.stride * strides[piece.axis]) for piece in state.layout.pieces)
+    return ModelState(label=state.label, queue=state.written, slots=state.slots, shape=state.host_shape, pieces=pieces)
 
 
 MODEL = "model"
@@ -367,6 +365,6 @@ def compile_programs(
     does.
     """
     compilation = Compilation.of(without_sizes(with_words(options, words, "compile_programs"), "compile_programs"))
-    with compilation.memory.reading():
+    with compilation.loading():
         graph, parts = programs_graph({MODEL: programs} if isinstance(programs, Program) else programs)
     return CompiledPrograms(*compilation.place(graph, entries=ENTRIES), parts)

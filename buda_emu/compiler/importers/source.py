@@ -1,9 +1,9 @@
 """Choose the importer for a model."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from buda_emu.compiler.graph.graph import Graph
 from buda_emu.compiler.importers.operators import OpenSizes
@@ -11,20 +11,34 @@ from buda_emu.support.errors import HostError
 from buda_emu.support.unmasked import refuse_masked_arrays
 
 
+def example_sequence(inputs: Any) -> Sequence[Any] | None:
+    """Return example inputs in the model's order; a single array, tensor or number is the only input. None stays None.
+    Raises HostError for a mapping, and for a value that holds no arrays."""
+    if inputs is None or isinstance(inputs, (list, tuple)):
+        return cast("Sequence[Any] | None", inputs)
+    if isinstance(inputs, (int, float)) or hasattr(inputs, "__array__") or hasattr(inputs, "shape"):
+        return (inputs,)
+    if isinstance(inputs, Mapping) or not isinstance(inputs, Iterable):
+        kind = type(cast("object", inputs)).__name__
+        raise HostError(f"compile: example inputs: a {kind}: give one array, or a tuple of arrays in the model's order")
+    return tuple(cast("Iterable[Any]", inputs))
+
+
 def read_model(
     source: Any,
-    inputs: Sequence[Any] | None,
+    inputs: Any,
     on_host: Sequence[str] = (),
     parameters: Path | None = None,
     sizes: Mapping[str, int] | None = None,
 ) -> Graph:
-    """Import a model in any form that `compile` takes. Operators listed in `on_host` stay as they are if the model's
-    own framework can run them. `parameters` names a file with the parameters of a torch module or .pt2 program, `sizes`
-    the sizes that the model leaves open. Raise HostError for a model that cannot be read, UnsupportedError for one that
-    cannot be compiled."""
-    refuse_masked_arrays(inputs, "compile: example inputs")
+    """Import a model in any form that `compile` takes, with example inputs as `example_sequence` takes them. Operators
+    listed in `on_host` stay as they are if the model's own framework can run them. `parameters` names a file with the
+    parameters of a torch module or .pt2 program, `sizes` the sizes that the model leaves open. Raise HostError for a
+    model that cannot be read, UnsupportedError for one that cannot be compiled."""
+    examples = example_sequence(inputs)
+    refuse_masked_arrays(examples, "compile: example inputs")
     open_sizes = OpenSizes(sizes or {})
-    graph = _dispatch(source, inputs, on_host, parameters, open_sizes)
+    graph = _dispatch(source, examples, on_host, parameters, open_sizes)
     open_sizes.check(graph.name)
     if not graph.outputs:
         raise HostError(f"compile: {graph.name}: the model has no outputs: there is nothing to compute")

@@ -13,16 +13,18 @@ from itertools import islice
 from threading import Condition, Thread
 from typing import Any, Final
 
+from buda_emu.arithmetic.jit.reporting import with_sent_kernels
 from buda_emu.compiler.memory_watch import Work
 from buda_emu.compiler.place.memory import MemoryFullError
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.improve import ImprovedEpoch, KnownResult, Start, improve_epoch, match_epochs, no_result
 from buda_emu.compiler.target import Objective
 from buda_emu.support.errors import BudaError
+from buda_emu.support.progress import ignore_activity
 from buda_emu.support.workers.job import Job, Shared
 from buda_emu.support.workers.spread import JobPool, short_turns
 
-JOB: Final = Job("buda_emu.compiler.search.speculative:worker")
+JOB: Final = Job("buda_emu.compiler.search.speculative:worker", reports=True)
 SPLIT: Final = 4
 """Each worker gets its share of the waiting epochs divided by this number."""
 STARTS: Final = 3
@@ -251,16 +253,19 @@ def _without_values(table: CandidateTable) -> CandidateTable:
     return replace(table, tiles=replace(table.tiles, constants=bare))
 
 
-def worker(_about: None) -> Callable[[tuple[CandidateTable, Start, list[list[str]]]], list[ImprovedEpoch | None]]:
+def worker(
+    _about: None, report: Callable[[tuple[str, float | None]], object] = ignore_activity
+) -> Callable[[tuple[CandidateTable, Start, list[list[str]]]], list[ImprovedEpoch | None]]:
     """Return the work of `JOB`: a function that improves epochs and returns for each its decisions and the ops that
-    were modelled, or None where that fails, as it then will in the main process."""
+    were modelled, or None where that fails, as it then will in the main process. `report` gets the kernels that it
+    compiles."""
 
     def improve(task: tuple[CandidateTable, Start, list[list[str]]]) -> list[ImprovedEpoch | None]:
         """Improve the epochs of one item."""
         table, start, epochs = task
         return [_improve_or_none(table, start, names) for names in epochs]
 
-    return improve
+    return with_sent_kernels(improve, report)
 
 
 def _improve_or_none(table: CandidateTable, start: Start, names: list[str]) -> ImprovedEpoch | None:

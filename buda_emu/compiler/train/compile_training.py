@@ -1,6 +1,6 @@
 """The compiler's entry point for trainings."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Unpack
 
@@ -16,6 +16,7 @@ from buda_emu.compiler.compilation import (
 )
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Graph, Node, Output
+from buda_emu.compiler.importers.source import example_sequence
 from buda_emu.compiler.mixed import wide_df
 from buda_emu.compiler.train.activation_memory import fit_activations
 from buda_emu.compiler.train.choices import GRADIENT, MASTER, NUMBER, OPTIMIZE, Choices, Numbers, Optimizer, sums_df
@@ -24,11 +25,12 @@ from buda_emu.compiler.train.training import CompiledTraining
 from buda_emu.support.errors import HostError
 
 
-def training_graph(module: Any, inputs: Sequence[Any] | None, target: Any, choices: Choices) -> Graph:
+def training_graph(module: Any, inputs: Any, target: Any, choices: Choices) -> Graph:
     """Build the graph of all three programs. Raises HostError, UnsupportedError."""
-    if inputs is None:
+    examples = example_sequence(inputs)
+    if examples is None:
         raise HostError("compile: training needs example inputs: compile_training(module, (tensor, ...), loss=...)")
-    graph = joint_graph(module, inputs, target, choices)
+    graph = joint_graph(module, examples, target, choices)
     add_optimizer(graph, choices.optimizer, choices.options, choices.df)
     return graph
 
@@ -80,7 +82,7 @@ def softmax_from_logarithm(graph: Graph) -> Graph:
 @within_memory()
 def compile_training(
     source: Any,
-    inputs: Sequence[Any] | None = None,
+    inputs: Any = None,
     *,
     loss: Any,
     optimizer: str = "sgd",
@@ -119,7 +121,7 @@ def compile_training(
     compilation = Compilation.of(resolved_options)
     df = wide_df(optimizer_df, compilation.device)
     choices = Choices.from_options(loss, optimizer, optimizer_options, learning_rate, microbatches, df, target)
-    with compilation.memory.reading():
+    with compilation.loading():
         graph = training_graph(source, inputs, target, choices)
     if chip_softmax:
         graph = softmax_from_logarithm(graph)

@@ -13,6 +13,7 @@ from buda_emu.emulator.image.host_plan import FOLDER, DeviceStep, HostPlan
 from buda_emu.emulator.image.metadata import ARCH_WORDS, CompiledGraphState, DeviceMetadata, TensorEntry
 from buda_emu.emulator.image.mismatch import DEVICE, STATE, Mismatch
 from buda_emu.emulator.image.model_io import KEY, ModelInput, ModelIo, ModelOutput
+from buda_emu.emulator.image.model_programs import ModelState
 from buda_emu.emulator.image.rules import Steps
 from buda_emu.netlist.model import Execute, Netlist, Queue
 from buda_emu.netlist.sizes import entry_bytes
@@ -41,6 +42,61 @@ def model_mismatches(model: ModelIo, netlist: Netlist, tensors: Collection[str])
             ):
                 yield Mismatch(DEVICE, _RULE, problem, steps=(KEY, part, place, field))
             seen.add(tensor_io.queue)
+    yield from _program_mismatches(model, netlist)
+    yield from _state_mismatches(model, netlist, tensors)
+
+
+def _program_mismatches(model: ModelIo, netlist: Netlist) -> Iterator[Mismatch]:
+    """Yield every name in the model's programs that the netlist or the model does not have."""
+    labels = {
+        "inputs": {tensor_io.label for tensor_io in model.inputs},
+        "outputs": {tensor_io.label for tensor_io in model.outputs},
+    }
+    names: set[str] = set()
+    for place, program in enumerate(model.programs):
+        steps = (KEY, "programs", place)
+        if program.name in names:
+            yield Mismatch(DEVICE, _RULE, f"{short_line(program.name)} occurs twice", steps=(*steps, "name"))
+        names.add(program.name)
+        if program.program not in netlist.programs:
+            hint = near(program.program, netlist.programs)
+            problem = f"{short_line(program.program)} is not a program of the netlist{f' ({hint})' if hint else ''}"
+            yield Mismatch(DEVICE, _RULE, problem, steps=(*steps, "program"))
+        for part, known_labels in labels.items():
+            for number, label in enumerate(getattr(program, part)):
+                if label not in known_labels:
+                    problem = f"{short_line(label)} is not one of {KEY}.{part}"
+                    yield Mismatch(DEVICE, _RULE, problem, steps=(*steps, part, number))
+
+
+def _state_mismatches(model: ModelIo, netlist: Netlist, tensors: Collection[str]) -> Iterator[Mismatch]:
+    """Yield every statement about a cache that its ram or the image contradicts."""
+    labels: set[str] = set()
+    for place, state in enumerate(model.states):
+        queue = netlist.queues.get(state.queue)
+        problems: list[tuple[str, str]] = []
+        if state.label in labels:
+            problems.append(("label", f"{short_line(state.label)} occurs twice"))
+        labels.add(state.label)
+        if queue is None or not queue.is_ram:
+            problems.append(("queue", f"{short_line(state.queue)} is not a ram of the netlist"))
+        elif not {queue.name, queue.written_name} & set(tensors):
+            problems.append(("queue", f"the image holds nothing for ram {queue.name}"))
+        else:
+            problems += _extent_problems(state, queue)
+        for field, problem in problems:
+            yield Mismatch(DEVICE, _RULE, problem, steps=(KEY, "states", place, field))
+
+
+def _extent_problems(state: ModelState, queue: Queue) -> _FieldProblems:
+    """Yield a problem where the elements of a cache do not lie within the entries of its ram."""
+    if state.slots > queue.entries:
+        yield "slots", f"{state.slots}, but ram {queue.name} has {plural(queue.entries, 'entry')}"
+    room = state.slots * prod(queue.blocking.element_shape)
+    if state.last_place >= room or prod(state.shape) > room:
+        yield "pieces", f"they reach beyond the {room} elements of {state.slots} slots of ram {queue.name}"
+    if prod(size for size, _ in state.pieces) != prod(state.shape):
+        yield "pieces", f"they have not the {prod(state.shape)} elements of shape {list(state.shape)}"
 
 
 def _queue_problems(

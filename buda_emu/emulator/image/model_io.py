@@ -26,6 +26,7 @@ from buda_emu.emulator.image.fields import (
     text,
 )
 from buda_emu.emulator.image.host_plan import HostPlan, Windows, dtype, read_windows
+from buda_emu.emulator.image.model_programs import ModelProgram, ModelState
 from buda_emu.emulator.image.rules import Place
 from buda_emu.spec.precision import INFINITE
 from buda_emu.support.errors import HostError
@@ -236,7 +237,8 @@ class ModelIo:
     """The inputs and outputs of a model. `labels` are the names of its inputs in its order, those that no queue takes
     included. `chip`: the chip of these queues, where several chips have a copy of the model. `host`: the host's plan
     between programs; then `inputs` and `outputs` are those of all programs, and their labels the plan's. `padding`: the
-    share of the elements of ops' results that are none of the model's, by op, as far as it is known."""
+    share of the elements of ops' results that are none of the model's, by op, as far as it is known. `programs` and
+    `states`: the programs and caches of a model that keeps caches."""
 
     labels: tuple[str, ...] = required_field(list_of(text))
     inputs: tuple[ModelInput, ...] = required_field(list_of(object_of(ModelInput, closed=True)))
@@ -244,6 +246,8 @@ class ModelIo:
     chip: int | None = optional_field(optional(natural))
     host: HostPlan | None = optional_field(optional(object_of(HostPlan, closed=True)))
     padding: Mapping[str, float] = optional_map_field(_share)
+    programs: tuple[ModelProgram, ...] = optional_field(list_of(object_of(ModelProgram, closed=True)), ())
+    states: tuple[ModelState, ...] = optional_field(list_of(object_of(ModelState, closed=True)), ())
     schema_version: int = required_field(_version, default=1)
 
     @cached_property
@@ -264,18 +268,19 @@ class ModelIo:
             host = {}
         else:
             host = {"host": self.host.as_json()}
-        lists = {key: [_plain(entry) for entry in value] for key, value in parts.items()}
+        caches = {"programs": self.programs, "states": self.states} if self.programs else {}
+        lists = {key: [_plain(entry) for entry in value] for key, value in (*parts.items(), *caches.items())}
         padding = {"padding": dict(self.padding)} if self.padding else {}
         return {"schema_version": 1, **lists, **chip, **host, **padding}
 
     def on_chip(self, chip: int) -> "ModelIo":
         """Return the inputs and outputs of the copy on a chip (NETLIST 1.7)."""
-        return ModelIo(
-            self.labels,
-            tuple(replace(tensor_io, queue=f"{tensor_io.queue}.{chip}") for tensor_io in self.inputs),
-            tuple(replace(tensor_io, queue=f"{tensor_io.queue}.{chip}") for tensor_io in self.outputs),
-            chip,
-            padding=self.padding,
+        return replace(
+            self,
+            inputs=tuple(replace(tensor_io, queue=f"{tensor_io.queue}.{chip}") for tensor_io in self.inputs),
+            outputs=tuple(replace(tensor_io, queue=f"{tensor_io.queue}.{chip}") for tensor_io in self.outputs),
+            states=tuple(replace(state, queue=f"{state.queue}.{chip}") for state in self.states),
+            chip=chip,
         )
 
     @staticmethod

@@ -1,6 +1,6 @@
 """The inputs of a run: tensors from files first, the rest generated; and their push into a machine."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from buda_emu.emulator.inputs.default import InputBlock
@@ -13,6 +13,7 @@ from buda_emu.netlist.model import Netlist, Program, Queue
 from buda_emu.netlist.test_config import TestConfig
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
+from buda_emu.support.progress import Activity, Report, ignore_activity
 from buda_emu.support.records import dataclass
 
 if TYPE_CHECKING:
@@ -105,13 +106,13 @@ def _block(queue: Queue, tensors: Tensors, count: int) -> InputBlock:
 
 
 def push(
-    emulator: "Emulator | Machines", blocks: Iterable[InputBlock], progress: Callable[[str], None] = lambda _: None
+    emulator: "Emulator | Machines", blocks: Iterable[InputBlock], progress: Report = ignore_activity
 ) -> tuple[InputUsed, ...]:
     """Push all blocks, and return a record of the pushed data of each queue."""
     queues = emulator.netlist.queues
     pushed: dict[str, InputUsed] = {}
     for block in blocks:
-        progress(f"input {block.queue}")
+        progress(Activity(f"input {block.queue}", "inputs", len(pushed)))
         emulator.push(block.queue, block.array, block.slot)
         before = pushed.get(block.queue)
         entries = (before.shape[0] if before else 0) + block.array.shape[0]

@@ -1,6 +1,7 @@
 """Finds the origin of an output that is all zero, or not finite: the first op upstream whose own operands are sound."""
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import field
 from typing import Literal
 
@@ -40,6 +41,49 @@ class Flaws(Listener):
         if before is not None:  # zero as long as all of it was, not finite as soon as any of it is
             flaws = {flaw for flaw in before | flaws if flaw == "not finite" or (flaw in before and flaw in flaws)}
         self.found[name] = flaws
+
+
+class OriginsKnownError(Exception):
+    """Ends a run that is only made to find origins, once all of them are known."""
+
+
+class OriginSearch(Flaws):
+    """A listener that finds where flaws of outputs began. It raises OriginsKnownError as soon as an origin is known for
+    each of them; that an output is all zero is only known when everything has run."""
+
+    def __init__(self, netlist: Netlist, flaws: Mapping[str, Flaw]) -> None:
+        """`flaws`: by the queue of the output."""
+        super().__init__()
+        self._netlist = netlist
+        self._flaws = flaws
+        self._outputs_of: dict[str, list[str]] = {}
+        for output, flaw in flaws.items():
+            if flaw == "not finite":
+                self._outputs_of.setdefault(netlist.queues[output].input, []).append(output)
+        self._known: dict[str, str] = {}
+
+    def op_value(self, op: Op, tiles: NDArray[np.float32], inputs: int) -> None:
+        """Record the flaws of an op's result. If it is an output, its operands have been seen."""
+        super().op_value(op, tiles, inputs)
+        outputs = self._outputs_of.get(op.name, ())
+        if not outputs or "not finite" not in self.found[op.name]:
+            return
+        for output in outputs:
+            origin = locate_origin(self._netlist, self, output, "not finite")
+            if origin:
+                self._known.setdefault(output, origin)
+        if len(self._known) == len(self._flaws):
+            raise OriginsKnownError
+
+    @property
+    def origins(self) -> dict[str, str]:
+        """The origins by output; "" where one cannot be decided."""
+        later = {
+            output: locate_origin(self._netlist, self, output, flaw)
+            for output, flaw in self._flaws.items()
+            if output not in self._known
+        }
+        return {**later, **self._known}
 
 
 def locate_origin(netlist: Netlist, flaws: Flaws, output: str, flaw: Flaw) -> str:

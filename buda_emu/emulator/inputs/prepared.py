@@ -34,6 +34,7 @@ from buda_emu.spec.blocking import TILE_ELEMENTS
 from buda_emu.support.checker.diagnostic import Diagnostic
 from buda_emu.support.checker.render import render
 from buda_emu.support.errors import NetlistError, ProgramError, UnsupportedError
+from buda_emu.support.progress import Activity, Report, ignore_activity
 from buda_emu.support.records import dataclass
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def require_memory(
     as_bits: bool = False,
     beside: int = 0,
     queues: ImageQueues = NO_IMAGE_QUEUES,
-    tell: Callable[[str], None] = lambda _: None,
+    tell: Callable[[str], object] = lambda _: None,
 ) -> int:
     """Return the limit for each of `machines` that run at once, in bytes; `limit` None: a share of what is available
     now.
@@ -272,7 +273,7 @@ def prepare_run(
     rams: bool = True,
     as_bits: bool = False,
     beside: int = 0,
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Report = ignore_activity,
     foretell: Callable[[str], None] | None = None,
 ) -> PreparedRun:
     """Prepare the chosen programs. `machines`, `rams`, `as_bits` and `beside` are those of `require_memory`, `foretell`
@@ -286,7 +287,7 @@ def prepare_run(
     args = {**image_args(image), **config.args}
     values = {**default_parameters(bodies, args), **check_parameters(bodies, chosen.parameters)}
     require_runnable(netlist, bodies)
-    progress("walking the programs")  # loops of millions of rounds take seconds
+    progress(Activity("walking the programs", "preparing"))  # loops of millions of rounds take seconds
     steps = try_walk(netlist, bodies, values)
     limit = require_memory(
         netlist,
@@ -297,7 +298,7 @@ def prepare_run(
         as_bits=as_bits,
         beside=beside + host_copies(image),
         queues=image_queues(image, all_read=chosen.all_read),
-        tell=foretell or progress,
+        tell=foretell or (lambda words: progress(Activity(words, "preparing"))),
     )
     return PreparedRun(
         netlist=netlist, image=image, bodies=bodies, config=config, values=values, steps=steps, limit=limit

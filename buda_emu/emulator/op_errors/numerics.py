@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from buda_emu.arithmetic.jit.kernel import announce
+from buda_emu.arithmetic.jit.reporting import with_sent_kernels
 from buda_emu.arithmetic.tensix.registers import core_of
 from buda_emu.emulator.inputs.feed import push
 from buda_emu.emulator.inputs.prepared import RunChoice, prepare_run
@@ -28,6 +30,7 @@ from buda_emu.emulator.runtime.graph.threads import WorkerPool
 from buda_emu.emulator.runtime.machine.listeners import Listener
 from buda_emu.netlist.model import Netlist, Op
 from buda_emu.support.errors import HostError, InternalError
+from buda_emu.support.progress import Activity, Report, ignore_activity
 from buda_emu.support.workers.job import Job, Workers
 from buda_emu.support.workers.spread import spread
 
@@ -157,7 +160,7 @@ def explain(
     threads: int = 1,
     memory_limit: int | None = None,
     workers: Workers | None = None,
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Report = ignore_activity,
 ) -> Numerics:
     """Run the programs of these names, or all, on tensors of `inputs` (a directory, or one .npz file) and on generated
     ones, and return the errors of their ops.
@@ -196,7 +199,7 @@ def op_numerics(
     counted: Selection = _ALL,
     memory_limit: int | None = None,
     workers: Workers | None = None,
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Report = ignore_activity,
 ) -> tuple[OpNumerics, ...]:
     """Run the programs in "device" and "ideal" side by side on the inputs that `fill` pushes, and return the errors of
     their ops.
@@ -256,9 +259,8 @@ def _with_workers(run: Callable[[], None], looking: "_Analysis", netlist: Netlis
     thread = Thread(target=produce, name="numerics")
     thread.start()
     try:
-        with closing(
-            spread(Job("buda_emu.emulator.op_errors.numerics:analyse_op_job", netlist), items(), workers)
-        ) as results:
+        job = Job("buda_emu.emulator.op_errors.numerics:analyse_op_job", netlist, reports=True)
+        with closing(spread(job, items(), workers, on_report=lambda _, kernel: announce(*kernel))) as results:
             for number, parts in results:
                 looking.parts[names[number]] = parts
     finally:
@@ -271,15 +273,18 @@ def _with_workers(run: Callable[[], None], looking: "_Analysis", netlist: Netlis
         raise failed[0]
 
 
-def analyse_op_job(netlist: Netlist) -> Callable[[OpTask], OpFindings]:
-    """Return the work of `numerics` on workers, a function that analyses one op."""
-    looking = _Analysis(netlist, _ALL, serial, lambda _: None)
+def analyse_op_job(
+    netlist: Netlist, report: Callable[[tuple[str, float | None]], object] = ignore_activity
+) -> Callable[[OpTask], OpFindings]:
+    """Return the work of `numerics` on workers, a function that analyses one op. `report` gets the kernels that it
+    compiles."""
+    looking = _Analysis(netlist, _ALL, serial, ignore_activity)
 
     def work(task: OpTask) -> OpFindings:
         name, expected, ideal = task
         return looking.analyse_alone(netlist.ops[name], expected, ideal)
 
-    return work
+    return with_sent_kernels(work, report)
 
 
 class _Watch(Side):
@@ -301,13 +306,12 @@ class _Watch(Side):
 class _Analysis:
     """The errors of all ops, and ideal tensors as long as an op of the epoch needs them."""
 
-    def __init__(
-        self, netlist: Netlist, counted: Selection, parallel: Parallel, progress: Callable[[str], None]
-    ) -> None:
+    def __init__(self, netlist: Netlist, counted: Selection, parallel: Parallel, progress: Report) -> None:
         self._netlist = netlist
         self._counted = counted
         self._parallel = parallel
         self._progress = progress
+        self._op_count = 1 if counted.only is not None else len(netlist.ops)
         self.parts: dict[str, OpFindings] = {}
         self.sent: Queue[OpTask | None] | None = None  # to workers, who analyse ops instead
         self.stopped = False  # nobody waits for more
@@ -339,7 +343,7 @@ class _Analysis:
                 self._totals[op.name] = ErrorSum(op, elements=self._counted.elements(op.name))
             self._totals[op.name].add(expected, observed)
             if op.name in self._open:
-                self._progress(f"op {op.name}")
+                self._progress(Activity(f"op {op.name}", "ops", len(self.parts), self._op_count))
                 self._analyse(op, expected[:1], self._operands(op))
                 self._open.discard(op.name)
                 if not self._open:

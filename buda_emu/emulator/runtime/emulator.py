@@ -26,17 +26,16 @@ from buda_emu.netlist.program.interpreter import Standing, StepBudget
 from buda_emu.spec.precision import DEFAULT_STEP_LIMIT, PRECISIONS, Precision
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError, HostWarning, ProgramError
+from buda_emu.support.html_table import html_table
 from buda_emu.support.lazy import lazy
 
 if TYPE_CHECKING:
-    import html
     from collections.abc import Callable
 
     from buda_emu.emulator.ops.on_device.kernel_units import KernelUnits
     from buda_emu.emulator.runtime.snapshots import archive, state
     from buda_emu.emulator.runtime.snapshots.checkpoint import Checkpoints
-else:  # only those who save, or look at a machine in a notebook, need it
-    html = lazy("html")
+else:  # only those who save need it
     archive = lazy("buda_emu.emulator.runtime.snapshots.archive")
     state = lazy("buda_emu.emulator.runtime.snapshots.state")
 
@@ -141,10 +140,8 @@ class Emulator:
 
     def _repr_html_(self) -> str:
         """Return a table of the queues and rams that hold entries, for notebooks."""
-        cells = ((html.escape(name), str(count), str(entries)) for name, count, entries in self._occupancies())
-        rows = "".join(f"<tr><td>{'</td><td>'.join(row)}</td></tr>" for row in cells)
-        head = "<tr><th>queue or ram</th><th>entries held</th><th>of</th></tr>"
-        return f"<p>{html.escape(repr(self))}</p><table>{head}{rows}</table>"
+        rows = [(name, str(count), str(entries)) for name, count, entries in self._occupancies()]
+        return html_table(repr(self), ("queue or ram", "entries held", "of"), rows)
 
     def _state_text(self) -> str:
         if self._gate.closed:
@@ -317,19 +314,27 @@ class Emulator:
         self._require_open("outputs_in_parts")
         return self._exchange.outputs_in_parts(readout)
 
-    def run(self, program: str, params: Mapping[str, object] | None = None, *, wait: float = 0.0) -> None:
+    def run(
+        self,
+        program: str,
+        params: Mapping[str, object] | None = None,
+        *,
+        wait: float = 0.0,
+        progress: ProgressCallback | None = None,
+    ) -> None:
         """Run one program to its end, after those asked for before it. `params` binds `param` names, e.g.
         {"$p_loop_count": 4}; the `$` may be left out. Parameters of earlier runs stay unless such a run failed.
 
         `wait`: seconds that an epoch which has nothing to do waits for the host to push to an input queue, or to pop
         from a full output queue; then, and at once with 0, that is a deadlock. The inputs that are there run meanwhile.
+        `progress` is called with a Progress after each chunk of inputs; its exception ends the program.
 
         Raises ProgramError naming instruction, graph, op and queue; HostError for an unknown program, and for a
         parameter that no program of the netlist takes, unless its name is one that front ends give to every program
         (`buda_emu.netlist.program.parameters.CONVENTIONAL`); RunCancelledError when the machine is closed meanwhile.
         """
         self._require_open("run")
-        self._programs.run(program, params, wait)
+        self._programs.run(program, params, wait, progress)
 
     def run_async(
         self,

@@ -1,9 +1,10 @@
 """Names of the parameters that programs take, and of those that callers give (NETLIST 3.7)."""
 
 from collections.abc import Iterable, Mapping
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from buda_emu.netlist.model import Netlist, Param, Program
+from buda_emu.netlist.variants import LOOP
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError
 
@@ -23,6 +24,32 @@ HARNESS: Final[Mapping[str, tuple[str, str]]] = {
 """What the harnesses give: a parameter follows the test-arg of this name, else it has this value."""
 CONVENTIONAL: Final = frozenset(f"${name}" for name in HARNESS)
 """Names that harnesses and front ends give to every program, whether it takes them or not."""
+
+
+class Cache(NamedTuple):
+    """The parameters of a program that writes caches: the first slot, and two loops that move on from there."""
+
+    write_index: str = "$p_cache_write_index"
+    inner_count: str = "$p_inner_loop_count"
+    inner_increment: str = "$p_inner_increment"
+    outer_count: str = "$p_outer_loop_count"
+    outer_increment: str = "$p_outer_increment"
+
+
+CACHE: Final = Cache()
+
+
+def parameters_of_rounds(count: int, write_index: int = 0) -> dict[str, str]:
+    """Return the loop and cache parameters for `count` rounds of inputs, of which the first writes the slot
+    `write_index` of the caches and each other one the slot behind that of the round before."""
+    return {
+        LOOP: str(count),
+        CACHE.write_index: str(write_index),
+        CACHE.inner_count: "1",
+        CACHE.inner_increment: "0",
+        CACHE.outer_count: str(count),
+        CACHE.outer_increment: "1",
+    }
 
 
 def parameter_names(programs: Iterable[Program]) -> dict[str, None]:

@@ -11,6 +11,7 @@ from buda_emu.performance.advice.search import Found, Tried
 from buda_emu.performance.timing.epoch.critical import chain_sentence, critical_steps
 from buda_emu.spec.devices import Device
 from buda_emu.support.checker.text import plural
+from buda_emu.support.html_table import html_table
 from buda_emu.support.version import RESULT_VERSION
 
 
@@ -150,6 +151,24 @@ class Advice:
         after = self.after.slowest
         changes = plural(len(self.found.taken), "change")
         return f"<Advice for {self.netlist}: {changes}, slowest epoch {before:.0f} to {after:.0f} cycles>"
+
+    def _repr_html_(self) -> str:
+        """Return a table of the changes that make the netlist faster together, for notebooks; without one, the
+        reason."""
+        sentence = repr(self)[1:-1]
+        if self.reason:
+            sentence += f". {self.reason}"
+        rows = [
+            (
+                f"{variant.slowest:,.0f}",
+                f"{variant.cycles:,.0f}",
+                f"{_lost(loss):.2g}",
+                proposal.move,
+                proposal.sentence,
+            )
+            for (proposal, loss), variant in zip(self.found.taken, self.found.steps, strict=True)
+        ]
+        return html_table(sentence, ("slowest epoch", "all cycles", "PCC lost", "move", "what"), rows)
 
 
 def _lost(loss: Loss | None) -> float:

@@ -1,6 +1,6 @@
 """The search: it tries single changes for the bottlenecks of the slowest epochs, then combines changes greedily."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 
@@ -14,6 +14,7 @@ from buda_emu.performance.advice.patch import UnwritableError, check_patch
 from buda_emu.performance.timing.epoch.critical import critical_steps
 from buda_emu.performance.timing.flags import op_alone_on_a_core
 from buda_emu.performance.timing.result import EpochReport
+from buda_emu.support.progress import Activity, Report, ignore_activity
 
 _TARGETS = 4  # of an epoch that are looked at
 _CLOSE = 0.9  # a unit that works this share of the busiest one's cycles is looked at, too
@@ -81,7 +82,7 @@ class Search:
     most_loss: float
     tries: int
     moves: Sequence[Move] = MOVES
-    progress: Callable[[str], None] = lambda _: None
+    progress: Report = ignore_activity
     _known: frozenset[tuple[str, str]] = frozenset()
 
     def run(self) -> Found:
@@ -112,6 +113,10 @@ class Search:
                 reason = "more cores would make no epoch faster, or the search ended before it tried them (--tries)"
             yield Unsplit(name, report.graphs, reason)
 
+    def _report(self, text: str) -> None:
+        """Report what is tried, and how many epochs have been modelled of the most that may be."""
+        self.progress(Activity(text, "search", self.evaluator.tries, self.tries))
+
     # ----------------------------------------------------------------------------------------- one change at a time
     def _try_single_changes(self, result: Found) -> None:
         """Try every proposal for the slowest epochs by itself, with a third of the tries."""
@@ -120,7 +125,7 @@ class Search:
         for epoch in order:
             new = self._new_proposals(result.start, epoch, seen)
             for proposal, variant in self.evaluator.each(result.start, new, self.tries // 3):
-                self.progress(f"alone: {proposal.sentence}")
+                self._report(f"alone: {proposal.sentence}")
                 result.modelled += 1
                 if variant is None or not self._gains(result.start, variant, epoch):
                     continue
@@ -154,7 +159,7 @@ class Search:
                 (number for number in range(len(result.best.reports)) if number not in exhausted),
                 key=lambda number: (result.best.reports[number].pace, -number),
             )
-            self.progress(f"together: {' + '.join(result.best.reports[epoch].graphs)}")
+            self._report(f"together: {' + '.join(result.best.reports[epoch].graphs)}")
             if not self._take_change(result, epoch, refused):
                 exhausted.add(epoch)
 

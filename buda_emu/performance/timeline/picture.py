@@ -17,10 +17,15 @@ _NOTHING: Mapping[str, Detail] = {}
 
 
 class Lane(NamedTuple):
-    """A row of slices that do not overlap. Lanes of one `group` stand together under its name."""
+    """A row of slices that do not overlap.
+
+    Lanes of one `group` stand together under its name. Several groups may belong to one `section`, with whose name,
+    followed by a comma, their names begin.
+    """
 
     name: str
     group: str = ""
+    section: str = ""
 
 
 class Slice(NamedTuple):

@@ -1,6 +1,6 @@
 """The programs of a netlist in time: the job of `buda-emu perf`."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
@@ -33,6 +33,7 @@ from buda_emu.performance.timing.transfers.rates import Speed, speed
 from buda_emu.spec.devices import Device, device
 from buda_emu.spec.precision import DEFAULT_STEP_LIMIT
 from buda_emu.support.errors import HostError
+from buda_emu.support.progress import Activity, Report, ignore_activity
 
 
 @dataclass(slots=True)
@@ -92,7 +93,7 @@ def model_netlist(
     model: Model = "fitted",
     chip: Device | None = None,
     version: str = "",
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Report = ignore_activity,
 ) -> PerfRun:
     """Model every epoch that the programs run. `model` selects how ops are modelled: "fitted", or the "vendor"'s
     formulas. `chip` replaces the arch's own chip by a harvested or smaller one.
@@ -105,9 +106,9 @@ def model_netlist(
     fast = speed(chip, what_if or {})
     model_epoch = EpochModel(fast, chip, model, assumptions(what_if or {}, chip))
     reports: list[EpochReport] = []
-    progress("walking the programs")
-    for epoch in epochs(netlist, programs, parameters):
-        progress(f"epoch {' + '.join(epoch.temporal.graphs)}")
+    progress(Activity("walking the programs", "preparing"))
+    for number, epoch in enumerate(epochs(netlist, programs, parameters)):
+        progress(Activity(f"epoch {' + '.join(epoch.temporal.graphs)}", "epochs", number))
         if any(netlist.graphs[name].ops for name in epoch.temporal.graphs):
             reports.append(model_epoch(netlist, epoch))
     return PerfRun(

@@ -6,7 +6,7 @@ which these are scaled; nothing is estimated from the figures of the chip as it 
 netlist have their places, so more cores take another netlist.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +16,7 @@ from buda_emu.performance.timing.op.cost import Model
 from buda_emu.performance.timing.result import EpochReport, PerfRun, bottleneck
 from buda_emu.performance.timing.transfers.rates import Speed, speed
 from buda_emu.support.errors import HostError
+from buda_emu.support.progress import Activity, Report, ignore_activity
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ class Sensitivity:
 
 
 def sensitivity(
-    netlist: Netlist, run: PerfRun, model: Model = "fitted", progress: Callable[[str], None] = lambda _: None
+    netlist: Netlist, run: PerfRun, model: Model = "fitted", progress: Report = ignore_activity
 ) -> Sensitivity:
     """Model the epochs of a run again with each resource doubled and halved. Raises HostError for the vendor's model,
     which has no rates of units."""
@@ -96,7 +97,7 @@ def sensitivity(
     for resource in RESOURCES:
         reason = _reason_to_leave_out(resource, run.epochs)
         if not reason:
-            progress(f"sensitivity: {resource.title}")
+            progress(Activity(f"sensitivity: {resource.title}", "epochs"))
             effect = _effect(study, resource, base)
             if resource is _CLOCK and _follows_clock(base, effect):
                 reason = "all cycles follow it"

@@ -18,7 +18,9 @@ from buda_emu.support.screen import UNPRINTED
 
 _ROOM: Final = "buda_emu.report"
 _SCRIPTS: Final = (
-    "timeline_model.js", "timeline_drawing.js", "timeline_pointed.js", "timeline.js", "tables.js", "grid.js", "page.js",
+    "names.js", "timeline_model.js", "timeline_rows.js", "timeline_arrows.js", "timeline_drawing.js",
+    "timeline_pointed.js", "timeline_overview.js", "timeline_search.js", "timeline.js", "tables.js", "grid.js",
+    "error_map.js", "page.js",
 )  # fmt: skip
 _CONTROL: Final = re.compile(rf"[\x00-\x08\x0b-\x1f{UNPRINTED}\ud800-\udfff\ufffe\uffff]")
 
@@ -54,7 +56,9 @@ def _part(name: str) -> Markup:
 def chart_style(scope: str) -> str:
     """Return the CSS rules of charts, light and dark, limited to elements of the class `scope`, for use in a
     notebook."""
-    rules = [line for line in _part("style.css").splitlines() if line.startswith((":root", "--", "@media", "svg"))]
+    rules = [
+        line for line in _part("style.css").splitlines() if line.startswith((":root", "--", "@media (prefers", "svg"))
+    ]
     text = "".join(rules).replace(":root", f".{scope}")
     return re.sub(r"(?<![-\w.])svg(?=[ .])", f".{scope} svg", text)
 
@@ -116,10 +120,11 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The cells of a row. `name` is the op, queue or transfer that a click on the row selects."""
+    """The cells of a row. `name` is the op, queue or transfer that a click on the row selects, `css` a class."""
 
     cells: Sequence[Cell]
     name: str = ""
+    css: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """A campaign of faults as one page: the vulnerable parts of the netlist, the dangerous bits, and every fault."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from typing import Final
 
@@ -8,7 +8,16 @@ from markupsafe import Markup
 
 from buda_emu.netlist.model import Netlist
 from buda_emu.report.pages.engine import Cell, Column, Table, figure, name_cell, render, table
-from buda_emu.report.pictures.grid_svg import clean, fit_text, grid_svg, number, open_chart, text
+from buda_emu.report.pictures.axes import open_wide_chart, round_up, text_at
+from buda_emu.report.pictures.grid_svg import (
+    HeatScale,
+    clean,
+    fit_text,
+    grid_svg,
+    html_legend,
+    number,
+    open_chart,
+)
 from buda_emu.report.terminal.faults import PROTECTION, guarded_row, headers, row
 from buda_emu.report.terminal.text import percent
 from buda_emu.support.checker.text import plural
@@ -17,10 +26,11 @@ from buda_emu.testing.injection.fault import KIND_TEXTS, PLACE_TEXTS
 from buda_emu.testing.injection.protect import PROTECTION_TEXTS
 from buda_emu.testing.injection.result import OUTCOME_TEXTS, OUTCOMES, TABLES, Campaign, Guarded, Share, column
 
-_NAMES: Final = 180
-_WIDTH: Final = 420
-_BAR: Final = 13
-_ROW: Final = 18
+_NAMES: Final = 152
+"""Pixels for the name of a bar: a narrow screen has room for it and the figure."""
+_WIDTH: Final = 600
+_BAR: Final = 9
+_ROW: Final = 32
 _COLOURS: Final = {
     "masked": "#6aa978", "tolerable": "#bfc86a", "corrupt": "#d9822b", "not finite": "#c2453c", "deadlock": "#3f6fb5",
     "stopped": "#7a4ea3", "late": "#7d8894", "corrected": "#3f8f86", "detected": "#6fb7ae",
@@ -52,6 +62,7 @@ def guarded_bar(guarded: Guarded) -> Bar:
 
 
 def outcome_bars(rows: Sequence[Bar], title: str) -> str:
+<<<<<<< HEAD
     """Return the SVG chart with a bar for each row, all of the same length, divided by outcome."""
     right = _NAMES + _WIDTH
     height = 34 + len(rows) * _ROW
@@ -74,19 +85,54 @@ def outcome_bars(rows: Sequence[Bar], title: str) -> str:
             box = f'x="{number(begin)}" y="{y}" width="{number(length)}" height="{_BAR}"'
             if count:
                 parts.append(f'<rect {box} fill="{_COLOURS[outcome]}"><title>{tip}</title></rect>')
+=======
+    """Draw a bar for each row, all of the same length, divided by outcome, under the row's name and figure."""
+    parts = [open_wide_chart(len(rows) * _ROW, title)]
+    for place, bar in enumerate(rows):
+        y = place * _ROW
+        begin = 0.0
+        faults = max(1, sum(bar.counts.values()))
+        parts.append(text_at(0, y + 12, fit_text(bar.name, _NAMES, 11), 11))
+        parts.append(text_at(1, y + 12, bar.figure, 10, "soft", "end"))
+        for outcome, colour in _COLOURS.items():
+            count = bar.counts.get(outcome, 0)
+            if not count:
+                continue
+            length = 100 * count / faults
+            tip = clean(f"{bar.name}: {count} of {faults} {outcome}")
+            box = f'x="{number(begin)}%" y="{y + 16}" width="{number(length)}%" height="{_BAR}"'
+            parts.append(f'<rect {box} fill="{colour}"><title>{tip}</title></rect>')
+>>>>>>> main
             begin += length
-        parts.append(text(right + 8, y + 11, share.figure, 11, "soft"))
     return "".join([*parts, "</svg>"])
 
 
+<<<<<<< HEAD
 def tile_map(name: str, shape: tuple[int, int, int], hits: Sequence[int]) -> str:
     """Return the SVG picture of an output's tiles, the redder the more faults change them. `shape` is (t, tile
     rows, tile columns); `hits` counts the faults by tile.
     """
+=======
+def _outcome_legend(campaign: Campaign) -> list[tuple[str, str, str]]:
+    """Return colour, name and meaning of each outcome that the bars of the page show."""
+    bars = [share_bar(campaign.total())]
+    if campaign.costs:
+        bars += map(guarded_bar, campaign.protection())
+    meanings = {**OUTCOME_TEXTS, **PROTECTION_TEXTS}
+    return [
+        (colour, outcome, meanings.get(outcome, ""))
+        for outcome, colour in _COLOURS.items()
+        if any(bar.counts.get(outcome) for bar in bars)
+    ]
+
+
+def tile_map(name: str, shape: tuple[int, int, int], hits: Sequence[int], reddest: int) -> str:
+    """Draw the tiles of an output (t, rows, columns), the redder the more faults change them. `hits` counts the faults
+    by tile, and the count `reddest` is drawn in full red."""
+>>>>>>> main
     t, rows, cols = shape
-    cell = max(2.0, min(float(_CELL), (_NAMES + _WIDTH) / max(1, cols)))
-    highest_count = max(*hits, 1)
-    parts = [open_chart(round(cols * cell) + 2, round(t * (rows * cell + 6)) + 2, f"tiles of {name}", " fixed")]
+    cell = max(2.0, min(float(_CELL), _WIDTH / max(1, cols)))
+    parts = [open_chart(round(cols * cell) + 2, round(t * (rows * cell + 6)) + 2, f"tiles of {name}")]
     for tile, count in enumerate(hits):
         at, place = divmod(tile, rows * cols)
         row, col = divmod(place, cols)
@@ -96,7 +142,7 @@ def tile_map(name: str, shape: tuple[int, int, int], hits: Sequence[int]) -> str
         tip = clean(f"{name} {t_prefix}tile {row}, {col}: changed by {count} faults that fail")
         parts.append(
             f'<rect x="{number(x)}" y="{number(y)}" width="{number(cell)}" height="{number(cell)}" fill="#c2453c" '
-            f'fill-opacity="{number(0.06 + 0.94 * count / highest_count)}" stroke="#8884" stroke-width="0.5">'
+            f'fill-opacity="{number(0.06 + 0.94 * count / max(reddest, 1))}" stroke="#8884" stroke-width="0.5">'
             f"<title>{tip}</title></rect>"
         )
     return "".join([*parts, "</svg>"])
@@ -134,7 +180,10 @@ def faults_page(campaign: Campaign, netlist: Netlist) -> str:
             "faults.html",
             title=f"Faults in {netlist.path}",
             facts=facts,
+            outcomes=_outcome_legend(campaign),
             charts=charts,
+            legend=Markup(html_legend(_heat_scale(_heat_top(campaign.table("op or queue"))))),
+            most_hits=_most_hits(_hits(campaign, netlist)),
             picture=Markup(_op_picture(campaign, netlist)),
             maps=_maps(campaign, netlist),
             protection=_protection(campaign),
@@ -155,10 +204,20 @@ def _op_picture(campaign: Campaign, netlist: Netlist) -> str:
     if not shares or len(ops) > _MOST_OPS:
         return ""
     notes = {name: f"{share.failures} of {share.faults} faults fail" for name, share in shares.items()}
-    worst = max(share.share for share in shares.values()) or 1.0
-    heat = {name: share.share / worst for name, share in shares.items()}
-    red = f"the share of faults in the op that fail, up to {percent(worst)}"
-    return grid_svg(netlist, heat=heat, notes=notes, red=red)
+    top = _heat_top(campaign.table("op or queue"))
+    heat = {name: share.share / top for name, share in shares.items()}
+    return grid_svg(netlist, heat=heat, notes=notes, scale=_heat_scale(top))
+
+
+def _heat_top(shares: Iterable[Share]) -> float:
+    """Return the share of failing faults that is drawn reddest: a round figure, so that a small one is seen as such."""
+    worst = max((share.share for share in shares), default=0.0)
+    return min(round_up(worst) or 0.01, 1.0)
+
+
+def _heat_scale(top: float) -> HeatScale:
+    """Return the scale of the picture of ops."""
+    return HeatScale("the share of faults in the op that fail", "0 %", percent(top))
 
 
 def _sorted_shares(name: str, campaign: Campaign) -> list[Share]:
@@ -172,6 +231,19 @@ def _sorted_shares(name: str, campaign: Campaign) -> list[Share]:
 
 def _maps(campaign: Campaign, netlist: Netlist) -> list[tuple[str, Markup]]:
     """Return a map for each of the outputs that failing faults change most: how many of them change each tile."""
+    hits = _hits(campaign, netlist)
+    reddest = _most_hits(hits)
+    worst = sorted(hits, key=lambda queue: (-sum(hits[queue]), queue))[:_MOST_MAPS]
+    return [(name, Markup(tile_map(name, netlist.queues[name].blocking.shape, hits[name], reddest))) for name in worst]
+
+
+def _most_hits(hits: Mapping[str, Sequence[int]]) -> int:
+    """Return the greatest number of faults that change one tile."""
+    return max((max(counts) for counts in hits.values()), default=0)
+
+
+def _hits(campaign: Campaign, netlist: Netlist) -> dict[str, list[int]]:
+    """Return for each output that failing faults change how many of them change each tile."""
     hits: dict[str, list[int]] = {}
     for effect in filter(lambda effect: effect.failed, campaign.effects):
         for queue, bits in effect.maps.items():
@@ -179,8 +251,7 @@ def _maps(campaign: Campaign, netlist: Netlist) -> list[tuple[str, Markup]]:
             changed = int(bits, 16)
             for tile in range(len(counts)):
                 counts[tile] += changed >> tile & 1
-    worst = sorted(hits, key=lambda queue: (-sum(hits[queue]), queue))[:_MOST_MAPS]
-    return [(name, Markup(tile_map(name, netlist.queues[name].blocking.shape, hits[name]))) for name in worst]
+    return hits
 
 
 def _protection(campaign: Campaign) -> Table | None:

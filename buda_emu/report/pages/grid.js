@@ -1,4 +1,6 @@
-// The picture of the core grid: fits, zooms, pans; writes as much into its boxes as is readable; shows what is chosen.
+'use strict';
+// The picture of the core grid: fits, zooms, pans; writes as much into its boxes as is readable; colours the ops by heat
+// or by type; shows the arrows of what is chosen or pointed at.
 const gridView = view => {
   const svg = view.querySelector('svg'), box = view.querySelector('.grid-svg');
   if (!svg) return;
@@ -18,14 +20,15 @@ const gridView = view => {
     label.top = label.y + panel.f;
   }
   const ops = labels.filter(label => label.group.classList.contains('bg-op'));
+  const shortName = shortNames(labels.map(label => label.words[0]));
   let x = 0, y = 0, scale = 1, width = 0, height = 1, waiting = false, touched = false;
 
   const WIDTH = 0.62, LINE = 1.22;
   const LEGIBLE = 0.75;  // scale above which boxes have room for what they say
   const lines = (words, most, count) => {  // a name over as many lines as there are, then what else fits
     const [name, ...rest] = words, found = [], own = Math.max(1, count - Math.min(rest.length, 1));
-    for (let at = 0; at < name.length && found.length < own; at += most) found.push(name.slice(at, at + most));
-    if (name.length > own * most) found[own - 1] = '…' + name.slice(1 - most);
+    const short = shortName(name, own * most);
+    for (let at = 0; at < short.length; at += most) found.push(short.slice(at, at + most));
     const named = found.length;
     for (const word of rest) if (found.length < count && word.length <= most) found.push(word);
     return [found, named];
@@ -37,7 +40,9 @@ const gridView = view => {
     for (const label of labels) {
       const {text, words} = label;
       const away = label.left > x + width / scale || label.top > y + height / scale || label.left + label.width < x || label.top + label.height < y;
-      const most = Math.floor((label.width - 8 / scale) / (size * WIDTH)), count = Math.floor((label.room - 4 / scale) / (size * LINE));
+      const hidden = Math.max(x - label.left, 0);  // at its left: what is written begins where it is seen
+      const seen = Math.min(label.width - hidden, x + width / scale - label.left - hidden);
+      const most = Math.floor((seen - 8 / scale) / (size * WIDTH)), count = Math.floor((label.room - 4 / scale) / (size * LINE));
       text.textContent = '';
       if (away || most < 4 || count < 1) continue;
       text.setAttribute('font-size', size);
@@ -45,7 +50,7 @@ const gridView = view => {
       found.forEach((line, i) => {
         const span = document.createElementNS('http://www.w3.org/2000/svg', 'tspan');
         span.textContent = line;
-        span.setAttribute('x', label.x + 4 / scale);
+        span.setAttribute('x', label.x + hidden + 4 / scale);
         span.setAttribute('y', label.y + 3 / scale + size * (LINE * i + 0.9));
         if (i >= named) span.setAttribute('class', 'more');
         text.append(span);
@@ -77,6 +82,11 @@ const gridView = view => {
       [right, bottom] = [Math.max(right, op.left + op.width), Math.max(bottom, op.top + op.height)];
     }
     show(left - 40, top - 30, right + 20, bottom + 20);
+    for (let lanes = 0; lanes < 3; lanes++) {  // no queue stands half outside at the left
+      const cut = labels.filter(label => label.left < x && label.left + label.width > x);
+      if (!cut.length) return;
+      show(Math.min(...cut.map(label => label.left)) - 8, top - 30, right + 20, bottom + 20);
+    }
   };
   const zoom = (factor, px = width / 2, py = height / 2) => {
     touched = true;
@@ -104,6 +114,22 @@ const gridView = view => {
   view.querySelectorAll('button[data-do]').forEach(button => {
     button.onclick = {in: () => zoom(1.5), out: () => zoom(1 / 1.5), all, ops: theOps}[button.dataset.do];
   });
+  const colour = view.querySelector('.grid-colour'), edges = view.querySelector('.grid-edges');
+  const paint = () => {
+    svg.classList.toggle('bg-hot', colour.value === 'heat');
+    view.classList.toggle('by-heat', colour.value === 'heat');
+  };
+  colour.hidden = !svg.querySelector('.bg-heat');
+  colour.value = colour.hidden ? 'type' : 'heat';
+  colour.onchange = paint;
+  paint();
+  edges.onchange = () => view.classList.toggle('all-edges', edges.checked);
+  const point = name => {  // the arrows of the op or queue under the pointer
+    for (const edge of svg.querySelectorAll('.bg-edge'))
+      edge.classList.toggle('lit', Boolean(name) && (edge.dataset.from === name || edge.dataset.to === name));
+  };
+  svg.addEventListener('pointerover', event => point(event.target.closest('[data-name]')?.dataset.name));
+  svg.addEventListener('pointerleave', () => point(''));
   const pointers = new Map();
   let moved = 0;
   box.addEventListener('pointerdown', event => { pointers.set(event.pointerId, event); moved = 0; });
@@ -124,7 +150,7 @@ const gridView = view => {
   box.addEventListener('wheel', event => {
     if (!event.ctrlKey && !event.metaKey) return;  // the page scrolls on
     const at = box.getBoundingClientRect();
-    zoom(Math.exp(-event.deltaY * 0.004), event.clientX - at.left, event.clientY - at.top);
+    zoom(Math.min(Math.max(Math.exp(-event.deltaY * 0.002), 0.8), 1.25), event.clientX - at.left, event.clientY - at.top);
     event.preventDefault();
   }, {passive: false});
   view.addEventListener('keydown', event => {

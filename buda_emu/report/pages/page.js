@@ -19,6 +19,7 @@ const enliven = root => {
   root.querySelectorAll('.table').forEach(liveTable);
   root.querySelectorAll('.grid-view').forEach(gridView);
   root.querySelectorAll('.timeline').forEach(timeline);
+  root.querySelectorAll('figure.map').forEach(errorMap);
   root.querySelectorAll('details').forEach(part => {
     part.addEventListener('toggle', () => { if (part.open) unpack(part); });
     if (part.open) unpack(part);
@@ -100,7 +101,7 @@ document.addEventListener('chosen', event => {
 });
 document.addEventListener('click', event => {
   const item = event.target.closest('.yaml [data-name], .dot');
-  if (item) choose(item.dataset.name, item);
+  if (item) choose(item.dataset.name, item, item.matches('.dot') ? {show: '.ops .table', toggles: false} : {});
 });
 
 // --------------------------------------------------------------------------------- from the head of a page to a part

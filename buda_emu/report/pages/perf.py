@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
-from math import ceil, floor, log10
 from pathlib import Path, PurePath
 from typing import Final
 
@@ -15,7 +13,7 @@ from buda_emu.performance.timing.checks import BoundResult
 from buda_emu.performance.timing.epoch.critical import CAUSE_WORDS, CriticalStep, chain_sentence, critical_steps
 from buda_emu.performance.timing.epoch.pipeline import describe_fill, extend_until_full, steady
 from buda_emu.performance.timing.epoch.result import EpochTiming
-from buda_emu.performance.timing.figures import OpFigures, op_figures
+from buda_emu.performance.timing.figures import op_figures
 from buda_emu.performance.timing.flags import MEANINGS
 from buda_emu.performance.timing.parts import epoch_intervals
 from buda_emu.performance.timing.result import EpochReport, PerfRun
@@ -37,17 +35,14 @@ from buda_emu.report.pages.engine import figure as cell_figure
 from buda_emu.report.pages.timeline import timeline_data
 from buda_emu.report.pictures.epoch_picture import steady_picture
 from buda_emu.report.pictures.grid_svg import (
+    HeatScale,
     Uses,
-    clean,
-    fit_text,
     grid_svg,
-    open_chart,
+    html_legend,
     sentence,
-    text,
     uses_by_core,
-    width_of,
 )
-from buda_emu.report.pictures.grid_svg import number as svg_number
+from buda_emu.report.pictures.roofline import roofline_chart
 from buda_emu.report.terminal.perf import Sources
 from buda_emu.report.terminal.plain_table import cut
 from buda_emu.report.terminal.text import number, percent, whole
@@ -112,6 +107,7 @@ def _indent(text: str) -> int:
     return len(text) - len(text.lstrip())
 
 
+<<<<<<< HEAD
 _SMALL: Final = 11.0
 _LEFT = 64.0
 _TOP = 14.0
@@ -228,6 +224,8 @@ def _power(decade: int) -> str:
     return f"1e{decade}"
 
 
+=======
+>>>>>>> main
 MOST_EPOCHS: Final = 40
 """Number of epochs with pictures in the page; the tables have all epochs."""
 _MOST_NAMED: Final = 2  # streams and ops that a link of the critical path names
@@ -437,11 +435,12 @@ def _epoch(
                 heat=busy,
                 notes=notes,
                 mark=f"-{index}",
-                red="busy",
+                scale=_BUSY,
                 path=path,
                 streams=uses if is_routed else None,
             )
         ),
+        legend=Markup(html_legend(_BUSY, path=bool(path))),
         streams=sentence(routed.get(temporal)),
         roofline=Markup(roofline_chart(ops, [op.cost.cycles for op in timing.ops], _bytes_taken_in(epoch), stream)),
         ops=_ops(netlist, run, epoch, steps, sources),
@@ -450,6 +449,8 @@ def _epoch(
     )
 
 
+_BUSY: Final = HeatScale("busy", "0 %", "100 % of the time between two inputs")
+"""The scale of the picture of ops: how busy each is."""
 _ON_PATH: Final = 0.005
 """Share of the critical path from which on a step is drawn in the picture."""
 
@@ -572,8 +573,8 @@ def _ops(netlist: Netlist, run: PerfRun, epoch: EpochReport, steps: Sequence[Cri
         Column("waits for room", "number"),
         Column("of the path", "number", tip="share of the critical path"),
         Column("line", "number"),
-        Column("from", choose=True, tip="the source of the cycles; the letters are explained below"),
         Column("flags", choose=True, tip="what the op wastes, or what holds it back; a tooltip says what each means"),
+        Column("from", choose=True, tip="the source of the cycles; the letters are explained below"),
     ]
     shares = {step.name: step.share for step in steps}
     pairs = zip(op_figures(netlist, run, epoch), epoch.timing.ops, strict=True)
@@ -590,8 +591,8 @@ def _ops(netlist: Netlist, run: PerfRun, epoch: EpochReport, steps: Sequence[Cri
                 cell_figure(op.waiting_for_room),
                 Cell(percent(shares.get(op.op, 0.0)), shares.get(op.op, 0.0)),
                 cell_figure(ops[op.op].at().line),
-                Cell(sources.letter(op.provenance), tip=op.provenance),
                 Cell(", ".join(op.flags) or "-", tip="; ".join(MEANINGS[flag] for flag in op.flags)),
+                Cell(sources.letter(op.provenance), tip=op.provenance),
             ],
             op.op,
         )

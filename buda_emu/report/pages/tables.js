@@ -1,5 +1,6 @@
 // Tables that sort, filter and search; rows that stand for an op choose it.
 const make = (kind, css, text = '') => Object.assign(document.createElement(kind), {className: css, textContent: text});
+const NARROW = matchMedia('(max-width: 600px)');
 
 const liveTable = box => {
   const body = box.querySelector('tbody'), rows = [...body.rows], heads = [...box.querySelectorAll('th')];
@@ -57,6 +58,18 @@ const liveTable = box => {
     bar.append(menu);
   });
   if (bar.childElementCount) { bar.append(count); box.prepend(bar); filter(); }
+
+  // On a narrow screen a table that does not fit becomes a list of its rows, each cell with the name of its column.
+  const frame = box.querySelector('.wide');
+  const stack = () => {
+    box.classList.remove('stacked');
+    if (!NARROW.matches || !frame.clientWidth || frame.scrollWidth <= frame.clientWidth + 1) return;
+    const titles = heads.map(head => head.textContent);
+    for (const row of rows) [...row.cells].forEach((cell, i) => { cell.dataset.title = titles[i]; });
+    box.classList.add('stacked');
+  };
+  NARROW.addEventListener('change', stack);
+  new ResizeObserver(stack).observe(box.parentElement);
 
   // Rows that stand for an op or a queue are chosen by a click or Enter; arrows go from one to the next.
   const named = rows.filter(row => row.dataset.name);

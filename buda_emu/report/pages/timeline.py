@@ -77,11 +77,17 @@ def timeline_data(picture: TimelinePicture) -> Markup:
     content: dict[str, Any] = {
         "unit": picture.time_unit,
         "perMicrosecond": picture.per_microsecond,
-        "lanes": [[words(lane.name), words(lane.group)] for lane in picture.lanes],
+        "lanes": [[words(lane.name), words(lane.group), words(lane.section)] for lane in picture.lanes],
         "slices": _slices(picture.slices, words),
         "flows": [[flow.source, flow.target, words(flow.name)] for flow in picture.flows],
         "counters": [
-            [words(counter.name), words(counter.unit), list(counter.times), list(counter.values)]
+            [
+                words(counter.name),
+                words(counter.unit),
+                list(counter.times),
+                list(counter.values),
+                words(counter.group),
+            ]
             for counter in picture.counters
         ],
         "memories": [

@@ -1,16 +1,17 @@
 'use strict';
-// Draws what of a timeline's model is in view on a canvas' context.
-const timelineDrawing = (model, view, g) => {
+// Draws what of a timeline is in view on a canvas' context.
+const timelineDrawing = (model, {layout, laneNames}, view, g) => {
   const {AXIS, LANE, HEAD, COUNTER, MEMORY} = TIMELINE;
-  const {data, words, laneOf, startOf, lengthOf, nameOf, categoryOf, rows, laneTop, inLane, first, last, inChain, arrows} = model;
-  const {ranks, firstIn, format, isFound} = model;
+  const {data, words, startOf, lengthOf, nameOf, categoryOf, inLane, first, last, inChain, ranks} = model;
+  const {firstIn, density, format, isFound} = model;
+  const shortName = shortNames(laneNames);
 
   // Colours: a category keeps its own in both schemes; without categories names take their place.
   const colour = rank => colours[rank % 10];
-  let ink, soft, line, panel, bad, colours;
+  let ink, soft, line, panel, bad, bar, colours;
   const scheme = () => {
     const style = getComputedStyle(document.documentElement), of = name => style.getPropertyValue(name).trim();
-    [ink, soft, line, panel, bad] = ['--ink', '--soft', '--line', '--panel', '--bad'].map(of);
+    [ink, soft, line, panel, bad, bar] = ['--ink', '--soft', '--line', '--panel', '--bad', '--bar'].map(of);
     colours = Array.from({length: 10}, (_, i) => of('--k' + i));
   };
   const legend = box => {
@@ -28,16 +29,16 @@ const timelineDrawing = (model, view, g) => {
     item.append(spot, 'critical path');
     box.append(item);
   };
-  const fit = (text, room) => {
+  const cut = (text, room, shorten) => {
     if (g.measureText(text).width <= room) return text;
-    let most = Math.floor(room / 6.2) - 1;
-    while (most > 1) {
-      const short = text.slice(0, Math.ceil(most / 2)) + '…' + text.slice(text.length - Math.floor(most / 2));
+    for (let most = Math.min(Math.floor(room / 5), text.length) - 1; most > 2; most--) {
+      const short = shorten(text, most);
       if (g.measureText(short).width <= room) return short;
-      most--;
     }
     return '';
   };
+  const middle = (text, most) => text.slice(0, Math.ceil(most / 2)) + '…' + text.slice(text.length - Math.floor(most / 2));
+  const fit = (text, room) => cut(text, room, middle);
 
   const draw = () => {
     const {width, height, label, scroll} = view;
@@ -46,21 +47,44 @@ const timelineDrawing = (model, view, g) => {
     g.textBaseline = 'middle';
     g.font = '11px system-ui, sans-serif';
     drawStretches();
-    for (const row of rows) {
+    for (const row of layout.rows) {
       const top = row.top - scroll;
       if (top + row.height < AXIS || top > height) continue;
       g.save();
       g.beginPath();
       g.rect(label, Math.max(top, AXIS), width - label, row.height);
       g.clip();
+      if (row.kind === 'head') drawHead(row, top);
       if (row.kind === 'lane') drawLane(row, top);
       if (row.kind === 'counter') drawCounter(row, top);
       if (row.kind === 'memory') drawMemory(row, top);
       g.restore();
     }
-    drawArrows();
+    drawArrows({ink, soft, panel, bad});
     drawLabels();
     drawAxis();
+    if (!view.hasContent()) drawHint();
+  };
+  const drawHint = () => {
+    const text = 'nothing works here in these lanes: f shows everything';
+    g.font = '13px system-ui, sans-serif';
+    g.fillStyle = ink;
+    g.fillText(fit(text, view.width - view.label - 16), view.label + 8, Math.min(view.height / 2, AXIS + 60));
+  };
+  const drawHead = (row, top) => {  // of what is folded: how much of it is at work
+    const {width, label, from, to} = view;
+    g.globalAlpha = 0.5;
+    g.fillStyle = line;
+    g.fillRect(label, top + 1, width - label, HEAD - 2);
+    g.globalAlpha = 1;
+    if (!layout.folded.has(row.key)) return;
+    const bins = density(row.lanes, from, to, Math.max(Math.floor((width - label) / 2), 1)), full = HEAD - 5;
+    const most = bins.reduce((a, b) => Math.max(a, b), 0) || 1;
+    g.fillStyle = colour(0);
+    bins.forEach((value, i) => {
+      const tall = value ? Math.max(full * value / most, 1.5) : 0;
+      g.fillRect(label + 2 * i, top + HEAD - 2 - tall, 2, tall);
+    });
   };
   const drawStretches = () => {
     const {width, height, label, x} = view;
@@ -75,7 +99,7 @@ const timelineDrawing = (model, view, g) => {
   };
   const drawLane = (row, top) => {
     const {width, label, from, to, chosen, hovered, wanted, near, x} = view;
-    const aside = near && !near.has(row.index);
+    const aside = near && !near.has(row.index), isWanted = view.wantedLanes.has(row.index);
     g.fillStyle = line;
     g.fillRect(label, top + LANE - 1, width - label, 0.5);
     const lane = inLane[row.index];
@@ -88,7 +112,7 @@ const timelineDrawing = (model, view, g) => {
       const found = isFound(wanted, i);
       if (right <= drawn && !kept && !found && !inChain.has(i)) continue;  // it would fall on a pixel that is taken
       const begin = Math.max(left, label - 2, Math.min(drawn, right - 1)), wide = Math.min(right, width + 2) - begin;
-      g.globalAlpha = (wanted && !found) || aside ? 0.2 : 1;
+      g.globalAlpha = (wanted && !found && !isWanted) || aside ? 0.2 : 1;
       g.fillStyle = colour(ranks.get(categoryOf[i]));
       g.fillRect(begin, top + 2, wide, LANE - 4);
       g.globalAlpha = 1;
@@ -98,7 +122,7 @@ const timelineDrawing = (model, view, g) => {
       }
       if (inChain.has(i)) { g.fillStyle = bad; g.fillRect(begin, top + LANE - 4, Math.max(wide, 1), 3); }
       if (wide > 4) { g.fillStyle = panel; g.fillRect(begin + wide - 0.5, top + 2, 0.5, LANE - 4); }
-      if (kept || found) {
+      if (kept || (found && !isWanted)) {
         g.strokeStyle = kept ? bad : ink;
         g.lineWidth = kept ? 2 : 1;
         g.strokeRect(begin + 0.5, top + 2, Math.max(wide - 1, 1), LANE - 4);
@@ -151,51 +175,18 @@ const timelineDrawing = (model, view, g) => {
       }
     });
   };
-  const drawArrows = () => {
-    const {width, height, label, scroll, chosen, hovered, x} = view;
-    g.save();
-    g.beginPath();
-    g.rect(label, AXIS, width - label, height - AXIS);
-    g.clip();
-    const one = (source, target) => {
-      const left = x(startOf[source] + lengthOf[source]), right = x(startOf[target]);
-      const high = laneTop[laneOf[source]] - scroll + LANE / 2, low = laneTop[laneOf[target]] - scroll + LANE / 2;
-      if ((left < label && right < label) || (left > width && right > width)) return false;
-      if ((high < AXIS && low < AXIS) || (high > height && low > height)) return false;
-      const bend = Math.max(12, Math.min(60, Math.abs(right - left) / 2));
-      g.beginPath();
-      g.moveTo(left, high);
-      g.bezierCurveTo(left + bend, high, right - bend, low, right, low);
-      g.moveTo(right - 5, low - 3);
-      g.lineTo(right, low);
-      g.lineTo(right - 5, low + 3);
-      g.stroke();
-      return true;
-    };
-    if (view.allFlows) {
-      g.strokeStyle = soft;
-      g.lineWidth = 0.6;
-      let drawn = 0;
-      for (let i = 0; i < data.flows.length && drawn < 4000; i++) drawn += one(...data.flows[i]);
-    }
-    g.strokeStyle = bad;
-    g.lineWidth = 1.4;
-    for (const slice of new Set([chosen, hovered ? hovered.slice : -1])) for (const i of arrows.get(slice) || []) one(...data.flows[i]);
-    g.lineWidth = 0.8;
-    data.chain.forEach((slice, k) => { if (k && laneOf[slice] !== laneOf[data.chain[k - 1]]) one(data.chain[k - 1], slice); });
-    g.restore();
-  };
+  const drawArrows = timelineArrows(model, layout, view, g);
   const drawLabels = () => {
     const {width, height, label, scroll, marked, near} = view;
     g.fillStyle = panel;
     g.fillRect(0, AXIS, label - 2, height);
-    for (const row of rows) {
+    for (const row of layout.rows) {
       const top = row.top - scroll;
       if (top + row.height < AXIS || top > height) continue;
-      g.fillStyle = row.kind === 'head' || (row.kind === 'lane' && near && !near.has(row.index)) ? soft : ink;
+      g.fillStyle = row.kind === 'lane' && near && !near.has(row.index) ? soft : ink;
       if (row.kind === 'lane' && row.index === marked) { g.fillStyle = line; g.fillRect(0, top, label - 2, LANE); g.fillStyle = ink; }
-      if (row.kind === 'head') g.fillText(fit(words[row.index], width - 16), 4, top + HEAD / 2 + 2);
-      if (row.kind === 'lane') g.fillText(fit(words[data.lanes[row.index][0]], label - 10), 4, top + LANE / 2);
+      if (row.kind === 'head') drawHeadLabel(row, top);
+      if (row.kind === 'lane') g.fillText(cut(laneNames[row.index], label - 10, shortName), 4, top + LANE / 2);
       if (row.kind === 'counter') {
         const [name, unit, , values] = data.counters[row.index];
         g.fillText(fit(words[name], label - 10), 4, top + 13);
@@ -212,6 +203,13 @@ const timelineDrawing = (model, view, g) => {
     }
     g.fillStyle = line;
     g.fillRect(label - 1, AXIS, 1, height);
+  };
+  const drawHeadLabel = (row, top) => {
+    const left = 4 + 12 * row.level, isFolded = layout.folded.has(row.key), count = ` (${row.lanes.length})`;
+    const room = (isFolded ? view.label : view.width) - left - 22 - g.measureText(count).width;
+    g.font = 'bold 11px system-ui, sans-serif';
+    g.fillText((isFolded ? '▸ ' : '▾ ') + fit(row.title, room) + count, left, top + HEAD / 2);
+    g.font = '11px system-ui, sans-serif';
   };
   const drawAxis = () => {
     const {width, label, from, to, x} = view;
@@ -231,5 +229,5 @@ const timelineDrawing = (model, view, g) => {
     g.fillStyle = line;
     g.fillRect(0, AXIS - 1, width, 1);
   };
-  return {draw, scheme, legend};
+  return {draw, scheme, legend, colours: () => ({ink, soft, line, panel, bad, bar})};
 };

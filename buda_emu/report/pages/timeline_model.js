@@ -1,33 +1,19 @@
 'use strict';
-// What stands where in a timeline: rows from top to bottom, each lane's slices in order, and what they are called.
-const TIMELINE = {AXIS: 26, LANE: 18, HEAD: 20, COUNTER: 44, MEMORY: 150, GAP: 6};
+// A timeline's slices, lanes and arrows as they were recorded; timeline_rows.js says where they stand.
+const TIMELINE = {AXIS: 26, LANE: 18, HEAD: 22, COUNTER: 44, MEMORY: 150, GAP: 6};
 const timelineModel = data => {
-  const {AXIS, LANE, HEAD, COUNTER, MEMORY} = TIMELINE;
   const words = data.words, [laneOf, startOf, lengthOf, nameOf, categoryOf, detailOf] = data.slices;
-
-  // What stands where: rows from top to bottom, in the order of their groups.
-  const rows = [];
-  let bottom = AXIS;
-  const add = (kind, height, index) => { rows.push({kind, index, top: bottom, height}); bottom += height; };
-  const groups = new Map();
   const into = (map, key, value) => { if (map.has(key)) map.get(key).push(value); else map.set(key, [value]); };
-  data.lanes.forEach((lane, i) => into(groups, lane[1], i));
-  for (const [group, lanes] of groups) {
-    if (words[group]) add('head', HEAD, group);
-    for (const lane of lanes) add('lane', LANE, lane);
-  }
-  data.counters.forEach((_, i) => add('counter', COUNTER, i));
-  data.memories.forEach((_, i) => add('memory', MEMORY, i));
-  const laneTop = new Float64Array(data.lanes.length);
-  for (const row of rows) if (row.kind === 'lane') laneTop[row.index] = row.top;
 
   // Slices of each lane by start; a lane's slices do not overlap, so their ends are in order, too.
-  const inLane = data.lanes.map(() => []);
-  let first = Infinity, last = 0;
+  const inLane = data.lanes.map(() => []), busy = new Float64Array(data.lanes.length);
+  let first = Infinity, last = 0, shortest = Infinity;
   for (let i = 0; i < laneOf.length; i++) {
     inLane[laneOf[i]].push(i);
+    busy[laneOf[i]] += lengthOf[i];
     first = Math.min(first, startOf[i]);
     last = Math.max(last, startOf[i] + lengthOf[i]);
+    if (lengthOf[i] > 0) shortest = Math.min(shortest, lengthOf[i]);
   }
   for (const lane of inLane) lane.sort((a, b) => startOf[a] - startOf[b] || lengthOf[a] - lengthOf[b]);
   for (const [, , times] of data.counters) for (const t of times) last = Math.max(last, t);
@@ -35,6 +21,7 @@ const timelineModel = data => {
   if (data.counters.length || data.memories.length || !(first < Infinity)) first = 0;
   last = Math.max(last, first + 1e-6);
   const whole = last - first, inChain = new Set(data.chain);
+  const least = Math.min(Math.max(whole / 1e6, Math.min(shortest, whole) * 2), whole);  // the narrowest window
   const arrows = new Map();
   data.flows.forEach((flow, i) => { into(arrows, flow[0], i); if (flow[1] !== flow[0]) into(arrows, flow[1], i); });
 
@@ -46,6 +33,23 @@ const timelineModel = data => {
     }
     return low;
   };
+  const isBusy = (lane, from, to) => {  // a slice of the lane lies in the window
+    const k = firstIn(inLane[lane], from);
+    return k < inLane[lane].length && startOf[inLane[lane][k]] <= to;
+  };
+  const density = (lanes, from, to, count) => {  // the busy lanes of each of `count` parts of a window, on average
+    const bins = new Float32Array(count), size = (to - from) / count;
+    for (const lane of lanes) {
+      for (let k = firstIn(inLane[lane], from); k < inLane[lane].length; k++) {
+        const i = inLane[lane][k], begin = (startOf[i] - from) / size, end = begin + lengthOf[i] / size;
+        if (begin > count) break;
+        const high = Math.min(Math.floor(end), count - 1);
+        for (let bin = Math.max(Math.floor(begin), 0); bin <= high; bin++)
+          bins[bin] += Math.min(end, bin + 1) - Math.max(begin, bin);
+      }
+    }
+    return bins;
+  };
 
   // Categories, those that take longest first.
   const totals = new Map();
@@ -56,7 +60,7 @@ const timelineModel = data => {
   const moment = value => `${format(value)} ${data.unit}`;
   const isFound = (wanted, i) => wanted && (wanted.has(nameOf[i]) || wanted.has(categoryOf[i]) || wanted.has(detailOf[i]));
   return {
-    data, words, laneOf, startOf, lengthOf, nameOf, categoryOf, detailOf, rows, bottom, laneTop, inLane, first, last, whole,
-    inChain, arrows, totals, ranks, firstIn, format, moment, isFound,
+    data, words, laneOf, startOf, lengthOf, nameOf, categoryOf, detailOf, inLane, busy, first, last, whole, least,
+    inChain, arrows, totals, ranks, into, firstIn, isBusy, density, format, moment, isFound,
   };
 };

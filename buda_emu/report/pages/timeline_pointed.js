@@ -1,15 +1,16 @@
 'use strict';
 // What of a timeline's model is under a point of the view, and what is said of it.
-const timelinePointed = (model, view) => {
+const timelinePointed = (model, {layout, laneNames}, view) => {
   const {AXIS, MEMORY} = TIMELINE;
-  const {data, words, laneOf, startOf, lengthOf, nameOf, categoryOf, detailOf, rows, inLane, inChain, arrows} = model;
-  const {firstIn, format, moment} = model;
+  const {data, words, laneOf, startOf, lengthOf, nameOf, categoryOf, detailOf, inLane, inChain, arrows} = model;
+  const {firstIn, format, moment, busy, whole} = model;
+  const rowAt = down => layout.rows.find(row => down >= row.top && down < row.top + row.height);
   const under = (px, py) => {
     const {width, label, from, to, scroll} = view;
     if (py < AXIS) return null;
-    const row = rows.find(item => py + scroll >= item.top && py + scroll < item.top + item.height), when = view.time(px);
+    const row = rowAt(py + scroll), when = view.time(px);
     if (!row) return null;
-    if (px < label) return {label: row, slice: -1};
+    if (px < label || row.kind === 'head') return {label: row, slice: -1};
     if (row.kind === 'lane') {
       const lane = inLane[row.index], slack = (to - from) / (width - label) * 2;
       let best = -1, least = Infinity;
@@ -29,8 +30,10 @@ const timelinePointed = (model, view) => {
   };
   const describe = what => {
     if (what.label) {
-      const {kind, index} = what.label;
-      return words[kind === 'head' ? index : {lane: data.lanes, counter: data.counters, memory: data.memories}[kind][index][0]];
+      const {kind, index, title, lanes, key} = what.label;
+      if (kind === 'head') return `${title}: ${format(lanes.length)} lanes\na click ${layout.folded.has(key) ? 'unfolds' : 'folds'}`;
+      if (kind === 'lane') return `${laneNames[index]}\nat work ${moment(busy[index])}, ${format(100 * busy[index] / whole)} %`;
+      return words[{counter: data.counters, memory: data.memories}[kind][index][0]];
     }
     if (what.counter !== undefined) {
       const [name, unit, times, values] = data.counters[what.counter];
@@ -54,8 +57,8 @@ const timelinePointed = (model, view) => {
     return parts.join('\n');
   };
   const laneAt = py => {
-    const row = rows.find(item => item.kind === 'lane' && py + view.scroll >= item.top && py + view.scroll < item.top + item.height);
-    return row ? words[data.lanes[row.index][0]] : '';
+    const row = rowAt(py + view.scroll);
+    return row && row.kind === 'lane' ? laneNames[row.index] : '';
   };
   return {under, describe, laneAt};
 };

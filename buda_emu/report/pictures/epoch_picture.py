@@ -101,14 +101,14 @@ class _Epoch:
         chips = ", ".join(f"chip {chip}" for chip in report.chips)
         title = f"{report.program}: {' + '.join(report.graphs)} ({chips})"
         self._groups = tuple(f"{title}, {name}" for name in _ROOMS)
-        self.lanes = [Lane(loading_name(load), self._groups[_CORES]) for load in report.load.chips]
+        self.lanes = [Lane(loading_name(load), self._groups[_CORES], title) for load in report.load.chips]
         self._lane: list[int] = []  # the first of each unit
         for name in self._timing.units:
             if name in self._ops:
                 unit_lanes = [f"{name}: {kind}" for kind in THREADS]
             else:
                 unit_lanes = [name]
-            self.lanes += [Lane(text, self._groups[self._room(name)]) for text in unit_lanes]
+            self.lanes += [Lane(text, self._groups[self._room(name)], title) for text in unit_lanes]
             self._lane.append(first_lane + len(self.lanes) - len(unit_lanes))
         if self._model.run.last_task >= 0:
             self._path = self._timing.critical_path(self._model.run.last_task)

@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from itertools import product
 from typing import TYPE_CHECKING, Final
@@ -80,6 +81,13 @@ Uses = Mapping[tuple[int, int, int, int], "CoreUse"]
 """(epoch, chip, row, column) -> use of the core."""
 
 LEGEND: Final = "on each core: extra streams, and part of the L1 for data buffers; bars: the same two, red from 90 % on"
+CHANGE_STYLE: Final = (
+    ".bg{--bg-green:#15803d}.bg .bg-added .bg-box{stroke:var(--bg-green);fill:var(--bg-green);stroke-width:4;"
+    "fill-opacity:.2}.bg .bg-removed .bg-box{stroke:var(--bg-red);fill:var(--bg-red);stroke-width:4;fill-opacity:.2;"
+    "stroke-dasharray:9 5}.bg .bg-key{stroke-width:3;stroke:var(--bg-green);fill:var(--bg-green);fill-opacity:.2}"
+    ".bg .bg-key.bg-gone{stroke:var(--bg-red);fill:var(--bg-red);stroke-dasharray:5 3}"
+    "@media (prefers-color-scheme:dark){.bg{--bg-green:#5fce8f}}"
+)
 STYLE: Final = ".bg .bg-track{fill:var(--bg-line)}.bg .bg-used{fill:var(--bg-soft)}.bg .bg-full{fill:var(--bg-red)}"
 _NEARLY_FULL: Final = 0.9
 _BAR: Final = 3.0
@@ -207,8 +215,28 @@ _TIP: Final = (
     '<defs><marker id="bg-tip{}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
     '<path class="bg-arrow" d="M0 0L8 4L0 8z"/></marker></defs>'
 )
+_HEAT_STYLE: Final = """
+.bg .bg-heat-step{fill:var(--bg-red)}.bg.bg-hot .bg-op .bg-box{fill-opacity:0;stroke-width:2.5}
+.bg:not(.bg-hot) .bg-heat{display:none}
+"""
 _HEAT: Final = 0.45
 """Opacity of the reddest op: what is written on it stays readable."""
+_LEGEND_LINE: Final = 18  # height of a further line of the legend
+_HEAT_STEPS: Final = 5
+_HEAT_STEP: Final = 18  # width of a step of the scale in the legend
+
+
+@dataclass(frozen=True, slots=True)
+class HeatScale:
+    """The meaning of the colour scale of heats: `words` for what is hot, and the figures at its ends."""
+
+    words: str = "the error of the op"
+    low: str = "least"
+    high: str = "most"
+
+    def opacities(self) -> Sequence[float]:
+        """Return the opacities of the steps from the palest to the reddest."""
+        return [_HEAT * step / (_HEAT_STEPS - 1) for step in range(_HEAT_STEPS)]
 
 
 def grid_svg(
@@ -219,37 +247,68 @@ def grid_svg(
     heat: Mapping[str, float] | None = None,
     notes: Mapping[str, str] | None = None,
     mark: str = "",
-    red: str = "the error of the op",
+    scale: HeatScale | None = None,
     path: Collection[str] = (),
     streams: Uses | None = None,
     values: Mapping[str, Sequence[str]] | None = None,
+    changes: Mapping[str, str] | None = None,
 ) -> str:
+<<<<<<< HEAD
     """Return the floor plan of a netlist as SVG, all of it or the panels of some epochs and chips. `heat` (0 to 1)
     reddens ops, and `red` is the legend's word for it; `notes` adds to tooltips; `mark` keeps the ids of several
     pictures on one page apart. `path` has the ops, and `a > b` of edges, that are drawn as the critical path.
     `streams` is written on each core, with its L1. `values` has for an op or queue two lines in place of its dims
     and format.
+=======
+    """Return the whole plan, or the panels of some epochs and chips.
+
+    `heat` (0..1) colours ops by one scale, of which the legend says what `scale` holds; their frames keep the colours
+    of their families. `notes` adds to tooltips; `mark` keeps the ids of several pictures on one page apart. `path` has
+    the ops, and `a > b` of edges, that are drawn as the critical path. `streams` is written on each core, with its L1.
+    `values` has for an op or queue two lines in place of its dims and format; with `changes` they stand in front of the
+    op's type. `changes` says of the ops that only one of two netlists has whether they are "added" (green) or "removed"
+    (red).
+>>>>>>> main
     """
     planned = list(panels(netlist, epochs, chips))
     places, width, height = _arrange(planned)
     legend_top = height
-    height += 30 if streams is None else 48
+    height += 30 + _LEGEND_LINE * (bool(heat) + (streams is not None))
     width = max(width, 820)
     size = f'width="{number(width)}" height="{number(height)}" viewBox="0 0 {number(width)} {number(height)}"'
+    hot = ""
+    if heat:
+        hot = " bg-hot"
+        scale = scale or HeatScale()
+    else:
+        scale = None
+    style = _style(heat=bool(heat), streams=streams is not None, changes=changes is not None)
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="bg" role="img" {size}>',
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="bg{hot}" role="img" {size}>',
         f"<title>{clean(f'{netlist.path}: ops on the cores of each chip and epoch')}</title>",
-        f"<style>{_STYLE}{STYLE if streams is not None else ''}</style>",
+        f"<style>{style}</style>",
         _TIP.format(mark),
     ]
-    painter = _Painter(netlist, heat or {}, notes or {}, mark, frozenset(path), streams, values or {})
+    painter = _Painter(netlist, heat or {}, notes or {}, mark, frozenset(path), streams, values or {}, changes)
     for panel, (x, y) in zip(planned, places, strict=True):
         parts.append(f'<g transform="translate({number(x)} {number(y)})">{painter.panel(panel)}</g>')
-    parts.append(_legend(legend_top + 18, red if heat else "", bool(path)))
+    parts.append(_legend(legend_top + 18, scale, path=bool(path), changes=changes is not None))
     if streams is not None:
-        parts.append(text(_MARGIN, legend_top + 36, LEGEND, _NAME))
+        parts.append(text(_MARGIN, height - 12, LEGEND, _NAME))
     parts.append("</svg>")
     return "\n".join(parts) + "\n"
+
+
+def _style(*, heat: bool, streams: bool, changes: bool) -> str:
+    """Return the style sheet of a picture with or without heats, uses of streams, and added and removed ops."""
+    style = _STYLE
+    if streams:
+        style += STYLE
+    if heat:
+        style += _HEAT_STYLE
+    if changes:
+        style += CHANGE_STYLE
+    return style
 
 
 def _arrange(drawn: Sequence[Panel]) -> tuple[list[tuple[float, float]], float, float]:
@@ -273,10 +332,16 @@ def _arrange(drawn: Sequence[Panel]) -> tuple[list[tuple[float, float]], float, 
     return places, width + _MARGIN, y + row + _MARGIN
 
 
+<<<<<<< HEAD
 def _legend(y: float, heat: str, path: bool) -> str:
     """Return the SVG of the legend at height `y`: the colours of the families of ops, and `heat`, the meaning of
     red, unless empty. `path` says whether the critical path is drawn.
     """
+=======
+def _legend(y: float, scale: HeatScale | None, *, path: bool, changes: bool) -> str:
+    """Draw the legend at height `y`: the colours of the families of ops, and the scale of heats if there is one. `path`
+    says whether the critical path is drawn, `changes` whether added and removed ops are."""
+>>>>>>> main
     parts: list[str] = []
     x = float(_MARGIN)
     for words, colour in FAMILIES.values():
@@ -285,12 +350,51 @@ def _legend(y: float, heat: str, path: bool) -> str:
             f'fill="{colour}" stroke="{colour}"/>{text(x + 20, y, words, _NAME)}'
         )
         x += 34 + len(words) * _NAME * 0.62
-    if heat:
-        words = f"red: {heat}"
+    if changes:
+        for words, css in (("added", "bg-key"), ("removed", "bg-key bg-gone")):
+            key = f'<rect class="{css}" x="{number(x)}" y="{number(y - 10)}" width="14" height="12" rx="2"/>'
+            parts.append(key + text(x + 20, y, words, _NAME))
+            x += 34 + len(words) * _NAME * 0.62
+    if scale is not None:
+        words = f"red: {scale.words}"
         if path:
             words += "; red frames and arrows: the critical path"
         parts.append(text(x, y, words, _NAME))
+        parts.append(_heat_legend(y + _LEGEND_LINE, scale))
     return f"<g>{''.join(parts)}</g>"
+
+
+def _heat_legend(y: float, scale: HeatScale) -> str:
+    """Draw the steps of the scale of heats, with the figures at its ends; nothing if it has none."""
+    if not scale.high:
+        return ""
+    parts = [text(_MARGIN, y, scale.low, _NAME)]
+    x = _MARGIN + width_of(scale.low, _NAME) + 8
+    for opacity in scale.opacities():
+        box = f'x="{number(x)}" y="{number(y - 10)}" width="{_HEAT_STEP}" height="12"'
+        parts.append(
+            f'<rect class="bg-heat-step" {box} fill-opacity="{number(opacity)}"/><rect class="bg-core" {box}/>'
+        )
+        x += _HEAT_STEP
+    parts.append(text(x + 8, y, scale.high, _NAME))
+    return "".join(parts)
+
+
+def html_legend(scale: HeatScale | None, *, path: bool = False) -> str:
+    """Return the legend as HTML, to stand above a picture that zooms: both ways of colouring the ops, and the red of
+    the critical path if the picture has it."""
+    families = "".join(
+        f'<span><i style="background:{colour}29;border:2px solid {colour}"></i>{clean(words)}</span>'
+        for words, colour in FAMILIES.values()
+    )
+    if path:
+        families += '<span><i style="border:2px solid var(--bg-red)"></i>critical path</span>'
+    lines = [f"<div>{families}</div>"]
+    if scale is not None:
+        steps = "".join(f'<i class="heat" style="opacity:{number(step)}"></i>' for step in scale.opacities())
+        ends = f"{clean(scale.low)} <b>{steps}</b> {clean(scale.high)}"
+        lines.append(f'<div class="heat-scale"><span>{clean(scale.words)}: {ends}</span></div>')
+    return f'<div class="bg grid-legend">{"".join(lines)}</div>'
 
 
 _USE_LINE: Final = CELL[1] - INSET - 13
@@ -310,6 +414,7 @@ class _Painter:
         path: Collection[str],
         streams: Uses | None,
         values: Mapping[str, Sequence[str]],
+        changes: Mapping[str, str] | None,
     ) -> None:
         self._netlist = netlist
         self._heat = heat
@@ -318,6 +423,8 @@ class _Painter:
         self._path = path
         self._streams = streams
         self._values = values
+        self._changes = changes or {}
+        self._figures_first = changes is not None
 
     def panel(self, panel: Panel) -> str:
         """Return the SVG of one chip in one epoch."""
@@ -372,6 +479,8 @@ class _Painter:
             css = "bg-op bg-path"
         else:
             css = "bg-op"
+        if op.name in self._changes:
+            css += f" bg-{self._changes[op.name]}"
         on_cores = self._streams is not None and len(op.grid_loc) == 2
         if on_cores:
             room = f' data-room="{number(_USE_LINE - _USE_SIZE - INSET)}"'
@@ -391,6 +500,8 @@ class _Painter:
             kind = op.type
         if box.height > 60:
             lines = [kind, *self._values.get(op.name, (dims, op.out_df))]
+            if self._figures_first:  # a comparison is about them
+                lines = [*lines[1:], kind]
         else:
             lines = [kind]
         if self._streams is not None:

@@ -5,6 +5,8 @@ from typing import Final
 
 from buda_emu.support.screen import current
 
+MOST_LINES: Final = 20
+"""Lines of a list that are printed where all of them would hide what stands around them."""
 _ENORMOUS = 1e12
 _LITTLE = 0.05  # per cent: with one digit it would be 0.0
 
@@ -129,3 +131,10 @@ def verdict(passed: bool) -> str:
 def shape(dims: Iterable[int]) -> str:
     """Return dimensions as text, such as 4x1x64x128."""
     return "x".join(map(str, dims))
+
+
+def first_lines(lines: Sequence[str], kind: str = "") -> Iterator[str]:
+    """Yield the first lines of a list, and then how many more there are of this kind, such as `and 7 more new`."""
+    yield from lines[:MOST_LINES]
+    if len(lines) > MOST_LINES:
+        yield f"and {len(lines) - MOST_LINES} more {kind}".rstrip()

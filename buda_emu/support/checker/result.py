@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import Generic, TypeAlias, TypeVar
 
 from buda_emu.support.checker.diagnostic import Diagnostic
+from buda_emu.support.checker.text import plural
+from buda_emu.support.html_table import html_table
 from buda_emu.support.records import dataclass
 
 D = TypeVar("D", covariant=True)
@@ -47,6 +49,15 @@ class CheckResult(Generic[D]):
         """The verdict in the words of the program that takes such documents, a driver for instance; "" where accepted
         or not says all."""
         return ""
+
+    def _repr_html_(self) -> str:
+        """Return a table of the findings, for notebooks."""
+        state = "refused"
+        if self.ok:
+            state = "accepted"
+        rows = [(entry.where, entry.severity, entry.rule, entry.message, entry.hint) for entry in self.diagnostics]
+        sentence = f"{state}, {plural(len(rows), 'finding')}"
+        return html_table(sentence, ("place", "severity", "rule", "finding", "hint"), rows)
 
 
 @dataclass(frozen=True, slots=True)

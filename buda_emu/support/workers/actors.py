@@ -6,9 +6,8 @@ They talk to each other and to the process that started them by connections of t
 from collections.abc import Sequence
 from typing import Any
 
-from buda_emu.support.errors import BudaError
 from buda_emu.support.workers.job import Job, Lost, Workers
-from buda_emu.support.workers.pool import Process, death_reason
+from buda_emu.support.workers.pool import Answer, Process, death_reason
 
 _FATE_SECONDS = 3.0
 
@@ -62,7 +61,7 @@ class Actors:
             self._cluster.close()
 
 
-def _answer(process: Process) -> tuple[bool, BudaError | None] | Lost | None:
+def _answer(process: Process) -> Answer | None:
     """Return the answer of a process, or how it died; None where it has not ended within some seconds."""
     try:
         while process.connection.poll(_FATE_SECONDS):

@@ -11,7 +11,7 @@ import sys  # noqa: E402
 import traceback  # noqa: E402
 from contextlib import suppress  # noqa: E402
 from multiprocessing.connection import Connection  # noqa: E402
-from threading import Thread  # noqa: E402
+from threading import Lock, Thread  # noqa: E402
 from typing import Any, NoReturn  # noqa: E402
 
 from buda_emu.support.errors import BudaError, HostError, InternalError  # noqa: E402
@@ -28,8 +28,9 @@ def serve(connection: Connection) -> None:
     """Work on items until the connection closes.
 
     The first message is the job and the folder of its files ("" where they are at their own paths); all others are
-    items with the shared values that are new in them. Each item is answered by (True, result) or (False, BudaError).
-    Other errors end the process; so do bytes that are not a message, and a job that is not one of `JOBS`.
+    items with the shared values that are new in them. Each item is answered by (True, result) or (False, BudaError),
+    after any number of reports (None, value). Other errors end the process; so do bytes that are not a message, and a
+    job that is not one of `JOBS`.
     """
     Thread(target=_end_with_parent, args=(connection,), daemon=True).start()
     with suppress(EOFError, OSError):
@@ -40,25 +41,32 @@ def serve(connection: Connection) -> None:
         if folder:
             look_in(folder, job.files)
         connection.send_bytes(b"ready")
+        sending = Lock()
+
+        def send(answer: tuple[bool | None, object]) -> None:
+            data = _pack_answer(answer)
+            with sending:  # reports come from any thread
+                connection.send_bytes(data)
+
         work: Work | None = None
         values: dict[int, Any] = {}
         while True:
             new, work_item = unpack(connection.recv_bytes())
             values.update((number, unpack(data)) for number, data in new.items())
             try:
-                work = work or job.work()
+                work = work or job.work(lambda value: send((None, value)))
                 answer = True, work(insert_shared_values(work_item, values))
             except BudaError as error:
                 answer = False, error
-            connection.send_bytes(_pack_answer(answer))
+            send(answer)
 
 
-def _pack_answer(answer: tuple[bool, object]) -> bytes:
+def _pack_answer(answer: tuple[bool | None, object]) -> bytes:
     """Return an answer as bytes. An error that holds a value which cannot be sent is replaced by its text."""
     try:
         return pack(answer)
     except TypeError:
-        if answer[0]:
+        if answer[0] is not False:
             raise
         return pack((False, InternalError(f"{type(answer[1]).__name__}: {answer[1]}")))
 

@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Final
@@ -110,7 +111,7 @@ class Cluster:
 
         from buda_emu.support.workers.dask_plugin import Children  # is there: connected() says when distributed is not
 
-        self._client.register_plugin(Children(self._mark, pack(job), contents), name=self._mark)
+        self._client.register_plugin(Children(self._mark, pack(replace(job, reports=False)), contents), name=self._mark)
 
     def close(self) -> None:
         """Cancel all unfinished items, and end all children."""

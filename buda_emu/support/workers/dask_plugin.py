@@ -14,7 +14,7 @@ from distributed import WorkerPlugin, get_worker
 from buda_emu.support.errors import HostError
 from buda_emu.support.workers import wire
 from buda_emu.support.workers.job import Job, Lost, shares
-from buda_emu.support.workers.pool import START_SECONDS, Process, death_reason, timeout_reason
+from buda_emu.support.workers.pool import START_SECONDS, Answer, Process, death_reason, timeout_reason
 from buda_emu.support.workers.wire import pack, unpack
 
 
@@ -84,7 +84,7 @@ class _Child:
         self._ready = False
         self.alive = True
 
-    def answer(self, work_item: Any, values: Mapping[int, bytes], timeout: float | None) -> tuple[bool, Any] | Lost:
+    def answer(self, work_item: Any, values: Mapping[int, bytes], timeout: float | None) -> Answer:
         """Return the answer of the process to an item, or `Lost` where it crashed or was late."""
         start = time.monotonic()
         try:

@@ -6,6 +6,7 @@ from typing import Any, Final, Literal, cast
 
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
+from buda_emu.support.progress import ignore_activity
 from buda_emu.support.records import dataclass
 
 Work = Callable[[Any], Any]
@@ -32,27 +33,33 @@ class Job:
 
     `make`, "module:function" and one of `JOBS`, is called once in each worker process with `about`, and returns the
     function that takes the items. `files` are paths that the work reads; on a cluster their contents travel. `about`,
-    items and results are values that `wire.py` can send.
+    items and results are values that `wire.py` can send. With `reports`, `make` also gets a function that sends such
+    values to the caller while an item is worked on; on a cluster nothing is reported.
     """
 
     make: str
     about: Any = None
     files: tuple[str, ...] = ()
+    reports: bool = False
 
     def check(self) -> None:
         """Raise HostError for a job that is not one of `JOBS`."""
         if self.make not in JOBS:
             raise HostError(f"{self.make} is no work of buda-emu")
 
-    def load(self) -> Callable[[Any], Work]:
+    def load(self) -> Callable[..., Work]:
         """Import and return the function that `make` names. Raises HostError as `check` does, before any import."""
         self.check()
         module, _, name = self.make.partition(":")
         return getattr(import_module(module), name)
 
-    def work(self) -> Work:
-        """Return the function that takes the items. Raises the errors of `make`, and of `load`."""
-        return self.load()(self.about)
+    def work(self, report: Callable[[Any], object] = ignore_activity) -> Work:
+        """Return the function that takes the items, and reports to `report`. Raises the errors of `make`, and of
+        `load`."""
+        make = self.load()
+        if self.reports:
+            return make(self.about, report)
+        return make(self.about)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import suppress
 from multiprocessing import Pipe
 from multiprocessing.connection import wait
@@ -75,13 +75,13 @@ class Process:
         with suppress(OSError):
             self.connection.send_bytes(pack((new, work_item)))
 
-    def receive(self) -> tuple[bool, Any]:
-        """Return the next answer: (True, result) or (False, BudaError). Raises EOFError or OSError when the process is
-        dead."""
+    def receive(self) -> tuple[bool | None, Any]:
+        """Return the next answer, (True, result) or (False, BudaError), or a report, (None, value). Raises EOFError or
+        OSError when the process is dead."""
         return self.answer(self.connection.recv_bytes())
 
     @staticmethod
-    def answer(data: bytes) -> tuple[bool, Any]:
+    def answer(data: bytes) -> tuple[bool | None, Any]:
         """Return the answer that a message holds."""
         return unpack(data)
 
@@ -129,10 +129,16 @@ def describe_exit_code(code: int) -> str:
     return f"exit code {code}"
 
 
-Answer = tuple[bool, Any] | Lost
-"""(True, result), (False, BudaError), or nothing."""
+Answer = tuple[bool | None, Any] | Lost
+"""(True, result), (False, BudaError), or nothing. Before it come reports: (None, value)."""
 _Item = tuple[int, Any]
 """With its number."""
+OnReport = Callable[[int, Any], object]
+"""Takes what the work reports of an item, by its number."""
+
+
+def ignore_report(_number: int, _value: Any) -> None:
+    """Do nothing with a report."""
 
 
 @dataclass(slots=True)
@@ -146,14 +152,22 @@ class _Worker:
 
 
 class Pool:
-    """Worker processes of one job. `values` holds the packed values that items share, by number; it may grow. A pool
-    that is `closed` does no more work."""
+    """Worker processes of one job. `values` holds the packed values that items share, by number; it may grow.
+    `on_report` gets what a worker reports, with the number of its item. A pool that is `closed` does no more work."""
 
-    def __init__(self, job: Job, count: int, timeout: float | None, values: Mapping[int, bytes]) -> None:
+    def __init__(
+        self,
+        job: Job,
+        count: int,
+        timeout: float | None,
+        values: Mapping[int, bytes],
+        on_report: OnReport = ignore_report,
+    ) -> None:
         self._job = job
         self._count = count
         self._timeout = float("inf") if timeout is None else timeout
         self._values = values
+        self._on_report = on_report
         self._workers: list[_Worker] = []
         self._any_started = False
         self._answers: list[tuple[int, Answer]] = []
@@ -249,9 +263,12 @@ class Pool:
         """Handle a message or the death of a worker, and give it the next item."""
         try:
             if worker.started:
-                answer = worker.process.receive()
+                good, value = worker.process.receive()
+                if good is None:
+                    self._on_report(worker.item or 0, value)
+                    return
                 if worker.item is not None:
-                    self._answers.append((worker.item, answer))
+                    self._answers.append((worker.item, (good, value)))
             else:
                 worker.process.await_ready()
                 worker.started = self._any_started = True

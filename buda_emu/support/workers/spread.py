@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from buda_emu.support.errors import InternalError
 from buda_emu.support.workers.job import Job, Lost, Shared, Work, Workers, insert_shared_values
-from buda_emu.support.workers.pool import Pool
+from buda_emu.support.workers.pool import OnReport, Pool, ignore_report
 from buda_emu.support.workers.wire import pack
 
 if TYPE_CHECKING:
@@ -26,17 +26,27 @@ class JobPool:
     """Workers that are kept for several rounds of items of one job. They start with the first round, and closing the
     pool ends them."""
 
-    def __init__(self, job: Job, workers: Workers, timeout: float | None = None, *, isolated: bool = False) -> None:
+    def __init__(
+        self,
+        job: Job,
+        workers: Workers,
+        timeout: float | None = None,
+        *,
+        isolated: bool = False,
+        on_report: OnReport = ignore_report,
+    ) -> None:
         """A single worker is this process, or with `isolated` a process of its own. `timeout`: seconds for each item,
-        on workers."""
+        on workers. `on_report`: gets what a job with `reports` reports on processes of this machine."""
         self.workers = workers
         self._job = job
         self._timeout = timeout
+        self._on_report = on_report
         self._here = workers.alone and not isolated
         self._work: Work | None = None
         self._hands: Pool | Cluster | None = None
         self._values: dict[int, Any] = {}
         self._shared = 0
+        self._number_here = 0
         self._closed = False
 
     def share(self, value: Any) -> Shared:
@@ -67,8 +77,9 @@ class JobPool:
         and the errors of `pool.py` and `dask_cluster.py` where there are no workers.
         """
         if self._here:
-            self._work = work = self._work or self._job.work()
+            self._work = work = self._work or self._job.work(self._report_here)
             for number, work_item in enumerate(items):
+                self._number_here = number
                 yield number, work(insert_shared_values(work_item, self._values))
             return
         self._closed = False
@@ -85,6 +96,10 @@ class JobPool:
                 yield number, _result(number, answer, on_lost)
         if again and not self._closed:
             yield from self._retry(again, retained)
+
+    def _report_here(self, value: Any) -> None:
+        """Report of the item that this process works on."""
+        self._on_report(self._number_here, value)
 
     def _retry(self, numbers: list[int], items: dict[int, Any]) -> Generator[tuple[int, Any], None, None]:
         """Work once more on the items whose workers died."""
@@ -105,7 +120,7 @@ class JobPool:
     def _pool(self) -> Pool:
         """Return the pool of processes on this machine, a new one where the last was closed."""
         if not isinstance(self._hands, Pool) or self._hands.closed:
-            self._hands = Pool(self._job, self.workers.count, self._timeout, self._values)
+            self._hands = Pool(self._job, self.workers.count, self._timeout, self._values, on_report=self._on_report)
         return self._hands
 
 
@@ -117,9 +132,10 @@ def spread(
     timeout: float | None = None,
     on_lost: OnLost | None = None,
     isolated: bool = False,
+    on_report: OnReport = ignore_report,
 ) -> Generator[tuple[int, Any], None, None]:
     """Give the number and the result of each item as it is done, on workers for this call alone: see `JobPool`."""
-    with closing(JobPool(job, workers, timeout, isolated=isolated)) as pool:
+    with closing(JobPool(job, workers, timeout, isolated=isolated, on_report=on_report)) as pool:
         yield from pool.spread(items, on_lost)
 
 
@@ -174,14 +190,16 @@ def short_turns() -> Generator[None]:
         sys.setswitchinterval(before)
 
 
-def spread_with_caller(job: Job, items: Iterable[Any], workers: Workers) -> Generator[tuple[int, Any], None, None]:
+def spread_with_caller(
+    job: Job, items: Iterable[Any], workers: Workers, on_report: OnReport = ignore_report
+) -> Generator[tuple[int, Any], None, None]:
     """Give numbers and results as `spread` does, with this process as one of the workers. For items that cannot crash
-    or hang a process. On a cluster this process only waits. Raises the BudaError of an item, and InternalError as
-    `spread` does."""
+    or hang a process. On a cluster this process only waits. What this process reports itself is dropped. Raises the
+    BudaError of an item, and InternalError as `spread` does."""
     if workers.alone or workers.dask is not None:
         yield from spread(job, items, workers)
         return
-    others = _Others(job, items, workers.count - 1)
+    others = _Others(job, items, workers.count - 1, on_report)
     try:
         work = job.work()
         others.start()
@@ -196,10 +214,10 @@ def spread_with_caller(job: Job, items: Iterable[Any], workers: Workers) -> Gene
 class _Others:
     """The workers besides the caller, served on a thread of their own."""
 
-    def __init__(self, job: Job, items: Iterable[Any], count: int) -> None:
+    def __init__(self, job: Job, items: Iterable[Any], count: int, on_report: OnReport) -> None:
         self._items = enumerate(items)
         self._lock = Lock()
-        self._pool = JobPool(job, replace(Workers(), count=count), isolated=True)
+        self._pool = JobPool(job, replace(Workers(), count=count), isolated=True, on_report=on_report)
         self._done: SimpleQueue[tuple[int, Any] | BaseException | None] = SimpleQueue()
         self._are_done = self._closed = False
         self._thread = Thread(target=self._serve, daemon=True)

@@ -114,6 +114,36 @@ def test_a_notebook_shows_a_table(name, request):
     assert len(repr(found)) < 300
 
 
+def test_wide_tables_of_a_notebook_scroll(explained):
+    """The frame around a table scrolls, not the notebook's page."""
+    tree = ElementTree.fromstring(f"<div>{explained._repr_html_()}</div>")
+    (frame,) = [element for element in tree.iter("div") if element.find("table") is not None]
+    assert "overflow-x:auto" in frame.get("style")
+    assert "max-width:100%" in frame.get("style")
+
+
+def test_a_notebook_shows_the_findings_of_a_check(tmp_path):
+    text = CHIPS.read_text().replace("type: matmul", "type: matmull <b>", 1)
+    (tmp_path / "wrong.yaml").write_text(text)
+    found = be.check(tmp_path / "wrong.yaml")
+    tree = ElementTree.fromstring(f"<div>{found._repr_html_()}</div>")
+    rows = [[cell.text for cell in row] for row in tree.findall(".//tbody/tr")]
+    assert rows == [
+        [entry.where, entry.severity, entry.rule, entry.message, entry.hint or None] for entry in found.diagnostics
+    ]
+    assert tree.find("p").text == f"refused, {len(rows)} finding{'s' * (len(rows) != 1)}"
+    assert be.check(CHIPS)._repr_html_() == "<p>accepted, 0 findings</p>"
+
+
+def test_a_notebook_shows_advice():
+    found = be.advise(ROOT / "netlists/attention.yaml", tries=12)
+    tree = ElementTree.fromstring(f"<div>{found._repr_html_()}</div>")
+    moves = [row[3].text for row in tree.findall(".//tbody/tr")]
+    assert moves == [proposal.move for proposal, _ in found.found.taken]
+    assert found.netlist in tree.find("p").text
+    assert moves or found.reason in tree.find("p").text
+
+
 def test_a_notebook_shows_a_netlist_as_its_picture():
     netlist = be.load(CHIPS)
     assert ElementTree.fromstring(netlist._repr_svg_()).tag == "{http://www.w3.org/2000/svg}svg"

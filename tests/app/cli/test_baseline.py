@@ -29,7 +29,7 @@ def run(monkeypatch, capsys):
     """Runs the command in this process; its exit code, its lines, and the netlists that were really tested."""
     ran = []
 
-    def run_all(cases, _workers, *, timeout, on_result, maxfail):
+    def run_all(cases, _workers, *, timeout, on_result, maxfail, on_kernel):
         for number, case in enumerate(cases):
             ran.append(case.name)
             on_result(number, result := run_case(case))

@@ -165,9 +165,9 @@ def test_errors_name_file_and_key(text, said, place, capsys):
 
 
 def test_values_are_judged_as_on_the_command_line(place, capsys):
-    (place / "buda-emu.toml").write_text("[perf]\ntop = 0\n")
-    assert main(["perf", "net.yaml"]) == 2
-    assert capsys.readouterr().err == "buda-emu: buda-emu.toml: perf.top: must be at least 1\n"
+    (place / "buda-emu.toml").write_text("[numerics]\ntop = 0\n")
+    assert main(["numerics", "net.yaml"]) == 2
+    assert capsys.readouterr().err == "buda-emu: buda-emu.toml: numerics.top: must be at least 1\n"
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -168,7 +168,7 @@ def test_a_faulty_image_is_rejected(tmp_path):
 
 
 def test_verbs_that_take_text_only_refuse_images(model, capsys):
-    assert command("advise", model / "model.tti") == 2
+    assert command("fmt", "--check", model / "model.tti") == 2
     said = capsys.readouterr().err
     assert "this is an archive, not a netlist" in said
     assert "*.tti" in said

@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from buda_emu.app.cli.output import Progress, bar_text, duration_text, say
+from buda_emu.app.cli import output
+from buda_emu.app.cli.output import Progress, bar_text, count_text, duration_text, say
 
 
 class Terminal(io.StringIO):
@@ -19,6 +20,11 @@ def test_a_bar_says_what_is_done_and_how_long_the_rest_takes() -> None:
     assert bar_text(10, 10, 8.0, "inputs") == f"[{'#' * 30}] 10/10 inputs"
     assert bar_text(0, 0, 0.0, "inputs") == f"[{'.' * 30}] 0/0 inputs"
     assert bar_text(12, 10, 1.0, "inputs") == f"[{'#' * 30}] 12/10 inputs"
+
+
+def test_without_a_bar_the_same_is_said_in_words() -> None:
+    assert count_text(4, 10, 8.0, "inputs", "1 bad") == "4 of 10 inputs, 1 bad, 12 s left"
+    assert count_text(10, 10, 8.0, "inputs") == "10 of 10 inputs"
 
 
 @pytest.mark.parametrize(
@@ -41,6 +47,71 @@ def test_a_line_on_a_terminal_and_nothing_elsewhere(monkeypatch: pytest.MonkeyPa
         progress.bar(2, 2, 3, "inputs")  # too soon after the one before
         progress.clear()
         assert stream.getvalue() == expected
+
+
+class Beat:
+    """A heartbeat whose lines come when the test asks for one."""
+
+    def __init__(self, write) -> None:
+        self.write = write
+        self.text = None
+
+    def show(self, text) -> None:
+        self.text = text
+
+    def stop(self) -> None:
+        self.text = None
+
+    def line(self) -> None:
+        if self.text is not None:
+            self.write(self.text if isinstance(self.text, str) else self.text())
+
+
+@pytest.fixture
+def beats(monkeypatch: pytest.MonkeyPatch) -> list[Beat]:
+    made: list[Beat] = []
+    monkeypatch.setattr(output, "Heartbeat", lambda write: made.append(Beat(write)) or made[-1])
+    return made
+
+
+def test_a_pipe_gets_what_is_shown_whenever_a_line_is_due(beats, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with Progress() as progress:
+        (beat,) = beats
+        beat.line()  # nothing is shown yet
+        progress.show("loading net.yaml")
+        beat.line()
+        progress.bar(1, 4, 3.0, "inputs")
+        progress.bar(2, 4, 3.0, "inputs")
+        beat.line()
+        progress.say_above("a note")
+        beat.line()  # goes on after the note
+    beat.line()  # the work is over
+    assert sys.stderr.getvalue().splitlines() == [
+        "buda-emu: loading net.yaml",
+        "buda-emu: 2 of 4 inputs, 3 s left",
+        "a note",
+        "buda-emu: 2 of 4 inputs, 3 s left",
+    ]
+
+
+def test_no_lines_are_made_on_a_terminal_nor_with_quiet(beats, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", Screen())
+    Progress()
+    assert not beats
+    Progress(live=False)  # lines, on a terminal too
+    assert len(beats) == 1
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    Progress(quiet=True).show("hidden")
+    assert len(beats) == 1
+
+
+def test_a_note_stands_above_the_line_of_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", Screen())
+    with Progress() as progress:
+        progress.show("inputs")
+        progress.say_above("a note")
+    assert sys.stderr.getvalue() == "\r\x1b[Kinputs\r\x1b[Ka note\n\r\x1b[K"
 
 
 class Screen(Terminal):

@@ -311,6 +311,60 @@ def test_decisions_by_constants_are_taken_and_others_refused_with_the_line(capfd
     assert capfd.readouterr().err == ""
 
 
+class PaddedConvolution(torch.nn.Module):
+    """A convolution whose padding hangs on sizes in buffers, as in codecs of sounds."""
+
+    def __init__(self, width, stride):
+        super().__init__()
+        self.conv = torch.nn.Conv1d(3, 5, width, stride)
+        self.register_buffer("stride", torch.tensor(stride), persistent=False)
+        self.register_buffer("width", torch.tensor(width))
+        self.register_buffer("total", torch.tensor(width - stride))
+
+    def forward(self, x):
+        length = x.shape[-1]
+        frames = torch.ceil((length - self.width + self.total) / self.stride + 1).to(torch.int64) - 1
+        extra = frames * self.stride + self.width - self.total - length
+        if length <= max(self.total, extra):
+            x = torch.nn.functional.pad(x, (0, 1))
+        return self.conv(torch.nn.functional.pad(x, (self.total, extra)))[..., : self.width]
+
+
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 22))])
+def test_sizes_that_are_computed_from_numbers_in_buffers(seed):
+    rng = np.random.default_rng(seed)
+    torch.manual_seed(seed)
+    stride = int(rng.integers(1, 5))
+    module = PaddedConvolution(stride + int(rng.integers(0, 5)), stride).eval()
+    x = torch.randn(1, 3, int(rng.integers(3, 40)))
+    (output,) = be.compile(module, (x,), effort="low")(x)
+    with torch.no_grad():
+        assert np.abs(output - module(x).numpy()).max() < 1e-5
+
+
+class Counter(torch.nn.Module):
+    """Decides by a number that it changes itself, in place or by a view of it."""
+
+    def __init__(self, change):
+        super().__init__()
+        self.change = change
+        self.register_buffer("calls", torch.tensor([2]))
+
+    def forward(self, x):
+        view = self.calls.view(1)
+        if self.change:
+            view.add_(1)
+        return 2 * x if self.calls > 2 else x
+
+
+def test_a_number_in_a_buffer_that_each_call_changes_is_no_constant():
+    x = torch.ones(1, 4)
+    (output,) = be.compile(Counter(False).eval(), (x,), effort="low")(x)
+    assert np.array_equal(output, x)
+    with pytest.raises(be.BudaError, match=r"changes in place: buffer calls|cannot trace Counter"):
+        be.compile(Counter(True).eval(), (x,), effort="low")
+
+
 class Places(torch.nn.Module):
     """Values decide first whether, then of how many places there is something to say."""
 

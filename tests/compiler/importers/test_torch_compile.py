@@ -406,3 +406,10 @@ def test_zeros_of_both_signs_are_different_numbers():
     x = torch.ones(3)
     for number in (0.5, 0.0, -0.0):
         assert torch.equal(compiled(x, number), torch.full_like(x, number))
+
+
+def test_a_callback_sees_what_torch_compile_waits_for():
+    seen = []
+    compiled = torch.compile(lambda x: x + 1, backend=buda, options={**OPTIONS, "progress": seen.append})
+    check_equal(compiled(torch.ones(2, 3)), torch.full((2, 3), 2.0))
+    assert {"preparing", "passes"} <= {activity.stage for activity in seen}

@@ -1,6 +1,7 @@
 """The search ends at a counted bound, with the best so far, and says what it did."""
 
 import re
+import threading
 
 import pytest
 
@@ -10,6 +11,7 @@ from buda_emu.compiler.compile import compile as compile_model
 from buda_emu.compiler.memory_watch import Trial, Work
 from buda_emu.compiler.pipeline import Observer
 from buda_emu.compiler.search import improve
+from buda_emu.support.errors import UnsupportedError
 from buda_emu.support.workers.job import Workers
 
 onnx = pytest.importorskip("onnx")
@@ -21,6 +23,14 @@ def stack():
     from onnx_graphs import products_in_a_row
 
     return products_in_a_row(8, 64, 256)
+
+
+@pytest.fixture(scope="module")
+def two_layers():
+    """A model whose search is short."""
+    from onnx_graphs import products_in_a_row
+
+    return products_in_a_row(2, 32, 64)
 
 
 def test_work_is_told_by_effort_with_what_it_gained():
@@ -63,6 +73,33 @@ def test_a_search_says_how_far_it_is_and_ends_with_the_best_so_far_when_it_is_as
     assert not work.end()
     assert found.check(strict=True) == ()
     assert found.perf().cycles <= compile_model(stack, microbatch=1, effort="low").perf().cycles
+
+
+def test_each_pass_and_each_epoch_of_the_search_is_an_activity(two_layers):
+    seen: list[be.Activity] = []
+    found = compile_model(two_layers, microbatch=1, progress=seen.append)
+    stages = [activity.stage for activity in seen]
+    assert stages[0] == "preparing"
+    assert list(dict.fromkeys(stages)) == ["preparing", "passes", "search"]
+    assert all(activity.done < activity.total for activity in seen if activity.stage == "passes")
+    (search, *_) = (activity for activity in seen if activity.stage == "search")
+    assert search.text == "searching: placement 1, epoch 1 of 1, 0 of at most 40000 ops modelled"
+    assert search.total == 40000
+    assert found.text == compile_model(two_layers, microbatch=1).text
+    assert found.placement.work.report is None
+
+
+@pytest.mark.parametrize("stage", ["preparing", "passes", "search"])
+@pytest.mark.parametrize("error", [UnsupportedError("of a callback"), KeyboardInterrupt()])
+def test_an_exception_of_a_callback_ends_the_compilation(two_layers, stage, error):
+    def refuse(activity: be.Activity) -> None:
+        if activity.stage == stage:
+            raise error
+
+    with pytest.raises(type(error)) as raised:
+        compile_model(two_layers, microbatch=1, progress=refuse, workers=Workers(2) if stage == "search" else None)
+    assert raised.value is error
+    assert "buda-emu progress" not in {thread.name for thread in threading.enumerate()}
 
 
 def test_high_effort_says_what_it_searched_and_gained(stack):

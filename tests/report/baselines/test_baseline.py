@@ -71,6 +71,13 @@ def test_the_last_line_is_the_sum():
     assert result.known_files == frozenset()
 
 
+@pytest.mark.parametrize(("count", "last"), [(20, []), (21, ["and 1 more new"]), (1835, ["and 1815 more new"])])
+def test_the_first_of_a_long_list_stand_for_it(count, last):
+    *lines, total = compare("test", {}, {f"{number:04}": [Item("x")] for number in range(count)}).lines()
+    assert lines == [*(f"new: {number:04}: x" for number in range(20)), *last]
+    assert total == f"0 mended, {count} new"
+
+
 @pytest.fixture
 def path(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -9,8 +9,11 @@ import pytest
 import buda_emu as be
 from buda_emu.performance.timing.epoch.critical import critical_steps
 from buda_emu.performance.timing.epoch.pipeline import extend_until_full, steady
+from buda_emu.report.pages.coverage import coverage_page
+from buda_emu.report.pages.faults import faults_page
 from buda_emu.report.pages.perf import perf_page
 from buda_emu.report.test_report import Picture, html_page, write_report
+from buda_emu.testing.coverage.report import coverage_of, every_list
 from report.browsing import in_browser, layout_problems, open_page, opens_all, wait_until_drawn
 from report.results import finished_run
 from shared_files import corpus_files
@@ -76,8 +79,9 @@ def test_a_report_of_cycles_is_fine(browser, perf_file, width, scheme):
         assert layout_problems(page, width) == []  # what is dimmed, too
 
 
-TALLEST = """[...document.querySelectorAll('tbody tr')].reduce((most, row) =>
-  Math.max(most, row.getBoundingClientRect().height / parseFloat(getComputedStyle(row).lineHeight)), 0)"""
+# Lines of the tallest cell: as many as those of its row, unless a narrow screen stacks the cells of a row.
+TALLEST = """[...document.querySelectorAll('tbody td')].reduce((most, cell) =>
+  Math.max(most, cell.getBoundingClientRect().height / parseFloat(getComputedStyle(cell).lineHeight)), 0)"""
 
 
 @pytest.fixture(scope="module")
@@ -252,6 +256,184 @@ def test_the_critical_path_is_drawn(browser, perf_file, perf):
         shares = page.locator("tbody >> nth=1").locator("td:first-child").all_inner_texts()
         assert sum(float(text.split()[0]) for text in shares) == pytest.approx(100, abs=0.01 * len(shares))
         assert "Its cycles are, link by link: " in page.inner_text("main")
+
+
+IN_VIEW = """name => [...document.querySelectorAll('section .table')].slice(0, 1).flatMap(table => {
+  const at = [...table.querySelectorAll('th')].findIndex(head => head.textContent === name);
+  return [...table.querySelectorAll('tbody tr')].map(row => {
+    const box = row.cells[at].getBoundingClientRect();
+    return box.width > 0 && box.left >= 0 && box.right <= innerWidth ? row.cells[at].textContent : '';
+  });
+})"""
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_share_of_each_epoch_and_its_bottleneck_are_seen(browser, plain_perf_file, width):
+    """At any width, without scrolling to the side."""
+    modelled, file = plain_perf_file
+    with open_page(browser, file, width) as page:
+        epochs = sorted(modelled.epochs, key=lambda epoch: -epoch.cycles * epoch.runs)
+        assert len(page.evaluate(IN_VIEW, "share")) == len(epochs)
+        assert all(text.endswith(" %") for text in page.evaluate(IN_VIEW, "share"))
+        assert page.evaluate(IN_VIEW, "kind") == [epoch.bottleneck.kind for epoch in epochs]
+        for epoch, text in zip(epochs, page.evaluate(IN_VIEW, "held back by"), strict=True):
+            assert epoch.bottleneck.name in text
+
+
+@pytest.fixture(scope="module")
+def plain_perf_file(tmp_path_factory, root):
+    """A netlist of two epochs, modelled, and its page."""
+    modelled = be.perf(root / "netlists/attention.yaml")
+    file = tmp_path_factory.mktemp("plain") / "perf.html"
+    file.write_text(perf_page(modelled.netlist, modelled.run, modelled.checks, "buda-emu perf"))
+    return modelled, file
+
+
+NARROW_TABLES = """() => [...document.querySelectorAll('.table')].filter(box => box.clientWidth).flatMap(box => {
+  const table = box.querySelector('table').getBoundingClientRect(), frame = box.querySelector('.wide');
+  return table.width < frame.clientWidth - 2 ? [box.textContent.slice(0, 60)] : [];
+})"""
+
+
+@pytest.mark.parametrize("width", [1280, pytest.param(1920, marks=pytest.mark.slow)])
+def test_tables_use_the_width(browser, plain_perf_file, width):
+    with open_page(browser, plain_perf_file[1], width) as page:
+        opens_all(page)
+        assert page.evaluate(NARROW_TABLES) == []
+
+
+BOXES = """() => {
+  const frame = document.querySelector('.grid-svg').getBoundingClientRect();
+  return [...document.querySelectorAll('.grid-view .bg-queue')].map(group => {
+    const box = group.querySelector('rect').getBoundingClientRect();
+    const text = [...group.querySelectorAll('tspan:not(.more)')].map(span => span.textContent).join('');
+    return {name: group.dataset.name, cut: box.left < frame.left - 1 && box.right > frame.left + 1, text};
+  });
+}"""
+OPACITIES = """selector => [...document.querySelectorAll(`.grid-view g[id^=bg-edges] > ${selector}`)]
+  .map(edge => parseFloat(getComputedStyle(edge).opacity))"""
+FILLS = """() => [...document.querySelectorAll('.grid-view .bg-op')].map(group => {
+  const [box, heat] = ['.bg-box', '.bg-heat'].map(part => getComputedStyle(group.querySelector(part)));
+  return [parseFloat(box.fillOpacity), heat.display];
+})"""
+
+
+def test_the_core_grid_has_one_scale_and_arrows_of_what_is_pointed_at(browser, plain_perf_file):
+    modelled, file = plain_perf_file
+    with open_page(browser, file, 1280) as page:
+        legend = page.inner_text(".grid-legend")
+        assert "busy: 0 %" in legend
+        assert "100 % of the time between two inputs" in legend
+        assert page.locator(".grid-legend i.heat").count() == 5
+        assert {tuple(pair) for pair in page.evaluate(FILLS)} == {(0, "inline")}  # heat alone, no mixture
+        page.select_option(".grid-colour", "type")
+        assert {tuple(pair) for pair in page.evaluate(FILLS)} == {(0.16, "none")}
+        assert "busy" not in page.inner_text(".grid-legend")
+        page.select_option(".grid-colour", "heat")
+        boxes = page.evaluate(BOXES)
+        assert boxes
+        assert not any(box["cut"] for box in boxes)
+        assert set(page.evaluate(OPACITIES, ".bg-edge:not(.bg-path)")) == {0}
+        op = next(op for op in modelled.epochs[0].timing.ops if len(modelled.netlist.ops[op.op].inputs) > 1).op
+        page.hover(f".grid-view .bg-op[data-name='{op}']")
+        wait_until_drawn(page)
+        lit = page.locator(".grid-view g[id^=bg-edges] > .lit")
+        ends = lit.evaluate_all("edges => edges.map(edge => [edge.dataset.from, edge.dataset.to])")
+        assert {source for source, target in ends if target == op} == set(modelled.netlist.ops[op].inputs)
+        assert all(op in pair for pair in ends)
+        assert set(page.evaluate(OPACITIES, ".lit")) == {1}
+        page.check(".grid-edges")
+        assert min(page.evaluate(OPACITIES, ".bg-edge")) > 0.3
+
+
+def test_a_point_of_the_roofline_leads_to_its_op(browser, plain_perf_file):
+    with open_page(browser, plain_perf_file[1], 1280) as page:
+        dots = page.locator("svg.roofline .dot")
+        assert "math cycles for each byte" in page.locator("svg.roofline text.axis >> nth=0").text_content()
+        assert "cycles" in dots.last.locator("title").text_content()
+        dots.last.scroll_into_view_if_needed()
+        dots.last.click(force=True)
+        wait_until_drawn(page)
+        row = page.locator(".ops tr.here")
+        assert row.get_attribute("data-name") == dots.last.get_attribute("data-name")
+        assert row.evaluate(
+            "row => { const box = row.getBoundingClientRect(); return box.top >= 0 && box.top < innerHeight; }"
+        )
+
+
+def test_shades_of_errors_are_of_two_scales(browser, page_file):
+    with open_page(browser, page_file) as page:
+        opens_all(page)
+        figure = page.locator("figure.map:has(.cell[data-log] ~ .cell[data-log] ~ .cell[data-log])").first
+        figure.scroll_into_view_if_needed()
+        cells = figure.locator(".cell[data-log]")
+        for scale in ("linear", "log"):
+            figure.locator("select").select_option(scale)
+            shades = cells.evaluate_all(
+                "cells => cells.map(cell => [cell.getAttribute('class'), cell.dataset.log, cell.dataset.linear])"
+            )
+            assert [shade for shade, *_ in shades] == [
+                f"cell h{(log, linear)[scale == 'linear']}" for _, log, linear in shades
+            ]
+        assert len(cells.all()) > 1
+        cells.last.hover()
+        assert figure.locator("[role=status]").inner_text() == cells.last.locator("title").text_content()
+
+
+@pytest.fixture(scope="module")
+def coverage_file(tmp_path_factory, root):
+    """The page of what two netlists exercise."""
+    file = tmp_path_factory.mktemp("coverage") / "coverage.html"
+    netlists = [be.load(root / "netlists" / name) for name in ("matmul.yaml", "softmax.yaml")]
+    file.write_text(coverage_page(coverage_of(netlists), "coverage.json"))
+    return file
+
+
+@seen
+def test_a_page_of_coverage_is_fine(browser, coverage_file, width, scheme):
+    with open_page(browser, coverage_file, width, scheme) as page:
+        assert layout_problems(page, width) == []
+        squares = page.locator(".strip div a")
+        assert squares.count() == sum(map(len, every_list().values()))
+        exercised = page.locator(".strip div a:has(i:not(.heat0))").first
+        exercised.click()
+        row = page.locator(f"id={exercised.get_attribute('href')[1:]}")
+        name = exercised.get_attribute("title").rpartition(": ")[0]
+        assert name in row.inner_text()
+        assert row.evaluate("row => row.getBoundingClientRect().top < innerHeight")
+
+
+@pytest.fixture(scope="module")
+def faults_file(tmp_path_factory, root):
+    """The page of a small campaign."""
+    path = root / "netlists/attention.yaml"
+    file = tmp_path_factory.mktemp("faults") / "report.html"
+    file.write_text(faults_page(be.faults(path, 60), be.load(path)))
+    return file
+
+
+@seen
+def test_a_page_of_faults_is_fine(browser, faults_file, width, scheme):
+    with open_page(browser, faults_file, width, scheme) as page:
+        assert layout_problems(page, width) == []
+        legend = page.locator(".outcomes dt").all_inner_texts()
+        colours = page.locator(".outcomes dt i").evaluate_all("items => items.map(item => item.getAttribute('style'))")
+        bars = page.locator(".columns svg rect").evaluate_all("bars => bars.map(bar => bar.getAttribute('fill'))")
+        assert len(legend) == len(colours) >= 2
+        assert {f"background:{fill}" for fill in bars} <= set(colours)
+        scale = page.inner_text(".grid-legend")
+        assert re.search(r"fail: 0 %\s+[125]0?(\.00)? %|fail: 0 %\s+100 %", scale)
+        for chart in page.locator(".columns svg").all():  # none is cut
+            assert chart.bounding_box()["width"] <= width
+
+
+@pytest.mark.slow
+def test_tables_of_a_notebook_do_not_overflow(browser, tmp_path, root):
+    explained = be.numerics(root / "netlists/two_chips.yaml", threads=1)
+    (tmp_path / "cell.html").write_text(f'<div style="width:600px">{explained._repr_html_()}</div>')
+    with open_page(browser, tmp_path / "cell.html", 640) as page:
+        assert page.evaluate("document.documentElement.scrollWidth") <= 640
+        assert page.evaluate("document.querySelector('table').scrollWidth") > 640  # it scrolls in its frame
 
 
 def test_hypothetical_figures_are_said_to_be(browser, perf_file):

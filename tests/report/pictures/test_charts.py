@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from buda_emu.report.test_report import heat_map, histogram, op_chart, op_heat
+from buda_emu.report.pictures.error_charts import heat_map, histogram, op_chart, op_heat
 from buda_emu.testing.verify.result import OpResult, OutputDetail, TilePlace
 
 KEPT = Path(__file__).with_name("charts.txt")
@@ -58,6 +58,18 @@ def test_each_decade_below_the_largest_error_has_its_shade():
         "cell h4",
         "cell h6",
     ]
+
+
+def test_errors_of_one_decade_are_told_apart_by_equal_steps():
+    """Decades would give them all one shade; each cell has its shade by either scale."""
+    drawn = heat_map(output_detail([[0.9, 0.95, 1.0], [0.0, np.inf, 0.91]]), None)
+    assert classes(drawn)[:6] == ["cell h1", "cell h4", "cell h7", "cell h0", "cell lost", "cell h1"]
+    cells = [item for item in svg(drawn).iter("rect") if item.get("data-log")]
+    assert [(item.get("data-log"), item.get("data-linear")) for item in cells] == [
+        ("7", "1"), ("7", "4"), ("7", "7"), ("0", "0"), ("7", "1"),
+    ]  # fmt: skip
+    assert "by-linear" in svg(drawn).get("class")
+    assert "by-log" in svg(heat_map(output_detail([[0.09, 1.0]]), None)).get("class")
 
 
 def test_equal_outputs_are_said_to_be():

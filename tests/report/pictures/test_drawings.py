@@ -1,18 +1,21 @@
 """What drawings say: words stand at what they name and inside of the picture, lengths are to scale."""
 
 import re
-from math import log10
+from itertools import pairwise
+from math import floor, log10
+from random import Random
 from xml.etree import ElementTree
 
 import pytest
 
 import buda_emu as be
 from buda_emu.performance.timing.figures import OpFigures
-from buda_emu.report.pages.perf import roofline_chart
 from buda_emu.report.pages.timeline import timeline_page
+from buda_emu.report.pictures.axes import LogAxis, round_ticks, round_up, tick_text, value_ticks
 from buda_emu.report.pictures.epoch_picture import THREADS, run_picture
 from buda_emu.report.pictures.floorplan import TITLE, Panel
 from buda_emu.report.pictures.grid_svg import FAMILIES, _arrange, grid_svg, width_of
+from buda_emu.report.pictures.roofline import roofline_chart
 from buda_emu.report.sweep import sweep_chart
 from example_netlists import DIRECTORY
 from report.drawn import pipeline
@@ -138,6 +141,61 @@ def test_the_table_of_lanes_counts_slices():
     }
 
 
+# --------------------------------------------------------------------------------------------------------------- axes
+def is_round(step):
+    """Whether a number is 1, 2 or 5 times a power of ten."""
+    return any(abs(step / 10 ** floor(log10(step) + 1e-9) - factor) < 1e-6 for factor in (1, 2, 5))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_ticks_are_round_and_enclose_the_values(seed):
+    draw = Random(seed)
+    for _ in range(200):
+        low = draw.choice((0.0, draw.uniform(-1, 1) * 10 ** draw.randint(-6, 9)))
+        high = low + max(draw.uniform(0.001, 1) * 10 ** draw.randint(-3, 9), 1e-6 * abs(low))
+        most = draw.randint(2, 10)
+        ticks = round_ticks(low, high, most)
+        steps = [after - before for before, after in pairwise(ticks)]
+        assert 1 <= len(steps) <= most
+        assert is_round(steps[0])
+        assert max(steps) == pytest.approx(min(steps), rel=1e-6)
+        noise = 1e-8 * steps[0]
+        assert -noise <= low - ticks[0] < steps[0]
+        assert -noise <= ticks[-1] - high < steps[0]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([338_645, 357_709], [335_000, 340_000, 345_000, 350_000, 355_000, 360_000]),
+        ([50, 400], [0, 100, 200, 300, 400]),
+        ([1.0, 1.0 + 1e-9], [0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.2]),
+        ([1.0, 1.0], [0, 0.2, 0.4, 0.6, 0.8, 1.0]),
+        ([], [0, 0.2, 0.4, 0.6, 0.8, 1.0]),
+    ],
+)
+def test_an_axis_begins_at_0_unless_its_values_would_look_the_same(values, expected):
+    assert value_ticks(values) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("value", "expected"), [(0.0, 0.0), (1.0, 1.0), (0.06, 0.1), (0.143, 0.2), (3, 5), (51, 100)])
+def test_a_figure_is_rounded_up_to_1_2_or_5(value, expected):
+    assert round_up(value) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(0, "0"), (0.2, "0.2"), (400_000, "400,000"), (1e-8, "1e-8"), (2e9, "2e9"), (0.001, "0.001"), (5.0, "5")],
+)
+def test_ticks_are_written_without_noise(value, words):
+    assert tick_text(value) == words
+
+
+def test_a_short_logarithmic_axis_has_lines_at_2_and_5():
+    assert LogAxis([0.02, 0.9], 0, 100).ticks == [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0]
+    assert LogAxis([0.002, 0.9], 0, 100).ticks == [0.001, 0.01, 0.1, 1.0]
+
+
 # ------------------------------------------------------------------------------------------------------------- charts
 ROWS = [
     {"clock": clock, "grid": grid, "inputs_per_second": value}
@@ -167,6 +225,57 @@ def test_a_sweep_is_drawn_to_scale():
         < attribute_numbers(words["500"], "x")
         < attribute_numbers(words["1000"], "x")
     )
+
+
+def tick_values(drawn):
+    """Return the labels of the vertical axis of a sweep as numbers."""
+    labels = [item.text for item in elements(drawn, "text") if item.get("text-anchor") == "end"]
+    return [float(label.replace(",", "")) for label in labels]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_sweep_has_round_ticks_around_all_of_its_values(seed):
+    draw = Random(seed)
+    for _ in range(20):
+        size = 10 ** draw.uniform(-1, 6)
+        rows = [{"clock": str(clock), "inputs_per_second": size * draw.uniform(0.5, 1)} for clock in range(1, 6)]
+        drawn = sweep_chart(rows, ("clock",), "t")
+        assert_words_inside(drawn)
+        ticks = tick_values(drawn)
+        assert is_round(ticks[1] - ticks[0])
+        assert ticks[0] <= min(row["inputs_per_second"] for row in rows)
+        assert ticks[-1] >= max(row["inputs_per_second"] for row in rows)
+
+
+def test_a_sweep_draws_what_changes():
+    """The pace of the slowest epoch may stay while the cycles of all do not."""
+    rows = [
+        {"noc_bytes": str(size), "inputs_per_second": 70_000.0, "cycles": 300_000.0 + 1000 * number}
+        for number, size in enumerate((32, 16, 8, 4))
+    ]
+    drawn = sweep_chart(rows, ("noc_bytes",), "t")
+    tips = [item.find("{*}title").text for item in elements(drawn, "circle")]
+    assert tips == ["32: 300,000 cycles", "16: 301,000 cycles", "8: 302,000 cycles", "4: 303,000 cycles"]
+    heights = [attribute_numbers(item, "cy")[0] for item in elements(drawn, "circle")]
+    assert heights == sorted(heights, reverse=True)
+    assert heights[0] - heights[-1] > 100  # not a flat line
+    words = " ".join(item.text for item in elements(drawn, "text"))
+    assert "the same for every noc_bytes" in words
+    assert "axis does not begin at 0" in words
+    assert_words_inside(drawn)
+    same = [{**row, "cycles": 300_000.0} for row in rows]
+    assert "inputs per second" in elements(sweep_chart(same, ("noc_bytes",), "t"), "text")[1].text
+
+
+def test_labels_of_a_crowded_axis_do_not_touch():
+    rows = [{"clock": str(clock), "inputs_per_second": 1.0} for clock in range(1000, 1100)]
+    spans = sorted(
+        text_span(item)
+        for item in elements(sweep_chart(rows, ("clock",), "t"), "text")
+        if item.text.isdigit() and len(item.text) == 4
+    )
+    assert len(spans) > 5
+    assert all(before[1] < after[0] for before, after in pairwise(spans))
 
 
 def test_the_axis_of_a_sweep_is_logarithmic_only_where_it_spans_much():
@@ -220,6 +329,18 @@ def test_the_roof_ends_in_the_middle_of_the_math_unit_and_what_a_core_takes_in()
     decade = words["0.1"][0] - words["0.01"][0]
     assert x == pytest.approx(words["0.01"][0] + decade * log10(1 / STREAM / 0.01), abs=0.02)
     assert y == pytest.approx(words["100 %"][1] - 4, abs=0.02)
+
+
+def test_a_roofline_says_what_its_axes_are_and_names_places():
+    """Ops at one place share a name, so that no two names lie on each other."""
+    ops = [figures(f"op_{number}", 400.0) for number in range(5)]
+    drawn = roofline_chart(ops, [500.0] * 5, dict.fromkeys((op.op for op in ops), 64_000.0), STREAM)
+    words = [item.text for item in elements(drawn, "text")]
+    assert "math cycles for each byte that a core takes in" in words
+    assert "share of the time in which the math unit works" in words
+    assert sum(text.startswith("op_") for text in words) == 1
+    assert "op_4 and 4 more" in words
+    assert len(elements(drawn, "circle")) == 5
 
 
 def test_without_a_point_there_is_no_roofline():

@@ -154,3 +154,23 @@ def test_advice():
 def test_numerics():
     alone, shared = (be.numerics(ATTENTION, workers=count).to_json() for count in (1, 2))
     assert json.dumps(alone) == json.dumps(shared)
+
+
+@pytest.mark.parametrize("workers", [Workers(), TWO])
+def test_what_the_work_reports_comes_with_the_number_of_its_item(workers):
+    told = []
+    job = Job("spread_functions:reports_halves", 100, reports=True)
+    found = list(in_order(spread(job, range(6), workers, on_report=lambda number, value: told.append((number, value)))))
+    assert found == [100 + number for number in range(6)]
+    assert sorted(told) == [(number, ("half of", number / 2)) for number in range(6)]
+
+
+def test_a_report_that_cannot_be_taken_ends_the_workers():
+    def refuse(_number, _value):
+        raise KeyboardInterrupt
+
+    job = Job("spread_functions:reports_halves", 100, reports=True)
+    with closing(JobPool(job, TWO, on_report=refuse)) as pool:
+        with pytest.raises(KeyboardInterrupt):
+            list(pool.spread(range(6)))
+        assert pool._hands.closed

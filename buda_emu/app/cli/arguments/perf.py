@@ -84,7 +84,8 @@ def _add_files(group: ArgumentTarget) -> None:
         "--csv",
         type=Path,
         metavar="FILE",
-        help="write a line for each epoch, the vendor's columns; of a sweep one for each point",
+        help="write a line for each epoch, the vendor's columns; of a sweep one for each point; with --against one for "
+        "each program, epoch and op",
     )
     add_shared(group, "--json FILE")
     group.add_argument(
@@ -98,7 +99,8 @@ def _add_files(group: ArgumentTarget) -> None:
         type=Path,
         metavar="DIR",
         help="write perf.html, perf.json and the vendor's runtime_table.csv, perf_info_all_epochs.csv, "
-        "op_perf_table.json there",
+        "op_perf_table.json there; with --against comparison.html (.json, .csv), with both core grids; with --sweep "
+        "sweep.html (.json, .csv)",
     )
 
 

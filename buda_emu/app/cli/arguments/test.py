@@ -108,5 +108,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a line for each netlist, tables for passing ones; name the settings in use",
     )
     output_group.add_argument(
-        "-q", "--quiet", action="store_true", help="print only what does not pass, and the last line"
+        "-q",
+        "--quiet",
+        action="store_true",
+        help="print only what does not pass, the first 20 of many, and the last line",
     )

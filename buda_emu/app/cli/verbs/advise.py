@@ -3,28 +3,28 @@
 import argparse
 
 from buda_emu.app.api.advise import advise
+from buda_emu.app.cli.kernels import counted_kernels
 from buda_emu.app.cli.output import Progress, say, say_lines, write_json, write_output
 from buda_emu.report.terminal.advice import advice_lines
 
 
 def main(args: argparse.Namespace) -> int:
     """Print and write the advice. Exit code 0 whether or not a change was found."""
-    progress = Progress(args.quiet)
-    advice = advise(
-        args.file,
-        programs=args.program,
-        parameters=dict(args.param),
-        arch=args.arch,
-        board=args.board,
-        moves=args.move,
-        most_loss=args.max_loss,
-        tries=args.tries,
-        seed=args.seed,
-        workers=args.workers,
-        dask=args.dask,
-        progress=progress.show,
-    )
-    progress.clear()
+    with Progress(args.quiet) as progress, counted_kernels(progress):
+        advice = advise(
+            args.file,
+            programs=args.program,
+            parameters=dict(args.param),
+            arch=args.arch,
+            board=args.board,
+            moves=args.move,
+            most_loss=args.max_loss,
+            tries=args.tries,
+            seed=args.seed,
+            workers=args.workers,
+            dask=args.dask,
+            progress=progress.report,
+        )
     if not args.quiet:
         say_lines(advice_lines(advice, args.top))
     if args.write is not None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from signal import SIGINT
 
 from buda_emu.app.cli.arguments.compile import EXAMPLE
+from buda_emu.app.cli.kernels import counted_kernels
 from buda_emu.app.cli.output import Progress, complain, say, say_lines
 from buda_emu.app.cli.shared_arguments import read_workers
 from buda_emu.app.debugger.machine.stop import ctrl_c
@@ -27,6 +28,7 @@ from buda_emu.spec.boards import board_with_grid, largest_board
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError, UnsupportedError
 from buda_emu.support.interrupt import interrupt
+from buda_emu.support.progress import Activity
 
 
 def main(args: argparse.Namespace) -> int:
@@ -36,10 +38,11 @@ def main(args: argparse.Namespace) -> int:
     observer = _observer(args, progress)
     progress.show(f"compiling {args.file or args.start_from}")
     observer.tell = progress.show
+    observer.progress = partial(_report_pass, progress)
     try:
         if args.stop_after:
             return _compile_until(args, observer)
-        with ctrl_c(partial(_end_search, observer)):
+        with ctrl_c(partial(_end_search, observer)), counted_kernels(progress):
             compiled = _compile(args, observer)
         findings = compiled.check(strict=True)
         paths: Iterable[Path] = ()
@@ -92,6 +95,12 @@ def _refuse_contradictions(args: argparse.Namespace) -> None:
         raise HostError("compile: --start-from cannot be combined with a model, --on-host or --stop-after")
     if args.parameters is not None and (args.start_from is not None or is_partial):
         raise HostError("compile: --parameters goes with none of --start-from, --on-host and --stop-after")
+
+
+def _report_pass(progress: Progress, activity: Activity) -> None:
+    """Show the pass that runs; what the search does is shown as the observer's `tell` has it."""
+    if activity.stage != "search":
+        progress.report(activity)
 
 
 def _end_search(observer: Observer) -> None:

@@ -78,24 +78,22 @@ def _run_campaign(subject: Subject, settings: Settings, args: argparse.Namespace
     log = None
     if args.output is not None:
         log = CampaignLog(args.output, campaign_identity(subject, settings))
-    progress = Progress(args.quiet)
     try:
-        campaign = faults(
-            subject,
-            Budget(args.count, args.seconds, args.width),
-            settings=settings,
-            workers=args.workers,
-            dask=args.dask,
-            known=log.known if log is not None else (),
-            done=log.append if log is not None else None,
-            progress=lambda done, count, took: progress.bar(done, count, took, "faults"),
-        )
+        with Progress(args.quiet) as progress:
+            return faults(
+                subject,
+                Budget(args.count, args.seconds, args.width),
+                settings=settings,
+                workers=args.workers,
+                dask=args.dask,
+                known=log.known if log is not None else (),
+                done=log.append if log is not None else None,
+                progress=lambda done, count, took: progress.bar(done, count, took, "faults"),
+            )
     except UnknownEffectError as error:
         if log is None:
             raise
         raise log.locate(error) from None
-    progress.clear()
-    return campaign
 
 
 def _split_list(text: str) -> tuple[Any, ...]:

@@ -1,7 +1,9 @@
 """`buda-emu generate`: write random valid netlists, for tests of backends, kernels and compilers."""
 
 import argparse
+import shlex
 import time
+from pathlib import Path
 
 from buda_emu.app.cli.output import Progress, say, write_text
 from buda_emu.emulator.inputs.feed import seed_of
@@ -23,18 +25,30 @@ def main(args: argparse.Namespace) -> int:
     types = GENERATED
     if args.types:
         types = tuple(args.types.split(","))
-    progress = Progress(args.quiet)
     start = time.perf_counter()
+    arch = args.arch or DEFAULT_ARCH
     ops = 0
-    for number in range(args.first, args.first + args.count):
-        generated = generate(seed_of(args.seed, number), arch=args.arch or DEFAULT_ARCH, budget=budget, op_types=types)
-        write_text(args.output / f"generated_{args.seed}_{number}.yaml", generated.text)
-        ops += len(generated.netlist.ops)
-        progress.bar(number - args.first + 1, args.count, time.perf_counter() - start, "netlists")
-    progress.clear()
+    with Progress(args.quiet) as progress:
+        for number in range(args.first, args.first + args.count):
+            generated = generate(seed_of(args.seed, number), arch=arch, budget=budget, op_types=types)
+            write_text(args.output / f"generated_{args.seed}_{number}.yaml", generated.text)
+            ops += len(generated.netlist.ops)
+            progress.bar(number - args.first + 1, args.count, time.perf_counter() - start, "netlists")
     if not args.quiet:
         say(f"{args.output}: {args.count} netlists with {ops} ops")
+        _print_comparison_hint(args.output)
     return 0
+
+
+def _print_comparison_hint(folder: Path) -> None:
+    """Print which comparisons suit drawn netlists."""
+    say(
+        "most of them fail a comparison with float32, as `buda-emu test` makes it: their formats are drawn without "
+        "regard to accuracy"
+    )
+    name = shlex.quote(str(folder))
+    say(f"compare with a backend's tensors: buda-emu test {name} --precision format --reference DIR")
+    say(f"or with an earlier run: buda-emu test {name} --baseline FILE")
 
 
 def _generate_mutants(args: argparse.Namespace) -> int:
@@ -58,11 +72,10 @@ def _generate_for_coverage(args: argparse.Namespace, budget: Budget) -> int:
     start = coverage.netlists
     archs = (args.arch,) if args.arch else EVERY
     steering = Steering(coverage, archs, seed_of(args.seed, args.first), budget=budget)
-    progress = Progress(args.quiet)
-    for generated in steering.netlists():
-        write_text(args.output / f"steered_{args.seed}_{coverage.netlists - start}.yaml", generated.text)
-        progress.show(f"{coverage.percent:.1f} % of the language")
-    progress.clear()
+    with Progress(args.quiet) as progress:
+        for generated in steering.netlists():
+            write_text(args.output / f"steered_{args.seed}_{coverage.netlists - start}.yaml", generated.text)
+            progress.show(f"{coverage.percent:.1f} % of the language")
     if not args.quiet:
         count = coverage.netlists - start
         say(f"{args.output}: {count} netlists, with them {coverage.percent:.1f} % of the language, {before:.1f} before")

@@ -3,15 +3,19 @@
 import argparse
 import shlex
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
-from typing import Final
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Final
 
+from buda_emu.app.api.diff import compare, structure_of
 from buda_emu.app.api.perf import Perf, parse_grid, parse_rows, perf
-from buda_emu.app.api.sweep import parse_axes, sweep
+from buda_emu.app.api.sweep import MOST_DETAILED, Point, parse_axes, sweep
 from buda_emu.app.cli.findings import open_baseline, print_findings, report_comparison
+from buda_emu.app.cli.kernels import counted_kernels, shown_kernels
 from buda_emu.app.cli.output import Progress, say, say_lines, write_json, write_picture, write_printable, write_text
+from buda_emu.netlist.model import Netlist
 from buda_emu.performance.timing.model import another_placement
 from buda_emu.report.baselines import Baseline, BaselineComparison, Measure, perf_items
 from buda_emu.report.machine_readable.perf_json import (
@@ -20,16 +24,24 @@ from buda_emu.report.machine_readable.perf_json import (
     read_perf_json,
     runtime_table_csv,
 )
-from buda_emu.report.perf_against import against, against_lines
+from buda_emu.report.perf_against import NO_COMPARISON, RunComparison, against, against_csv, against_lines
 from buda_emu.report.pictures.epoch_picture import run_picture
 from buda_emu.report.sweep import sweep_chart, sweep_csv, sweep_table
 from buda_emu.report.terminal.perf import Selection, check_lines, expectation_lines, perf_lines, sensitivity_lines
 from buda_emu.report.terminal.text import prose
 from buda_emu.support.errors import Exit, HostError
 from buda_emu.support.files import is_model, read_whole
+from buda_emu.support.lazy import lazy
 from buda_emu.support.version import RESULT_VERSION
 
-_SINGLE_RUN_OPTIONS: Final = ("--baseline", "--update-baseline", "--update-expectations", "--trace", "--report")
+if TYPE_CHECKING:
+    from buda_emu.report.pages import comparison as comparison_pages
+    from buda_emu.report.pages import sweep as sweep_pages
+else:  # only a report needs them
+    comparison_pages = lazy("buda_emu.report.pages.comparison")
+    sweep_pages = lazy("buda_emu.report.pages.sweep")
+
+_SINGLE_RUN_OPTIONS: Final = ("--baseline", "--update-baseline", "--update-expectations", "--trace")
 _PRINTING_OPTIONS: Final = ("--top", "--sort", "--op", "--epoch")
 _TOP: Final = 10
 """Ops of each epoch that are printed unless --top or --op says which."""
@@ -46,7 +58,7 @@ WITHOUT_EFFECT: Final[Mapping[str, tuple[str, ...]]] = {
         "--grid",
         "--harvest",
     ),
-    "--against": (*_SINGLE_RUN_OPTIONS, *_PRINTING_OPTIONS, *_SWEEP_OPTIONS, "--csv", "--sensitivity"),
+    "--against": (*_SINGLE_RUN_OPTIONS, *_PRINTING_OPTIONS, *_SWEEP_OPTIONS, "--sensitivity"),
     "": _SWEEP_OPTIONS,
 }
 """Options that do nothing with --sweep, with --against, and with neither of them: giving one is refused."""
@@ -54,7 +66,6 @@ _INSTEAD: Final[Mapping[str, str]] = {
     "--what-if": "; sweep the speed itself: --sweep clock=1000,1200",
     "--grid": "; sweep it: --sweep 'grid=8x8;4x4'",
     "--harvest": "; sweep it: --sweep 'harvest=2;2,7'",
-    "--report": "; the JSON of both (--json) has every figure",
 }
 
 
@@ -133,22 +144,20 @@ def _open_baseline(args: argparse.Namespace) -> Baseline | None:
 
 def _model(args: argparse.Namespace, file: str, parameters: list[tuple[str, str]]) -> Perf:
     """Model a netlist with the settings of the command line."""
-    progress = Progress(args.quiet)
-    modelled = perf(
-        file,
-        programs=args.program,
-        parameters=dict(parameters),
-        arch=args.arch,
-        board=args.board,
-        what_if=_parse_what_if(args.what_if),
-        grid=parse_grid(args.grid) if args.grid else None,
-        harvest=parse_rows(args.harvest),
-        model=args.model,
-        sensitivity=args.sensitivity,
-        progress=progress.show,
-    )
-    progress.clear()
-    return modelled
+    with Progress(args.quiet) as progress, counted_kernels(progress):
+        return perf(
+            file,
+            programs=args.program,
+            parameters=dict(parameters),
+            arch=args.arch,
+            board=args.board,
+            what_if=_parse_what_if(args.what_if),
+            grid=parse_grid(args.grid) if args.grid else None,
+            harvest=parse_rows(args.harvest),
+            model=args.model,
+            sensitivity=args.sensitivity,
+            progress=progress.report,
+        )
 
 
 def _parse_what_if(text: str) -> dict[str, float]:
@@ -166,38 +175,75 @@ def _parse_what_if(text: str) -> dict[str, float]:
 def _compare_runs(args: argparse.Namespace, modelled: Perf) -> int:
     """Compare with an earlier run. Exit code 1 if something is slower by more than --fail-above."""
     text = read_whole(args.against)
+    old_netlist = None
     if text.lstrip()[:1] == b"{":
         before = read_perf_json(text.decode("utf-8", "replace"), str(args.against))
     else:
-        before = _model(args, str(args.against), args.param).to_json()
+        old_run = _model(args, str(args.against), args.param)
+        old_netlist = old_run.netlist
+        before = old_run.to_json()
     comparison = against(before, modelled.to_json())
     if not args.quiet:
         say_lines(against_lines(comparison))
     worst = comparison.worst_percent()
+    content = {"schema_version": RESULT_VERSION, "worst_percent": worst, **asdict(comparison)}
     if args.json is not None:
-        write_json(args.json, {"schema_version": RESULT_VERSION, "worst_percent": worst, **asdict(comparison)})
+        write_json(args.json, content)
+    if args.csv is not None:
+        write_printable(args.csv, against_csv(comparison))
+    if args.report is not None:
+        _write_comparison(args, comparison, old_netlist, modelled.netlist)
+        write_json(args.report / "comparison.json", content)
+        say(f"report: {args.report / 'comparison.html'}")
     if args.fail_above is not None and worst > args.fail_above:
         say(f"slower by {worst:.1f} %, more than {args.fail_above:g} %")
         return Exit.DIFFERS
     return 0
 
 
+def _write_comparison(
+    args: argparse.Namespace, comparison: RunComparison, old_netlist: Netlist | None, new_netlist: Netlist
+) -> None:
+    """Write the page of two runs, and its table as CSV, into a folder."""
+    structure = None
+    if old_netlist is not None:
+        structure = structure_of(compare(old_netlist, new_netlist, str(args.against), args.file))
+    page = comparison_pages.comparison_page(
+        comparison_pages.Side(str(args.against), old_netlist),
+        comparison_pages.Side(args.file, new_netlist),
+        comparison,
+        title=f"buda-emu perf: {PurePath(args.file).name} against {PurePath(args.against).name}",
+        command=_command_line(),
+        structure=structure,
+    )
+    args.report.mkdir(parents=True, exist_ok=True)
+    write_text(args.report / "comparison.html", page)
+    write_text(args.report / "comparison.csv", against_csv(comparison))
+
+
+def _command_line() -> str:
+    """Return the command, to be pasted into a shell."""
+    return shlex.join(["buda-emu", *sys.argv[1:]])
+
+
 def _sweep(args: argparse.Namespace) -> int:
     """Model every point of a sweep. Exit code 1 if none could be modelled."""
     axes = parse_axes(args.sweep)
-    progress = Progress(args.quiet)
-    points = sweep(
-        args.file,
-        axes,
-        arch=args.arch,
-        board=args.board,
-        programs=args.program,
-        parameters=dict(args.param),
-        workers=args.workers,
-        dask=args.dask,
-        progress=lambda done, count: progress.show(f"{done} of {count} points"),
-    )
-    progress.clear()
+    with Progress(args.quiet) as progress, shown_kernels(progress):
+        start = time.perf_counter()
+        progress.show("the first points")
+        points = sweep(
+            args.file,
+            axes,
+            arch=args.arch,
+            board=args.board,
+            programs=args.program,
+            parameters=dict(args.param),
+            workers=args.workers,
+            dask=args.dask,
+            detailed=0 if args.report is None else MOST_DETAILED,
+            progress=lambda done, count: progress.bar(done, count, time.perf_counter() - start, "points"),
+        )
     rows = [point.row() for point in points]
     names = list(axes)
     if not args.quiet:
@@ -210,9 +256,32 @@ def _sweep(args: argparse.Namespace) -> int:
         write_printable(args.chart, sweep_chart(rows, names, args.file))
     if args.json is not None:
         write_json(args.json, {"schema_version": RESULT_VERSION, "netlist": args.file, "points": rows})
+    if args.report is not None:
+        _write_sweep(args, points, names)
     if all(point.problem for point in points):
         return Exit.DIFFERS
     return Exit.OK
+
+
+def _write_sweep(args: argparse.Namespace, points: Sequence[Point], axes: Sequence[str]) -> None:
+    """Write the page of a sweep, with each point against the first one, and its table as CSV and JSON, into a
+    folder."""
+    rows = [point.row() for point in points]
+    first = points[0].figures
+    compared: list[sweep_pages.SweepPoint] = []
+    for number, point in enumerate(points):
+        comparison = NO_COMPARISON
+        if number and first is not None and point.figures is not None:
+            comparison = against(first, point.figures)
+        settings = ", ".join(f"{name}={value}" for name, value in point.settings.items())
+        compared.append(sweep_pages.SweepPoint(settings, rows[number], comparison))
+    chart = sweep_chart(rows, axes, args.file, in_page=True)
+    args.report.mkdir(parents=True, exist_ok=True)
+    page = sweep_pages.sweep_page(PurePath(args.file).name, axes, compared, chart=chart, command=_command_line())
+    write_text(args.report / "sweep.html", page)
+    write_text(args.report / "sweep.csv", sweep_csv(rows))
+    write_json(args.report / "sweep.json", {"schema_version": RESULT_VERSION, "netlist": args.file, "points": rows})
+    say(f"report: {args.report / 'sweep.html'}")
 
 
 def _write_files(args: argparse.Namespace, modelled: Perf, comparison: BaselineComparison | None) -> None:
@@ -225,7 +294,7 @@ def _write_files(args: argparse.Namespace, modelled: Perf, comparison: BaselineC
             content["baseline"] = comparison.as_json()
         write_json(args.json, content)
     if args.report is not None:
-        _write_report(args.report, modelled, shlex.join(["buda-emu", *sys.argv[1:]]))
+        _write_report(args.report, modelled, _command_line())
         say(f"report: {args.report / 'perf.html'}")
     if args.trace is not None:
         write_picture(args.trace, run_picture(modelled.run))

@@ -15,8 +15,8 @@ from buda_emu.testing.reduce.search import Reduction, ReductionState
 def main(args: argparse.Namespace) -> int:
     """Reduce a netlist. Exit code 0, or 130 if Ctrl-C ended it; the smallest netlist up to then is written."""
     output = args.output or _default_output(Path(args.file))
-    progress = Progress(args.quiet)
     written = ""
+    start = time.perf_counter()
 
     def save_progress(step: ReductionState) -> None:
         nonlocal written
@@ -25,17 +25,16 @@ def main(args: argparse.Namespace) -> int:
             written = step.text
         progress.show(f"{_line_count(step.text)}, trying fewer {step.move}, {step.trials} trials")
 
-    start = time.perf_counter()
-    reduction = reduce(
-        netlist_of(args.file, args.arch),
-        args.command,
-        timeout=args.timeout,
-        workers=args.workers,
-        any_failure=args.any_failure,
-        most_trials=args.trials,
-        progress=save_progress,
-    )
-    progress.clear()
+    with Progress(args.quiet) as progress:
+        reduction = reduce(
+            netlist_of(args.file, args.arch),
+            args.command,
+            timeout=args.timeout,
+            workers=args.workers,
+            any_failure=args.any_failure,
+            most_trials=args.trials,
+            progress=save_progress,
+        )
     write_text(output, reduction.text)
     if not args.quiet:
         _print_reduction(reduction, output, time.perf_counter() - start)

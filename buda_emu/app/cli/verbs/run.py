@@ -2,12 +2,12 @@
 
 import argparse
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from math import prod
 from typing import IO, TYPE_CHECKING
 
 from buda_emu.app.cli.findings import print_findings
-from buda_emu.app.cli.output import Progress, complain, say, write_json, write_output
+from buda_emu.app.cli.output import Progress, say, write_json, write_output
 from buda_emu.app.cli.shared_arguments import read_workers
 from buda_emu.emulator.image.opened import is_image, open_file
 from buda_emu.emulator.memory.host import usable_processors
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from buda_emu.app.api.report import OutputSummary, RunReport
-    from buda_emu.arithmetic.jit.kernel import Compilation
     from buda_emu.emulator.image.device_image import DeviceImage
     from buda_emu.emulator.image.opened import Opened
     from buda_emu.emulator.runtime.host.exchange import OutputParts
@@ -36,17 +35,13 @@ def main(args: argparse.Namespace) -> int:
     """Run the programs and report. Exit code 0; failures are raised."""
     if args.outputs is not None:
         args.outputs.mkdir(parents=True, exist_ok=True)  # before the work, so that no work is lost
-    progress = Progress(args.quiet)
-    start = time.perf_counter()
-    opened = _open(args, progress)
-    load_seconds = time.perf_counter() - start
-    try:
-        report = _run(args, progress, opened, load_seconds)
+    with Progress(args.quiet) as progress:
+        start = time.perf_counter()
+        opened = _open(args, progress)
+        report = _run(args, progress, opened, time.perf_counter() - start)
         if args.outputs is not None:
             progress.show("writing outputs")
             _write_arrays(report, args.outputs)  # those of an image; others are there already
-    finally:
-        progress.clear()
     if args.json is not None:
         write_json(args.json, report.as_json())
     if not args.quiet:
@@ -69,11 +64,8 @@ def _open(args: argparse.Namespace, progress: Progress) -> "Opened":
     if args.allow_pickle and not is_image(args.file):
         raise HostError(f"--allow-pickle is for device images (.tti); {args.file} is a netlist, without pickles")
     progress.show(f"loading {args.file}")
-    try:
-        arch = agreed_arch(args.board, args.arch)
-        return open_file(args.file, arch, cache=args.cache, allow_pickle=args.allow_pickle)
-    finally:
-        progress.clear()
+    arch = agreed_arch(args.board, args.arch)
+    return open_file(args.file, arch, cache=args.cache, allow_pickle=args.allow_pickle)
 
 
 def _run(args: argparse.Namespace, progress: Progress, opened: "Opened", load_seconds: float) -> "RunReport":
@@ -84,7 +76,7 @@ def _run(args: argparse.Namespace, progress: Progress, opened: "Opened", load_se
     workers = read_workers(args)
     # Only a sound netlist is worth the import of numpy and the kernels.
     from buda_emu.app.api.run_netlist import run_netlist
-    from buda_emu.arithmetic.jit.kernel import compilations
+    from buda_emu.app.cli.kernels import shown_kernels
     from buda_emu.testing.verify.result import rounding_warnings
 
     _require_runnable(netlist, args)
@@ -97,10 +89,9 @@ def _run(args: argparse.Namespace, progress: Progress, opened: "Opened", load_se
         progress.bar(done, count, time.perf_counter() - start, "inputs")
 
     def print_note(text: str) -> None:
-        progress.clear()
-        complain(f"buda-emu run: {text}")
+        progress.say_above(f"buda-emu run: {text}")
 
-    with compilations(lambda name: progress.show(f"compiling {name}")) as compiled, rounding_warnings() as warned:
+    with rounding_warnings() as warned, shown_kernels(progress) as show:
         report = run_netlist(
             netlist,
             inputs=args.inputs,
@@ -111,35 +102,25 @@ def _run(args: argparse.Namespace, progress: Progress, opened: "Opened", load_se
             threads=args.threads or _default_threads(workers),
             workers=workers,
             seed=args.seed,
-            progress=progress.show,
+            progress=show,
             load_seconds=load_seconds,
             version=__version__,
             image=opened.image,
             memory_limit=args.memory_limit,
-            inputs_done=inputs_done if progress.live else None,
+            inputs_done=inputs_done if progress.shown else None,
             tell=print_note,
             foretell=print_note if args.memory_limit and not args.quiet else None,
             sink=lambda output: _write_output_parts(output, args.outputs),
+            origins=args.json is not None or not args.quiet,  # else nobody reads them
         )
     for text in warned:
         print_note(f"warning: {text}")
-    if compiled and not args.quiet:
-        progress.clear()
-        _print_compilations(compiled)
     return report
 
 
 def _default_threads(workers: "Workers") -> int:
     """Return the threads of each process: all processors for a single process, else one."""
     return usable_processors() if workers.alone else 1
-
-
-def _print_compilations(compilations: "Sequence[Compilation]") -> None:
-    """Print which kernels were compiled, and where they are kept."""
-    from buda_emu.arithmetic.jit.kernel import cache_folder
-
-    seconds = sum(compilation.seconds for compilation in compilations)
-    complain(compiled_line([compilation.kernel for compilation in compilations], seconds, cache_folder()))
 
 
 def _require_runnable(netlist: "Netlist", args: argparse.Namespace) -> None:
@@ -152,21 +133,6 @@ def _require_runnable(netlist: "Netlist", args: argparse.Namespace) -> None:
 
         require_places(netlist, board(args.board).chip)
     require_runnable(netlist, select_programs(netlist, args.program))
-
-
-def compiled_line(kernels: list[str], seconds: float, folder: "Path | None") -> str:
-    """Return the line that a first run prints about its compilations. A kernel may be missing in `folder` if the disk
-    is full."""
-    import glob
-
-    names = ", ".join(dict.fromkeys(kernels))
-    count = plural(len(kernels), "kernel")
-    are_kept = folder is not None and all(any(folder.rglob(f"{glob.escape(name)}-*.o")) for name in kernels)
-    if are_kept:
-        outcome = f"kept in {folder}, later runs take them from there"
-    else:
-        outcome = "they could not be kept"
-    return f"buda-emu: compiled {count} for this machine in {seconds:.1f} s ({names}); {outcome}"
 
 
 def _write_arrays(report: "RunReport", directory: "Path") -> None:

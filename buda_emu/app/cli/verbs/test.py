@@ -237,6 +237,7 @@ class _Suite:
                 timeout=self._args.timeout,
                 on_result=on_result,
                 maxfail=self.failures_left,
+                on_kernel=self._console.kernel,
             )
 
     def _add(self, number: int, result: CaseResult) -> None:

@@ -22,30 +22,50 @@ from torch.utils._python_dispatch import (
 )
 
 from buda_emu.compiler.graph.graph import Array
+from buda_emu.compiler.importers.from_torch.constant_sizes import answer_constants, constant_buffers
 from buda_emu.compiler.importers.operators import OpenSizes, missing_size_text
 from buda_emu.support.errors import HostError, UnsupportedError
 
 
 def trace_module(module: Any, tensors: Sequence[Any], name: str, *, gradients: bool = False) -> tuple[Any, bool]:
     """Return the ExportedProgram of a module, and whether it is right only if its assertions hold: if the model decides
-    in Python by values, torch decides by the example inputs and asserts the decisions. Raise HostError if torch cannot
-    trace the module."""
+    in Python by values, torch decides by the example inputs and asserts the decisions. What depends on whole numbers in
+    the module's buffers alone is decided by these (`constant_sizes`). Raise HostError if torch cannot trace the
+    module."""
+    program, error = _export(module, tensors, gradients)
+    decides = isinstance(error, GuardOnDataDependentSymNode) or _reads_values(program)
+    if decides and not gradients and constant_buffers(module):  # a step of a training may change buffers
+        with answer_constants(module):
+            better, _ = _export(module, tensors, gradients)
+        if better is not None:
+            return better, False
+    if error is None:
+        return program, False
+    reason = str(error).strip().splitlines()
+    refusal = HostError(
+        f"compile: torch.export cannot trace {name}: {reason[0] if reason else repr(error)}{_error_place(error)}"
+    )
+    if isinstance(error, GuardOnDataDependentSymNode):
+        draft = _export_draft(module, tensors, gradients)
+    else:
+        draft = None
+    if draft is None:
+        raise refusal from None
+    return draft, True
+
+
+def _export(module: Any, tensors: Sequence[Any], gradients: bool) -> tuple[Any, Exception | None]:
+    """Return the ExportedProgram of a module and None, or None and the error that keeps torch from tracing."""
     try:
         with _quietly(gradients):
-            program = torch.export.export(module, tuple(tensors))
+            return torch.export.export(module, tuple(tensors)), None
     except Exception as error:  # noqa: BLE001 - whatever keeps torch from tracing
-        reason = str(error).strip().splitlines()
-        refusal = HostError(
-            f"compile: torch.export cannot trace {name}: {reason[0] if reason else repr(error)}{_error_place(error)}"
-        )
-        if isinstance(error, GuardOnDataDependentSymNode):
-            draft = _export_draft(module, tensors, gradients)
-        else:
-            draft = None
-        if draft is None:
-            raise refusal from None
-        return draft, True
-    return program, False
+        return None, error
+
+
+def _reads_values(program: Any) -> bool:
+    """Return whether a program asks tensors for numbers."""
+    return program is not None and any("_local_scalar_dense" in str(node.target) for node in program.graph.nodes)
 
 
 @contextlib.contextmanager

@@ -64,10 +64,12 @@ class Programs:
         """Forget the variables of all programs."""
         self._interpreters.clear()
 
-    def run(self, program: str, params: Mapping[str, object] | None, wait: float) -> None:
+    def run(
+        self, program: str, params: Mapping[str, object] | None, wait: float, progress: ProgressCallback | None = None
+    ) -> None:
         """Run a program on the calling thread; see `Emulator.run`."""
         texts = self._parameters(params)
-        run = self._new_run(program, wait, None)
+        run = self._new_run(program, wait, progress)
         self._gate.enlist(run)
         self._carry_out(run, texts)
 

@@ -491,8 +491,8 @@ def _stand_in(call: OpCall, choice: Choice) -> OpCall:
 
 
 def _evaluate(call: OpCall, choice: Choice, share: float, dram: Set[int] | None, core: CoreSpeed) -> float:
-    """Evaluate a set for a call of which only a share (0 to 1) of each tile is worked on, on a core of the speed `core`.
-    `dram` has the operands that come from DRAM; None leaves the stages of DRAM out."""
+    """Evaluate a set for a call of which only a share (0 to 1) of each tile is worked on, on a core of the speed
+    `core`. `dram` has the operands that come from DRAM; None leaves the stages of DRAM out."""
     if share == 1.0:
         weights = choice.weights
     else:

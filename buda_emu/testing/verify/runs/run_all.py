@@ -12,6 +12,8 @@ from buda_emu.testing.verify.result import CaseResult
 from buda_emu.testing.verify.runs.collect import Case, unfinished_result
 
 OnResult = Callable[[int, CaseResult], None]
+OnKernel = Callable[[str, float | None], object]
+"""Takes the name of a kernel, and the seconds that it took to compile; None when that begins."""
 CASES: Final = Job("buda_emu.testing.verify.runs.run_case:runner")
 
 
@@ -23,12 +25,14 @@ def run_all(
     on_result: OnResult = lambda _index, _result: None,
     maxfail: int | None = None,
     job: Job = CASES,
+    on_kernel: OnKernel | None = None,
 ) -> list[CaseResult]:
     """Run every case, each for at most `timeout` seconds; a case that crashes or hangs affects no other.
 
     `on_result` receives each result as it comes. After `maxfail` cases that did not pass, nothing is begun nor waited
     for; the result then lacks the cases that were not run. On a cluster netlists, references and defaults travel by
-    content. Raises the errors of `workers.spread`; KeyboardInterrupt ends all workers and goes on to the caller.
+    content. `on_kernel` receives each kernel that is compiled for a case in a process of this machine. Raises the
+    errors of `workers.spread`; KeyboardInterrupt ends all workers and goes on to the caller.
     """
     workers = replace(workers, count=max(1, min(workers.count, len(cases))))
 
@@ -41,7 +45,14 @@ def run_all(
         sent = map(by_content, cases)
     else:
         sent = cases
-    with closing(spread(job, sent, workers, timeout=timeout, on_lost=on_lost, isolated=True)) as arriving:
+
+    def on_report(_number: int, kernel: tuple[str, float | None]) -> None:
+        if on_kernel is not None:
+            on_kernel(*kernel)
+
+    job = replace(job, reports=on_kernel is not None)
+    running = spread(job, sent, workers, timeout=timeout, on_lost=on_lost, isolated=True, on_report=on_report)
+    with closing(running) as arriving:
         for number, result in arriving:
             results[number] = result
             on_result(number, result)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.arithmetic.jit.reporting import with_sent_kernels
 from buda_emu.emulator.image.opened import is_image
 from buda_emu.emulator.inputs.entries import default_parameters
 from buda_emu.emulator.inputs.feed import Feed, push
@@ -41,6 +42,7 @@ from buda_emu.support.errors import (
     ProgramError,
     UnsupportedError,
 )
+from buda_emu.support.progress import ignore_activity
 from buda_emu.support.records import dataclass
 from buda_emu.testing.verify.comparison import (
     Flags,
@@ -440,9 +442,12 @@ def compare_output(queue: Queue, config: TestConfig, runs: Runs, case: Case) -> 
     )
 
 
-def runner(_about: None) -> Callable[[Case], CaseResult]:
-    """Return the function that `run_all.CASES` calls in a worker for each case; it needs no arguments of its own."""
-    return run_case
+def runner(
+    _about: None, report: Callable[[tuple[str, float | None]], object] = ignore_activity
+) -> Callable[[Case], CaseResult]:
+    """Return the function that `run_all.CASES` calls in a worker for each case; it needs no arguments of its own.
+    `report` gets the kernels that it compiles (`run_all.OnKernel`)."""
+    return with_sent_kernels(run_case, report)
 
 
 def run_case(case: Case) -> CaseResult:

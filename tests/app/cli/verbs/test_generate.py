@@ -7,8 +7,12 @@ from buda_emu.app.cli.main import main
 
 def test_a_series_of_netlists(tmp_path, capsys):
     assert main(["generate", "-o", str(tmp_path / "all"), "--count", "6", "--seed", "3"]) == 0
-    assert capsys.readouterr().out.startswith(f"{tmp_path / 'all'}: 6 netlists with ")
+    shown = capsys.readouterr().out
+    assert shown.startswith(f"{tmp_path / 'all'}: 6 netlists with ")
+    for option in ("--precision format --reference DIR\n", "--baseline FILE\n"):
+        assert f"buda-emu test {tmp_path / 'all'} {option}" in shown
     assert main(["generate", "-o", str(tmp_path / "part"), "--count", "3", "--seed", "3", "--first", "3", "-q"]) == 0
+    assert capsys.readouterr().out == ""
     whole = {path.name: path.read_text() for path in (tmp_path / "all").iterdir()}
     part = {path.name: path.read_text() for path in (tmp_path / "part").iterdir()}
     assert sorted(whole) == [f"generated_3_{number}.yaml" for number in range(6)]

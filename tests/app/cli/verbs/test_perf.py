@@ -116,9 +116,9 @@ def test_every_figure_has_an_interval(name, tmp_path, capsys):
         assert interval["low"] < cycles < interval["high"]
         return f"{cycles:,.0f}", f"(90 %: {interval['low']:,.0f} to {interval['high']:,.0f})"
 
-    for program, cycles in found["program_cycles"].items():
-        figure, interval = holds(found["program_intervals"][program], cycles)
-        assert f"program {program}: {figure} cycles {interval}" in text
+    for name, cycles in found["program_cycles"].items():
+        figure, interval = holds(found["program_intervals"][name], cycles)
+        assert f"program {name}: {figure} cycles {interval}" in text
     for epoch in found["epochs"]:
         run = "a run takes {} cycles {}, an input {} {}".format(
             *holds(epoch["run_interval"], epoch["run_cycles"]),
@@ -127,8 +127,8 @@ def test_every_figure_has_an_interval(name, tmp_path, capsys):
         assert run in text
         sums = sum(part["cycles"] for part in epoch["parts"] if part["unit"] != "graph")
         assert sums == pytest.approx(epoch["run_cycles"])
-        for op in epoch["ops"]:
-            holds(op["cost_interval"], op["cost_cycles"])
+        for row in epoch["ops"]:
+            holds(row["cost_interval"], row["cost_cycles"])
     modelled = be.perf(path)
     assert modelled.to_json()["program_intervals"] == found["program_intervals"]
     for row, epoch in zip(modelled.epoch_rows, found["epochs"], strict=True):

@@ -42,6 +42,10 @@ def test_processes_do_not_change_the_result():
     axes = {"clock": ("500", "1000", "2000"), "grid": ("8x8", "1x1")}
     one = sweep(ATTENTION, axes)
     assert sweep(ATTENTION, axes, workers=2) == one
+    assert all(point.figures is None for point in one)
+    detailed = sweep(ATTENTION, axes, workers=2, detailed=3)
+    assert detailed == sweep(ATTENTION, axes, detailed=3)
+    assert [point.figures is not None for point in detailed] == [True, False, True, False, False, False]
     assert all("is on cores" in point.problem for point in one if point.settings["grid"] == "1x1")
     assert [point.cycles is None for point in one] == [False, True] * 3
 

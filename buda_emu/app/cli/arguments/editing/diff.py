@@ -1,6 +1,7 @@
 """Arguments of `buda-emu diff`."""
 
 import argparse
+from pathlib import Path
 
 from buda_emu.app.cli.shared_arguments import add_shared
 
@@ -12,4 +13,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("after", metavar="AFTER", help="the other one")
     parser.add_argument("--no-cycles", action="store_true", help="do not model both: quicker")
     parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument(
+        "--report",
+        type=Path,
+        metavar="DIR",
+        help="write diff.html, with both core grids side by side, and diff.json there",
+    )
     add_shared(parser, "--arch")

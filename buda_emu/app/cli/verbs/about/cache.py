@@ -5,9 +5,10 @@ import re
 import shutil
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from buda_emu.app.api.examples import example_paths
 from buda_emu.app.cli.output import Progress, complain, say
@@ -19,6 +20,9 @@ from buda_emu.spec.precision import PRECISIONS
 from buda_emu.support.caches import is_private, own_caches
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import BudaError, HostError
+
+if TYPE_CHECKING:
+    from buda_emu.arithmetic.jit.kernel import Compilation
 
 EXAMPLE = "buda-emu cache info"
 _FOLDER_NAME = re.compile(r"(kernels)-(.+)-[0-9a-f]{16}|(netlists|verdicts|sources|tables|last-time|last-failed)")
@@ -102,15 +106,29 @@ def _clear(args: argparse.Namespace) -> int:
 
 def _warm(args: argparse.Namespace) -> int:
     """Compile the kernels that netlists need, and return the exit code of the first netlist that failed."""
-    from buda_emu.arithmetic.jit.kernel import cache_folder, compilations
+    from buda_emu.arithmetic.jit.kernel import cache_folder
 
     if cache_folder() is None:
         raise HostError(f"{_folder()} keeps no kernels: it cannot be written, or others can write there, too")
-    files = args.file or [str(path) for name, path in example_paths().items() if "/" not in name]
-    progress = Progress()
+    if args.file:
+        return _warm_netlists(args.file)
+    examples = [str(path) for name, path in example_paths().items() if "/" not in name]
+    code = _warm_netlists(examples)
+    from buda_emu.app.cli.search_kernels import compile_search_kernels
+
+    with Progress() as progress:
+        compiled = compile_search_kernels(progress.report)
+    complain(f"compile: {_compiled_text(compiled)}")
+    return code
+
+
+def _warm_netlists(files: Sequence[str]) -> int:
+    """Run netlists, print how many kernels each added, and return the exit code of the first that failed."""
+    from buda_emu.arithmetic.jit.reporting import reported_kernels
+
     code = 0
     start = time.perf_counter()
-    with compilations(lambda name: progress.show(f"compiling {name}")) as compiled:
+    with Progress() as progress, reported_kernels(progress.report) as (_, compiled):
         for number, file in enumerate(files):
             progress.bar(number, len(files), time.perf_counter() - start, "netlists")
             before = len(compiled)
@@ -120,19 +138,25 @@ def _warm(args: argparse.Namespace) -> int:
                 complain(f"buda-emu: {file}: {error}")
                 code = code or error.exit_code
             progress.clear()
-            new_compilations = compiled[before:]
-            kernels = f"{plural(len(new_compilations), 'kernel')} compiled"
-            say(f"{file}: {kernels}, {sum(compilation.seconds for compilation in new_compilations):.1f} s")
+            say(f"{file}: {_compiled_text(compiled[before:])}")
     return code
 
 
+def _compiled_text(compiled: "Sequence[Compilation]") -> str:
+    """Return how many kernels were compiled, and how long they took."""
+    seconds = sum(compilation.seconds for compilation in compiled)
+    return f"{plural(len(compiled), 'kernel')} compiled, {seconds:.1f} s"
+
+
 def _run(file: str) -> None:
-    """Run a netlist in every precision: kernels are compiled when they are first needed."""
+    """Run a netlist in every precision, and model it: kernels are compiled when they are first needed."""
+    from buda_emu.app.api.perf import perf
     from buda_emu.app.api.run_netlist import run_netlist
 
     netlist = load(file)
     for precision in PRECISIONS:
-        run_netlist(netlist, precision=precision)
+        run_netlist(netlist, precision=precision, origins=False)
+    perf(netlist)
 
 
 def _folder() -> Path:

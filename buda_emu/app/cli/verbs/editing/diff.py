@@ -2,16 +2,28 @@
 
 import argparse
 import json
+import shlex
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
-from typing import Final
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Final
 
-from buda_emu.app.api.diff import CycleChange, Difference, FieldChange, diff
-from buda_emu.app.cli.output import say
-from buda_emu.emulator.image.opened import is_image
+from buda_emu.app.api.diff import CycleChange, Difference, FieldChange, diff, structure_of
+from buda_emu.app.cli.output import complain, say, write_json, write_text
+from buda_emu.emulator.image.opened import is_image, netlist_of
+from buda_emu.report.perf_against import NO_COMPARISON, against
 from buda_emu.report.terminal.text import relative, table, whole
 from buda_emu.support.errors import Exit
+from buda_emu.support.lazy import lazy
 from buda_emu.support.version import RESULT_VERSION
+
+if TYPE_CHECKING:
+    from buda_emu.app.api import perf as timing
+    from buda_emu.report.pages import comparison as pages
+else:  # only a report needs them
+    timing = lazy("buda_emu.app.api.perf")
+    pages = lazy("buda_emu.report.pages.comparison")
 
 _ABOUT: Final = {"placement": "placement", "formats": "formats", "values": "everything else"}
 
@@ -19,11 +31,36 @@ _ABOUT: Final = {"placement": "placement", "formats": "formats", "values": "ever
 def main(args: argparse.Namespace) -> int:
     """Compare two documents. Exit code 0 if they say the same, 1 if they differ; failures are raised."""
     difference = diff(args.before, args.after, arch=args.arch, cycles=not args.no_cycles)
+    if args.report is not None:
+        _write_report(args, difference)
     if args.json:
         say(json.dumps({"schema_version": RESULT_VERSION, **asdict(difference)}, indent=1))
     else:
         say("\n\n".join(_text(difference)))
     return Exit.OK if difference.same else Exit.DIFFERS
+
+
+def _write_report(args: argparse.Namespace, difference: Difference) -> None:
+    """Write the page with both core grids and, where both can be modelled, their cycles, and the differences as JSON,
+    into a folder."""
+    old_side, new_side = (pages.Side(name, netlist_of(name, args.arch)) for name in (args.before, args.after))
+    comparison = NO_COMPARISON
+    if difference.cycles and not any(change.reason for change in difference.cycles):
+        old_run, new_run = (timing.perf(name, arch=args.arch).to_json() for name in (args.before, args.after))
+        comparison = against(old_run, new_run)
+    page = pages.comparison_page(
+        old_side,
+        new_side,
+        comparison,
+        title=f"buda-emu diff: {PurePath(args.before).name} and {PurePath(args.after).name}",
+        command=shlex.join(["buda-emu", *sys.argv[1:]]),
+        structure=structure_of(difference),
+    )
+    args.report.mkdir(parents=True, exist_ok=True)
+    write_text(args.report / "diff.html", page)
+    write_json(args.report / "diff.json", {"schema_version": RESULT_VERSION, **asdict(difference)})
+    announce = complain if args.json else say  # standard output is the JSON's alone
+    announce(f"report: {args.report / 'diff.html'}")
 
 
 def _text(difference: Difference) -> list[str]:

@@ -1,0 +1,180 @@
+"""The judgement of one model: built, run by its framework, compiled, checked, run in `ideal`, compared."""
+
+import re
+import resource
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+import numpy as np
+import torch
+
+import buda_emu as be
+from buda_emu.compiler.compiled import difference
+
+from .libraries import Model
+from .models import build_model
+from .rows import ERROR, PCC, Case, Row
+
+Write = Callable[[Row], None]
+_REFUSED: Final = re.compile(r"(?P<operator>.+?): \d+ times?(, first at .*)?$")
+_LONGEST: Final = 600
+"""Characters of a message that a row keeps."""
+
+
+class UnbuiltError(Exception):
+    """Raised where there is no model to compile: it cannot be built, or its results are no measure."""
+
+
+def judge(row: Row, seed: int, write: Write) -> None:
+    """Run one case and fill in its row, which is written at each stage."""
+    torch.set_num_threads(1)
+    try:
+        with warnings.catch_warnings(), torch.no_grad():
+            warnings.simplefilter("ignore")
+            _judge(row, seed, write)
+    except UnbuiltError as error:
+        row.verdict, row.why = "unbuilt", _shorten(str(error))
+    except (be.UnsupportedError, be.HostError) as error:
+        _refuse(row, str(error))
+    except MemoryError as error:
+        row.verdict, row.why = "slow", _shorten(f"out of memory while {row.stage}: {error}")
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with one model is its row's
+        row.verdict, row.why = "crash", _shorten(f"{type(error).__name__}: {error} ({_place(error)})")
+    row.memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    row.stage = "done"
+    write(row)
+
+
+def _judge(row: Row, seed: int, write: Write) -> None:
+    with _stage(row, "building", write):
+        model, expected = build(Case(row.library, row.family, row.name, row.form), seed)
+    row.parameters = model.parameters
+    with _stage(row, "compiling", write):
+        compiled = _compile(row, model)
+    if compiled is None:
+        return
+    row.ops, row.epochs = _size(compiled)
+    with _stage(row, "checking", write):
+        row.findings = tuple(_shorten(str(finding)) for finding in compiled.check(strict=True))
+    with _stage(row, "running", write):
+        outputs = compiled(*model.inputs)
+    _compare(row, expected, outputs)
+
+
+@contextmanager
+def _stage(row: Row, name: str, write: Write) -> Generator[None]:
+    """Say what is under way, and count its processor time."""
+    row.stage = name
+    write(row)
+    start = time.process_time()
+    try:
+        yield
+    finally:
+        row.seconds[name] = round(time.process_time() - start, 2)
+
+
+def build(case: Case, seed: int) -> tuple[Model, list[np.ndarray[Any, Any]]]:
+    """Return the model of a case and the outputs of its own framework. Raises UnbuiltError if there is none, or if
+    its outputs are no measure: not finite, or different from run to run."""
+    try:
+        model = build_model(case.library, case.name, case.form, seed)
+        expected = model.run()
+        again = model.run()
+    except Exception as error:
+        raise UnbuiltError(f"{type(error).__name__}: {error} ({_place(error)})") from error
+    if not expected:
+        raise UnbuiltError("no output is a tensor of numbers")
+    if not all(np.isfinite(array).all() for array in expected if array.dtype.kind == "f"):
+        raise UnbuiltError("an output of the original is not finite")
+    if not all(np.array_equal(first, second) for first, second in zip(expected, again, strict=True)):
+        raise UnbuiltError("the original's outputs differ from run to run")
+    return model, expected
+
+
+def _compile(row: Row, model: Model) -> Any:
+    """Return the compiled model, an ONNX model in parts if it cannot be one netlist; None if it is refused."""
+    words: dict[str, Any] = {"arch": row.arch, "effort": row.effort}
+    try:
+        compiled = be.compile(model.source, model.examples, **words)
+    except be.UnsupportedError as error:
+        _refuse(row, str(error))
+        if row.form != "onnx":
+            return None
+    else:
+        row.verdict = "right"
+        return compiled
+    compiled = be.compile_in_parts(model.source, model.examples, **words)
+    row.verdict, row.on_host = "parted", row.operators
+    return compiled
+
+
+def _size(compiled: Any) -> tuple[int, int]:
+    placement = compiled.placement if hasattr(compiled, "placement") else getattr(compiled.compiled, "placement", None)
+    if placement is None:  # the host does everything
+        return 0, 0
+    return len(placement.ops), placement.epochs
+
+
+def _refuse(row: Row, message: str) -> None:
+    row.verdict, row.why = "refused", _shorten(message)
+    row.operators = refused_operators(message)
+
+
+def refused_operators(message: str) -> tuple[str, ...]:
+    """Return the names of the operators that a message refuses; of another refusal, its rule without the model."""
+    _, separator, listed = message.partition("not supported: ")
+    matches = [_REFUSED.match(part) for part in listed.split("; ")]
+    names = tuple(match["operator"] for match in matches if match)
+    if separator and names:
+        return names
+    if match := re.match(r"compile: torch\.export cannot trace .*?: (?P<reason>.*)", message):
+        return (f"torch.export: {_without_values(match['reason'])}",)
+    return (_without_values(message.splitlines()[0].removeprefix("compile: ")),)
+
+
+def _without_values(text: str) -> str:
+    """Return the beginning of a message without numbers and quoted names, so that equal kinds have equal names."""
+    text = re.sub(r"'[^']*'|\"[^\"]*\"", "...", text)
+    return re.sub(r"\d+", "N", text)[:90]
+
+
+def _compare(row: Row, expected: Sequence[Any], outputs: Sequence[Any]) -> None:
+    """Set the figures of the worst output, and the verdict if it is wrong."""
+    if len(expected) != len(outputs):
+        row.verdict, row.why = "wrong", f"{len(outputs)} outputs, the original has {len(expected)}"
+        return
+    for number, (want, have) in enumerate(zip(expected, outputs, strict=True)):
+        if want.shape != np.shape(have):
+            row.verdict, row.why = "wrong", f"output {number} is {np.shape(have)}, the original's {want.shape}"
+            return
+        _compare_output(row, number, want, have)
+
+
+def _compare_output(row: Row, number: int, want: Any, have: Any) -> None:
+    figures = difference("", want, have)
+    scale = float(np.abs(want).max()) if want.size else 0.0
+    error = figures.max_error / (scale or 1.0)
+    right = figures.not_finite == 0 and (error <= ERROR or (figures.pcc or 0.0) >= PCC)
+    if row.error is None or error > row.error:
+        row.error = float(f"{error:.3g}")
+    if figures.pcc is not None and (row.pcc is None or figures.pcc < row.pcc):
+        row.pcc = round(figures.pcc, 9)
+    if not right and row.verdict != "wrong":
+        row.verdict = "wrong"
+        row.why = f"output {number} {want.shape}: PCC {figures.pcc}, error {error:.2g}, {figures.not_finite} not finite"
+
+
+def _place(error: BaseException) -> str:
+    """Return the innermost line of code of an error."""
+    frames = traceback.extract_tb(error.__traceback__)
+    if not frames:
+        return "no place"
+    return f"{'/'.join(frames[-1].filename.split('/')[-3:])}:{frames[-1].lineno}"
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} ..."

@@ -1,0 +1,328 @@
+"""`be.load_model`: makes a model callable again from the image that `CompiledModel.save` wrote."""
+
+import weakref
+from collections.abc import Mapping, Sequence
+from html import escape
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from buda_emu.emulator.image.device_image import DeviceImage
+from buda_emu.emulator.image.load import load_image
+from buda_emu.emulator.image.model_io import ModelIo, ModelOutput, made_up
+from buda_emu.emulator.image.model_programs import ModelProgram, WindowProgram
+from buda_emu.emulator.image.sets import join_sets, split_into_rounds
+from buda_emu.emulator.inputs.host_parts import HostParts
+from buda_emu.emulator.inputs.stimulus import generator
+from buda_emu.emulator.runtime.emulator import Emulator
+from buda_emu.emulator.runtime.host.host_io import as_numpy
+from buda_emu.netlist.model import Netlist
+from buda_emu.netlist.program.parameters import parameter_names, parameters_of_rounds
+from buda_emu.netlist.variants import LOOP
+from buda_emu.spec.precision import Precision
+from buda_emu.support.checker.text import plural
+from buda_emu.support.errors import HostError, UnsupportedError
+from buda_emu.support.lazy import lazy
+
+if TYPE_CHECKING:
+    from buda_emu.report.pictures import grid_svg as pictures
+else:
+    pictures = lazy("buda_emu.report.pictures.grid_svg")  # only a notebook needs it
+
+Array = NDArray[Any]
+_SHORT_DIGEST = 12
+
+
+class LoadedModel:
+    """A compiled model that was loaded from its image. Call it with the model's inputs, numpy or torch, in order.
+
+    `image` holds the netlist, the parameters and the checks of the file; `io` describes the model's inputs and
+    outputs."""
+
+    def __init__(self, image: DeviceImage, io: ModelIo) -> None:
+        self.image = image
+        self.io = io
+        self._open: dict[Precision, Emulator] = {}
+
+    def __repr__(self) -> str:
+        ops = plural(len(self.netlist.ops), "op")
+        epochs = plural(len(self.netlist.temporal_graphs), "epoch")
+        return f"{type(self).__name__}({self.image.path!r}, {self.netlist.arch_name}, {ops}, {epochs})"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(repr(self))}</p>{pictures.grid_svg(self.netlist)}"
+
+    @property
+    def netlist(self) -> Netlist:
+        """The netlist of the image, for the microbatch that it was compiled for."""
+        return self.image.netlist
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the image's file in hexadecimal."""
+        return self.image.digest
+
+    def __call__(self, *inputs: Any, precision: Precision = "ideal") -> tuple[Array, ...]:
+        """Return the outputs in the model's shapes and element types, as the compiled model returned them. With N times
+        the model's first dimension in the inputs, N sets of them stream through the machine. Raises HostError for
+        inputs that the model does not take, ProgramError as a run does."""
+        return self.run(dict(zip(self.io.labels, self._arrays(inputs, self.io.labels), strict=True)), precision)
+
+    def run(self, arrays: Mapping[str, Any], precision: Precision = "ideal") -> tuple[Array, ...]:
+        """Return the outputs for inputs by name; the rest is as in a call."""
+        host_arrays = {label: as_numpy(array, f"input {label}") for label, array in arrays.items()}
+        queues = self.image.for_inputs.queues
+        ends = (*self.io.inputs, *self.io.outputs)
+        at_once = min((queues[end.queue].entries for end in ends), default=1)
+        (program,) = self.netlist.programs
+        outputs: list[tuple[Array, ...]] = []
+        for sets in split_into_rounds(self.io, host_arrays, at_once):
+            outputs += self._run_sets(self.io, sets, program, precision)
+        return tuple(join_sets(parts) for parts in zip(*outputs, strict=True))
+
+    def _run_sets(
+        self, io: ModelIo, sets: Sequence[Mapping[str, Array]], program: str, precision: Precision, write_index: int = 0
+    ) -> list[tuple[Array, ...]]:
+        """Run a program once on several sets of inputs, and return the outputs of each set."""
+        machine = self._machine(precision)
+        for arrays in sets:
+            for queue, entries in io.queues(arrays).items():
+                machine.push(queue, entries)
+        body = machine.netlist.programs[program]
+        parameters = parameters_of_rounds(len(sets), write_index)
+        machine.run(program, {name: parameters[name] for name in parameter_names([body])})
+
+        def pop(output: ModelOutput) -> Array:
+            return output.from_queue(machine.pop(output.queue))
+
+        return [tuple(pop(output) for output in io.outputs) for _ in sets]
+
+    def _machine(self, precision: Precision) -> Emulator:
+        """Return the machine that holds the parameters. It stays open for the next call; a call in another precision
+        closes it."""
+        if precision not in self._open:
+            self.close()
+            machine = self.image.emulator(precision)
+            weakref.finalize(self, machine.close)
+            self._open[precision] = machine
+        return self._open[precision]
+
+    @staticmethod
+    def _arrays(inputs: Sequence[Any], labels: Sequence[str], taker: str = "the model") -> list[Array]:
+        """Return one numpy array for each input. Raises HostError for another number of inputs."""
+        if len(inputs) != len(labels):
+            raise HostError(f"{plural(len(inputs), 'input')}, {taker} takes {len(labels)}: {', '.join(labels)}")
+        return [as_numpy(array, f"input {label}") for label, array in zip(labels, inputs, strict=True)]
+
+    def example_inputs(self, seed: int = 0) -> tuple[Array, ...]:
+        """Return random inputs of the model's shapes and element types, in its order."""
+        described = {entry.label: entry for entry in (self.io.host.given if self.io.host else self.io.inputs)}
+        entries = [described[label] for label in self.io.labels if label in described]
+        return tuple(made_up(generator(seed, entry.label), entry.shape, entry.dtype, entry.below) for entry in entries)
+
+    def close(self) -> None:
+        """Free the machine that calls opened; the next call opens a new one."""
+        for machine in self._open.values():
+            machine.close()
+        self._open.clear()
+
+
+class LoadedParts(LoadedModel):
+    """A model that was compiled in parts: its call runs the programs, and the host's work between them."""
+
+    def __init__(self, image: DeviceImage, io: ModelIo) -> None:
+        super().__init__(image, io)
+        self._parts = HostParts(image)
+
+    def run(self, arrays: Mapping[str, Any], precision: Precision = "ideal") -> tuple[Array, ...]:
+        """Return the outputs for one set of inputs by name. Raises HostError for other inputs than the model takes,
+        ProgramError as a run does and where the host cannot compute the values."""
+        host_arrays = {label: as_numpy(array, f"input {label}") for label, array in arrays.items()}
+        values = self._parts.given(host_arrays)
+        machine = self._machine(precision)
+
+        def run_program(name: str) -> None:
+            body = machine.netlist.programs[name]
+            parameters = parameters_of_rounds(1)
+            machine.run(name, {parameter: parameters[parameter] for parameter in parameter_names([body])})
+
+        outputs = self._parts.run(machine, values, run_program, "the call").outputs
+        return tuple(outputs[output.label] for output in self._parts.plan.gives)
+
+
+class LoadedPrograms(LoadedModel):
+    """Programs with caches that were compiled by `compile_programs`. `programs` describes each by its name there."""
+
+    def __init__(self, image: DeviceImage, io: ModelIo) -> None:
+        super().__init__(image, io)
+        self.programs = {program.name: program for program in io.programs}
+        self.slots = max((state.slots for state in io.states), default=1)
+        """Slots of the caches that are written slot by slot, else 1."""
+
+    def __call__(
+        self, *inputs: Any, precision: Precision = "ideal", program: str = "", write_index: int = 0
+    ) -> tuple[Array, ...]:
+        """Run one round of a program (by default the only one), which writes slot `write_index` of its caches. Raises
+        HostError, ProgramError."""
+        return self.rounds([inputs], precision=precision, program=program, write_index=write_index)[0]
+
+    def run(self, arrays: Mapping[str, Any], precision: Precision = "ideal") -> tuple[Array, ...]:
+        """Run one round of the only program on inputs by name. Raises HostError where there are several programs."""
+        labels = self._program("").inputs
+        unknown = [label for label in arrays if label not in labels]
+        missing = [label for label in labels if label not in arrays]
+        if unknown or missing:
+            names = ", ".join(missing or unknown)
+            raise HostError(f"inputs: {'no' if missing else 'unknown'} {names}; the model takes {', '.join(labels)}")
+        return self(*(arrays[label] for label in labels), precision=precision)
+
+    def rounds(
+        self,
+        inputs: Sequence[Sequence[Any]],
+        *,
+        precision: Precision = "ideal",
+        program: str = "",
+        write_index: int = 0,
+    ) -> list[tuple[Array, ...]]:
+        """Run several rounds of a program in one run; each writes the slot behind that of the round before. Raises
+        HostError, ProgramError."""
+        entry = self._program(program)
+        count = len(inputs)
+        room = self._room(entry)
+        if not 1 <= count <= room:
+            raise HostError(f"{entry.name}: {count} rounds in one run; its queues hold {room}")
+        if not 0 <= write_index <= self.slots - min(count, self.slots):
+            slots = plural(self.slots, "slot")
+            raise HostError(f"{entry.name}: write_index {write_index} for {count} rounds; its caches have {slots}")
+        sets = [
+            dict(zip(entry.inputs, self._arrays(arguments, entry.inputs, entry.name), strict=True))
+            for arguments in inputs
+        ]
+        return self._run_sets(self._io_of(entry), sets, entry.program, precision, write_index)
+
+    def reset(self) -> None:
+        """Reset the caches to their initial content."""
+        names = {state.queue for state in self.io.states}
+        for machine in self._open.values():
+            for tensor in self.image.initial_tensors():
+                if tensor.queue in names:
+                    machine.push(tensor.queue, tensor.array, tensor.slot)
+
+    def caches(self) -> dict[str, Array]:
+        """Return the present content of each cache, in the shape that the module sees."""
+        contents: dict[str, Array] = {}
+        for state in self.io.states:
+            entries = self.image.tensor(state.queue)
+            for machine in self._open.values():
+                entries = machine.peek(state.queue, state.slots, readout="raw")
+            contents[state.label] = state.content(entries)
+        return contents
+
+    def generate(
+        self,
+        prompt: Sequence[int],
+        count: int,
+        *,
+        precision: Precision = "ideal",
+        program: str = "",
+        stop: int | None = None,
+    ) -> list[int]:
+        """Return the tokens that follow a prompt, each the one with the highest score: at most `count`, none after
+        `stop`. The program takes a window of tokens [1, n] and their positions, as for `CompiledPrograms.generate`.
+        Raises HostError if the caches are too short."""
+        entry = self._program(program)
+        shapes = {model_input.label: model_input.shape for model_input in self.io.inputs}
+
+        def run(rounds: Sequence[Sequence[Array]], write_index: int) -> Array:
+            return self.rounds(rounds, precision=precision, program=entry.name, write_index=write_index)[-1][0]
+
+        windows = WindowProgram(
+            name=entry.name,
+            shapes=tuple(shapes[label] for label in entry.inputs if label in shapes),
+            slots=self.slots,
+            room=self._room(entry),
+            run=run,
+        )
+        return windows.generate(prompt, count, stop)
+
+    def _program(self, name: str) -> ModelProgram:
+        """Return a program by name, or the only one. Raises HostError for an unknown name."""
+        if not name and len(self.programs) == 1:
+            return next(iter(self.programs.values()))
+        if name not in self.programs:
+            raise HostError(f"program {name!r} is not one of: {', '.join(self.programs)}")
+        return self.programs[name]
+
+    def _io_of(self, program: ModelProgram) -> ModelIo:
+        """Return the inputs and outputs of one program, outputs in its order."""
+        inputs = tuple(entry for entry in self.io.inputs if entry.label in program.inputs)
+        outputs = tuple(entry for entry in self.io.outputs if entry.label in program.outputs)
+        return ModelIo(program.inputs, inputs, outputs)
+
+    def _room(self, program: ModelProgram) -> int:
+        """Return the largest number of rounds in one run."""
+        queues = self.image.for_inputs.queues
+        return min((queues[entry.queue].entries for entry in self._io_of(program).inputs), default=1)
+
+
+def load_model(path: str | PathLike[str], *, arch: str | None = None, digest: str | None = None) -> LoadedModel:
+    """Load a compiled model from the image that `save` wrote (`<name>.tti`), to call it again.
+
+    The result gives for the same inputs what the compiled model gave: a `LoadedModel`, `LoadedPrograms` for a model
+    with caches, `LoadedParts` for one with work of the host. The image is checked as by `load_image`, and no code of it
+    runs. `arch`: the architecture that the caller expects; `digest`: the SHA-256 that the file must have. In an image
+    whose parameters are tiles (`save(tilized=True)`), they are rounded to the formats of their queues in every
+    precision.
+
+    Raises ImageError for an image that is refused, HostError for a file that is no image, for another digest, and for
+    an image that does not state the inputs and outputs of a model, UnsupportedError for one of a training, OSError.
+    """
+    name = fspath(path)
+    _require_image(name)
+    image = load_image(name, arch=arch)
+    if digest is not None and image.digest != digest.lower():
+        raise HostError(f"{name}: its SHA-256 is {image.digest}, not {digest}: it is not the expected file")
+    io = image.model
+    if io is None:
+        raise HostError(
+            f"{name}: the image does not state a model's inputs and outputs, as one that `save` or `buda-emu compile` "
+            "wrote does: buda_emu.load_image opens it, with queues in place of inputs"
+        )
+    if io.host is not None:
+        return LoadedParts(image, io)
+    if io.programs:
+        return LoadedPrograms(image, io)
+    _require_forward_only(image)
+    return LoadedModel(image, io)
+
+
+def _require_image(name: str) -> None:
+    """Raise HostError for a path that is a folder or a model's source, with what to give instead."""
+    path = Path(name)
+    if path.is_dir():
+        images = sorted(entry.name for entry in path.glob("*.tti"))
+        listing = f"it holds {', '.join(images)}" if images else "it holds no image (*.tti)"
+        raise HostError(f"{name} is a folder, not an image: {listing}")
+    if path.suffix in (".yaml", ".yml"):
+        raise HostError(f"{name} is a netlist, which has no parameters: load_model takes the image (*.tti) beside it")
+    if path.suffix in (".onnx", ".pt2"):
+        raise HostError(f"{name} is a model that is not compiled: buda_emu.compile takes it")
+
+
+def _require_forward_only(image: DeviceImage) -> None:
+    """Raise UnsupportedError unless the image has one program that only needs to know the number of its rounds."""
+    netlist = image.netlist
+    if image.metadata.training:
+        raise UnsupportedError(
+            f"{image.path} is the image of a training, which cannot be loaded: keep its state with "
+            "CompiledTraining.snapshot"
+        )
+    names = parameter_names(netlist.programs.values())
+    if len(netlist.programs) == 1 and set(names) <= {LOOP}:
+        return
+    raise UnsupportedError(
+        f"{image.path}: the image states no programs of the model, but the netlist has {', '.join(netlist.programs)} "
+        f"with the parameters {', '.join(names)}: an earlier version wrote it, or it is a training: compile it again"
+    )

@@ -1,0 +1,78 @@
+"""The forms in which a caller names a netlist: a path, a netlist, an image, or a model that was compiled or loaded."""
+
+import sys
+from os import PathLike
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+from buda_emu.emulator.image.opened import Opened, open_file
+from buda_emu.netlist.model import Netlist
+from buda_emu.support.errors import HostError
+
+if TYPE_CHECKING:  # who has a compiled model or an image has imported its module, and nobody else needs it
+    from buda_emu.app.api.load_model import LoadedModel
+    from buda_emu.compiler.compiled import CompiledModel
+    from buda_emu.compiler.parted import PartedModel
+    from buda_emu.emulator.image.device_image import DeviceImage
+
+    Source = str | PathLike[str] | Netlist | DeviceImage | LoadedModel | CompiledModel | PartedModel
+
+
+def is_path(source: object) -> TypeGuard[str | PathLike[str]]:
+    """Return whether a source is the path of a file."""
+    return isinstance(source, (str, PathLike))
+
+
+def _is_instance(source: object, module_name: str, class_name: str) -> bool:
+    """Return whether a source is an instance of a class of a module, which is not imported for it."""
+    module = sys.modules.get(module_name)
+    return module is not None and isinstance(source, getattr(module, class_name))
+
+
+def is_parted(source: object) -> "TypeGuard[PartedModel]":
+    """Return whether a source is a model that was compiled in parts."""
+    return _is_instance(source, "buda_emu.compiler.parted", "PartedModel")
+
+
+def compiled_of(source: Any) -> "CompiledModel | None":
+    """Return the compiled model that a source is or has, None for any other source. Raises HostError for a model that
+    the host computes alone."""
+    if is_parted(source):
+        return source.on_device
+    if _is_instance(source, "buda_emu.compiler.compiled", "CompiledModel"):
+        return source
+    return None
+
+
+def image_of(source: Any) -> "DeviceImage | None":
+    """Return the image that a source is or was loaded from, None for any other source."""
+    if _is_instance(source, "buda_emu.app.api.load_model", "LoadedModel"):
+        return source.image
+    if _is_instance(source, "buda_emu.emulator.image.device_image", "DeviceImage"):
+        return source
+    return None
+
+
+def open_source(source: object, arch: str | None = None, *, allow_pickle: bool = False) -> Opened:
+    """Return the netlist of a source, and the image around it where there is one. Raises as `open_file`, and HostError
+    for a value of another kind and for a netlist of another architecture than `arch`."""
+    if is_path(source):
+        opened = open_file(source, arch, allow_pickle=allow_pickle)
+    else:
+        opened = _open_object(source)
+    if arch is not None and opened.netlist.arch_name != arch.lower():
+        raise HostError(f"the netlist was loaded for {opened.netlist.arch_name}: load it with arch={arch!r}")
+    return opened
+
+
+def _open_object(source: object) -> Opened:
+    if isinstance(source, Netlist):
+        return Opened(source)
+    image = image_of(source)
+    if image is not None:
+        return Opened(image.netlist, image)
+    compiled = compiled_of(source)
+    if compiled is not None:
+        return Opened(compiled.netlist)
+    raise HostError(
+        f"{type(source).__name__} is none of: path of a netlist or image, netlist, image, compiled or loaded model"
+    )

@@ -1,0 +1,97 @@
+"""Programs of a model that keeps caches from run to run: what an image says of them, and greedy decoding with one."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from buda_emu.emulator.image.arrays import Array, np
+from buda_emu.emulator.image.fields import list_of, natural, positive, required_field, text
+from buda_emu.support.checker.text import plural
+from buda_emu.support.errors import HostError
+
+
+@dataclass(frozen=True, slots=True)
+class ModelProgram:
+    """A program as the host sees it: the `name` that calls give, the `program` of the netlist, and the labels of its
+    inputs and outputs, in order."""
+
+    name: str = required_field(text)
+    program: str = required_field(text)
+    inputs: tuple[str, ...] = required_field(list_of(text))
+    outputs: tuple[str, ...] = required_field(list_of(text))
+
+
+@dataclass(frozen=True, slots=True)
+class ModelState:
+    """A cache in a ram. `queue` is the ram that the host fills, and `slots` the number of its entries that hold the
+    cache. The places of its elements among those of the entries, in the order of `shape`, are the sums of a multiple of
+    each stride; a piece is the number of multiples and the stride."""
+
+    label: str = required_field(text)
+    queue: str = required_field(text)
+    slots: int = required_field(positive)
+    shape: tuple[int, ...] = required_field(list_of(positive))
+    pieces: tuple[tuple[int, int], ...] = required_field(list_of(list_of(natural, 2)))
+
+    @property
+    def last_place(self) -> int:
+        """The greatest place of an element among the numbers of the entries."""
+        return sum((size - 1) * stride for size, stride in self.pieces)
+
+    def content(self, entries: "Array") -> "Array":
+        """Return the cache from the entries of its ram."""
+        places = np.zeros(1, np.int64)
+        for size, stride in self.pieces:
+            places = (places[:, None] + np.arange(size, dtype=np.int64) * stride).reshape(-1)
+        return entries[: self.slots].reshape(-1)[places].reshape(self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowProgram:
+    """A program that takes a window of tokens [1, n] and their positions [1, n] and returns scores [1, n, tokens].
+
+    `shapes` are those of its inputs; `slots` is the number of windows that its caches hold, and `room` the largest
+    number of rounds of one run. `run` runs rounds from a write index on and returns the scores of the last one."""
+
+    name: str
+    shapes: tuple[tuple[int, ...], ...]
+    slots: int
+    room: int
+    run: "Callable[[Sequence[tuple[Array, Array]], int], Array]"
+
+    def generate(self, prompt: Sequence[int], count: int, stop: int | None = None) -> list[int]:
+        """Return the tokens that follow a prompt, each the one with the highest score: at most `count`, none after
+        `stop`. The windows of the prompt are one run, slot after slot; then each token is one run, on the slot of its
+        own window. Raises HostError for inputs of other shapes, and if the caches are too short."""
+        if len(self.shapes) != 2 or self.shapes[0] != self.shapes[1] or len(self.shapes[0]) != 2:
+            self._refuse_shapes()
+        if self.shapes[0][0] != 1:
+            self._refuse_shapes()
+        width = self.shapes[0][1]
+        tokens = [int(token) for token in prompt]
+        longest = width * self.slots
+        if not tokens or len(tokens) + count - 1 > longest:
+            raise HostError(
+                f"generate: {plural(len(tokens), 'token')} and {count} more; caches have room for {longest}"
+            )
+        first = 0
+        for _ in range(count):
+            last = (len(tokens) - 1) // width
+            scores: Array = np.zeros(0)
+            for start in range(first, last + 1, self.room):
+                windows = range(start, min(start + self.room, last + 1))
+                scores = self.run([_window(tokens, window, width) for window in windows], start)
+            first = last
+            tokens.append(int(np.argmax(scores[0, (len(tokens) - 1) % width])))
+            if tokens[-1] == stop:
+                break
+        return tokens[len(prompt) :]
+
+    def _refuse_shapes(self) -> None:
+        raise HostError(f"generate: {self.name} takes {list(self.shapes)}, not tokens [1, n] and positions [1, n]")
+
+
+def _window(tokens: Sequence[int], window: int, width: int) -> "tuple[Array, Array]":
+    """Return the tokens of a window, zeros after the last token, and their positions."""
+    window_tokens = list(tokens[window * width : (window + 1) * width])
+    positions = np.arange(window * width, (window + 1) * width)[None]
+    return np.asarray([window_tokens + [0] * (width - len(window_tokens))]), positions

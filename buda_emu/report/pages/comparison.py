@@ -1,0 +1,226 @@
+"""Two runs or netlists beside each other as one page: what limits them, their epochs and ops, and both core grids."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from markupsafe import Markup
+
+from buda_emu.netlist.model import Netlist, Op, TemporalGraph
+from buda_emu.report.pages.comparison_tables import (
+    Structure,
+    epochs_table,
+    ops_table,
+    program_lines,
+    programs_table,
+    structure_tables,
+    units_table,
+)
+from buda_emu.report.pages.engine import as_script, pack_part, render
+from buda_emu.report.perf_against import NO_COMPARISON, EpochChange, OpChange, RunComparison, kind_of_change
+from buda_emu.report.pictures.grid_svg import grid_svg
+from buda_emu.report.terminal.text import relative, whole
+from buda_emu.support.checker.text import plural
+
+MOST_EPOCHS: Final = 24
+"""Number of epochs with both pictures in the page; the tables have all epochs."""
+MOST_OPS: Final = 3_000
+"""Rows of the table of ops, those with the greatest change first."""
+MOST_UNITS: Final = 100
+"""Rows of the table of an epoch's units that changed."""
+_WORDS: Final = ("before", "after")
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of a comparison: the name of its file, and its netlist, None if only its figures are known."""
+
+    name: str
+    netlist: Netlist | None = None
+
+    def epochs(self) -> dict[str, TemporalGraph]:
+        """Return the temporal graphs by the names of their graphs; none without a netlist."""
+        if self.netlist is None:
+            return {}
+        return {" + ".join(epoch.graphs): epoch for epoch in self.netlist.temporal_graphs}
+
+    def ops(self, epoch: TemporalGraph | None) -> Iterator[Op]:
+        """Yield the ops of an epoch; none if the side does not have it."""
+        if self.netlist is None or epoch is None:
+            return
+        for graph in epoch.graphs:
+            yield from self.netlist.graphs[graph].ops
+
+
+_Pair = tuple[TemporalGraph | None, TemporalGraph | None]
+
+
+def comparison_page(
+    before: Side,
+    after: Side,
+    comparison: RunComparison = NO_COMPARISON,
+    *,
+    title: str,
+    command: str,
+    structure: Structure | None = None,
+) -> str:
+    """Return the page of two runs or netlists. Without a comparison it has no figures; `structure` adds the differences
+    of the netlists themselves."""
+    sides = (before, after)
+    changes = {epoch.graphs: epoch for epoch in comparison.epochs}
+    pairs = _epoch_pairs(before, after)
+    order = sorted(pairs, key=lambda graphs: -_importance(changes.get(graphs)))
+    places = {graphs: f"epoch-{index}" for index, graphs in enumerate(order[:MOST_EPOCHS])}
+    marks = _marks(before, after)
+    ops = {op.name: op for op in comparison.ops}
+    parts: list[tuple[str, str, Markup, bool]] = []
+    for index, (graphs, place) in enumerate(places.items()):
+        pictures = [
+            _picture(side, epoch, word, ops, marks, f"-{index}-{word}")
+            for side, epoch, word in zip(sides, pairs[graphs], _WORDS, strict=True)
+        ]
+        parts.append((place, graphs, pack_part(_epoch_part(changes.get(graphs), pictures)), index == 0))
+    statements = structure or Structure()
+    return render(
+        "comparison.html",
+        title=title,
+        facts="",
+        command=command,
+        sides=list(zip(_WORDS, (before.name, after.name), strict=True)),
+        lead=_cycles_sentence(comparison),
+        bottleneck=comparison.bottleneck,
+        conditions=comparison.conditions,
+        note=statements.note,
+        programs=programs_table(comparison),
+        epochs=epochs_table(comparison, places),
+        ops=ops_table(comparison.ops[:MOST_OPS], places),
+        ops_left_out=max(0, len(comparison.ops) - MOST_OPS),
+        structure=structure_tables(statements),
+        unfolded=comparison is NO_COMPARISON,
+        program_lines=program_lines(statements),
+        parts=parts,
+        pictures_note=_pictures_note(sides, len(order) - len(places)),
+        index=as_script(_op_index(sides, pairs, places)),
+    )
+
+
+def _importance(epoch: EpochChange | None) -> float:
+    """Return the cycles by which epochs are ordered."""
+    if epoch is None:
+        return 0.0
+    cycles = max(epoch.cycles_before or 0.0, epoch.cycles_after or 0.0)
+    return cycles or max(epoch.before or 0.0, epoch.after or 0.0)
+
+
+def _epoch_pairs(before: Side, after: Side) -> dict[str, _Pair]:
+    """Return the temporal graphs of both sides by the names of their graphs; None where a side lacks one."""
+    left = before.epochs()
+    right = after.epochs()
+    return {graphs: (left.get(graphs), right.get(graphs)) for graphs in dict.fromkeys((*right, *left))}
+
+
+def _marks(before: Side, after: Side) -> dict[str, str]:
+    """Return the ops that only one of two netlists has, as added or removed; none unless both are known."""
+    if before.netlist is None or after.netlist is None:
+        return {}
+    old_ops = before.netlist.ops
+    new_ops = after.netlist.ops
+    marks = {name: "removed" for name in old_ops if name not in new_ops}
+    return marks | {name: "added" for name in new_ops if name not in old_ops}
+
+
+def _picture(
+    side: Side, epoch: TemporalGraph | None, word: str, ops: Mapping[str, OpChange], marks: Mapping[str, str], mark: str
+) -> Markup | None:
+    """Draw an epoch of the side `word` with the cycles of its ops; None if the side has no such epoch or no netlist."""
+    if side.netlist is None or epoch is None:
+        return None
+    changes = {op.name: ops[op.name] for op in side.ops(epoch) if op.name in ops}
+    values = {name: _box_lines(change, word) for name, change in changes.items()}
+    notes = {name: _note(change) for name, change in changes.items()}
+    svg = grid_svg(side.netlist, epochs=[epoch.id], notes=notes, mark=mark, values=values, changes=marks)
+    return Markup(svg)
+
+
+def _box_lines(change: OpChange, word: str) -> tuple[str, ...]:
+    """Return the lines that a box of the side `word` has in place of shape and format: what changed, then the
+    cycles."""
+    cycles = {"before": change.before, "after": change.after}[word]
+    line = f"{whole(cycles)} cycles"
+    if change.before is None or change.after is None:
+        return change.kind, line
+    if word == "after" and change.kind != "same":
+        return f"{relative(change.before, change.after)} %", line
+    return (line,)
+
+
+def _note(change: OpChange) -> str:
+    """Return the sentence of an op's tooltip."""
+    parts = [f"{whole(change.before)} cycles before, {whole(change.after)} after"]
+    if change.graphs_before and change.graphs_after and change.graphs_before != change.graphs_after:
+        parts.append(f"moved from {change.graphs_before} to {change.graphs_after}")
+    if change.cores_before and change.cores_after and change.cores_before != change.cores_after:
+        parts.append(f"on {plural(change.cores_before, 'core')} before, {change.cores_after} after")
+    return "; ".join(parts)
+
+
+def _epoch_part(change: EpochChange | None, pictures: Sequence[Markup | None]) -> Markup:
+    """Return the part of the page about one epoch: both pictures, and its units that changed."""
+    units = ()
+    if change is not None:
+        units = change.units
+    return render(
+        "compared_epoch.html",
+        sentence=_epoch_sentence(change),
+        pictures=list(zip(_WORDS, pictures, strict=True)),
+        units=units_table(units[:MOST_UNITS]),
+        left_out=max(0, len(units) - MOST_UNITS),
+    )
+
+
+def _epoch_sentence(change: EpochChange | None) -> str:
+    """Return what changed in an epoch, and why; "" if it was not modelled."""
+    if change is None:
+        return ""
+    if change.before is None or change.after is None:
+        return change.reason
+    figures = f"{whole(change.before)} cycles of an input before, {whole(change.after)} after"
+    return f"{figures}: {change.reason or 'nothing changed'}"
+
+
+def _cycles_sentence(comparison: RunComparison) -> str:
+    """Return the sentence about the cycles of all programs that both runs have; "" if there are none."""
+    if not comparison.programs:
+        return ""
+    before = sum(cycles for cycles, _ in comparison.programs.values())
+    after = sum(cycles for _, cycles in comparison.programs.values())
+    subject = "All programs take"
+    if len(comparison.programs) == 1:
+        subject = "The program takes"
+    kind = kind_of_change(before, after)
+    if kind == "same":
+        return f"{subject} {whole(after)} cycles, as before."
+    word = {"slower": "more", "faster": "fewer"}[kind]
+    share = relative(before, after).lstrip("+-")
+    return f"{subject} {whole(after)} cycles, {share} % {word} than before ({whole(before)})."
+
+
+def _pictures_note(sides: Sequence[Side], left_out: int) -> str:
+    """Return which pictures the page does not have, and why."""
+    names = [side.name for side in sides if side.netlist is None]
+    notes = [f"{name} holds figures of a run and no placement: there is no picture of it." for name in names]
+    if left_out:
+        notes.append(f"{plural(left_out, 'epoch')} without pictures here: the tables have every figure.")
+    return " ".join(notes)
+
+
+def _op_index(
+    sides: Sequence[Side], pairs: Mapping[str, _Pair], places: Mapping[str, str]
+) -> list[tuple[str, str, str, str]]:
+    """Return the ops of both sides with the part of the page that shows them, for the search."""
+    index: dict[tuple[str, str], tuple[str, str, str, str]] = {}
+    for graphs, place in places.items():
+        for side, epoch in zip(sides, pairs[graphs], strict=True):
+            for op in side.ops(epoch):
+                index[op.name, graphs] = (op.name, op.type, place, graphs)
+    return list(index.values())
