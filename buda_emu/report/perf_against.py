@@ -294,7 +294,7 @@ _Epochs = Mapping[tuple[str, str], Mapping[str, Any]]
 
 
 def _op_changes(old: _Epochs, new: _Epochs) -> Iterator[OpChange]:
-    """Yield every op of two runs."""
+    """Yield the change of every op of two runs, those of the later run first."""
     old_ops = _ops(old)
     new_ops = _ops(new)
     for name in dict.fromkeys([*new_ops, *old_ops]):
@@ -328,7 +328,9 @@ def _ops(epochs: _Epochs) -> dict[str, tuple[str, Mapping[str, Any]]]:
 
 
 def _bottleneck_sentence(old: _Epochs, new: _Epochs) -> str:
-    """Return a sentence on what limits the slowest epoch of both runs; "" if one of them has no epochs."""
+    """Return a sentence on what limits the slowest epoch of both runs; "" if one of them has no epochs. The epochs
+    are by program and graphs, the earlier run's first.
+    """
     if not old or not new:
         return ""
     old_key = _slowest(old)

@@ -64,8 +64,10 @@ def comparison_page(
     command: str,
     structure: Structure | None = None,
 ) -> str:
-    """Return the page of two runs or netlists. Without a comparison it has no figures; `structure` adds the differences
-    of the netlists themselves."""
+    """Return the HTML page of two runs or netlists beside each other. Without a comparison it has no figures;
+    `structure` adds the differences of the netlists themselves, `command` is the command line that makes the page
+    again.
+    """
     sides = (before, after)
     changes = {epoch.graphs: epoch for epoch in comparison.epochs}
     pairs = _epoch_pairs(before, after)
@@ -105,7 +107,9 @@ def comparison_page(
 
 
 def _importance(epoch: EpochChange | None) -> float:
-    """Return the cycles by which epochs are ordered."""
+    """Return the cycles by which epochs are ordered: of all runs of the epoch on its slower side, or of one input
+    where those are not known; 0 for an epoch without figures.
+    """
     if epoch is None:
         return 0.0
     cycles = max(epoch.cycles_before or 0.0, epoch.cycles_after or 0.0)
@@ -120,7 +124,9 @@ def _epoch_pairs(before: Side, after: Side) -> dict[str, _Pair]:
 
 
 def _marks(before: Side, after: Side) -> dict[str, str]:
-    """Return the ops that only one of two netlists has, as added or removed; none unless both are known."""
+    """Return for each op that only one of two netlists has whether it was "added" or "removed", by name; none
+    unless both netlists are known.
+    """
     if before.netlist is None or after.netlist is None:
         return {}
     old_ops = before.netlist.ops
@@ -132,7 +138,10 @@ def _marks(before: Side, after: Side) -> dict[str, str]:
 def _picture(
     side: Side, epoch: TemporalGraph | None, word: str, ops: Mapping[str, OpChange], marks: Mapping[str, str], mark: str
 ) -> Markup | None:
-    """Draw an epoch of the side `word` with the cycles of its ops; None if the side has no such epoch or no netlist."""
+    """Return the picture of an epoch of the side `word` ("before" or "after") with the cycles of its ops; None if
+    the side has no such epoch or no netlist. `marks` is the result of `_marks`; `mark` keeps the ids of this
+    picture apart.
+    """
     if side.netlist is None or epoch is None:
         return None
     changes = {op.name: ops[op.name] for op in side.ops(epoch) if op.name in ops}
@@ -143,8 +152,9 @@ def _picture(
 
 
 def _box_lines(change: OpChange, word: str) -> tuple[str, ...]:
-    """Return the lines that a box of the side `word` has in place of shape and format: what changed, then the
-    cycles."""
+    """Return the lines that an op's box on the side `word` has in place of shape and format: what changed, then the
+    cycles.
+    """
     cycles = {"before": change.before, "after": change.after}[word]
     line = f"{whole(cycles)} cycles"
     if change.before is None or change.after is None:
@@ -155,7 +165,7 @@ def _box_lines(change: OpChange, word: str) -> tuple[str, ...]:
 
 
 def _note(change: OpChange) -> str:
-    """Return the sentence of an op's tooltip."""
+    """Return the tooltip of an op: its cycles, and epochs and cores where they differ."""
     parts = [f"{whole(change.before)} cycles before, {whole(change.after)} after"]
     if change.graphs_before and change.graphs_after and change.graphs_before != change.graphs_after:
         parts.append(f"moved from {change.graphs_before} to {change.graphs_after}")
@@ -206,7 +216,9 @@ def _cycles_sentence(comparison: RunComparison) -> str:
 
 
 def _pictures_note(sides: Sequence[Side], left_out: int) -> str:
-    """Return which pictures the page does not have, and why."""
+    """Return the sentences on pictures that the page does not have: of sides without a netlist, and of `left_out`
+    epochs.
+    """
     names = [side.name for side in sides if side.netlist is None]
     notes = [f"{name} holds figures of a run and no placement: there is no picture of it." for name in names]
     if left_out:
@@ -217,7 +229,9 @@ def _pictures_note(sides: Sequence[Side], left_out: int) -> str:
 def _op_index(
     sides: Sequence[Side], pairs: Mapping[str, _Pair], places: Mapping[str, str]
 ) -> list[tuple[str, str, str, str]]:
-    """Return the ops of both sides with the part of the page that shows them, for the search."""
+    """Return name, type, part of the page and epoch of each op of both sides, for the search. `pairs` and `places`
+    hold temporal graphs and anchors by the names of their graphs.
+    """
     index: dict[tuple[str, str], tuple[str, str, str, str]] = {}
     for graphs, place in places.items():
         for side, epoch in zip(sides, pairs[graphs], strict=True):

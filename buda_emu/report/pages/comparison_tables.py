@@ -43,7 +43,9 @@ class Structure:
 
 
 def change_columns(subject: str = "") -> list[Column]:
-    """Return the columns per cent, difference, before and after of cycles; a narrow screen shows the first ones."""
+    """Return the columns per cent, difference, before and after of cycles; a narrow screen shows the first ones.
+    `subject` goes before the first heading.
+    """
     if subject:
         first = Column(f"{subject} %", "number")
     else:
@@ -52,7 +54,9 @@ def change_columns(subject: str = "") -> list[Column]:
 
 
 def change_cells(before: float | None, after: float | None) -> list[Cell]:
-    """Return the cells per cent, difference, before and after; slower is red, faster green."""
+    """Return the cells per cent, difference, before and after under `change_columns`; slower is red, faster green.
+    None is a side that does not have the subject.
+    """
     difference = (after or 0.0) - (before or 0.0)
     if before is None or after is None:
         share = Cell("-", _INFINITE * (1 if difference > 0 else -1))
@@ -76,14 +80,14 @@ def _with_sign(difference: float) -> str:
 
 
 def _side_css(kind: str) -> str:
-    """Return the class of a row that only one side has."""
+    """Return the CSS class of a row whose kind of change is "added" or "removed", "" for any other."""
     if kind in _ONE_SIDED:
         return kind
     return ""
 
 
 def _link(place: str | None) -> str:
-    """Return the link to a part of the page, "" for none."""
+    """Return the link to the part of the page with the anchor `place`, "" for none."""
     if place is None:
         return ""
     return f"#{place}"
@@ -105,8 +109,9 @@ def programs_table(comparison: RunComparison) -> Table | None:
 
 
 def epochs_table(comparison: RunComparison, places: Mapping[str, str]) -> Table | None:
-    """Return the table of epochs, those whose cycles changed most first, with links to their parts of the page; None
-    for no epochs."""
+    """Return the table of epochs, those whose cycles changed most first, with links to their parts of the page;
+    None for no epochs. `places` holds the anchors of these parts by the names of the graphs.
+    """
     columns = [
         Column("graph", "name"),
         *change_columns("all runs"),
@@ -143,7 +148,9 @@ def _epoch_difference(epoch: EpochChange) -> float:
 
 
 def ops_table(ops: Sequence[OpChange], places: Mapping[str, str]) -> Table | None:
-    """Return the table of ops in their order, with links to the parts of their epochs; None for no ops."""
+    """Return the table of ops in their order, with links to the parts of their epochs; None for no ops. `places` is
+    as in `epochs_table`.
+    """
     if not ops:
         return None
     columns = [
@@ -226,7 +233,7 @@ def _fields(changes: Iterable[FieldChangeRow]) -> Table:
 
 
 def program_lines(structure: Structure) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Return the changed lines of each program, each with the class of its colour."""
+    """Return the changed lines of each program by its name, each line with the CSS class of its colour."""
     classes = {"+": "added", "-": "removed", "@": "soft"}
     programs: list[tuple[str, list[tuple[str, str]]]] = []
     for name, lines in structure.programs.items():

@@ -81,7 +81,9 @@ def coverage_page(coverage: Coverage, path: str) -> str:
 
 
 def _shade(count: int) -> int:
-    """Return the shade of a name: 0 if no netlist has it, else by the power of ten of their number, 1 for one."""
+    """Return the shade of a name that `count` netlists have: 0 for none, 1 for one, and further ones by powers of
+    ten.
+    """
     if count == 0:
         return 0
     return min(1 + ceil(log10(count) * 2), _SHADES)

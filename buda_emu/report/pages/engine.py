@@ -179,7 +179,7 @@ _WORST_FIRST = ("failed", "error", "crashed", "timeout", "stopped", "rejected", 
 
 
 def severity_rank(status: str) -> int:
-    """Return the rank of a verdict, 0 being the worst."""
+    """Return the rank of a verdict on a netlist, 0 for the worst ("failed"); tables are sorted by it."""
     return _WORST_FIRST.index(status)
 
 
@@ -189,6 +189,6 @@ def verdict_cell(passed: bool) -> Cell:
 
 
 def status(word: str) -> Cell:
-    """Return a cell with a verdict in its colour, sorted by `severity_rank`."""
+    """Return a cell with the verdict `word` in its colour, sorted by `severity_rank`."""
     css = word if word in ("passed", "failed", "skipped") else "other"
     return Cell(word, severity_rank(word), css=css)

@@ -62,31 +62,9 @@ def guarded_bar(guarded: Guarded) -> Bar:
 
 
 def outcome_bars(rows: Sequence[Bar], title: str) -> str:
-<<<<<<< HEAD
-    """Return the SVG chart with a bar for each row, all of the same length, divided by outcome."""
-    right = _NAMES + _WIDTH
-    height = 34 + len(rows) * _ROW
-    parts = [open_chart(right + 250, height, title, " fixed")]
-    shown_outcomes = [outcome for outcome in _COLOURS if any(row.counts.get(outcome) for row in rows)]
-    x = float(_NAMES)
-    for outcome in shown_outcomes:
-        parts.append(f'<rect x="{number(x)}" y="4" width="12" height="12" fill="{_COLOURS[outcome]}"/>')
-        parts.append(text(x + 17, 14, outcome, 11, "soft"))
-        x += 32 + 7 * len(outcome)
-    for place, share in enumerate(rows):
-        y = 26 + place * _ROW
-        parts.append(text(_NAMES - 6, y + 11, fit_text(share.name, _NAMES - 10, 11), 11, "", "end"))
-        begin = float(_NAMES)
-        faults = sum(share.counts.values())
-        for outcome in shown_outcomes:
-            count = share.counts.get(outcome, 0)
-            length = _WIDTH * count / max(1, faults)
-            tip = clean(f"{share.name}: {count} of {faults} {outcome}")
-            box = f'x="{number(begin)}" y="{y}" width="{number(length)}" height="{_BAR}"'
-            if count:
-                parts.append(f'<rect {box} fill="{_COLOURS[outcome]}"><title>{tip}</title></rect>')
-=======
-    """Draw a bar for each row, all of the same length, divided by outcome, under the row's name and figure."""
+    """Return the SVG chart with a bar for each row, all of the same length and divided by outcome, under the row's
+    name and figure.
+    """
     parts = [open_wide_chart(len(rows) * _ROW, title)]
     for place, bar in enumerate(rows):
         y = place * _ROW
@@ -102,17 +80,10 @@ def outcome_bars(rows: Sequence[Bar], title: str) -> str:
             tip = clean(f"{bar.name}: {count} of {faults} {outcome}")
             box = f'x="{number(begin)}%" y="{y + 16}" width="{number(length)}%" height="{_BAR}"'
             parts.append(f'<rect {box} fill="{colour}"><title>{tip}</title></rect>')
->>>>>>> main
             begin += length
     return "".join([*parts, "</svg>"])
 
 
-<<<<<<< HEAD
-def tile_map(name: str, shape: tuple[int, int, int], hits: Sequence[int]) -> str:
-    """Return the SVG picture of an output's tiles, the redder the more faults change them. `shape` is (t, tile
-    rows, tile columns); `hits` counts the faults by tile.
-    """
-=======
 def _outcome_legend(campaign: Campaign) -> list[tuple[str, str, str]]:
     """Return colour, name and meaning of each outcome that the bars of the page show."""
     bars = [share_bar(campaign.total())]
@@ -127,9 +98,9 @@ def _outcome_legend(campaign: Campaign) -> list[tuple[str, str, str]]:
 
 
 def tile_map(name: str, shape: tuple[int, int, int], hits: Sequence[int], reddest: int) -> str:
-    """Draw the tiles of an output (t, rows, columns), the redder the more faults change them. `hits` counts the faults
-    by tile, and the count `reddest` is drawn in full red."""
->>>>>>> main
+    """Return the SVG picture of an output's tiles, the redder the more faults change them. `shape` is (t, tile
+    rows, tile columns); `hits` counts the faults by tile, and the count `reddest` is drawn in full red.
+    """
     t, rows, cols = shape
     cell = max(2.0, min(float(_CELL), _WIDTH / max(1, cols)))
     parts = [open_chart(round(cols * cell) + 2, round(t * (rows * cell + 6)) + 2, f"tiles of {name}")]
@@ -216,7 +187,7 @@ def _heat_top(shares: Iterable[Share]) -> float:
 
 
 def _heat_scale(top: float) -> HeatScale:
-    """Return the scale of the picture of ops."""
+    """Return the scale of the picture of ops, whose reddest ones have the share `top` of failing faults."""
     return HeatScale("the share of faults in the op that fail", "0 %", percent(top))
 
 

@@ -35,7 +35,9 @@ class SweepPoint:
 
 
 def sweep_page(netlist: str, axes: Sequence[str], points: Sequence[SweepPoint], *, chart: str, command: str) -> str:
-    """Return the page of a sweep: its chart, all points, and how each compares with the first one."""
+    """Return the HTML page of a sweep: its chart, all points, and how each compares with the first one. `axes` are
+    the names of what varies, `chart` is SVG, and `command` the command line that makes the page again.
+    """
     first = points[0]
     places: dict[int, str] = {}
     parts: list[tuple[str, str, Markup, bool]] = []
@@ -60,7 +62,9 @@ def sweep_page(netlist: str, axes: Sequence[str], points: Sequence[SweepPoint], 
 
 
 def _points_table(axes: Sequence[str], points: Sequence[SweepPoint], places: Mapping[int, str]) -> Table:
-    """Return the table of all points, each with its difference from the first one."""
+    """Return the table of all points, each with its difference from the first one. `places` holds the anchors of
+    the points that have a part of the page, by their index.
+    """
     columns = [
         *(Column(axis) for axis in axes),
         Column("%", "number", tip="change of the time against the first point"),
@@ -90,7 +94,7 @@ def _points_table(axes: Sequence[str], points: Sequence[SweepPoint], places: Map
 
 
 def _sort_key(text: str) -> float | str:
-    """Return the value by which settings are sorted: a number where the text is one."""
+    """Return the value by which the text of a setting is sorted: a number where it is one, else the text."""
     try:
         return float(text)
     except ValueError:
@@ -98,7 +102,7 @@ def _sort_key(text: str) -> float | str:
 
 
 def _point_part(point: SweepPoint, first: SweepPoint) -> Markup:
-    """Return how a point compares with the first one."""
+    """Return the part of the page on how a point compares with the first one."""
     changed_ops = [op for op in point.comparison.ops if op.kind != "same"]
     return render(
         "sweep_point.html",

@@ -39,8 +39,9 @@ def round_ticks(low: float, high: float, steps: int = 6) -> list[float]:
 
 
 def value_ticks(values: Sequence[float], steps: int = 6) -> list[float]:
-    """Return the ticks of an axis for these values: from 0, or around the values if they differ so little that lines
-    from 0 would look flat."""
+    """Return the values at which an axis for these values has lines, at most `steps` + 1: from 0, or around the
+    values if they differ so little that lines from 0 would look flat.
+    """
     low = min(values, default=0.0)
     high = max(values, default=1.0)
     if low > 0 and _NOISE * high < high - low < _SMALL_SPAN * high:
@@ -88,11 +89,15 @@ def tick_text(value: float) -> str:
 
 
 def open_wide_chart(height: float, title: str, css: str = "") -> str:
-    """Return the opening tag of a chart as wide as there is room, in which every x and width is a percentage."""
+    """Return the opening tag of an SVG chart as wide as there is room, in which every x and width is a percentage.
+    `css` has further classes, after a blank.
+    """
     size = f'width="100%" height="{number(height)}"'
     return f'<svg class="chart wide-chart{css}" role="img" aria-label="{clean(title)}" {size}>'
 
 
 def text_at(share: float, y: float, content: str, size: float, css: str = "", anchor: str = "start") -> str:
-    """Return a line of text whose x is a share of the width, for a chart of `open_wide_chart`."""
+    """Return the SVG of a line of text whose x is a share (0 to 1) of the width, for a chart of `open_wide_chart`.
+    `css` and `anchor` are as in `grid_svg.text`.
+    """
     return text(0, y, content, size, css, anchor).replace('x="0"', f'x="{number(100 * share)}%"', 1)

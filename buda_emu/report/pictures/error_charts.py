@@ -32,10 +32,10 @@ _LEAST_BAR: Final = 0.004
 
 
 def heat_map(detail: OutputDetail, first_bad: TilePlace | None) -> str:
-    """Draw the largest absolute error of each tile position over all entries and t.
-
-    Shades are decades below the largest of all, or, if all errors are within one decade, equal steps from the smallest
-    to the largest. Each cell has its shade by either, which `error_map.js` switches.
+    """Return the SVG map of an output's tiles, shaded by the largest absolute error at each position over all
+    entries and t; the tile `first_bad` is framed. Shades are decades below the largest of all, or, if all errors
+    are within one decade, equal steps from the smallest to the largest. Each cell has its shade by either, which
+    `error_map.js` switches.
     """
     rows, cols = detail.tile_error.shape
     values: list[list[float]] = detail.tile_error.tolist()
@@ -116,12 +116,12 @@ class _Shades:
 
 
 def _square(x: float, y: float, side: float) -> str:
-    """Return the attributes of a square."""
+    """Return the SVG attributes of a square with its upper left corner at x, y."""
     return f'x="{svg_number(x)}" y="{svg_number(y)}" width="{svg_number(side)}" height="{svg_number(side)}"'
 
 
 def _place(index: int, cell: int) -> str:
-    """Return the tile rows or columns that a cell of the map stands for."""
+    """Return the numbers of the tile rows or columns that cell `index` of the map stands for; it has `cell` of them."""
     first = index * cell
     if cell == 1:
         return str(first)
@@ -134,7 +134,9 @@ def _error_text(value: float) -> str:
 
 
 def _ticks(count: int, side: float) -> range:
-    """Return the positions that get a number, so many that the numbers do not touch."""
+    """Return which of `count` rows or columns of cells get a number, so few that the numbers do not touch. `side`
+    is the size of a cell in pixels.
+    """
     step = 1
     while step * side < 22:
         step *= 2
@@ -142,7 +144,9 @@ def _ticks(count: int, side: float) -> range:
 
 
 def _shade_legend(y: float, shades: _Shades) -> str:
-    """Draw the shades of a heat map from 0 to the largest error, with the figures at both ends of either scale."""
+    """Return the SVG of the shades of a heat map from 0 to the largest error at height `y`, with the figures at
+    both ends of either scale.
+    """
     if shades.largest == 0:
         return text(28, y + 10, "every finite element is equal", _SMALL, "soft")
     parts = [
@@ -159,7 +163,7 @@ def _shade_legend(y: float, shades: _Shades) -> str:
 
 
 def histogram(detail: OutputDetail) -> str:
-    """Draw how many elements have an error of each decade."""
+    """Return the SVG chart of how many elements of an output have an error of each decade."""
     bins = detail.histogram
     total = sum(count for _, count in bins)
     highest_count = max((count for _, count in bins), default=0)
@@ -185,8 +189,10 @@ def histogram(detail: OutputDetail) -> str:
 
 
 def op_chart(ops: Sequence[OpResult], threshold: float, first_bad: int | None) -> str:
-    """Draw 1 - PCC of every op in execution order on a logarithmic axis, with the threshold as a line. Each op has its
-    name and PCC above its bar, so that names have room on a narrow screen."""
+    """Return the SVG chart of 1 - PCC of every op in execution order, on a logarithmic axis with the threshold as a
+    line. `first_bad` is the index of the op that is brought out. Each op has its name and PCC above its bar, so
+    that names have room on a narrow screen.
+    """
     height = _AXIS + len(ops) * _OP_ROW
     parts = [open_wide_chart(height, "1 - PCC of every op", " op-chart")]
     for decade in range(0, _PCC_DECADES + 1, 2):
@@ -229,7 +235,9 @@ ERROR_SCALE: Final = HeatScale(low="1 - PCC of 1e-4 or less", high="0.1 or more"
 
 
 def op_heat(ops: Sequence[OpResult]) -> dict[str, float]:
-    """Return how red each op is drawn on the grid: 0 for 1 - PCC of 1e-4 or less, 1 for 0.1 or more."""
+    """Return how red each op is drawn on the grid, by name: 0 for 1 - PCC of 1e-4 or less, 1 for 0.1 or more. Ops
+    without a PCC are left out.
+    """
     heat: dict[str, float] = {}
     for op in ops:
         if op.pcc is not None:

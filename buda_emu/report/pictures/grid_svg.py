@@ -253,22 +253,13 @@ def grid_svg(
     values: Mapping[str, Sequence[str]] | None = None,
     changes: Mapping[str, str] | None = None,
 ) -> str:
-<<<<<<< HEAD
-    """Return the floor plan of a netlist as SVG, all of it or the panels of some epochs and chips. `heat` (0 to 1)
-    reddens ops, and `red` is the legend's word for it; `notes` adds to tooltips; `mark` keeps the ids of several
-    pictures on one page apart. `path` has the ops, and `a > b` of edges, that are drawn as the critical path.
-    `streams` is written on each core, with its L1. `values` has for an op or queue two lines in place of its dims
-    and format.
-=======
-    """Return the whole plan, or the panels of some epochs and chips.
-
-    `heat` (0..1) colours ops by one scale, of which the legend says what `scale` holds; their frames keep the colours
-    of their families. `notes` adds to tooltips; `mark` keeps the ids of several pictures on one page apart. `path` has
-    the ops, and `a > b` of edges, that are drawn as the critical path. `streams` is written on each core, with its L1.
-    `values` has for an op or queue two lines in place of its dims and format; with `changes` they stand in front of the
-    op's type. `changes` says of the ops that only one of two netlists has whether they are "added" (green) or "removed"
-    (red).
->>>>>>> main
+    """Return the floor plan of a netlist as SVG, all of it or the panels of some epochs and chips. `heat` (0..1)
+    colours ops by one scale, of which the legend says what `scale` holds; their frames keep the colours of their
+    families. `notes` adds to tooltips; `mark` keeps the ids of several pictures on one page apart. `path` has the
+    ops, and `a > b` of edges, that are drawn as the critical path. `streams` is written on each core, with its L1.
+    `values` has for an op or queue two lines in place of its dims and format; with `changes` they stand in front of
+    the op's type. `changes` says of the ops that only one of two netlists has whether they are "added" (green) or
+    "removed" (red).
     """
     planned = list(panels(netlist, epochs, chips))
     places, width, height = _arrange(planned)
@@ -332,16 +323,10 @@ def _arrange(drawn: Sequence[Panel]) -> tuple[list[tuple[float, float]], float, 
     return places, width + _MARGIN, y + row + _MARGIN
 
 
-<<<<<<< HEAD
-def _legend(y: float, heat: str, path: bool) -> str:
-    """Return the SVG of the legend at height `y`: the colours of the families of ops, and `heat`, the meaning of
-    red, unless empty. `path` says whether the critical path is drawn.
-    """
-=======
 def _legend(y: float, scale: HeatScale | None, *, path: bool, changes: bool) -> str:
-    """Draw the legend at height `y`: the colours of the families of ops, and the scale of heats if there is one. `path`
-    says whether the critical path is drawn, `changes` whether added and removed ops are."""
->>>>>>> main
+    """Return the SVG of the legend at height `y`: the colours of the families of ops, and the scale of heats if
+    there is one. `path` says whether the critical path is drawn, `changes` whether added and removed ops are.
+    """
     parts: list[str] = []
     x = float(_MARGIN)
     for words, colour in FAMILIES.values():
@@ -365,7 +350,9 @@ def _legend(y: float, scale: HeatScale | None, *, path: bool, changes: bool) -> 
 
 
 def _heat_legend(y: float, scale: HeatScale) -> str:
-    """Draw the steps of the scale of heats, with the figures at its ends; nothing if it has none."""
+    """Return the SVG of the steps of the scale of heats, with the figures at its ends; "" if the scale has no
+    figures.
+    """
     if not scale.high:
         return ""
     parts = [text(_MARGIN, y, scale.low, _NAME)]

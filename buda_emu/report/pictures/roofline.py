@@ -74,7 +74,7 @@ def _point_label(names: Sequence[str]) -> str:
 
 
 def _roofline_grid(across: LogAxis, up: LogAxis) -> Iterator[str]:
-    """Yield lines at round values of both axes, with their labels."""
+    """Yield the SVG lines at round values of both axes, with their labels."""
     for value in across.ticks:
         x = svg_number(across(value))
         yield f'<path class="grid" d="M{x} {_TOP}V{_TOP + _HEIGHT}"/>'
@@ -86,7 +86,9 @@ def _roofline_grid(across: LogAxis, up: LogAxis) -> Iterator[str]:
 
 
 def _roof(across: LogAxis, up: LogAxis, stream: float) -> str:
-    """Draw the roof: rising with the bytes that the NoC brings into a core, level where the math unit is busy."""
+    """Return the SVG line of the roof: rising with the bytes that the NoC brings into a core (`stream` in a cycle),
+    level where the math unit is busy.
+    """
     corner = f"{svg_number(across(1 / stream))} {svg_number(up(1.0))}"
     start = max(10.0**up.low / stream, 10.0**across.low)
     path = f"M{svg_number(across(start))} {svg_number(up(start * stream))}L{corner}H{_LEFT + _WIDTH}"
@@ -95,7 +97,9 @@ def _roof(across: LogAxis, up: LogAxis, stream: float) -> str:
 
 
 def _labels(names: Sequence[str], dots: Sequence[tuple[float, float]]) -> list[str]:
-    """Return the names beside the first dots, each where it covers as little as possible of what is drawn already."""
+    """Return the names beside their dots as SVG, each where it covers as little as possible of what is drawn
+    already. `dots` are x and y of all dots, those with names first.
+    """
     parts: list[str] = []
     occupied = [(x - 5, x + 5, y) for x, y in dots]
     for name, (x, y) in zip(names, dots, strict=False):
@@ -105,6 +109,9 @@ def _labels(names: Sequence[str], dots: Sequence[tuple[float, float]]) -> list[s
         places = product(lines, (x + 10, x - 10 - wide))
 
         def cost(place: tuple[float, float], wide: float = wide) -> int:
+            """Return how much a label at (baseline, left end) covers of what is drawn already; one outside the
+            chart costs more than any other. `wide` is its width.
+            """
             line, left = place
             inside = left >= _LEFT and left + wide <= _LEFT + _WIDTH + 14 and _TOP <= line <= _TOP + _HEIGHT
             hidden = sum(abs(line - y) < 12 and left < end and begin < left + wide for begin, end, y in occupied)
