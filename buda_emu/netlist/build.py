@@ -51,7 +51,9 @@ _RAM_AUTOINC = {"rd_ptr_autoinc": "0", "global_rdptr_autoinc": "0", "global_wrpt
 
 
 def derive_graphs(graphs: Mapping[str, Graph], queues: Mapping[str, Queue]) -> dict[str, Graph]:
-    """Return the graphs with the derived properties of their ops filled in (NETLIST 1.5)."""
+    """Return the graphs with the derived properties of their ops filled in (NETLIST 1.5), which depend on the tiles
+    of their inputs: `queues` are all queues by name.
+    """
     return {name: _derive_graph(graph, queues) for name, graph in graphs.items()}
 
 
@@ -93,8 +95,9 @@ def _default_vector(op_type: str, tile: TileDim) -> str:
 
 
 def derive_queues(queues: Mapping[str, Queue], graphs: Mapping[str, Graph]) -> dict[str, Queue]:
-    """Return the queues with their `input_count` filled in, the number of inputs in which they are consumed
-    (NETLIST 1.3 "Derived per queue"); -1 for a queue that nothing consumes.
+    """Return the queues with their `input_count` filled in (NETLIST 1.3 "Derived per queue"): that of the graph
+    that reads the queue, else of the graph that fills it; 1 for a ram of one entry, and -1 for a queue of the host
+    that nothing reads.
     """
     reader_counts: dict[str, int] = {}  # the last graph that reads a name wins
     producer_counts: dict[str, int] = {}
@@ -271,7 +274,9 @@ def _contract_graph(graph: Graph, written: str) -> Graph:
 def _contract_instructions(
     program: Program, queues: _Copies, graphs: _Copies, netlist_queues: Mapping[str, Queue]
 ) -> Iterator[Instruction]:
-    """Yield the instructions of a program as the file has them, an execute of a graph with copies once."""
+    """Yield the instructions of a program as the file has them, an execute of a graph with copies once. `queues`
+    and `graphs` are the copies that expansion made, `netlist_queues` all queues of the netlist.
+    """
     for instruction in program.instructions:
         if isinstance(instruction, Allocate | Deallocate):
             yield evolve(instruction, queues=tuple(queues.names(instruction.queues)))
@@ -433,8 +438,10 @@ def _expand_execute(
 def temporal_graphs(
     graphs: Mapping[str, Graph], programs: Iterable[Program], queues: Mapping[str, Queue], arch_name: str
 ) -> tuple[TemporalGraph, ...]:
-    """Return the temporal graphs of a netlist, numbered from 0 (NETLIST 1.8). Conditions on them are rules (NETLIST
-    11.1 A1, A14)."""
+    """Return the temporal graphs of a netlist, numbered from 0 (NETLIST 1.8): graphs on different chips that feed
+    each other without a queue and, except on grayskull, those that a program executes one after the other.
+    Conditions on them are rules (NETLIST 11.1 A1, A14).
+    """
     groups = _Groups(graphs)
     _join_producers(graphs, queues, groups)
     if arch_name != "grayskull":
@@ -534,10 +541,9 @@ def _join_back_to_back(programs: Iterable[Program], groups: _Groups) -> None:
 def check_text(
     text: str, path: str, arch: str | None, strict: bool, asked: set[str] | None = None
 ) -> tuple[Netlist | None, MappingNode | None, list[Diagnostic]]:
-    """Read and check a netlist's text.
-
-    Returns the netlist, or None if it could not be built; the YAML tree, or None if the text is no YAML map; and the
-    findings, unsorted. `asked` receives the ids of the rules that looked at an object at least once.
+    """Read and check a netlist's text. Returns the netlist, or None if it could not be built; the YAML tree, or
+    None if the text is no YAML map; and the findings, unsorted. `arch` and `strict` are as in `load.check`; `asked`
+    receives the ids of the rules that looked at an object at least once.
     """
     try:
         root = read_tree(text)

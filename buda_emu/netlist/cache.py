@@ -167,7 +167,9 @@ def _reduce(record: Any) -> tuple[Any, ...]:
 
 
 def _record(kind: type[Any], values: tuple[Any, ...]) -> Any:
-    """Restore an object of one of the classes in `_RECORDS`; its slots are set directly because it may be frozen."""
+    """Restore an object of one of the classes in `_RECORDS` from the values of its slots, which are set directly
+    because it may be frozen.
+    """
     record: Any = object.__new__(kind)
     for (_, put), value in zip(_slots(kind), values, strict=True):
         put(record, value)

@@ -303,8 +303,9 @@ def apply_fixes(text: str, check: Check, *, unsafe: bool = False) -> FixResult:
 
 
 def _without_early_deletions(findings: Sequence[Diagnostic], candidates: list[Diagnostic]) -> list[Diagnostic]:
-    """Return the fixes to try now. An error that is left may be the reason why a part of the netlist seems superfluous,
-    so what only deletes, and is not safe, comes last."""
+    """Return those of the candidates to try now. An error that is left may be the reason why a part of the netlist
+    seems superfluous, so what only deletes, and is not safe, comes last.
+    """
     others = [finding for finding in candidates if not _is_unsafe_deletion(finding)]
     if others or any(finding.severity == "error" and not _is_unsafe_deletion(finding) for finding in findings):
         return others
@@ -348,7 +349,9 @@ def _identity(finding: Diagnostic) -> tuple[str, str]:
 
 
 def _is_better(before: Sequence[Diagnostic], after: Sequence[Diagnostic], fixed_findings: Sequence[Diagnostic]) -> bool:
-    """Return whether every fixed finding is gone and no error is new to a text that had none."""
+    """Return whether a text with the findings `after` in place of `before` is better: every fixed finding is gone,
+    and no error is new to a text that had none.
+    """
     counts_before = Counter(map(_identity, before))
     counts_after = Counter(map(_identity, after))
     fixed_counts = Counter(map(_identity, fixed_findings))

@@ -102,7 +102,7 @@ def read_spans(text: str) -> Span:
 
 
 def _close(span: Span, event: Any) -> None:
-    """Set the end of a map or list from the event that ends it. A block ends with its last part."""
+    """Set the end of a map or list from the event of the parser that ends it. A block ends with its last part."""
     if span.kind == "flow":
         span.end = event.end_mark.index
     elif span.parts:
@@ -134,8 +134,9 @@ def _open(text: str, event: Any, events: Any) -> Span | None:
 
 
 def _scalar_end(text: str, event: Any) -> int:
-    """Return the end of a scalar. The parser ends a block scalar where the next token starts; here it ends with its
-    last line that is not blank, and with the indicator `+` after its last line break."""
+    """Return the end of a scalar from its event. The parser ends a block scalar where the next token starts; here
+    it ends with its last line that is not blank, and with the indicator `+` after its last line break.
+    """
     start = event.start_mark.index
     end = event.end_mark.index
     if event.style not in ("|", ">"):

@@ -27,9 +27,9 @@ class _Ignore:
 
 
 def apply_ignores(findings: Sequence[Diagnostic], lines: Sequence[str], path: str) -> list[Diagnostic]:
-    """Return the findings that no comment silences, and a finding about each comment that silences nothing.
-
-    Not all rules are checked in a netlist with errors; there, only comments that can never be of use are reported.
+    """Return the findings that no comment silences, and a finding about each comment that silences nothing. `lines`
+    are those of the netlist `path`. Not all rules are checked in a netlist with errors; there, only comments that
+    can never be of use are reported.
     """
     comments = list(_comments(lines))
     covered = {(comment.rule, comment.line) for comment in comments}

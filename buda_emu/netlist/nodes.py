@@ -87,7 +87,7 @@ class Mapping:
 
 
 def words(values: "dict[str, str]") -> Mapping:
-    """Return a map node for words that stand in no text; its marks are those of the first line."""
+    """Return a map node from keys and words that stand in no text; its marks are those of the first line."""
     pairs: list[tuple[Node, Node]] = []
     for key, word in values.items():
         pairs.append(

@@ -59,14 +59,18 @@ class Notes:
 
 
 def netlist_text(netlist: Netlist, notes: Notes | None = None) -> str:
-    """Return the whole document, for all the architectures that the netlist is written for."""
+    """Return the whole document, for all the architectures that the netlist is written for; `notes` are printed as
+    comments.
+    """
     from buda_emu.netlist.build import contract  # it reads and checks; a run prints single instructions alone
 
     return document_text(contract(netlist), notes)
 
 
 def document_text(document: "WrittenNetlist", notes: Notes | None = None) -> str:
-    """Return the text of a document before copies for several chips are made (NETLIST 1.7)."""
+    """Return the text of a document before copies for several chips are made (NETLIST 1.7); `notes` are printed as
+    comments.
+    """
     return "\n".join(_document(document, notes)) + "\n"
 
 

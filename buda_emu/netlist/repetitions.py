@@ -75,7 +75,9 @@ def _is_equal(repetition: Repetition) -> bool:
 
 
 def _rename(document: NamedObjects, repetition: Repetition, missing: str) -> None:
-    """Put into the finding the hint to rename one of the two: which, a check of both texts tells."""
+    """Put into the finding about a repetition the hint that one of the two objects is meant to have the name
+    `missing`: which, a check of both texts tells.
+    """
     finding = document.diagnostics[repetition.finding]
     first = _first_key(document, repetition)
     elsewhere = None

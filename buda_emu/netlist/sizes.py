@@ -17,7 +17,9 @@ def has_tile_headers(queue: Queue, ops: Mapping[str, Op]) -> bool:
 
 
 def entry_bytes(queue: Queue, arch: Arch, headers: bool) -> int:
-    """Return the bytes of one entry in one buffer of the queue; 0 when its format or sizes are not valid."""
+    """Return the bytes of one entry in one buffer of the queue; 0 when its format or sizes are not valid. `headers`
+    tells whether its tiles have headers (`has_tile_headers`).
+    """
     blocking = queue.blocking
     if queue.df not in FORMATS or min(blocking.t, *blocking.mblock, *blocking.ublock) < 1:
         return 0

@@ -371,7 +371,8 @@ def merge_defaults(config: TestConfig, defaults: TestConfig) -> TestConfig:
 
 def findings(path: str, sections: Mapping[str, nodes.Node], *, strict: bool) -> list[Diagnostic]:
     """Return the findings about `test-config` for `check`: those that refuse the section, and those that refuse an
-    entry when it is used."""
+    entry when it is used. `strict` makes them errors.
+    """
     config, section_findings = _read(path, sections, strict)
     return [*section_findings, *config.stimuli.refused.values(), *config.comparisons.refused.values()]
 
@@ -482,8 +483,9 @@ class Bound:
         return self.min_bound is not None or bool(self.expected)
 
     def holds(self, observed: float) -> bool:
-        """Return whether a figure is at least `min_bound`, or strictly within `rtol` of `expected` on both sides
-        (PERF 4). True for every figure if no bound is stated."""
+        """Return whether the figure `observed` is at least `min_bound`, or strictly within `rtol` of `expected` on
+        both sides (PERF 4). True for every figure if no bound is stated.
+        """
         if self.min_bound is not None:
             return observed >= self.min_bound
         return not self.expected or abs(observed - self.expected) < abs(self.rtol * self.expected)
@@ -528,7 +530,9 @@ def read_performance_checks(path: str, sections: Mapping[str, nodes.Node]) -> tu
 
 
 def performance_findings(path: str, sections: Mapping[str, nodes.Node], *, strict: bool) -> list[Diagnostic]:
-    """Return the findings about the `performance-check` section, for `check`."""
+    """Return the findings about the `performance-check` section, for `check`; `strict` makes those errors that
+    refuse it.
+    """
     reader = _Reader(path, strict)
     for _ in reader.all_checks(sections.get("performance-check")):
         pass

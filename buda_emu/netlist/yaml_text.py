@@ -80,7 +80,9 @@ def comment(text: str, indent: int = 0) -> list[str]:
 
 
 def block(node: nodes.Node, indent: int = 0) -> Iterator[str]:
-    """Yield the lines of a tree in block style, one line for each entry; repeated keys are kept."""
+    """Yield the lines of a tree in block style, one line for each entry, after `indent` blanks; repeated keys are
+    kept.
+    """
     pad = " " * indent
     if isinstance(node, nodes.Mapping) and node.pairs:
         for key, value in node.pairs:

@@ -170,8 +170,9 @@ def compare(
     present: Mapping[str, Sequence[Item]],
     measure: Measure | None = None,
 ) -> BaselineComparison:
-    """Compare the items of each file with those that the baseline expects of it. Files that were not examined do not
-    count. `measure` replaces that of the section."""
+    """Compare the present items of each file with those that the baseline expects of it. Files that were not
+    examined (`present` lacks them) do not count. `measure` replaces that of the section.
+    """
     result = _ChangeLists()
     for file, items in present.items():
         unmatched = {entry.what: entry for entry in expected.get(file, ())}
@@ -441,7 +442,7 @@ def _perf_items(run: "PerfRun", checks: "Sequence[BoundResult]") -> Iterator[Ite
 
 
 def _check_name(config: str, graph: str, target: str, metric: str) -> str:
-    """Return the words of an entry of performance-check."""
+    """Return the words that name an entry of performance-check: its configuration, graph, target and metric."""
     return "performance-check " + " ".join(filter(None, (config, graph, target, metric)))
 
 

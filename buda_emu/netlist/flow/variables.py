@@ -81,7 +81,9 @@ class Variables:
         self._writable = _names(program, Declare)
 
     def value(self, text: str, place: Mark, prefix: str = "") -> Value:
-        """Return the value of an operand; `prefix` begins messages. An operand without a value is a note."""
+        """Return the value of an operand, None if it is not known. One that has no value in a run is a note at
+        `place`, whose message `prefix` begins.
+        """
         if not is_variable(text):
             try:
                 return immediate(text)
@@ -230,8 +232,10 @@ class KnownSettings(NamedTuple):
 
 
 def evaluate_settings(source: QueueSettings, queue: Queue, variables: Variables, notes: Notes) -> KnownSettings:
-    """Evaluate the settings of a queue at an execute. For a ram rd_ptr_local is not evaluated, for a queue
-    wr_ptr_global is not."""
+    """Evaluate the settings of a queue at an execute, with the present values of the variables. For a ram
+    rd_ptr_local is not evaluated, for a queue wr_ptr_global is not. A prologue or epilogue that is a parameter is a
+    note.
+    """
     unused = "rd_ptr_local" if queue.is_ram else "wr_ptr_global"
     values: dict[str, Value] = {unused: 0}
     texts: set[str] = set()

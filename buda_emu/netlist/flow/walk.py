@@ -228,7 +228,9 @@ class Channels:
                 self._write(name, epoch, place, pops=name in popping)
 
     def end(self, names: frozenset[str]) -> None:
-        """End an execute: local pointers return to where the settings placed them (NETLIST 4.3 step 5)."""
+        """End an execute: the local pointers of these queues return to where the settings placed them (NETLIST 4.3
+        step 5).
+        """
         for name in names:
             ring = self._rings.get(name)
             if ring is not None:
@@ -362,7 +364,7 @@ class Budget:
     left: int
 
     def take(self, count: int) -> bool:
-        """Take an amount of work if so much is left; return whether it was."""
+        """Take `count` units of work if so many are left; return whether they were."""
         if count > self.left:
             return False
         self.left -= count

@@ -252,7 +252,9 @@ class Interpreter:
         return counter + 1
 
     def _body_length(self, first: int) -> int:
-        """Return the number of instructions of a loop's body and its endloop, inner loops counted once."""
+        """Return the number of instructions of the loop body that begins at index `first`, its endloop included and
+        inner loops counted once; 0 without an endloop.
+        """
         depth = 1
         instructions = self.program.instructions
         for position in range(first, len(instructions)):

@@ -214,7 +214,9 @@ class PreparedSettings:
         return evaluated
 
     def _evaluate_fields(self, variables: Variables) -> EvaluatedSettings:
-        """Evaluate field by field. Raises ProgramError for the first field that has no value or may not have it."""
+        """Return the settings evaluated field by field. Raises ProgramError for the first field that has no value
+        or may not have it.
+        """
         values = self._constants.copy()
         for _, field, text in self._open:
             if field in _NOT_A_PARAMETER and variables.is_param(text):

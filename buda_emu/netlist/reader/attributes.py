@@ -237,7 +237,9 @@ _WORDS: Map[str, str] = {
 
 
 def _check_word(context: Context, spec: AttributeSpec, node: Node, word: str, state: AttributeState) -> str | None:
-    """Return the word, or None for an unknown one; that is reported where the attribute has a rule for it."""
+    """Return the word of an attribute, or None for an unknown one; that is reported where the attribute has a rule
+    for it.
+    """
     name = spec.name
     is_legal = word in spec.words
     if name == "relu_mode" and state.values.get("relu_en"):

@@ -64,7 +64,7 @@ class Shaping:
             self._read_padding(context, key, node, index)
 
     def _add_tms(self, context: Context, name: str, tms: list[Tm], index: int) -> None:
-        """Append TMs to those of an input (NETLIST 11.3 C1), and report a second pad among them."""
+        """Append TMs to those of input `index` (NETLIST 11.3 C1), and report a second pad among them."""
         earlier = self._tms.setdefault(index, [])
         for tm in tms:
             if tm.name == "pad":
@@ -189,8 +189,8 @@ def _read_graph(context: Context, name: str, name_node: Scalar, node: Node, sect
 
 
 def _read_op(context: Context, name: str, name_node: Scalar, node: Node, graph: str, device: int) -> Op:
-    """Read one op of the graph `graph`. Attributes and the shaping of inputs are read last, as they depend on type
-    and inputs.
+    """Read one op of the graph `graph` on chip `device` (-1: a list of chips). Attributes and the shaping of inputs
+    are read last, as they depend on type and inputs.
     """
     findings = context.findings
     body = body_of(context, "an op", node)

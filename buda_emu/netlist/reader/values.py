@@ -244,7 +244,8 @@ Other: TypeAlias = Callable[[str, Scalar, Node], None]
 
 def body_of(context: Context, label: str, node: Node, rule: str = NOT_MAP) -> MappingNode:
     """Return the map with an object's fields. Null is a map without fields (NETLIST 11.3 C16); anything else is
-    reported and treated so, too."""
+    reported under `rule` and treated so, too. `label` begins the message, such as "an op".
+    """
     if isinstance(node, MappingNode):
         return node
     if not (isinstance(node, Scalar) and node.is_null):

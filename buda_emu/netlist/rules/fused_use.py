@@ -116,7 +116,7 @@ def broadcast_factor(step: SubOpStep, index: int, direction: str) -> int:
 
 
 def broadcasts(step: SubOpStep, index: int) -> list[Tm]:
-    """Return the broadcast TMs of an input."""
+    """Return the broadcast TMs of input `index`."""
     if index < len(step.sub.input_tms):
         tms = step.sub.input_tms[index]
     else:

@@ -245,7 +245,9 @@ def zeros_in_fused_block(ctx: Context, use: FusedUse) -> Findings:
 
 
 def _column_after(sub: SubOp, reduce_name: str) -> str:
-    """Return the name of the reduce whose column the result of a sub-op holds, "" if it holds none."""
+    """Return the name of the reduce whose column the result of a sub-op holds, "" if it holds none. `reduce_name`
+    is that of its operand.
+    """
     if sub.has("reduces"):
         return sub.name if sub.attributes.dim == "c" else ""
     return reduce_name if sub.has("tile by tile") else ""

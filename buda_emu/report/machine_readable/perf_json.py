@@ -29,8 +29,9 @@ _NEEDED = ("netlist", "arch", "clock_mhz", "epochs", "program_cycles")
 def perf_json(
     netlist: Netlist, run: PerfRun, results: Sequence[BoundResult], study: Sensitivity | None = None
 ) -> dict[str, Any]:
-    """Return everything that was modelled as plain data. Cycles are of the AI clock; `cost_cycles` of an op is one
-    input on each core. `sensitivity` is null where none was asked for."""
+    """Return everything that was modelled as plain data, with the checks of performance-check (`results`). Cycles
+    are of the AI clock; `cost_cycles` of an op is one input on each core. `sensitivity` is null without a `study`.
+    """
     content = _run_json(netlist, run)
     content["performance_check"] = [{**asdict(record), "passed": record.passed} for record in results]
     content["sensitivity"] = None
@@ -355,7 +356,7 @@ def _two(value: float | None) -> str:
 
 
 def _csv(columns: Sequence[str], rows: list[dict[str, Any]]) -> str:
-    """Return rows as CSV with a header."""
+    """Return rows as CSV with a header; the cells of a row are by the name of their column."""
     stream = StringIO()
     writer = csv.DictWriter(stream, columns, lineterminator="\n")
     writer.writeheader()

@@ -95,8 +95,9 @@ def text() -> str:
 
 
 def class_schema(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a dataclass or a named tuple; the classes of its fields are added to `definitions`. Fields
-    of an inlined record are among those of the record around it."""
+    """Return the schema of a dataclass or a named tuple; the classes of its fields are added to `definitions`.
+    Fields of an inlined record are among those of the record around it.
+    """
     hints = get_type_hints(kind, localns=_array_names())
     inlined = dict.fromkeys(hints, False)
     if is_dataclass(kind):

@@ -81,8 +81,8 @@ def coverage_page(coverage: Coverage, path: str) -> str:
 
 
 def _shade(count: int) -> int:
-    """Return the shade of a name that `count` netlists have: 0 for none, 1 for one, and further ones by powers of
-    ten.
+    """Return the shade of a name that `count` netlists have: 0 for none, 1 for one, and a further one for each half
+    power of ten, up to `_SHADES`.
     """
     if count == 0:
         return 0

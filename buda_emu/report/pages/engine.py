@@ -171,7 +171,7 @@ def number_cell(text: str, value: float | None, missing: float = -1.0) -> Cell:
 
 
 def search_box(rows: Sequence[object], text: str) -> str:
-    """Return the text of a table's search box; "" for a table so short that it needs none."""
+    """Return the text of the search box of a table with these rows; "" for a table so short that it needs none."""
     return text if len(rows) > _SHORT_TABLE else ""
 
 

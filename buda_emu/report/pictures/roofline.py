@@ -25,11 +25,10 @@ _LABEL: Final = 260  # pixels of such a name
 def roofline_chart(
     ops: Sequence[OpFigures], cycles: Sequence[float], bytes_of: Mapping[str, float], stream: float
 ) -> str:
-    """Draw the share of the time in which each op's math unit works over its work for each byte that a core takes in,
-    both axes logarithmic, under the roof of the math unit and of the NoC into a core (`stream` bytes per cycle).
-
-    The time is that of one input: the `cycles` of the op, or those of its bytes if they take longer. The slowest ops
-    are named. Returns "" if no op both takes bytes in and computes.
+    """Return an SVG chart: over each op's math work for each byte that a core takes in, the share of the time in
+    which its math unit works, both axes logarithmic, under the roof of the math unit and of the NoC into a core
+    (`stream` bytes per cycle). The time is that of one input: the `cycles` of the op, or those of its bytes
+    (`bytes_of`) if they take longer. The slowest ops are named. "" if no op both takes bytes in and computes.
     """
     times = [max(time, bytes_of.get(op.op, 0.0) / stream, 1.0) for op, time in zip(ops, cycles, strict=True)]
     points = [

@@ -124,7 +124,9 @@ def _fits(shape: Shape, expected: Expected | None) -> bool:
 
 
 def _inner_of(op: Op, shapes: Mapping[int, Shape]) -> tuple[int, int] | None:
-    """Return the m_k and u_kt with which all inputs would fit; None if no numbers would help, or if these are right."""
+    """Return the m_k and u_kt with which all inputs would fit; None if no numbers would help, or if these are
+    right. `shapes` holds the shape of each known input after its TMs.
+    """
     attributes = op.attributes
     first = shapes.get(0)
     cuts = {"matmul": 1, "depthwise": op.blocking.block_cols, "topk": op.blocking.grid_size[1]}

@@ -115,8 +115,9 @@ def named_once(ctx: Context, program: Program) -> Findings:
 
 
 def _hint_for_second(lacking: Sequence[str], first: QueueSettings, second: QueueSettings) -> str:
-    """Return the hint for settings of a queue that has some already: to name the queue that has none, which may well
-    need equal ones; else to remove them if they are equal."""
+    """Return the hint for settings of a queue that has some already (`first`): to name the queue that has none
+    (`lacking`), which may well need equal ones; else to remove them if they are equal.
+    """
     if len(lacking) == 1:
         return _meant_for(second, lacking[0])
     if second.source is None:

@@ -214,7 +214,9 @@ def _sorted_ranges(ctx: Context) -> list[Range]:
 
 
 def _collide(later: Range, earlier: Range) -> bool:
-    """Return whether a range starts within one that does not start after it, and they are not views of each other."""
+    """Return whether the range `later` starts within `earlier`, which does not start after it, and they are not
+    views of each other.
+    """
     return later.start < earlier.end and earlier.memory == later.memory and not _views(later, earlier)
 
 
@@ -297,8 +299,9 @@ def ranges(ctx: Context, queue: Queue) -> Iterator[Range]:
 
 
 def l1_bytes(op: Op, alignment: int) -> int:
-    """Return the bytes of those buffers of one core that NETLIST 2.2 gives: inputs of element-wise ops and matmul,
-    the result."""
+    """Return the bytes of L1 that the buffers of one core take as far as NETLIST 2.2 gives them: inputs of
+    element-wise ops and matmul, and the result. `alignment` is that of tiles.
+    """
     blocking = op.blocking
     attributes = op.attributes
     declared = OP_TYPES[op.type]
