@@ -712,7 +712,7 @@ def test_strangers_are_few_and_say_little(server):
 def test_a_flood_of_strangers_does_not_close_the_editor(share, monkeypatch):
     """An editor that takes its time between `initialize` and `launch` is admitted, and stays, whatever share of the
     strangers sends `initialize`, too."""
-    monkeypatch.setattr(serve, "_SECONDS_TO_LAUNCH", 0.5)
+    monkeypatch.setattr(serve, "_SECONDS_TO_LAUNCH", 0.8)
     admission = Admission()
     full = Event()
     over = Event()
@@ -737,7 +737,7 @@ def test_a_flood_of_strangers_does_not_close_the_editor(share, monkeypatch):
         full.wait(30)
         admission.receive(editor)
         admission.note_initialize(editor)
-        time.sleep(0.4)
+        time.sleep(0.3)
         admission.admit(editor, admission.token)
         time.sleep(0.3)
         over.set()
