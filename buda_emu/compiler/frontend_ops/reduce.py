@@ -130,17 +130,8 @@ def reduce_lp(b: Builder, x: Node, *, p: float, axes: Sequence[int] | None = Non
         size = b.abs(x)
     else:
         size = b.maximum(b.abs(x), max(1e27 ** (1 / p), 1e-30))
-    return _power_of_magnitude(b, b.reduce_sum(_power_of_magnitude(b, size, p), **options), 1 / p)
-
-
-def _power_of_magnitude(b: Builder, x: Node, exponent: float) -> Node:
-    """Return x^exponent for x >= 0. For positive exponents other than multiples of one half, 0 is masked, since the
-    device has no logarithm of 0."""
-    power = b.pow(x, b.constant(np.float32(exponent)))
-    simple = exponent < 0 or exponent % 0.5 == 0
-    if simple:
-        return power
-    return b.multiply(power, b.greater(x, 0.0, dtype="float32"))
+    powers = b.pow(size, b.constant(np.float32(p)))
+    return b.pow(b.reduce_sum(powers, **options), b.constant(np.float32(1 / p)))
 
 
 @_op
@@ -167,7 +158,7 @@ def argmax(b: Builder, x: Node, *, dim: int, keepdims: bool = True, last: bool =
     shape[dim] = size
     check_index_size("argmax", size)
     place = np.arange(size, dtype=np.float32).reshape(shape)
-    hit = b.greater_equal(x, b.reduce_largest(x, axes=[dim]))
+    hit = b.not_less(x, b.reduce_largest(x, axes=[dim]))
     if last:
         position = b.subtract(
             b.reduce_largest(b.multiply(hit, b.constant(place + 1), dtype="float32"), axes=[dim]), 1.0
