@@ -257,17 +257,16 @@ def pow_(b: Builder, x: Node, y: Node) -> Node:
             simple = _simple_power(b, x, exponent)
             if simple is not None:
                 return simple
-            if exponent % 1:
+            if exponent % 1 and (exponent > 0 or is_positive(b.graph, x.name)):
                 return _broken_power(b, x, exponent)
     return _computed_power(b, x, y)
 
 
 def _broken_power(b: Builder, x: Node, exponent: float) -> Node:
-    """Return x to a constant power that is no integer: 0 of 0, NaN below 0, as a root of that has no result."""
+    """Return x to a constant power that is no integer, and is above 0 unless x is: 0 of 0, NaN below 0, as a root of
+    that has no result."""
     if is_positive(b.graph, x.name):
         return b.exp(b.multiply(b.log(x), exponent))
-    if exponent < 0:
-        return b.reciprocal(_broken_power(b, x, -exponent))
     power = b.exp(b.multiply(b.log(b.abs(x)), exponent))
     power = b.multiply(power, b.greater(x, 0.0, dtype="float32"))  # the reference's logarithm of 0 is finite
     if is_above(b.graph, x.name):
