@@ -30,7 +30,7 @@ def greater_equal(b: Builder, x: Node, y: Node) -> Node:
 
 @_op
 def not_less(b: Builder, x: Node, y: Node) -> Node:
-    """not y > x: 1 - (y - x) * 1e30, between 0 and 1; also 1 where the difference is no number, as that of infinities"""
+    """not y > x: 1 - (y - x) * 1e30 within 0 and 1; also 1 where the difference is no number, as that of infinities"""
     if _are_constants(x, y):
         return b.constant(~(y.value > x.value))
     steep = b.multiply(b.subtract(y, x, dtype="float32"), _STEEP)

@@ -151,7 +151,7 @@ def reduce_log_sum_exp(b: Builder, x: Node, *, axes: Sequence[int] | None = None
 
 @_op
 def argmax(b: Builder, x: Node, *, dim: int, keepdims: bool = True, last: bool = False) -> Node:
-    """place of the first (`last`: last) largest: n - max((x == max x) * (n - place))"""
+    """place of the first (`last`: last) largest: n - max((x >= max x) * (n - place), 1)"""
     dim = dim_of(dim, len(x.shape))
     size = x.shape[dim]
     shape = [1] * len(x.shape)
@@ -159,14 +159,17 @@ def argmax(b: Builder, x: Node, *, dim: int, keepdims: bool = True, last: bool =
     check_index_size("argmax", size)
     place = np.arange(size, dtype=np.float32).reshape(shape)
     hit = b.not_less(x, b.reduce_largest(x, axes=[dim]))
+    # counted from 1, and at least 1: the maximum of a row of true -inf is that of its padding, which no element reaches
     if last:
-        position = b.subtract(
-            b.reduce_largest(b.multiply(hit, b.constant(place + 1), dtype="float32"), axes=[dim]), 1.0
-        )
+        numbers = place + 1
     else:
-        position = b.subtract(
-            float(size), b.reduce_largest(b.multiply(hit, b.constant(size - place), dtype="float32"), axes=[dim])
-        )
+        numbers = size - place
+    number = b.reduce_largest(b.multiply(hit, b.constant(numbers), dtype="float32"), axes=[dim])
+    number = b.maximum(number, 1.0)
+    if last:
+        position = b.subtract(number, 1.0)
+    else:
+        position = b.subtract(float(size), number)
     return b.retype(squeeze_dims(b, position, [dim], keepdims), "int64")
 
 

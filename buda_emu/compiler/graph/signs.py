@@ -1,4 +1,5 @@
-"""What is known of the signs of a graph's values."""
+"""What is known of the signs of a graph's values. Nothing is known of a value that the graph does not hold, as in the
+graph of one op that a builder makes for its shape."""
 
 from typing import Final
 
@@ -11,7 +12,9 @@ _SIGN_STAYS: Final = {"linear", "reshape", "transpose", "expand", "identity", "a
 def never_negative(graph: Graph, name: str) -> bool:
     """Return whether a value, its padding included, cannot be below 0, so that nothing in the padding needs to be
     zeroed, and what is normalised stays small there, too."""
-    node = graph[name]
+    node = graph.nodes.get(name)
+    if node is None:
+        return False
     if node.op == "constant":
         return bool((node.value >= 0).all())
     if node.op == "linear" and (node.attrs["matrix"].weight < 0).any():
@@ -24,7 +27,9 @@ def never_negative(graph: Graph, name: str) -> bool:
 def is_above(graph: Graph, name: str) -> bool:
     """Return whether a value cannot be below 0. In contrast to `never_negative`, which decides about masks, it knows
     the larger one of two values and a product of a value with itself."""
-    node = graph[name]
+    node = graph.nodes.get(name)
+    if node is None:
+        return False
     if node.op == "maximum":
         return any(is_above(graph, operand) for operand in node.inputs)
     if node.op == "multiply" and node.inputs[0] == node.inputs[1]:
@@ -37,7 +42,9 @@ def is_above(graph: Graph, name: str) -> bool:
 def is_positive(graph: Graph, name: str) -> bool:
     """Return whether a value is above 0, and not 0 itself: a positive constant, the larger one of such a value and
     another, or the sum of such a value and another that cannot be below 0."""
-    node = graph[name]
+    node = graph.nodes.get(name)
+    if node is None:
+        return False
     if node.op == "constant":
         return bool((node.value > 0).all())
     if node.op == "maximum":
