@@ -258,11 +258,11 @@ def pow_(b: Builder, x: Node, y: Node) -> Node:
             if simple is not None:
                 return simple
             if exponent % 1 and (exponent > 0 or is_positive(b.graph, x.name)):
-                return _broken_power(b, x, exponent)
-    return _computed_power(b, x, y)
+                return _fractional_power(b, x, exponent)
+    return _general_power(b, x, y)
 
 
-def _broken_power(b: Builder, x: Node, exponent: float) -> Node:
+def _fractional_power(b: Builder, x: Node, exponent: float) -> Node:
     """Return x to a constant power that is no integer, and is above 0 unless x is: 0 of 0, NaN below 0, as a root of
     that has no result."""
     if is_positive(b.graph, x.name):
@@ -274,7 +274,7 @@ def _broken_power(b: Builder, x: Node, exponent: float) -> Node:
     return b.add(power, b.sqrt(b.minimum(x, 0.0)))
 
 
-def _computed_power(b: Builder, x: Node, y: Node) -> Node:
+def _general_power(b: Builder, x: Node, y: Node) -> Node:
     """Return x to the power y. The logarithm of 0 counts as -2^100, so that its products are infinite, or 0 for
     exponent 0; below 0 the result is negative for odd exponents, and NaN for those that are no integers."""
     size = b.log(b.abs(x))
@@ -284,13 +284,13 @@ def _computed_power(b: Builder, x: Node, y: Node) -> Node:
     power = b.exp(b.multiply(size, y))
     if is_above(b.graph, x.name):
         return power
-    odd, broken = _kinds_of_exponents(b, y)
+    odd, fractional = _kinds_of_exponents(b, y)
     below = b.less(x, 0.0)
     flip = b.multiply(below, odd)
     power = b.multiply(power, b.subtract(1.0, b.multiply(flip, 2.0)))
-    if broken is None:
+    if fractional is None:
         return power
-    return b.add(power, b.sqrt(b.negative(b.multiply(below, broken, dtype="float32"))))
+    return b.add(power, b.sqrt(b.negative(b.multiply(below, fractional, dtype="float32"))))
 
 
 def _kinds_of_exponents(b: Builder, y: Node) -> tuple[Node, Node | None]:
@@ -298,8 +298,8 @@ def _kinds_of_exponents(b: Builder, y: Node) -> tuple[Node, Node | None]:
     if y.op == "constant":
         exponents = np.nan_to_num(y.value.astype(np.float64), posinf=STAND_IN, neginf=-STAND_IN)
         odd = b.constant((np.abs(exponents % 2) == 1).astype(np.float32))
-        broken = exponents % 1 != 0
-        return odd, b.constant(broken.astype(np.float32)) if broken.any() else None
+        fractional = exponents % 1 != 0
+        return odd, b.constant(fractional.astype(np.float32)) if fractional.any() else None
     odd = b.abs(b.modulo(y, b.constant(np.float32(2))))
     if np.dtype(y.dtype).kind != "f":
         return odd, None

@@ -26,7 +26,7 @@ def find_unmasked_rows(b: Builder, scores: Node, dim: int) -> Node | None:
     NotSupportedError if constant infinities cannot be traced to a mask."""
     unmasked = _find_unmasked(b, scores)
     if _reaches(b, scores, _is_float_input, _PASS_INPUTS):
-        return b.logical_not(_is_masked(b, b.reduce_largest(scores, axes=[dim])))
+        return b.logical_not(_is_minus_infinity_row(b, b.reduce_largest(scores, axes=[dim])))
     if unmasked is None:
         return None
     rank = len(scores.shape)
@@ -40,7 +40,7 @@ def find_unmasked_rows(b: Builder, scores: Node, dim: int) -> Node | None:
     return b.constant(nonempty)
 
 
-def _is_masked(b: Builder, largest: Node) -> Node:
+def _is_minus_infinity_row(b: Builder, largest: Node) -> Node:
     """Return 1 where the largest score of a row is minus infinity. A row of the least float32 is no masked row."""
     return b.logical_and(b.less_equal(largest, -INFINITE), b.greater_equal(largest, MASKED))
 
