@@ -1,7 +1,7 @@
 """Element by element: decompositions into core ops (FRONTEND 2)."""
 
 from math import log, pi
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -274,11 +274,16 @@ def _fractional_power(b: Builder, x: Node, exponent: float) -> Node:
     return b.add(power, b.sqrt(b.minimum(x, 0.0)))
 
 
+_STEEP_EXPONENT: Final = 8.0
+"""From here on also the reference's logarithm of 0, -15.94, times the exponent has the exponential 0, or infinity."""
+
+
 def _general_power(b: Builder, x: Node, y: Node) -> Node:
     """Return x to the power y. The logarithm of 0 counts as -2^100, so that its products are infinite, or 0 for
     exponent 0; below 0 the result is negative for odd exponents, and NaN for those that are no integers."""
     size = b.log(b.abs(x))
-    if not is_positive(b.graph, x.name):
+    is_steep = y.op == "constant" and bool((np.abs(y.value) >= _STEEP_EXPONENT).all())
+    if not is_steep and not is_positive(b.graph, x.name):
         zero = b.less_equal(b.abs(x), 0.0, dtype="float32")
         size = b.subtract(size, b.multiply(zero, STAND_IN))
     power = b.exp(b.multiply(size, y))
