@@ -11,7 +11,7 @@ import numpy as np
 
 from buda_emu.emulator.image.device_image import DeviceImage
 from buda_emu.emulator.image.host_plan import COMPUTES, DeviceStep, HostPlan, HostStep, follow
-from buda_emu.emulator.image.model_io import ModelIo, made_up
+from buda_emu.emulator.image.model_io import ModelIo, check_input, made_up
 from buda_emu.emulator.inputs.feed import push
 from buda_emu.emulator.inputs.input_used import InputUsed
 from buda_emu.emulator.inputs.numpy_files import npy_of
@@ -20,7 +20,6 @@ from buda_emu.emulator.inputs.stimulus import generator
 from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.support.errors import HostError, ProgramError
 from buda_emu.support.records import dataclass
-from buda_emu.support.unmasked import refuse_masked_arrays
 
 Array = Any
 MADE_UP: Final = "made-up inputs of the model"
@@ -75,19 +74,19 @@ class HostParts:
 
     def given(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
         """Return the values of the model's inputs by the plan's names, from arrays by label. Raises HostError where one
-        is missing, unknown, or of another shape."""
+        is missing or unknown, and as `check_input`."""
         labels = {plan_input.label for plan_input in self.plan.given}
         named = set(arrays)
         if labels != named:
             names = sorted(labels - named or named - labels)
             word = "no" if labels - named else "unknown"
             raise HostError(f"inputs: {word} {', '.join(names)}; the model takes {', '.join(self._model.labels)}")
-        for plan_input in self.plan.given:
-            refuse_masked_arrays(arrays[plan_input.label], f"input {plan_input.label}")
-            if np.shape(arrays[plan_input.label]) != plan_input.shape:
-                shape = list(np.shape(arrays[plan_input.label]))
-                raise HostError(f"input {plan_input.label}: shape {shape}, the model takes {list(plan_input.shape)}")
-        return {plan_input.value: np.asarray(arrays[plan_input.label]) for plan_input in self.plan.given}
+        return {
+            plan_input.value: check_input(
+                arrays[plan_input.label], plan_input.label, plan_input.shape, plan_input.dtype
+            )
+            for plan_input in self.plan.given
+        }
 
     def made_up(self, seed: int) -> dict[str, Array]:
         """Return generated values of the model's inputs: normal numbers for floats, else integers that the model
