@@ -92,7 +92,8 @@ class Encoding:
                 at = -(-at // WORDS_PER_TILE) * WORDS_PER_TILE
 
     def _strip(self, words: Sequence[int], at: int, ublocks: int, strip: int, b: int) -> Generator[TileTerm, None, int]:
-        """Yield the products of one strip, and return the position of its end."""
+        """Yield the products of one strip for result slice `b`, and return the position of its end. `at`: where its
+        `ublocks` headers begin among the words; `strip`: its number, which selects its rows of activations."""
         last_ublock = -1
         for _ in range(ublocks):
             header = self._word(words, at)
@@ -128,12 +129,14 @@ class Encoding:
         return at
 
     def _word(self, words: Sequence[int], at: int) -> int:
+        """Return the word at a position of the stream. Raises ProgramError beyond its end."""
         if at >= len(words):
             raise ProgramError(f"op {self.name}: sparse encoding ends inside a strip")
         return words[at]
 
 
 def _holds(bits: int, count: int) -> bool:
+    """Return whether `bits` bits can number `count` things; False for a negative number of bits."""
     return bits >= 0 and 1 << bits >= count
 
 
@@ -170,7 +173,7 @@ def product_shape(call: PlannedOp) -> Shape:
 
 
 def split(call: PlannedOp) -> Split:
-    """Return the shares of a core. Raises ProgramError where a division has a remainder."""
+    """Return the sizes of a core's share of each operand. Raises ProgramError where a division has a remainder."""
     grid_rows, grid_cols = call.blocking.grid_size
     groups = call.attributes.fracture_factor
     weights, acts, words = (operand.map.shape for operand in call.operands[:3])
@@ -325,6 +328,8 @@ def _terms(call: PlannedOp, inputs: Sequence[Tiles]) -> Sequence[Terms]:
 
 
 def _same_bits(a: Tiles, b: Tiles) -> bool:
+    """Return whether two tensors have the same shape and bits, so that what was computed from one holds for the
+    other."""
     return a.shape == b.shape and same_words(a.view(np.uint32).reshape(-1), b.view(np.uint32).reshape(-1))
 
 

@@ -57,7 +57,8 @@ class Row:
             self.bitonic_pass(base, length, run % 2 == 0, flips and base % 128 >= 64)
 
     def network(self, k: int, kreduce: bool) -> None:
-        """Bring the k greatest pairs forward, best first."""
+        """Bring the k greatest pairs forward, best first; with `kreduce` the runs of k are taken as sorted already if k
+        is at most 16."""
         phases = k.bit_length() - 1  # log2(k)
         if not kreduce:
             for phase in range(phases):
@@ -80,11 +81,14 @@ def network(elements: int, k: int, kreduce: bool) -> NDArray[np.int32]:
     steps: list[NDArray[np.int32]] = []
 
     def exchanges(bases: Numbers, d: int, width: int, flip: Flags, largest: Flags) -> None:
+        """Append the exchanges of `width` neighbours with those at distance `d`, from each base on. `flip` and
+        `largest` are for each base, as in `Row`."""
         first = (bases[:, np.newaxis] + np.arange(width)).reshape(-1)
         rules = (np.repeat(rule, width) for rule in (largest, flip))
         steps.append(np.stack([first, first + d, *rules], axis=1).astype(np.int32))
 
     def sort_runs(bases: Numbers, length: int, flip: Flags) -> None:
+        """Append the exchanges of a P on the run of `length` at each base, greatest first and last by turns."""
         largest = np.arange(len(bases)) % 2 == 0
         d = length // 2
         while d:
@@ -147,6 +151,8 @@ class TopK:
         return call.operands[0 if call.attributes.sort == "max" else 1].label
 
     def reference(self, call: PlannedOp, inputs: Sequence[Tiles]) -> Tiles:
+        """Compute by the definition: each core sorts its columns of a row in the network; the result is values or
+        indices (see `label`)."""
         cores = call.blocking.grid_size[1]
         k = call.attributes.k
         values, indices = (_rows(tensor) for tensor in all_entries(inputs))
@@ -168,6 +174,7 @@ class TopK:
         return blank(tiles, unblanked_dims(call))
 
     def run(self, call: PlannedOp, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
+        """Compute by the kernel, which applies the network's exchanges to each core's part of each row of tiles."""
         t, rows, cols = call.operands[0].map.shape
         cores = call.blocking.grid_size[1]
         attributes = call.attributes

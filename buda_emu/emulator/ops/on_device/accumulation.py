@@ -59,14 +59,17 @@ class Accumulation:
 
     @property
     def _attributes(self) -> Attributes:
+        """Attributes of the op."""
         return self.call.op.attributes
 
     @cached_property
     def _adds_in_l1(self) -> bool:
+        """True for an op with `l1_acc`: the packer adds each block to the one before in L1."""
         return self._attributes.l1_acc
 
     @property
     def _scaled(self) -> bool:
+        """True where the result is requantised or dequantised."""
         return self._attributes.requant or self._attributes.dequant
 
     def run(
@@ -110,7 +113,10 @@ class Accumulation:
         set. They are one where the units do the steps in between by themselves. Raises UnsupportedError."""
 
         def block(k: range, spill: Spill | None) -> Block:
+            """Return the block that adds the products of inner tiles `k`, spilled in between as `spill` says."""
+
             def add(dst: U32, start: int, stop: int, fresh: bool) -> None:
+                """Add the block's products to tiles start..stop of dst; `fresh`: dst holds nothing yet."""
                 part = ProductBlock(
                     operands=(in0, in1), product=product, mode=self.registers.dst, k=k, spill=spill, fresh=fresh
                 )
@@ -150,6 +156,7 @@ class Accumulation:
 
     @property
     def _has_gelu(self) -> bool:
+        """True where gelu ends the op; a gradient op skips it."""
         return self._attributes.sfpu_op == "gelu" and not self.call.gradient
 
     @property
@@ -171,24 +178,27 @@ class Accumulation:
         return None
 
     def _pack_sums(self, image: U32) -> Bits:
+        """Pack a Dst image as intermed_df, in which partial sums lie in L1."""
         result = DstTiles(image, self.registers.dst)
         return pack_tiles(self.units, result, self.call.op.intermed_df, Packing(self.registers.integer))
 
     def _reload(self, partial: Bits) -> U32:
+        """Return the Dst image of partial sums read back from L1. Raises UnsupportedError (`require_reload`)."""
         require_reload(self.call, self.registers)
         register = self.registers.intermediate
         mode = self.registers.dst
         return self.units.copy(self.units.unpack(partial, register), register, mode)
 
     def _add_bias(self, partial: Bits, start: int, stop: int) -> U32:
-        """Add the bias: the partial result in SrcA, row 0 of each bias tile in SrcB."""
+        """Return the sum of partial result and bias in Dst: the partial result in SrcA, row 0 of each bias tile in
+        SrcB."""
         assert self.bias is not None
         a = self.units.unpack(partial, self.registers.intermediate)
         b = arrange_words(self.bias.words(self.units, start, stop), FIRST_ROW)
         return self.units.add(a, b, self.bias.register, self.registers.dst)
 
     def _rescale(self, partial: Bits, start: int, stop: int) -> DstTiles:
-        """Apply requant or dequant to the spilled result (5)."""
+        """Apply requant or dequant to tiles start..stop of the spilled result, then gelu (5)."""
         assert self.scale is not None
         zero_point = np.float32(self._attributes.zero_point)
         if self._attributes.requant:
@@ -212,7 +222,7 @@ class Accumulation:
 
 
 def _nothing(dst: U32, start: int, stop: int, fresh: bool) -> None:
-    """Do a block without products."""
+    """Do a block without products: zeros if Dst is fresh, else no change."""
     if fresh:
         tiles_of(dst)[start:stop] = 0
 

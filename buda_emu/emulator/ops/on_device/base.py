@@ -120,7 +120,7 @@ class DeviceOp(Protocol):
         return call.registers()
 
     def maker(self, job: Job) -> Maker | Filler:
-        """Return the function that makes the tiles of the result."""
+        """Return the function that makes the tiles of the result. Raises UnsupportedError for what is not emulated."""
         ...
 
 
@@ -145,7 +145,8 @@ _FAMILIES: Final[Mapping[DstMode, Family]] = MappingProxyType({"bf16": "b", "fp1
 
 
 def stored_operand(bits: Bits, call: DeviceCall, index: int, register: str, mode: DstMode, arrange: int) -> Stored:
-    """Return operand `index` of a call as a source."""
+    """Return operand `index` of a call as a source: `bits` in L1, unpacked to `register`, copied to a Dst of `mode`,
+    moved inside its tiles by the code `arrange`."""
     operand = call.op.operands[index]
     in_order = call.in_order[index] and bits.shape[1] == operand.map.index.size
     return Stored(
@@ -303,8 +304,9 @@ def make(
     operands: int,
     block: int,
 ) -> None:
-    """Make all tiles of `out` [w, n], `block` at a time. `operands` is how many datums the operands have: it tells
-    whether threads are worth it, whatever the format, as they are computed with as words."""
+    """Make all tiles of `out` [w, n], `block` at a time. `dims`: rows and columns that are not blanked. `operands` is
+    how many datums the operands have: it tells whether threads are worth it, whatever the format, as they are computed
+    with as words."""
     work = Work(np.dtype(np.uint32).itemsize * (out.datums.size + operands))
     parallel(_make, out.datums[..., 0].size, out.rows(), maker, packing, dims, units, block, work)
 
@@ -320,6 +322,8 @@ def _make(
     block: int,
     _work: Work,
 ) -> None:
+    """Make tiles start..stop of `rows`, `block` at a time, and pack those that the maker leaves in Dst. `_work` only
+    tells `parallel` the size of the work."""
     if isinstance(maker, Filler):
         maker.fill(start, stop, rows[start:stop])
         return
@@ -401,6 +405,7 @@ def copy_of(bits: Bits, register: str, mode: DstMode, units: Units) -> Maker:
     rows = bits.rows()
 
     def tiles(start: int, stop: int) -> DstTiles:
+        """Return the Dst image of tiles start..stop."""
         words: U32 = units.unpack(rows[start:stop], register)
         return DstTiles(units.copy(words, register, mode), mode)
 

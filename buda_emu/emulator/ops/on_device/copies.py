@@ -24,6 +24,7 @@ class Copy(DeviceOp):
     """A copy: unpacked, copied to Dst, packed. A gradient nop adds the input to the running value (2.8)."""
 
     def maker(self, job: Job) -> Maker | Filler:
+        """Return the maker of a copy; 16-bit datums that go through unchanged are recoded at once."""
         call = job.call
         source = job.sources[0]
         units = job.units
@@ -56,6 +57,7 @@ def copy_maker(
         raise UnsupportedError(f"op {call.op.name}: gradient nop of {call.dfs[0]}, which is not in a Src register")
 
     def sum_of(start: int, stop: int) -> DstTiles:
+        """Compute tiles start..stop of input plus running value."""
         a = source.words(units, start, stop)
         b = previous.words(units, start, stop)
         return DstTiles(units.add(a, b, source.register, mode), mode)
@@ -74,6 +76,7 @@ class EthernetCopy:
         return OpRegisters(("",), "", "fp32")
 
     def maker(self, job: Job) -> Maker:
+        """Return the maker that passes on the stored tiles. Raises UnsupportedError for a gradient op."""
         job.no_gradient()
         (source,) = job.sources
         assert isinstance(source, Stored)

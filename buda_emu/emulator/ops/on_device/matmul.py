@@ -57,7 +57,10 @@ def identity_maker(job: Job, around: Accumulation, weights: Stored, acts: Stored
 
 
 def _in_l1(df: str, add_up: Callable[[Bits, int, int], None]) -> Maker:
+    """Return the maker of tiles of `df` that `add_up`, an L1 picker, makes."""
+
     def tiles(start: int, stop: int) -> Bits:
+        """Make tiles start..stop."""
         out = Bits.empty(df, stop - start)
         add_up(out, start, stop)
         return out
@@ -100,6 +103,7 @@ def _decode_encodings(op: PlannedOp, encoding: Bits, weights: Words) -> EncodedT
 
 
 def _same(a: NDArray[np.generic], b: NDArray[np.generic]) -> bool:
+    """Return whether two arrays have the same type and values."""
     return a.dtype == b.dtype and np.array_equal(a, b)
 
 
@@ -184,6 +188,7 @@ class _Identity:
         by_pick = by_pick.reshape(groups, -1).T.reshape(-1)  # in the order of the result
 
         def part(begin: int, end: int, add: Pick | None) -> DstTiles | Bits:
+            """Make the neighbours begin..end: by `add`, if given, else by the terms they share."""
             images = np.empty((end - begin, TILE_ELEMENTS), np.uint32)
             if add is not None:
 
@@ -199,6 +204,7 @@ class _Identity:
             return self._run(begin, end)
 
         def tiles(start: int, stop: int) -> DstTiles | Bits:
+            """Make tiles start..stop, part by part."""
             pieces = [
                 part(begin, end, pick if is_picked else None)
                 for begin, end, is_picked in self._parts(start, stop, by_pick)
@@ -208,7 +214,8 @@ class _Identity:
         return tiles
 
     def _parts(self, start: int, stop: int, by_pick: NDArray[np.bool_]) -> Iterator[tuple[int, int, bool]]:
-        """Yield rows of tiles, or the column groups of them: neighbours that have the same terms, or are all picked."""
+        """Yield the range start..stop as (begin, end, is_picked): rows of tiles, or the column groups of them, joined
+        where neighbours are all picked. `by_pick`: which of them are, in the order of the result."""
         _, group_cols = self.columns
         first = start // group_cols
         last = (stop - 1) // group_cols + 1
@@ -226,7 +233,7 @@ class _Identity:
         return entry, int(begin[row]), int(begin[row + 1] - begin[row])
 
     def _run(self, start: int, stop: int) -> DstTiles | Bits:
-        """Compute neighbours that have the same terms."""
+        """Compute neighbours start..stop that have the same terms, as a product of one row."""
         op = self.call.op
         (cols, _) = self.columns
         entry, begin, count = self._terms_of(start)
@@ -245,11 +252,13 @@ class _Identity:
         return self.around.run(blocks, dst, first, first + stop - start, start)
 
     def _pack(self, tiles: DstTiles) -> Bits:
+        """Pack tiles in Dst as the op's output, to join them to others that were added up in L1."""
         packing = Packing(self.around.registers.integer, from_single=self.call.makes_output_of_single)
         return pack_tiles(self.around.units, tiles, self.call.op.out_df, packing)
 
 
 def _of_entry(words: Words, entry: int, index: Index) -> Words:
+    """Return the operand of one entry, read through `index`; a single entry stands for all."""
     if len(words.tiles) == 1:
         tiles = words.tiles
     else:
@@ -283,6 +292,7 @@ class Matmul:
         return replace(registers, inputs=(*registers.inputs[:2], "", *registers.inputs[2:]))
 
     def maker(self, job: Job) -> Maker:
+        """Return the maker of the op for a run; see `matmul_maker`."""
         return matmul_maker(job)
 
 
@@ -312,6 +322,8 @@ def matmul_maker(job: Job) -> Maker:
 
 
 def _dense(call: DeviceCall, around: Accumulation, in0: Words, in1: Words, faces: int, entries: int) -> Maker:
+    """Return the maker of a dense product: blocks of u_kt inner tiles, with accumulate those of z slices. `faces`: of
+    the inner dimension, 1 or 2."""
     op = call.op
     (t, rows, inner) = op.operands[0].map.shape
     cols = op.operands[1].map.shape[2]

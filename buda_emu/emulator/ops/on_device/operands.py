@@ -88,11 +88,14 @@ class Stored:
     """True where the map leaves every tile in its place, so that it need not be evaluated for each block."""
 
     def words(self, units: Units, start: int, stop: int) -> U32:
+        """Return the register words of tiles start..stop, unpacked in one go where they lie there one after the
+        other."""
         if self._lies_at(stop):
             return arrange_words(units.unpack(self.bits.rows()[start:stop], self.register), self.arrange)
         return self._words(units, *_places(self.index, self.bits.shape, start, stop))
 
     def _words(self, units: Units, rows: slice | NDArray[np.int64], at: Index) -> U32:
+        """Unpack rows of the tensor; tiles whose source `at` is negative are full of the pad."""
         words = units.unpack(self.bits.rows()[rows], self.register)
         missing = at < 0
         if missing.any():
@@ -116,9 +119,11 @@ class Stored:
         return self.in_order and (len(self.bits) > 1 or stop <= self.index.size)
 
     def image(self, units: Units, start: int, stop: int) -> U32:
+        """Return the Dst image of tiles start..stop."""
         return units.copy(self.words(units, start, stop), self.register, self.mode)
 
     def image_at(self, units: Units, positions: NDArray[np.int64]) -> U32:
+        """Return the Dst image of the tiles of these numbers."""
         words = self._words(units, *_places_at(self.index, self.bits.shape, positions))
         return units.copy(words, self.register, self.mode)
 
@@ -170,6 +175,7 @@ def frozen(index: Index) -> Index:
 
 
 def _unpack(start: int, stop: int, out: U32, units: Units, rows: Bits, register: str, dims: tuple[int, int]) -> None:
+    """Unpack tiles start..stop of `rows` into `out`, and blank them outside `dims`."""
     words = units.unpack(rows[start:stop], register, out[start:stop])
     if dims != FULL_TILE:
         words[...] = blank_words(words, dims)
@@ -194,6 +200,7 @@ class InDest:
     mode: DstMode
 
     def words(self, units: Units, start: int, stop: int) -> U32:
+        """Return the image of tiles start..stop, moved from Dst to the Src register."""
         return units.to_src(self.image(units, start, stop), self.mode, self.register)
 
     def image(self, units: Units, start: int, stop: int) -> U32:  # noqa: ARG002
@@ -202,5 +209,6 @@ class InDest:
         return np.ascontiguousarray(self.images.reshape(-1, TILE_ELEMENTS)[rows])
 
     def image_at(self, units: Units, positions: NDArray[np.int64]) -> U32:  # noqa: ARG002
+        """Return the image of the tiles of these numbers, which is in Dst already."""
         rows, _ = _places_at(self.index, self.images.shape, positions)
         return self.images.reshape(-1, TILE_ELEMENTS)[rows]

@@ -31,6 +31,7 @@ class Reduce(DeviceOp):
     intermed_df."""
 
     def maker(self, job: Job) -> Maker:
+        """Return the maker of the maxima along z, or of the pool along r or c. Raises UnsupportedError."""
         job.no_gradient()
         call = job.call
         (source,) = job.sources
@@ -64,6 +65,7 @@ def pool_maker(
     flat = dst.reshape(-1, TILE_ELEMENTS)
 
     def tiles(start: int, stop: int) -> DstTiles:
+        """Compute the maxima of tiles start..stop in Dst."""
         units.pool(words, dst, start, stop, dim, mode)
         return DstTiles(flat[start:stop], mode)
 
@@ -89,6 +91,7 @@ def _maximum_over_z(call: DeviceCall, source: OperandSource, registers: OpRegist
     bound = bind("integer_maximum" if registers.integer else "maximum", call.core)
 
     def tiles(start: int, stop: int) -> DstTiles:
+        """Compute tiles start..stop: one step for each slice, packed and unpacked between steps."""
         run, tile = np.divmod(np.arange(start, stop), per_slice)  # runs of z slices, counted over all entries
         image = source.image_at(units, run * z * per_slice + tile)
         for step in range(1, z):

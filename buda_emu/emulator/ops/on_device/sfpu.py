@@ -43,6 +43,7 @@ class Sfpu(DeviceOp):
     elements are the copied input."""
 
     def maker(self, job: Job) -> Maker:
+        """Return the maker of the function for a run. Raises UnsupportedError for a gradient op or integers."""
         job.no_gradient()
         op = job.call.op
         approximate = op.attributes.approximate_mode
@@ -65,6 +66,7 @@ def sfpu_maker(
     words, number = _random_tiles(op.attributes.seed, vector, shape, op.blocking.grid_size, *_order_of(op))
 
     def drop_out(start: int, stop: int) -> DstTiles:
+        """Compute tiles start..stop from the copied input and the random words of their places."""
         random: U32 = words[number[np.arange(start, stop) % len(number)]]
         return DstTiles(units.function(bound, mode, source.image(units, start, stop), random, vector=vector), mode)
 
@@ -72,6 +74,7 @@ def sfpu_maker(
 
 
 def _order_of(op: PlannedOp) -> tuple[tuple[int, int], str]:
+    """Return ublock and ublock order, which decide in which order a core goes through its tiles."""
     return op.blocking.ublock, op.blocking.ublock_order
 
 

@@ -28,6 +28,8 @@ class TopK:
         return OpRegisters((*registers.inputs, ""), registers.intermediate, registers.dst)
 
     def maker(self, job: Job) -> Maker:
+        """Sort the values of all rows at once as Dst holds them, and return the maker that packs the best values or
+        hands out the indices. Raises UnsupportedError for a gradient op or integers."""
         job.no_gradient()
         call = job.call
         entries = job.entries
