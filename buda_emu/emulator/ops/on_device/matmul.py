@@ -193,6 +193,7 @@ class _Identity:
             if add is not None:
 
                 def block(dst: U32, first: int, last: int, fresh: bool) -> None:
+                    """Add the terms begin..end to images first..last of dst, which are cleared if `fresh`."""
                     if fresh:
                         dst[first:last] = 0
                     add(dst[first:last], begin, end)

@@ -60,6 +60,7 @@ class _Builder:
         self._converted: dict[tuple[int, str], int] = {}
 
     def build(self) -> Plan:
+        """Return the plan: its steps, what each frees, and the tensors alive at once."""
         self._add_steps()
         tiles = tuple(t * r * c for t, r, c in self._shapes)
         releases = self._releases()
@@ -102,12 +103,16 @@ class _Builder:
                 raise
 
     def _tensor(self, shape: Shape, label: str) -> int:
+        """Add a tensor of this shape in tiles and this label to the plan, and return its number. Raises an error of its
+        own where it is too large."""
         require_tiles(shape)
         self._shapes.append(shape)
         self._value_labels.append(label)
         return len(self._shapes) - 1
 
     def _read(self, queue: str, flat: bool) -> int:
+        """Return the tensor of a queue's entries, which a step reads the first time. `flat`: the row-major host
+        data."""
         key = (queue, flat)
         if key not in self._values:
             value = self._tensor(self._netlist.queues[queue].blocking.shape, self._labels[queue])
@@ -116,6 +121,8 @@ class _Builder:
         return self._values[key]
 
     def _source(self, name: str, op: Op) -> int:
+        """Return the tensor of an op's input, `name`. Raises ProgramError for one that is not part of the temporal
+        graph."""
         if (name, False) in self._values:
             return self._values[name, False]
         if name in self._topology.local:
@@ -123,6 +130,8 @@ class _Builder:
         raise ProgramError(f"op {op.name}: input {name} is not part of temporal graph {self._topology.graphs}")
 
     def _op(self, op: Op) -> None:
+        """Append an op on the tensors of its inputs, with the conversions before it, and the pushes of its result.
+        Raises ProgramError, UnsupportedError, TmError."""
         queues = self._netlist.queues
         declared = OP_TYPES[op.type]
         inputs: list[int] = []
@@ -269,6 +278,8 @@ class _Builder:
         return op.out_df
 
     def _push(self, queue: str, value: int) -> None:
+        """Append the push of a tensor to a queue. Raises ProgramError where its dims are not those of the entries,
+        UnsupportedError for bits of another format."""
         spec = self._netlist.queues[queue]
         tile_map = None
         if spec.input_tms:
@@ -331,10 +342,12 @@ def apply_tm(tile_map: TileMap, tm: Tm) -> TileMap:
 
 
 def _at(pads: tuple[Pad, ...], position: int) -> Pad:
+    """Return the pad at a position, none where the list ends before."""
     return pads[position] if position < len(pads) else Pad()
 
 
 def _dims(shape: Shape) -> str:
+    """Return a shape in words for messages."""
     return f"t={shape[0]} {shape[1]}x{shape[2]} tiles"
 
 

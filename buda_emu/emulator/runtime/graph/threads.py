@@ -214,6 +214,7 @@ class _ThreadTeam:
         return number
 
     def _start(self) -> None:
+        """Start the helper threads; none once the team is closed."""
         self._spins = spins_in(AWAKE_SECONDS)
         with self._wake:
             for _ in range(0 if self._closed else self.threads - 1):
@@ -222,6 +223,8 @@ class _ThreadTeam:
                 self._helpers.append(helper)
 
     def _help(self) -> None:
+        """Do a helper's work until the team is closed: serve kernels in the slot, help with ranges, and sleep when
+        neither comes for a while."""
         seen = helped = 0
         while not self._closed:
             seen = serve(self._slot.address, seen, self._spins)
@@ -236,6 +239,7 @@ class _ThreadTeam:
             del ranges  # and with it the arrays
 
     def _sleep(self, seen: int) -> None:
+        """Sleep until a job after number `seen` is announced, or the team is closed."""
         with self._wake:
             self._asleep += 1  # before looking: who wakes looks at it afterwards
             if not self._closed and self._awaited <= seen:
@@ -308,6 +312,7 @@ def _shares(function: Callable[..., Any]) -> bool:
 
 
 def _have_bytes(args: tuple[Any, ...], least: int) -> bool:
+    """Return whether the arguments have `least` bytes together, by their `nbytes`."""
     left = least
     for arg in args:
         left -= getattr(arg, "nbytes", 0)

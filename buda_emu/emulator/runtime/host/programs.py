@@ -119,6 +119,7 @@ class Programs:
         return with_declared_names(self._netlist.programs.values(), texts, CONVENTIONAL)
 
     def _thread(self, run: Run, params: Mapping[str, str]) -> None:
+        """Carry out a run on this thread, and record its end; an error comes out of `Run.result`."""
         error: BaseException | None = None
         try:
             self._carry_out(run, params)
@@ -148,6 +149,7 @@ class Programs:
 
     @exact_floats
     def _execute(self, params: Mapping[str, str], standing: Standing | None) -> None:
+        """Interpret the program of the current run from its beginning, or from `standing` on. Raises ProgramError."""
         self._interpreter = interpreter = self.interpreter(self._run.program)
         self._watched.journal.find = self._moment
         if standing is None:
@@ -165,6 +167,7 @@ class Programs:
         return self._interpreter.place(*self._now)
 
     def _moment(self) -> Callable[[], Place]:
+        """Return a function that finds the place of the running instruction later."""
         return self._interpreter.moment(*self._now)
 
     def resume(self, standing: Standing) -> None:
@@ -188,6 +191,8 @@ class Programs:
         return self._interpreter.standing(index)
 
     def _observe(self, index: int, instruction: Instruction, variables: Variables) -> None:
+        """Let host threads go first, then count an instruction and report it to listeners and stepper. Raises
+        RunCancelledError."""
         self._gate.stand_aside()
         self._run.instruction()
         self._watched.journal.next_instruction()

@@ -138,6 +138,7 @@ class Journal:
         self._moment = None
 
     def _when(self, by: str) -> Callable[[], Place] | None:
+        """Return a function that finds the place of the running instruction; None for traffic of the host."""
         if by is HOST:
             return None
         if self._moment is None:

@@ -215,6 +215,8 @@ class Memory:
             )
 
     def _store(self, queue: Queue, tiles: int) -> TileStore:
+        """Return new memory for a queue, `tiles` to a slice: empty of data where another machine holds it, else bits or
+        floats."""
         slices = queue.entries * queue.blocking.t
         if self._part is not None and self._part.number not in self._part.keepers(queue.name):
             return ElsewhereStore(queue.name, slices, tiles, self._budget)
@@ -252,6 +254,7 @@ class Memory:
         self._regions.release(name)
 
     def _aliases(self, a: str, b: str) -> bool:
+        """Return whether one of two queues is declared as the alias of the other, which may share its bytes."""
         queues = self._netlist.queues
         return queues[a].alias == b or queues[b].alias == a
 
@@ -262,6 +265,7 @@ class Memory:
         return entry_bytes(queue, self._netlist.arch, headers) * queue.entries
 
     def _queue_regions(self, queue: Queue) -> list[Region]:
+        """Return the byte ranges of a queue's buffers."""
         size = self._buffer_bytes(queue)
         return [
             Region(device=queue.target_device, space=queue.loc, channel=buffer.channel, start=buffer.address, size=size)

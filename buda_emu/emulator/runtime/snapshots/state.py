@@ -121,6 +121,7 @@ def read_traffic(fields: Fields, netlist: Netlist) -> QueueTraffic:
     """Read who pushed and popped last. Raises HostError for impossible traffic."""
 
     def read(key: str) -> Traffic | None:
+        """Return the traffic under a key, None for an empty list."""
         traffic = None
         for by, slot, total in fields.rows(key, str, int, int):
             if (by not in (HOST, SETTINGS) and by not in netlist.ops) or slot < -1 or not 0 < total < MOST:
