@@ -93,6 +93,8 @@ class Machines:
             raise
 
     def _start(self, workers: Workers, precision: Precision, threads: int | None, memory_limit: int | None) -> None:
+        """Start the parts on the workers, wait until all are connected, and tell each the addresses of the others.
+        Raises WorkerLostError, HostError."""
         security = Security(os.urandom(32))
         host = "127.0.0.1"
         encrypted = False
@@ -203,6 +205,7 @@ class Machines:
                 remaining = [shape[0]]
 
                 def entries(left: list[int] = remaining, number: int = number) -> Iterator[NDArray[Any]]:
+                    """Yield the arrays of an output that its part sends."""
                     while left[0] > 0:
                         _, arrays = self._receive_from(number)
                         left[0] -= len(arrays[0])
@@ -224,12 +227,14 @@ class Machines:
         self._request_of_each("restore", folder)
 
     def _request_of_each(self, request: str, folder: Path) -> None:
+        """Send a request with a path in the folder to each part, and wait for all."""
         for number, member in enumerate(self._members):
             self._send(number, member, {"do": request, "path": str(folder / f"part-{number}")})
         self._wait_until_done()
 
     # ------------------------------------------------------------------------------------------------------ answers
     def _send(self, number: int, member: _Member, words: dict[str, Any], arrays: Sequence[NDArray[Any]] = ()) -> None:
+        """Send a message to a part. Raises HostError for a part that is lost, now or earlier."""
         if self._broken:
             raise HostError("a part of this netlist is lost: start again")
         member.heard = time.monotonic()
@@ -351,9 +356,11 @@ class Machines:
         return WorkerLostError(f"{self._name(number)} is lost: {fate}{self._place(number)}")
 
     def _name(self, number: int) -> str:
+        """Return a part in words, for messages: its number and what it holds."""
         return f"worker {number} of {self.cut.count} ({self.cut.title(number)})"
 
     def _place(self, number: int) -> str:
+        """Return the op that a part was in last, as the end of a message; "" where it was in none."""
         at = self._members[number].at
         if not at:
             return ""

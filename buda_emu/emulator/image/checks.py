@@ -180,6 +180,7 @@ def plan_mismatches(plan: HostPlan, model: ModelIo, netlist: Netlist, archive: A
     """Yield every name of a host plan that the image or the netlist does not have."""
 
     def wrong(rule: str, problem: str, *steps: str | int) -> Mismatch:
+        """Return the mismatch of a rule at these steps below the plan."""
         return Mismatch(DEVICE, rule, problem, steps=(KEY, "host", *steps))
 
     for steps, problem in plan.problems():
@@ -251,6 +252,7 @@ def mismatches(metadata: DeviceMetadata, netlist: Netlist, archive: Archive) -> 
 
 
 def _device_mismatches(metadata: DeviceMetadata, netlist: Netlist) -> Iterator[Mismatch]:
+    """Yield what device.json says of architecture, grid and chips that cannot be, or that the netlist contradicts."""
     word = ARCH_WORDS[metadata.arch]
     if netlist.arch_name != metadata.arch:
         problem = f"arch {word}, but the netlist is for {', '.join(netlist.archs)}"
@@ -337,6 +339,8 @@ def _steps_of(entry: TensorEntry, state: CompiledGraphState) -> Steps:
 def _tensor_mismatches(
     entry: TensorEntry, steps: Steps, queues: Sequence[Queue], netlist: Netlist, archive: Archive
 ) -> Iterator[Mismatch]:
+    """Yield where a constant or parameter has no queue, no file of its size, or does not fit its queue. `steps`: its
+    place in device.json."""
     name = short_line(entry.name)
     if not queues:
         yield Mismatch(DEVICE, "image-queue", f"tensor {name} belongs to no queue of the netlist", steps=steps)

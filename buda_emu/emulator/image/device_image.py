@@ -292,6 +292,8 @@ class DeviceImage:
         return np.resize(array, (entries, *array.shape[1:]))  # from the first on, again and again
 
     def _fold(self, name: str, array: "Array") -> "Array":
+        """Stack an output's entries as the host reads them, by the TMs that the image states for its queue
+        (output_host_tms)."""
         queue = self._queues(name)[0]
         producer = self.netlist.ops.get(queue.input)
         tms = self.metadata.compiled_graph_state.output_host_tms
@@ -300,17 +302,22 @@ class DeviceImage:
         )
 
     def _to_host(self, name: str, array: "Array") -> "Array":
+        """Apply the image's runtime transform to a folded output. Raises HostError, UnsupportedError."""
         queue = self._queues(name)[0]
         transform = _value_of(self._output_transforms, queue, NO_TRANSFORM)
         return image_tensors.queue_to_host(name, array, transform, _value_of(self._output_shapes, queue, None))
 
     def _queues(self, name: str) -> Sequence[Queue]:
+        """Return the queues of a name: several where a queue has copies on several chips. Raises HostError for an
+        unknown name."""
         queues = self._by_name.get(name)
         if queues is None:
             raise HostError(f"{self.path}: no queue {short_line(name)!r}; tensors: {', '.join(self.tensors) or 'none'}")
         return queues
 
     def _read(self, name: str, queue: Queue, *, to_push: bool) -> "Array":
+        """Read a tensor in the way that its file is written; `to_push` as in `image_tensors.tilized_tensor`. Raises
+        HostError for an unknown name, ImageError."""
         entry = self.tensors.get(name)
         if entry is None:
             raise HostError(f"{self.path}: no tensor {name!r}; tensors: {', '.join(self.tensors) or 'none'}")
@@ -324,6 +331,7 @@ class DeviceImage:
 
 
 def _by_name(names: tuple[str, ...], items: tuple[T, ...]) -> Mapping[str, T]:
+    """Return values by the names that they are parallel to; names beyond the last value have none."""
     return dict(zip(names, items, strict=False))
 
 

@@ -154,6 +154,7 @@ def integer_between(low: int, high: int) -> Reader:
     """Return a reader of integers from `low` to `high`."""
 
     def read(value: Any) -> int:
+        """Return the integer unchanged. Raises FieldError for any other value."""
         if type(value) is not int or not low <= value <= high:
             raise FieldError(f"an integer from {low} to {high}")
         return value
@@ -170,6 +171,7 @@ def list_of(read: Reader, count: int | None = None) -> Reader:
     """Return a reader of lists, of exactly `count` entries where a count is given."""
 
     def read_all(value: Any) -> tuple[Any, ...]:
+        """Read each entry of the list, and return them as a tuple."""
         entries = json_list(value)
         if count is not None and len(entries) != count:
             raise FieldError(f"a list of {count}")
@@ -182,6 +184,7 @@ def map_of(read: Reader) -> Reader:
     """Return a reader of objects with any keys."""
 
     def read_all(value: Any) -> Mapping[str, Any]:
+        """Read each value of the object, and return it read-only."""
         return MappingProxyType({key: below(read, key, entry) for key, entry in json_object(value).items()})
 
     return read_all
@@ -191,6 +194,8 @@ def object_of(kind: type[T], *, closed: bool = False) -> Reader:
     """Return a reader of objects with the fields of a dataclass, and with no others where it is `closed`."""
 
     def read(value: Any) -> T:
+        """Return the dataclass instance that an object describes. Raises FieldError for missing fields, wrong values
+        and, where closed, unknown keys."""
         source = json_object(value)
         declarations = {declaration.name: declaration for declaration in fields(kind) if _READ in declaration.metadata}  # type: ignore[arg-type]
         values: dict[str, Any] = {}

@@ -183,6 +183,8 @@ def _prologue_queues(netlist: Netlist) -> Set[str]:
 
 
 def _host_tm_mismatches(state: CompiledGraphState, netlist: Netlist, queues: Queues) -> Iterator[Mismatch]:
+    """Yield stacking factors of outputs that do not divide the queue's t, belong to no queue, or do not suit an
+    untilized queue."""
     for name, tm in state.output_host_tms.items():
         steps = (STATE, "output_host_tms", name)
         if name not in queues:
@@ -203,6 +205,7 @@ def _host_tm_mismatches(state: CompiledGraphState, netlist: Netlist, queues: Que
 
 # ------------------------------------------------------------------------------------------------------------ inputs
 def _input_mismatches(state: CompiledGraphState, queues: Queues) -> Iterator[Mismatch]:
+    """Yield inputs whose stated shape or transform cannot give entries of their queue."""
     for place, name in enumerate(state.ordered_input_names):
         if name not in queues:
             continue
@@ -275,6 +278,8 @@ def _index_placement_problem(count: int, queue: Queue) -> str:
 
 
 def _entry_problem(shape: Sequence[int], entry: Sequence[int], queue: Queue) -> str:
+    """Return the problem where a host's `shape` gives an `entry` [t, rows, columns] that the queue does not take, else
+    ""."""
     takes = queue.blocking.element_shape
     if tuple(entry) == takes:
         return ""
@@ -294,6 +299,8 @@ def output_groups(names: Sequence[str], transforms: Sequence[Transform]) -> list
 
 
 def _output_mismatches(state: CompiledGraphState, queues: Queues) -> Iterator[Mismatch]:
+    """Yield outputs, or groups of outputs, that cannot be joined, transformed, or cut to the shape that the image
+    states."""
     names = state.ordered_output_names
     transforms = state.ordered_output_runtime_tensor_transforms
     groups = output_groups(names, transforms)
@@ -348,6 +355,8 @@ def _folded_extent(queue: Queue, state: CompiledGraphState) -> list[int]:
 
 
 def _joined_extent(parts: Sequence[Sequence[int]], dim: int) -> list[int]:
+    """Return the extent of parts [entries, t, rows, columns] concatenated along `dim`; they fit (`concat_problem`). A
+    single part stays."""
     extent = list(parts[0])
     if len(parts) > 1:
         extent[dim] = sum(part[dim] for part in parts)

@@ -36,6 +36,7 @@ NO_INDEX = 0xFFFFFFFF
 
 
 def _version(value: Any) -> int:
+    """Return the schema version, which is 1. Raises FieldError for any other value."""
     if type(value) is not int or value != 1:
         raise FieldError("the schema_version that is known, which is 1")
     return value
@@ -218,6 +219,7 @@ def made_up(stream: "np.random.Generator", shape: tuple[int, ...], dtype: str, b
 
 
 def _plain(tensor_io: Any) -> Any:
+    """Return a label, input or output as JSON."""
     if isinstance(tensor_io, str):
         return tensor_io
     return asdict(tensor_io)

@@ -199,6 +199,7 @@ def _members(contents: Contents) -> dict[str, _Member | None]:
 
 
 def _add(members: dict[str, _Member | None], name: str, member: _Member, place: Place) -> None:
+    """Add a file to the members. Raises HostError for a name that images cannot have, or that is there already."""
     try:
         checked_name(name, False, place)
     except ImageError as error:
@@ -410,6 +411,7 @@ def _microbatch_count(args: Mapping[str, str]) -> int:
 
 
 def _json(content: Any) -> _Member:
+    """Return a member with this content as JSON."""
     return _Member.of((json.dumps(content, indent=4, allow_nan=False) + "\n").encode())
 
 
@@ -430,11 +432,13 @@ class _Stream:
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
     def _next(self) -> bool:
+        """Go on to the next part; returns False after the last, or for an empty one."""
         self._part = memoryview(next(self._parts, b""))
         return bool(self._part)
 
 
 def _write_tar(stream: IO[bytes], members: Mapping[str, _Member | None]) -> None:
+    """Write the members as a tar, without times and owners, so that equal members give equal bytes."""
     with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for name, member in members.items():
             info = tarfile.TarInfo(name)  # time 0, no owner
@@ -450,6 +454,7 @@ def _write_tar(stream: IO[bytes], members: Mapping[str, _Member | None]) -> None
 
 
 def _write_zip(stream: IO[bytes], members: Mapping[str, _Member | None]) -> None:
+    """Write the members as a zip, uncompressed and with one time, so that equal members give equal bytes."""
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
         for name, member in members.items():
             info = zipfile.ZipInfo(name if member else f"{name}/", _EPOCH)

@@ -57,6 +57,8 @@ class Feed:
         )
 
     def _file_blocks(self) -> Iterator[InputBlock]:
+        """Yield the tensors that come from files: the arrays of an archive, then those of a folder by queue. Raises
+        HostError."""
         if self.archive is not None:
             yield from archive_blocks(
                 self.netlist, self.archive, self.image, self.memory_limit or default_memory_limit()

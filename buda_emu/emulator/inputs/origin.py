@@ -30,6 +30,8 @@ class Flaws(Listener):
         self._note(op.name, tiles)
 
     def _note(self, name: str, tiles: NDArray[np.float32]) -> None:
+        """Update the flaws of an op or queue by more tiles: it stays zero while all were, and is not finite once any is
+        not."""
         before = self.found.get(name)
         if np.isfinite(tiles).all():
             flaws: set[Flaw] = set()

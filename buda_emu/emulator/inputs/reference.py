@@ -151,6 +151,7 @@ class ContentFiles:
 
 @lru_cache(maxsize=4)
 def _archive(files: DirectoryFiles, name: str, _: tuple[int, int]) -> Mapping[str, Array]:
+    """Return the arrays of an archive among the files, remembered for the same time stamp and size of the file."""
     return numpy_files.read_archive(name, files.read(name) or b"", files.most)
 
 
@@ -170,6 +171,7 @@ def tensor_names(files: Files) -> dict[str, str]:
 
 
 def _name_of(file: str) -> str:
+    """Return the tensor that a file holds, or for NAME.N.bin an entry of."""
     stem, _, suffix = file.rpartition(".")
     if suffix == "bin" and stem.rpartition(".")[2].isdecimal():
         return stem.rpartition(".")[0]
@@ -229,6 +231,7 @@ def _fit_to_queue(stored: Tensors, name: str, df: str, shape: tuple[int, int, in
 
 
 def _from_bins(files: Files, name: str, df: str, shape: tuple[int, int, int]) -> Iterator[Array]:
+    """Yield the entries in NAME.0.bin, NAME.1.bin, ... Raises HostError for a file of another size."""
     kind = np.dtype("<u4" if is_raw(df) else "<f4")
     size = 4 * shape[0] * shape[1] * shape[2]
     number = 0

@@ -143,6 +143,8 @@ def sparse_tiles(shape: SparseShape, queue: Queue, stream: np.random.Generator) 
 
 
 def _strips(shape: SparseShape, stimulus: Stimulus | None, stream: np.random.Generator) -> list[Strip]:
+    """Return the strips of one grid row: as many as the stimulus counts, drawn by its frequencies, or one for each t
+    without a stimulus."""
     if stimulus is None:
         return list(_even_strips(shape, shape.t, shape.t, shape.t))
     if (
@@ -226,6 +228,7 @@ def _share(total: int, parts: int, part: int) -> int:
 
 
 def _strip_index(shape: SparseShape, t: int, strip: int) -> int:
+    """Return the number of a strip in the stream; activations with a t of their own have m_k strips for each."""
     return strip if shape.act_t == 1 else shape.m_k * t + strip
 
 

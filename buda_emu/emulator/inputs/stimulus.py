@@ -36,6 +36,7 @@ def plain_values(
 
 
 def _required_fields(stimulus: Stimulus, *names: str) -> tuple[float, ...]:
+    """Return these fields of a stimulus as numbers. Raises NetlistError for one that is not given."""
     values = tuple(float(getattr(stimulus, name)) for name in names)
     for name, value in zip(names, values, strict=True):
         if value != value:
@@ -44,12 +45,14 @@ def _required_fields(stimulus: Stimulus, *names: str) -> tuple[float, ...]:
 
 
 def _shape(blocking: Blocking, entries: int) -> tuple[int, ...]:
+    """Return the shape [entries, t, rows, cols] in elements."""
     return (entries, *blocking.element_shape)
 
 
 def _uniform(
     stimulus: Stimulus, blocking: Blocking, _first: int, entries: int, integer: bool, stream: np.random.Generator
 ) -> NDArray[np.float64]:
+    """Draw from the range of the bounds; whole numbers with both bounds included."""
     low, high = _required_fields(stimulus, "uniform_lower_bound", "uniform_upper_bound")
     draws = stream.random(_shape(blocking, entries))
     if integer:
@@ -62,6 +65,7 @@ def _uniform(
 def _normal(
     stimulus: Stimulus, blocking: Blocking, _first: int, entries: int, integer: bool, stream: np.random.Generator
 ) -> NDArray[np.float64]:
+    """Draw from a normal distribution; `integer` rounds half away from zero."""
     mean, deviation = _required_fields(stimulus, "normal_mean", "normal_stddev")
     draws = stream.standard_normal(_shape(blocking, entries))
     if integer:
@@ -73,6 +77,7 @@ def _normal(
 def _constant(
     stimulus: Stimulus, blocking: Blocking, _first: int, entries: int, _integer: bool, _stream: np.random.Generator
 ) -> NDArray[np.float64]:
+    """Fill with the one value of the stimulus."""
     (value,) = _required_fields(stimulus, "constant_value")
     return np.full(_shape(blocking, entries), value)
 
@@ -80,6 +85,7 @@ def _constant(
 def _debug_tile_id(
     stimulus: Stimulus, blocking: Blocking, first: int, entries: int, _integer: bool, _stream: np.random.Generator
 ) -> NDArray[np.float64]:
+    """Fill each tile with base + step * its number, counted over all entries from the first of the queue on."""
     base, step = _required_fields(stimulus, "debug_tile_id_base", "debug_tile_id_step")
     t, rows, cols = blocking.shape
     height, width = blocking.tile_dim
@@ -91,6 +97,7 @@ def _debug_tile_id(
 def _step(
     stimulus: Stimulus, blocking: Blocking, first: int, entries: int, _integer: bool, _stream: np.random.Generator
 ) -> NDArray[np.float64]:
+    """Count up from element to element, tile by tile and over all entries, by additions in single precision."""
     t, rows, cols = blocking.shape
     height, width = blocking.tile_dim
     per_entry = t * rows * cols * height * width
@@ -112,6 +119,7 @@ def _step_line(stimulus: Stimulus, tiles: int, size: int, offset: int) -> NDArra
 def _step_rowwise(
     stimulus: Stimulus, blocking: Blocking, _first: int, entries: int, _integer: bool, _stream: np.random.Generator
 ) -> NDArray[np.float64]:
+    """Count up along each row, the same in all rows."""
     _, width = blocking.tile_dim
     line = _step_line(stimulus, blocking.cols, width, width)
     return np.broadcast_to(line, _shape(blocking, entries)).copy()
@@ -120,6 +128,7 @@ def _step_rowwise(
 def _step_columnwise(
     stimulus: Stimulus, blocking: Blocking, _first: int, entries: int, _integer: bool, _stream: np.random.Generator
 ) -> NDArray[np.float64]:
+    """Count up down each column, the same in all columns."""
     height, width = blocking.tile_dim
     line = _step_line(stimulus, blocking.rows, height, width)
     return np.broadcast_to(line[:, None], _shape(blocking, entries)).copy()

@@ -167,6 +167,7 @@ class MemoryPool:
             self._keep(byte_limit)
 
     def _keep(self, byte_limit: int) -> None:
+        """Drop the pieces given back first until at most `byte_limit` bytes are left."""
         while self._bytes > byte_limit:
             self._remove(min(self._free, key=lambda size: self._free[size][0][0]), None)
 
@@ -180,6 +181,7 @@ class MemoryPool:
 
 
 def _limit() -> int:
+    """Return the bytes that the pool may keep: a share of the computer's memory."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // SHARE_OF_MEMORY
     except (ValueError, OSError, AttributeError):  # not a POSIX system

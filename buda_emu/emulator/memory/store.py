@@ -100,6 +100,7 @@ class TileStore:
         self._labels = labels
 
     def _fill(self, source: Source, slices: int) -> None:
+        """Copy slices of a lent tensor one by one."""
         for number in range(slices):
             self._data[number] = source(number, number + 1)[0]
 
@@ -127,6 +128,8 @@ class TileStore:
         self._labels.extend([_NEVER] * (slices - reached))
 
     def _make_room(self, slices: int, reached: int, size: int) -> None:
+        """Take memory for more than `reached` slices of `size` bytes, at least `slices`, as much as can be had. Raises
+        HostError where that is too little."""
         for room in self._rooms(reached, slices, size):
             try:
                 self._grow(reached, min(self.slices, max(slices, room)))  # who still reads the old keeps it alive
@@ -137,8 +140,9 @@ class TileStore:
         raise HostError(f"memory of {self.name}: {slices * size} bytes are not to be had")
 
     def _rooms(self, reached: int, slices: int, size: int) -> tuple[int, ...]:
-        """Return the numbers of slices to ask memory for, in turn. Untouched memory costs nothing, so the first is room
-        for all that the limit allows: then nothing is moved later, which would take memory twice."""
+        """Return the numbers of slices to ask memory for, in turn; `size`: bytes of a slice. Untouched memory costs
+        nothing, so the first is room for all that the limit allows: then nothing is moved later, which would take
+        memory twice."""
         return slices + self._budget.left // size, max(2 * reached, _ROOM_BYTES // size), slices
 
     def _capacity(self) -> int:
@@ -213,6 +217,7 @@ class TileStore:
         self._labels = list(labels)
 
     def _take(self, arrays: Arrays) -> None:
+        """Hold this array from now on."""
         (self._data,) = arrays
 
     def free(self) -> None:
@@ -324,7 +329,8 @@ class EntryView:
         return source(slot * self.t, (slot + count) * self.t).reshape(count, self.tiles, TILE_ELEMENTS)
 
     def write(self, slots: Sequence[int], values: NDArray[np.float32], label: str) -> None:
-        """Store values[i] in slots[i]: float32[w, tiles, 1024]; where a slot occurs twice the last value remains."""
+        """Store values[i] in slots[i]: float32[w, tiles, 1024], and mark them with the format label `label`; where a
+        slot occurs twice the last value remains."""
         if len(slots) == 1:
             self.block(slots[0], 1)[...] = values
             self.mark(slots, label)

@@ -82,6 +82,7 @@ class Rendezvous:
             self._condition.notify_all()
 
     def _check(self) -> None:
+        """Raise PartnerFailedError once a side has failed."""
         if self._failed:
             raise PartnerFailedError
 
@@ -106,6 +107,7 @@ def run_both(first: Callable[[], None], second: Callable[[], None], meeting: Ren
     errors: dict[int, BaseException] = {}
 
     def run(side: int, work: Callable[[], None]) -> None:
+        """Do the work of a side; keep its error, and leave the meeting at the end."""
         failed = True
         try:
             work()
@@ -210,7 +212,10 @@ def op_numerics(
     meeting = Rendezvous(looking.look)
 
     def side(number: int, precision: Precision) -> Callable[[], None]:
+        """Return the work of a side: a run in this precision that takes its results to the meeting."""
+
         def work() -> None:
+            """Fill a machine and run all programs on it."""
             watch = (_Watch(meeting, looking, number),)
             with Emulator(
                 netlist, precision, threads, memory_limit=memory_limit, listeners=watch, inputs_at_once=1
@@ -222,6 +227,7 @@ def op_numerics(
         return work
 
     def run() -> None:
+        """Run the ideal side and the device side to their ends."""
         run_both(side(0, "ideal"), side(1, "device"), meeting)
 
     try:
@@ -241,6 +247,7 @@ def _with_workers(run: Callable[[], None], looking: "_Analysis", netlist: Netlis
     names: list[str] = []
 
     def produce() -> None:
+        """Run both sides; hand their error over, and end the tasks of the workers."""
         try:
             run()
         except BaseException as error:  # noqa: BLE001 - raised below
@@ -249,6 +256,7 @@ def _with_workers(run: Callable[[], None], looking: "_Analysis", netlist: Netlis
             sent.put(None)
 
     def items() -> Iterator[OpTask]:
+        """Yield the tasks as the runs send them, and note their ops."""
         while (task := sent.get()) is not None:
             names.append(task[0])
             yield task
@@ -276,6 +284,7 @@ def analyse_op_job(netlist: Netlist) -> Callable[[OpTask], OpFindings]:
     looking = _Analysis(netlist, _ALL, serial, lambda _: None)
 
     def work(task: OpTask) -> OpFindings:
+        """Analyse the op that a task names."""
         name, expected, ideal = task
         return looking.analyse_alone(netlist.ops[name], expected, ideal)
 
@@ -290,10 +299,12 @@ class _Watch(Side):
         self._looking = looking
 
     def epoch_start(self, graphs: tuple[str, ...], inputs: int) -> None:  # noqa: ARG002
+        """Tell the analysis of another temporal graph, from the ideal run only."""
         if self._side == 0:
             self._looking.epoch(graphs)
 
     def queue_value(self, queue: str, tiles: Tiles, inputs: int) -> None:  # noqa: ARG002 - always 1 here
+        """Hand an entry that the ideal run reads to the analysis."""
         if self._side == 0:
             self._looking.keep(queue, tiles)
 

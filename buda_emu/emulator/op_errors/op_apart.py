@@ -55,6 +55,8 @@ class Moments:
     def _merge(
         self, count: int, mean_a: float, mean_b: float, square_a: float, square_b: float, product: float
     ) -> None:
+        """Merge the moments of another block: its count, means, sums of squared deviations, and the sum of products of
+        deviations."""
         total = self.count + count
         weight = self.count * count / total
         off_a = mean_a - self.mean_a
@@ -118,6 +120,7 @@ class ErrorSum:
             self._moments.add(a, b)
 
     def _numbers(self, tiles: Tiles) -> NDArray[np.float64]:
+        """Return the elements to compare, without padding, as float64; raw words as integers."""
         height, width = self._tile_dim
         if self._raw:
             values = np.ascontiguousarray(tiles).view(np.uint32)
@@ -142,6 +145,7 @@ class ErrorSum:
 
 
 def _common(part: NDArray[np.bool_] | None, elements: Elements) -> Elements:
+    """Return the elements that are also in `part`, all where that is None."""
     return elements if part is None else elements & part
 
 
@@ -205,11 +209,13 @@ class OpAnalysis:
         )
 
     def _error(self, call: DeviceCall, units: KernelUnits, part: NDArray[np.bool_] | None = None) -> OpError:
+        """Return the error of the op run as `call` on these units, on ideal operands."""
         total = ErrorSum(self.op, part, self.elements)
         total.add(self.expected, compute_op(call, self.ideal, units, self.parallel))
         return total.result()
 
     def _rms(self, call: DeviceCall, units: KernelUnits, part: NDArray[np.bool_] | None = None) -> float | None:
+        """Return the relative rms of `_error`, None where the op does not run so or the ideal values are all zero."""
         try:
             return self._error(call, units, part).rms
         except (UnsupportedError, ProgramError):
@@ -306,4 +312,5 @@ class OpAnalysis:
 
 
 def _repair_record(chosen: Sequence[VariantChange], error: float) -> Repair:
+    """Return a repair of these changes, which leaves `error`."""
     return Repair(tuple(NewValue(change.field, change.before, change.after) for change in chosen), error)

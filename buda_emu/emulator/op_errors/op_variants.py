@@ -52,6 +52,8 @@ class SwitchedOp(DeviceCall):
     wide: frozenset[Cause] = frozenset()
 
     def registers(self, operands: Sequence[int] | None = None) -> OpRegisters:
+        """Return the registers of the original op, widened for the causes that are switched off. Raises
+        UnsupportedError."""
         assert self.original is not None
         registers = self.original.registers(operands)
         if "inputs" in self.wide:
@@ -80,14 +82,17 @@ class WatchingUnits(KernelUnits):
     used: set[str] = field(default_factory=set[str], compare=False)
 
     def multiply(self, a: U32, b: U32, register: str, mode: DstMode, fidelity: str, dst: U32 | None = None) -> U32:
+        """Record that the fidelity matters, and multiply."""
         self.used.add("fidelity")
         return KernelUnits.multiply(self, a, b, register, mode, fidelity, dst)
 
     def matmul(self, dst: U32, items: range, block: ProductBlock) -> None:
+        """Record that the fidelity matters, and multiply."""
         self.used.add("fidelity")
         KernelUnits.matmul(self, dst, items, block)
 
     def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
+        """Record that a function was used of which there is an exact one, and compute it."""
         if _is_exact(bound, mode):
             self.used.add("sfpu")
         return KernelUnits.function(self, bound, mode, *images, vector=vector)
@@ -101,6 +106,8 @@ class ExactFunctions(KernelUnits):
     op: PlannedOp
 
     def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
+        """Compute the function as in precision "ideal" and round it once to the mode of Dst; one without an exact form
+        by the kernel."""
         if not _is_exact(bound, mode):
             return KernelUnits.function(self, bound, mode, *images, vector=vector)
         image = np.ascontiguousarray(images[0]).reshape(-1, TILE_ELEMENTS)

@@ -213,6 +213,7 @@ class Late:
 
     def __init__(self, part: Part, memory: Memory, topology: Topology) -> None:
         def memory_of(queue: str) -> int:
+            """Return the identity of the memory that a queue lies in, which dual views share."""
             return id(memory.channels[queue].view.store)
 
         uses = Counter(map(memory_of, (*topology.reads, *topology.local, *topology.writes)))

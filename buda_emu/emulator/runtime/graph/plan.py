@@ -103,8 +103,8 @@ class _Builder:
                 raise
 
     def _tensor(self, shape: Shape, label: str) -> int:
-        """Add a tensor of this shape in tiles and this label to the plan, and return its number. Raises an error of its
-        own where it is too large."""
+        """Add a tensor of this shape in tiles and this label to the plan, and return its number. Raises TmError where
+        it is empty or too large."""
         require_tiles(shape)
         self._shapes.append(shape)
         self._value_labels.append(label)
