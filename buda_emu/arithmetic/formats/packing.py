@@ -155,4 +155,5 @@ def _header_word(size: int) -> Bytes:
 
 
 def _dim_text(tile_dim: tuple[int, int]) -> str:
+    """Return a tile dim as text, rows first."""
     return f"{tile_dim[0]}x{tile_dim[1]}"

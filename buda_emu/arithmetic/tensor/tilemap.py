@@ -39,7 +39,8 @@ class TileMap:
 
     @staticmethod
     def identity(shape: Shape) -> "TileMap":
-        """The map of an empty TM list."""
+        """Return the map of an empty TM list for a tensor of this shape. Raises TmError where it is empty or too
+        large."""
         t, rows, cols = require_tiles(shape)
         return TileMap(shape, shape, _frozen(np.arange(t * rows * cols, dtype=np.int32)))
 
@@ -105,7 +106,8 @@ class TileMap:
         return self._with_grid(self._grid()[:, : rows - rt, : cols - ct])
 
     def apply(self, tiles: Tiles) -> Tiles:
-        """The tensor after the TMs: float32[w, t, R, C, 32, 32] to a new array of that form, the numpy reference."""
+        """Return the tensor after the TMs, as a new array: float32[w, t, R, C, 32, 32] of the source shape to the same
+        of `shape`. This is the numpy reference."""
         w, *source, height, width = tiles.shape
         _check(tuple(source) == self.source_shape, f"the map is for {self.source_shape} tiles, not {tuple(source)}")
         flat = tiles.reshape(w, int(np.prod(self.source_shape)), height, width)
@@ -114,9 +116,12 @@ class TileMap:
         return result.reshape(w, *self.shape, height, width)
 
     def _grid(self) -> Index:
+        """Return the index as [t, rows, columns]."""
         return self.index.reshape(self.shape)
 
     def _with_grid(self, grid: Index, pad_value: float | None = None) -> "TileMap":
+        """Return the map of the same source whose tiles are `grid`, [t, rows, columns] of source tiles; the pad value
+        stays where none is given."""
         t, rows, cols = grid.shape
         if pad_value is None:
             pad_value = self.pad_value
@@ -134,18 +139,20 @@ def tile_broadcast(tiles: Tiles, mode: str) -> Tiles:
 
 
 def _frozen(index: Index) -> Index:
+    """Return the index as a contiguous int32 array that cannot be written to."""
     index = np.ascontiguousarray(index, dtype=np.int32)
     index.flags.writeable = False
     return index
 
 
 def require_tiles(shape: Shape) -> Shape:
-    """The shape itself. Raises TmError when it is empty or has more than MAX_TILES tiles."""
+    """Return the shape itself, (t, R, C) in tiles. Raises TmError when it is empty or has more than MAX_TILES tiles."""
     t, rows, cols = shape
     _check(min(shape) >= 1 and t * rows * cols <= MAX_TILES, f"a tensor of {t} x {rows} x {cols} tiles cannot be held")
     return shape
 
 
 def _check(holds: bool, message: str) -> None:
+    """Raise TmError with the message unless the condition holds."""
     if not holds:
         raise TmError(message)

@@ -272,6 +272,7 @@ def _tiles(array: Array, layout: EntryLayout) -> Iterator[memoryview]:
         return
 
     def read(t: int, rows: slice, columns: slice) -> NDArray[np.float32]:
+        """Return a rectangle of one t slice of the only entry as float32."""
         box = (slice(0, 1), slice(t, t + 1), rows, columns)
         return _as_float32(array.read(box) if isinstance(array, Referenced) else array[box])[0, 0]
 

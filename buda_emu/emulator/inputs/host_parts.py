@@ -130,6 +130,7 @@ class HostParts:
             }
 
         def compute(step: HostStep, operands: Sequence[Array]) -> Sequence[Array]:
+            """Time the step on these operands, and return its results, zeros where it refuses them."""
             results: Sequence[Array] = [np.zeros(result.shape, result.dtype) for result in step.results]
             seconds: list[float] = []
             try:

@@ -109,6 +109,8 @@ class _EntryPoint:
         self.other = other
 
     def emit(self, parameters: Any, kernel: Any, native: Any, job: _Job | None) -> None:
+        """Emit the whole body: check and convert the arguments, call `native` without the GIL, report its exception or
+        convert its result. `job`: for kernels that threads share, else None."""
         builder = self.builder
         _, arguments, count = parameters
         self.require(builder.icmp_signed("==", count, _SIZE(len(kernel.argtypes))))
@@ -175,6 +177,7 @@ class _EntryPoint:
         return address or ir.GlobalVariable(self.builder.module, _BYTE, name)
 
     def field(self, pointer: Value, offset: int, kind: Any) -> Value:
+        """Emit the read of a field of a C structure, `offset` bytes behind its beginning."""
         place = self.builder.gep(pointer, [_SIZE(offset)])
         return self.builder.load(self.builder.bitcast(place, kind.as_pointer()))
 
@@ -185,6 +188,7 @@ class _EntryPoint:
         self.builder.position_at_end(block)
 
     def is_of(self, pointer: Value, name: str) -> Value:
+        """Emit the test that an object's class is exactly that of one of `loading.OBJECTS`."""
         return self.builder.icmp_unsigned("==", self.field(pointer, _TYPE, _POINTER), self.object_address(name))
 
     def tell(self, raised: Value) -> None:
@@ -218,6 +222,7 @@ class _EntryPoint:
         return self.field(pointer, _HEAD, self.context.get_value_type(kind))
 
     def integer(self, pointer: Value) -> Value:
+        """Emit the conversion of an int to 64 bits. The emitted code raises OverflowError for one that is too large."""
         self.require(self.is_of(pointer, "int"))
         number = self.call("PyLong_AsLongLong", _SIZE, pointer)
         with self.builder.if_then(self.builder.icmp_signed("==", number, _SIZE(-1)), likely=False):
@@ -227,6 +232,7 @@ class _EntryPoint:
         return number
 
     def tuple(self, pointer: Value, kind: Any) -> Value:
+        """Emit the conversion of a tuple, item by item. Control leaves where its length differs."""
         flags = self.call("PyType_GetFlags", _SIZE, self.field(pointer, _TYPE, _POINTER))
         self.require(self.builder.icmp_unsigned("!=", self.builder.and_(flags, _SIZE(_IS_TUPLE)), _SIZE(0)))
         self.require(self.builder.icmp_signed("==", self.field(pointer, _TUPLE_SIZE, _SIZE), _SIZE(len(kind))))
@@ -237,6 +243,7 @@ class _EntryPoint:
         return self.context.make_tuple(self.builder, kind, items)
 
     def array(self, pointer: Value, kind: Any) -> Value:
+        """Emit the conversion of an array. Control leaves where dimensions, element type or layout differ."""
         builder = self.builder
         dtype: np.dtype[Any] = numpy_support.as_dtype(kind.dtype)
         self.require(self.is_of(pointer, "ndarray"))

@@ -350,7 +350,8 @@ class KernelUnits:
         return out
 
     def recode(self, tiles: Bits, out: Bits) -> None:
-        """Recode 16-bit floats by a kernel, see `Units.recode`: only exponents of all zeros or ones change."""
+        """Recode 16-bit floats by a kernel, see `Units.recode`: zeros and denormals become +0, NaNs of bf16
+        infinities."""
         if tiles.df == "Float16":
             bits = (0x7C00, 0)
         else:
