@@ -106,7 +106,7 @@ class Change(NamedTuple):
 
 @helper
 def _place(cell: int, op: int, grids: Grids, mesh: Mesh) -> tuple[int, int]:
-    """x and y of a cell of an op."""
+    """Return x and y, on the NoC, of a cell of an op's grid."""
     row = cell // grids.columns[op]
     column = cell % grids.columns[op]
     if grids.transposed[op]:
@@ -138,8 +138,9 @@ def _travel(
     rows: Rows,
     mesh: Mesh,
 ) -> None:
-    """Add bytes to all links of a route: NoC 0 goes right, then down; NoC 1 up, then left (PERF 1.2). Links that a
-    group has in common count once."""
+    """Add bytes to all links of a route from `start` to `end` (x, y), in the row of a transfer: NoC 0 goes right, then
+    down; NoC 1 up, then left (PERF 1.2). `block`: the first number of the transfer's links. Links that a group has in
+    common count once."""
     (x, y) = start
     (to_x, to_y) = end
     for turn in range(_ALL):
@@ -158,7 +159,8 @@ def _travel(
 
 @helper
 def _port(kind: int, out: int, noc: int, x: int, y: int, mesh: Mesh) -> int:
-    """Its number in a block."""
+    """Return the number of a port of the core at (x, y) within a block of links. `kind`: that of the port; `out`: 1 for
+    data that leaves."""
     return (LINKS + (kind * 2 + out) * 2 + noc) * mesh.width * mesh.height + x * mesh.height + y
 
 
@@ -229,7 +231,8 @@ def fullest_ways(rows: Rows, busy: Floats, least: Floats, takes: Floats) -> None
 
 @helper
 def _count(row: int, sign: float, rows: Rows, change: Change, links: int) -> int:
-    """Add a row to the change, and return the number of links in it."""
+    """Add a row of transfers to the change with this sign, and return the number of links in the change, which was
+    `links` before."""
     for place in range(rows.filled[row]):
         link = rows.ways[row, place]
         if change.counts[link] == 0:

@@ -88,7 +88,8 @@ def map_bytes(stream: IO[bytes], offset: int, size: int) -> NDArray[np.uint8]:
 
 def page_releaser(array: NDArray[Any], *, shared: bool = True) -> Callable[[], None]:
     """Return a function that gives the pages of an array in a file back to the system; its contents stay as they are.
-    `shared`: the mapping writes to the file, or is read only, so that pages can be dropped at once."""
+    `shared`: the mapping is shared with the file (`Mapping`), so that pages may be dropped at once; those of others are
+    only paged out."""
     low, high = np.lib.array_utils.byte_bounds(array)
     page = mmap.PAGESIZE
     start = -(-low // page) * page

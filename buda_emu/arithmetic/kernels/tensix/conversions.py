@@ -100,6 +100,7 @@ def early_groups(words: Any, up: int, by: Early, position: tuple[int, int, int],
 
 
 def _early(words: Any, up: int, by: Early, small: int) -> Any:
+    """Convert words as `Early` says, in the place of the top of a word."""
     word = words << up
     size = np.minimum(word & MAGNITUDE & by.kept, by.most)
     size = np.where(size < by.first, 0, size) + by.half & by.mask
@@ -129,7 +130,7 @@ def accumulate(
 
 @kernel
 def add_fp32(start: int, stop: int, old: NDArray[np.uint32], new: NDArray[np.uint32]) -> None:
-    """Add by IEEE without denormals; there is one NaN."""
+    """Add tiles of Float32 by IEEE without denormals; there is one NaN."""
     for tile in range(start, stop):
         a = old[tile]
         b = new[tile]
@@ -140,7 +141,8 @@ def add_fp32(start: int, stop: int, old: NDArray[np.uint32], new: NDArray[np.uin
 
 @kernel
 def add_bf16(start: int, stop: int, old: NDArray[np.uint16], new: NDArray[np.uint16]) -> None:
-    """In double precision, rounded once; a NaN in L1 counts as the largest double, one from the packer as a number."""
+    """Add tiles of Float16_b in double precision, rounded once; a NaN in L1 counts as the largest double, one from the
+    packer as a number."""
     for tile in range(start, stop):
         add_bf16_tile(old[tile], new[tile])
 
@@ -164,7 +166,7 @@ def add_bf16_tile(a: Any, b: Any) -> None:
 
 @kernel
 def add_fp16(start: int, stop: int, old: NDArray[np.uint16], new: NDArray[np.uint16]) -> None:
-    """Add in single precision, where exponent 31 is an ordinary one."""
+    """Add tiles of Float16 in single precision, where exponent 31 is an ordinary one."""
     for tile in range(start, stop):
         a = old[tile]
         b = new[tile]
@@ -390,6 +392,8 @@ def pack(
 
 @lru_cache(maxsize=256)
 def _early_conversion(mode: str, held_as: str, core: str) -> Early:
+    """Return the conversion from a mode of Dst to the intermediate format. Raises UnsupportedError for one that the
+    packer lacks."""
     mode = "fp32" if mode == "int32" else mode
     if (mode, held_as) == ("fp32", "Tf32"):
         return _TF32 if core == "blackhole" else _TF32_FOR_FP16
@@ -484,7 +488,8 @@ def pack_integers(
 
 @helper
 def _relu(row: Any, mode: Any, limit: Any) -> None:
-    """Apply relu: negatives become 0; in mode 2 also values not above the limit, mode 3 cuts above it, by 19 bits."""
+    """Apply relu to a row of words: negatives become 0; in mode 2 also values not above the limit, mode 3 cuts above
+    it, by 19 bits."""
     if mode == 3:
         for i in range(_ROW):
             x = row[i]
@@ -499,7 +504,7 @@ def _relu(row: Any, mode: Any, limit: Any) -> None:
 
 @helper
 def _widen(row: Any, denormals: Any) -> None:
-    """Convert fp16 to fp32; exponent 0 keeps its sign and bits, or is +0."""
+    """Convert fp16 to fp32; exponent 0 keeps its sign and bits where `denormals` is set, else it is +0."""
     for i in range(_ROW):
         x = row[i]
         size = U(U(x & _MAGNITUDE) >> U(3))
@@ -530,7 +535,7 @@ def _narrow(row: Any) -> None:
 
 @helper
 def _e4m3(row: Any, out: Any) -> None:
-    """Convert fp16 to a 4-bit exponent."""
+    """Convert fp16 in the upper half of words to bytes with a 4-bit exponent."""
     for i in range(_ROW):
         x = U(row[i] >> U(16))
         e = U(U(x >> U(10)) & U(31))

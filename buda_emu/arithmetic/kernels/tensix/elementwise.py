@@ -87,7 +87,7 @@ def elwadd_tiles(
 
 @helper
 def _accumulate(word: Lanes, x: Lanes, v: Lanes, mode: int, blackhole: bool) -> None:
-    """One sum for each datum of a tile."""
+    """Add the sums v, in units of their exponents x, to the words of a tile, one for each datum."""
     zero = i32(0)
     if mode == FP32:
         for n in range(TILE):
@@ -312,7 +312,8 @@ def multiply_by_singles(
     setting: Setting,
     left_out: NDArray[np.bool_],
 ) -> None:
-    """Compute dst = srca * srcb. Items: the tiles. Arguments as for `elementwise.elwmul_tiles` and `add_by_singles`."""
+    """Compute dst = srca * srcb. Items: the tiles. Arguments as for `elementwise.elwmul_tiles` and `add_by_singles`,
+    which also says what `left_out` is."""
     mode = setting.mode
     word = align_to_cache_line(np.empty(2 * TILE, np.int32), TILE)
     special = np.zeros(LANES, np.int32)
@@ -333,7 +334,7 @@ def multiply_by_singles(
 
 @helper
 def _put(image: Lanes, word: Lanes, special: Lanes, mode: int) -> bool:
-    """Write the image of lifted words, unless a lane is special. Clear `special`, and return whether one was."""
+    """Write the Dst image of lifted words, unless a lane is special. Clear `special`, and return whether one was."""
     any_special = i32(0)
     for n in range(LANES):
         any_special = i32(any_special | special[n])

@@ -30,7 +30,7 @@ _TWO_TO_26: Final = U(0x4C800000)
 
 @helper
 def exponent(x: Any) -> Any:
-    """The exponent field as int32."""
+    """Return the exponent field as int32."""
     return I(U(U(x >> U(23)) & U(255)))
 
 
@@ -131,7 +131,8 @@ def fma_any(x: Any, y: Any, z: Any, blackhole: Any) -> Any:
 
 @helper
 def _finite(x: Any, y: Any, z: Any, ep: Any, blackhole: Any) -> Any:
-    """Steps 3 to 8 of the text, with the product's exponent given."""
+    """Return the sum of product and addend, finite ones, rounded: steps 3 to 8 of DEVICE_NUMERICS 3.1. `ep`: the
+    product's exponent."""
     p = product(x, y)
     q = U(significand(z) << U(3))
     ez = exponent(z)
@@ -155,7 +156,8 @@ def _finite(x: Any, y: Any, z: Any, ep: Any, blackhole: Any) -> Any:
 
 @helper
 def _below_normal(r: Any, n: Any, sign: Any) -> Any:
-    """Return Blackhole's result under the smallest exponent: it may still round up to the smallest normal."""
+    """Return Blackhole's result under the smallest exponent, of `r` shifted right by `n`: it may still round up to the
+    smallest normal."""
     if n > 0:
         r = U(U(r >> U(n)) | (U(1) if U(r & U(n | 1)) != 0 else U(0)))
     else:

@@ -24,7 +24,7 @@ _INFINITY: Final = U(INFINITY)
 
 @helper
 def load_row(dst: Any, mode: int, lanes: Any, place: Any) -> None:
-    """Load Dst datums into lanes; mode is BF16, FP16, FP32 or INT32."""
+    """Load Dst datums into lanes from `place` on; mode is BF16, FP16, FP32 or INT32."""
     if mode == BF16:
         for i in range(_ROW):
             lanes[place + i] = U(dst[i] << U(16))

@@ -33,7 +33,7 @@ _ROW: Final = np.uint64(LANES)
 def run_instructions(
     code: NDArray[np.int32], lanes: NDArray[np.uint32], tables: NDArray[np.uint32], blackhole: bool
 ) -> None:
-    """The instructions of `code` once, on registers that lie one after the other in `lanes`."""
+    """Execute the instructions of `code` once, on registers that lie one after the other in `lanes`."""
     special = np.zeros(1, np.int32)
     for step in range(code.shape[0]):
         execute_row(code, step, lanes, tables, special, blackhole)

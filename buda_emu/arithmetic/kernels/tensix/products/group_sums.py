@@ -150,11 +150,12 @@ def _add_face_wide(word: Any, groups: list[Group], shift: int, blackhole: bool) 
 
 
 def _square(tile: Any) -> Any:
-    """The tile that an array begins with."""
+    """Return the tile that an array begins with, [32, 32]."""
     return tile[: EDGE * EDGE].reshape(EDGE, EDGE)
 
 
 def _from(number: int, pattern: Any) -> Any:
+    """Return a constant pattern less other patterns, as words that wrap around."""
     return np.asarray(np.array(number, np.uint32) - pattern.view(np.uint32)).view(np.int32)
 
 
