@@ -234,7 +234,8 @@ class Machines:
 
     # ------------------------------------------------------------------------------------------------------ answers
     def _send(self, number: int, member: _Member, words: dict[str, Any], arrays: Sequence[NDArray[Any]] = ()) -> None:
-        """Send a message to a part. Raises HostError for a part that is lost, now or earlier."""
+        """Send a message, words and arrays, to the part of this number. Raises HostError for a part that is lost, now
+        or earlier."""
         if self._broken:
             raise HostError("a part of this netlist is lost: start again")
         member.heard = time.monotonic()
@@ -323,7 +324,8 @@ class Machines:
             return words, arrays
 
     def _is_sign_of_life(self, member: _Member, words: dict[str, Any]) -> bool:
-        """Record a message, and return whether it is a sign of life and no answer."""
+        """Record that a part has sent a message of these words, and return whether it is a sign of life and no
+        answer."""
         member.heard = time.monotonic()
         if member.is_reported:
             member.is_reported = False
@@ -433,7 +435,9 @@ def run_with_restarts(
     is_local: bool,
 ) -> R:
     """Return the result of `work` on the machines that `make` returns; repeat it after each lost worker, `RESTARTS`
-    times at most. `work` begins with `SavedState.restore`. Raises what both raise, and the last WorkerLostError."""
+    times at most. `work` begins with `SavedState.restore`. `tell` is called with a sentence about each restart;
+    `is_local`: workers write files where this process finds them. Raises what both raise, and the last
+    WorkerLostError."""
     with ExitStack() as stack:
         saved = SavedState(stack, is_local=is_local)
         for _ in range(RESTARTS):

@@ -559,7 +559,8 @@ def holder(about: About) -> Callable[[int], None]:
 
 
 def _connect_to_peers(about: About, number: int, stack: ExitStack) -> tuple[Link, dict[int, Link]]:
-    """Return links to the user's machine and to all other parts. Raises HostError, LinkLostError, OSError."""
+    """Return links of part `number` to the user's machine and to all other parts, by their numbers; they are closed
+    with `stack`. Raises HostError, LinkLostError, OSError."""
     security = about.security
     try:
         user = stack.enter_context(closing(connect(about.host, about.port, security)))
@@ -633,7 +634,8 @@ class _Part:
             self._user.send({"answer": "error", "error": pack(HostError(text)).hex()})
 
     def _array_to_push(self, words: Words, array: NDArray[Any]) -> Any:
-        """Return the array of a push: values, or tiles by reference to the bytes in which they came."""
+        """Return the array of a push request: values, or where its words say so tiles by reference to the bytes in
+        which they came."""
         if not words["packed"]:
             return array
         netlist = self._emulator.netlist
@@ -641,7 +643,7 @@ class _Part:
         return packed_tiles(array, pushed_layout(queue.df, queue.blocking, netlist.arch.alignment), queue.name)
 
     def _do(self, words: Words, arrays: list[NDArray[Any]]) -> None:
-        """Do one request on the emulator, and send its answers. Raises BudaError and MemoryError."""
+        """Do the request that `words` name on the emulator, and send its answers. Raises BudaError and MemoryError."""
         emulator = self._emulator
         match words["do"]:
             case "push":

@@ -92,7 +92,8 @@ def checked_name(raw: str, is_folder: bool, place: Place) -> str:
 
 
 def check_unique(members: Iterable[tuple[str, bool]], place: Place) -> None:
-    """Raise ImageError where two members (name, is a folder) would be one file, or where one would lie below a file."""
+    """Raise ImageError where two members (name, is a folder) would be one file, or where one would lie below a file.
+    `place` names the archive."""
     seen: dict[str, tuple[str, bool]] = {}
     for name, is_folder in members:
         before = seen.get(_fold_name(name))
@@ -193,7 +194,8 @@ def _header(block: bytes, offset: int, place: Place) -> tarfile.TarInfo:
 
 
 def _size(stated: str | None, size: int, place: Place) -> int:
-    """Return the size of a member, which an extension header may state instead of the header (`stated`)."""
+    """Return the size of a member in bytes, which an extension header may state instead of the header (`stated`, as
+    text). Raises ImageError for a text that is no number."""
     if stated is None:
         return size
     if not (stated.isascii() and stated.isdecimal() and len(stated) < 20):
@@ -202,7 +204,8 @@ def _size(stated: str | None, size: int, place: Place) -> int:
 
 
 def _extension(info: tarfile.TarInfo, text: str, place: Place) -> dict[str, str]:
-    """Return the records of an extension header: those of pax, or the long name of GNU tar as `path`."""
+    """Return the records of an extension header, whose content is `text`: those of pax, or the long name of GNU tar as
+    `path`. Raises ImageError for a global header that names members."""
     if info.type in _GNU:  # where a link leads to is of no interest
         if info.type == tarfile.GNUTYPE_LONGNAME:
             return {"path": text.split("\0", 1)[0]}
@@ -216,7 +219,8 @@ def _extension(info: tarfile.TarInfo, text: str, place: Place) -> dict[str, str]
 
 
 def _records(data: bytes, place: Place) -> Iterator[tuple[str, str]]:
-    """Yield key and value of each pax record. A record is its own length, a space, `key=value` and a line feed."""
+    """Yield key and value of each pax record. A record is its own length, a space, `key=value` and a line feed. Raises
+    ImageError for a broken one."""
     position = 0
     for _ in range(_MOST_RECORDS):
         if position == len(data):

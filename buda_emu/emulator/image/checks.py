@@ -47,7 +47,7 @@ def _queue_problems(
     tensor_io: ModelInput | ModelOutput, model: ModelIo, netlist: Netlist, seen: Collection[str]
 ) -> _FieldProblems:
     """Yield the field and the problem where the queue of an input or output does not exist, occurs twice, is filled
-    from the wrong side, or is on another chip."""
+    from the wrong side, or is on another chip. `seen`: the queues of inputs or outputs before it."""
     queue = netlist.queues.get(tensor_io.queue)
     if queue is None:
         hint = near(tensor_io.queue, netlist.queues)
@@ -70,7 +70,8 @@ def _queue_problems(
 def _own_problems(
     tensor_io: ModelInput | ModelOutput, model: ModelIo, netlist: Netlist, tensors: Collection[str]
 ) -> _FieldProblems:
-    """Yield the field and the problem of an input or output that can be seen without the other ones."""
+    """Yield the field and the problem of an input or output that can be seen without the other ones. `tensors` are the
+    names of constants and parameters."""
     queue = netlist.queues.get(tensor_io.queue)
     if isinstance(tensor_io, ModelInput):
         yield from _input_problems(tensor_io, model)
@@ -222,7 +223,7 @@ _ROLES: Final = (
 
 
 def queues_by_name(netlist: Netlist) -> Mapping[str, Sequence[Queue]]:
-    """Return every queue by its name, and by its written name the copies of one queue on several chips (NETLIST
+    """Return every queue by its name, and by its written name all copies of one queue on several chips (NETLIST
     1.7)."""
     copies: dict[str, list[Queue]] = {}
     for queue in netlist.queues.values():

@@ -139,8 +139,8 @@ class DeviceImage:
         return frozenset(name for name in self.for_inputs.dynamic if not queues[name].host_fed and name not in outputs)
 
     def _is_mapped(self, name: str, queue: Queue) -> bool:
-        """Return whether a tensor is large and lies in the archive uncompressed, in a format whose elements are not raw
-        words."""
+        """Return whether the tensor of that name is large and lies in the archive uncompressed, in a format whose
+        elements are not raw words: then it can stay in the file."""
         entry = self.tensors[name]
         is_mappable = entry.dump_format == "BACKEND_TILIZED" or entry.format in image_tensors.MAPPED
         return (
@@ -270,7 +270,7 @@ class DeviceImage:
         return tuple(dict.fromkeys((queue, model_input.label)))
 
     def check_outputs(self) -> None:
-        """Raise UnsupportedError for an output whose transform `host_output` does not support."""
+        """Raise UnsupportedError for an output whose runtime transform `host_output` does not support."""
         for name, transform in self._output_transforms.items():
             image_tensors.check_output_transform(name, transform)
 
@@ -347,6 +347,6 @@ def _shapes_of_outputs(state: CompiledGraphState) -> Mapping[str, tuple[int, ...
 
 
 def _value_of(items: Mapping[str, T], queue: Queue, default: T) -> T:
-    """Return the value that belongs to a queue, by its name or by the written name that its copies on several chips
-    share (NETLIST 1.7)."""
+    """Return the value among `items`, by queue, that belongs to a queue, under its name or under the written name that
+    its copies on several chips share (NETLIST 1.7)."""
     return items.get(queue.name, items.get(queue.written_name, default))

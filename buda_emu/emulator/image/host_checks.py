@@ -35,8 +35,8 @@ def entries_problem(elements: int, shape: Sequence[int]) -> str:
 def tile_padding(
     shape: Sequence[int], tile_dim: tuple[int, int], broadcast: Sequence[int]
 ) -> Iterator[tuple[int, int, bool]]:
-    """Yield what [w, z, r, c] lacks to whole tiles: the axis, how many elements, and whether they repeat the edge
-    instead of being zeros."""
+    """Yield what a shape [w, z, r, c] lacks to whole tiles: the axis, how many elements, and whether they repeat the
+    edge (a dimension of `broadcast`) instead of being zeros."""
     height, width = tile_dim
     for axis, count, dims in ((3, -shape[3] % width, _COLUMNS), (2, -shape[2] % height, _ROWS)):
         if count:
@@ -44,7 +44,8 @@ def tile_padding(
 
 
 def repeat_problem(shape: Sequence[int], tile_dim: tuple[int, int], broadcast: Sequence[int]) -> str:
-    """Return the problem where more than one row or column of [w, z, r, c] is to be repeated over a tile, else ""."""
+    """Return the problem where more than one row or column of a shape [w, z, r, c] is to be repeated over a tile, by
+    the dimensions `broadcast`, else ""."""
     for axis, _, repeated in tile_padding(shape, tile_dim, broadcast):
         if repeated and shape[axis] != 1:
             return f"{shape[axis]} {'columns' if axis == 3 else 'rows'} cannot be repeated over a tile, only 1 can"
@@ -288,8 +289,8 @@ def _entry_problem(shape: Sequence[int], entry: Sequence[int], queue: Queue) -> 
 
 # ----------------------------------------------------------------------------------------------------------- outputs
 def output_groups(names: Sequence[str], transforms: Sequence[Transform]) -> list[list[int]]:
-    """Return the positions of outputs that the host gets as one tensor of one shape: those of a `concat_group`
-    together, all others by themselves (FRONTEND 7)."""
+    """Return the positions in `names` of outputs that the host gets as one tensor of one shape: those of a
+    `concat_group` together, all others by themselves (FRONTEND 7). `transforms` are parallel to the names, or none."""
     groups: dict[tuple[str, int], list[int]] = {}
     for place in range(len(names)):
         transform = _at(transforms, place, NO_TRANSFORM)
@@ -347,7 +348,8 @@ def _output_problem(transform: Transform, have: Sequence[int]) -> str:
 
 
 def _folded_extent(queue: Queue, state: CompiledGraphState) -> list[int]:
-    """Return [entries, t, rows, columns] of an output as the host reads it, for one entry (LAYOUT 3.5)."""
+    """Return [entries, t, rows, columns] of an output as the host reads it, stacked by its TMs, for one entry (LAYOUT
+    3.5)."""
     tms = state.output_host_tms
     tm = tms.get(queue.name, tms.get(queue.written_name, NO_HOST_TM))
     t, rows, columns = queue.blocking.element_shape

@@ -149,7 +149,7 @@ def _member(file: str, place: Place) -> str:
 
 
 def _entry_problem(entry: TensorEntry) -> str:
-    """Return the problem of a description by itself, "" if there is none."""
+    """Return the problem of a tensor's description by itself, "" if there is none."""
     shape = entry.shape
     dim = entry.dim
     if any(size != 1 for size in shape[: 4 - dim]):

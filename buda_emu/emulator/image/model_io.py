@@ -169,7 +169,7 @@ class ModelOutput:
         return parts.reshape(entries, *self.side_by_side((t, rows, columns)))
 
     def _split_slices(self, array: "Array", extent: tuple[int, ...]) -> "Array":
-        """Return entries of `extent` from entries whose slices lie side by side; the inverse of `_join_slices`."""
+        """Return entries [n, *extent] from entries whose slices lie side by side; the inverse of `_join_slices`."""
         t, rows, columns = extent
         parts = array.reshape(len(array), t // self.slices, rows, self.slices, columns).transpose(0, 1, 3, 2, 4)
         return parts.reshape(len(array), *extent)

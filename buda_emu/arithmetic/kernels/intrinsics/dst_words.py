@@ -80,7 +80,7 @@ class Dst:
         """Emit the constants of a step. `_step`: its number; `phase`: its fidelity phase."""
         self._shifted = self.builder.shl(self.shift_of(phase), SIZE(23))
         self.down = self.code.every_word(self._shifted)
-        self.scale = self.code.as_floats(self.from_(127 << 23))
+        self.scale = self.code.as_floats(self.pattern_less_shift(127 << 23))
 
     def shift_of(self, phase: Value) -> Value:
         """Return how much less the exponents of a phase are (`accumulate.shift_of`)."""
@@ -88,7 +88,7 @@ class Dst:
         low = builder.mul(builder.and_(phase, SIZE(1)), SIZE(5))
         return builder.add(low, builder.mul(builder.lshr(phase, SIZE(1)), SIZE(7)))
 
-    def from_(self, number: int) -> Value:
+    def pattern_less_shift(self, number: int) -> Value:
         """Return a pattern with the exponent of the number, less by the shift of the step."""
         return self.code.every_word(self.builder.sub(SIZE(number), self._shifted))
 
@@ -96,7 +96,7 @@ class Dst:
         """Return a number plus the shift of the step, in every lane."""
         return self.code.every_word(self.builder.add(SIZE(number), self._shifted))
 
-    def own_of(self, old: Value, above: int) -> Value:
+    def pattern_of_m(self, old: Value, above: int) -> Value:
         """Return the pattern of the M of words of Dst whose exponents are less by `above`."""
         code = self.code
         builder = self.builder
@@ -108,7 +108,7 @@ class Dst:
         """Return the pattern of the M of the largest exponent, of the words `old` and of the sums (`top`), at least
         `least`."""
         code = self.code
-        old_pattern = code.larger_pattern(self.own_of(old, ABOVE), code.word(least))
+        old_pattern = code.larger_pattern(self.pattern_of_m(old, ABOVE), code.word(least))
         return code.larger_pattern(self.builder.sub(top, self.down), old_pattern)
 
     def cut(self, bits: Value, shifted: Value | None = None) -> Value:
@@ -160,7 +160,7 @@ class Bf16(Dst):
         products; `top`: the larger of both M; `cut`: words are cut to the range of Dst."""
         code = self.code
         builder = self.builder
-        common = code.larger_pattern(self.own_of(old, 0), top)
+        common = code.larger_pattern(self.pattern_of_m(old, 0), top)
         m = code.as_floats(common)
         total = llvm_fma(builder, code.floats, code.as_floats(old), code.float(AWAY * 2.0**-ABOVE), m)
         for group in groups:
@@ -219,7 +219,7 @@ class Wide(Dst):
     def begin(self, step: Value, phase: Value) -> None:
         """Emit the constants of a step, with the unit of a 32-bit Dst."""
         super().begin(step, phase)
-        self._finer = self.from_(INVERSE_WIDE)
+        self._finer = self.pattern_less_shift(INVERSE_WIDE)
 
     def add(self, old: Value, groups: list[Group], top: Value, cut: bool) -> Value:
         """Return the words after one accumulation step, as `Bf16.add` describes."""

@@ -438,8 +438,8 @@ def _round(code: Vectors, total: Value, exponent: Value, blackhole: bool) -> Val
 
 
 def _multiply(row: _Row, number: Value) -> None:
-    """Emit x * y + 0, which is the rounded product where it is neither special nor tiny. `number` tells whether a
-    condition excuses lanes."""
+    """Emit x * y + 0, which is the rounded product where it is neither special nor tiny. `number`: with UNLESS nothing
+    is computed where the third operand, a condition, holds in every lane, as the product is not needed there."""
     code = row.code
     b = row.code.builder
 

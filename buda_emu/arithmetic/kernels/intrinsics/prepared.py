@@ -46,11 +46,11 @@ def _emit_prepare_srca(
         """Return the place of the first word of a pair of exponents."""
         return builder.add(pair, builder.and_(pair, SIZE(half)))
 
-    def put(lifted: Value, place: Value) -> None:
+    def store_first_part(lifted: Value, place: Value) -> None:
         """Emit the store of the first parts of SrcA words whose exponents were raised (`lifted`)."""
         code.store(builder.and_(lifted, code.word(SRCA_FIRST)), parts, place)
 
-    least = _emit_pairs(code, exponent, words, ends, (first_of, half, SIZE(0)), increment, put)
+    least = _emit_pairs(code, exponent, words, ends, (first_of, half, SIZE(0)), increment, store_first_part)
 
     def faces_of(place: Value) -> tuple[Value, Value]:
         """Return the places of the exponents of both faces that go into a word of bytes."""
@@ -74,14 +74,16 @@ def _emit_prepare_srcb(lanes: int, builder: Builder, *arguments: Value) -> None:
         """Return the place of the first word of a pair of exponents."""
         return builder.shl(pair, SIZE(1))
 
-    def put(lifted: Value, place: Value) -> None:
+    def store_first_part(lifted: Value, place: Value) -> None:
         """Emit the store of the first parts of SrcB words whose exponents were raised (`lifted`), with the bit MORE;
         zeros stay zeros."""
         first = builder.or_(builder.and_(lifted, narrow.word(SRCB_FIRST)), narrow.word(MORE))
         nothing = builder.icmp_signed("==", lifted, narrow.word(0))
         narrow.store(builder.select(nothing, narrow.word(0), first), parts, place)
 
-    least = _emit_pairs(narrow, exponent, words, ends, (first_of, GROUP, plus), narrow.every_word(shifted), put)
+    least = _emit_pairs(
+        narrow, exponent, words, ends, (first_of, GROUP, plus), narrow.every_word(shifted), store_first_part
+    )
 
     def faces_of(place: Value) -> tuple[Value, Value]:
         """Return the places of the exponents of both faces that go into a word of bytes."""
@@ -103,11 +105,9 @@ def _emit_pairs(
     increment: Value,
     put: Callable[[Value, Value], None],
 ) -> Value:
-    """Emit exponents and their range, return the lower end of the range, and call `put` for all words.
-
-    layout: the function that gives the place of the first word of a pair of exponents, the distance to the second word,
-    and the number added to exponents.
-    """
+    """Emit exponents and their range, return the lower end of the range, and call `put(lifted, place)`, which emits a
+    store, for all words with `increment` added to their exponents. layout: the function that gives the place of the
+    first word of a pair of exponents, the distance to the second word, and the number added to exponents."""
     builder = code.builder
     first_of, apart, plus = layout
     plus = code.every_word(plus)

@@ -224,7 +224,7 @@ class Late:
         self._held: Counter[int] = Counter()
 
     def receive(self, source: int) -> list[NDArray[Any]]:
-        """Return the value that another machine sends for this step."""
+        """Return the value that machine `source` sends for this step, after those of its values that were put off."""
         while self._waiting.get(source):
             self._take(source)
         return self._part.receive(source)
@@ -384,7 +384,7 @@ class ChunkRun(ABC, Generic[V]):
             self._read(step)
 
     def _receive_value(self, value: int, source: int, duties: Duties, late: Late) -> None:
-        """Receive a value from another machine, or put it off where this one only stores it."""
+        """Receive a value from machine `source`, or put it off where this one only stores it."""
         if value in duties.late:
             most_bytes = self._chunk.inputs * self._plan.tiles[value] * TILE_BYTES
             late.put_off(source, most_bytes, partial(self._store_late, value))
@@ -445,7 +445,7 @@ class ChunkRun(ABC, Generic[V]):
             watched.pushes(push.queue, queues[push.queue].input, writes[push.queue])
 
     def _allocate_result(self, value: int, entries: int) -> V:
-        """Return the memory for an op's result: free slots of a queue, or memory of the chunk."""
+        """Return the memory for an op's result of `entries` entries: free slots of a queue, or memory of the chunk."""
         if value in self._direct:
             _, place = self._direct[value]
             if len(place) == entries:
@@ -514,7 +514,7 @@ class ChunkRun(ABC, Generic[V]):
         self._put(out, np.zeros((1, 1, TILE_ELEMENTS), np.float32))
 
     def _tell_start(self, step: Run | Same) -> bool:
-        """Announce an op, and return whether it is to be computed."""
+        """Announce an op to listeners and stepper, and return whether it is to be computed: the stepper may skip it."""
         for listener in self._watched.listeners:
             listener.op_start(step.op, self._chunk.inputs)
         stepper = self._stepper
@@ -538,8 +538,8 @@ class ChunkRun(ABC, Generic[V]):
             stepper.read(queue, read_only(tiles), self._chunk.inputs)
 
     def _gradient_slots(self, step: Run) -> tuple[Ram | None, list[int], bool]:
-        """Return the ram that keeps the sums of a gradient op, its slot for each input, and whether the sum starts
-        again."""
+        """Return the ram that keeps the sums of a gradient op (None where there is none), its slot for each input, and
+        whether the sum starts again."""
         ram: Ram | None = None
         slots = [0] * self._chunk.inputs
         zeroed = False
@@ -590,11 +590,12 @@ class ChunkRun(ABC, Generic[V]):
 
     @abstractmethod
     def _accumulate(self, step: Run, inputs: list[V], *, every_sum: bool) -> V:
-        """Run a gradient op, input by input. With `every_sum` the result has the sum after each input."""
+        """Run a gradient op, input by input, and return its sums. With `every_sum` the result has the sum after each
+        input."""
 
     @abstractmethod
     def _push(self, step: Push) -> None:
-        """Store a result in its queue or ram."""
+        """Store a result in its queue or ram, for all inputs of the chunk."""
 
     @abstractmethod
     def _put(self, array: V, tiles: Tensor) -> None:

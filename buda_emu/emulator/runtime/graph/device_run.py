@@ -136,7 +136,7 @@ class DeviceRun(ChunkRun[Bits]):
 
 
 def arrange(tiles: TileMap, values: Bits) -> Bits:
-    """Apply a queue's own TMs to a result: [w, tiles] each."""
+    """Return a result moved by a queue's own TMs: [w, tiles] each, every bit unchanged."""
     stored = Stored(bits=values, index=tiles.index, pad_value=tiles.pad_value, arrange=AS_IS, register="", mode="fp32")
     moved = stored.stored_tiles(0, len(values) * tiles.index.size)
     shape = len(values), tiles.index.size, -1

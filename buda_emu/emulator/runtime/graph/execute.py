@@ -234,7 +234,7 @@ def run_step(step: Run, inputs: list[Tensor], previous: Tensor | None, out: Tens
 
 
 def arrange(tiles: TileMap, values: Tensor, out: Tensor, parallel: Parallel) -> None:
-    """Apply a queue's own TMs to a result: float32[w, tiles, 1024] each."""
+    """Write a result, moved by a queue's own TMs, to `out`: float32[w, tiles, 1024] each."""
     size = values.shape[0] * tiles.index.size
     parallel(gather_tiles, size, out, values, tiles.index, np.float32(tiles.pad_value), AS_IS, (32, 32))
 

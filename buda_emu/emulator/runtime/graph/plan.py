@@ -220,15 +220,16 @@ class _Builder:
         return not (pushed and any(isinstance(step, Read) and step.value == value for step in self._steps))
 
     def _add(self, step: Run | Same) -> None:
-        """Append an op, and the pushes of its result."""
+        """Append an op to the steps, and the pushes of its result into the queues that it feeds."""
         self._steps.append(step)
         self._values[step.op.name, False] = step.value
         for queue in self._topology.sinks.get(step.op.name, ()):
             self._push(queue, step.value)
 
     def _operand(self, op: Op, position: int, value: int) -> Operand:
-        """Fold unpad, TMs and pad of one input into one tile map (OPS 3 steps 2-4), after those of a queue that the
-        same graph feeds: a push comes before the get of the same input (NETLIST 4.7)."""
+        """Return an op's input at `position`, the tensor `value`, with unpad, TMs and pad folded into one tile map (OPS
+        3 steps 2-4), after those of a queue that the same graph feeds: a push comes before the get of the same input
+        (NETLIST 4.7)."""
         tile_map = TileMap.identity(self._shapes[value])
         name = op.inputs[position]
         for tm in self._netlist.queues[name].input_tms if self._labels.get(name) == FORWARD else ():
@@ -352,7 +353,8 @@ def _dims(shape: Shape) -> str:
 
 
 def _peak(steps: list[Step | Push], tiles: tuple[int, ...], releases: tuple[tuple[int, ...], ...]) -> int:
-    """Return the most tiles alive at once for one input."""
+    """Return the most tiles alive at once for one input. `tiles`: those of each tensor; `releases`: the tensors freed
+    after each step."""
     alive = peak = 0
     seen: set[int] = set()
     for step, freed in zip(steps, releases, strict=True):

@@ -65,7 +65,8 @@ class Exchange:
     # ------------------------------------------------------------------------------------------------------ push
     @exact_floats
     def push(self, name: str, array: object, slot: int | None, timeout: float) -> None:
-        """Do `Emulator.push`."""
+        """Write the caller's entries to a queue or ram, by reference where possible: the work of `Emulator.push`, with
+        its arguments and errors."""
         channel = self._channel(name)
         slot = None if slot is None else _as_integer(slot, "slot")
         queue = self._netlist.queues[name]
@@ -86,7 +87,7 @@ class Exchange:
             self._gate.wake()
 
     def pushed_elsewhere(self, name: str, count: int, slot: int | None) -> None:
-        """Do `Emulator.pushed_elsewhere`: move pointers and mark entries as written, without data."""
+        """Move pointers and mark `count` entries as written, without data: the work of `Emulator.pushed_elsewhere`."""
         channel = self._channel(name)
         queue = self._netlist.queues[name]
         with self._gate:
@@ -101,8 +102,8 @@ class Exchange:
                 self._watched.push(name, HOST, place)
 
     def _lent(self, channel: Channel, queue: Queue, array: Referenced) -> bool:
-        """Hold an array by its reference instead of a push, where that is possible (`Lender`). Returns whether it is
-        held."""
+        """Hold an array by its reference instead of a push, where that is possible (`Lender`) and the queue has not
+        been used yet. Returns whether it is held."""
         if not self._lender.may_lend(channel, queue, array):
             return False
         with self._gate as gate:
@@ -131,7 +132,7 @@ class Exchange:
         return partial(channel.view.write, slots, self._host.tiles(queue, values), self._host.label(queue))
 
     def _begin_push(self, channel: Fifo, count: int, deadline: float) -> None:
-        """Wait until no other thread pushes to the queue, so that the entries of one push stay together. Raises
+        """Wait until no other thread pushes to the queue, so that the `count` entries of one push stay together. Raises
         HostTimeoutError."""
         name = channel.name
         pushing = self._pushing
@@ -215,7 +216,7 @@ class Exchange:
 
     @exact_floats
     def put(self, name: str, array: object, slot: int) -> None:
-        """Do `Emulator.put`."""
+        """Replace one entry, and leave pointers as they are: the work of `Emulator.put`."""
         channel = self._channel(name)
         slot = _as_integer(slot, "slot")
         if not 0 <= slot < channel.view.entries:
@@ -231,7 +232,7 @@ class Exchange:
 
     @exact_floats
     def put_bytes(self, name: str, slot: int, offset: int, data: bytes) -> None:
-        """Do `Emulator.put_bytes`: the entry is encoded, changed and decoded."""
+        """Encode an entry, replace bytes of its image and decode it again: the work of `Emulator.put_bytes`."""
         channel = self._channel(name)
         queue = self._netlist.queues[name]
         with self._gate as gate:
@@ -251,7 +252,8 @@ class Exchange:
     # ------------------------------------------------------------------------------------------------ pop, read
     @exact_floats
     def pop(self, name: str, count: int, readout: Readout, timeout: float) -> NDArray[Any]:
-        """Do `Emulator.pop`."""
+        """Wait for `count` entries of a queue, free them and return them as the host reads them: the work of
+        `Emulator.pop`."""
         channel = self._channel(name)
         count = _as_integer(count, "count")
         if isinstance(channel, Ram):
@@ -268,7 +270,7 @@ class Exchange:
 
     @exact_floats
     def peek(self, name: str, count: int | None, readout: Readout, slot: int, timeout: float) -> NDArray[Any]:
-        """Do `Emulator.peek`."""
+        """Wait for entries of a queue or ram and return them as the host reads them: the work of `Emulator.peek`."""
         channel = self._channel(name)
         slot = _as_integer(slot, "slot")
         if count is None:
@@ -287,7 +289,7 @@ class Exchange:
 
     @exact_floats
     def image(self, name: str, slot: int) -> list[NDArray[np.uint8]]:
-        """Do `Emulator.memory_image`."""
+        """Return the bytes of an entry in each buffer, once no chunk writes it: the work of `Emulator.memory_image`."""
         channel = self._channel(name)
         slot = _as_integer(slot, "slot")
         if not 0 <= slot < channel.view.entries:
@@ -299,7 +301,7 @@ class Exchange:
 
     @exact_floats
     def outputs(self, readout: Readout, queues: Collection[str] | None) -> dict[str, NDArray[Any]]:
-        """Do `Emulator.outputs`."""
+        """Return all op-fed queues and rams with entries, by name: the work of `Emulator.outputs`."""
         _check_readout(readout)
         with self._gate as gate:
             return {
@@ -309,7 +311,8 @@ class Exchange:
             }
 
     def outputs_in_parts(self, readout: Readout) -> Iterator[OutputParts]:
-        """Do `Emulator.outputs_in_parts`."""
+        """Yield all op-fed queues and rams with entries, each to be read a few entries at a time: the work of
+        `Emulator.outputs_in_parts`."""
         _check_readout(readout)
         with self._gate as gate:
             filled = self._channels_with_entries(gate)
@@ -416,7 +419,7 @@ def _count_free(view: EntryView, first: int, count: int, in_flight: Slices) -> i
 
 
 def _as_integer(value: object, name: str) -> int:
-    """Convert a Python or numpy integer to int. Raises HostError."""
+    """Convert a Python or numpy integer, the argument `name`, to int. Raises HostError for any other object."""
     try:
         return operator.index(value)  # pyright: ignore[reportArgumentType] - that is the question
     except TypeError:

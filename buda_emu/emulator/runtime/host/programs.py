@@ -191,8 +191,8 @@ class Programs:
         return self._interpreter.standing(index)
 
     def _observe(self, index: int, instruction: Instruction, variables: Variables) -> None:
-        """Let host threads go first, then count an instruction and report it to listeners and stepper. Raises
-        RunCancelledError."""
+        """Let host threads go first, then count the instruction at `index` and report it to listeners and stepper.
+        Raises RunCancelledError."""
         self._gate.stand_aside()
         self._run.instruction()
         self._watched.journal.next_instruction()

@@ -285,13 +285,13 @@ class Watchers:
         self.stepper: Stepper | None = None
 
     def push(self, queue: str, by: str, slot: int) -> None:
-        """Report a push by the host or an op."""
+        """Report a push into a slot by the host or an op (`by`) to journal and listeners."""
         self.journal.push(queue, by, slot)
         for listener in self.listeners:
             listener.queue_push(queue, slot)
 
     def pushes(self, queue: str, by: str, slots: Sequence[int]) -> None:
-        """Report pushes into these slots, in that order."""
+        """Report pushes by an op into these slots, in that order, to journal and listeners."""
         if self.listeners:
             for slot in slots:
                 self.push(queue, by, slot)
@@ -299,7 +299,7 @@ class Watchers:
             self.journal.push(queue, by, slots[-1], len(slots))
 
     def pop(self, queue: str, by: str, count: int) -> None:
-        """Report a pop."""
+        """Report that `count` entries were freed (`by` as in `Journal.pop`) to journal and listeners."""
         self.journal.pop(queue, by, count)
         for listener in self.listeners:
             listener.queue_pop(queue, count)

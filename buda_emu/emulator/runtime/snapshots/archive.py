@@ -94,13 +94,13 @@ class Reader:
         return None
 
     def require(self, names: Iterable[str]) -> None:
-        """Check that the members are the header, these arrays and perhaps the netlist."""
+        """Raise HostError unless the members are the header, the arrays of these names and perhaps the netlist."""
         expected = {*names, HEADER}
         if self._members.keys() - {NETLIST} != expected - {NETLIST}:
             raise self.refusal("its members are not those in its header")
 
     def require_size(self, member: str, size: int) -> zipfile.ZipInfo:
-        """Check that an array has so many bytes."""
+        """Return the entry of an array's member, which must have `size` bytes. Raises HostError for another size."""
         info = self._plain(member)
         if info.file_size != size:
             raise self.refusal(f"{member} has {info.file_size} bytes, not those of its header")
@@ -216,7 +216,7 @@ class Fields:
         return value
 
     def rows(self, key: str, *kinds: type) -> list[tuple[Any, ...]]:
-        """Return a list of lists, each with one value of each of these types."""
+        """Return the list of lists under a key, each with one value of each of the types `kinds`."""
         rows = self._get(key)
         wrong = self._refuse(f"{self._path(key)} is not a list of {[kind.__name__ for kind in kinds]}")
         if not isinstance(rows, list):
