@@ -146,11 +146,11 @@ class Vectors:
         self.builder.store(value, address, align=align)
 
     def word(self, number: int) -> Value:
-        """Return a vector with one 32-bit constant in every lane."""
+        """Return a vector with the number, a 32-bit constant, in every lane."""
         return ir.Constant(self.words, [number & 0xFFFFFFFF] * self.width)
 
     def float(self, number: float) -> Value:
-        """Return a vector with one single in every lane."""
+        """Return a vector with the number, a constant single, in every lane."""
         return ir.Constant(self.floats, [number] * self.width)
 
     def every_word(self, number: Value) -> Value:
@@ -201,7 +201,7 @@ class Vectors:
         return self.builder.call(function, [value, ir.IntType(1)(0)])
 
     def sum_down(self, first: Value, second: Value) -> Value:
-        """Return the sum of 16 singles each, rounded down: AVX-512 only."""
+        """Return the sum of both vectors of 16 singles, rounded down: AVX-512 only."""
         function = ir.FunctionType(self.floats, [self.floats, self.floats, I32])
         function = cgutils.get_or_insert_function(self.builder.module, function, "llvm.x86.avx512.add.ps.512")
         return self.builder.call(function, [first, second, I32(_DOWN)])
@@ -288,7 +288,8 @@ def shared_intrinsic(function: Callable[..., Any], *kinds: Any, by_lanes: bool =
 
 
 def _accept(argument: Any, kind: Any) -> Any:
-    """Return the type as which an argument is passed; None where it does not fit."""
+    """Return the type as which an argument is passed to a parameter of `kind`, a type or class of types; None where it
+    does not fit."""
     if inspect.isclass(kind):
         if isinstance(argument, kind):
             return argument
@@ -536,12 +537,13 @@ def word_place(builder: Builder, address: Value, number: Value) -> Value:
 
 
 def emit_add(builder: Builder, address: Value, number: Value, value: Value) -> Value:
-    """Emit `job_slot.add`: an atomic addition that returns the old value."""
+    """Emit `job_slot.add`: an atomic addition to int64 number `number` after an address, which returns the old
+    value."""
     return builder.atomic_rmw("add", word_place(builder, address, number), value, "seq_cst")
 
 
 def emit_read(builder: Builder, address: Value, number: Value) -> Value:
-    """Emit `job_slot.read`: a read from memory that is never left out."""
+    """Emit `job_slot.read`: a read of int64 number `number` after an address from memory, which is never left out."""
     return builder.load_atomic(word_place(builder, address, number), "seq_cst", 8)
 
 

@@ -116,7 +116,7 @@ def _place(cell: int, op: int, grids: Grids, mesh: Mesh) -> tuple[int, int]:
 
 @helper
 def _add(link: int, size: float, row: int, rows: Rows, mesh: Mesh) -> None:
-    """Add bytes to a link of a row, which is entered where the row does not have it."""
+    """Add `size` bytes to a link of a row, which is entered where the row does not have it."""
     place = mesh.place[link]
     if place < 0:
         place = rows.filled[row]
@@ -166,7 +166,7 @@ def _port(kind: int, out: int, noc: int, x: int, y: int, mesh: Mesh) -> int:
 
 @helper
 def _fill(edge: int, row: int, edges: Edges, grids: Grids, mesh: Mesh, rows: Rows) -> None:
-    """Compute the row of a transfer: its links and the cycles that it takes on each."""
+    """Compute the row of transfer number `edge`: its links and the cycles that it takes on each."""
     rows.filled[row], rows.far[row] = 0, 3
     if edges.crossing[edge] >= 0:
         _add(edges.crossing[edge], edges.size[edge], row, rows, mesh)
@@ -224,7 +224,8 @@ def _fullest(row: int, rows: Rows, busy: Floats) -> float:
 
 @kernel
 def fullest_ways(rows: Rows, busy: Floats, least: Floats, takes: Floats) -> None:
-    """Write the cycles of each transfer: those of the fullest way of its row, `least` at least."""
+    """Write to `takes` the cycles of each transfer: the `busy` cycles of the fullest way of its row, `least` at
+    least."""
     for edge in range(takes.shape[0]):
         takes[edge] = max(least[edge], _fullest(edge, rows, busy))
 
@@ -295,7 +296,7 @@ def weigh_move(
 
 @kernel
 def take_back(moved: Ints, change: Change) -> None:
-    """Undo the last `weigh_move`."""
+    """Undo the last `weigh_move`, of the transfers `moved`, in the busy cycles and rows of `change`."""
     for number in range(change.found[0]):
         change.busy[change.ways[number]] = change.before[number]
     for number in range(moved.shape[0]):
@@ -304,7 +305,8 @@ def take_back(moved: Ints, change: Change) -> None:
 
 @kernel
 def keep_move(moved: Ints, change: Change, rows: tuple[Rows, Rows], takes: Floats) -> None:
-    """Make the new rows of the last move the present ones, and its cycles those of the transfers."""
+    """Make the new rows of the transfers `moved` the present ones, and write the cycles that the last move gives
+    transfers to `takes`."""
     old, new = rows
     for number in range(moved.shape[0]):
         edge = moved[number]

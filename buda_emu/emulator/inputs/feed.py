@@ -98,7 +98,7 @@ def initial_tensors(files: Files, queue: Queue) -> Tensors | None:
 
 
 def _block(queue: Queue, tensors: Tensors, count: int) -> InputBlock:
-    """Return the first `count` entries as a block. Raises HostError where there are fewer."""
+    """Return the first `count` entries of tensors from files as a block. Raises HostError where there are fewer."""
     entries = tensors.array.shape[0]
     if entries < count and not queue.is_ram:
         has = f"{tensors.source} has {plural(entries, 'entry')} of queue {queue.name}"
@@ -109,7 +109,8 @@ def _block(queue: Queue, tensors: Tensors, count: int) -> InputBlock:
 def push(
     emulator: "Emulator | Machines", blocks: Iterable[InputBlock], progress: Callable[[str], None] = lambda _: None
 ) -> tuple[InputUsed, ...]:
-    """Push all blocks, and return a record of the pushed data of each queue."""
+    """Push all blocks into a machine, and return a record of the pushed data of each queue. `progress` is called with
+    each step in words."""
     queues = emulator.netlist.queues
     pushed: dict[str, InputUsed] = {}
     for block in blocks:

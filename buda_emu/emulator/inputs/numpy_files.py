@@ -102,7 +102,7 @@ def _header(stream: IO[bytes], size: int) -> Header:
 
 
 def npy_of(name: str, data: bytes) -> NDArray[Any]:
-    """Return the array in the bytes of a .npy file. Raises HostError."""
+    """Return the array in the bytes of a .npy file, which `name` names in errors. Raises HostError."""
     try:
         return _array(BytesIO(data), len(data))
     except _BROKEN as error:
@@ -191,7 +191,8 @@ def _shape_and_type(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], bool
 
 
 def _format_error(name: str, error: BaseException, kind: str = "array file") -> HostError:
-    """Return the error for a file that is not what its name says, with the reason of `error`."""
+    """Return the error for a file that is not the `kind` of numpy file that its name says, with the reason of
+    `error`."""
     if isinstance(error, OSError) and error.strerror:
         reason = error.strerror
     else:

@@ -72,7 +72,8 @@ def locate_origin(netlist: Netlist, flaws: Flaws, output: str, flaw: Flaw) -> st
 
 
 def _has(netlist: Netlist, flaws: Flaws, name: str, flaw: Flaw) -> bool:
-    """Return whether an operand has the flaw. An op that was not seen only passes on what it reads."""
+    """Return whether the operand of that name, a queue or op, has the flaw. An op that was not seen only passes on what
+    it reads."""
     for _ in range(len(netlist.ops) + 1):
         if name in flaws.found:
             return flaw in flaws.found[name]

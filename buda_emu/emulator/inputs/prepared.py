@@ -68,7 +68,8 @@ def require_runnable(netlist: Netlist, programs: Sequence[Program]) -> None:
 def _room_failures(
     netlist: Netlist, programs: Sequence[Program], executed: set[str], candidates: Sequence[Diagnostic]
 ) -> Iterator[Diagnostic]:
-    """Yield those diagnostics about room that concern the programs or a queue that an executed graph fills."""
+    """Yield those `candidates`, diagnostics of the netlist, that are about room and concern the programs or a queue
+    that an executed graph fills."""
     owner = {op.name: graph.name for graph in netlist.graphs.values() for op in graph.ops}
     names = {f"queue {queue.name}" for queue in netlist.queues.values() if owner.get(queue.input) in executed}
     names |= {f"program {program.name}" for program in programs}
@@ -80,7 +81,8 @@ def _room_failures(
 
 
 def _plan_failures(netlist: Netlist, executed: set[str], candidates: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
-    """Yield those diagnostics about shapes that also stop the plan of an executed temporal graph."""
+    """Yield those `candidates`, diagnostics of the netlist, that are about shapes and also stop the plan of an executed
+    temporal graph."""
     shapes = [diagnostic for diagnostic in candidates if diagnostic.rule == _SHAPE]
     labels = {queue.name: queue.df for queue in netlist.queues.values()}
     for temporal in netlist.temporal_graphs if shapes else ():

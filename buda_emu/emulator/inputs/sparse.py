@@ -185,13 +185,15 @@ def _random_strips(shape: SparseShape, stimulus: Stimulus, stream: np.random.Gen
 
 
 def _subset(count: int, zero_frequency: float, stream: np.random.Generator) -> list[int]:
-    """Return the numbers below `count` that are not dropped; one of them never is."""
+    """Return the numbers below `count` that are not dropped, each with the probability `zero_frequency`; one of them
+    never is."""
     forced = int(stream.random() * count)
     return [i for i, draw in enumerate(stream.random(count)) if i == forced or draw > zero_frequency]
 
 
 def _even_strips(shape: SparseShape, strips: int, ublocks: int, tiles: int) -> Iterator[Strip]:
-    """Yield strips in count mode: that many strips, ublocks and tiles in a grid row, spread evenly."""
+    """Yield strips in count mode: that many strips, ublocks and tiles in a grid row, spread evenly. Raises NetlistError
+    for counts that no encoding has."""
     ublock_tiles = shape.ublock_rt * shape.u_kt
     if not (
         shape.t <= strips <= shape.m_k + shape.t - 1
@@ -223,7 +225,8 @@ def _even_strips(shape: SparseShape, strips: int, ublocks: int, tiles: int) -> I
 
 
 def _share(total: int, parts: int, part: int) -> int:
-    """Return the size of one part of an even split; remainders go to the first parts."""
+    """Return the size of part number `part` of an even split of `total` into `parts`; remainders go to the first
+    parts."""
     return total // parts + (part < total % parts)
 
 
@@ -233,8 +236,8 @@ def _strip_index(shape: SparseShape, t: int, strip: int) -> int:
 
 
 def _pack(shape: SparseShape, strips: list[Strip], capacity: int) -> list[bytes]:
-    """Return the byte stream, cut into tiles between strips. Raises NetlistError for a strip that is larger than a
-    tile."""
+    """Return the byte stream of strips, cut into tiles of at most `capacity` bytes between strips. Raises NetlistError
+    for a strip that is larger than a tile."""
     tiles: list[bytes] = []
     current = b""
     unique = 1 % shape.sparse_tiles if shape.sparse_tiles else 0

@@ -78,8 +78,8 @@ class BitStore(TileStore):
         return _parts(self._bits)
 
     def may_hold(self, arrays: Arrays) -> bool:
-        """Return whether these are codes and exponents of the format. Codes of Bfp4 and Bfp2 do not fill their
-        bytes."""
+        """Return whether `arrays`, of a file of unknown origin, are codes and exponents of the format. Codes of Bfp4
+        and Bfp2 do not fill their bytes."""
         datums, *exponents = arrays
         spec = FORMATS[self.df]
         narrow = spec.family == "a" and any(array.size and array.max() > _LARGEST_NARROW for array in exponents)
@@ -128,7 +128,7 @@ class BitView(EntryView):
         return self._store.df
 
     def bits(self, slot: int, count: int) -> Bits:
-        """Return `count` consecutive entries, writable, without a copy: [count, tiles]."""
+        """Return `count` consecutive entries from `slot` on, writable, without a copy: [count, tiles]."""
         first = slot * self.t
         last = (slot + count) * self.t
         part = self._store.bits(last)[first:last]

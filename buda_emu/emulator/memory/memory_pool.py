@@ -145,7 +145,8 @@ class MemoryPool:
 
     def give(self, array: NDArray[Any], user: str = "") -> None:
         """Take back an array of `take`, or any part of it, which stands for all of it; nobody may use it any more.
-        Memory that was not made for float32 is left to the system."""
+        `user` names who gives it, who gets it again first. Memory that was not made for float32 is left to the
+        system."""
         flat = memory_of(array)
         if flat is None or not LEAST_BYTES <= flat.nbytes <= self._limit:
             return

@@ -163,7 +163,7 @@ class TileStore:
         return old
 
     def label(self, first: int, count: int) -> str:
-        """Return the format label of these slices, "" when one of them was never written."""
+        """Return the format label of `count` slices from `first` on, "" when one of them was never written."""
         if count == 1:
             if first < len(self._labels):
                 return self._labels[first]
@@ -174,7 +174,7 @@ class TileStore:
         return _NEVER
 
     def mark(self, first: int, count: int, label: str) -> None:
-        """Record that these slices now hold data of that format label."""
+        """Record that `count` slices from `first` on now hold data of that format label."""
         self.writes += 1
         self._labels[first : first + count] = [label] * count
 
@@ -305,7 +305,7 @@ class EntryView:
         self.store.reach(entries * self.t)
 
     def block(self, slot: int, count: int) -> NDArray[np.float32]:
-        """Return `count` consecutive entries, writable, without a copy: float32[count, tiles, 1024]."""
+        """Return `count` consecutive entries from `slot` on, writable, without a copy: float32[count, tiles, 1024]."""
         first = slot * self.t
         last = (slot + count) * self.t
         slices = self.store.data(last)[first:last]
@@ -323,7 +323,7 @@ class EntryView:
         return np.stack([self.entry(slot) for slot in slots])
 
     def lent(self, slot: int, count: int) -> NDArray[np.float32]:
-        """Return consecutive entries of a store that is lent: float32[count, tiles, 1024]."""
+        """Return `count` consecutive entries, from `slot` on, of a store that is lent: float32[count, tiles, 1024]."""
         source = self.store.source
         assert source is not None, "of a store that is lent"
         return source(slot * self.t, (slot + count) * self.t).reshape(count, self.tiles, TILE_ELEMENTS)
@@ -353,12 +353,12 @@ class EntryView:
         return memory_pool.address_of(block) == memory_pool.address_of(self.block(slot, 1))
 
     def note(self, slots: Sequence[int], label: str) -> None:
-        """Record that another machine has written these entries."""
+        """Record that another machine has written the entries in these slots, which get the format label `label`."""
         self.reserve(max(slots, default=-1) + 1)
         self.mark(slots, label)
 
     def mark(self, slots: Sequence[int], label: str) -> None:
-        """Record that these entries now hold data of that format label."""
+        """Record that the entries in these slots now hold data of that format label."""
         for slot in slots:
             self.store.mark(slot * self.t, self.t, label)
             if self.labels is not None:

@@ -75,7 +75,7 @@ class Rendezvous:
             self._condition.notify_all()
 
     def leave(self, side: int, *, failed: bool) -> None:
-        """Record that this side sends no more tensors."""
+        """Record that this side sends no more tensors, as its run has ended or `failed`."""
         with self._condition:
             self._gone.add(side)
             self._failed = self._failed or failed
@@ -100,10 +100,9 @@ class Side(Listener):
 
 
 def run_both(first: Callable[[], None], second: Callable[[], None], meeting: Rendezvous) -> None:
-    """Run side 0 on a thread of its own and side 1 on the caller's, to the end of both.
-
-    Raises the error of a side that failed. Where both failed before they met again it is an interruption, else the
-    error of side 0, the simpler run."""
+    """Run side 0 (`first`) on a thread of its own and side 1 (`second`) on the caller's, to the end of both; they
+    compare results at `meeting`. Raises the error of a side that failed. Where both failed before they met again it is
+    an interruption, else the error of side 0, the simpler run."""
     errors: dict[int, BaseException] = {}
 
     def run(side: int, work: Callable[[], None]) -> None:
@@ -139,7 +138,7 @@ class Selection:
     elements: Callable[[str], Elements | None] = lambda _: None
 
     def takes(self, name: str) -> bool:
-        """Return whether an op is analysed."""
+        """Return whether the op of that name is analysed."""
         return self.only is None or name == self.only
 
 
@@ -212,7 +211,7 @@ def op_numerics(
     meeting = Rendezvous(looking.look)
 
     def side(number: int, precision: Precision) -> Callable[[], None]:
-        """Return the work of a side: a run in this precision that takes its results to the meeting."""
+        """Return the work of side `number`: a run in this precision that takes its results to the meeting."""
 
         def work() -> None:
             """Fill a machine and run all programs on it."""
@@ -241,7 +240,8 @@ def op_numerics(
 
 
 def _with_workers(run: Callable[[], None], looking: "_Analysis", netlist: Netlist, workers: Workers) -> None:
-    """Run both sides on a thread that waits while the workers have enough to do: two ops for each."""
+    """Run both sides on a thread that waits while the workers have enough to do, two ops for each, and give their
+    findings to the analysis `looking`."""
     looking.sent = sent = Queue[OpTask | None](2 * workers.count)
     failed: list[BaseException] = []
     names: list[str] = []
@@ -335,7 +335,8 @@ class _Analysis:
         self._open = names - self.parts.keys()
 
     def keep(self, name: str, tiles: Tiles) -> None:
-        """Keep the first input of a tensor of the ideal run while ops of the epoch may need it."""
+        """Keep the first input of a tensor of the ideal run, the queue or op `name`, while ops of the epoch may need
+        it."""
         if self._open:
             self._values[name] = tiles[:1].copy()
 
@@ -358,7 +359,8 @@ class _Analysis:
         self.keep(op.name, expected)
 
     def _analyse(self, op: Op, expected: Tiles, ideal: list[Ideal] | None) -> None:
-        """Analyse an op, or hand copies of its tensors to the workers if there are any."""
+        """Analyse an op on its ideal operands, or hand copies of its tensors to the workers if there are any.
+        `expected`: its result in the ideal run."""
         if self.sent is None:
             self.parts[op.name] = self.analyse_alone(op, expected, ideal)
             return

@@ -191,7 +191,7 @@ def switches(call: DeviceCall, used: set[str]) -> Iterator[Switch]:
 
 
 def switch_off(call: DeviceCall, chosen: Sequence[Switch]) -> tuple[DeviceCall, KernelUnits]:
-    """Return the op and the kernels without all of these causes."""
+    """Return the op and the kernels without the causes of all chosen switches."""
     fields = {name: value for switch in chosen for name, value in switch.fields.items()}
     fidelity = next((switch.fidelity for switch in chosen if switch.fidelity), call.fidelity)
     exact = any(switch.exact for switch in chosen)
@@ -217,7 +217,7 @@ def largest(call: DeviceCall) -> float:
 
 def changes(call: DeviceCall, used: set[str]) -> Iterator[VariantChange]:
     """Yield changes that a netlist could have, the cheapest first: cycles of one unit, then room on the core, then data
-    that is moved."""
+    that is moved. `used` are the units that `WatchingUnits` recorded for the op."""
     op = call.op
     if "sfpu" in used and op.attributes.approximate_mode:
         exact = replace(op, attributes=replace(op.attributes, approximate_mode=False))
@@ -286,7 +286,7 @@ def _in_one_block(op: PlannedOp) -> Attributes:
 
 
 def _is_exact(bound: Bound, mode: DstMode) -> bool:
-    """Return whether precision "ideal" has the function, with operands that are floats."""
+    """Return whether precision "ideal" has the bound function, with operands that are floats."""
     name = bound.function.name
     return name in SFPU_TYPES and name != "dropout" and mode != "int32" and bound.function.reads == (None,)
 

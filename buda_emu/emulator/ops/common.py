@@ -66,7 +66,8 @@ def arrangement(call: PlannedOp, index: int) -> int:
 
 
 def arrange_tiles(call: PlannedOp, index: int, tiles: Tiles) -> Tiles:
-    """Move the elements of an operand's tiles, float32[..., 32, 32]; the reference of `arrangement`."""
+    """Return the tiles of operand `index`, float32[..., 32, 32], with their elements moved: transposed or broadcast;
+    the reference of `arrangement`."""
     if call.transpose and index == 0:
         return np.swapaxes(tiles, -1, -2)
     mode = call.operands[index].tile_broadcast

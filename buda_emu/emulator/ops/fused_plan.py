@@ -255,7 +255,9 @@ class _Planner:
     def _store(
         self, name: str, sub: SubOp, call: PlannedOp, target: str, content: _Content, read: set[str]
     ) -> tuple[str, ...]:
-        """Account for the pops and for the result. Returns the buffers that are empty or overwritten afterwards."""
+        """Account for the pops of a sub-op and for its result, `content`, in the buffer `target`; `read` are the
+        buffers that it reads. Returns the buffers that are empty or overwritten afterwards. Raises ProgramError for
+        pops and writes out of order."""
         popped = [_buffer(word) for word in (*sub.pop, *sub.pop_last) if word.startswith("intermed")]
         missing = [buffer for buffer in popped if buffer not in self._live]
         if missing:
@@ -289,8 +291,8 @@ def _first_number(word: str) -> int:
 
 
 def _relu(name: str, base: Attributes, sub: SubOp) -> tuple[str, float] | None:
-    """Return relu of a sub-op; the base op's is merged into the sub-op that writes `output` (OPS 8.1 step 4). Raises
-    ProgramError where they differ."""
+    """Return mode and threshold of a sub-op's relu, None without one; the base op's is merged into the sub-op that
+    writes `output` (OPS 8.1 step 4). Raises ProgramError where they differ."""
     relu = sub.attributes.relu
     if sub.output != OUTPUT or base.relu is None:
         return relu

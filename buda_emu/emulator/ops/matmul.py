@@ -115,7 +115,8 @@ def _fixed_arguments(call: PlannedOp) -> _Fixed:
 
 
 def _reading(left: tuple[Index, np.float32, int], right: tuple[Index, np.float32, int]) -> Reading:
-    """Return the reading of both operands, without their sources, in the form of the kernel."""
+    """Return the reading of both operands, each a map, pad value and arrangement without its source, in the form of the
+    kernel."""
     return Reading(*left[:2], *right[:2], right[2] == gather.TRANSPOSE)
 
 
@@ -172,7 +173,8 @@ def check_tail(call: PlannedOp, first: int, shape: Shape) -> None:
 
 
 def require_full_shape(call: PlannedOp, index: int, shape: Shape, role: str) -> None:
-    """Raise ProgramError unless operand `index` has the dims of the result."""
+    """Raise ProgramError unless operand `index` has the dims `shape` of the result. `role` names the operand in the
+    message."""
     dims = call.operands[index].map.shape
     if dims != shape:
         raise ProgramError(f"op {call.name}: {role} with dims {list(dims)} for a product of {list(shape)} (t, r, c)")

@@ -220,8 +220,8 @@ def encoding(call: PlannedOp) -> Encoding:
 
 
 def core_words(call: PlannedOp, tiles: Tiles, grid_row: int, group: int) -> list[int]:
-    """Return the 16-bit words, low half first, that a core reads from one entry of in2, float32[t, R, C, 32, 32]
-    (post-TM)."""
+    """Return the 16-bit words, low half first, that the cores of a grid row and column group read from one entry of
+    in2, float32[t, R, C, 32, 32] (post-TM)."""
     parts = split(call)
     rows = slice(grid_row * parts.encoding_rows, (grid_row + 1) * parts.encoding_rows)
     cols = slice(group * parts.encoding_cols, (group + 1) * parts.encoding_cols)
@@ -230,8 +230,8 @@ def core_words(call: PlannedOp, tiles: Tiles, grid_row: int, group: int) -> list
 
 
 def reference_product(call: PlannedOp, weights: Tiles, acts: Tiles, words: Tiles) -> Tiles:
-    """Compute the product by the definition, on in0 and in1 arranged and blanked and on in2, float32[w, t, R, C, 32,
-    32] each."""
+    """Compute the product by the definition, of in0 (`weights`) and in1 (`acts`), arranged and blanked, by the encoding
+    in2 (`words`), float32[w, t, R, C, 32, 32] each."""
     blocking = call.blocking
     parts = split(call)
     code = encoding(call)
@@ -258,7 +258,8 @@ def tile_product(a: Tiles, b: Tiles) -> Tiles:
 
 
 def collect(call: PlannedOp, words: Tiles) -> Terms:
-    """Decode the encodings of all cores from one entry of in2, float32[t, R, C, 32, 32] (post-TM)."""
+    """Decode the encodings of all cores from one entry of in2, float32[t, R, C, 32, 32] (post-TM), and return their
+    products ordered by result row. Raises ProgramError."""
     parts = split(call)
     code = encoding(call)
     blocking = call.blocking

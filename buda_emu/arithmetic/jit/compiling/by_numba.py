@@ -117,7 +117,7 @@ def _reshape(builder: Builder, *arguments: Value) -> Value:
 
 
 def _define(module: Any, name: str, kind: Any, emit: Callable[..., Value | None]) -> None:
-    """Define a function of the module, whose body and result `emit` makes."""
+    """Define the function `name` of type `kind` in the module; `emit` makes its body and returns its result."""
     function = ir.Function(module, kind, name)
     builder: Builder = ir.IRBuilder(function.append_basic_block())
     result = emit(builder, *function.args)
@@ -167,8 +167,8 @@ def machine_code(kernel: Helper, arguments: Iterable[Any]) -> bytes:
 
 
 def _object(codegen: Any, module: Any, compiled: Any, symbol: str) -> bytes:
-    """Return the object file of an entry point with its kernel inlined. Raises InternalError where it still needs
-    functions of numba's runtime."""
+    """Return the object file of the entry point `symbol` with its kernel, `compiled`, linked in. Raises InternalError
+    where it still needs functions of numba's runtime."""
     linked = llvm.parse_assembly(str(module))
     linked.link_in(compiled.library._get_module_for_linking(), preserve=True)
     for global_value in (*linked.functions, *linked.global_variables):

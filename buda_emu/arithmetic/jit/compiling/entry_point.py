@@ -79,7 +79,7 @@ class _Job:
         return function
 
     def open(self, builder: Builder, slot: Value, values: Any) -> None:
-        """Emit the opening of the job: store its arguments, and let helpers enter."""
+        """Emit the opening of the job in a slot: store its arguments, and let helpers enter."""
         stored = builder.bitcast(word_place(builder, slot, _SIZE(job_slot.ARGUMENTS)), self.kind.as_pointer())
         for number, value in enumerate((values[0], _SIZE(job_slot.HELPING), *values[2:])):
             builder.store(value, cgutils.gep_inbounds(builder, stored, 0, number))
@@ -166,7 +166,7 @@ class _EntryPoint:
 
     # ------------------------------------------------------------------------------------------------ pieces of code
     def call(self, name: str, kind: Any, *arguments: Value) -> Value:
-        """Emit a call of a C function of CPython."""
+        """Emit a call of the C function `name` of CPython, whose result has the type `kind`."""
         declared = ir.FunctionType(kind, [argument.type for argument in arguments])
         return self.builder.call(cgutils.get_or_insert_function(self.builder.module, declared, name), arguments)
 
@@ -177,7 +177,7 @@ class _EntryPoint:
         return address or ir.GlobalVariable(self.builder.module, _BYTE, name)
 
     def field(self, pointer: Value, offset: int, kind: Any) -> Value:
-        """Emit the read of a field of a C structure, `offset` bytes behind its beginning."""
+        """Emit the read of a field of type `kind` of a C structure, `offset` bytes behind its beginning."""
         place = self.builder.gep(pointer, [_SIZE(offset)])
         return self.builder.load(self.builder.bitcast(place, kind.as_pointer()))
 
@@ -200,7 +200,8 @@ class _EntryPoint:
 
     # ----------------------------------------------------------------------------------------------------- arguments
     def value(self, pointer: Value, kind: Any) -> Value:
-        """Emit the conversion of an object to numba's argument. Control leaves where the object is not of that kind."""
+        """Emit the conversion of the object at `pointer` to numba's argument of type `kind`. Control leaves where the
+        object is not of that kind."""
         if isinstance(kind, types.Array):
             return self.array(pointer, kind)
         if isinstance(kind, types.BaseTuple):
@@ -273,7 +274,7 @@ class _EntryPoint:
 
     # -------------------------------------------------------------------------------------------------------- result
     def result(self, value: Value, kind: Any) -> Value:
-        """Emit the conversion of the result to a Python number or None, as numba does."""
+        """Emit the conversion of the result, of numba's type `kind`, to a Python number or None, as numba does."""
         builder = self.builder
         if kind == types.none:
             return self.call("Py_NewRef", _POINTER, self.object_address("None"))

@@ -112,7 +112,7 @@ def alone(file: str) -> Generator[None]:
 
 
 def write(file: str, code: bytes) -> None:
-    """Keep machine code, if that can be."""
+    """Keep machine code in a file, if that can be."""
     write_cache_file(file, _MAGIC, code, _MOST_BYTES)
 
 

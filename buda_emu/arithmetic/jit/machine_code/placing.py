@@ -52,8 +52,8 @@ class _NotSimpleError(Exception):
 
 
 def place_object(machine_code: bytes, symbol: str, objects: Mapping[str, Any]) -> int | None:
-    """Place an object file in memory and return the address of a function; None where LLVM has to load it. `objects`:
-    Python objects by name."""
+    """Place an object file in memory and return the address of its function `symbol`; None where LLVM has to load it.
+    `objects`: Python objects by name."""
     if not _can_place():
         return None
     try:

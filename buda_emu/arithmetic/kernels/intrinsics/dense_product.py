@@ -107,7 +107,7 @@ class _BlockCode:
         return sums
 
     def parking_place(self, cell: tuple[int, int], depth: int) -> int:
-        """Return the place in the parking tile where a sum waits."""
+        """Return the place in the parking tile where the sum of a cell waits, in a node of that depth."""
         return ((depth * self.block.rows + cell[0]) * self.block.vectors + cell[1]) * self.block.width
 
     def at(self, pointer: Value, place: int) -> Value:
@@ -115,11 +115,11 @@ class _BlockCode:
         return self.builder.gep(pointer, [SIZE(place)])
 
     def load(self, pointer: Value, place: int) -> Value:
-        """Emit the load of a vector."""
+        """Emit the load of a vector from element `place` on."""
         return self.builder.load(self.builder.bitcast(self.at(pointer, place), self.vector.as_pointer()), align=4)
 
     def store(self, value: Value, pointer: Value, place: int) -> None:
-        """Emit the store of a vector."""
+        """Emit the store of a vector from element `place` on."""
         self.builder.store(value, self.builder.bitcast(self.at(pointer, place), self.vector.as_pointer()), align=4)
 
 

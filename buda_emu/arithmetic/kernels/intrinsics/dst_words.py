@@ -245,7 +245,8 @@ class Wide(Dst):
 
 
 def _add_down(code: Vectors, total: Value, value: Value, common: Value) -> Value:
-    """Return the sum of both, rounded down to a multiple of the unit, which is the last place of `total`."""
+    """Return total + value, the value rounded down to a multiple of the unit, which is the last place of `total`;
+    `common`: the pattern of its M."""
     builder = code.builder
     if code.width == WIDE:
         return code.sum_down(total, value)
@@ -322,7 +323,7 @@ class Tops:
         self._found = cgutils.alloca_once(code.builder, code.words, size=2 * shape.count * self._per_block)
 
     def of(self, face: Value, block: Value) -> Patterns:
-        """Return the patterns of a block."""
+        """Return the patterns of a block in an inner face."""
         builder = self.code.builder
         number = builder.add(builder.mul(face, SIZE(self._shape.count)), block)
         first = builder.gep(self._found, [builder.mul(number, SIZE(self._per_block))])

@@ -316,7 +316,7 @@ class _Row:
         self._found: Value = builder.alloca(ir.VectorType(ir.IntType(1), count))
 
     def each(self, body: Body) -> None:
-        """Compute the result, vector by vector."""
+        """Compute the result of `body`, a function of three operands, vector by vector."""
         builder = self.code.builder
         with cgutils.for_range(builder, SIZE(LANES // self.code.width)) as loop:
             at = builder.mul(loop.index, SIZE(self.code.width))
@@ -459,7 +459,7 @@ def _multiply(row: _Row, number: Value) -> None:
 
 
 def _add_floats(row: _Row, flip: int, blackhole: Value) -> None:
-    """Emit x + y or x - y, as one times x: the rounded sum without denormals."""
+    """Emit x + y, or with `flip`, the sign bit, x - y, as one times x: the rounded sum without denormals."""
     code = row.code
     b = row.code.builder
     sign_mask = code.every(b.select(blackhole, I32(SIGN), I32(0)))
@@ -487,7 +487,7 @@ def _is_none(code: Vectors, word: Value) -> Value:
 
 # ------------------------------------------------------------------------------------------------------- the others
 def _lookup(row: _Row, table: Value) -> None:
-    """Emit the value of the range in which each lane lies."""
+    """Emit the value of the range of `table` in which each lane lies."""
     code = row.code
     b = row.code.builder
     every = [code.every(b.load(b.gep(table, [SIZE(n)]))) for n in range(2 * rows.TABLE_BREAKS + 1)]
@@ -505,7 +505,7 @@ def _lookup(row: _Row, table: Value) -> None:
 
 
 def _to_integer(row: _Row, limit: Value) -> None:
-    """Emit the conversion of fp32 to the nearest integer, ties away from zero."""
+    """Emit the conversion of fp32 to the nearest integer, ties away from zero, of at most `limit` in magnitude."""
     code = row.code
     b = row.code.builder
     largest = code.every(limit)

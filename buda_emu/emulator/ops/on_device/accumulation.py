@@ -169,8 +169,8 @@ class Accumulation:
         return same and not attributes.relu_en and not self._has_gelu and not self._scaled
 
     def _initial(self, start: int, stop: int) -> U32 | None:
-        """Return what Dst holds before the first block: the running value of a gradient op, the bias of an integer one,
-        or None for zeros."""
+        """Return what Dst holds before the first block, for tiles start..stop: the running value of a gradient op, the
+        bias of an integer one, or None for zeros."""
         if self.previous is not None:
             return self.previous.image(self.units, start, stop)
         if self.bias is not None and self.registers.integer:

@@ -336,7 +336,8 @@ def _make(
 
 
 def reference(call: DeviceCall, inputs: Sequence[Bits], previous: Bits | None = None) -> Bits:
-    """Run the op by its definition, on units of plain numpy."""
+    """Run the op by its definition, on units of plain numpy, and return its result, [w, tiles]. `previous`: the running
+    value of a gradient op."""
     entries = max(len(bits) for bits in inputs)
     t, rows, cols = result_shape(call)
     out = Bits.empty(call.op.out_df, entries, t * rows * cols)
@@ -345,7 +346,8 @@ def reference(call: DeviceCall, inputs: Sequence[Bits], previous: Bits | None = 
 
 
 def arrangement(op: PlannedOp, index: int) -> int:
-    """Return the code of the in-tile move of an operand: the in-tile transpose flag turns one of them (OPS 7.4)."""
+    """Return the code of the in-tile move of operand `index`: the in-tile transpose flag turns one of them (OPS 7.4),
+    others are tile broadcasts."""
     if op.transpose and index == OP_TYPES[op.type].transposed:
         return TRANSPOSE
     spread = {"": AS_IS, "r": FIRST_ROW, "c": FIRST_COLUMN, "rc": FIRST_ELEMENT}
@@ -387,7 +389,8 @@ def device_call(call: PlannedOp, op: Op, core: Core) -> DeviceCall:
 
 
 def elements_of(call: DeviceCall, source: OperandSource) -> Stored:
-    """Return an operand whose elements are taken one by one. Raises UnsupportedError for block formats (LAYOUT 3.3)."""
+    """Return an operand in L1 whose elements are taken one by one. Raises UnsupportedError for block formats (LAYOUT
+    3.3) and for dest."""
     if not isinstance(source, Stored) or is_block(source.bits.df):
         raise UnsupportedError(f"op {call.op.name}: {call.op.type} of {call.dfs[0]}, which has no elements of its own")
     return source
@@ -401,7 +404,8 @@ def copied_mode(source: OperandSource, mode: DstMode) -> DstMode:
 
 
 def copy_of(bits: Bits, register: str, mode: DstMode, units: Units) -> Maker:
-    """Return the maker of a datacopy of tiles that have been put together."""
+    """Return the maker of a datacopy of tiles that have been put together, `bits` [w, tiles], through a Dst of
+    `mode`."""
     rows = bits.rows()
 
     def tiles(start: int, stop: int) -> DstTiles:

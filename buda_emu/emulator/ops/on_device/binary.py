@@ -27,7 +27,8 @@ class Binary(DeviceOp):
 def binary_maker(
     call: DeviceCall, sources: Sequence[OperandSource], previous: OperandSource | None, mode: DstMode, units: Units
 ) -> Maker:
-    """Return the maker of a binary op, stand-alone or in a fused op. `mode` is that of Dst."""
+    """Return the maker of a binary op, stand-alone or in a fused op. `sources`: both operands; `previous`: the running
+    value of a gradient op; `mode`: that of Dst. Raises UnsupportedError."""
     a, b = sources
     type = call.op.type
     integer = mode == "int32"

@@ -46,7 +46,8 @@ def _keeps_halves(job: Job, source: Stored) -> bool:
 def copy_maker(
     call: DeviceCall, source: OperandSource, previous: OperandSource | None, mode: DstMode, units: Units
 ) -> Maker:
-    """Return the maker of a copy, stand-alone or in a fused op. `mode` is that of Dst."""
+    """Return the maker of a copy of `source`, stand-alone or in a fused op. `previous`: the running value of a gradient
+    op; `mode`: that of Dst. Raises UnsupportedError."""
     if isinstance(source, InDest):
         mode = source.mode
     elif mode == "int32" and REGISTERS[source.register] is not None:
