@@ -143,7 +143,8 @@ class Referenced(NDArrayOperatorsMixin):
         return self._read(box)
 
     def boxes(self, limit: int = BLOCK) -> Iterator[Box]:
-        """Give boxes of about `limit` elements at most, whose elements follow each other in the order of the array."""
+        """Yield boxes of about `limit` elements at most, whose elements follow each other in the order of the array;
+        together they are all of it."""
         axis = next((number for number, size in enumerate(self.shape) if size > 1), 0)
         for number in range(axis, self.ndim):  # as many dimensions one by one as it takes
             inner = prod(self.shape[number + 1 :])
@@ -160,7 +161,7 @@ class Referenced(NDArrayOperatorsMixin):
                 yield (*fixed, part, *self.whole[number + 1 :])
 
     def blocks(self) -> Iterator[Array]:
-        """Give all elements in order, a box at a time; then give their pages back."""
+        """Yield all elements in order, a box at a time; then give their pages back to the system."""
         try:
             for box in self.boxes():
                 yield self.read(box)

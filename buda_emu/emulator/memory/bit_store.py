@@ -59,7 +59,7 @@ class BitStore(TileStore):
         self._bits = grown
 
     def _fill(self, source: Source, slices: int) -> None:
-        """Encode slices of a lent tensor one by one."""
+        """Encode slices 0..slices-1 of a lent tensor, read from its source, into the memory one by one."""
         for number in range(slices):
             self._bits.assign(slice(number, number + 1), Bits.encode(self.df, source(number, number + 1)))
 

@@ -100,7 +100,7 @@ class TileStore:
         self._labels = labels
 
     def _fill(self, source: Source, slices: int) -> None:
-        """Copy slices of a lent tensor one by one."""
+        """Copy slices 0..slices-1 of a lent tensor from its source into the memory, one by one."""
         for number in range(slices):
             self._data[number] = source(number, number + 1)[0]
 

@@ -133,7 +133,8 @@ class ErrorSum:
         return values.reshape(-1, 32, 32)[:, :height, :width].astype(np.float64)
 
     def result(self) -> OpError:
-        """Return the error of all blocks that were added."""
+        """Return the error over all blocks that were added: rms, PCC, largest error, elements that are not finite, and
+        spread."""
         rms = None if self._error_square else 0.0
         spread = None
         if self._square:
@@ -318,5 +319,5 @@ class OpAnalysis:
 
 
 def _repair_record(chosen: Sequence[VariantChange], error: float) -> Repair:
-    """Return a repair of these changes, which leaves `error`."""
+    """Return the chosen changes as a repair, which leaves `error`."""
     return Repair(tuple(NewValue(change.field, change.before, change.after) for change in chosen), error)

@@ -31,15 +31,16 @@ class Row:
         self.indices[i], self.indices[j] = self.indices[j], self.indices[i]
 
     def compare_exchange(self, largest: bool, i: int, j: int) -> None:
-        """Do a CE: the greater value comes first (`largest`) or last; of equal values negative ones change places with
-        `largest`, the others without."""
+        """Put pairs i and j in order, a CE of OPS 6.11: the greater value comes first (`largest`) or last; of equal
+        values negative ones change places with `largest`, the others without."""
         a = self.values[i]
         b = self.values[j]
         if (largest and (b > a or (a == b and a < 0))) or (not largest and (b < a or (a == b and a >= 0))):
             self.swap(i, j)
 
     def bitonic_pass(self, base: int, length: int, largest: bool, flip: bool = False) -> None:
-        """Do a P: sort a bitonic run of `length` pairs; with `flip` every CE is followed by one more exchange."""
+        """Sort the bitonic run of `length` pairs from `base` on, a P of OPS 6.11, greatest first or last (`largest`);
+        with `flip` every CE is followed by one more exchange."""
         d = length // 2
         while d >= 1:
             for block in range(length // (2 * d)):
@@ -51,8 +52,8 @@ class Row:
             d //= 2
 
     def sort_runs(self, length: int, flips: bool) -> None:
-        """Do P on each run of `length`, greatest first and last by turns; `flips` is for runs in the upper half of
-        128."""
+        """Sort each run of `length` pairs by a P, greatest first and last by turns; `flips`: with the additional
+        exchanges in runs of the upper half of each 128."""
         for run, base in enumerate(range(0, len(self.values) - length + 1, length)):
             self.bitonic_pass(base, length, run % 2 == 0, flips and base % 128 >= 64)
 

@@ -200,8 +200,8 @@ class _EntryPoint:
 
     # ----------------------------------------------------------------------------------------------------- arguments
     def value(self, pointer: Value, kind: Any) -> Value:
-        """Emit the conversion of the object at `pointer` to numba's argument of type `kind`. Control leaves where the
-        object is not of that kind."""
+        """Emit the conversion of the object at `pointer` to numba's argument of type `kind`. Where the object is not of
+        that kind control leaves for other machine code (`require`)."""
         if isinstance(kind, types.Array):
             return self.array(pointer, kind)
         if isinstance(kind, types.BaseTuple):
@@ -223,7 +223,8 @@ class _EntryPoint:
         return self.field(pointer, _HEAD, self.context.get_value_type(kind))
 
     def integer(self, pointer: Value) -> Value:
-        """Emit the conversion of an int to 64 bits. The emitted code raises OverflowError for one that is too large."""
+        """Emit the conversion of an int to 64 bits; control leaves for other objects (`require`). The emitted code
+        raises OverflowError for one that is too large."""
         self.require(self.is_of(pointer, "int"))
         number = self.call("PyLong_AsLongLong", _SIZE, pointer)
         with self.builder.if_then(self.builder.icmp_signed("==", number, _SIZE(-1)), likely=False):
@@ -233,7 +234,8 @@ class _EntryPoint:
         return number
 
     def tuple(self, pointer: Value, kind: Any) -> Value:
-        """Emit the conversion of a tuple, item by item. Control leaves where its length differs."""
+        """Emit the conversion of a tuple of type `kind`, item by item. Where the object is none, or its length differs,
+        control leaves (`require`)."""
         flags = self.call("PyType_GetFlags", _SIZE, self.field(pointer, _TYPE, _POINTER))
         self.require(self.builder.icmp_unsigned("!=", self.builder.and_(flags, _SIZE(_IS_TUPLE)), _SIZE(0)))
         self.require(self.builder.icmp_signed("==", self.field(pointer, _TUPLE_SIZE, _SIZE), _SIZE(len(kind))))
@@ -244,7 +246,8 @@ class _EntryPoint:
         return self.context.make_tuple(self.builder, kind, items)
 
     def array(self, pointer: Value, kind: Any) -> Value:
-        """Emit the conversion of an array. Control leaves where dimensions, element type or layout differ."""
+        """Emit the conversion of an array of type `kind`. Where dimensions, element type or layout differ control
+        leaves (`require`)."""
         builder = self.builder
         dtype: np.dtype[Any] = numpy_support.as_dtype(kind.dtype)
         self.require(self.is_of(pointer, "ndarray"))

@@ -91,7 +91,7 @@ def processor() -> str | None:
 
 @cache
 def _can_place() -> bool:
-    """Return whether this system is one on which object files are placed here."""
+    """Return whether this system is one on which object files are placed without LLVM: Linux on x86-64."""
     return sys.platform == "linux" and platform.machine() == "x86_64" and sys.maxsize > 1 << 32
 
 

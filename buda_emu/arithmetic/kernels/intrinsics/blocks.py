@@ -35,7 +35,8 @@ _EXPONENT: Final = 23  # where that of a single begins
 
 @shared_intrinsic(assemble_groups, types.Array, types.intp, types.intp, types.intp, types.Array, types.Array)
 def _emit(builder: Builder, row: Value, down: Value, limit: Value, cut: Value, codes: Value, exponents: Value) -> None:
-    """Emit `assemble_groups`, a vector for each group."""
+    """Emit `assemble_groups` of `kernels/tensix/conversions.py`, words to codes with shared exponents, a vector for
+    each group."""
     code = Vectors(builder, GROUP)
     assembled = Assembled(code=code, down=down, most=limit, cut=cut, codes=codes, exponents=exponents)
     with cgutils.for_range(builder, SIZE(TILE // GROUP)) as loop:
@@ -76,7 +77,8 @@ class Assembled:
 
 @intrinsic(spread_groups, types.none, types.Array, types.Array, types.Array, types.intp, types.intp)
 def _spread_groups(_context: Any, builder: Builder, *arguments: Value) -> None:
-    """Emit `spread_groups`, with a function for each width of exponents and of words."""
+    """Emit `spread_groups` of `kernels/tensix/conversions.py`, codes with shared exponents to words: a call of the
+    function for the width of exponents and words."""
     *plain, exponent_bits = arguments
     name = f"spread_groups_{plain[0].type.pointee.width}"
     wide = builder.icmp_signed("==", exponent_bits, SIZE(8))
@@ -88,7 +90,7 @@ def _spread_groups(_context: Any, builder: Builder, *arguments: Value) -> None:
 
 
 def _emit_wide(builder: Builder, words: Value, codes: Value, exponents: Value, align: Value) -> None:
-    """Emit the words of codes with shared exponents of 8 bits."""
+    """Emit the body of `spread_groups` for shared exponents of 8 bits."""
 
     def shift_exponent(code: Vectors, pattern: Value, shared: Value) -> Value:
         """Add the shared exponent to the exponents, modulo 256."""
@@ -99,7 +101,7 @@ def _emit_wide(builder: Builder, words: Value, codes: Value, exponents: Value, a
 
 
 def _emit_narrow(builder: Builder, words: Value, codes: Value, exponents: Value, align: Value) -> None:
-    """Emit the words of codes with shared exponents of 5 bits."""
+    """Emit the body of `spread_groups` for shared exponents of 5 bits."""
 
     def shift_exponent(code: Vectors, pattern: Value, shared: Value) -> Value:
         """Add the shared exponent to the exponents, which end at 0."""
@@ -119,8 +121,8 @@ def _emit_spread(
     infinite: int,
     shift_exponent: Callable[[Vectors, Value, Value], Value],
 ) -> None:
-    """Emit the words of all groups. `infinite`: the exponent of a code of the sign alone; `shift_exponent` emits the
-    addition of the shared exponent to patterns."""
+    """Emit the body of `spread_groups`. `infinite`: the exponent of a code of the sign alone; `shift_exponent` emits
+    the addition of the shared exponent to patterns."""
     code = Vectors(builder, GROUP)
     align = code.every_word(align)
     with cgutils.for_range(builder, SIZE(TILE // GROUP)) as loop:

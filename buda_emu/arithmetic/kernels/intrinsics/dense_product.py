@@ -125,15 +125,15 @@ class _BlockCode:
 
 @intrinsic(add_dense_product, types.none, *[types.uintp] * 5, types.intp, types.intp)
 def _add_dense_product(context: Any, builder: Builder, *arguments: Value) -> None:
-    """Emit a call of the product, one function for all calls."""
+    """Emit `add_dense_product` as a call of one function, which all calls share."""
     block = block_for(context.codegen().magic_tuple()[2])
     # In a function of its own LLVM cannot know that nobody else reads the parking tile, and keeps it in memory.
     call_shared(builder, "dense_product", arguments, partial(_emit_product, block))
 
 
 def _emit_product(block: _Block, builder: Builder, *arguments: Value) -> None:
-    """Emit the product block by block, each with its share of the lines of the tile `soon` that are fetched
-    meanwhile."""
+    """Emit the body of `add_dense_product`, block by block, each with its share of the lines of the tile `soon` that
+    are fetched meanwhile."""
     accumulator, a, b, parking = (tile_pointer(builder, address) for address in arguments[:4])
     soon, part, parts = arguments[4:]
     down = EDGE // block.rows

@@ -408,7 +408,8 @@ Sums: TypeAlias = dict[tuple[int, int], list[Value]]
 
 @intrinsic(add_tile, types.none, *[types.Array] * 6, types.BaseTuple)
 def _add_tile(context: Any, builder: Builder, *arguments: Value) -> None:
-    """Emit `add_tile`, with a function for each kind of Dst."""
+    """Emit `add_tile` of `kernels/tensix/products/group_sums.py`, Dst += SrcB x SrcA of a tile: a call of the function
+    for the kind of Dst."""
     *plain, mode, blackhole = arguments
     lanes = lanes_for(context)
     with builder.if_else(builder.icmp_signed("==", mode, mode.type(FP32))) as (then, otherwise):
@@ -422,7 +423,7 @@ def _add_tile(context: Any, builder: Builder, *arguments: Value) -> None:
 
 
 def _emit_add_tile(lanes: int, kind: type[Bf16 | Fp16 | Wide], builder: Builder, *arguments: Value) -> None:
-    """Emit the product of a tile for one kind of Dst: the patterns of M first, then step by step, block by block."""
+    """Emit the body of `add_tile` for one kind of Dst: the patterns of M first, then step by step, block by block."""
     word, exponent_b, exponent_a, b, a, steps, count, faces, lowest, least, moved, cut, *options = arguments
     code = Vectors(builder, lanes, 2 * lanes)
     shape = block_for(lanes)

@@ -46,13 +46,15 @@ _WORDS: Final = (types.Array, types.Array, types.Array)
 
 @intrinsic(add_words, types.none, *_WORDS, types.intp, types.intp, types.intp, types.Array)
 def _add_words(context: Any, builder: Builder, *arguments: Value) -> None:
-    """Emit `add_words`."""
+    """Emit `add_words` of `kernels/tensix/elementwise.py`, a sum in singles: a call of the function for the mode of
+    Dst."""
     _for_mode(context, builder, arguments, "add_words", _emit_add)
 
 
 @intrinsic(multiply_words, types.none, *_WORDS, types.intp, types.intp, types.intp, types.Array)
 def _multiply_words(context: Any, builder: Builder, *arguments: Value) -> None:
-    """Emit `multiply_words`."""
+    """Emit `multiply_words` of `kernels/tensix/elementwise.py`, a phase of a product in singles: a call of the function
+    for the mode of Dst."""
     _for_mode(context, builder, arguments, "multiply_words", _emit_multiply)
 
 
@@ -108,7 +110,7 @@ class _Code(Vectors):
 
 
 def _emit_add(width: int, mode: int, builder: Builder, *arguments: Value) -> None:
-    """Emit `add_words` for a mode of Dst, in vectors of `width` lanes."""
+    """Emit the body of `add_words` for a mode of Dst, in vectors of `width` lanes."""
     word, a, b, flip, lift, special = arguments
     code = _Code(builder, width)
     flips = code.every_word(flip)
@@ -171,7 +173,7 @@ def _phase_cuts(code: "_Code", phase: Value) -> tuple[tuple[Value, Value], tuple
 
 
 def _emit_multiply(width: int, mode: int, builder: Builder, *arguments: Value) -> None:
-    """Emit `multiply_words` for a mode of Dst, in vectors of `width` lanes."""
+    """Emit the body of `multiply_words` for a mode of Dst, in vectors of `width` lanes."""
     word, a, b, phase, lift, special = arguments
     code = _Code(builder, width)
     lifts = code.every_word(lift)
@@ -202,7 +204,8 @@ def _emit_multiply(width: int, mode: int, builder: Builder, *arguments: Value) -
 def _emit_multiply_exactly(
     width: int, builder: Builder, word: Value, a: Value, b: Value, phase: Value, lift: Value, special: Value
 ) -> None:
-    """Emit `multiply_exactly`, in vectors of `width` lanes."""
+    """Emit `multiply_exactly` of `kernels/tensix/elementwise.py`, a phase of a product in a 32-bit Dst, in vectors of
+    `width` lanes."""
     code = _Code(builder, width)
     lifts = code.every_word(lift)
     cuts_a, cuts_b = _phase_cuts(code, phase)

@@ -61,31 +61,31 @@ QUAD: Final = 4  # the widest square of floats that is transposed by one instruc
 
 @intrinsic(tile_at, types.uintp, types.uintp, types.intp, types.intp)
 def _working_tile_at(_context: Any, builder: Builder, first: Value, _entry: Value, tile: Value) -> Value:
-    """Emit the address of a working tile, from that of the first."""
+    """Emit `tile_at` for working tiles: the address of one, from that of the first."""
     return builder.add(first, builder.mul(tile, SIZE(4 * TILE)))
 
 
 @intrinsic(starts_cache_line, types.boolean, types.uintp)
 def _is_aligned(_context: Any, builder: Builder, tile: Value) -> Value:
-    """Emit `starts_cache_line`."""
+    """Emit `starts_cache_line`: whether the address of a tile is that of a cache line."""
     return builder.icmp_unsigned("==", builder.and_(tile, SIZE(CACHE_LINE - 1)), SIZE(0))
 
 
 @intrinsic(is_same, types.boolean, types.uintp, types.uintp)
 def _is_same(_context: Any, builder: Builder, tile: Value, other: Value) -> Value:
-    """Emit `is_same`: both are addresses."""
+    """Emit `is_same`: whether two addresses are those of one tile."""
     return builder.icmp_unsigned("==", tile, other)
 
 
 @intrinsic(is_zero, types.boolean, types.uintp)
 def _is_zero(_context: Any, builder: Builder, tile: Value) -> Value:
-    """Emit `is_zero`."""
+    """Emit `is_zero`: whether all elements of a tile are zeros."""
     return _look(builder, tile, lambda inside, magnitudes: inside.icmp_unsigned("!=", magnitudes, _every(0)))
 
 
 @intrinsic(is_finite, types.boolean, types.uintp)
 def _is_finite(_context: Any, builder: Builder, tile: Value) -> Value:
-    """Emit `is_finite`."""
+    """Emit `is_finite`: whether no element of a tile is infinite or NaN."""
     return _look(builder, tile, lambda inside, sizes: inside.icmp_unsigned(">=", sizes, _every(INFINITY)))
 
 
@@ -124,7 +124,7 @@ def _working_tiles(context: Any, builder: Builder) -> Value:
 
 @type_callable(tile_at)
 def _type_tile_at(_context: Any) -> Any:
-    """Return the typing of `tile_at` for tensors: an address."""
+    """Return the rule by which numba types `tile_at`: of a tensor it gives an address."""
 
     def typer(tiles: Any, _entry: Any, _tile: Any) -> Any:
         """Return the signature for a contiguous float32[w, n, 1024], None for other arguments."""
@@ -136,7 +136,7 @@ def _type_tile_at(_context: Any) -> Any:
 
 @lower_builtin(tile_at, types.Array, types.intp, types.intp)
 def _lower_tile_at(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
-    """Emit the address of a tile of a tensor."""
+    """Emit `tile_at` for a tensor: the address of a tile."""
     tensor = context.make_array(call.args[0])(context, builder, arguments[0])
     per_entry = cgutils.unpack_tuple(builder, tensor.shape)[1]
     number = builder.add(builder.mul(arguments[1], per_entry), arguments[2])
@@ -156,7 +156,7 @@ def _emit_expect(builder: Builder, tile: Value, part: Value, parts: Value) -> No
 
 @shared_intrinsic(copy_tile, types.uintp, types.uintp)
 def _emit_copy(builder: Builder, target: Value, source: Value) -> None:
-    """Emit `copy_tile`."""
+    """Emit `copy_tile`, vector by vector."""
     to, data = (tile_pointer(builder, address, VECTOR) for address in (target, source))
     with cgutils.for_range(builder, SIZE(TILE // VECTOR.count)) as loop:
         value = builder.load(builder.gep(data, [loop.index]), align=4)
@@ -165,7 +165,7 @@ def _emit_copy(builder: Builder, target: Value, source: Value) -> None:
 
 @shared_intrinsic(add_tile, types.uintp, types.uintp, types.uintp)
 def _emit_add(builder: Builder, target: Value, first: Value, second: Value) -> None:
-    """Emit `add_tile`."""
+    """Emit `add_tile`, the sum of two tiles, vector by vector."""
     to, left_tile, right_tile = (tile_pointer(builder, address, VECTOR) for address in (target, first, second))
     with cgutils.for_range(builder, SIZE(TILE // VECTOR.count)) as loop:
         left, right = (builder.load(builder.gep(data, [loop.index]), align=4) for data in (left_tile, right_tile))
@@ -174,7 +174,7 @@ def _emit_add(builder: Builder, target: Value, first: Value, second: Value) -> N
 
 @shared_intrinsic(add_row, types.uintp, types.uintp, types.uintp)
 def _emit_add_row(builder: Builder, target: Value, first: Value, second: Value) -> None:
-    """Emit `add_row`."""
+    """Emit `add_row`, a tile plus row 0 of another in every row."""
     to, tile, row_tile = (tile_pointer(builder, address, VECTOR) for address in (target, first, second))
     vectors = EDGE // VECTOR.count
     row = [builder.load(builder.gep(row_tile, [SIZE(n)]), align=4) for n in range(vectors)]
@@ -209,7 +209,7 @@ def _emit_relu(builder: Builder, tile: Value, relu: Value, threshold: Value) -> 
 
 @shared_intrinsic(fill_tile, types.uintp, types.float32)
 def _emit_fill(builder: Builder, target: Value, value: Value) -> None:
-    """Emit `fill_tile`."""
+    """Emit `fill_tile`, one value in every element."""
     to = tile_pointer(builder, target)
     with cgutils.for_range(builder, SIZE(TILE)) as loop:
         builder.store(value, builder.gep(to, [loop.index]))
@@ -316,7 +316,7 @@ class _Row:
         self._found: Value = builder.alloca(ir.VectorType(ir.IntType(1), count))
 
     def each(self, body: Body) -> None:
-        """Compute the result of `body`, a function of three operands, vector by vector."""
+        """Emit the loop that computes the row of results by `body`, a function of vectors of the three operands."""
         builder = self.code.builder
         with cgutils.for_range(builder, SIZE(LANES // self.code.width)) as loop:
             at = builder.mul(loop.index, SIZE(self.code.width))
@@ -355,7 +355,7 @@ class _Row:
         return ir.Constant(self._found.type.pointee, [False] * self.code.width)
 
     def _any(self) -> Value:
-        """Return whether a lane was found."""
+        """Return whether any lane was noted as special or as not negative."""
         bits = self.code.builder.bitcast(self.code.builder.load(self._found), ir.IntType(self.code.width))
         return self.code.builder.icmp_unsigned("!=", bits, bits.type(0))
 

@@ -77,7 +77,7 @@ def reciprocal(u: VectorUnit[V], x: V, approximate: bool) -> V:
 
 
 def sqrt(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Compute the square root, without a test for zero."""
+    """Compute the square root as the kernel of Grayskull does, without a test for zero."""
     if approximate:
         return wormhole.sqrt(u, x, approximate)
     r = u.subtract(0x5F370000, u.shift_right(x, 1))
@@ -99,7 +99,7 @@ def sigmoid(u: VectorUnit[V], x: V, approximate: bool) -> V:
 
 
 def gelu(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Compute x times the normal distribution function."""
+    """Compute x times the normal distribution function as the kernel of Grayskull does."""
     return multiply(u, u.fma(x, _core(u, x, approximate), x), HALF)
 
 
@@ -119,7 +119,7 @@ def _core(u: VectorUnit[V], x: V, approximate: bool) -> V:
 
 
 def sine(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Compute the sine of an argument in 0 .. 2 pi."""
+    """Compute the sine of an argument in 0 .. 2 pi as the kernel of Grayskull does; others give no sine."""
     terms = wormhole.SINE
     if approximate:
         terms = terms[: wormhole.APPROXIMATE_TERMS]
@@ -127,7 +127,7 @@ def sine(u: VectorUnit[V], x: V, approximate: bool) -> V:
 
 
 def cosine(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Compute the cosine of an argument in 0 .. 2 pi."""
+    """Compute the cosine of an argument in 0 .. 2 pi as the kernel of Grayskull does; others give no cosine."""
     terms = wormhole.COSINE
     if approximate:
         terms = terms[: wormhole.APPROXIMATE_TERMS]

@@ -53,7 +53,8 @@ def fma(x: U32, y: U32, z: U32, blackhole: bool = False) -> U32:
 
 
 def _finite(p: _I64, ep: _I64, sp: _I64, q: _I64, ez: _I64, sz: _I64, blackhole: bool) -> _I64:
-    """Round the sum of product and addend, each given as magnitude, exponent and sign: steps 3 to 8."""
+    """Round the sum of product (magnitude, exponent and sign p, ep, sp) and addend (q, ez, sz): steps 3 to 8 of
+    DEVICE_NUMERICS 3.1, for finite operands."""
     zero = (sp & sz) << 31 if blackhole else np.zeros_like(sp)
     # 3. A product that is zero or underflows leaves the addend, which is exact.
     gone = (p == 0) | (ep < 0)

@@ -103,10 +103,10 @@ class ReferenceUnits:
                 flat[number] = products.tile_matmul(flat[number], a, b, phases, family, mode, self.core)
 
     def picker(self, picking: Picking, fidelity: str, mode: DstMode, spill: Spill | None) -> None:
-        """Return None (see `Units`): the definition has products only."""
+        """Return None, so that tiles are multiplied (see `Units`): the definition has products only."""
 
     def l1_picker(self, picking: Picking, fidelity: str, mode: DstMode, df: str) -> None:
-        """Return None (see `Units`): the definition has products only."""
+        """Return None, so that tiles are multiplied (see `Units`): the definition has products only."""
 
     def pool(self, source: Words, dst: U32, start: int, stop: int, dim: Dim, mode: DstMode) -> None:
         """Compute the maxima by the definition, see `Units.pool`."""

@@ -115,16 +115,17 @@ class _Demand:
 
     @property
     def little(self) -> bool:
-        """True while there was hardly any such work yet."""
+        """True while there was hardly any work yet that is worth splitting over threads."""
         return self._all < _LITTLE
 
     @property
     def rare(self) -> bool:
-        """True where a helper would sleep, or wait in vain, most of the time."""
+        """True where work that is worth splitting was so rare lately that a helper would sleep, or wait in vain, most
+        of the time."""
         return self._took <= _RARE * self._passed
 
     def saw(self, start: float, end: float) -> None:
-        """Record such a task from `start` to `end`, in seconds of one clock."""
+        """Record a task that was worth splitting, from `start` to `end`, in seconds of one clock."""
         pause = min(start - self._end, _LONGEST_PAUSE)
         self._all += end - start
         self._took = _FORGET * self._took + end - start
@@ -152,7 +153,7 @@ class _ThreadTeam:
 
     @property
     def started(self) -> bool:
-        """True once the helpers have been started."""
+        """True once the helper threads have been started."""
         return bool(self._helpers)
 
     def run(self, kernel: Callable[..., Any], items: int, args: tuple[Any, ...]) -> None:
@@ -280,7 +281,7 @@ class _Ranges:
             raise self._error
 
     def help(self) -> None:
-        """Work on ranges, in any thread, until none is left."""
+        """Work on ranges of the job, in any thread, until none is left."""
         with self._changed:
             self._slot.count_busy(1)
         try:

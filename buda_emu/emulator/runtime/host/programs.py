@@ -57,7 +57,7 @@ class Programs:
 
     @property
     def known(self) -> list[str]:
-        """Names of the programs that have run, or were started in vain."""
+        """Names of the programs that have run, or were asked for and did not start."""
         return list(self._interpreters)
 
     def forget(self) -> None:
@@ -65,7 +65,8 @@ class Programs:
         self._interpreters.clear()
 
     def run(self, program: str, params: Mapping[str, object] | None, wait: float) -> None:
-        """Run a program on the calling thread; see `Emulator.run`."""
+        """Run a program on the calling thread, after those asked for before it; arguments and errors are those of
+        `Emulator.run`."""
         texts = self._parameters(params)
         run = self._new_run(program, wait, None)
         self._gate.enlist(run)
@@ -74,7 +75,8 @@ class Programs:
     def start(
         self, program: str, params: Mapping[str, object] | None, wait: float, progress: ProgressCallback | None
     ) -> Run:
-        """Run a program on a thread of its own; see `Emulator.run_async`."""
+        """Run a program on a thread of its own, and return its run at once; arguments and errors are those of
+        `Emulator.run_async`."""
         texts = self._parameters(params)
         run = self._new_run(program, wait, progress).with_end()
         thread = threading.Thread(target=self._thread, args=(run, texts), name=f"buda-emu run {program}", daemon=True)
