@@ -195,7 +195,7 @@ class Entrance:
 
     def next_guest(self, seconds: float) -> tuple[Link, Words]:
         """Return the next peer that is let in, with the words of its first message. Raises TimeoutError when nobody is
-        in time."""
+        within `seconds`."""
         try:
             return self._guests.get(timeout=max(seconds, 0.001))
         except Empty:
@@ -254,7 +254,7 @@ class Entrance:
 
     def _greet(self, connection: socket.socket, handle: socket.socket) -> None:
         """Authenticate a stranger and receive its first message; let it in if that was in time, else close the
-        connection."""
+        connection. `handle`: the second handle by which it may be hung up on meanwhile."""
         guest: tuple[Link, Words] | None = None
         try:
             if self._security.server is not None:

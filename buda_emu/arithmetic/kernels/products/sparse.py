@@ -78,7 +78,7 @@ def find_nonzero(
     columns: NDArray[np.int64],
     factors: NDArray[np.float32],
 ) -> None:
-    """Fill the fields of `Weights` from its tiles and begin."""
+    """Fill the fields `nonzero`, `single`, `columns` and `factors` of `Weights` from its tiles and `begin`."""
     for tile in range(single.size):
         single[tile] = True
         at = begin[tile]

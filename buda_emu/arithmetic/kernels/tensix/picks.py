@@ -283,7 +283,7 @@ def _first_term(
 
 @helper
 def _pick_line(out: Lanes, source_tile: Lanes, place: int, transposed: bool) -> None:
-    """Copy row `place` of a tile, or its column."""
+    """Copy row `place` of a tile, or of a `transposed` one its column."""
     if transposed:
         column = part_of(source_tile, place, TILE - place)
         for n in range(EDGE):

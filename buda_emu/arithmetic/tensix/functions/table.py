@@ -119,7 +119,7 @@ def _core(u: VectorUnit[V], x: V, approximate: bool) -> V:
 
 
 def sine(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Compute the sine of an argument in 0 .. 2 pi as the kernel of Grayskull does; others give no sine."""
+    """Compute the sine of an argument in 0 .. 2 pi as the kernel of Grayskull does."""
     terms = wormhole.SINE
     if approximate:
         terms = terms[: wormhole.APPROXIMATE_TERMS]
@@ -127,7 +127,7 @@ def sine(u: VectorUnit[V], x: V, approximate: bool) -> V:
 
 
 def cosine(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Compute the cosine of an argument in 0 .. 2 pi as the kernel of Grayskull does; others give no cosine."""
+    """Compute the cosine of an argument in 0 .. 2 pi as the kernel of Grayskull does."""
     terms = wormhole.COSINE
     if approximate:
         terms = terms[: wormhole.APPROXIMATE_TERMS]

@@ -75,8 +75,9 @@ class Accumulation:
     def run(
         self, blocks: Sequence[Block], dst: U32, start: int, stop: int, first: int | None = None
     ) -> DstTiles | Bits:
-        """Compute tiles start..stop of dst [w, n, 1024], uint32, which is memory to work in. `first`: the number of the
-        op's tile at `start`, by default the same."""
+        """Compute tiles start..stop of an op by its blocks, one after the other with what lies between them, and return
+        them in Dst or, if they are added up in L1, packed. `dst` [w, n, 1024], uint32, is memory to work in. `first`:
+        the number of the op's tile at `start`, by default the same. Raises UnsupportedError."""
         rows = tiles_of(dst)[start:stop]
         at = start if first is None else first
         operand_range = at, at + stop - start
@@ -230,7 +231,7 @@ def _nothing(dst: U32, start: int, stop: int, fresh: bool) -> None:
 def tail_sources(
     call: DeviceCall, sources: Sequence[OperandSource], first: int
 ) -> tuple[OperandSource | None, OperandSource | None]:
-    """Return bias and scale among the operands from `first` on, None where the op has none."""
+    """Return bias and scale among the op's operands `sources`, from number `first` on; None where the op has none."""
     attributes = call.op.attributes
     bias = sources[first] if attributes.bias else None
     scale = None
@@ -240,8 +241,8 @@ def tail_sources(
 
 
 def require_in_l1(call: DeviceCall, source: OperandSource) -> Stored:
-    """Return an operand of a product, which has to lie in L1 and be unpacked to a Src register. Raises
-    UnsupportedError."""
+    """Return an operand of a product, which has to lie in L1 and be unpacked to a Src register. Raises UnsupportedError
+    for one in Dst."""
     if not isinstance(source, Stored) or source.register in IN_DST:
         raise UnsupportedError(f"op {call.op.name}: {call.op.type} of {source.register}, not in a Src register")
     return source

@@ -304,9 +304,9 @@ def make(
     operands: int,
     block: int,
 ) -> None:
-    """Make all tiles of `out` [w, n], `block` at a time. `dims`: rows and columns that are not blanked. `operands` is
-    how many datums the operands have: it tells whether threads are worth it, whatever the format, as they are computed
-    with as words."""
+    """Make all tiles of `out` [w, n] by `maker`, `block` at a time, packed with the settings `packing`. `dims`: rows
+    and columns that are not blanked. `operands` is how many datums the operands have: it tells whether threads are
+    worth it, whatever the format, as they are computed with as words."""
     work = Work(np.dtype(np.uint32).itemsize * (out.datums.size + operands))
     parallel(_make, out.datums[..., 0].size, out.rows(), maker, packing, dims, units, block, work)
 

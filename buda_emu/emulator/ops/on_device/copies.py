@@ -34,7 +34,8 @@ class Copy(DeviceOp):
 
 
 def _keeps_halves(job: Job, source: Stored) -> bool:
-    """Return whether datums of 16 bits go through a Dst of the same bits to the same format, unchanged."""
+    """Return whether datums of 16 bits go from the source through a Dst of the same bits to the same format, unchanged
+    but for those without an exponent: then no unit needs to be run."""
     call = job.call
     df = source.bits.df
     mode = {"Float16": "fp16", "Float16_b": "bf16"}.get(df)

@@ -109,7 +109,8 @@ class _Schedule:
             self.stored[step.target] = result
 
     def _source(self, call: DeviceCall, step: PlannedSubOp, position: int) -> OperandSource:
-        """Return an operand of a sub-op, through the base op's TMs and its own."""
+        """Return the input at `position` of a sub-op, through the base op's TMs and its own: in L1, or in Dst for
+        dest."""
         source = step.sources[position]
         operand = call.op.operands[position]
         arrange = arrangement(call.op, position)
@@ -149,8 +150,8 @@ class _Schedule:
         return InDest(image, index, register, mode)
 
     def _register_of(self, external: int) -> str:
-        """Return the format in registers of an input of the fused op; for a negative number, that of intermediate
-        results."""
+        """Return the format in registers of input number `external` of the fused op; for a negative number, that of
+        intermediate results."""
         if external >= 0:
             return self.registers.inputs[external]
         return self.registers.intermediate
@@ -199,8 +200,8 @@ class _Schedule:
         )
 
     def _relu_in_dest(self, maker: Maker, mode: int, threshold: float) -> Maker:
-        """Return a maker that applies the vector unit's relu to a result that is not packed (2.8, 3.3). `mode`: that of
-        the packer's relu register, 3 for max. Raises UnsupportedError for integers."""
+        """Return a maker that applies the vector unit's relu with this threshold to a result that is not packed (2.8,
+        3.3). `mode`: that of the packer's relu register, 3 for max. Raises UnsupportedError for integers."""
         bound = bind("relu_max" if mode == 3 else "relu_min", self.call.core, threshold=fp16_constant(threshold))
         if self.registers.integer:
             raise UnsupportedError(f"op {self.call.op.name}: relu of integers in dest is not known on the device")

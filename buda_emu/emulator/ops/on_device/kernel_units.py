@@ -53,7 +53,7 @@ from buda_emu.spec.formats import FORMATS, is_block
 
 
 def _dims(dst: U32, product: Product) -> tuple[int, int, int, int]:
-    """Return t slices of an entry of `dst`, and rows, inner and columns of each."""
+    """Return how many t slices an entry of `dst` has, and rows, inner and columns of the product of each, in tiles."""
     return dst.shape[1] // (product.rows * product.cols), product.rows, product.inner, product.cols
 
 
@@ -254,7 +254,8 @@ class KernelUnits:
             block_by_block(self, dst, some, block, spill)
 
     def _product(self, dst: U32, block: ProductBlock, setting: Setting) -> ProductOfTiles:
-        """Return the arguments of the product kernels."""
+        """Return the arguments of the product kernels for a block of inner tiles. `setting`: that of the matrix
+        unit."""
         in0, in1 = map(_source, block.operands)
         product = block.product
         k = block.k

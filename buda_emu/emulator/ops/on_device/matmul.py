@@ -30,7 +30,9 @@ _NONE: Final = np.zeros(0, np.bool_)
 
 
 def identity_maker(job: Job, around: Accumulation, weights: Stored, acts: Stored, encoding: Bits) -> Maker:
-    """Return the maker of an identity matmul. `encoding`: input 2, [w or 1, tiles]."""
+    """Return the maker of an identity matmul: by picks of lines where these are all its products, else by products of
+    tiles. `around`: the steps around the blocks; `weights`, `acts`: inputs 0 and 1; `encoding`: input 2, [w or 1,
+    tiles]."""
     first, second = (operand.tile_dim for operand in job.call.op.operands[:2])
     in0 = weights.all_words(job.units, job.parallel, first)
     listed = _decode_encodings(job.call.op, encoding, in0)
@@ -108,7 +110,8 @@ def _same(a: NDArray[np.generic], b: NDArray[np.generic]) -> bool:
 
 
 def _picks(terms: matmul_sparse.Terms, weights: Words, u_kt: int) -> tuple[Picks, NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return the last three fields of `EncodedTerms`."""
+    """Return the last three fields of `EncodedTerms` for the terms and weights. `u_kt`: inner tiles of a strip, after
+    which a tile is spilled."""
     words = weights.tiles[0].view(np.int32)
     tile, place = np.nonzero(words & INFINITY)
     line = place // TILE_EDGE
@@ -226,7 +229,8 @@ class _Identity:
             yield max(start, begin * group_cols), min(stop, end * group_cols), bool(picked[begin - first])
 
     def _terms_of(self, start: int) -> tuple[int, int, int]:
-        """Return entry and first term of a tile, counted over all entries, and how many terms it has."""
+        """Return entry and first term of the result's tile number `start`, counted over all entries, and how many terms
+        it has."""
         cols, group_cols = self.columns
         rows = self.call.op.blocking.rows * self.call.op.blocking.t
         entry, row = divmod(start // cols, rows)
@@ -323,8 +327,8 @@ def matmul_maker(job: Job) -> Maker:
 
 
 def _dense(call: DeviceCall, around: Accumulation, in0: Words, in1: Words, faces: int, entries: int) -> Maker:
-    """Return the maker of a dense product: blocks of u_kt inner tiles, with accumulate those of z slices. `faces`: of
-    the inner dimension, 1 or 2."""
+    """Return the maker of a dense product: blocks of u_kt inner tiles, with accumulate those of z slices. `around`: the
+    steps around the blocks; `faces`: of the inner dimension, 1 or 2; `entries`: inputs that run together."""
     op = call.op
     (t, rows, inner) = op.operands[0].map.shape
     cols = op.operands[1].map.shape[2]

@@ -40,8 +40,8 @@ class OperandSource(Protocol):
 
 
 def _places(index: Index, shape: tuple[int, ...], start: int, stop: int) -> tuple[slice | NDArray[np.int64], Index]:
-    """Return rows of a tensor [w or 1, tiles] for post-TM tiles start..stop, and their source tiles, negative for a
-    pad."""
+    """Return rows of a tensor of `shape` [w or 1, tiles] for post-TM tiles start..stop, as a slice where they follow
+    each other, and their source tiles by `index`, negative for a pad."""
     entry, first = divmod(start, index.size)
     if first + stop - start <= index.size:  # of one entry
         at = index[first : first + stop - start]
@@ -61,7 +61,8 @@ def _places_at(index: Index, shape: tuple[int, ...], positions: NDArray[np.int64
 
 
 def arrange_words(tiles: U32, arrange: int) -> U32:
-    """Move the elements of each tile of uint32[n, 1024] as a constant of `kernels.gather` says."""
+    """Move the elements of each tile of uint32[n, 1024] as the code `arrange` of `kernels.gather` says: transpose, or
+    repeat row, column or element."""
     if arrange == AS_IS:
         return tiles
     square = tiles.reshape(-1, 32, 32)
@@ -134,7 +135,7 @@ class Stored:
 
     def product_words(self, units: Units, parallel: Parallel, dims: tuple[int, int]) -> Words:
         """Return the operand for a product of floats: as stored where the units take such tiles, as halves of words
-        where these hold all bits, else unpacked."""
+        where these hold all bits, else unpacked and blanked outside `dims`."""
         halves = None
         if dims == FULL_TILE:
             halves = units.halves(self.bits, self.register, parallel)

@@ -49,7 +49,8 @@ def pool_maker(
     units: Units,
     parallel: Parallel,
 ) -> Maker:
-    """Return the maker of a reduction along r or c. `shape` is that of an entry of the result."""
+    """Return the maker of a reduction of `source` along r or c. `shape` is that of an entry of the result, `entries`
+    how many there are. Raises UnsupportedError."""
     op = call.op
     dim = op.attributes.dim
     if dim not in ("r", "c"):
@@ -73,7 +74,8 @@ def pool_maker(
 
 
 def _lines(op: PlannedOp, index: Index) -> Index:
-    """Return the tiles of each line that becomes one tile, line after line."""
+    """Return the index of source tiles, line after line: the tiles of a row, or along r of a column, that become one
+    tile."""
     grid = index.reshape(op.operands[0].map.shape)
     lines = np.ascontiguousarray(grid.transpose(0, 2, 1) if op.attributes.dim == "r" else grid).reshape(-1)
     lines.flags.writeable = False

@@ -23,7 +23,8 @@ from buda_emu.support.errors import UnsupportedError
 
 
 def bound_function(call: PlannedOp, core: Core, approximate: bool) -> Bound:
-    """Return the function of an sfpu op with the parameters that its attributes give (3.3)."""
+    """Return the function of an sfpu op with the parameters that its attributes give (3.3); `approximate`: the kernel's
+    approximate mode."""
     attributes = call.attributes
     match call.type:
         case "power":
@@ -54,7 +55,8 @@ class Sfpu(DeviceOp):
 def sfpu_maker(
     op: PlannedOp, core: Core, source: OperandSource, mode: DstMode, approximate: bool, shape: Shape, units: Units
 ) -> Maker:
-    """Return the maker of a function, stand-alone or in a fused op. `shape` is that of an entry of the result."""
+    """Return the maker of a function of `source`, stand-alone or in a fused op. `shape` is that of an entry of the
+    result; `approximate`: the kernel's approximate mode. Raises UnsupportedError for integers."""
     vector = vector_mode(op)
     if mode == "int32":
         raise UnsupportedError(f"op {op.name}: {op.type} of integers is not known on the device")

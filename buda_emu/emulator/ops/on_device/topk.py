@@ -59,7 +59,8 @@ def _in_place(op: PlannedOp) -> PlannedOp:
 
 
 def _golden(op: PlannedOp, values: Tiles, numbers: Tiles, units: Units, parallel: Parallel) -> Tiles:
-    """Run the network by its own reference or kernel, as the units demand."""
+    """Return the result of topk on values and index numbers, float32[w, tiles, 1024], by the network's reference or its
+    kernel, as the units demand."""
     implementation = ops.implementation("topk")
     t, rows, cols = implementation.shape(op)
     if isinstance(units, ReferenceUnits):

@@ -57,7 +57,7 @@ def product(x: Any, y: Any) -> Any:
 
 @helper
 def align(value: Any, distance: Any) -> Any:
-    """Shift right, with the lost bits ORed into bit 0 unless nothing else is left."""
+    """Shift a value right by `distance`, with the lost bits ORed into bit 0 unless nothing else is left."""
     distance = U(U(min(distance, I(31))) & U(31))
     shifted = U(value >> distance)
     lost = U(value - U(shifted << distance))
@@ -66,7 +66,8 @@ def align(value: Any, distance: Any) -> Any:
 
 @helper
 def signed_sum(p: Any, ep: Any, p_sign: Any, q: Any, ez: Any, q_sign: Any) -> Any:
-    """Return the sum of product and addend, aligned to the larger exponent, as a signed integer of up to 29 bits."""
+    """Return the sum of product (p, exponent ep) and addend (q, exponent ez), aligned to the larger exponent, as a
+    signed integer of up to 29 bits. The signs are bit 31 of `p_sign` and `q_sign`."""
     p_leads = ep >= ez
     lead = p if p_leads else q
     other = q if p_leads else p
@@ -103,7 +104,7 @@ def may_be_special(x: Any, y: Any, z: Any, out: Any) -> Any:
 
 @helper
 def fma_any(x: Any, y: Any, z: Any, blackhole: Any) -> Any:
-    """Return x * y + z of any fp32 patterns."""
+    """Return x * y + z of any fp32 patterns, as the chip's vector unit rounds it; `blackhole`: as Blackhole's does."""
     ex = exponent(x)
     ey = exponent(y)
     ez = exponent(z)

@@ -79,7 +79,7 @@ def _arithmetic(operation: int, a: _Row, b: _Row, c: _Row, blackhole: bool) -> _
 
 
 def _lookup(a: _Row, table: _Row) -> _Row:
-    """Return the value of the range in which each lane lies."""
+    """Return the value of the range of `table` in which each lane lies."""
     return table[TABLE_BREAKS + np.searchsorted(table[:TABLE_BREAKS], a, side="right")]
 
 

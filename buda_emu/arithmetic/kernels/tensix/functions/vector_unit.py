@@ -73,8 +73,8 @@ def run_program(
     out_mode: int,
     blackhole: bool,
 ) -> None:
-    """Compute tiles start..stop of `out`. `mask` bool[1024]: datums that are not set are copied from the first
-    input."""
+    """Compute tiles start..stop of `out`, a Dst image of `out_mode`, by a recorded program. `mask` bool[1024]: datums
+    that are not set are copied from the first input. `blackhole`: with Blackhole's multiply-add."""
     code, constants, tables, registers = program
     first, first_mode, second, second_mode, two_inputs = inputs
     lanes = align_to_cache_line(np.empty((registers + 1) * LANES, np.uint32), registers * LANES)

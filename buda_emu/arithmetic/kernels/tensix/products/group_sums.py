@@ -155,7 +155,7 @@ def _square(tile: Any) -> Any:
 
 
 def _difference(number: int, pattern: Any) -> Any:
-    """Return a constant pattern less other patterns, as words that wrap around."""
+    """Return a constant, `number`, less the patterns, as words that wrap around."""
     return np.asarray(np.array(number, np.uint32) - pattern.view(np.uint32)).view(np.int32)
 
 
