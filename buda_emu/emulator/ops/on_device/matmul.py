@@ -30,9 +30,9 @@ _NONE: Final = np.zeros(0, np.bool_)
 
 
 def identity_maker(job: Job, around: Accumulation, weights: Stored, acts: Stored, encoding: Bits) -> Maker:
-    """Return the maker of an identity matmul: by picks of lines where these are all its products, else by products of
-    tiles. `around`: the steps around the blocks; `weights`, `acts`: inputs 0 and 1; `encoding`: input 2, [w or 1,
-    tiles]."""
+    """Return the maker of an identity matmul: by picks of lines for those rows of result tiles where they are all the
+    products, else by products of tiles. `around`: the steps around the blocks; `weights`, `acts`: inputs 0 and 1;
+    `encoding`: input 2, [w or 1, tiles]."""
     first, second = (operand.tile_dim for operand in job.call.op.operands[:2])
     in0 = weights.all_words(job.units, job.parallel, first)
     listed = _decode_encodings(job.call.op, encoding, in0)
