@@ -46,6 +46,7 @@ def dtype(value: Any) -> str:
 
 
 def _form(value: Any) -> str:
+    """Return the name of the form in which a host step's operator is written. Raises FieldError for any other value."""
     if text(value) not in FORMS:
         raise FieldError(f"one of {', '.join(FORMS)}")
     return value
@@ -110,6 +111,7 @@ class HostStep:
 
 
 def _step(value: Any) -> DeviceStep | HostStep:
+    """Read a step of the plan: of the device where it names a program, else of the host. Raises FieldError."""
     if "program" in json_object(value):
         kind = DeviceStep
     else:

@@ -38,6 +38,7 @@ NO_INDEX = 0xFFFFFFFF
 
 
 def _version(value: Any) -> int:
+    """Return the schema version, which is 1. Raises FieldError for any other value."""
     if type(value) is not int or value != 1:
         raise FieldError("the schema_version that is known, which is 1")
     return value
@@ -229,7 +230,7 @@ class ModelOutput:
         return parts.reshape(entries, *self.side_by_side((t, rows, columns)))
 
     def _split_slices(self, array: "Array", extent: tuple[int, ...]) -> "Array":
-        """Return entries of `extent` from entries whose slices lie side by side; the inverse of `_join_slices`."""
+        """Return entries [n, *extent] from entries whose slices lie side by side; the inverse of `_join_slices`."""
         t, rows, columns = extent
         parts = array.reshape(len(array), t // self.slices, rows, self.slices, columns).transpose(0, 1, 3, 2, 4)
         return parts.reshape(len(array), *extent)
@@ -279,6 +280,7 @@ def made_up(stream: "np.random.Generator", shape: tuple[int, ...], dtype: str, b
 
 
 def _plain(tensor_io: Any) -> Any:
+    """Return a label, input or output as JSON."""
     if isinstance(tensor_io, str):
         return tensor_io
     return asdict(tensor_io)

@@ -119,6 +119,7 @@ class HostParts:
         times: list[HostTime] = []
 
         def device(step: DeviceStep, _: Mapping[str, Array]) -> dict[str, Array]:
+            """Return generated outputs in place of a program's."""
             outputs = [model_output for model_output in self._model.outputs if model_output.label in step.outputs]
             return {
                 model_output.label: made_up(
@@ -128,6 +129,7 @@ class HostParts:
             }
 
         def compute(step: HostStep, operands: Sequence[Array]) -> Sequence[Array]:
+            """Time the step on these operands, and return its results, zeros where it refuses them."""
             results: Sequence[Array] = [np.zeros(result.shape, result.dtype) for result in step.results]
             seconds: list[float] = []
             try:
@@ -153,6 +155,7 @@ class HostParts:
         model_values = {plan_input.value for plan_input in self.plan.given}
 
         def device(step: DeviceStep, program_inputs: Mapping[str, Array]) -> dict[str, Array]:
+            """Push the inputs of a program, run it, and return its outputs as the model's tensors."""
             for model_input in self._model.inputs:
                 if model_input.label in program_inputs:
                     entry = model_input.to_queue(program_inputs[model_input.label])
@@ -168,6 +171,7 @@ class HostParts:
             return {model_input.label: model_input.from_queue(entries[model_input.queue]) for model_input in outputs}
 
         def compute(step: HostStep, operands: Sequence[Array]) -> Sequence[Array]:
+            """Compute a step of the host, and note how long it took."""
             start = time.perf_counter()
             results = self._compute(self._runs[step.file], step, operands)
             seconds[step.title] = time.perf_counter() - start
@@ -178,4 +182,5 @@ class HostParts:
 
 
 def _array(image: DeviceImage, file: str) -> Array:
+    """Return a constant of the plan, an array file of the image."""
     return npy_of(f"{image.path}: host/{file}", image.host_file(file))
