@@ -25,6 +25,7 @@ from buda_emu.compiler.importers.operators import REFUSED
 from buda_emu.compiler.importers.source import read_model
 from buda_emu.compiler.ir.values import Printer, Reader, Tokens
 from buda_emu.emulator.image.host_plan import DeviceStep, HostPlan, HostStep, PlanInput, PlanOutput, Result, follow
+from buda_emu.emulator.image.model_io import check_input
 from buda_emu.spec.precision import Precision
 from buda_emu.support.checker.diagnostic import Diagnostic
 from buda_emu.support.checker.text import plural
@@ -328,9 +329,10 @@ class PartedModel:
         return self.run({label: as_numpy(array) for label, array in zip(labels, inputs, strict=True)}, precision)
 
     def run(self, arrays: Mapping[str, Array], precision: Precision = "ideal") -> tuple[Array, ...]:
-        """Return the outputs for inputs by name."""
+        """Return the outputs for inputs by name. Raises HostError as `check_input`."""
         values = {name: self.graph[name].value for name in self.plan.constants}
-        values |= {entry.value: arrays[entry.label] for entry in self.plan.given}
+        for entry in self.plan.given:
+            values[entry.value] = check_input(arrays[entry.label], entry.label, entry.shape, entry.dtype)
         runs = {step.file: work.run for step, work in zip(self.plan.on_host, self._work, strict=True)}
         values_by_name = follow(
             self.plan,

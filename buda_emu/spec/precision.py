@@ -36,6 +36,9 @@ STAND_IN: Final = 2.0**100
 """Finite replacement for infinity: 0 times it is 0, and no sum of a few is infinite."""
 INFINITE: Final = 0.99e30
 """Results of at least this magnitude are taken for infinity, or for its replacement."""
+MASKED: Final = -(2.0**110)
+"""Scores between this and `-INFINITE` are masked by minus infinity: no sum of a few stand-ins is lower, and masks of
+the least number of a floating-point type are."""
 LARGEST: Final = 2.0**126
 """Greatest magnitude of constants, such as masks filled with float32's least value: no sum of two such and `BELOW` is
 infinite."""

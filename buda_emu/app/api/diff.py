@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from difflib import unified_diff
 from typing import TYPE_CHECKING, Any, Final
 
 from buda_emu.emulator.image.opened import netlist_of
@@ -12,6 +11,7 @@ from buda_emu.netlist.printer import program_lines
 from buda_emu.netlist.sourced import Sourced
 from buda_emu.support.errors import BudaError
 from buda_emu.support.lazy import lazy
+from buda_emu.support.line_changes import hunk_lines
 
 if TYPE_CHECKING:
     from buda_emu.app.api import perf as timing
@@ -208,8 +208,7 @@ def _program_changes(old: Netlist, new: Netlist) -> dict[str, tuple[str, ...]]:
     for name in old.programs:
         if name not in new.programs:
             continue
-        lines = unified_diff(program_lines(old, name), program_lines(new, name), "before", "after", lineterm="", n=1)
-        hunks = tuple(lines)[2:]
+        hunks = tuple(hunk_lines(program_lines(old, name), program_lines(new, name), context=1))
         if hunks:
             changes[name] = hunks
     return changes

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, cast
 
-from buda_emu.app.cli.parser import ExampleParser
+from buda_emu.app.cli.parser import ExampleParser, takes_path
 from buda_emu.support.caches import HAS_OTHER_USERS
 from buda_emu.support.checker.result import Choice
 from buda_emu.support.errors import HostError
@@ -25,8 +25,6 @@ COMMAND_LINE_ONLY: Final[Mapping[str, str]] = {
 """Options that no settings file may set, with the reason."""
 LOWERABLE_OPTION: Final = "memory-limit"
 """The option that a settings file may lower, but not raise."""
-FILE_METAVARS: Final = frozenset({"FILE", "FILE.npy", "DIR", "OLD", "OTHER", "RAW", "MODEL"})
-"""Metavars of options whose value is a file or folder, alone or after `NAME=`."""
 _FILE_OR_NUMBER: Final = "chips"
 """The option whose value is a file unless it is a number."""
 _WRITE_BY_OTHERS: Final = 0o022  # write permission of the group and of everybody
@@ -39,10 +37,7 @@ def setting_trust(name: str, action: argparse.Action) -> str:
         return "never"
     if name == LOWERABLE_OPTION:
         return "lowers"
-    metavar = ""
-    if isinstance(action.metavar, str) and action.nargs != 0:
-        metavar = action.metavar.rpartition("=")[2]
-    if metavar in FILE_METAVARS or name == _FILE_OR_NUMBER:
+    if takes_path(action) or name == _FILE_OR_NUMBER:
         return "file"
     return "free"
 

@@ -3,7 +3,6 @@
 import argparse
 import os
 from collections.abc import Iterator, Sequence
-from difflib import unified_diff
 from typing import TYPE_CHECKING, Final
 
 from buda_emu.app.cli.findings import select_findings
@@ -15,6 +14,7 @@ from buda_emu.netlist.yaml_reader import UnreadableError, decode, read_bytes
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import Exit, HostError
 from buda_emu.support.files import write_file
+from buda_emu.support.line_changes import hunk_lines
 from buda_emu.support.records import dataclass
 
 if TYPE_CHECKING:
@@ -42,8 +42,10 @@ class TextChange:
 def unified_difference(change: TextChange) -> str:
     """Return a change in the form of `diff -u`; "" if nothing changes."""
     shown = "<stdin>" if change.name == "-" else change.name
-    lines = unified_diff(change.before.splitlines(), change.after.splitlines(), shown, shown, lineterm="")
-    return "\n".join(lines)
+    hunks = list(hunk_lines(change.before.splitlines(), change.after.splitlines()))
+    if not hunks:
+        return ""
+    return "\n".join([f"--- {shown}", f"+++ {shown}", *hunks])
 
 
 def replace_file(change: TextChange) -> None:

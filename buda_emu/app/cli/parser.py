@@ -5,11 +5,28 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from itertools import chain
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 from buda_emu.support.screen import screen_of
 
 _MOST_IN_USAGE = 6  # options
+
+
+VALUE_METAVARS: Final = frozenset({
+    "ARCH", "BY", "COMMAND", "DIM:KIND[:BITS]", "EXPR", "FORMAT", "K/N", "KIND", "N", "N,C,..", "N,N", "NAME", "NxCx..",
+    "OP", "ORDER", "P", "PASS", "PCC", "PCT", "PERCENT", "PLACE", "ROWS", "RULE", "RxC", "S", "SCHEDULER", "SECONDS",
+    "SIZE", "V", "VALUE", "W", "WORD", "X", "XxY", "a,b,c", "usb|pcie",
+})  # fmt: skip
+"""Metavars of values that are no paths: alone, after `NAME=`, or as a list that ends in `,...`."""
+
+
+def takes_path(action: argparse.Action) -> bool:
+    """Return whether an argument is a file or folder, alone or after `NAME=`. A metavar that `VALUE_METAVARS` does not
+    list stands for one, so that a new option that opens a file is not taken for another."""
+    if action.nargs == 0 or action.choices is not None:
+        return False
+    metavar = action.metavar if isinstance(action.metavar, str) else ""
+    return metavar.rpartition("=")[2].removesuffix(",...") not in VALUE_METAVARS
 
 
 class _Formatter(argparse.HelpFormatter):

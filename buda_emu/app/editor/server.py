@@ -1,8 +1,8 @@
 """The language server of netlists, `buda-emu lsp`, with positions in the client's units."""
 
 import asyncio
+import re
 from collections.abc import Iterable
-from difflib import SequenceMatcher
 from typing import Any, Final, Protocol
 from urllib.parse import unquote, urlparse
 
@@ -28,6 +28,7 @@ from buda_emu.netlist.yaml_text import word
 from buda_emu.spec.varinst import OPCODES
 from buda_emu.support.checker.diagnostic import Diagnostic
 from buda_emu.support.checker.fix import Fix
+from buda_emu.support.line_changes import line_changes
 from buda_emu.support.version import __version__
 
 
@@ -58,15 +59,20 @@ class Positions:
         return lsp.Range(self.to_client(line, column), self.to_client(end_line, end_column))
 
 
+_LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+"""A line as the protocol counts lines; Python and YAML end lines at further characters."""
+
+
 def line_edits(uri: str, before: str, after: str) -> lsp.WorkspaceEdit:
     """Return the edits of the lines that differ between two texts."""
-    old = before.splitlines(True)
-    new = after.splitlines(True)
-    match = SequenceMatcher(None, old, new)  # without its heuristic it takes the square of the lines that repeat
+    old = _LINE.findall(before)
+    new = _LINE.findall(after)
     edits = [
-        lsp.TextEdit(lsp.Range(lsp.Position(i1, 0), lsp.Position(i2, 0)), "".join(new[j1:j2]))
-        for kind, i1, i2, j1, j2 in match.get_opcodes()
-        if kind != "equal"
+        lsp.TextEdit(
+            lsp.Range(lsp.Position(change.old_start, 0), lsp.Position(change.old_end, 0)),
+            "".join(new[change.new_start : change.new_end]),
+        )
+        for change in line_changes(old, new)
     ]
     return lsp.WorkspaceEdit({uri: edits})
 

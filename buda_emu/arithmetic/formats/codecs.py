@@ -28,11 +28,9 @@ class BlockFormat:
     narrow: bool
 
     def encode(self, groups: F32, rounding: Rounding) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-        """Encode float32[..., 16] as shared exponents uint8[...] and datums uint8[..., 16], by the five steps of
-        FORMATS 4.
-
-        "nearest" rounds magnitudes half up; an overflow of the rounding saturates, it never moves the shared exponent.
-        """
+        """Encode float32[..., 16], the groups that share an exponent, as exponents uint8[...] and datums uint8[...,
+        16], by the five steps of FORMATS 4. "nearest" rounds magnitudes half up; an overflow of the rounding saturates,
+        it never moves the shared exponent."""
         bits = to_bits(groups)
         field = ((bits >> np.uint32(23)) & np.uint32(0xFF)).astype(np.int32)
         fraction = (bits & np.uint32(FRACTION)).astype(np.int32)
@@ -242,7 +240,7 @@ class RawWord:
 
 
 def _clamp(values: F32, low: int, high: int) -> F32:
-    """Round half away from zero and clamp to the range; NaN becomes 0."""
+    """Round half away from zero and clamp to the range low..high; NaN becomes 0."""
     return round_half_away(np.clip(nan_as_zero(values), np.float32(low), np.float32(high)))
 
 
@@ -300,7 +298,7 @@ PACKED_AS: Final[Mapping[str, str]] = MappingProxyType({"Fp8_e4m3": "Lf8"})
 
 
 def pack_codec(name: str) -> ScalarCodec:
-    """Return the codec that writes the datums of a tile of a scalar format: its own, but for Fp8_e4m3."""
+    """Return the codec that writes the datums of a tile of the scalar format `name`: its own, but for Fp8_e4m3."""
     return SCALAR_CODECS[PACKED_AS.get(name, name)]
 
 

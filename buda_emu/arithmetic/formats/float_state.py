@@ -28,6 +28,7 @@ def exact_floats(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function in the default state, and put the thread back into its own afterwards."""
         if _is_exact():
             return function(*args, **kwargs)
         library, _ = _library()
@@ -56,6 +57,7 @@ def set_exact() -> None:
 
 
 def _is_exact() -> bool:
+    """Return whether this thread keeps denormals and rounds to nearest, by computing with them."""
     return _TINY * _ONE != 0 and _ONE + _PART == _ONE == _ONE - _PART
 
 

@@ -121,6 +121,7 @@ def _half_values() -> F32:
 
 
 def _half_words(array: NDArray[Any]) -> NDArray[np.uint16]:
+    """Return the 16-bit patterns of an array of halves."""
     return np.ascontiguousarray(array).reshape(array.shape).view(np.uint16)
 
 

@@ -91,7 +91,8 @@ def unpack_datums(name: str, stored: Bytes) -> F32:
 
 
 def _datums(name: str, tiles: F32, tile_dim: tuple[int, int]) -> F32:
-    """Return tiles float32[n, 32, 32] as datums float32[n, height*width] in the order of memory."""
+    """Return tiles float32[n, 32, 32] of format `name` as datums float32[n, height*width] in the order of memory: face
+    by face, raw words in one run."""
     height, width = tile_dim
     if is_raw(name):
         return tiles.reshape(len(tiles), TILE_SIDE * TILE_SIDE)[:, : height * width]
@@ -102,7 +103,8 @@ def _datums(name: str, tiles: F32, tile_dim: tuple[int, int]) -> F32:
 
 
 def _tiles(name: str, datums: F32, tile_dim: tuple[int, int]) -> F32:
-    """Return datums in the order of memory as tiles float32[n, 32, 32], with +0 outside of a small tile."""
+    """Return datums of format `name` in the order of memory as tiles float32[n, 32, 32], with +0 outside of a small
+    tile."""
     height, width = tile_dim
     tiles = np.zeros((len(datums), TILE_SIDE, TILE_SIDE), dtype=np.float32)
     if is_raw(name):
@@ -150,9 +152,10 @@ def _codes_of(stored: Bytes, bits: int) -> Codes:
 
 
 def _header_word(size: int) -> Bytes:
-    """Return word 0 of a tile header as bytes; words 1 to 3 are zero."""
+    """Return word 0 of the header of a tile of `size` bytes, as bytes; words 1 to 3 are zero."""
     return np.frombuffer((size // 16).to_bytes(4, "little"), dtype=np.uint8)
 
 
 def _dim_text(tile_dim: tuple[int, int]) -> str:
+    """Return a tile dim as text, rows first."""
     return f"{tile_dim[0]}x{tile_dim[1]}"

@@ -66,6 +66,7 @@ def on_data(context: Any, builder: Builder, call: Any, arguments: Sequence[Value
 
 
 def _data(context: Any, builder: Builder, kind: Any, value: Value) -> list[Value]:
+    """Return a value in the form that intrinsics take, see `on_data`."""
     if isinstance(kind, types.BaseTuple):
         kinds: Any = kind
         items = zip(kinds, cgutils.unpack_tuple(builder, value), strict=True)
@@ -145,11 +146,11 @@ class Vectors:
         self.builder.store(value, address, align=align)
 
     def word(self, number: int) -> Value:
-        """Return a vector with one 32-bit constant in every lane."""
+        """Return a vector with the number, a 32-bit constant, in every lane."""
         return ir.Constant(self.words, [number & 0xFFFFFFFF] * self.width)
 
     def float(self, number: float) -> Value:
-        """Return a vector with one single in every lane."""
+        """Return a vector with the number, a constant single, in every lane."""
         return ir.Constant(self.floats, [number] * self.width)
 
     def every_word(self, number: Value) -> Value:
@@ -187,6 +188,7 @@ class Vectors:
         return self._intrinsic(f"llvm.floor.v{self.width}f32", value)
 
     def _intrinsic(self, name: str, *arguments: Value) -> Value:
+        """Emit a call of an LLVM function whose result has the type of its arguments."""
         kind = arguments[0].type
         function = ir.FunctionType(kind, [kind] * len(arguments))
         return self.builder.call(cgutils.get_or_insert_function(self.builder.module, function, name), arguments)
@@ -199,7 +201,7 @@ class Vectors:
         return self.builder.call(function, [value, ir.IntType(1)(0)])
 
     def sum_down(self, first: Value, second: Value) -> Value:
-        """Return the sum of 16 singles each, rounded down: AVX-512 only."""
+        """Return the sum of both vectors of 16 singles, rounded down: AVX-512 only."""
         function = ir.FunctionType(self.floats, [self.floats, self.floats, I32])
         function = cgutils.get_or_insert_function(self.builder.module, function, "llvm.x86.avx512.add.ps.512")
         return self.builder.call(function, [first, second, I32(_DOWN)])
@@ -226,6 +228,7 @@ class Vectors:
         return self._reduce("smin", value)
 
     def _reduce(self, how: str, value: Value) -> Value:
+        """Emit LLVM's reduction `how` of a vector of 32-bit integers to one of them."""
         name = f"llvm.vector.reduce.{how}.v{self.width}i32"
         function = ir.FunctionType(I32, [self.words])
         return self.builder.call(cgutils.get_or_insert_function(self.builder.module, function, name), [value])
@@ -243,11 +246,15 @@ def intrinsic(function: Callable[..., Any], result: Any, *kinds: Any) -> Callabl
     """
 
     def typer(*types_given: Any) -> Any:
+        """Return the signature of a call with arguments of these types, None where one does not fit."""
         accepted = [_accept(type_given, kind) for type_given, kind in zip(types_given, kinds, strict=True)]
         return None if None in accepted else signature(result, *accepted)
 
     def decorate(emit: Emit) -> Emit:
+        """Make `emit` the code of the function, and return it."""
+
         def lower(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
+            """Emit a call: its value, or None's for a call without a result."""
             value = emit(context, builder, *on_data(context, builder, call, arguments))
             return context.get_dummy_value() if value is None else value
 
@@ -267,8 +274,11 @@ def shared_intrinsic(function: Callable[..., Any], *kinds: Any, by_lanes: bool =
     which has no result: see `call_shared`. `by_lanes`: `emit` gets the lanes of a vector before the arguments."""
 
     def decorate(emit: Emit) -> Emit:
+        """Make `emit` the code of the function, and return it."""
+
         @intrinsic(function, types.none, *kinds)
         def call(context: Any, builder: Builder, *arguments: Value) -> None:  # pyright: ignore[reportUnusedFunction]
+            """Emit a call of the shared LLVM function."""
             code = partial(emit, lanes_for(context)) if by_lanes else emit
             call_shared(builder, function.__name__, arguments, code)
 
@@ -278,7 +288,8 @@ def shared_intrinsic(function: Callable[..., Any], *kinds: Any, by_lanes: bool =
 
 
 def _accept(argument: Any, kind: Any) -> Any:
-    """Return the type as which an argument is passed; None where it does not fit."""
+    """Return the type as which an argument is passed to a parameter of `kind`, a type or class of types; None where it
+    does not fit."""
     if inspect.isclass(kind):
         if isinstance(argument, kind):
             return argument
@@ -289,7 +300,10 @@ def _accept(argument: Any, kind: Any) -> Any:
 
 @type_callable(part_of)
 def _type_part_of(_context: Any) -> Any:
+    """Return the typing of `part_of`: a contiguous vector gives one of its own type."""
+
     def typer(array: Any, _first: Any, _size: Any) -> Any:
+        """Return the signature for these arguments, None where the array is no contiguous vector."""
         plain = isinstance(array, types.Array) and (array.ndim, array.layout) == (1, "C")
         return signature(array, array, types.intp, types.intp) if plain else None
 
@@ -298,6 +312,7 @@ def _type_part_of(_context: Any) -> Any:
 
 @lower_builtin(part_of, types.Array, types.intp, types.intp)
 def _lower_part_of(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
+    """Emit `part_of`: a view of the same memory, which it holds on to."""
     make: Any = context.make_array(call.return_type)
     array = make(context, builder, arguments[0])
     part = make(context, builder)
@@ -316,11 +331,13 @@ def _lower_part_of(context: Any, builder: Builder, call: Any, arguments: Any) ->
 
 @intrinsic(shift_right, types.int32, types.int32, types.int32)
 def _shift_right(_context: Any, builder: Builder, value: Value, distance: Value) -> Value:
+    """Emit `shift_right` as one instruction, without tests of the distance."""
     return builder.ashr(value, distance)
 
 
 @intrinsic(shift_left, types.int32, types.int32, types.int32)
 def _shift_left(_context: Any, builder: Builder, value: Value, distance: Value) -> Value:
+    """Emit `shift_left` as one instruction, without tests of the distance."""
     return builder.shl(value, distance)
 
 
@@ -332,10 +349,12 @@ _WORDS: Final = (types.int32, types.uint32, types.float32)
 
 
 def _width(kind: Any) -> int:
+    """Return the number of bits of a numba type."""
     return kind.bitwidth
 
 
 def _first_for(function: Any, rule: Any) -> None:
+    """Register a typing rule for a global function, tried before numba's own."""
     infer: Any = infer_global
     infer(function)(rule)
 
@@ -347,6 +366,7 @@ class _NewArray(AbstractTemplate):
     metadata = _FIRST
 
     def generic(self, args: Any, kws: Any) -> Any:
+        """Return the signature of a new array for these arguments, None for others than sizes and a dtype."""
         if kws or len(args) != 2:
             return None
         shape = args[0]
@@ -367,17 +387,20 @@ for _function in (np.empty, np.zeros):
 
 @lower_builtin(np.empty, types.Any, types.Any)
 def _lower_empty(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
+    """Emit a new array with undefined contents."""
     return _new(context, builder, call, arguments)._getvalue()
 
 
 @lower_builtin(np.zeros, types.Any, types.Any)
 def _lower_zeros(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
+    """Emit a new array of zeros."""
     array = _new(context, builder, call, arguments)
     cgutils.memset(builder, array.data, builder.mul(array.itemsize, array.nitems), 0)
     return array._getvalue()
 
 
 def _new(context: Any, builder: Builder, call: Any, arguments: Any) -> Any:
+    """Emit a new contiguous array. The emitted code raises ValueError for a negative size or one that overflows."""
     kind = call.return_type
     shape = [arguments[0]] if kind.ndim == 1 else cgutils.unpack_tuple(builder, arguments[0])
     data_type = context.get_data_type(kind.dtype)
@@ -412,6 +435,7 @@ class _Extreme(AbstractTemplate):
     metadata = _FIRST
 
     def generic(self, args: Any, kws: Any) -> Any:
+        """Return the signature of min or max of two integers, None for other arguments."""
         if kws or len(args) != 2 or not all(isinstance(kind, types.Integer) for kind in args):
             return None
         if args[0] != args[1] and not all(kind.signed for kind in args):
@@ -425,8 +449,11 @@ for _function in (min, max):
 
 
 def _lower_extreme(function: Any, kind: Any, comparison: str) -> None:
+    """Register the code of min or max for integers of one kind; `comparison` is the one that lets the second win."""
+
     @lower_builtin(function, kind, kind)
     def lower(_context: Any, builder: Builder, _call: Any, arguments: Any) -> Value:  # pyright: ignore[reportUnusedFunction]
+        """Emit the comparison and the choice."""
         first, other = arguments
         compare = builder.icmp_signed if kind.signed else builder.icmp_unsigned
         return builder.select(compare(comparison, other, first), other, first)
@@ -444,6 +471,7 @@ class _Same(AbstractTemplate):
     metadata = _FIRST
 
     def generic(self, args: Any, kws: Any) -> Any:
+        """Return the signature for one integer, None for other arguments."""
         if kws or len(args) != 1 or args[0] not in types.integer_domain:
             return None
         return signature(args[0], args[0])
@@ -454,6 +482,7 @@ _first_for(int, _Same)
 
 @lower_builtin(int, types.Integer)
 def _lower_int(_context: Any, _builder: Builder, _call: Any, arguments: Any) -> Value:
+    """Emit nothing: an integer is its own int."""
     return arguments[0]
 
 
@@ -463,6 +492,7 @@ class _View(AttributeTemplate):
 
     @bound_function("number.view")
     def resolve_view(self, number: Any, args: Any, kws: Any) -> Any:
+        """Return the signature of number.view(dtype), None for a dtype of another size."""
         dtype: Any = parse_dtype(args[0]) if len(args) == 1 and not kws else None
         same_size = isinstance(dtype, types.Integer | types.Float) and _width(dtype) == _width(number)
         return signature(dtype, *args) if same_size else None
@@ -481,6 +511,7 @@ class _FloatView(_View):
 @lower_builtin("number.view", types.Integer, types.DTypeSpec)
 @lower_builtin("number.view", types.Float, types.DTypeSpec)
 def _lower_number_view(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
+    """Emit the bits of a number as a number of another type."""
     return builder.bitcast(arguments[0], context.get_value_type(call.return_type))
 
 
@@ -506,12 +537,13 @@ def word_place(builder: Builder, address: Value, number: Value) -> Value:
 
 
 def emit_add(builder: Builder, address: Value, number: Value, value: Value) -> Value:
-    """Emit `job_slot.add`: an atomic addition that returns the old value."""
+    """Emit `job_slot.add`: an atomic addition to int64 number `number` after an address, which returns the old
+    value."""
     return builder.atomic_rmw("add", word_place(builder, address, number), value, "seq_cst")
 
 
 def emit_read(builder: Builder, address: Value, number: Value) -> Value:
-    """Emit `job_slot.read`: a read from memory that is never left out."""
+    """Emit `job_slot.read`: a read of int64 number `number` after an address from memory, which is never left out."""
     return builder.load_atomic(word_place(builder, address, number), "seq_cst", 8)
 
 
@@ -524,16 +556,19 @@ def emit_pause(context: Any, builder: Builder) -> None:
 
 @intrinsic(add, types.int64, types.intp, types.intp, types.intp)
 def _add(_context: Any, builder: Builder, *arguments: Value) -> Value:
+    """Emit `job_slot.add` for kernels."""
     return emit_add(builder, *arguments)
 
 
 @intrinsic(read, types.int64, types.intp, types.intp)
 def _read(_context: Any, builder: Builder, *arguments: Value) -> Value:
+    """Emit `job_slot.read` for kernels."""
     return emit_read(builder, *arguments)
 
 
 @intrinsic(work_on, types.int64, types.intp)
 def _work_on(_context: Any, builder: Builder, slot: Value) -> Value:
+    """Emit `job_slot.work_on`: a call of the code in the slot with the address of its arguments."""
     code = builder.inttoptr(emit_read(builder, slot, SIZE(CODE)), ir.FunctionType(SIZE, [SIZE]).as_pointer())
     return builder.call(code, [builder.ptrtoint(word_place(builder, slot, SIZE(ARGUMENTS)), SIZE)])
 

@@ -72,6 +72,8 @@ class Kernel(Helper):
         raise error
 
     def _other(self, arguments: tuple[Any, ...]) -> Any:
+        """Call the machine code for arguments that the latest one does not take, loaded or compiled if need be. Raises
+        TypeError for arguments that no kernel takes."""
         for entry in list(self._known.values()):
             result = entry(*arguments)
             if result is not NotImplemented:
@@ -101,7 +103,7 @@ class Kernel(Helper):
         return load(code, self.py_func.__module__, self.py_func.__name__)
 
     def _compiled_alone(self, place: str, arguments: tuple[Any, ...]) -> bytes:
-        """By this process or by another that began before."""
+        """Return machine code compiled by this process, or by another that began before, and keep it at `place`."""
         with disk_cache.alone(place):
             code = disk_cache.read(place)
             if code is None:
@@ -110,6 +112,7 @@ class Kernel(Helper):
             return code
 
     def _compile(self, arguments: tuple[Any, ...]) -> bytes:
+        """Compile the kernel for these arguments, and tell those who watch."""
         name = self.py_func.__name__
         announce(name, None)
         start = time.perf_counter()
@@ -170,14 +173,16 @@ def announce(name: str, seconds: float | None) -> None:
 
 
 def _knows_nothing(*_: Any) -> Any:
+    """Return NotImplemented, as machine code for no arguments would."""
     return NotImplemented
 
 
 def _quiet(function: F) -> F:
-    """The plain function, silent like compiled code where a scalar operation overflows or is invalid."""
+    """Return the plain function, silent like compiled code where a scalar operation overflows or is invalid."""
 
     @wraps(function)
     def call(*arguments: Any) -> Any:
+        """Call the function with numpy's warnings off."""
         with np.errstate(all="ignore"):
             return function(*arguments)
 

@@ -4,5 +4,5 @@ from typing import Any
 
 
 def part_of(array: Any, first: int, size: int) -> Any:
-    """`size` elements, from `first` on, of an array of one axis that has them: neither is less than 0."""
+    """Return `size` elements, from `first` on, of an array of one axis that has them: neither is less than 0."""
     return array[first : first + size]

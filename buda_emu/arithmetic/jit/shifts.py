@@ -10,10 +10,10 @@ import numpy as np
 
 
 def shift_right(value: Any, distance: Any) -> Any:
-    """Floor of value / 2^distance, both np.int32; distance 0 to 31."""
+    """Return the floor of value / 2^distance, both np.int32; distance 0 to 31."""
     return np.int32(int(value) >> int(distance))
 
 
 def shift_left(value: Any, distance: Any) -> Any:
-    """value * 2^distance, both np.int32, which must fit; distance 0 to 31."""
+    """Return value * 2^distance, both np.int32, which must fit; distance 0 to 31."""
     return np.int32(int(value) << int(distance))

@@ -9,7 +9,7 @@ INTRINSICS: Final = ["buda_emu.arithmetic.jit.intrinsics"]
 
 
 def register_intrinsics(module: str) -> None:
-    """Name a room of LLVM code that kernels of the caller's room call."""
+    """Add a module of LLVM code to those that are imported before a kernel is compiled."""
     INTRINSICS.append(module)
 
 

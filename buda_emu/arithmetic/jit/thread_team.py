@@ -56,7 +56,8 @@ def spins_in(seconds: float) -> int:
 
 @helper
 def claimed(start: int, stop: int) -> Iterator[int]:
-    """Give start .. stop - 1, or this thread's share of the items of a slot's job."""
+    """Yield start .. stop - 1; for a negative `stop` this thread's share of the items of the job in the slot at address
+    `start`."""
     if stop >= 0:
         for index in range(start, stop):
             yield index
@@ -74,7 +75,7 @@ def claimed(start: int, stop: int) -> Iterator[int]:
 
 @kernel
 def await_helpers(slot: int, spins: int) -> None:
-    """Until none of them is busy with a job that is done in Python, for `spins` spins at most."""
+    """Wait until no helper is busy with a job that is done in Python, for `spins` spins at most."""
     for _ in range(spins):
         if read(slot, BUSY) == 0:
             break
@@ -83,10 +84,8 @@ def await_helpers(slot: int, spins: int) -> None:
 
 @kernel
 def serve(slot: int, seen: int, spins: int) -> int:
-    """A helper's part in all jobs after number `seen`, until one is done in Python, or for `spins` spins there is none.
-
-    The number of the latest job that it knows of.
-    """
+    """Do a helper's part in all jobs after number `seen`, until one is done in Python, or for `spins` spins there is
+    none. Returns the number of the latest job that it knows of."""
     left = spins
     while left > 0:
         number = read(slot, NUMBER)

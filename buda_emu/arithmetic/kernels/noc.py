@@ -106,7 +106,7 @@ class Change(NamedTuple):
 
 @helper
 def _place(cell: int, op: int, grids: Grids, mesh: Mesh) -> tuple[int, int]:
-    """x and y of a cell of an op."""
+    """Return x and y, on the NoC, of a cell of an op's grid."""
     row = cell // grids.columns[op]
     column = cell % grids.columns[op]
     if grids.transposed[op]:
@@ -116,7 +116,7 @@ def _place(cell: int, op: int, grids: Grids, mesh: Mesh) -> tuple[int, int]:
 
 @helper
 def _add(link: int, size: float, row: int, rows: Rows, mesh: Mesh) -> None:
-    """Add bytes to a link of a row, which is entered where the row does not have it."""
+    """Add `size` bytes to a link of a row, which is entered where the row does not have it."""
     place = mesh.place[link]
     if place < 0:
         place = rows.filled[row]
@@ -138,8 +138,9 @@ def _travel(
     rows: Rows,
     mesh: Mesh,
 ) -> None:
-    """Add bytes to all links of a route: NoC 0 goes right, then down; NoC 1 up, then left (PERF 1.2). Links that a
-    group has in common count once."""
+    """Add bytes to all links of a route from `start` to `end` (x, y), in the row of a transfer: NoC 0 goes right, then
+    down; NoC 1 up, then left (PERF 1.2). `block`: the first number of the transfer's links. Links that a group has in
+    common count once."""
     (x, y) = start
     (to_x, to_y) = end
     for turn in range(_ALL):
@@ -158,13 +159,14 @@ def _travel(
 
 @helper
 def _port(kind: int, out: int, noc: int, x: int, y: int, mesh: Mesh) -> int:
-    """Its number in a block."""
+    """Return the number of a port of the core at (x, y) within a block of links. `kind`: that of the port; `out`: 1 for
+    data that leaves."""
     return (LINKS + (kind * 2 + out) * 2 + noc) * mesh.width * mesh.height + x * mesh.height + y
 
 
 @helper
 def _fill(edge: int, row: int, edges: Edges, grids: Grids, mesh: Mesh, rows: Rows) -> None:
-    """Compute the row of a transfer: its links and the cycles that it takes on each."""
+    """Compute the row of transfer number `edge`: its links and the cycles that it takes on each."""
     rows.filled[row], rows.far[row] = 0, 3
     if edges.crossing[edge] >= 0:
         _add(edges.crossing[edge], edges.size[edge], row, rows, mesh)
@@ -222,14 +224,16 @@ def _fullest(row: int, rows: Rows, busy: Floats) -> float:
 
 @kernel
 def fullest_ways(rows: Rows, busy: Floats, least: Floats, takes: Floats) -> None:
-    """Write the cycles of each transfer: those of the fullest way of its row, `least` at least."""
+    """Write to `takes` the cycles of each transfer: the `busy` cycles of the fullest way of its row, `least` at
+    least."""
     for edge in range(takes.shape[0]):
         takes[edge] = max(least[edge], _fullest(edge, rows, busy))
 
 
 @helper
 def _count(row: int, sign: float, rows: Rows, change: Change, links: int) -> int:
-    """Add a row to the change, and return the number of links in it."""
+    """Add a row of transfers to the change with this sign, and return the number of links in the change, which was
+    `links` before."""
     for place in range(rows.filled[row]):
         link = rows.ways[row, place]
         if change.counts[link] == 0:
@@ -292,7 +296,7 @@ def weigh_move(
 
 @kernel
 def take_back(moved: Ints, change: Change) -> None:
-    """Undo the last `weigh_move`."""
+    """Undo the last `weigh_move`, of the transfers `moved`, in the busy cycles and rows of `change`."""
     for number in range(change.found[0]):
         change.busy[change.ways[number]] = change.before[number]
     for number in range(moved.shape[0]):
@@ -301,7 +305,8 @@ def take_back(moved: Ints, change: Change) -> None:
 
 @kernel
 def keep_move(moved: Ints, change: Change, rows: tuple[Rows, Rows], takes: Floats) -> None:
-    """Make the new rows of the last move the present ones, and its cycles those of the transfers."""
+    """Make the new rows of the transfers `moved` the present ones, and write the cycles that the last move gives
+    transfers to `takes`."""
     old, new = rows
     for number in range(moved.shape[0]):
         edge = moved[number]

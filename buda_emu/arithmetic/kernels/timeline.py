@@ -87,7 +87,7 @@ NOBODY = -1
 
 @helper
 def _push(times: Ints, tasks: Ints, size: int, time: int, task: int) -> int:
-    """Add to a heap ordered by time, then by task; the new size."""
+    """Add a task to a heap ordered by time, then by task, and return the new size."""
     place = size
     while place > 0:
         parent = (place - 1) // 2
@@ -103,7 +103,7 @@ def _push(times: Ints, tasks: Ints, size: int, time: int, task: int) -> int:
 
 @helper
 def _drop(times: Ints, tasks: Ints, size: int) -> int:
-    """Take the first out of the heap; the new size."""
+    """Take the first task out of the heap, and return the new size."""
     size -= 1
     time = times[size]
     task = tasks[size]
@@ -254,8 +254,8 @@ def run_timeline(
 
 @kernel
 def run_in_order(order: Ints, before_first: Ints, before: Ints, duration: Ints, end: Ints) -> int:
-    """When the last task ends. Task order[n] starts when those at before_first[n] .. before_first[n+1]-1 of `before`
-    have ended, which stand before it in `order`; `end` [tasks] is written."""
+    """Return when the last task ends. Task order[n] starts when those at before_first[n] .. before_first[n+1]-1 of
+    `before` have ended, which stand before it in `order`; `end` [tasks] is written."""
     last = 0
     for n in range(order.shape[0]):
         start = 0

@@ -69,13 +69,14 @@ def to_integer(x: U32, limit: int) -> U32:
 
 
 def to_float(x: U32) -> U32:
-    """An integer in sign and magnitude to fp32, ties to even; the sign stays on a zero too."""
+    """Convert integers in sign and magnitude to fp32, ties to even; the sign stays on a zero too."""
     magnitude = (x & _MAGNITUDE).astype(np.float32).view(np.uint32)
     return x & _SIGN | magnitude
 
 
 def greater(a: U32, b: U32) -> U32:
-    """The larger of two patterns in the order of sign and magnitude, where -0 lies below +0 and NaNs outermost."""
+    """Return the larger of two patterns in the order of sign and magnitude, where -0 lies below +0 and NaNs
+    outermost."""
     return np.where(_sort_key(a) >= _sort_key(b), a, b)
 
 

@@ -34,10 +34,8 @@ SRC_BITS: Final = np.uint32(0xFFFFE000)
 
 
 def core_of(arch: str) -> Core:
-    """The core of an architecture by its netlist word.
-
-    Raises UnsupportedError where nothing is known of its arithmetic.
-    """
+    """Return the core of an architecture by its netlist word. Raises UnsupportedError where nothing is known of its
+    arithmetic."""
     if arch not in _CORES:
         raise UnsupportedError(f"the arithmetic of a core of {arch!r} is not known; known are {', '.join(_CORES)}")
     return _CORES[arch]
@@ -49,7 +47,7 @@ def sign_of(words: U32) -> I64:
 
 
 def exponent_of(words: U32) -> I64:
-    """The exponent field; 0 marks a zero (DEVICE_NUMERICS 1.4)."""
+    """Return the exponent field; 0 marks a zero (DEVICE_NUMERICS 1.4)."""
     return (words >> np.uint32(23) & np.uint32(255)).astype(np.int64)
 
 
@@ -77,7 +75,7 @@ def to_image(words: U32, mode: DstMode) -> U32:
 
 
 def require_pairing(family: Family, mode: DstMode) -> None:
-    """Raises UnsupportedError for a 16-bit Dst of the other family: no op is set up so (DEVICE_NUMERICS 1.1)."""
+    """Raise UnsupportedError for a 16-bit Dst of the other family: no op is set up so (DEVICE_NUMERICS 1.1)."""
     if (family, mode) not in {("b", "bf16"), ("b", "fp32"), ("a", "fp16"), ("a", "fp32")}:
         raise UnsupportedError(f"operands of family {family} do not accumulate in a Dst of {mode}")
 
@@ -143,16 +141,14 @@ class OpRegisters:
 
 
 def op_registers(in_dfs: Sequence[str], out_df: str, intermed_df: str, acc_df: str, core: Core) -> OpRegisters:
-    """The registers of an op with these formats, by their netlist words.
-
-    Raises UnsupportedError for families mixed among the inputs, for a 32-bit Dst on Grayskull, and for Fp8_e4m3 on
-    other cores than Blackhole.
-    """
+    """Return the registers of an op with these formats, by their netlist words. Raises UnsupportedError for families
+    mixed among the inputs, for a 32-bit Dst on Grayskull, and for Fp8_e4m3 on other cores than Blackhole."""
     return _op_registers(tuple(in_dfs), out_df, intermed_df, acc_df, core)
 
 
 @lru_cache(maxsize=256)
 def _op_registers(in_dfs: tuple[str, ...], out_df: str, intermed_df: str, acc_df: str, core: Core) -> OpRegisters:
+    """Return the registers as `op_registers` does, remembered by formats and core."""
     if core != "blackhole" and "Fp8_e4m3" in (*in_dfs, out_df, intermed_df):
         raise UnsupportedError(f"Fp8_e4m3 is a format of blackhole, which {core} does not have (FORMATS 6.5)")
     integer = acc_df == "Int32" or any(is_integer(df) for df in in_dfs)

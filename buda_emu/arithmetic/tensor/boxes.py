@@ -14,7 +14,8 @@ Read = Callable[[Box], Array]
 
 
 def take_box(read: Read, dtype: np.dtype[Any], dim: int, index: NDArray[np.int64], box: Box) -> Array:
-    """Read a box of the array that has the elements `index` of dimension `dim`, and 0 where an index is negative."""
+    """Read a box of the array that has the elements `index` of dimension `dim` of a source, and 0 where an index is
+    negative. `read` and `dtype` are those of the source; `box` counts in the new array."""
     part = index[box[dim]]
     inside = part >= 0
     indices = part[inside]
@@ -58,8 +59,8 @@ def groups(old: Sequence[int], new: Sequence[int]) -> Groups:
 
 
 def reshape_box(read: Read, of: Groups, box: Box) -> Array:
-    """Read a box of a reshaped array: for each group the box of the old dimensions that holds the new one, and of that
-    the elements of the box."""
+    """Read a box of a reshaped array, whose dimensions are grouped by `groups`: for each group the box of the old
+    dimensions that holds the new one, and of that the elements of the box."""
     old_box: list[slice] = []
     picks: list[Any] = []
     at = 0
@@ -96,7 +97,8 @@ def _pick_group(old: tuple[int, ...], new: tuple[int, ...], part: Box) -> tuple[
 
 
 def _cover(low: int, high: int, sizes: Sequence[int]) -> list[slice]:
-    """The smallest box whose elements follow each other and hold those from `low` to `high`."""
+    """Return the smallest box of an array of these sizes whose elements follow each other and hold the flat places
+    `low` to `high`."""
     box: list[slice] = []
     for number in range(len(sizes)):
         inner = prod(sizes[number + 1 :])

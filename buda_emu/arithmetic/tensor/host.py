@@ -13,7 +13,9 @@ Array = NDArray[Any]
 
 
 def stack_entries(array: Array, hstack: int, vstack: int, row_major: bool, untilized: bool = False) -> Array:
-    """Fold z of read entries into columns and rows: [w, t, r, c] -> [w, t/(h*v), r*v, c*h] (LAYOUT 3.5)."""
+    """Fold z of read entries into columns and rows: [w, t, r, c] -> [w, t/(h*v), r*v, c*h] (LAYOUT 3.5). `row_major`:
+    neighbours in z lie side by side before they lie below each other. Raises HostError where the factors do not divide
+    t or do not suit an untilized queue."""
     w, t, rows, cols = array.shape
     if hstack < 1 or vstack < 1 or t % (hstack * vstack):
         raise HostError(f"hstack {hstack} and vstack {vstack} do not divide t = {t}")
@@ -51,7 +53,8 @@ def prestride(array: Array, stride: int, xy_offsets: Sequence[tuple[int, int]]) 
 
 
 def _box(xy_offsets: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """Return width and height of the box that the offsets fill."""
+    """Return width and height of the box that the offsets fill. Raises HostError where they leave gaps, or there are
+    none."""
     points = set(xy_offsets)
     if not points:
         raise HostError("prestride needs at least one offset")
@@ -65,6 +68,7 @@ def _box(xy_offsets: Sequence[tuple[int, int]]) -> tuple[int, int]:
 
 
 def _up_to_32(count: int) -> int:
+    """Round a number of elements up to whole tiles of 32."""
     return -(-count // 32) * 32
 
 

@@ -74,7 +74,8 @@ def tile_order(blocking: Blocking, raw: bool = False) -> NDArray[np.int64]:
 
 
 def pack_entry(tiles: F32, layout: EntryLayout, rounding: Rounding = "nearest") -> list[Bytes]:
-    """float32[t, R, C, 32, 32] to the entry in each buffer: uint8[entry_bytes], buffers row-major over the grid."""
+    """Pack float32[t, R, C, 32, 32] as the entry in each buffer: uint8[entry_bytes], buffers row-major over the grid.
+    `rounding` is for block formats."""
     blocking = layout.blocking
     if layout.form == "tilized":
         flat = tiles.reshape(-1, *tiles.shape[-2:])
@@ -123,11 +124,13 @@ def pack_strips(read: Callable[[int, slice, slice], F32], layout: EntryLayout, l
 
 
 def _runs(count: int, step: int) -> Iterator[tuple[int, int]]:
+    """Yield 0..count as ranges of `step`; the last one may be shorter."""
     return ((first, min(first + step, count)) for first in range(0, count, step))
 
 
 def unpack_entry(buffers: Sequence[Bytes], layout: EntryLayout) -> F32:
-    """The inverse of `pack_entry`. Raises HostError for a wrong number of buffers, size, or tile header."""
+    """Return float32[t, R, C, 32, 32] of the buffers of an entry, the inverse of `pack_entry`. Raises HostError for a
+    wrong number of buffers, size, or tile header."""
     blocking = layout.blocking
     if len(buffers) != blocking.cells:
         raise HostError(f"an entry on a grid of {blocking.grid_size} has {blocking.cells} buffers, got {len(buffers)}")

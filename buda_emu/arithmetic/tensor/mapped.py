@@ -62,6 +62,8 @@ class FileMappings:
 
 
 def _mappings() -> list[Mapping]:
+    """Return the file mappings of this process in the order of addresses, as the system lists them; none where it does
+    not."""
     try:
         lines = _MAPS.read_text(errors="replace").splitlines()
     except OSError:
@@ -85,8 +87,9 @@ def map_bytes(stream: IO[bytes], offset: int, size: int) -> NDArray[np.uint8]:
 
 
 def page_releaser(array: NDArray[Any], *, shared: bool = True) -> Callable[[], None]:
-    """Return a function that gives the pages of an array in a file back to the system; its contents stay as they
-    are."""
+    """Return a function that gives the pages of an array in a file back to the system; its contents stay as they are.
+    `shared`: the mapping is shared with the file (`Mapping`), so that pages may be dropped at once; those of others are
+    only paged out."""
     low, high = np.lib.array_utils.byte_bounds(array)
     page = mmap.PAGESIZE
     start = -(-low // page) * page
@@ -99,6 +102,7 @@ def page_releaser(array: NDArray[Any], *, shared: bool = True) -> Callable[[], N
     call = ctypes.CDLL(None).madvise
 
     def give_back() -> None:
+        """Give the pages back; they are read from the file again when they are next used."""
         _ = array  # keeps its memory alive
         call(ctypes.c_void_p(start), ctypes.c_size_t(size), advice)
 
@@ -159,6 +163,7 @@ def packed_tiles(
         return part[:, :, top : top + down.stop - down.start, edge : edge + across.stop - across.start]
 
     def read_packed() -> NDArray[np.uint8]:
+        """Return the bytes of all tiles, if the file has not changed."""
         check()
         return data
 

@@ -139,11 +139,12 @@ class Referenced(NDArrayOperatorsMixin):
         return tuple(slice(0, size) for size in self.shape)
 
     def read(self, box: Box) -> Array:
-        """The elements of a box, not to be written to."""
+        """Return the elements of a box, one range for each dimension, not to be written to."""
         return self._read(box)
 
     def boxes(self, limit: int = BLOCK) -> Iterator[Box]:
-        """Give boxes of about `limit` elements at most, whose elements follow each other in the order of the array."""
+        """Yield boxes of about `limit` elements at most, whose elements follow each other in the order of the array;
+        together they are all of it."""
         axis = next((number for number, size in enumerate(self.shape) if size > 1), 0)
         for number in range(axis, self.ndim):  # as many dimensions one by one as it takes
             inner = prod(self.shape[number + 1 :])
@@ -160,7 +161,7 @@ class Referenced(NDArrayOperatorsMixin):
                 yield (*fixed, part, *self.whole[number + 1 :])
 
     def blocks(self) -> Iterator[Array]:
-        """Give all elements in order, a box at a time; then give their pages back."""
+        """Yield all elements in order, a box at a time; then give their pages back to the system."""
         try:
             for box in self.boxes():
                 yield self.read(box)
@@ -195,6 +196,8 @@ class Referenced(NDArrayOperatorsMixin):
         dtype: DTypeLike | None = None,
         bound: Callable[[], float] | None = None,
     ) -> "Referenced":
+        """Return the array after one more step that reads by `read`. `name` tells the step from others in the key;
+        `dtype` and `bound` stay where they are None."""
         return Referenced(
             shape=shape,
             dtype=self.dtype if dtype is None else dtype,
@@ -224,6 +227,7 @@ class Referenced(NDArrayOperatorsMixin):
             return self
 
         def read(box: Box) -> Array:
+            """Read the box with its dimensions in the old order, and reorder the elements."""
             old_box = [slice(0, 0)] * self.ndim
             for place, axis in enumerate(perm):
                 old_box[axis] = box[place]
@@ -264,6 +268,7 @@ class Referenced(NDArrayOperatorsMixin):
         largest_factor = float(np.abs(factor).max()) if factor.size else 0.0
 
         def read(box: Box) -> Array:
+            """Read the box, and multiply it with its part of the factor."""
             factor_box = tuple(part if size > 1 else slice(0, 1) for part, size in zip(box, factor.shape, strict=True))
             return self.read(box) * factor[factor_box]
 
@@ -271,7 +276,8 @@ class Referenced(NDArrayOperatorsMixin):
         return self._step(name, self.shape, read, dtype, lambda: self.bound() * largest_factor)
 
     def each(self, name: Hashable, function: Callable[[Array], Array], limit: float) -> "Referenced":
-        """Return the array with a function applied to each element, whose values are no further from 0 than `limit`."""
+        """Return the array with a function applied to each element, whose results are no further from 0 than `limit`.
+        `name` tells the function from others in the key."""
         return self._step(name, self.shape, lambda box: function(self.read(box)), None, lambda: limit)
 
 
@@ -291,6 +297,7 @@ def reference_to(
         dtype = np.dtype(np.float32)
 
     def values(box: Box) -> Array:
+        """Return the elements of a box as numbers of `dtype`."""
         part = array[box]
         if bfloat16:
             return (part.astype(np.uint32) << 16).view(np.float32)
@@ -298,6 +305,7 @@ def reference_to(
             return part.astype(dtype, copy=check is not None)
 
     def read(box: Box) -> Array:
+        """Return a box, with a check of the file before and after."""
         if check is None:
             return values(box)
         check()
@@ -308,6 +316,7 @@ def reference_to(
     bounds: list[float] = []  # one, once it is asked for
 
     def bound() -> float:
+        """Return the largest magnitude of all elements, computed once."""
         if not bounds:
             if check is not None:
                 check()
@@ -340,6 +349,7 @@ def concatenate(arrays: Sequence[Any], axis: int = 0) -> Referenced:
     starts = list(accumulate((part.shape[dim] for part in parts), initial=0))
 
     def read(box: Box) -> Array:
+        """Join the parts of the box from the arrays that it touches."""
         pieces: list[Array] = []
         for part, start in zip(parts, starts, strict=False):
             low = max(box[dim].start, start)
@@ -352,6 +362,7 @@ def concatenate(arrays: Sequence[Any], axis: int = 0) -> Referenced:
         return np.concatenate(pieces, dim)
 
     def give_back() -> None:
+        """Give back the pages of all arrays that are references."""
         for part in parts:
             if isinstance(part, Referenced):
                 part.give_back()
@@ -377,6 +388,7 @@ def _key_of(part: Any) -> Hashable:
 
 
 def _bound_of(part: Any) -> float:
+    """Return an upper limit of all magnitudes of a reference or an array."""
     if isinstance(part, Referenced):
         return part.bound()
     return largest(part)
@@ -399,6 +411,8 @@ def _plain(argument: Any) -> Any:
 
 
 def _transpose(array: Referenced, axes: Sequence[int] | None = None) -> Referenced:
+    """Return the array with its dimensions in the order `axes`, by default reversed; it stands in for
+    `np.transpose`."""
     return array.transpose(*(axes or ()))
 
 
@@ -410,8 +424,8 @@ _MOVES: Final[dict[Any, Callable[..., Any]]] = {
 
 
 def _pick(array: Referenced, key: tuple[Any, ...]) -> Any:
-    """Index with ranges, numbers, new dimensions and one list of numbers; with anything else the whole array is
-    read."""
+    """Return the part of an array that an index `key` selects, by reference where it is made of ranges, numbers, new
+    dimensions and one list of numbers; with anything else the whole array is read."""
     parts = list(key)
     if not _is_readable_by_parts(parts):
         return np.asarray(array)[key]
@@ -442,4 +456,5 @@ def _is_readable_by_parts(parts: Sequence[Any]) -> bool:
 
 
 def _is_list(part: Any) -> bool:
+    """Return whether a part of an index is a vector of integers."""
     return isinstance(part, np.ndarray) and part.ndim == 1 and cast("Array", part).dtype.kind in "iu"

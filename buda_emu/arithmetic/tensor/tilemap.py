@@ -39,7 +39,8 @@ class TileMap:
 
     @staticmethod
     def identity(shape: Shape) -> "TileMap":
-        """The map of an empty TM list."""
+        """Return the map of an empty TM list for a tensor of this shape. Raises TmError where it is empty or too
+        large."""
         t, rows, cols = require_tiles(shape)
         return TileMap(shape, shape, _frozen(np.arange(t * rows * cols, dtype=np.int32)))
 
@@ -57,55 +58,56 @@ class TileMap:
         repeats[axes[dim]] = factor
         t, rows, cols = self.shape
         require_tiles((t * repeats[0], rows * repeats[1], cols * repeats[2]))
-        return self._with_grid(np.tile(self._grid(), repeats))
+        return self._with_index(np.tile(self._index_in_rows(), repeats))
 
     def hslice(self, n: int) -> "TileMap":
         """Cut the columns into `n` pieces that follow each other in t."""
         t, rows, cols = self.shape
         _check(n >= 1 and cols % n == 0, f"hslice {n}: does not divide the {cols} tile columns")
-        pieces = self._grid().reshape(t, rows, n, cols // n)
-        return self._with_grid(pieces.transpose(0, 2, 1, 3).reshape(t * n, rows, cols // n))
+        pieces = self._index_in_rows().reshape(t, rows, n, cols // n)
+        return self._with_index(pieces.transpose(0, 2, 1, 3).reshape(t * n, rows, cols // n))
 
     def vslice(self, n: int) -> "TileMap":
         """Cut the rows into `n` pieces that follow each other in t."""
         t, rows, cols = self.shape
         _check(n >= 1 and rows % n == 0, f"vslice {n}: does not divide the {rows} tile rows")
-        return self._with_grid(self._grid().reshape(t * n, rows // n, cols))
+        return self._with_index(self._index_in_rows().reshape(t * n, rows // n, cols))
 
     def hstack(self, n: int) -> "TileMap":
         """Lay `n` neighbours in t side by side; 0 means all of them."""
         t, rows, cols = self.shape
         n = n or t
         _check(n >= 1 and t % n == 0, f"hstack {n}: does not divide t = {t}")
-        pieces = self._grid().reshape(t // n, n, rows, cols)
-        return self._with_grid(pieces.transpose(0, 2, 1, 3).reshape(t // n, rows, n * cols))
+        pieces = self._index_in_rows().reshape(t // n, n, rows, cols)
+        return self._with_index(pieces.transpose(0, 2, 1, 3).reshape(t // n, rows, n * cols))
 
     def vstack(self, n: int) -> "TileMap":
         """Lay `n` neighbours in t below each other."""
         t, rows, cols = self.shape
         _check(n >= 1 and t % n == 0, f"vstack {n}: does not divide t = {t}")
-        return self._with_grid(self._grid().reshape(t // n, n * rows, cols))
+        return self._with_index(self._index_in_rows().reshape(t // n, n * rows, cols))
 
     def transpose(self) -> "TileMap":
         """Swap tile rows and columns; the contents of tiles are transposed by the op itself (OPS 7.4)."""
-        return self._with_grid(self._grid().transpose(0, 2, 1))
+        return self._with_index(self._index_in_rows().transpose(0, 2, 1))
 
     def pad(self, rt: int, ct: int, value: float) -> "TileMap":
         """Append `rt` tile rows at the bottom and `ct` tile columns at the right, full of `value`."""
         _check(rt >= 0 and ct >= 0, f"pad by {rt} rows and {ct} columns: the counts must not be negative")
         t, rows, cols = self.shape
         require_tiles((t, rows + rt, cols + ct))
-        padded = np.pad(self._grid(), ((0, 0), (0, rt), (0, ct)), constant_values=PAD_TILE)
-        return self._with_grid(padded, value)
+        padded = np.pad(self._index_in_rows(), ((0, 0), (0, rt), (0, ct)), constant_values=PAD_TILE)
+        return self._with_index(padded, value)
 
     def unpad(self, rt: int, ct: int) -> "TileMap":
         """Drop the last `rt` tile rows and the last `ct` tile columns."""
         _, rows, cols = self.shape
         _check(0 <= rt < rows and 0 <= ct < cols, f"unpad by {rt} rows and {ct} columns: there are {rows} and {cols}")
-        return self._with_grid(self._grid()[:, : rows - rt, : cols - ct])
+        return self._with_index(self._index_in_rows()[:, : rows - rt, : cols - ct])
 
     def apply(self, tiles: Tiles) -> Tiles:
-        """The tensor after the TMs: float32[w, t, R, C, 32, 32] to a new array of that form, the numpy reference."""
+        """Return the tensor after the TMs, as a new array: float32[w, t, R, C, 32, 32] of the source shape to the same
+        of `shape`. This is the numpy reference."""
         w, *source, height, width = tiles.shape
         _check(tuple(source) == self.source_shape, f"the map is for {self.source_shape} tiles, not {tuple(source)}")
         flat = tiles.reshape(w, int(np.prod(self.source_shape)), height, width)
@@ -113,14 +115,17 @@ class TileMap:
         result[:, self.index == PAD_TILE] = np.float32(self.pad_value)
         return result.reshape(w, *self.shape, height, width)
 
-    def _grid(self) -> Index:
+    def _index_in_rows(self) -> Index:
+        """Return the index as [t, rows, columns]."""
         return self.index.reshape(self.shape)
 
-    def _with_grid(self, grid: Index, pad_value: float | None = None) -> "TileMap":
-        t, rows, cols = grid.shape
+    def _with_index(self, index: Index, pad_value: float | None = None) -> "TileMap":
+        """Return the map of the same source whose tiles are `index`, [t, rows, columns] of source tiles; the pad value
+        stays where none is given."""
+        t, rows, cols = index.shape
         if pad_value is None:
             pad_value = self.pad_value
-        return TileMap(self.source_shape, (t, rows, cols), _frozen(grid.reshape(-1)), pad_value)
+        return TileMap(self.source_shape, (t, rows, cols), _frozen(index.reshape(-1)), pad_value)
 
 
 def tile_broadcast(tiles: Tiles, mode: str) -> Tiles:
@@ -134,18 +139,20 @@ def tile_broadcast(tiles: Tiles, mode: str) -> Tiles:
 
 
 def _frozen(index: Index) -> Index:
+    """Return the index as a contiguous int32 array that cannot be written to."""
     index = np.ascontiguousarray(index, dtype=np.int32)
     index.flags.writeable = False
     return index
 
 
 def require_tiles(shape: Shape) -> Shape:
-    """The shape itself. Raises TmError when it is empty or has more than MAX_TILES tiles."""
+    """Return the shape itself, (t, R, C) in tiles. Raises TmError when it is empty or has more than MAX_TILES tiles."""
     t, rows, cols = shape
     _check(min(shape) >= 1 and t * rows * cols <= MAX_TILES, f"a tensor of {t} x {rows} x {cols} tiles cannot be held")
     return shape
 
 
 def _check(holds: bool, message: str) -> None:
+    """Raise TmError with the message unless the condition holds."""
     if not holds:
         raise TmError(message)

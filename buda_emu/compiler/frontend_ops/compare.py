@@ -29,6 +29,15 @@ def greater_equal(b: Builder, x: Node, y: Node) -> Node:
 
 
 @_op
+def not_less(b: Builder, x: Node, y: Node) -> Node:
+    """not y > x: 1 - (y - x) * 1e30 within 0 and 1; also 1 where the difference is no number, as that of infinities"""
+    if _are_constants(x, y):
+        return b.constant(~(y.value > x.value))
+    steep = b.multiply(b.subtract(y, x, dtype="float32"), _STEEP)
+    return b.logical_not(b.relu(b.relu(steep, threshold=0.5), threshold=1.0, mode="max"))
+
+
+@_op
 def less_equal(b: Builder, x: Node, y: Node) -> Node:
     """x <= y: y >= x"""
     return b.greater_equal(y, x)

@@ -1,13 +1,14 @@
 """Element by element: decompositions into core ops (FRONTEND 2)."""
 
 from math import log, pi
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.graph.registry import composite
+from buda_emu.compiler.graph.signs import is_above, is_positive
 from buda_emu.spec.precision import STAND_IN
 
 _op = composite("elementwise")
@@ -246,7 +247,8 @@ def _split_exactly(b: Builder, y: Node) -> tuple[Node, ...]:
 
 @_op
 def pow_(b: Builder, x: Node, y: Node) -> Node:
-    """exp(y log |x|), negative where x is and y is odd; squares, powers and roots for some constant y"""
+    """exp(y log |x|), negative where x is and y is odd, NaN where y is no integer; 0 to the power y for 0; squares,
+    powers and roots for some constant y"""
     if x.op == y.op == "constant":
         return b.constant(np.power(x.value.astype(np.float32), y.value.astype(np.float32)))
     if y.op == "constant" and np.all(y.value == y.value.flat[0]) and y.value.size and len(y.shape) <= len(x.shape):
@@ -255,13 +257,58 @@ def pow_(b: Builder, x: Node, y: Node) -> Node:
             simple = _simple_power(b, x, exponent)
             if simple is not None:
                 return simple
-    size = b.exp(b.multiply(b.log(b.abs(x)), y))
-    if y.op != "constant":
-        odd = b.abs(b.modulo(y, b.constant(np.float32(2))))
-    else:
-        odd = b.constant(np.abs(y.value % 2))
-    flip = b.multiply(b.less(x, 0.0), odd)
-    return b.multiply(size, b.subtract(1.0, b.multiply(flip, 2.0)))
+            if exponent % 1 and (exponent > 0 or is_positive(b.graph, x.name)):
+                return _fractional_power(b, x, exponent)
+    return _general_power(b, x, y)
+
+
+def _fractional_power(b: Builder, x: Node, exponent: float) -> Node:
+    """Return x to a constant power that is no integer, and is above 0 unless x is: 0 of 0, NaN below 0, as a root of
+    that has no result."""
+    if is_positive(b.graph, x.name):
+        return b.exp(b.multiply(b.log(x), exponent))
+    power = b.exp(b.multiply(b.log(b.abs(x)), exponent))
+    power = b.multiply(power, b.greater(x, 0.0, dtype="float32"))  # the reference's logarithm of 0 is finite
+    if is_above(b.graph, x.name):
+        return power
+    return b.add(power, b.sqrt(b.minimum(x, 0.0)))
+
+
+_STEEP_EXPONENT: Final = 8.0
+"""From here on also the reference's logarithm of 0, -15.94, times the exponent has the exponential 0, or infinity."""
+
+
+def _general_power(b: Builder, x: Node, y: Node) -> Node:
+    """Return x to the power y. The logarithm of 0 counts as -2^100, so that its products are infinite, or 0 for
+    exponent 0; below 0 the result is negative for odd exponents, and NaN for those that are no integers."""
+    size = b.log(b.abs(x))
+    is_steep = y.op == "constant" and bool((np.abs(y.value) >= _STEEP_EXPONENT).all())
+    if not is_steep and not is_positive(b.graph, x.name):
+        zero = b.less_equal(b.abs(x), 0.0, dtype="float32")
+        size = b.subtract(size, b.multiply(zero, STAND_IN))
+    power = b.exp(b.multiply(size, y))
+    if is_above(b.graph, x.name):
+        return power
+    odd, fractional = _kinds_of_exponents(b, y)
+    below = b.less(x, 0.0)
+    flip = b.multiply(below, odd)
+    power = b.multiply(power, b.subtract(1.0, b.multiply(flip, 2.0)))
+    if fractional is None:
+        return power
+    return b.add(power, b.sqrt(b.negative(b.multiply(below, fractional, dtype="float32"))))
+
+
+def _kinds_of_exponents(b: Builder, y: Node) -> tuple[Node, Node | None]:
+    """Return 1 where an exponent is odd, and 1 where it is no integer, or None if all are integers."""
+    if y.op == "constant":
+        exponents = np.nan_to_num(y.value.astype(np.float64), posinf=STAND_IN, neginf=-STAND_IN)
+        odd = b.constant((np.abs(exponents % 2) == 1).astype(np.float32))
+        fractional = exponents % 1 != 0
+        return odd, b.constant(fractional.astype(np.float32)) if fractional.any() else None
+    odd = b.abs(b.modulo(y, b.constant(np.float32(2))))
+    if np.dtype(y.dtype).kind != "f":
+        return odd, None
+    return odd, b.not_equal(b.floor(y), y, dtype="float32")
 
 
 def _simple_power(b: Builder, x: Node, exponent: float) -> Node | None:

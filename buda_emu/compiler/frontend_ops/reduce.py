@@ -130,17 +130,8 @@ def reduce_lp(b: Builder, x: Node, *, p: float, axes: Sequence[int] | None = Non
         size = b.abs(x)
     else:
         size = b.maximum(b.abs(x), max(1e27 ** (1 / p), 1e-30))
-    return _power_of_magnitude(b, b.reduce_sum(_power_of_magnitude(b, size, p), **options), 1 / p)
-
-
-def _power_of_magnitude(b: Builder, x: Node, exponent: float) -> Node:
-    """Return x^exponent for x >= 0. For positive exponents other than multiples of one half, 0 is masked, since the
-    device has no logarithm of 0."""
-    power = b.pow(x, b.constant(np.float32(exponent)))
-    simple = exponent < 0 or exponent % 0.5 == 0
-    if simple:
-        return power
-    return b.multiply(power, b.greater(x, 0.0, dtype="float32"))
+    powers = b.pow(size, b.constant(np.float32(p)))
+    return b.pow(b.reduce_sum(powers, **options), b.constant(np.float32(1 / p)))
 
 
 @_op
@@ -160,22 +151,25 @@ def reduce_log_sum_exp(b: Builder, x: Node, *, axes: Sequence[int] | None = None
 
 @_op
 def argmax(b: Builder, x: Node, *, dim: int, keepdims: bool = True, last: bool = False) -> Node:
-    """place of the first (`last`: last) largest: n - max((x == max x) * (n - place))"""
+    """place of the first (`last`: last) largest: n - max((x >= max x) * (n - place), 1)"""
     dim = dim_of(dim, len(x.shape))
     size = x.shape[dim]
     shape = [1] * len(x.shape)
     shape[dim] = size
     check_index_size("argmax", size)
     place = np.arange(size, dtype=np.float32).reshape(shape)
-    hit = b.greater_equal(x, b.reduce_largest(x, axes=[dim]))
+    hit = b.not_less(x, b.reduce_largest(x, axes=[dim]))
+    # counted from 1, and at least 1: the maximum of a row of true -inf is that of its padding, which no element reaches
     if last:
-        position = b.subtract(
-            b.reduce_largest(b.multiply(hit, b.constant(place + 1), dtype="float32"), axes=[dim]), 1.0
-        )
+        numbers = place + 1
     else:
-        position = b.subtract(
-            float(size), b.reduce_largest(b.multiply(hit, b.constant(size - place), dtype="float32"), axes=[dim])
-        )
+        numbers = size - place
+    number = b.reduce_largest(b.multiply(hit, b.constant(numbers), dtype="float32"), axes=[dim])
+    number = b.maximum(number, 1.0)
+    if last:
+        position = b.subtract(number, 1.0)
+    else:
+        position = b.subtract(float(size), number)
     return b.retype(squeeze_dims(b, position, [dim], keepdims), "int64")
 
 

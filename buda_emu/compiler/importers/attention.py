@@ -1,6 +1,6 @@
 """Numerical helpers of several importers: masks of softmax rows, and discrete Fourier transforms as matrix products."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,20 +8,25 @@ import numpy as np
 from buda_emu.compiler.graph.builder import Builder, check_constant_size
 from buda_emu.compiler.graph.graph import Array, Node
 from buda_emu.compiler.importers.operators import NotSupportedError
+from buda_emu.spec.precision import INFINITE, MASKED
 
 _MOVES = ("reshape", "transpose", "expand", "identity", "take", "slice", "concat")
 """Ops that only move or repeat elements."""
 _PASS = ("add", "subtract", "multiply", "divide", "where", *_MOVES)
-"""Ops whose results may be infinite because an operand is."""
+"""Ops whose results may be infinite because an operand is: with these, a constant is known to be a mask's."""
+_PASS_INPUTS = (*_PASS, "negative", "maximum", "minimum", "pad", "repeat", "tile", "linear", "gather", "embedding")
+"""Ops whose results may be infinite because an input of the model is."""
 
 
 def find_unmasked_rows(b: Builder, scores: Node, dim: int) -> Node | None:
     """Return 1 for each row of scores with an element that is not masked, and 0 for each row that a mask fills with
     minus infinity; None if no row is masked completely. The result has size 1 along `dim`, the dimension of the rows.
 
-    Infinities of the model's inputs are not known and not looked for. Raises NotSupportedError if constant infinities
-    cannot be traced to a mask."""
+    Of scores that inputs of the model reach, which may hold infinities, the largest of each row is compared. Raises
+    NotSupportedError if constant infinities cannot be traced to a mask."""
     unmasked = _find_unmasked(b, scores)
+    if _reaches(b, scores, _is_float_input, _PASS_INPUTS):
+        return b.logical_not(_is_minus_infinity_row(b, b.reduce_largest(scores, axes=[dim])))
     if unmasked is None:
         return None
     rank = len(scores.shape)
@@ -35,12 +40,17 @@ def find_unmasked_rows(b: Builder, scores: Node, dim: int) -> Node | None:
     return b.constant(nonempty)
 
 
+def _is_minus_infinity_row(b: Builder, largest: Node) -> Node:
+    """Return 1 where the largest score of a row is minus infinity. A row of the least float32 is no masked row."""
+    return b.logical_and(b.less_equal(largest, -INFINITE), b.greater_equal(largest, MASKED))
+
+
 def _find_unmasked(b: Builder, x: Node) -> Node | None:
     """Return 1 where a value is above minus infinity, in a shape that broadcasts to it; None if all of it is. Raises
     NotSupportedError as `find_unmasked_rows` does."""
     if x.op == "constant":
         return _find_unmasked_constants(b, x)
-    if not _may_be_infinite(b, x):
+    if not _reaches(b, x, _is_infinite_constant, _PASS):
         return None
     operands = [b.graph.nodes[name] for name in x.inputs]
     if x.op == "add":
@@ -84,15 +94,23 @@ def _is_minus_infinity(x: Node) -> bool:
     return x.op == "constant" and x.value.dtype.kind == "f" and bool(np.isneginf(x.value).all())
 
 
-def _may_be_infinite(b: Builder, x: Node) -> bool:
-    """Return whether an infinite constant reaches a value through sums, element-wise products or moves."""
+def _is_infinite_constant(node: Node) -> bool:
+    return node.op == "constant" and node.value.dtype.kind == "f" and bool(np.isinf(node.value).any())
+
+
+def _is_float_input(node: Node) -> bool:
+    return node.op == "input" and np.dtype(node.dtype).kind == "f"
+
+
+def _reaches(b: Builder, x: Node, is_source: Callable[[Node], bool], ops: Sequence[str]) -> bool:
+    """Return whether a source of infinities reaches a value through ops of these names."""
     seen = {x.name}
     pending = [x]
     while pending:
         node = pending.pop()
-        if node.op == "constant" and node.value.dtype.kind == "f" and np.isinf(node.value).any():
+        if is_source(node):
             return True
-        unseen = {name for name in node.inputs if node.op in _PASS} - seen
+        unseen = {name for name in node.inputs if node.op in ops} - seen
         seen |= unseen
         pending += [b.graph.nodes[name] for name in unseen]
     return False

@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 
 from buda_emu.compiler.graph.graph import Array, Node, Shape
+from buda_emu.compiler.graph.signs import is_above, never_negative
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.lower.layout import TILE, Dim, Extent, Layout, Piece, moves, reshape_layout, standard
 from buda_emu.compiler.lower.lowering import LoweredValue, Lowering, lowers
@@ -26,8 +27,6 @@ _STOPS: Final = {"sqrt", "reciprocal"}
 """Ops that stop on an element without a result (OPS 5); a reciprocal may be -inf."""
 _PARTIAL: Final = {*_STOPS, "log"}
 """Ops that have no result for some numbers below 0."""
-_SIGN_STAYS: Final = {"linear", "reshape", "transpose", "expand", "identity", "add", "multiply", "concat"}
-"""Ops whose result is not below 0 if no operand is; `linear` if no weight is."""
 _BINARY: Final = {"add": "add", "subtract": "subtract", "multiply": "multiply", "maximum": "maximum"}
 
 
@@ -35,47 +34,21 @@ _BINARY: Final = {"add": "add", "subtract": "subtract", "multiply": "multiply", 
 def sfpu(low: Lowering, node: Node) -> LoweredValue:
     """Lower an op of the vector unit to one netlist op."""
     value = materialise(low, low.values[node.inputs[0]])
-    if node.op in _NEEDS_ZEROS and not never_negative(low, node.inputs[0]):
+    if node.op in _NEEDS_ZEROS and not never_negative(low.graph, node.inputs[0]):
         value = low.mask_padding(value, rows=not value.same_rows, columns=not value.same_columns)
     attrs = {{"exp": "exp", "slope": "slope"}[key]: value_of_attr for key, value_of_attr in node.attrs.items()}
     return _result(low, value, low.op(_SFPU[node.op], [low.use(value, transpose=True)], value.tiles, **attrs), node.op)
-
-
-def never_negative(low: Lowering, name: str) -> bool:
-    """Return whether a value, its padding included, cannot be below 0, so that nothing in the padding needs to be
-    zeroed, and what is normalised stays small there, too."""
-    node = low.graph[name]
-    if node.op == "constant":
-        return bool((node.value >= 0).all())
-    if node.op == "linear" and (node.attrs["matrix"].weight < 0).any():
-        return False
-    if node.op in ("square", "abs", "exp", "relu", "sigmoid", "sqrt"):
-        return True
-    return node.op in _SIGN_STAYS and all(never_negative(low, operand) for operand in node.inputs)
 
 
 def mark_undefined_results(low: Lowering, node: Node) -> None:
     """Note whether a node may have elements without a result, and for the whole graph whether one of them would stop
     the reference: a root or a reciprocal of a value that may be NaN or below 0."""
     after_nan = any(name in low.undefined for name in node.inputs)
-    partial = node.op in _PARTIAL and not _is_above(low, node.inputs[0])
+    partial = node.op in _PARTIAL and not is_above(low.graph, node.inputs[0])
     if after_nan or (partial and node.op != "reciprocal"):
         low.undefined.add(node.name)
     if node.op in _STOPS and (after_nan or partial):
         low.out.undefined_is_nan = True
-
-
-def _is_above(low: Lowering, name: str) -> bool:
-    """Return whether a value cannot be below 0. In contrast to `never_negative`, which decides about masks, it knows
-    the larger one of two values and a product of a value with itself."""
-    node = low.graph[name]
-    if node.op == "maximum":
-        return any(_is_above(low, operand) for operand in node.inputs)
-    if node.op == "multiply" and node.inputs[0] == node.inputs[1]:
-        return True
-    if node.op in _SIGN_STAYS and not (node.op == "linear" and (node.attrs["matrix"].weight < 0).any()):
-        return all(_is_above(low, operand) for operand in node.inputs)
-    return never_negative(low, name)
 
 
 @lowers("relu")

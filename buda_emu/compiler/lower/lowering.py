@@ -16,7 +16,8 @@ from buda_emu.compiler.lower.layout import TILE, Extent, Layout
 from buda_emu.compiler.lower.picker import PickTable, WorkDivision, has_room, picker_rows
 from buda_emu.compiler.lower.tiles import Constant, Shape, TileAttributes, TileGraph, TileOp, Tm, Use, after, over
 from buda_emu.compiler.target import Target
-from buda_emu.spec.precision import LARGEST, STAND_IN
+from buda_emu.emulator.image.model_io import replace_infinities
+from buda_emu.spec.precision import LARGEST
 from buda_emu.support.errors import InternalError, UnsupportedError
 
 
@@ -141,7 +142,7 @@ class Lowering:
         if not -largest <= values.min() <= values.max() <= largest:  # or not a number
             if np.isnan(values).any():
                 raise self._nan(suffix)
-            values = _finite(values, largest)
+            values = replace_infinities(values, largest)
         return values.astype(np.float32, copy=False)
 
     def _bounded_reference(self, values: Referenced, suffix: str, largest: float) -> Any:
@@ -150,7 +151,7 @@ class Lowering:
             return values
         if values.has_nan():
             raise self._nan(suffix, f" ({values.origin})")
-        return values.each(("within", largest), lambda block: _finite(block, largest), largest)
+        return values.each(("within", largest), lambda block: replace_infinities(block, largest), largest)
 
     def _nan(self, suffix: str, origin: str = "") -> UnsupportedError:
         return UnsupportedError(
@@ -360,11 +361,6 @@ class Lowering:
         if node.op == "constant":
             return self._memory.of(node.value, name)
         return None
-
-
-def _finite(values: NDArray[Any], largest: float) -> NDArray[Any]:
-    """Return the values with numbers in place of infinities, and clipped to `largest`."""
-    return np.clip(np.nan_to_num(values, posinf=STAND_IN, neginf=-STAND_IN), -largest, largest)
 
 
 def _zeros_and_ones(matrix: NDArray[Any]) -> bool:

@@ -93,6 +93,8 @@ class Machines:
             raise
 
     def _start(self, workers: Workers, precision: Precision, threads: int | None, memory_limit: int | None) -> None:
+        """Start the parts on the workers, wait until all are connected, and tell each the addresses of the others.
+        Raises WorkerLostError, HostError."""
         security = Security(os.urandom(32))
         host = "127.0.0.1"
         encrypted = False
@@ -203,6 +205,7 @@ class Machines:
                 remaining = [shape[0]]
 
                 def entries(left: list[int] = remaining, number: int = number) -> Iterator[NDArray[Any]]:
+                    """Yield the arrays of an output that its part sends."""
                     while left[0] > 0:
                         _, arrays = self._receive_from(number)
                         left[0] -= len(arrays[0])
@@ -224,12 +227,15 @@ class Machines:
         self._request_of_each("restore", folder)
 
     def _request_of_each(self, request: str, folder: Path) -> None:
+        """Send a request with a path in the folder to each part, and wait for all."""
         for number, member in enumerate(self._members):
             self._send(number, member, {"do": request, "path": str(folder / f"part-{number}")})
         self._wait_until_done()
 
     # ------------------------------------------------------------------------------------------------------ answers
     def _send(self, number: int, member: _Member, words: dict[str, Any], arrays: Sequence[NDArray[Any]] = ()) -> None:
+        """Send a message, words and arrays, to the part of this number. Raises HostError for a part that is lost, now
+        or earlier."""
         if self._broken:
             raise HostError("a part of this netlist is lost: start again")
         member.heard = time.monotonic()
@@ -318,7 +324,8 @@ class Machines:
             return words, arrays
 
     def _is_sign_of_life(self, member: _Member, words: dict[str, Any]) -> bool:
-        """Record a message, and return whether it is a sign of life and no answer."""
+        """Record that a part has sent a message of these words, and return whether it is a sign of life and no
+        answer."""
         member.heard = time.monotonic()
         if member.is_reported:
             member.is_reported = False
@@ -351,9 +358,11 @@ class Machines:
         return WorkerLostError(f"{self._name(number)} is lost: {fate}{self._place(number)}")
 
     def _name(self, number: int) -> str:
+        """Return a part in words, for messages: its number and what it holds."""
         return f"worker {number} of {self.cut.count} ({self.cut.title(number)})"
 
     def _place(self, number: int) -> str:
+        """Return the op that a part was in last, as the end of a message; "" where it was in none."""
         at = self._members[number].at
         if not at:
             return ""
@@ -426,7 +435,9 @@ def run_with_restarts(
     is_local: bool,
 ) -> R:
     """Return the result of `work` on the machines that `make` returns; repeat it after each lost worker, `RESTARTS`
-    times at most. `work` begins with `SavedState.restore`. Raises what both raise, and the last WorkerLostError."""
+    times at most. `work` begins with `SavedState.restore`. `tell` is called with a sentence about each restart;
+    `is_local`: workers write files where this process finds them. Raises what both raise, and the last
+    WorkerLostError."""
     with ExitStack() as stack:
         saved = SavedState(stack, is_local=is_local)
         for _ in range(RESTARTS):

@@ -114,11 +114,13 @@ class Link:
         return words, arrays
 
     def _bytes(self, count: int) -> bytearray:
+        """Receive exactly `count` bytes. Raises LinkLostError."""
         received = bytearray(count)
         self._fill(memoryview(received))
         return received
 
     def _fill(self, memory: memoryview) -> None:
+        """Receive bytes until the memory is full. Raises LinkLostError."""
         try:
             while memory:
                 count = self._connection.recv_into(memory)
@@ -193,7 +195,7 @@ class Entrance:
 
     def next_guest(self, seconds: float) -> tuple[Link, Words]:
         """Return the next peer that is let in, with the words of its first message. Raises TimeoutError when nobody is
-        in time."""
+        within `seconds`."""
         try:
             return self._guests.get(timeout=max(seconds, 0.001))
         except Empty:
@@ -215,6 +217,7 @@ class Entrance:
                 self._guests.get_nowait()[0].close()
 
     def _accept(self) -> None:
+        """Accept connections until the entrance is closed, and hang up on those that are late."""
         with self._listening:
             while not self._closed:
                 self._hang_up_on_late(time.monotonic())
@@ -231,6 +234,8 @@ class Entrance:
                     connection.close()
 
     def _receive(self, connection: socket.socket) -> None:
+        """Serve a new connection on a thread of its own; hang up on the oldest stranger where there are too many.
+        Raises OSError, RuntimeError."""
         connection.settimeout(HANDSHAKE_SECONDS)
         handle = connection.dup()
         with self._lock:
@@ -248,6 +253,8 @@ class Entrance:
             raise
 
     def _greet(self, connection: socket.socket, handle: socket.socket) -> None:
+        """Authenticate a stranger and receive its first message; let it in if that was in time, else close the
+        connection. `handle`: the second handle by which it may be hung up on meanwhile."""
         guest: tuple[Link, Words] | None = None
         try:
             if self._security.server is not None:
@@ -267,6 +274,7 @@ class Entrance:
         self._guests.put(guest)
 
     def _hang_up_on_late(self, time_limit: float) -> None:
+        """Hang up on the strangers that are due at `time_limit` (monotonic seconds)."""
         with self._lock:
             late = [handle for handle, due in self._strangers.items() if due <= time_limit]
         for handle in late:
@@ -292,6 +300,7 @@ def connect(host: str, port: int, security: Security) -> Link:
 
 
 def _connect_once(host: str, port: int, security: Security) -> Link:
+    """Connect to an entrance and prove the secret. Raises OSError, LinkLostError."""
     connection = socket.create_connection((host, port), HANDSHAKE_SECONDS)
     try:
         if security.client is not None:
@@ -319,6 +328,7 @@ class Inbox:
         Thread(target=self._fill, daemon=True, name="inbox").start()
 
     def _fill(self) -> None:
+        """Receive messages until the link ends; wait while more bytes than the limit are held."""
         try:
             while True:
                 message = self._link.receive()
@@ -391,6 +401,7 @@ class NetlistPartition:
         return {name: frozenset(keepers.get(self._memory(name), ())) for name in self.netlist.queues}
 
     def _memory(self, name: str) -> object:
+        """Return a key of the memory of a queue or ram: rams on the same buffers share one."""
         queue = self.netlist.queues[name]
         if queue.is_ram and queue.buffers:
             return (queue.target_device, queue.loc, queue.buffers)
@@ -498,12 +509,15 @@ class Share:
         self.waited = 0.0
 
     def owner(self, op: str) -> int:
+        """Return the part that computes an op."""
         return self._cut.owners[op]
 
     def keepers(self, queue: str) -> frozenset[int]:
+        """Return the parts that hold the entries of a queue or ram."""
         return self._cut.keepers[queue]
 
     def at(self, op: str) -> None:
+        """Note the op that this part is in, and tell the user's machine now and then."""
         self.words = {"at": op, "waits_for": -1}
         clock = time.monotonic()
         if clock - self._told > _REPORT_SECONDS:
@@ -511,6 +525,7 @@ class Share:
             self._tell(self.words)
 
     def send(self, to: int, arrays: Sequence[NDArray[Any]]) -> None:
+        """Send a value to another part, and count the time that this waits. Raises PeerLostError."""
         start = time.monotonic()
         try:
             self._links[to].send({}, arrays)
@@ -519,6 +534,7 @@ class Share:
         self.waited += time.monotonic() - start
 
     def receive(self, source: int) -> list[NDArray[Any]]:
+        """Return the next value of another part, and count the time that this waits. Raises PeerLostError."""
         start = time.monotonic()
         self.words = {**self.words, "waits_for": source}
         try:
@@ -534,6 +550,7 @@ def holder(about: About) -> Callable[[int], None]:
     """Return the work of a part, a function of its number: it serves requests until the user's machine lets it go."""
 
     def hold(number: int) -> None:
+        """Connect the part of this number, and serve requests until the link to the user's machine ends."""
         with suppress(LinkLostError), ExitStack() as stack:
             user, links = _connect_to_peers(about, number, stack)
             _Part(about, number, user, links).serve()
@@ -542,7 +559,8 @@ def holder(about: About) -> Callable[[int], None]:
 
 
 def _connect_to_peers(about: About, number: int, stack: ExitStack) -> tuple[Link, dict[int, Link]]:
-    """Return links to the user's machine and to all other parts. Raises HostError, LinkLostError, OSError."""
+    """Return links of part `number` to the user's machine and to all other parts, by their numbers; they are closed
+    with `stack`. Raises HostError, LinkLostError, OSError."""
     security = about.security
     try:
         user = stack.enter_context(closing(connect(about.host, about.port, security)))
@@ -582,6 +600,7 @@ class _Part:
         self._ended = Event()
 
     def _tell(self, words: Words) -> None:
+        """Send words, such as signs of life, to the user's machine."""
         self._user.send(words)
 
     def _beat(self) -> None:
@@ -615,7 +634,8 @@ class _Part:
             self._user.send({"answer": "error", "error": pack(HostError(text)).hex()})
 
     def _array_to_push(self, words: Words, array: NDArray[Any]) -> Any:
-        """Return the array of a push: values, or tiles by reference to the bytes in which they came."""
+        """Return the array of a push request: values, or where its words say so tiles by reference to the bytes in
+        which they came."""
         if not words["packed"]:
             return array
         netlist = self._emulator.netlist
@@ -623,7 +643,7 @@ class _Part:
         return packed_tiles(array, pushed_layout(queue.df, queue.blocking, netlist.arch.alignment), queue.name)
 
     def _do(self, words: Words, arrays: list[NDArray[Any]]) -> None:
-        """Do one request on the emulator, and send its answers. Raises BudaError and MemoryError."""
+        """Do the request that `words` name on the emulator, and send its answers. Raises BudaError and MemoryError."""
         emulator = self._emulator
         match words["do"]:
             case "push":

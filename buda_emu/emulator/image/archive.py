@@ -92,7 +92,8 @@ def checked_name(raw: str, is_folder: bool, place: Place) -> str:
 
 
 def check_unique(members: Iterable[tuple[str, bool]], place: Place) -> None:
-    """Raise ImageError where two members (name, is a folder) would be one file, or where one would lie below a file."""
+    """Raise ImageError where two members (name, is a folder) would be one file, or where one would lie below a file.
+    `place` names the archive."""
     seen: dict[str, tuple[str, bool]] = {}
     for name, is_folder in members:
         before = seen.get(_fold_name(name))
@@ -170,6 +171,8 @@ def tar_members(stream: IO[bytes], length: int, place: Place, limits: Limits) ->
 
 
 def _member(info: tarfile.TarInfo, extended: dict[str, str], start: int, size: int, place: Place) -> Member:
+    """Return a member of a tar from its header and its extension headers (`extended`). Raises ImageError for anything
+    but a plain file or folder."""
     is_folder = info.type == tarfile.DIRTYPE
     name = checked_name(extended.get("path", info.name), is_folder, place)
     if (not is_folder and info.type not in _FILES) or any(key.startswith("GNU.sparse") for key in extended):
@@ -183,6 +186,7 @@ def _member(info: tarfile.TarInfo, extended: dict[str, str], start: int, size: i
 
 
 def _header(block: bytes, offset: int, place: Place) -> tarfile.TarInfo:
+    """Return the tar header in a block, which lies at `offset`. Raises ImageError for a block that is none."""
     try:
         return tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
     except (tarfile.TarError, ValueError) as error:
@@ -190,7 +194,8 @@ def _header(block: bytes, offset: int, place: Place) -> tarfile.TarInfo:
 
 
 def _size(stated: str | None, size: int, place: Place) -> int:
-    """Return the size of a member, which an extension header may state instead of the header (`stated`)."""
+    """Return the size of a member in bytes, which an extension header may state instead of the header (`stated`, as
+    text). Raises ImageError for a text that is no number."""
     if stated is None:
         return size
     if not (stated.isascii() and stated.isdecimal() and len(stated) < 20):
@@ -199,7 +204,8 @@ def _size(stated: str | None, size: int, place: Place) -> int:
 
 
 def _extension(info: tarfile.TarInfo, text: str, place: Place) -> dict[str, str]:
-    """Return the records of an extension header: those of pax, or the long name of GNU tar as `path`."""
+    """Return the records of an extension header, whose content is `text`: those of pax, or the long name of GNU tar as
+    `path`. Raises ImageError for a global header that names members."""
     if info.type in _GNU:  # where a link leads to is of no interest
         if info.type == tarfile.GNUTYPE_LONGNAME:
             return {"path": text.split("\0", 1)[0]}
@@ -213,7 +219,8 @@ def _extension(info: tarfile.TarInfo, text: str, place: Place) -> dict[str, str]
 
 
 def _records(data: bytes, place: Place) -> Iterator[tuple[str, str]]:
-    """Yield key and value of each pax record. A record is its own length, a space, `key=value` and a line feed."""
+    """Yield key and value of each pax record. A record is its own length, a space, `key=value` and a line feed. Raises
+    ImageError for a broken one."""
     position = 0
     for _ in range(_MOST_RECORDS):
         if position == len(data):
@@ -231,12 +238,14 @@ def _records(data: bytes, place: Place) -> Iterator[tuple[str, str]]:
 
 
 def _text(stream: IO[bytes], start: int, size: int, place: Place, limits: Limits) -> str:
+    """Return the content of an extension header as text. Raises ImageError for one that is longer than any."""
     if size > limits.header_bytes:
         raise place.error("image-size", f"an extension header has {size} bytes, the limit is {limits.header_bytes}")
     return _read(stream, start, size).decode("utf-8", "surrogateescape")
 
 
 def _read(stream: IO[bytes], offset: int, size: int) -> bytes:
+    """Return up to `size` bytes at an offset, fewer where the file ends."""
     stream.seek(offset)
     return stream.read(size)
 
@@ -310,6 +319,8 @@ class _Bounded:
 
 
 def _directory(stream: IO[bytes], place: Place, limits: Limits) -> list[zipfile.ZipInfo]:
+    """Return the entries of a zip's central directory. Raises ImageError for a file that is not a whole zip, or whose
+    directory is too large."""
     bounded = cast("IO[bytes]", _Bounded(stream, limits.directory_bytes, place))
     try:
         with zipfile.ZipFile(bounded) as archive:
@@ -319,6 +330,8 @@ def _directory(stream: IO[bytes], place: Place, limits: Limits) -> list[zipfile.
 
 
 def _check_kind(info: zipfile.ZipInfo, is_folder: bool, at: Place) -> None:
+    """Raise ImageError for a member of a zip that is a link or a device, encrypted, packed in an unknown way, or
+    contradicts itself."""
     kind = stat.S_IFMT(info.external_attr >> 16)
     if kind not in (0, stat.S_IFDIR if is_folder else stat.S_IFREG):
         raise at.error("image-kind", f"it is {_MEMBER_KINDS.get(kind, 'of a kind that does not fit its name')}")
@@ -335,7 +348,8 @@ def _check_kind(info: zipfile.ZipInfo, is_folder: bool, at: Place) -> None:
 
 
 def _data_start(stream: IO[bytes], info: zipfile.ZipInfo, at: Place) -> int:
-    """Return the offset of a member's data, from the header before it, which must agree with the central directory."""
+    """Return the offset of a member's data, from the header before it. Raises ImageError where that disagrees with the
+    central directory."""
     stream.seek(info.header_offset)
     block = stream.read(_LOCAL.size)
     if len(block) < _LOCAL.size:
@@ -414,10 +428,12 @@ class Archive:
         return checksum.hexdigest()
 
     def _reopen(self) -> IO[bytes]:
+        """Open the file again for a read. Raises ImageError where it has changed since it was loaded."""
         self._check_state()
         return _open_regular_file(self.place)
 
     def _check_state(self) -> None:
+        """Raise ImageError where the file is no longer the one that was loaded."""
         difference = self._state.difference(self.place.archive)
         if difference:
             raise self.place.error("image-changed", f"the file is not the one that was loaded: {difference}")
@@ -456,6 +472,7 @@ def open_archive(path: str | os.PathLike[str], limits: Limits) -> Archive:
 
 
 def _open_regular_file(place: Place) -> IO[bytes]:
+    """Open an archive for reading. Raises ImageError for a path that is no regular file: a pipe would block."""
     if "\0" in place.archive or not stat.S_ISREG(os.stat(place.archive).st_mode):  # noqa: PTH116 - a pipe would block
         raise place.error("image-archive", "it is not a file")
     return open(place.archive, "rb")  # noqa: PTH123 - no path object is needed

@@ -103,7 +103,7 @@ def _queue_problems(
     tensor_io: ModelInput | ModelOutput, model: ModelIo, netlist: Netlist, seen: Collection[str]
 ) -> _FieldProblems:
     """Yield the field and the problem where the queue of an input or output does not exist, occurs twice, is filled
-    from the wrong side, or is on another chip."""
+    from the wrong side, or is on another chip. `seen`: the queues of inputs or outputs before it."""
     queue = netlist.queues.get(tensor_io.queue)
     if queue is None:
         hint = near(tensor_io.queue, netlist.queues)
@@ -126,7 +126,8 @@ def _queue_problems(
 def _own_problems(
     tensor_io: ModelInput | ModelOutput, model: ModelIo, netlist: Netlist, tensors: Collection[str]
 ) -> _FieldProblems:
-    """Yield the field and the problem of an input or output that can be seen without the other ones."""
+    """Yield the field and the problem of an input or output that can be seen without the other ones. `tensors` are the
+    names of constants and parameters."""
     queue = netlist.queues.get(tensor_io.queue)
     if isinstance(tensor_io, ModelInput):
         yield from _input_problems(tensor_io, model)
@@ -236,6 +237,7 @@ def plan_mismatches(plan: HostPlan, model: ModelIo, netlist: Netlist, archive: A
     """Yield every name of a host plan that the image or the netlist does not have."""
 
     def wrong(rule: str, problem: str, *steps: str | int) -> Mismatch:
+        """Return the mismatch of a rule at these steps below the plan."""
         return Mismatch(DEVICE, rule, problem, steps=(KEY, "host", *steps))
 
     for steps, problem in plan.problems():
@@ -277,7 +279,7 @@ _ROLES: Final = (
 
 
 def queues_by_name(netlist: Netlist) -> Mapping[str, Sequence[Queue]]:
-    """Return every queue by its name, and by its written name the copies of one queue on several chips (NETLIST
+    """Return every queue by its name, and by its written name all copies of one queue on several chips (NETLIST
     1.7)."""
     copies: dict[str, list[Queue]] = {}
     for queue in netlist.queues.values():
@@ -307,6 +309,7 @@ def mismatches(metadata: DeviceMetadata, netlist: Netlist, archive: Archive) -> 
 
 
 def _device_mismatches(metadata: DeviceMetadata, netlist: Netlist) -> Iterator[Mismatch]:
+    """Yield what device.json says of architecture, grid and chips that cannot be, or that the netlist contradicts."""
     word = ARCH_WORDS[metadata.arch]
     if netlist.arch_name != metadata.arch:
         problem = f"arch {word}, but the netlist is for {', '.join(netlist.archs)}"
@@ -393,6 +396,8 @@ def _steps_of(entry: TensorEntry, state: CompiledGraphState) -> Steps:
 def _tensor_mismatches(
     entry: TensorEntry, steps: Steps, queues: Sequence[Queue], netlist: Netlist, archive: Archive
 ) -> Iterator[Mismatch]:
+    """Yield where a constant or parameter has no queue, no file of its size, or does not fit its queue. `steps`: its
+    place in device.json."""
     name = short_line(entry.name)
     if not queues:
         yield Mismatch(DEVICE, "image-queue", f"tensor {name} belongs to no queue of the netlist", steps=steps)

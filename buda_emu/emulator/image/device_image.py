@@ -139,8 +139,8 @@ class DeviceImage:
         return frozenset(name for name in self.for_inputs.dynamic if not queues[name].host_fed and name not in outputs)
 
     def _is_mapped(self, name: str, queue: Queue) -> bool:
-        """Return whether a tensor is large and lies in the archive uncompressed, in a format whose elements are not raw
-        words."""
+        """Return whether the tensor of that name is large and lies in the archive uncompressed, in a format whose
+        elements are not raw words: then it can stay in the file."""
         entry = self.tensors[name]
         is_mappable = entry.dump_format == "BACKEND_TILIZED" or entry.format in image_tensors.MAPPED
         return (
@@ -270,7 +270,7 @@ class DeviceImage:
         return tuple(dict.fromkeys((queue, model_input.label)))
 
     def check_outputs(self) -> None:
-        """Raise UnsupportedError for an output whose transform `host_output` does not support."""
+        """Raise UnsupportedError for an output whose runtime transform `host_output` does not support."""
         for name, transform in self._output_transforms.items():
             image_tensors.check_output_transform(name, transform)
 
@@ -292,6 +292,8 @@ class DeviceImage:
         return np.resize(array, (entries, *array.shape[1:]))  # from the first on, again and again
 
     def _fold(self, name: str, array: "Array") -> "Array":
+        """Stack an output's entries as the host reads them, by the TMs that the image states for its queue
+        (output_host_tms)."""
         queue = self._queues(name)[0]
         producer = self.netlist.ops.get(queue.input)
         tms = self.metadata.compiled_graph_state.output_host_tms
@@ -300,17 +302,22 @@ class DeviceImage:
         )
 
     def _to_host(self, name: str, array: "Array") -> "Array":
+        """Apply the image's runtime transform to a folded output. Raises HostError, UnsupportedError."""
         queue = self._queues(name)[0]
         transform = _value_of(self._output_transforms, queue, NO_TRANSFORM)
         return image_tensors.queue_to_host(name, array, transform, _value_of(self._output_shapes, queue, None))
 
     def _queues(self, name: str) -> Sequence[Queue]:
+        """Return the queues of a name: several where a queue has copies on several chips. Raises HostError for an
+        unknown name."""
         queues = self._by_name.get(name)
         if queues is None:
             raise HostError(f"{self.path}: no queue {short_line(name)!r}; tensors: {', '.join(self.tensors) or 'none'}")
         return queues
 
     def _read(self, name: str, queue: Queue, *, to_push: bool) -> "Array":
+        """Read a tensor in the way that its file is written; `to_push` as in `image_tensors.tilized_tensor`. Raises
+        HostError for an unknown name, ImageError."""
         entry = self.tensors.get(name)
         if entry is None:
             raise HostError(f"{self.path}: no tensor {name!r}; tensors: {', '.join(self.tensors) or 'none'}")
@@ -324,6 +331,7 @@ class DeviceImage:
 
 
 def _by_name(names: tuple[str, ...], items: tuple[T, ...]) -> Mapping[str, T]:
+    """Return values by the names that they are parallel to; names beyond the last value have none."""
     return dict(zip(names, items, strict=False))
 
 
@@ -339,6 +347,6 @@ def _shapes_of_outputs(state: CompiledGraphState) -> Mapping[str, tuple[int, ...
 
 
 def _value_of(items: Mapping[str, T], queue: Queue, default: T) -> T:
-    """Return the value that belongs to a queue, by its name or by the written name that its copies on several chips
-    share (NETLIST 1.7)."""
+    """Return the value among `items`, by queue, that belongs to a queue, under its name or under the written name that
+    its copies on several chips share (NETLIST 1.7)."""
     return items.get(queue.name, items.get(queue.written_name, default))

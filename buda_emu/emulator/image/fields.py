@@ -28,7 +28,8 @@ class FieldError(Exception):
     value: Any = None
 
     def below(self, step: str | int, value: Any) -> "FieldError":
-        """Return the same error for a field that has `value` under a key or at a number."""
+        """Return this error for a field that has `value` and stands under the key, or at the number, `step` of the
+        field in which it was raised."""
         self.value = self.value if self.steps else value
         self.steps = (step, *self.steps)
         return self
@@ -55,10 +56,10 @@ def empty() -> Mapping[str, Any]:
 
 
 def read_fields(kind: type[T], source: Mapping[str, Any], place: Place, absent: list[Place], **others: Any) -> T:
-    """Return an instance of a dataclass of such fields, with the values `others` for its other ones. Keys that it does
-    not know go to its field `extra`.
-
-    Missing optional fields are appended to `absent`. Raises one ImageError for all fields that are wrong."""
+    """Return an instance of the dataclass `kind`, whose fields are declared by the functions above, from the JSON
+    object `source`, with the values `others` for its other fields. Keys that it does not know go to its field `extra`.
+    Missing optional fields are appended to `absent`. Raises one ImageError, below `place`, for all fields that are
+    wrong."""
     values: dict[str, Any] = dict(others)
     wrong: list[ImageError] = []
     declarations = {declaration.name: declaration for declaration in fields(kind) if _READ in declaration.metadata}  # type: ignore[arg-type]
@@ -154,6 +155,7 @@ def integer_between(low: int, high: int) -> Reader:
     """Return a reader of integers from `low` to `high`."""
 
     def read(value: Any) -> int:
+        """Return the integer unchanged. Raises FieldError for any other value."""
         if type(value) is not int or not low <= value <= high:
             raise FieldError(f"an integer from {low} to {high}")
         return value
@@ -170,6 +172,7 @@ def list_of(read: Reader, count: int | None = None) -> Reader:
     """Return a reader of lists, of exactly `count` entries where a count is given."""
 
     def read_all(value: Any) -> tuple[Any, ...]:
+        """Read each entry of the list, and return them as a tuple."""
         entries = json_list(value)
         if count is not None and len(entries) != count:
             raise FieldError(f"a list of {count}")
@@ -182,15 +185,18 @@ def map_of(read: Reader) -> Reader:
     """Return a reader of objects with any keys."""
 
     def read_all(value: Any) -> Mapping[str, Any]:
+        """Read each value of the object, and return it read-only."""
         return MappingProxyType({key: below(read, key, entry) for key, entry in json_object(value).items()})
 
     return read_all
 
 
 def object_of(kind: type[T], *, closed: bool = False) -> Reader:
-    """Return a reader of objects with the fields of a dataclass, and with no others where it is `closed`."""
+    """Return a reader of objects with the fields of the dataclass `kind`, and with no others where it is `closed`."""
 
     def read(value: Any) -> T:
+        """Return the dataclass instance that an object describes. Raises FieldError for missing fields, wrong values
+        and, where closed, unknown keys."""
         source = json_object(value)
         declarations = {declaration.name: declaration for declaration in fields(kind) if _READ in declaration.metadata}  # type: ignore[arg-type]
         values: dict[str, Any] = {}
@@ -210,7 +216,7 @@ def object_of(kind: type[T], *, closed: bool = False) -> Reader:
 
 
 def below(read: Reader, step: str | int, value: Any) -> Any:
-    """Read a value that stands under a key or at a number, and put that step into the FieldError."""
+    """Read a value that stands under the key or at the number `step`, and put that step into the FieldError."""
     try:
         return read(value)
     except FieldError as error:

@@ -35,8 +35,8 @@ def entries_problem(elements: int, shape: Sequence[int]) -> str:
 def tile_padding(
     shape: Sequence[int], tile_dim: tuple[int, int], broadcast: Sequence[int]
 ) -> Iterator[tuple[int, int, bool]]:
-    """Yield what [w, z, r, c] lacks to whole tiles: the axis, how many elements, and whether they repeat the edge
-    instead of being zeros."""
+    """Yield what a shape [w, z, r, c] lacks to whole tiles: the axis, how many elements, and whether they repeat the
+    edge (a dimension of `broadcast`) instead of being zeros."""
     height, width = tile_dim
     for axis, count, dims in ((3, -shape[3] % width, _COLUMNS), (2, -shape[2] % height, _ROWS)):
         if count:
@@ -44,7 +44,8 @@ def tile_padding(
 
 
 def repeat_problem(shape: Sequence[int], tile_dim: tuple[int, int], broadcast: Sequence[int]) -> str:
-    """Return the problem where more than one row or column of [w, z, r, c] is to be repeated over a tile, else ""."""
+    """Return the problem where more than one row or column of a shape [w, z, r, c] is to be repeated over a tile, by
+    the dimensions `broadcast`, else ""."""
     for axis, _, repeated in tile_padding(shape, tile_dim, broadcast):
         if repeated and shape[axis] != 1:
             return f"{shape[axis]} {'columns' if axis == 3 else 'rows'} cannot be repeated over a tile, only 1 can"
@@ -183,6 +184,8 @@ def _prologue_queues(netlist: Netlist) -> Set[str]:
 
 
 def _host_tm_mismatches(state: CompiledGraphState, netlist: Netlist, queues: Queues) -> Iterator[Mismatch]:
+    """Yield stacking factors of outputs that do not divide the queue's t, belong to no queue, or do not suit an
+    untilized queue."""
     for name, tm in state.output_host_tms.items():
         steps = (STATE, "output_host_tms", name)
         if name not in queues:
@@ -203,6 +206,7 @@ def _host_tm_mismatches(state: CompiledGraphState, netlist: Netlist, queues: Que
 
 # ------------------------------------------------------------------------------------------------------------ inputs
 def _input_mismatches(state: CompiledGraphState, queues: Queues) -> Iterator[Mismatch]:
+    """Yield inputs whose stated shape or transform cannot give entries of their queue."""
     for place, name in enumerate(state.ordered_input_names):
         if name not in queues:
             continue
@@ -275,6 +279,8 @@ def _index_placement_problem(count: int, queue: Queue) -> str:
 
 
 def _entry_problem(shape: Sequence[int], entry: Sequence[int], queue: Queue) -> str:
+    """Return the problem where a host's `shape` gives an `entry` [t, rows, columns] that the queue does not take, else
+    ""."""
     takes = queue.blocking.element_shape
     if tuple(entry) == takes:
         return ""
@@ -283,8 +289,8 @@ def _entry_problem(shape: Sequence[int], entry: Sequence[int], queue: Queue) -> 
 
 # ----------------------------------------------------------------------------------------------------------- outputs
 def output_groups(names: Sequence[str], transforms: Sequence[Transform]) -> list[list[int]]:
-    """Return the positions of outputs that the host gets as one tensor of one shape: those of a `concat_group`
-    together, all others by themselves (FRONTEND 7)."""
+    """Return the positions in `names` of outputs that the host gets as one tensor of one shape: those of a
+    `concat_group` together, all others by themselves (FRONTEND 7). `transforms` are parallel to the names, or none."""
     groups: dict[tuple[str, int], list[int]] = {}
     for place in range(len(names)):
         transform = _at(transforms, place, NO_TRANSFORM)
@@ -294,6 +300,8 @@ def output_groups(names: Sequence[str], transforms: Sequence[Transform]) -> list
 
 
 def _output_mismatches(state: CompiledGraphState, queues: Queues) -> Iterator[Mismatch]:
+    """Yield outputs, or groups of outputs, that cannot be joined, transformed, or cut to the shape that the image
+    states."""
     names = state.ordered_output_names
     transforms = state.ordered_output_runtime_tensor_transforms
     groups = output_groups(names, transforms)
@@ -340,7 +348,8 @@ def _output_problem(transform: Transform, have: Sequence[int]) -> str:
 
 
 def _folded_extent(queue: Queue, state: CompiledGraphState) -> list[int]:
-    """Return [entries, t, rows, columns] of an output as the host reads it, for one entry (LAYOUT 3.5)."""
+    """Return [entries, t, rows, columns] of an output as the host reads it, stacked by its TMs, for one entry (LAYOUT
+    3.5)."""
     tms = state.output_host_tms
     tm = tms.get(queue.name, tms.get(queue.written_name, NO_HOST_TM))
     t, rows, columns = queue.blocking.element_shape
@@ -348,6 +357,8 @@ def _folded_extent(queue: Queue, state: CompiledGraphState) -> list[int]:
 
 
 def _joined_extent(parts: Sequence[Sequence[int]], dim: int) -> list[int]:
+    """Return the extent of parts [entries, t, rows, columns] concatenated along `dim`; they fit (`concat_problem`). A
+    single part stays."""
     extent = list(parts[0])
     if len(parts) > 1:
         extent[dim] = sum(part[dim] for part in parts)

@@ -24,7 +24,6 @@ from buda_emu.emulator.image.fields import (
     required_field,
     text,
 )
-from buda_emu.spec.precision import STAND_IN
 
 COMPUTES: Final = "buda_emu.compiler.parted"
 """The module whose `operator_from_image(form, data)` returns a function of a host step's operands, imported when a plan
@@ -47,6 +46,7 @@ def dtype(value: Any) -> str:
 
 
 def _form(value: Any) -> str:
+    """Return the name of the form in which a host step's operator is written. Raises FieldError for any other value."""
     if text(value) not in FORMS:
         raise FieldError(f"one of {', '.join(FORMS)}")
     return value
@@ -111,6 +111,7 @@ class HostStep:
 
 
 def _step(value: Any) -> DeviceStep | HostStep:
+    """Read a step of the plan: of the device where it names a program, else of the host. Raises FieldError."""
     if "program" in json_object(value):
         kind = DeviceStep
     else:
@@ -184,26 +185,14 @@ def follow(plan: HostPlan, values: "Mapping[str, Array]", device: Device, comput
     `values` holds the values of the model's inputs and of `constants`. `device` runs a program on inputs by label and
     returns its outputs by label; `compute` computes the host's steps. Raises what these raise."""
     values = dict(values)
-    input_values = {plan_input.value for plan_input in plan.given}
     for step in plan.steps:
         if isinstance(step, HostStep):
             arrays = compute(step, [np.asarray(values[name]) for name in step.operands])
             values |= {result.value: array for result, array in zip(step.results, arrays, strict=True)}
             continue
-        inputs = {
-            label: values[name] if name in input_values else _replace_infinities(values[name])
-            for label, name in step.inputs.items()
-        }
-        outputs = device(step, inputs)
+        outputs = device(step, {label: values[name] for label, name in step.inputs.items()})
         values |= {name: outputs[label] for label, name in step.outputs.items()}
     return {output.label: values[output.value].astype(output.dtype) for output in plan.gives}
-
-
-def _replace_infinities(value: "Array") -> "Array":
-    """Return a value for the device, with infinities replaced by the finite numbers that stand for them there."""
-    if value.dtype.kind != "f" or not np.isinf(value).any():
-        return value
-    return np.where(np.isinf(value), np.copysign(np.float32(STAND_IN), value), value)
 
 
 Sizes = tuple[int, ...]

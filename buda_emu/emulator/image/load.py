@@ -108,6 +108,7 @@ def check_image(
 
 
 def _diagnostic(mismatch: Mismatch, archive: Archive) -> Diagnostic:
+    """Return the diagnostic that reports a mismatch, with its place in the archive."""
     return finding(
         archive.place.archive,
         mismatch.member,

@@ -94,6 +94,8 @@ def tensor_entries(value: Any, place: Place) -> Mapping[str, TensorEntry]:
 
 
 def _entry(name: str, value: Any, place: Place) -> TensorEntry:
+    """Read the description of a tensor: the name of a pickle, or an object with the facts of a .bin or .tbin file.
+    Raises ImageError."""
     if isinstance(value, str):
         if not value.lower().endswith(".pkl"):
             raise place.error("image-field", f"{short_line(repr(value))} is not the name of a .pkl file")
@@ -147,7 +149,7 @@ def _member(file: str, place: Place) -> str:
 
 
 def _entry_problem(entry: TensorEntry) -> str:
-    """Return the problem of a description by itself, "" if there is none."""
+    """Return the problem of a tensor's description by itself, "" if there is none."""
     shape = entry.shape
     dim = entry.dim
     if any(size != 1 for size in shape[: 4 - dim]):
@@ -176,6 +178,8 @@ TRANSFORMS: Final = (
 
 
 def _arch(value: Any) -> str:
+    """Return the netlist's word for an architecture, whose name may come in any case. Raises FieldError for an unknown
+    one."""
     name = word(value).lower()  # BackendDevice.from_string takes any case
     if name not in ARCH_WORDS:
         raise FieldError(f"one of {', '.join(ARCH_WORDS.values())}")
@@ -183,6 +187,7 @@ def _arch(value: Any) -> str:
 
 
 def _transform_type(value: Any) -> str:
+    """Return the name of a runtime transform. Raises FieldError for an unknown one."""
     name = word(value)
     if name not in TRANSFORMS:
         raise FieldError(f"one of {', '.join(TRANSFORMS)}")
@@ -224,6 +229,7 @@ def _base_name(value: Any) -> str:
 
 
 def _pair(value: Any) -> tuple[str, str]:
+    """Return a list of two texts as a pair. Raises FieldError for any other value."""
     first, second = list_of(text, 2)(value)
     return first, second
 
@@ -284,6 +290,7 @@ class ModuleMetadata:
 
 
 def _module(value: Any) -> ModuleMetadata:
+    """Read where a source module comes from; texts that are absent or null are "". Raises FieldError."""
     source = json_object(value)
     keys = ("module", "class", "module_file_path")
     texts = {key: "" if source.get(key) is None else text(source[key]) for key in keys}
@@ -408,6 +415,8 @@ def read_metadata(content: Mapping[str, Any], place: Place) -> DeviceMetadata:
 
 
 def _state(source: Mapping[str, Any], place: Place, missing: list[Place]) -> CompiledGraphState:
+    """Read the results of the compiler, with their tensors. Optional fields that are absent are appended to `missing`.
+    Raises one ImageError for all that is wrong."""
     wrong: list[ImageError] = []
     tensors: dict[str, Any] = {}
     for group in ("post_const_eval_constants", "post_const_eval_parameters"):

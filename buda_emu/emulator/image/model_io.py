@@ -28,7 +28,7 @@ from buda_emu.emulator.image.fields import (
 from buda_emu.emulator.image.host_plan import HostPlan, Windows, dtype, read_windows
 from buda_emu.emulator.image.model_programs import ModelProgram, ModelState
 from buda_emu.emulator.image.rules import Place
-from buda_emu.spec.precision import INFINITE
+from buda_emu.spec.precision import INFINITE, LARGEST, STAND_IN
 from buda_emu.support.errors import HostError
 from buda_emu.support.unmasked import refuse_masked_arrays
 
@@ -38,6 +38,7 @@ NO_INDEX = 0xFFFFFFFF
 
 
 def _version(value: Any) -> int:
+    """Return the schema version, which is 1. Raises FieldError for any other value."""
     if type(value) is not int or value != 1:
         raise FieldError("the schema_version that is known, which is 1")
     return value
@@ -51,6 +52,60 @@ def _share(value: Any) -> float:
 
 
 _extent: Final = list_of(positive, 3)
+
+
+def replace_infinities(values: "Array", largest: float = LARGEST) -> "Array":
+    """Return floats as the device holds them: infinities as the finite numbers that stand for them, and all others
+    within `largest`. On the device a move of elements is a product, and 0 times an infinity is NaN. NaN stays."""
+    if not values.size or (values.min() >= -largest and values.max() <= largest):
+        return values
+    infinite = np.isinf(values)
+    clipped = np.clip(values, -largest, largest)
+    return np.where(infinite, np.copysign(np.float32(min(STAND_IN, largest)), values), clipped)
+
+
+def check_input(array: Any, label: str, shape: tuple[int, ...], dtype: str) -> "Array":
+    """Return an input of the model as a plain array. Raises HostError for another shape than the model's, and for
+    elements that are no values of its element type: complex numbers, texts, dates and other objects; of a model's
+    logical values all numbers but 0 and 1; of its integers fractions, NaN, and what is out of range."""
+    refuse_masked_arrays(array, f"input {label}")
+    tensor = np.asarray(array)
+    if tensor.shape != shape:
+        raise HostError(f"input {label}: shape {list(tensor.shape)}, the model takes {list(shape)}")
+    kind = np.dtype(dtype)
+    if tensor.dtype == kind:
+        return tensor
+    if not _holds_real_numbers(tensor.dtype):
+        raise HostError(f"input {label}: elements of type {tensor.dtype}, the model takes {dtype}")
+    if kind.kind == "f" or not tensor.size:
+        return tensor
+    unfit = tensor[~_are_values_of(tensor, kind)]
+    if unfit.size:
+        if kind.kind == "b":
+            hint = " as True and False, or 1 and 0: compare with 0 (array != 0) if every other number is true"
+        else:
+            hint = ", whole numbers within its range"
+        raise HostError(f"input {label}: an element {unfit.flat[0]}, the model takes {dtype}{hint}")
+    return tensor
+
+
+def _holds_real_numbers(kind: "np.dtype[Any]") -> bool:
+    """Return whether the elements are real numbers or logical values; packages such as ml_dtypes define further
+    types."""
+    if kind.kind == "V":
+        return kind.names is None and kind.type is not np.void
+    return kind.kind in "biuf"
+
+
+def _are_values_of(tensor: "Array", kind: "np.dtype[Any]") -> "Array":
+    """Return for each element whether a logical or an integer type has it as a value."""
+    if kind.kind == "b":
+        return (tensor == 0) | (tensor == 1)
+    bounds = np.iinfo(kind)
+    if tensor.dtype.kind in "biu":
+        return (tensor >= bounds.min) & (tensor <= bounds.max)
+    numbers = tensor.astype(np.float64)
+    return (np.rint(numbers) == numbers) & (numbers >= bounds.min) & (numbers <= bounds.max)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +163,8 @@ class ModelInput:
         return made_up(stream, self.shape, self.dtype, self.below)
 
     def to_queue(self, array: Any) -> "Array":
-        """Return one entry [1, t, rows, columns]. Raises HostError for another shape than the model's."""
-        refuse_masked_arrays(array, f"input {self.label}")
-        tensor = np.asarray(array)
-        if tensor.shape != self.shape:
-            raise HostError(f"input {self.label}: shape {list(tensor.shape)}, the model takes {list(self.shape)}")
+        """Return one entry [1, t, rows, columns]. Raises HostError as `check_input`, and for an index of no row."""
+        tensor = check_input(array, self.label, self.shape, self.dtype)
         flat = (self.windows.apply(tensor) if self.windows else tensor).reshape(-1)
         if self.gather:
             flat = flat[list(self.gather)]
@@ -122,7 +174,8 @@ class ModelInput:
             return words.reshape(1, *self.extent)  # raw words stay in order (OPS 6.10)
         entry = np.zeros((1, *self.extent), np.float32)
         with np.errstate(over="ignore"):  # what float32 has no number for is infinite
-            entry[0, : self.view[0], : self.view[1], : self.view[2]] = flat.astype(np.float32).reshape(self.view)
+            numbers = replace_infinities(flat.astype(np.float32))
+        entry[0, : self.view[0], : self.view[1], : self.view[2]] = numbers.reshape(self.view)
         return entry
 
     def _index_words(self, flat: "Array") -> "Array":
@@ -177,7 +230,7 @@ class ModelOutput:
         return parts.reshape(entries, *self.side_by_side((t, rows, columns)))
 
     def _split_slices(self, array: "Array", extent: tuple[int, ...]) -> "Array":
-        """Return entries of `extent` from entries whose slices lie side by side; the inverse of `_join_slices`."""
+        """Return entries [n, *extent] from entries whose slices lie side by side; the inverse of `_join_slices`."""
         t, rows, columns = extent
         parts = array.reshape(len(array), t // self.slices, rows, self.slices, columns).transpose(0, 1, 3, 2, 4)
         return parts.reshape(len(array), *extent)
@@ -227,6 +280,7 @@ def made_up(stream: "np.random.Generator", shape: tuple[int, ...], dtype: str, b
 
 
 def _plain(tensor_io: Any) -> Any:
+    """Return a label, input or output as JSON."""
     if isinstance(tensor_io, str):
         return tensor_io
     return asdict(tensor_io)

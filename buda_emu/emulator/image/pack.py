@@ -199,6 +199,7 @@ def _members(contents: Contents) -> dict[str, _Member | None]:
 
 
 def _add(members: dict[str, _Member | None], name: str, member: _Member, place: Place) -> None:
+    """Add a file to the members. Raises HostError for a name that images cannot have, or that is there already."""
     try:
         checked_name(name, False, place)
     except ImageError as error:
@@ -209,7 +210,8 @@ def _add(members: dict[str, _Member | None], name: str, member: _Member, place: 
 
 
 def _tensor(netlist: Netlist, name: str, array: Array, form: Form) -> tuple[dict[str, Any], _Member]:
-    """Return a tensor's entry in device.json, and its file."""
+    """Return a tensor's entry in device.json, and its file, for a queue of that name. `form`: elements row by row, or
+    tiles. Raises HostError for an array that does not fit."""
     queue = _queue(netlist, name, array)
     file = f"tensors/torch.Tensor.{name.replace('/', '_')}"
     if is_raw(queue.df):
@@ -258,7 +260,8 @@ def _encode_elements(array: Array, df: str) -> Iterator[memoryview]:
 
 
 def _tiles(array: Array, layout: EntryLayout) -> Iterator[memoryview]:
-    """Yield all entries of the first buffer, then all of the second, ... (NETLIST 8)."""
+    """Yield the tiles of an array: all entries of the first buffer of the queue, then all of the second, ... (NETLIST
+    8)."""
     if layout.megarow or len(array) > 1:
         words = np.asarray(array)
         if is_raw(layout.format):
@@ -271,6 +274,7 @@ def _tiles(array: Array, layout: EntryLayout) -> Iterator[memoryview]:
         return
 
     def read(t: int, rows: slice, columns: slice) -> NDArray[np.float32]:
+        """Return a rectangle of one t slice of the only entry as float32."""
         box = (slice(0, 1), slice(t, t + 1), rows, columns)
         return _as_float32(array.read(box) if isinstance(array, Referenced) else array[box])[0, 0]
 
@@ -291,7 +295,7 @@ def _as_float32(array: Array) -> NDArray[np.float32]:
 
 
 def _queue(netlist: Netlist, name: str, array: Array) -> Queue:
-    """Return the queue of a tensor, which must fit it. Raises HostError."""
+    """Return the queue of that name, or the first copy of it, which the tensor must fit. Raises HostError."""
     queues = netlist.queues
     queue = queues.get(name) or next(
         (candidate for candidate in queues.values() if candidate.written_name == name), None
@@ -313,7 +317,7 @@ def _queue(netlist: Netlist, name: str, array: Array) -> Queue:
 
 
 def _device(contents: Contents, entries: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
-    """Return the content of device.json."""
+    """Return the content of device.json; `entries` are those of the tensors in it, by name."""
     netlist = contents.netlist
     args = read_test_config(netlist.path, netlist.sections).args
     training = any(op.gradient_op for op in netlist.ops.values())
@@ -344,10 +348,9 @@ def _device(contents: Contents, entries: Mapping[str, dict[str, Any]]) -> dict[s
 
 
 def _graph_state(netlist: Netlist, entries: Mapping[str, dict[str, Any]], microbatch: int) -> dict[str, Any]:
-    """Return the queues by their role. Rams are parameters, queues are constants (NETLIST 7.5).
-
-    Queues between two graphs of the netlist have no role: the host reads what stands among the intermediates (NETLIST
-    12)."""
+    """Return the queues by their role, with the tensors' `entries` by name. Rams are parameters, queues are constants
+    (NETLIST 7.5). Queues between two graphs of the netlist have no role: the host reads what stands among the
+    intermediates (NETLIST 12)."""
     # One of the copies on several chips stands for all of them (NETLIST 1.7).
     queues = {name: copies[0] for name, copies in queues_by_name(netlist).items()}
     held = {queue.name for queue in netlist.queues.values() if {queue.name, queue.written_name} & entries.keys()}
@@ -410,6 +413,7 @@ def _microbatch_count(args: Mapping[str, str]) -> int:
 
 
 def _json(content: Any) -> _Member:
+    """Return a member with this content as JSON."""
     return _Member.of((json.dumps(content, indent=4, allow_nan=False) + "\n").encode())
 
 
@@ -430,11 +434,13 @@ class _Stream:
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
     def _next(self) -> bool:
+        """Go on to the next part; returns False after the last, or for an empty one."""
         self._part = memoryview(next(self._parts, b""))
         return bool(self._part)
 
 
 def _write_tar(stream: IO[bytes], members: Mapping[str, _Member | None]) -> None:
+    """Write the members as a tar, without times and owners, so that equal members give equal bytes."""
     with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for name, member in members.items():
             info = tarfile.TarInfo(name)  # time 0, no owner
@@ -450,6 +456,7 @@ def _write_tar(stream: IO[bytes], members: Mapping[str, _Member | None]) -> None
 
 
 def _write_zip(stream: IO[bytes], members: Mapping[str, _Member | None]) -> None:
+    """Write the members as a zip, uncompressed and with one time, so that equal members give equal bytes."""
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
         for name, member in members.items():
             info = zipfile.ZipInfo(name if member else f"{name}/", _EPOCH)

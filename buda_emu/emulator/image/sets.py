@@ -60,6 +60,8 @@ def _set_count(model_shape: tuple[int, ...], shape: tuple[int, ...]) -> int | No
 
 
 def _part(array: Array, shape: tuple[int, ...] | None, number: int, count: int) -> Array:
+    """Return what set `number` of `count` gets of an input: its share, or all where the input serves each set. `shape`:
+    the model's, None where the input is not one of the model's."""
     if shape is None or array.shape == shape or _set_count(shape, array.shape) != count:
         return array
     if array.shape[1:] == shape:

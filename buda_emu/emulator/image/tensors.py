@@ -269,6 +269,7 @@ def check_output_transform(name: str, transform: Transform) -> None:
 
 
 def _transform_error(name: str, transform: Transform, role: str) -> UnsupportedError:
+    """Return the error for a transform that a tensor of this role ("an input", "an output") cannot have."""
     return UnsupportedError(
         f"{name}: the runtime transform {transform.type} is not one for {role}; "
         "give and take tensors in the queue's own shape"
@@ -276,10 +277,12 @@ def _transform_error(name: str, transform: Transform, role: str) -> UnsupportedE
 
 
 def _shapes(name: str, transform: Transform) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the shapes before and after a ReinterpretShape. Raises HostError where one is missing."""
     return _stated_shape(name, transform, "original_shape"), _stated_shape(name, transform, "reinterpreted_shape")
 
 
 def _stated_shape(name: str, transform: Transform, field: str) -> tuple[int, ...]:
+    """Return the shape in this field of a transform. Raises HostError where it is missing."""
     _require(name, missing_shape_problem(transform, field))
     return getattr(transform, field)
 
@@ -340,6 +343,8 @@ def _narrow(name: str, array: Array, cut: Sequence[int], shape: Sequence[int]) -
 
 
 def _join_outputs(names: Sequence[str], arrays: Mapping[str, Array], dim: int, microbatch: int) -> Array:
+    """Return the outputs of a group concatenated along `dim`; along the batch microbatch by microbatch. Raises
+    HostError where they do not fit together."""
     parts = [arrays[name] for name in names]
     axis = dim + 4 if dim < 0 else dim
     problem = concat_problem([part.shape for part in parts], dim)

@@ -82,7 +82,8 @@ def default_inputs(
 
 
 def _check_size(netlist: Netlist, entries: Mapping[str, int]) -> None:
-    """Refuse to generate more data than any real netlist needs. Raises HostError naming the largest queue."""
+    """Raise HostError, naming the largest queue, where the `entries` of all queues are more data than any real netlist
+    needs."""
     sizes = {name: count * 4 * prod(netlist.queues[name].blocking.element_shape) for name, count in entries.items()}
     total = sum(sizes.values())
     if total > _TOTAL_BYTES_LIMIT:
@@ -96,6 +97,8 @@ def _check_size(netlist: Netlist, entries: Mapping[str, int]) -> None:
 
 
 def _blocks(queue: Queue, entries: int, source: "_Source") -> Iterator[InputBlock]:
+    """Yield `entries` entries of a queue from its source in blocks of bounded size, for a ram with the slots that they
+    go to."""
     step = max(1, _BLOCK_BYTES // (8 * prod(queue.blocking.element_shape)))
     for first in range(0, entries, step):
         array = source.entries(first, min(step, entries - first))
@@ -116,6 +119,8 @@ def _readers(netlist: Netlist) -> dict[str, list[Reader]]:
 
 
 def _use(netlist: Netlist, readers: Sequence[Reader]) -> _Use:
+    """Return what the ops that read a queue (`readers`) demand of its data: an encoding, sparse tiles, rows of a table,
+    or numbers of columns."""
     encodes = sparse = None
     table_rows = 0
     topk_indices = False
@@ -185,6 +190,8 @@ class _Source:
         return self._plain_entries(stimulus, first, count)
 
     def _plain_entries(self, stimulus: Stimulus, first: int, count: int) -> NDArray[Any]:
+        """Return `count` entries, the first of which is number `first`, of a stimulus without relation to an op, in the
+        element type of the queue. Raises UnsupportedError for one that cannot be made here."""
         queue = self._queue
         is_whole = is_integer(queue.df) or is_raw(queue.df)
         values = plain_values(stimulus, queue.blocking, first, count, is_whole, self._stream)
@@ -212,6 +219,7 @@ class _Source:
         return sparse_shape(op, producer.blocking.t if producer is not None else 1)
 
     def _column_numbers(self, count: int) -> NDArray[Any]:
+        """Return entries in which each element is the number of its column: the indices that topk starts from."""
         shape = (count, *self._queue.blocking.element_shape)
         kind = np.uint32 if is_raw(self._queue.df) else np.float32
         return np.broadcast_to(np.arange(shape[-1], dtype=kind), shape).copy()

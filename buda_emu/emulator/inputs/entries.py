@@ -113,7 +113,8 @@ class ProgramWalk:
         return sum(count for graph, count in self.graph_inputs.items() if graph in self._firsts)
 
     def execute(self, instruction: Execute, variables: Variables) -> None:
-        """Record the furthest entry that the graph reads or pops. Raises ProgramError as the run would."""
+        """Record the furthest entry of each queue that the graph of an execute reads or pops. Raises ProgramError as
+        the run would."""
         self._gathered.add(instruction, variables)
         graph = self._netlist.graphs.get(instruction.graph)
         inputs = graph.input_count if graph is not None else 1

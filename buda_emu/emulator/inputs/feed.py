@@ -58,6 +58,8 @@ class Feed:
         )
 
     def _file_blocks(self) -> Iterator[InputBlock]:
+        """Yield the tensors that come from files: the arrays of an archive, then those of a folder by queue. Raises
+        HostError."""
         if self.archive is not None:
             yield from archive_blocks(
                 self.netlist, self.archive, self.image, self.memory_limit or default_memory_limit()
@@ -97,7 +99,7 @@ def initial_tensors(files: Files, queue: Queue) -> Tensors | None:
 
 
 def _block(queue: Queue, tensors: Tensors, count: int) -> InputBlock:
-    """Return the first `count` entries as a block. Raises HostError where there are fewer."""
+    """Return the first `count` entries of tensors from files as a block. Raises HostError where there are fewer."""
     entries = tensors.array.shape[0]
     if entries < count and not queue.is_ram:
         has = f"{tensors.source} has {plural(entries, 'entry')} of queue {queue.name}"
@@ -108,7 +110,8 @@ def _block(queue: Queue, tensors: Tensors, count: int) -> InputBlock:
 def push(
     emulator: "Emulator | Machines", blocks: Iterable[InputBlock], progress: Report = ignore_activity
 ) -> tuple[InputUsed, ...]:
-    """Push all blocks, and return a record of the pushed data of each queue."""
+    """Push all blocks into a machine, and return a record of the pushed data of each queue. `progress` is called with
+    each step in words."""
     queues = emulator.netlist.queues
     pushed: dict[str, InputUsed] = {}
     for block in blocks:

@@ -11,7 +11,7 @@ import numpy as np
 
 from buda_emu.emulator.image.device_image import DeviceImage
 from buda_emu.emulator.image.host_plan import COMPUTES, DeviceStep, HostPlan, HostStep, follow
-from buda_emu.emulator.image.model_io import ModelIo, made_up
+from buda_emu.emulator.image.model_io import ModelIo, check_input, made_up
 from buda_emu.emulator.inputs.feed import push
 from buda_emu.emulator.inputs.input_used import InputUsed
 from buda_emu.emulator.inputs.numpy_files import npy_of
@@ -20,7 +20,6 @@ from buda_emu.emulator.inputs.stimulus import generator
 from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.support.errors import HostError, ProgramError
 from buda_emu.support.records import dataclass
-from buda_emu.support.unmasked import refuse_masked_arrays
 
 Array = Any
 MADE_UP: Final = "made-up inputs of the model"
@@ -75,19 +74,19 @@ class HostParts:
 
     def given(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
         """Return the values of the model's inputs by the plan's names, from arrays by label. Raises HostError where one
-        is missing, unknown, or of another shape."""
+        is missing or unknown, and as `check_input`."""
         labels = {plan_input.label for plan_input in self.plan.given}
         named = set(arrays)
         if labels != named:
             names = sorted(labels - named or named - labels)
             word = "no" if labels - named else "unknown"
             raise HostError(f"inputs: {word} {', '.join(names)}; the model takes {', '.join(self._model.labels)}")
-        for plan_input in self.plan.given:
-            refuse_masked_arrays(arrays[plan_input.label], f"input {plan_input.label}")
-            if np.shape(arrays[plan_input.label]) != plan_input.shape:
-                shape = list(np.shape(arrays[plan_input.label]))
-                raise HostError(f"input {plan_input.label}: shape {shape}, the model takes {list(plan_input.shape)}")
-        return {plan_input.value: np.asarray(arrays[plan_input.label]) for plan_input in self.plan.given}
+        return {
+            plan_input.value: check_input(
+                arrays[plan_input.label], plan_input.label, plan_input.shape, plan_input.dtype
+            )
+            for plan_input in self.plan.given
+        }
 
     def made_up(self, seed: int) -> dict[str, Array]:
         """Return generated values of the model's inputs: normal numbers for floats, else integers that the model
@@ -120,6 +119,7 @@ class HostParts:
         times: list[HostTime] = []
 
         def device(step: DeviceStep, _: Mapping[str, Array]) -> dict[str, Array]:
+            """Return generated outputs in place of a program's."""
             outputs = [model_output for model_output in self._model.outputs if model_output.label in step.outputs]
             return {
                 model_output.label: made_up(
@@ -129,6 +129,7 @@ class HostParts:
             }
 
         def compute(step: HostStep, operands: Sequence[Array]) -> Sequence[Array]:
+            """Time the step on these operands, and return its results, zeros where it refuses them."""
             results: Sequence[Array] = [np.zeros(result.shape, result.dtype) for result in step.results]
             seconds: list[float] = []
             try:
@@ -154,6 +155,7 @@ class HostParts:
         model_values = {plan_input.value for plan_input in self.plan.given}
 
         def device(step: DeviceStep, program_inputs: Mapping[str, Array]) -> dict[str, Array]:
+            """Push the inputs of a program, run it, and return its outputs as the model's tensors."""
             for model_input in self._model.inputs:
                 if model_input.label in program_inputs:
                     entry = model_input.to_queue(program_inputs[model_input.label])
@@ -169,6 +171,7 @@ class HostParts:
             return {model_input.label: model_input.from_queue(entries[model_input.queue]) for model_input in outputs}
 
         def compute(step: HostStep, operands: Sequence[Array]) -> Sequence[Array]:
+            """Compute a step of the host, and note how long it took."""
             start = time.perf_counter()
             results = self._compute(self._runs[step.file], step, operands)
             seconds[step.title] = time.perf_counter() - start
@@ -179,4 +182,5 @@ class HostParts:
 
 
 def _array(image: DeviceImage, file: str) -> Array:
+    """Return a constant of the plan, an array file of the image."""
     return npy_of(f"{image.path}: host/{file}", image.host_file(file))

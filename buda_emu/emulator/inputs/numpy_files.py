@@ -95,12 +95,14 @@ def _members(archive: zipfile.ZipFile) -> Iterator[tuple[str, Header]]:
 
 
 def _header(stream: IO[bytes], size: int) -> Header:
+    """Return shape and type in the header of a .npy file of `size` bytes. Raises ValueError for another kind of
+    file."""
     shape, _, dtype = _shape_and_type(stream, size)
     return Header(shape, dtype)
 
 
 def npy_of(name: str, data: bytes) -> NDArray[Any]:
-    """Return the array in the bytes of a .npy file. Raises HostError."""
+    """Return the array in the bytes of a .npy file, which `name` names in errors. Raises HostError."""
     try:
         return _array(BytesIO(data), len(data))
     except _BROKEN as error:
@@ -150,6 +152,7 @@ def npz_of(name: str, data: bytes | Path, byte_limit: int | None = None) -> dict
 
 
 def _open_regular_file(path: Path) -> IO[bytes]:
+    """Open a file for reading. Raises ValueError for a path that is no regular file."""
     if not stat.S_ISREG(path.stat().st_mode):  # a pipe would block, and cannot go back
         raise ValueError("it is not a regular file")
     return path.open("rb")
@@ -171,6 +174,8 @@ def _array(stream: IO[bytes], size: int) -> NDArray[Any]:
 
 
 def _shape_and_type(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, "np.dtype[Any]"]:
+    """Read the header of a .npy file of `size` bytes: shape, whether columns come first, and type. Raises ValueError
+    for elements that are not numbers and for a file of another size."""
     version = np.lib.format.read_magic(stream)
     if version not in _HEADERS:
         raise ValueError(f"version {version[0]}.{version[1]} of the format is for fields with names")
@@ -186,6 +191,8 @@ def _shape_and_type(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], bool
 
 
 def _format_error(name: str, error: BaseException, kind: str = "array file") -> HostError:
+    """Return the error for a file that is not the `kind` of numpy file that its name says, with the reason of
+    `error`."""
     if isinstance(error, OSError) and error.strerror:
         reason = error.strerror
     else:
@@ -215,6 +222,8 @@ def is_archive(file: str) -> bool:
 
 
 def _safetensors(file: str, data: bytes) -> Mapping[str, Array]:
+    """Return the tensors in the bytes of a .safetensors file. Raises HostError for other bytes, and without the
+    package."""
     try:
         from safetensors import SafetensorError, deserialize  # pyright: ignore[reportUnknownVariableType]
     except ImportError:
@@ -227,6 +236,8 @@ def _safetensors(file: str, data: bytes) -> Mapping[str, Array]:
 
 
 def _safe_array(file: str, name: str, entry: Mapping[str, Any]) -> Array:
+    """Return one tensor of a .safetensors file, bfloat16 as float32. Raises HostError for an element type that is not
+    read."""
     kind = str(entry["dtype"])
     shape = tuple(entry["shape"])
     if kind == "BF16":

@@ -110,8 +110,8 @@ def _refuse_host_parts(image: "DeviceImage | None") -> None:
 
 
 def in_queues(image: "DeviceImage | None", blocks: Iterator[InputBlock]) -> Iterator[InputBlock]:
-    """Convert inputs to the shapes of their queues. Raises as `DeviceImage.host_input`, and UnsupportedError for an
-    image with host parts."""
+    """Yield the blocks with their inputs converted to the shapes of their queues. Raises as `DeviceImage.host_input`,
+    and UnsupportedError for an image with host parts."""
     _refuse_host_parts(image)
     for block in blocks:
         yield block if image is None else replace(block, array=image.host_input(block.queue, block.array))

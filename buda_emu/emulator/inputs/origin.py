@@ -31,6 +31,8 @@ class Flaws(Listener):
         self._note(op.name, tiles)
 
     def _note(self, name: str, tiles: NDArray[np.float32]) -> None:
+        """Update the flaws of an op or queue by more tiles: it stays zero while all were, and is not finite once any is
+        not."""
         before = self.found.get(name)
         if np.isfinite(tiles).all():
             flaws: set[Flaw] = set()
@@ -114,7 +116,8 @@ def locate_origin(netlist: Netlist, flaws: Flaws, output: str, flaw: Flaw) -> st
 
 
 def _has(netlist: Netlist, flaws: Flaws, name: str, flaw: Flaw) -> bool:
-    """Return whether an operand has the flaw. An op that was not seen only passes on what it reads."""
+    """Return whether the operand of that name, a queue or op, has the flaw. An op that was not seen only passes on what
+    it reads."""
     for _ in range(len(netlist.ops) + 1):
         if name in flaws.found:
             return flaw in flaws.found[name]

@@ -69,6 +69,8 @@ def require_runnable(netlist: Netlist, programs: Sequence[Program]) -> None:
 def _room_failures(
     netlist: Netlist, programs: Sequence[Program], executed: set[str], candidates: Sequence[Diagnostic]
 ) -> Iterator[Diagnostic]:
+    """Yield those `candidates`, diagnostics of the netlist, that are about room and concern the programs or a queue
+    that an executed graph fills."""
     owner = {op.name: graph.name for graph in netlist.graphs.values() for op in graph.ops}
     names = {f"queue {queue.name}" for queue in netlist.queues.values() if owner.get(queue.input) in executed}
     names |= {f"program {program.name}" for program in programs}
@@ -80,6 +82,8 @@ def _room_failures(
 
 
 def _plan_failures(netlist: Netlist, executed: set[str], candidates: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
+    """Yield those `candidates`, diagnostics of the netlist, that are about shapes and also stop the plan of an executed
+    temporal graph."""
     shapes = [diagnostic for diagnostic in candidates if diagnostic.rule == _SHAPE]
     labels = {queue.name: queue.df for queue in netlist.queues.values()}
     for temporal in netlist.temporal_graphs if shapes else ():
@@ -201,6 +205,8 @@ def entry_bytes(queue: Queue, *, as_bits: bool = False) -> int:
 
 
 def _entries(queue: Queue, steps: ProgramWalk, owner: Mapping[str, str], rams: bool) -> int:
+    """Return how many entries a queue or ram holds at least when the steps are done. `owner`: the graph of each op;
+    `rams`: a host-fed ram is filled."""
     if queue.host_fed:
         if not queue.is_ram:
             return steps.entries.get(queue.name, 0)

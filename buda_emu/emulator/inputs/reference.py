@@ -151,6 +151,7 @@ class ContentFiles:
 
 @lru_cache(maxsize=4)
 def _archive(files: DirectoryFiles, name: str, _: tuple[int, int]) -> Mapping[str, Array]:
+    """Return the arrays of an archive among the files, remembered for the same time stamp and size of the file."""
     return numpy_files.read_archive(name, files.read(name) or b"", files.most)
 
 
@@ -170,6 +171,7 @@ def tensor_names(files: Files) -> dict[str, str]:
 
 
 def _name_of(file: str) -> str:
+    """Return the tensor that a file holds, or for NAME.N.bin an entry of."""
     stem, _, suffix = file.rpartition(".")
     if suffix == "bin" and stem.rpartition(".")[2].isdecimal():
         return stem.rpartition(".")[0]
@@ -190,9 +192,8 @@ def whole_array(files: Files, name: str) -> Tensors | None:
 
 
 def tensors(files: Files, name: str, df: str, shape: tuple[int, int, int]) -> Tensors | None:
-    """Return all entries that the files hold for a queue or op of that format and `shape` (t, rows, cols).
-
-    Raises HostError for a file of another size, shape or kind."""
+    """Return all entries that the files hold under `name`, for a queue or op of the format `df` and `shape` (t, rows,
+    cols); None where they hold none. Raises HostError for a file of another size, shape or kind."""
     stored = whole_array(files, name)
     if stored is not None:
         return Tensors(_fit_to_queue(stored, name, df, shape), stored.source)
@@ -206,8 +207,8 @@ def tensors(files: Files, name: str, df: str, shape: tuple[int, int, int]) -> Te
 
 
 def _fit_to_queue(stored: Tensors, name: str, df: str, shape: tuple[int, int, int]) -> Array:
-    """Return an array as [entries, t, rows, cols] in the element type of a format. Raises HostError where it does not
-    fit."""
+    """Return a stored array as [entries, t, rows, cols] of `shape`, in the element type of the format `df`. Raises
+    HostError where it does not fit."""
     array = stored.array
     if stored.source.startswith(name):
         description = stored.source
@@ -229,6 +230,8 @@ def _fit_to_queue(stored: Tensors, name: str, df: str, shape: tuple[int, int, in
 
 
 def _from_bins(files: Files, name: str, df: str, shape: tuple[int, int, int]) -> Iterator[Array]:
+    """Yield the entries in NAME.0.bin, NAME.1.bin, ..., of `shape` (t, rows, cols). Raises HostError for a file of
+    another size."""
     kind = np.dtype("<u4" if is_raw(df) else "<f4")
     size = 4 * shape[0] * shape[1] * shape[2]
     number = 0

@@ -143,6 +143,8 @@ def sparse_tiles(shape: SparseShape, queue: Queue, stream: np.random.Generator) 
 
 
 def _strips(shape: SparseShape, stimulus: Stimulus | None, stream: np.random.Generator) -> list[Strip]:
+    """Return the strips of one grid row: as many as the stimulus counts, drawn by its frequencies, or one for each t
+    without a stimulus."""
     if stimulus is None:
         return list(_even_strips(shape, shape.t, shape.t, shape.t))
     if (
@@ -183,13 +185,15 @@ def _random_strips(shape: SparseShape, stimulus: Stimulus, stream: np.random.Gen
 
 
 def _subset(count: int, zero_frequency: float, stream: np.random.Generator) -> list[int]:
-    """Return the numbers below `count` that are not dropped; one of them never is."""
+    """Return the numbers below `count` that are not dropped, each with the probability `zero_frequency`; one of them
+    never is."""
     forced = int(stream.random() * count)
     return [i for i, draw in enumerate(stream.random(count)) if i == forced or draw > zero_frequency]
 
 
 def _even_strips(shape: SparseShape, strips: int, ublocks: int, tiles: int) -> Iterator[Strip]:
-    """Yield strips in count mode: that many strips, ublocks and tiles in a grid row, spread evenly."""
+    """Yield strips in count mode: that many strips, ublocks and tiles in a grid row, spread evenly. Raises NetlistError
+    for counts that no encoding has."""
     ublock_tiles = shape.ublock_rt * shape.u_kt
     if not (
         shape.t <= strips <= shape.m_k + shape.t - 1
@@ -221,17 +225,19 @@ def _even_strips(shape: SparseShape, strips: int, ublocks: int, tiles: int) -> I
 
 
 def _share(total: int, parts: int, part: int) -> int:
-    """Return the size of one part of an even split; remainders go to the first parts."""
+    """Return the size of part number `part` of an even split of `total` into `parts`; remainders go to the first
+    parts."""
     return total // parts + (part < total % parts)
 
 
 def _strip_index(shape: SparseShape, t: int, strip: int) -> int:
+    """Return the number of a strip in the stream; activations with a t of their own have m_k strips for each."""
     return strip if shape.act_t == 1 else shape.m_k * t + strip
 
 
 def _pack(shape: SparseShape, strips: list[Strip], capacity: int) -> list[bytes]:
-    """Return the byte stream, cut into tiles between strips. Raises NetlistError for a strip that is larger than a
-    tile."""
+    """Return the byte stream of strips, cut into tiles of at most `capacity` bytes between strips. Raises NetlistError
+    for a strip that is larger than a tile."""
     tiles: list[bytes] = []
     current = b""
     unique = 1 % shape.sparse_tiles if shape.sparse_tiles else 0

@@ -36,6 +36,7 @@ def plain_values(
 
 
 def _required_fields(stimulus: Stimulus, *names: str) -> tuple[float, ...]:
+    """Return these fields of a stimulus as numbers. Raises NetlistError for one that is not given."""
     values = tuple(float(getattr(stimulus, name)) for name in names)
     for name, value in zip(names, values, strict=True):
         if value != value:
@@ -44,12 +45,14 @@ def _required_fields(stimulus: Stimulus, *names: str) -> tuple[float, ...]:
 
 
 def _shape(blocking: Blocking, entries: int) -> tuple[int, ...]:
+    """Return the shape [entries, t, rows, cols] in elements."""
     return (entries, *blocking.element_shape)
 
 
 def _uniform(
     stimulus: Stimulus, blocking: Blocking, _first: int, entries: int, integer: bool, stream: np.random.Generator
 ) -> NDArray[np.float64]:
+    """Draw entries from the range of the stimulus' bounds; `integer`: whole numbers, with both bounds included."""
     low, high = _required_fields(stimulus, "uniform_lower_bound", "uniform_upper_bound")
     draws = stream.random(_shape(blocking, entries))
     if integer:
@@ -62,6 +65,8 @@ def _uniform(
 def _normal(
     stimulus: Stimulus, blocking: Blocking, _first: int, entries: int, integer: bool, stream: np.random.Generator
 ) -> NDArray[np.float64]:
+    """Draw entries from a normal distribution of the stimulus' mean and deviation; `integer` rounds half away from
+    zero."""
     mean, deviation = _required_fields(stimulus, "normal_mean", "normal_stddev")
     draws = stream.standard_normal(_shape(blocking, entries))
     if integer:
@@ -73,6 +78,7 @@ def _normal(
 def _constant(
     stimulus: Stimulus, blocking: Blocking, _first: int, entries: int, _integer: bool, _stream: np.random.Generator
 ) -> NDArray[np.float64]:
+    """Return entries full of the one value of the stimulus."""
     (value,) = _required_fields(stimulus, "constant_value")
     return np.full(_shape(blocking, entries), value)
 
@@ -80,6 +86,8 @@ def _constant(
 def _debug_tile_id(
     stimulus: Stimulus, blocking: Blocking, first: int, entries: int, _integer: bool, _stream: np.random.Generator
 ) -> NDArray[np.float64]:
+    """Return entries whose tiles are full of base + step * the tile's number, counted over all entries of the queue;
+    `first`: the number of the first entry."""
     base, step = _required_fields(stimulus, "debug_tile_id_base", "debug_tile_id_step")
     t, rows, cols = blocking.shape
     height, width = blocking.tile_dim
@@ -91,6 +99,8 @@ def _debug_tile_id(
 def _step(
     stimulus: Stimulus, blocking: Blocking, first: int, entries: int, _integer: bool, _stream: np.random.Generator
 ) -> NDArray[np.float64]:
+    """Return entries that count up from element to element, tile by tile and over all entries, by additions in single
+    precision; `first`: the number of the first entry."""
     t, rows, cols = blocking.shape
     height, width = blocking.tile_dim
     per_entry = t * rows * cols * height * width
@@ -103,8 +113,8 @@ def _step(
 
 
 def _step_line(stimulus: Stimulus, tiles: int, size: int, offset: int) -> NDArray[np.float64]:
-    """Return a value for each of `size` places in each of `tiles` tiles. The offset of a tile is added unscaled
-    (NETLIST 5.1)."""
+    """Return a value for each of `size` places in each of `tiles` tiles: the start of the stimulus plus its increment
+    for each place, and `offset` for each tile, unscaled (NETLIST 5.1)."""
     place = np.arange(tiles * size)
     return stimulus.step_start + (place // size) * offset + (place % size) * stimulus.step_increment
 
@@ -112,6 +122,7 @@ def _step_line(stimulus: Stimulus, tiles: int, size: int, offset: int) -> NDArra
 def _step_rowwise(
     stimulus: Stimulus, blocking: Blocking, _first: int, entries: int, _integer: bool, _stream: np.random.Generator
 ) -> NDArray[np.float64]:
+    """Return entries that count up along each row, the same in all rows."""
     _, width = blocking.tile_dim
     line = _step_line(stimulus, blocking.cols, width, width)
     return np.broadcast_to(line, _shape(blocking, entries)).copy()
@@ -120,6 +131,7 @@ def _step_rowwise(
 def _step_columnwise(
     stimulus: Stimulus, blocking: Blocking, _first: int, entries: int, _integer: bool, _stream: np.random.Generator
 ) -> NDArray[np.float64]:
+    """Return entries that count up down each column, the same in all columns."""
     height, width = blocking.tile_dim
     line = _step_line(stimulus, blocking.rows, height, width)
     return np.broadcast_to(line[:, None], _shape(blocking, entries)).copy()
@@ -137,7 +149,8 @@ _PLAIN: Final = {
 
 
 def _inside_ranges(stimulus: Stimulus, blocking: Blocking, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Set every cell outside set_tile_rows and set_tile_cols to zero."""
+    """Return the values with zeros outside the rows and columns of each tile that the stimulus sets (set_tile_rows,
+    set_tile_cols)."""
     for axis, (first, last), size in (
         (2, stimulus.set_tile_rows, blocking.tile_dim[0]),
         (3, stimulus.set_tile_cols, blocking.tile_dim[1]),

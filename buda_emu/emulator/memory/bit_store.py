@@ -48,15 +48,18 @@ class BitStore(TileStore):
         return self._bits
 
     def _capacity(self) -> int:
+        """Return the number of slices that there is memory for."""
         return len(self._bits)
 
     def _grow(self, reached: int, room: int) -> None:
+        """Take memory for `room` slices of bits, and copy the first `reached`."""
         memory = POOL.take(floats_for(self.df, room * self.tiles), self.name)
         grown = Bits.on(memory, self.df, room, self.tiles)
         grown.assign(slice(0, reached), self._bits[:reached])
         self._bits = grown
 
     def _fill(self, source: Source, slices: int) -> None:
+        """Encode slices 0..slices-1 of a lent tensor, read from its source, into the memory one by one."""
         for number in range(slices):
             self._bits.assign(slice(number, number + 1), Bits.encode(self.df, source(number, number + 1)))
 
@@ -75,18 +78,20 @@ class BitStore(TileStore):
         return _parts(self._bits)
 
     def may_hold(self, arrays: Arrays) -> bool:
-        """Return whether these are codes and exponents of the format. Codes of Bfp4 and Bfp2 do not fill their
-        bytes."""
+        """Return whether `arrays`, of a file of unknown origin, are codes and exponents of the format. Codes of Bfp4
+        and Bfp2 do not fill their bytes."""
         datums, *exponents = arrays
         spec = FORMATS[self.df]
         narrow = spec.family == "a" and any(array.size and array.max() > _LARGEST_NARROW for array in exponents)
         return not narrow and not (datums.size and int(datums.max()) >> spec.bits)
 
     def free(self) -> None:
+        """Give the memory back to the pool, and hold no slices."""
         POOL.give(self._bits.datums, self.name)
         self.replace(self.fresh(0), ())
 
     def _take(self, arrays: Arrays) -> None:
+        """Hold these datums, and exponents, from now on."""
         datums, *exponents = arrays
         self._bits = Bits(self.df, datums, exponents[0] if exponents else None)
 
@@ -102,6 +107,7 @@ class BitStore(TileStore):
 
 
 def _parts(bits: Bits) -> Arrays:
+    """Return the datums, and the exponents where there are any."""
     if bits.exponents is None:
         return (bits.datums,)
     return (bits.datums, bits.exponents)
@@ -122,7 +128,7 @@ class BitView(EntryView):
         return self._store.df
 
     def bits(self, slot: int, count: int) -> Bits:
-        """Return `count` consecutive entries, writable, without a copy: [count, tiles]."""
+        """Return `count` consecutive entries from `slot` on, writable, without a copy: [count, tiles]."""
         first = slot * self.t
         last = (slot + count) * self.t
         part = self._store.bits(last)[first:last]
@@ -144,8 +150,8 @@ class BitView(EntryView):
         return entries
 
     def write_bits(self, slots: Sequence[int], values: Bits, label: str) -> None:
-        """Store values[i] in slots[i]; where a slot occurs twice the last value remains. One value may be for all
-        slots."""
+        """Store values[i] in slots[i], and mark them with the format label `label`; where a slot occurs twice the last
+        value remains. One value may be for all slots."""
         self.reserve(max(slots, default=-1) + 1)
         for position, slot in enumerate(slots):
             self.bits(slot, 1).assign(0, values[position if len(values) > 1 else 0])
@@ -161,5 +167,6 @@ class BitView(EntryView):
         return self.read_bits([slot])[0].values()
 
     def write(self, slots: Sequence[int], values: NDArray[np.float32], label: str) -> None:
-        """Store values[i], float32[w, tiles, 1024], in slots[i], encoded as by the host (FORMATS 3, 4)."""
+        """Store values[i], float32[w, tiles, 1024], in slots[i], encoded as by the host (FORMATS 3, 4), and mark them
+        with the format label `label`."""
         self.write_bits(slots, Bits.encode(self.df, values), label)

@@ -111,6 +111,7 @@ def available_memory(root: str | os.PathLike[str] = "") -> int:
 
 
 def _meminfo(root: object) -> Iterator[int]:
+    """Yield the bytes that Linux calls available, nothing where it does not say."""
     for line in lines(f"{root}/proc/meminfo"):
         name, _, value = line.partition(":")
         if name == "MemAvailable" and value.split():
@@ -126,8 +127,8 @@ def _in_groups(root: object) -> Iterator[int]:
 
 
 def _remaining(folder: str, limit: str, usage: str, cached: str) -> Iterator[int]:
-    """Yield the memory that is left within one group's limit. Pages of files that nobody uses can be reclaimed and
-    count as free."""
+    """Yield the memory that is left within the limit of the group in `folder`, by its files `limit` and `usage`. Pages
+    of files that nobody uses (`cached` in memory.stat) can be reclaimed and count as free."""
     group_limit, used = (number(next(lines(f"{folder}/{name}"), "")) for name in (limit, usage))
     if group_limit is None or used is None:  # "max": no limit
         return
@@ -157,6 +158,8 @@ def _group_processors(root: object) -> Iterator[int]:
 
 
 def _whole_processors(quota_and_period: list[str]) -> Iterator[int]:
+    """Yield how many processors a quota of time in each period pays for, rounded up; nothing where there is no
+    quota."""
     if len(quota_and_period) == 2:
         quota, period = (number(text) for text in quota_and_period)
         if quota and period:  # "max", or -1: as much as there is

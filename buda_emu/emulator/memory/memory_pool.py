@@ -145,7 +145,8 @@ class MemoryPool:
 
     def give(self, array: NDArray[Any], user: str = "") -> None:
         """Take back an array of `take`, or any part of it, which stands for all of it; nobody may use it any more.
-        Memory that was not made for float32 is left to the system."""
+        `user` names who gives it, who gets it again first. Memory that was not made for float32 is left to the
+        system."""
         flat = memory_of(array)
         if flat is None or not LEAST_BYTES <= flat.nbytes <= self._limit:
             return
@@ -167,6 +168,7 @@ class MemoryPool:
             self._keep(byte_limit)
 
     def _keep(self, byte_limit: int) -> None:
+        """Drop the pieces given back first until at most `byte_limit` bytes are left."""
         while self._bytes > byte_limit:
             self._remove(min(self._free, key=lambda size: self._free[size][0][0]), None)
 
@@ -180,6 +182,7 @@ class MemoryPool:
 
 
 def _limit() -> int:
+    """Return the bytes that the pool may keep: a share of the computer's memory."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // SHARE_OF_MEMORY
     except (ValueError, OSError, AttributeError):  # not a POSIX system

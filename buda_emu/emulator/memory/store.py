@@ -100,6 +100,7 @@ class TileStore:
         self._labels = labels
 
     def _fill(self, source: Source, slices: int) -> None:
+        """Copy slices 0..slices-1 of a lent tensor from its source into the memory, one by one."""
         for number in range(slices):
             self._data[number] = source(number, number + 1)[0]
 
@@ -127,6 +128,8 @@ class TileStore:
         self._labels.extend([_NEVER] * (slices - reached))
 
     def _make_room(self, slices: int, reached: int, size: int) -> None:
+        """Take memory for more than `reached` slices of `size` bytes, at least `slices`, as much as can be had. Raises
+        HostError where that is too little."""
         for room in self._rooms(reached, slices, size):
             try:
                 self._grow(reached, min(self.slices, max(slices, room)))  # who still reads the old keeps it alive
@@ -137,8 +140,9 @@ class TileStore:
         raise HostError(f"memory of {self.name}: {slices * size} bytes are not to be had")
 
     def _rooms(self, reached: int, slices: int, size: int) -> tuple[int, ...]:
-        """Return the numbers of slices to ask memory for, in turn. Untouched memory costs nothing, so the first is room
-        for all that the limit allows: then nothing is moved later, which would take memory twice."""
+        """Return the numbers of slices to ask memory for, in turn; `size`: bytes of a slice. Untouched memory costs
+        nothing, so the first is room for all that the limit allows: then nothing is moved later, which would take
+        memory twice."""
         return slices + self._budget.left // size, max(2 * reached, _ROOM_BYTES // size), slices
 
     def _capacity(self) -> int:
@@ -159,7 +163,7 @@ class TileStore:
         return old
 
     def label(self, first: int, count: int) -> str:
-        """Return the format label of these slices, "" when one of them was never written."""
+        """Return the format label of `count` slices from `first` on, "" when one of them was never written."""
         if count == 1:
             if first < len(self._labels):
                 return self._labels[first]
@@ -170,7 +174,7 @@ class TileStore:
         return _NEVER
 
     def mark(self, first: int, count: int, label: str) -> None:
-        """Record that these slices now hold data of that format label."""
+        """Record that `count` slices from `first` on now hold data of that format label."""
         self.writes += 1
         self._labels[first : first + count] = [label] * count
 
@@ -213,6 +217,7 @@ class TileStore:
         self._labels = list(labels)
 
     def _take(self, arrays: Arrays) -> None:
+        """Hold this array from now on."""
         (self._data,) = arrays
 
     def free(self) -> None:
@@ -300,7 +305,7 @@ class EntryView:
         self.store.reach(entries * self.t)
 
     def block(self, slot: int, count: int) -> NDArray[np.float32]:
-        """Return `count` consecutive entries, writable, without a copy: float32[count, tiles, 1024]."""
+        """Return `count` consecutive entries from `slot` on, writable, without a copy: float32[count, tiles, 1024]."""
         first = slot * self.t
         last = (slot + count) * self.t
         slices = self.store.data(last)[first:last]
@@ -318,13 +323,14 @@ class EntryView:
         return np.stack([self.entry(slot) for slot in slots])
 
     def lent(self, slot: int, count: int) -> NDArray[np.float32]:
-        """Return consecutive entries of a store that is lent: float32[count, tiles, 1024]."""
+        """Return `count` consecutive entries, from `slot` on, of a store that is lent: float32[count, tiles, 1024]."""
         source = self.store.source
         assert source is not None, "of a store that is lent"
         return source(slot * self.t, (slot + count) * self.t).reshape(count, self.tiles, TILE_ELEMENTS)
 
     def write(self, slots: Sequence[int], values: NDArray[np.float32], label: str) -> None:
-        """Store values[i] in slots[i]: float32[w, tiles, 1024]; where a slot occurs twice the last value remains."""
+        """Store values[i] in slots[i]: float32[w, tiles, 1024], and mark them with the format label `label`; where a
+        slot occurs twice the last value remains."""
         if len(slots) == 1:
             self.block(slots[0], 1)[...] = values
             self.mark(slots, label)
@@ -347,12 +353,12 @@ class EntryView:
         return memory_pool.address_of(block) == memory_pool.address_of(self.block(slot, 1))
 
     def note(self, slots: Sequence[int], label: str) -> None:
-        """Record that another machine has written these entries."""
+        """Record that another machine has written the entries in these slots, which get the format label `label`."""
         self.reserve(max(slots, default=-1) + 1)
         self.mark(slots, label)
 
     def mark(self, slots: Sequence[int], label: str) -> None:
-        """Record that these entries now hold data of that format label."""
+        """Record that the entries in these slots now hold data of that format label."""
         for slot in slots:
             self.store.mark(slot * self.t, self.t, label)
             if self.labels is not None:

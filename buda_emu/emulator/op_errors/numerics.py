@@ -78,13 +78,14 @@ class Rendezvous:
             self._condition.notify_all()
 
     def leave(self, side: int, *, failed: bool) -> None:
-        """Record that this side sends no more tensors."""
+        """Record that this side sends no more tensors, as its run has ended or `failed`."""
         with self._condition:
             self._gone.add(side)
             self._failed = self._failed or failed
             self._condition.notify_all()
 
     def _check(self) -> None:
+        """Raise PartnerFailedError once a side has failed."""
         if self._failed:
             raise PartnerFailedError
 
@@ -102,13 +103,13 @@ class Side(Listener):
 
 
 def run_both(first: Callable[[], None], second: Callable[[], None], meeting: Rendezvous) -> None:
-    """Run side 0 on a thread of its own and side 1 on the caller's, to the end of both.
-
-    Raises the error of a side that failed. Where both failed before they met again it is an interruption, else the
-    error of side 0, the simpler run."""
+    """Run side 0 (`first`) on a thread of its own and side 1 (`second`) on the caller's, to the end of both; they
+    compare results at `meeting`. Raises the error of a side that failed. Where both failed before they met again it is
+    an interruption, else the error of side 0, the simpler run."""
     errors: dict[int, BaseException] = {}
 
     def run(side: int, work: Callable[[], None]) -> None:
+        """Do the work of a side; keep its error, and leave the meeting at the end."""
         failed = True
         try:
             work()
@@ -140,7 +141,7 @@ class Selection:
     elements: Callable[[str], Elements | None] = lambda _: None
 
     def takes(self, name: str) -> bool:
-        """Return whether an op is analysed."""
+        """Return whether the op of that name is analysed."""
         return self.only is None or name == self.only
 
 
@@ -213,7 +214,10 @@ def op_numerics(
     meeting = Rendezvous(looking.look)
 
     def side(number: int, precision: Precision) -> Callable[[], None]:
+        """Return the work of side `number`: a run in this precision that takes its results to the meeting."""
+
         def work() -> None:
+            """Fill a machine and run all programs on it."""
             watch = (_Watch(meeting, looking, number),)
             with Emulator(
                 netlist, precision, threads, memory_limit=memory_limit, listeners=watch, inputs_at_once=1
@@ -225,6 +229,7 @@ def op_numerics(
         return work
 
     def run() -> None:
+        """Run the ideal side and the device side to their ends."""
         run_both(side(0, "ideal"), side(1, "device"), meeting)
 
     try:
@@ -238,12 +243,14 @@ def op_numerics(
 
 
 def _with_workers(run: Callable[[], None], looking: "_Analysis", netlist: Netlist, workers: Workers) -> None:
-    """Run both sides on a thread that waits while the workers have enough to do: two ops for each."""
+    """Run both sides on a thread that waits while the workers have enough to do, two ops for each, and give their
+    findings to the analysis `looking`."""
     looking.sent = sent = Queue[OpTask | None](2 * workers.count)
     failed: list[BaseException] = []
     names: list[str] = []
 
     def produce() -> None:
+        """Run both sides; hand their error over, and end the tasks of the workers."""
         try:
             run()
         except BaseException as error:  # noqa: BLE001 - raised below
@@ -252,6 +259,7 @@ def _with_workers(run: Callable[[], None], looking: "_Analysis", netlist: Netlis
             sent.put(None)
 
     def items() -> Iterator[OpTask]:
+        """Yield the tasks as the runs send them, and note their ops."""
         while (task := sent.get()) is not None:
             names.append(task[0])
             yield task
@@ -281,6 +289,7 @@ def analyse_op_job(
     looking = _Analysis(netlist, _ALL, serial, ignore_activity)
 
     def work(task: OpTask) -> OpFindings:
+        """Analyse the op that a task names."""
         name, expected, ideal = task
         return looking.analyse_alone(netlist.ops[name], expected, ideal)
 
@@ -295,10 +304,12 @@ class _Watch(Side):
         self._looking = looking
 
     def epoch_start(self, graphs: tuple[str, ...], inputs: int) -> None:  # noqa: ARG002
+        """Tell the analysis of another temporal graph, from the ideal run only."""
         if self._side == 0:
             self._looking.epoch(graphs)
 
     def queue_value(self, queue: str, tiles: Tiles, inputs: int) -> None:  # noqa: ARG002 - always 1 here
+        """Hand an entry that the ideal run reads to the analysis."""
         if self._side == 0:
             self._looking.keep(queue, tiles)
 
@@ -328,7 +339,8 @@ class _Analysis:
         self._open = names - self.parts.keys()
 
     def keep(self, name: str, tiles: Tiles) -> None:
-        """Keep the first input of a tensor of the ideal run while ops of the epoch may need it."""
+        """Keep the first input of a tensor of the ideal run, the queue or op `name`, while ops of the epoch may need
+        it."""
         if self._open:
             self._values[name] = tiles[:1].copy()
 
@@ -351,7 +363,8 @@ class _Analysis:
         self.keep(op.name, expected)
 
     def _analyse(self, op: Op, expected: Tiles, ideal: list[Ideal] | None) -> None:
-        """Analyse an op, or hand copies of its tensors to the workers if there are any."""
+        """Analyse an op on its ideal operands, or hand copies of its tensors to the workers if there are any.
+        `expected`: its result in the ideal run."""
         if self.sent is None:
             self.parts[op.name] = self.analyse_alone(op, expected, ideal)
             return

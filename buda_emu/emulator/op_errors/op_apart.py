@@ -55,6 +55,8 @@ class Moments:
     def _merge(
         self, count: int, mean_a: float, mean_b: float, square_a: float, square_b: float, product: float
     ) -> None:
+        """Merge the moments of another block: its count, means, sums of squared deviations, and the sum of products of
+        deviations."""
         total = self.count + count
         weight = self.count * count / total
         off_a = mean_a - self.mean_a
@@ -118,6 +120,7 @@ class ErrorSum:
             self._moments.add(a, b)
 
     def _numbers(self, tiles: Tiles) -> NDArray[np.float64]:
+        """Return the elements to compare, without padding, as float64; raw words as integers."""
         height, width = self._tile_dim
         if self._raw:
             values = np.ascontiguousarray(tiles).view(np.uint32)
@@ -130,7 +133,8 @@ class ErrorSum:
         return values.reshape(-1, 32, 32)[:, :height, :width].astype(np.float64)
 
     def result(self) -> OpError:
-        """Return the error of all blocks that were added."""
+        """Return the error over all blocks that were added: rms, PCC, largest error, elements that are not finite, and
+        spread."""
         rms = None if self._error_square else 0.0
         spread = None
         if self._square:
@@ -142,6 +146,7 @@ class ErrorSum:
 
 
 def _common(part: NDArray[np.bool_] | None, elements: Elements) -> Elements:
+    """Return the elements that are also in `part`, all where that is None."""
     return elements if part is None else elements & part
 
 
@@ -205,18 +210,22 @@ class OpAnalysis:
         )
 
     def _error(self, call: DeviceCall, units: KernelUnits, part: NDArray[np.bool_] | None = None) -> OpError:
+        """Return the error of the op run as `call` on these units, on ideal operands. Of each tile only `part`,
+        bool[1024], counts where it is given."""
         total = ErrorSum(self.op, part, self.elements)
         total.add(self.expected, compute_op(call, self.ideal, units, self.parallel))
         return total.result()
 
     def _rms(self, call: DeviceCall, units: KernelUnits, part: NDArray[np.bool_] | None = None) -> float | None:
+        """Return the relative rms of `_error`, None where the op does not run so or the ideal values are all zero."""
         try:
             return self._error(call, units, part).rms
         except (UnsupportedError, ProgramError):
             return None
 
     def _without(self, chosen: Sequence[Switch]) -> float | None:
-        """Return the error that is left without some causes, None where the op does not run so."""
+        """Return the relative rms that is left without the causes of the chosen switches, None where the op does not
+        run so."""
         part = next((switch.part for switch in chosen if switch.part is not None), None)
         return self._rms(*switch_off(self.call, chosen), part)
 
@@ -249,8 +258,9 @@ class OpAnalysis:
         return chosen
 
     def _find_repair(self, error: float, used: set[str]) -> Repair | None:
-        """Return one change that halves the error, the cheapest of the good ones. Where none does, apply the best one
-        and search on from there."""
+        """Return one change that halves the error, the cheapest of the good ones, or several that do together; None
+        where nothing does. Where no change halves it, the best one is applied and the search goes on from there.
+        `used`: the lossy units that the op uses."""
         changes_so_far: list[VariantChange] = []
         call = self.call
         current_error = error
@@ -284,7 +294,8 @@ class OpAnalysis:
         return _repair_record(chosen, self._error_after(chosen) or current_error)
 
     def _widest_changes(self, fields: Sequence[str], used: set[str]) -> list[VariantChange]:
-        """Change these fields one after the other, each to the last of its changes, which goes furthest."""
+        """Change these fields one after the other, each to the last of its changes, which goes furthest. `used`: the
+        lossy units that the op uses."""
         chosen: list[VariantChange] = []
         for name in fields:
             call = chosen[-1].call if chosen else self.call
@@ -293,17 +304,20 @@ class OpAnalysis:
         return chosen
 
     def _error_after(self, chosen: Sequence[VariantChange]) -> float | None:
-        """Return the error with changes that follow each other, None without changes or where the op does not run."""
+        """Return the error with the chosen changes, each made to the result of the one before; None without changes or
+        where the op does not run."""
         if chosen:
             return self._rms(chosen[-1].call, KernelUnits(self.call.core))
         return None
 
     def _try_changes(self, call: DeviceCall, used: set[str]) -> list[tuple[VariantChange, float]]:
-        """Return the changes that can be run, each with the error that it leaves."""
+        """Return the changes of the op that can be run, each with the error that it leaves. `used`: the lossy units
+        that the op uses."""
         units = KernelUnits(call.core)
         candidates = ((change, self._rms(change.call, units)) for change in changes(call, used))
         return [(change, error) for change, error in candidates if error is not None]
 
 
 def _repair_record(chosen: Sequence[VariantChange], error: float) -> Repair:
+    """Return the chosen changes as a repair, which leaves `error`."""
     return Repair(tuple(NewValue(change.field, change.before, change.after) for change in chosen), error)

@@ -52,6 +52,8 @@ class SwitchedOp(DeviceCall):
     wide: frozenset[Cause] = frozenset()
 
     def registers(self, operands: Sequence[int] | None = None) -> OpRegisters:
+        """Return the registers of the original op, widened for the causes that are switched off. Raises
+        UnsupportedError."""
         assert self.original is not None
         registers = self.original.registers(operands)
         if "inputs" in self.wide:
@@ -80,14 +82,17 @@ class WatchingUnits(KernelUnits):
     used: set[str] = field(default_factory=set[str], compare=False)
 
     def multiply(self, a: U32, b: U32, register: str, mode: DstMode, fidelity: str, dst: U32 | None = None) -> U32:
+        """Record that the fidelity matters, and multiply."""
         self.used.add("fidelity")
         return KernelUnits.multiply(self, a, b, register, mode, fidelity, dst)
 
     def matmul(self, dst: U32, items: range, block: ProductBlock) -> None:
+        """Record that the fidelity matters, and multiply."""
         self.used.add("fidelity")
         KernelUnits.matmul(self, dst, items, block)
 
     def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
+        """Record that a function was used of which there is an exact one, and compute it."""
         if _is_exact(bound, mode):
             self.used.add("sfpu")
         return KernelUnits.function(self, bound, mode, *images, vector=vector)
@@ -101,6 +106,8 @@ class ExactFunctions(KernelUnits):
     op: PlannedOp
 
     def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
+        """Compute the function as in precision "ideal" and round it once to the mode of Dst; one without an exact form
+        by the kernel."""
         if not _is_exact(bound, mode):
             return KernelUnits.function(self, bound, mode, *images, vector=vector)
         image = np.ascontiguousarray(images[0]).reshape(-1, TILE_ELEMENTS)
@@ -184,7 +191,7 @@ def switches(call: DeviceCall, used: set[str]) -> Iterator[Switch]:
 
 
 def switch_off(call: DeviceCall, chosen: Sequence[Switch]) -> tuple[DeviceCall, KernelUnits]:
-    """Return the op and the kernels without all of these causes."""
+    """Return the op and the kernels without the causes of all chosen switches."""
     fields = {name: value for switch in chosen for name, value in switch.fields.items()}
     fidelity = next((switch.fidelity for switch in chosen if switch.fidelity), call.fidelity)
     exact = any(switch.exact for switch in chosen)
@@ -210,7 +217,7 @@ def largest(call: DeviceCall) -> float:
 
 def changes(call: DeviceCall, used: set[str]) -> Iterator[VariantChange]:
     """Yield changes that a netlist could have, the cheapest first: cycles of one unit, then room on the core, then data
-    that is moved."""
+    that is moved. `used` are the units that `WatchingUnits` recorded for the op."""
     op = call.op
     if "sfpu" in used and op.attributes.approximate_mode:
         exact = replace(op, attributes=replace(op.attributes, approximate_mode=False))
@@ -279,7 +286,7 @@ def _in_one_block(op: PlannedOp) -> Attributes:
 
 
 def _is_exact(bound: Bound, mode: DstMode) -> bool:
-    """Return whether precision "ideal" has the function, with operands that are floats."""
+    """Return whether precision "ideal" has the bound function, with operands that are floats."""
     name = bound.function.name
     return name in SFPU_TYPES and name != "dropout" and mode != "int32" and bound.function.reads == (None,)
 

@@ -39,6 +39,8 @@ class Registry(Generic[T]):
         """Return a class decorator: an instance of the class becomes the implementation of these op types."""
 
         def register(cls: type[T]) -> type[T]:
+            """Make an instance of the class the implementation of the types. Raises InternalError for a type that has
+            one already."""
             instance = cls()
             for name in types:
                 if name in self._found:

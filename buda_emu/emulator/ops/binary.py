@@ -37,6 +37,7 @@ def maximum(a: Tiles, b: Tiles) -> Tiles:
 
 
 def _is_zero(values: Tiles) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    """Return where values are zero, of either sign."""
     return values == 0
 
 
@@ -71,16 +72,21 @@ class Binary(Implementation):
         return _REFERENCES[call.type](a, b)
 
     def reference(self, call: PlannedOp, inputs: Sequence[Tiles]) -> Tiles:
+        """Compute the result by the definition in numpy, element by element on arranged operands; blank what its tiles
+        lack."""
         with np.errstate(all="ignore"):
             result = self.compute(call, arrange_tiles(call, 0, inputs[0]), arrange_tiles(call, 1, inputs[1]))
         return blank(result, unblanked_dims(call))
 
     def run(self, call: PlannedOp, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
+        """Compute the result by the kernel, without relu."""
         self.run_relu(call, inputs, None, out, parallel)
 
     def run_relu(
         self, call: PlannedOp, inputs: Sequence[Tiles], relu: Relu | None, out: Tiles, parallel: Parallel
     ) -> bool:
+        """Compute the op, then `relu` if it is not None, in one kernel; returns True, as one kernel can always do
+        both."""
         fixed: _Fixed | None = call.fixed.get("binary")
         if fixed is None or fixed.relu != relu:
             fixed = call.fixed["binary"] = _fixed_arguments(call, relu)
@@ -101,6 +107,8 @@ class _Fixed(NamedTuple):
 
 
 def _fixed_arguments(call: PlannedOp, relu: Relu | None) -> _Fixed:
+    """Return the kernel arguments that do not depend on data: operation and zero point, relu, and how operands are
+    read."""
     operation = _KERNEL_CODES[call.type], np.float32(call.attributes.zero_point)
     others = operation, unblanked_dims(call), relu_arguments(relu)
     return _Fixed(relu, operand_map(call, 0), operand_map(call, 1), others)

@@ -23,8 +23,8 @@ def require_operands(call: PlannedOp, count: int) -> None:
 
 
 def require_same_shape(call: PlannedOp) -> Shape:
-    """Return the shape (t, R, C) that all operands have. Raises ProgramError naming the op and the dims where they
-    differ."""
+    """Return the shape (t, R, C) in tiles that all operands have. Raises ProgramError naming the op and the dims where
+    they differ."""
     shapes = [operand.map.shape for operand in call.operands]
     if any(shape != shapes[0] for shape in shapes):
         listed = " and ".join(str(list(shape)) for shape in shapes)
@@ -40,7 +40,8 @@ def unblanked_dims(call: PlannedOp) -> tuple[int, int]:
 
 
 def passes_on(call: PlannedOp) -> bool:
-    """Return whether the op's result is the tensor that it reads, every tile in its place and unchanged."""
+    """Return whether the op's result is the tensor that it reads, every tile in its place and unchanged: it need not be
+    computed."""
     if call.transpose or not call.has("copies"):
         return False
     return call.operands[0].map.is_identity and unblanked_dims(call) == FULL_TILE
@@ -65,7 +66,8 @@ def arrangement(call: PlannedOp, index: int) -> int:
 
 
 def arrange_tiles(call: PlannedOp, index: int, tiles: Tiles) -> Tiles:
-    """Move the elements of an operand's tiles, float32[..., 32, 32]; the reference of `arrangement`."""
+    """Return the tiles of operand `index`, float32[..., 32, 32], with their elements moved: transposed or broadcast;
+    the reference of `arrangement`."""
     if call.transpose and index == 0:
         return np.swapaxes(tiles, -1, -2)
     mode = call.operands[index].tile_broadcast

@@ -56,6 +56,8 @@ class Depthwise(Implementation):
         return blank(result, call.operands[0].tile_dim)
 
     def run(self, call: PlannedOp, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
+        """Compute product, bias and blanking by kernels. Weight tiles are marked as finite first, since those with
+        infinity or NaN are multiplied with zeros too."""
         _, rows, cols = self.shape(call)
         in0 = kernel_operand(call, 0, inputs)
         in1 = kernel_operand(call, 1, inputs)

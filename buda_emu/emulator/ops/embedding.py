@@ -24,7 +24,8 @@ class Embedding:
     holds the indices."""
 
     def shape(self, call: PlannedOp) -> Shape:
-        """Return (t, grid rows * ceil(num_indices / 32), grid columns * mblock columns * ublock columns)."""
+        """Return (t, grid rows * ceil(num_indices / 32), grid columns * mblock columns * ublock columns). Raises
+        ProgramError where table, indices and grid do not fit."""
         require_operands(call, 2)
         blocking = call.blocking
         num_indices = call.attributes.num_indices
@@ -51,6 +52,7 @@ class Embedding:
         return call.out_df
 
     def reference(self, call: PlannedOp, inputs: Sequence[Tiles]) -> Tiles:
+        """Compute the result by the definition: the picked table rows, zeros for NO_ROW, the same in each t slice."""
         table, indices = all_entries(inputs)
         w = table.shape[0]
         (t, rows, cols) = self.shape(call)
@@ -61,6 +63,7 @@ class Embedding:
         return np.repeat(tiles, t, axis=1)
 
     def run(self, call: PlannedOp, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
+        """Compute the result by the kernel that copies picked rows of the table."""
         table = gather_operand(kernel_operand(call, 0, inputs), parallel)
         picked = picked_rows(call, after_tms(call, 1, inputs))
         parallel(embedding_tiles, items(out), out, table, picked, call.blocking.cols)

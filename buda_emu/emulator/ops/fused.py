@@ -37,6 +37,7 @@ def fused_parts(call: PlannedOp, tiles: int) -> tuple[Part, ...]:
 
 @lru_cache(maxsize=256)
 def _parts(key: SameCall, tiles: int) -> tuple[Part, ...]:
+    """Cut the fused op as `fused_parts` does, remembered by call."""
     plan = fused_plan(key.call)
     if not is_tile_wise(plan):
         return ()
@@ -47,18 +48,25 @@ def _parts(key: SameCall, tiles: int) -> tuple[Part, ...]:
 
 
 def _is_tile_wise(step: PlannedSubOp) -> bool:
+    """Return whether a sub-op computes each tile from the tiles in the same place: it reads buffers in order, and its
+    type works tile by tile."""
     operands = zip(step.call.operands, step.sources, strict=True)
     in_place = all(operand.map.is_identity for operand, source in operands if source.buffer)
     return in_place and step.call.has("tile by tile")
 
 
 def _plan_of_part(plan: FusedPlan, tiles: slice) -> FusedPlan:
+    """Return the plan that computes only these tiles of an entry, as a tensor of one row."""
     shape = (1, 1, tiles.stop - tiles.start)
     return replace(plan, steps=tuple(_step_of_part(step, tiles, shape) for step in plan.steps), shape=shape)
 
 
 def _step_of_part(step: PlannedSubOp, tiles: slice, shape: Shape) -> PlannedSubOp:
+    """Return the sub-op for these tiles of an entry, whose result has `shape`."""
+
     def of_part(operand: Operand, source: OperandOrigin) -> Operand:
+        """Return the operand for the part: a buffer holds only the part's tiles, of an external operand they are picked
+        by its map."""
         if source.buffer:
             return replace(operand, map=TileMap.identity(shape))
         return replace(operand, map=replace(operand.map, shape=shape, index=operand.map.index[tiles]))
@@ -87,6 +95,8 @@ class Fused:
         return fused_plan(call).label
 
     def reference(self, call: PlannedOp, inputs: Sequence[Tiles]) -> Tiles:
+        """Compute the sub-ops one after the other by their definitions, each on whole tensors, and return the content
+        of `output`."""
         buffers: dict[str, Tiles] = {}
         for step in fused_plan(call).steps:
             operands = [
@@ -136,12 +146,14 @@ class _Pool:
     free: dict[int, list[Tiles]] = field(default_factory=dict[int, list[Tiles]])
 
     def take(self, tiles: int) -> Tiles:
+        """Return a free temporary for `tiles` tiles of each entry, or a new one; its contents are undefined."""
         spare = self.free.get(tiles)
         if spare:
             return spare.pop()
         return np.empty((self.entries, tiles, TILE_ELEMENTS), np.float32)
 
     def give_back(self, buffer: Tiles) -> None:
+        """Take back a temporary that `take` returned, for the next that asks for as many tiles."""
         self.free.setdefault(buffer.shape[1], []).append(buffer)
 
 
@@ -165,10 +177,13 @@ def _run_parts(start: int, stop: int, out: Tiles, inputs: Sequence[Tiles], parts
 
 
 def _entries(source: Tiles, entries: slice) -> Tiles:
+    """Return these entries of a source; a source of a single entry, which is the same for all inputs, stays whole."""
     return source if source.shape[0] == 1 else source[entries]
 
 
 def _run_plan(plan: FusedPlan, inputs: Sequence[Tiles], out: Tiles, pool: _Pool, parallel: Parallel) -> None:
+    """Run the sub-ops in order for the entries of `out`: temporaries come from `pool`, and go back when their buffer is
+    emptied; the last sub-op that writes output writes `out`."""
     buffers: dict[str, Tiles] = {}
     last_write = max(number for number, step in enumerate(plan.steps) if step.target == OUTPUT)
     for number, step in enumerate(plan.steps):
@@ -190,6 +205,8 @@ def _run_plan(plan: FusedPlan, inputs: Sequence[Tiles], out: Tiles, pool: _Pool,
 def _run_step(
     step: PlannedSubOp, inputs: Sequence[Tiles], buffers: dict[str, Tiles], result: Tiles, parallel: Parallel
 ) -> None:
+    """Run the kernels of one sub-op into `result`, then its relu and its conversion. `buffers`: the temporaries by
+    name."""
     entries = result.shape[0]
     operands = [
         inputs[source.external] if source.external >= 0 else buffers[source.buffer][:entries] for source in step.sources

@@ -82,6 +82,8 @@ def fused_plan(call: PlannedOp) -> FusedPlan:
 
 @lru_cache(maxsize=256)
 def _plan(key: SameCall) -> FusedPlan:
+    """Return the plan as `fused_plan` does, remembered by call. Raises InternalError for a call without a definition of
+    its schedules."""
     if key.call.fused is None:
         raise InternalError(f"op {key.call.name}: fused op without a definition")
     return _Planner(key.call, key.call.fused).plan()
@@ -97,6 +99,8 @@ class _Planner:
         self._result: _Content | None = None
 
     def plan(self) -> FusedPlan:
+        """Return the plan of all schedules. Raises ProgramError where a buffer is not popped at the end or output is
+        not written."""
         steps = tuple(map(self._step, chain.from_iterable(self._fused.schedules)))
         unpopped = sorted(name for name in self._live if name != DEST)
         if unpopped:
@@ -106,6 +110,8 @@ class _Planner:
         return FusedPlan(steps, self._result.shape, self._result.label)
 
     def _step(self, sub: SubOp) -> PlannedSubOp:
+        """Return the plan of the next sub-op, and account for what it reads, writes and empties. Raises ProgramError,
+        UnsupportedError."""
         name = f"{self._base.name}, sub-op {sub.name}"
         op_type = OP_TYPES.get(sub.type)
         if op_type is None or not op_type.in_fused:
@@ -140,6 +146,8 @@ class _Planner:
         )
 
     def _source(self, name: str, sub: SubOp, position: int) -> OperandOrigin:
+        """Return the origin of the input at `position` of a sub-op. `name`: op and sub-op for messages. Raises
+        ProgramError for a buffer that holds nothing and an input that the op does not have."""
         word = sub.inputs[position]
         if position < len(sub.input_tms):
             tms = sub.input_tms[position]
@@ -168,6 +176,8 @@ class _Planner:
         return (DEST,)
 
     def _operand(self, name: str, sub: SubOp, position: int, source: OperandOrigin) -> Operand:
+        """Return the input at `position` as an operand: the content of its source after the broadcasts of the sub-op's
+        TMs. Raises ProgramError for TMs that cannot run here."""
         if source.external >= 0:
             operand = self._base.operands[source.external]
         else:
@@ -191,6 +201,8 @@ class _Planner:
         return replace(operand, map=tiles, tile_broadcast=spread)
 
     def _call(self, name: str, sub: SubOp, operands: tuple[Operand, ...], target: str) -> PlannedOp:
+        """Return the call of a sub-op on these operands, with the attributes and formats that fall back to those of the
+        base op. `target`: the buffer that it writes. Raises ProgramError for attributes that a fused op refuses."""
         base = self._base
         if sub.type == "matmul" and base.attributes.identity:
             raise ProgramError(f"op {name}: an identity matmul cannot be part of a fused op")
@@ -243,7 +255,9 @@ class _Planner:
     def _store(
         self, name: str, sub: SubOp, call: PlannedOp, target: str, content: _Content, read: set[str]
     ) -> tuple[str, ...]:
-        """Account for the pops and for the result. Returns the buffers that are empty or overwritten afterwards."""
+        """Account for the pops of a sub-op and for its result, `content`, in the buffer `target`; `read` are the
+        buffers that it reads. Returns the buffers that are empty or overwritten afterwards. Raises ProgramError for
+        pops and writes out of order."""
         popped = [_buffer(word) for word in (*sub.pop, *sub.pop_last) if word.startswith("intermed")]
         missing = [buffer for buffer in popped if buffer not in self._live]
         if missing:
@@ -277,8 +291,8 @@ def _first_number(word: str) -> int:
 
 
 def _relu(name: str, base: Attributes, sub: SubOp) -> tuple[str, float] | None:
-    """Return relu of a sub-op; the base op's is merged into the sub-op that writes `output` (OPS 8.1 step 4). Raises
-    ProgramError where they differ."""
+    """Return mode and threshold of a sub-op's relu, None without one; the base op's is merged into the sub-op that
+    writes `output` (OPS 8.1 step 4). Raises ProgramError where they differ."""
     relu = sub.attributes.relu
     if sub.output != OUTPUT or base.relu is None:
         return relu

@@ -102,6 +102,7 @@ class _Fixed(NamedTuple):
 
 
 def _fixed_arguments(call: PlannedOp) -> _Fixed:
+    """Return the facts of a product's operands that do not depend on data."""
     left = operand_map(call, 0)[:2]
     right = operand_map(call, 1)[:2]
     if call.transpose:
@@ -114,12 +115,14 @@ def _fixed_arguments(call: PlannedOp) -> _Fixed:
 
 
 def _reading(left: tuple[Index, np.float32, int], right: tuple[Index, np.float32, int]) -> Reading:
-    """Return the reading of both operands, without their sources, in the form of the kernel."""
+    """Return the reading of both operands, each a map, pad value and arrangement without its source, in the form of the
+    kernel."""
     return Reading(*left[:2], *right[:2], right[2] == gather.TRANSPOSE)
 
 
 def _every(call: PlannedOp, index: int, operand: gather.Operand, first: int, step: int) -> gather.Operand:
-    """Return the operand with only the t slices first, first + step, ... of those that in0 has."""
+    """Return the operand with only the t slices first, first + step, ... of those that in0 has: one of the products
+    that accumulate adds."""
     source, tiles, pad_value, arrange = operand
     slices = tiles.reshape(call.operands[index].map.shape[0], -1)[: call.operands[0].map.shape[0]]
     chosen = np.ascontiguousarray(slices[first::step]).reshape(-1)
@@ -170,7 +173,8 @@ def check_tail(call: PlannedOp, first: int, shape: Shape) -> None:
 
 
 def require_full_shape(call: PlannedOp, index: int, shape: Shape, role: str) -> None:
-    """Raise ProgramError unless operand `index` has the dims of the result."""
+    """Raise ProgramError unless operand `index` has the dims `shape` of the result. `role` names the operand in the
+    message."""
     dims = call.operands[index].map.shape
     if dims != shape:
         raise ProgramError(f"op {call.name}: {role} with dims {list(dims)} for a product of {list(shape)} (t, r, c)")
@@ -212,7 +216,7 @@ def reference_tail(call: PlannedOp, product: Tiles, others: Sequence[Tiles]) -> 
 
 
 def follows_bias(call: PlannedOp) -> bool:
-    """Return whether `run_tail` has anything to do."""
+    """Return whether `run_tail` has anything to do: requantisation, gelu or blanking after the bias."""
     attributes = call.attributes
     some = attributes.requant or attributes.dequant or attributes.sfpu_op == "gelu"
     return some or call.blocking.tile_dim != FULL_TILE
@@ -259,6 +263,7 @@ def _must_be_exact(call: PlannedOp) -> bool:
 
 
 def _check_exact(call: PlannedOp, beyond: int) -> None:
+    """Raise ProgramError if `beyond`, the number of elements beyond 2^24, is not 0 and the op needs exact integers."""
     if beyond and _must_be_exact(call):
         raise ProgramError(f"op {call.name}: {beyond} element(s) beyond 2^24 before requantisation")
 
@@ -327,6 +332,7 @@ class Matmul:
         return call.operands[0].label
 
     def reference(self, call: PlannedOp, inputs: Sequence[Tiles]) -> Tiles:
+        """Compute the result by the definition: blanked operands, product, then bias, requantisation and gelu."""
         in0, in1, *others = all_entries(inputs)
         left = blank(in0, call.operands[0].tile_dim)
         right = blank(np.swapaxes(in1, -1, -2) if call.transpose else in1, call.operands[1].tile_dim)
@@ -338,6 +344,8 @@ class Matmul:
         return reference_tail(call, product, others)
 
     def run(self, call: PlannedOp, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
+        """Compute the result by kernels: in one where nothing follows the bias, else product, bias and tail one after
+        the other."""
         if self.run_relu(call, inputs, None, out, parallel):
             return
         if _is_one_kernel(call):

@@ -92,7 +92,8 @@ class Encoding:
                 at = -(-at // WORDS_PER_TILE) * WORDS_PER_TILE
 
     def _strip(self, words: Sequence[int], at: int, ublocks: int, strip: int, b: int) -> Generator[TileTerm, None, int]:
-        """Yield the products of one strip, and return the position of its end."""
+        """Yield the products of one strip for result slice `b`, and return the position of its end. `at`: where its
+        `ublocks` headers begin among the words; `strip`: its number, which selects its rows of activations."""
         last_ublock = -1
         for _ in range(ublocks):
             header = self._word(words, at)
@@ -128,12 +129,14 @@ class Encoding:
         return at
 
     def _word(self, words: Sequence[int], at: int) -> int:
+        """Return the word at a position of the stream. Raises ProgramError beyond its end."""
         if at >= len(words):
             raise ProgramError(f"op {self.name}: sparse encoding ends inside a strip")
         return words[at]
 
 
 def _holds(bits: int, count: int) -> bool:
+    """Return whether `bits` bits can number `count` things; False for a negative number of bits."""
     return bits >= 0 and 1 << bits >= count
 
 
@@ -170,7 +173,7 @@ def product_shape(call: PlannedOp) -> Shape:
 
 
 def split(call: PlannedOp) -> Split:
-    """Return the shares of a core. Raises ProgramError where a division has a remainder."""
+    """Return the sizes of a core's share of each operand. Raises ProgramError where a division has a remainder."""
     grid_rows, grid_cols = call.blocking.grid_size
     groups = call.attributes.fracture_factor
     weights, acts, words = (operand.map.shape for operand in call.operands[:3])
@@ -217,8 +220,8 @@ def encoding(call: PlannedOp) -> Encoding:
 
 
 def core_words(call: PlannedOp, tiles: Tiles, grid_row: int, group: int) -> list[int]:
-    """Return the 16-bit words, low half first, that a core reads from one entry of in2, float32[t, R, C, 32, 32]
-    (post-TM)."""
+    """Return the 16-bit words, low half first, that the cores of a grid row and column group read from one entry of
+    in2, float32[t, R, C, 32, 32] (post-TM)."""
     parts = split(call)
     rows = slice(grid_row * parts.encoding_rows, (grid_row + 1) * parts.encoding_rows)
     cols = slice(group * parts.encoding_cols, (group + 1) * parts.encoding_cols)
@@ -227,8 +230,8 @@ def core_words(call: PlannedOp, tiles: Tiles, grid_row: int, group: int) -> list
 
 
 def reference_product(call: PlannedOp, weights: Tiles, acts: Tiles, words: Tiles) -> Tiles:
-    """Compute the product by the definition, on in0 and in1 arranged and blanked and on in2, float32[w, t, R, C, 32,
-    32] each."""
+    """Compute the product by the definition, of in0 (`weights`) and in1 (`acts`), arranged and blanked, by the encoding
+    in2 (`words`), float32[w, t, R, C, 32, 32] each."""
     blocking = call.blocking
     parts = split(call)
     code = encoding(call)
@@ -255,7 +258,8 @@ def tile_product(a: Tiles, b: Tiles) -> Tiles:
 
 
 def collect(call: PlannedOp, words: Tiles) -> Terms:
-    """Decode the encodings of all cores from one entry of in2, float32[t, R, C, 32, 32] (post-TM)."""
+    """Decode the encodings of all cores from one entry of in2, float32[t, R, C, 32, 32] (post-TM), and return their
+    products ordered by result row. Raises ProgramError."""
     parts = split(call)
     code = encoding(call)
     blocking = call.blocking
@@ -325,6 +329,8 @@ def _terms(call: PlannedOp, inputs: Sequence[Tiles]) -> Sequence[Terms]:
 
 
 def _same_bits(a: Tiles, b: Tiles) -> bool:
+    """Return whether two tensors have the same shape and bits, so that what was computed from one holds for the
+    other."""
     return a.shape == b.shape and same_words(a.view(np.uint32).reshape(-1), b.view(np.uint32).reshape(-1))
 
 

@@ -32,6 +32,7 @@ _NO_PAD: Final = np.float32(0)
 
 @lru_cache(maxsize=128)
 def _each_in_its_place(tiles: int) -> NDArray[np.int32]:
+    """Return the index of `tiles` tiles read in their order, one array for each number."""
     return TileMap.identity((1, 1, tiles)).index
 
 

@@ -54,6 +54,8 @@ class Reduce(Implementation):
                 raise ProgramError(f"op {call.name}: reduce needs attribute dim r, c, z or rc, not {dim!r}")
 
     def reference(self, call: PlannedOp, inputs: Sequence[Tiles]) -> Tiles:
+        """Compute the maxima by the definition, in numpy; along z the later of equal values and NaN replaces the value
+        before it."""
         (tiles,) = inputs
         w, t, rows, cols = tiles.shape[:4]
         if call.attributes.dim == "z":
@@ -75,6 +77,8 @@ class Reduce(Implementation):
         return out
 
     def run(self, call: PlannedOp, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
+        """Compute the maxima by one kernel, which goes from each tile's first source tile in steps of a fixed
+        stride."""
         t, rows, cols = call.operands[0].map.shape
         source, index, pad_value, arrange = kernel_operand(call, 0, inputs)
         positions = np.arange(t * rows * cols, dtype=np.int64).reshape(t, rows, cols)

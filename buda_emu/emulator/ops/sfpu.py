@@ -55,16 +55,19 @@ class Function:
 
 
 def _dropout(x: Tiles, attributes: Attributes) -> Tiles:
+    """Return x scaled where the mask of the generator keeps it, else 0, on the region that x is."""
     rows, columns = x.shape[-2:]
     keep = keep_mask(attributes.p, rows, columns).reshape(32, 32)[:rows, :columns]
     return keep * x * keep_scale(attributes.p, "p" in attributes.given)
 
 
 def _dropout_arguments(attributes: Attributes, region: Region) -> tuple[Any, ...]:
+    """Return the kernel's mask and scale for a region."""
     return keep_mask(attributes.p, *region), keep_scale(attributes.p, "p" in attributes.given)
 
 
 def _power(x: Tiles, attributes: Attributes) -> Tiles:
+    """Return x to the integer power `exp`, by repeated multiplication, each rounded."""
     result = np.ones_like(x)
     for _ in range(attributes.exp):
         result = x * result
@@ -72,10 +75,12 @@ def _power(x: Tiles, attributes: Attributes) -> Tiles:
 
 
 def _lrelu(x: Tiles, attributes: Attributes) -> Tiles:
+    """Return x where it is positive, else x * slope; NaN stays."""
     return np.where(x > 0, x, x * np.float32(attributes.slope))
 
 
 def _reciprocal(x: Tiles, _attributes: Attributes) -> Tiles:
+    """Return 1 / x, but 2^23 for zeros of either sign, and the default NaN for any NaN."""
     inverse = np.where(x == 0, np.float32(1 / 2.0**-23), np.float32(1) / x)
     return np.where(np.isnan(x), np.float32(np.nan), inverse)
 
@@ -86,7 +91,11 @@ def _elementary(
     fails: Callable[[Tiles], Any] | None = None,
     failure: str = "",
 ) -> Function:
+    """Return a function of the kernel for elementary functions, which selects it by `code` and marks tiles with failing
+    elements; see `Function` for `fails` and `failure`."""
+
     def arguments(attributes: Attributes, _region: Region) -> tuple[Any, ...]:
+        """Return code, slope and exponent; the kernel reads those that its function has."""
         return code, np.float32(attributes.slope), attributes.exp
 
     return Function(
@@ -104,6 +113,7 @@ def _transcendental(kernel: Callable[..., Any], scalar: Callable[[Any], Any]) ->
     implementation."""
 
     def reference(x: Tiles, _attributes: Attributes) -> Tiles:
+        """Apply the scalar function to each element."""
         return np.fromiter((scalar(value) for value in x.reshape(-1)), np.float32, x.size).reshape(x.shape)
 
     return Function(reference, kernel)
@@ -132,6 +142,7 @@ _FUNCTIONS: Final[Mapping[str, Function]] = {
 
 
 def _region(vector: str, op_name: str) -> Region:
+    """Return the region of a vector mode. Raises ProgramError for an unknown word."""
     if vector not in _REGIONS:
         raise ProgramError(f"op {op_name}: vector mode {vector!r} is not r, c or rc")
     return _REGIONS[vector]
@@ -174,6 +185,8 @@ def run_in_place(call: PlannedOp, type: str, region: Region, tiles: Tiles, paral
 
 
 def _require_none(call: PlannedOp, type: str, failures: int) -> None:
+    """Raise ProgramError if there are failures (elements or tiles on which the reference aborts), unless the netlist
+    takes undefined results as NaN."""
     if failures and not call.undefined_is_nan:
         raise ProgramError(f"op {call.name}: {type} {_FUNCTIONS[type].failure}")
 
@@ -183,16 +196,20 @@ class Sfpu(Implementation):
     """An op out = f(in0) on the region, 0 elsewhere; the in-tile transpose flag turns the input first."""
 
     def shape(self, call: PlannedOp) -> Shape:
-        """Return the shape of the input."""
+        """Return the shape of the input. Raises ProgramError for another number of inputs or an unknown vector mode."""
         require_operands(call, 1)
         region_of(call)
         return call.operands[0].map.shape
 
     def reference(self, call: PlannedOp, inputs: Sequence[Tiles]) -> Tiles:
+        """Compute the function on the region of each tile by its definition, 0 elsewhere, blanked outside the tile
+        dims."""
         result = on_region(call, call.type, region_of(call), arrange_tiles(call, 0, inputs[0]), outside=0.0)
         return blank(result, unblanked_dims(call))
 
     def run(self, call: PlannedOp, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
+        """Compute the function by kernels, a few entries at a time so that they stay in the cache: gather, clear
+        outside the region, apply, blank."""
         region = region_of(call)
         dims = unblanked_dims(call)
         source, index, pad_value, arrange = kernel_operand(call, 0, inputs)

@@ -108,7 +108,8 @@ def sources(call: PlannedOp) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _units_of_t(call: PlannedOp, shape: Shape, role: str) -> NDArray[np.int64]:
-    """Return tile positions [1, unit, tile] where a unit is one t slice."""
+    """Return tile positions [1, unit, tile] of a tensor where a unit is one t slice. `role` names the tensor in the
+    message. Raises ProgramError where a slice has not the op's dims."""
     t, rows, cols = shape
     if (rows, cols) != call.blocking.shape[1:]:
         raise ProgramError(
@@ -118,8 +119,8 @@ def _units_of_t(call: PlannedOp, shape: Shape, role: str) -> NDArray[np.int64]:
 
 
 def _units_of_ublocks(call: PlannedOp, shape: Shape, role: str) -> NDArray[np.int64]:
-    """Return tile positions [core and t, unit, tile] where a unit is an ublock of the op's size, numbered in its
-    order."""
+    """Return tile positions [core and t, unit, tile] of a tensor where a unit is an ublock of the op's size, numbered
+    in its order. `role` names the tensor in the message. Raises ProgramError where the tensor does not split."""
     blocking = call.blocking
     t, rows, cols = shape
     height = blocking.grid_size[0] * blocking.ublock[0]
@@ -139,7 +140,7 @@ class Splice:
     """A concatenation of units: t slices of whole tensors, or output ublocks core by core and t by t."""
 
     def shape(self, call: PlannedOp) -> Shape:
-        """Return the declared shape, after checking that the pieces fill it."""
+        """Return the declared shape, after checking that the pieces fill it. Raises ProgramError where they do not."""
         sources(call)
         return call.blocking.shape
 
@@ -148,12 +149,14 @@ class Splice:
         return call.out_df
 
     def reference(self, call: PlannedOp, inputs: Sequence[Tiles]) -> Tiles:
+        """Compute the result by the definition: each tile is that of the input and position that `sources` tells."""
         origin, position = sources(call)
         flat = [tensor.reshape(tensor.shape[0], -1, 32, 32) for tensor in all_entries(inputs)]
         tiles: list[Tiles] = [flat[source][:, tile] for source, tile in zip(origin, position, strict=True)]
         return np.stack(tiles, axis=1).reshape(-1, *call.blocking.shape, 32, 32)
 
     def run(self, call: PlannedOp, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
+        """Copy the tiles of each input to their places in the result by a kernel."""
         origin, position = sources(call)
         for number in range(len(inputs)):
             places = np.flatnonzero(origin == number).astype(np.int32)

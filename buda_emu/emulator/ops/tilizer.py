@@ -20,7 +20,8 @@ class Tilizer(Implementation):
     dim as the host pushed them, row-major and unquantised, and is padded at the end to whole runs of 1024."""
 
     def shape(self, call: PlannedOp) -> Shape:
-        """Return the queue's shape in tiles."""
+        """Return the queue's shape in tiles. Raises ProgramError for TMs, pad or unpad, UnsupportedError for raw words
+        in small tiles."""
         require_operands(call, 1)
         operand = call.operands[0]
         if not operand.map.is_identity:

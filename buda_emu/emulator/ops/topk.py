@@ -31,15 +31,16 @@ class Row:
         self.indices[i], self.indices[j] = self.indices[j], self.indices[i]
 
     def compare_exchange(self, largest: bool, i: int, j: int) -> None:
-        """Do a CE: the greater value comes first (`largest`) or last; of equal values negative ones change places with
-        `largest`, the others without."""
+        """Put pairs i and j in order, a CE of OPS 6.11: the greater value comes first (`largest`) or last; of equal
+        values negative ones change places with `largest`, the others without."""
         a = self.values[i]
         b = self.values[j]
         if (largest and (b > a or (a == b and a < 0))) or (not largest and (b < a or (a == b and a >= 0))):
             self.swap(i, j)
 
     def bitonic_pass(self, base: int, length: int, largest: bool, flip: bool = False) -> None:
-        """Do a P: sort a bitonic run of `length` pairs; with `flip` every CE is followed by one more exchange."""
+        """Sort the bitonic run of `length` pairs from `base` on, a P of OPS 6.11, greatest first or last (`largest`);
+        with `flip` every CE is followed by one more exchange."""
         d = length // 2
         while d >= 1:
             for block in range(length // (2 * d)):
@@ -51,13 +52,14 @@ class Row:
             d //= 2
 
     def sort_runs(self, length: int, flips: bool) -> None:
-        """Do P on each run of `length`, greatest first and last by turns; `flips` is for runs in the upper half of
-        128."""
+        """Sort each run of `length` pairs by a P, greatest first and last by turns; `flips`: with the additional
+        exchanges in runs of the upper half of each 128."""
         for run, base in enumerate(range(0, len(self.values) - length + 1, length)):
             self.bitonic_pass(base, length, run % 2 == 0, flips and base % 128 >= 64)
 
     def network(self, k: int, kreduce: bool) -> None:
-        """Bring the k greatest pairs forward, best first."""
+        """Bring the k greatest pairs forward, best first; with `kreduce` the runs of k are taken as sorted already if k
+        is at most 16."""
         phases = k.bit_length() - 1  # log2(k)
         if not kreduce:
             for phase in range(phases):
@@ -80,11 +82,14 @@ def network(elements: int, k: int, kreduce: bool) -> NDArray[np.int32]:
     steps: list[NDArray[np.int32]] = []
 
     def exchanges(bases: Numbers, d: int, width: int, flip: Flags, largest: Flags) -> None:
+        """Append the exchanges of `width` neighbours with those at distance `d`, from each base on. `flip` and
+        `largest` are for each base, as in `Row`."""
         first = (bases[:, np.newaxis] + np.arange(width)).reshape(-1)
         rules = (np.repeat(rule, width) for rule in (largest, flip))
         steps.append(np.stack([first, first + d, *rules], axis=1).astype(np.int32))
 
     def sort_runs(bases: Numbers, length: int, flip: Flags) -> None:
+        """Append the exchanges of a P on the run of `length` at each base, greatest first and last by turns."""
         largest = np.arange(len(bases)) % 2 == 0
         d = length // 2
         while d:
@@ -147,6 +152,8 @@ class TopK:
         return call.operands[0 if call.attributes.sort == "max" else 1].label
 
     def reference(self, call: PlannedOp, inputs: Sequence[Tiles]) -> Tiles:
+        """Compute by the definition: each core sorts its columns of a row in the network; the result is values or
+        indices (see `label`)."""
         cores = call.blocking.grid_size[1]
         k = call.attributes.k
         values, indices = (_rows(tensor) for tensor in all_entries(inputs))
@@ -168,6 +175,7 @@ class TopK:
         return blank(tiles, unblanked_dims(call))
 
     def run(self, call: PlannedOp, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
+        """Compute by the kernel, which applies the network's exchanges to each core's part of each row of tiles."""
         t, rows, cols = call.operands[0].map.shape
         cores = call.blocking.grid_size[1]
         attributes = call.attributes

@@ -144,6 +144,7 @@ class Emulator:
         return html_table(repr(self), ("queue or ram", "entries held", "of"), rows)
 
     def _state_text(self) -> str:
+        """Return the state for `repr`: closed, all empty, or how full the first few queues and rams are."""
         if self._gate.closed:
             return "closed"
         filled = self._occupancies()
@@ -181,6 +182,7 @@ class Emulator:
         self._free()
 
     def _free(self) -> None:
+        """Free memory and tensors once the machine is closed and no program is left; later calls do nothing."""
         if self._gate.claim():
             self._memory.free()
             self._context.free()
@@ -365,6 +367,7 @@ class Emulator:
 
     @stepper.setter
     def stepper(self, stepper: Stepper | None) -> None:
+        """Set the stepper, or with None remove it."""
         self._watched.stepper = stepper
 
     @property
@@ -439,6 +442,7 @@ class Emulator:
         return emulator
 
     def _state(self) -> "state.Machine":
+        """Return the parts of the machine that hold state, for snapshots, checkpoints and steppers."""
         return state.Machine(
             self.netlist,
             self.precision,
@@ -451,14 +455,18 @@ class Emulator:
         )
 
     def _require_idle(self, call: str) -> None:
+        """Raise HostError, naming the method `call`, while a program runs or waits for its turn."""
         if not self._gate.idle:
             raise HostError(f"{call}: a program is running or waits for its turn; wait for its end first")
 
     def _require_open(self, call: str) -> None:
+        """Raise HostError, naming the method `call`, once the machine is closed."""
         if self._gate.closed:
             raise HostError(f"{call}: this Emulator is closed")
 
     def _run_graph(self, temporal: TemporalGraph, popping: list[Fifo]) -> None:
+        """Run all inputs of a temporal graph, and add its name to a ProgramError. `popping`: the queues that the
+        epoch's settings name, which may free entries for each input."""
         try:
             self._executor.run(temporal, popping)
         except ProgramError as error:

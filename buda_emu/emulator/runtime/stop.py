@@ -46,6 +46,7 @@ def likely_cause(error: ProgramError, scene: Scene) -> str:
 
 
 def _full_cause(_error: ProgramError, scene: Scene) -> str:
+    """Return the cause of a full queue: the host, or a reader that frees too little."""
     queue = scene.queue
     if queue is None:
         return ""
@@ -72,6 +73,7 @@ def _full_cause(_error: ProgramError, scene: Scene) -> str:
 
 
 def _empty_cause(_error: ProgramError, scene: Scene) -> str:
+    """Return the cause of an empty queue: too few pushes of the host, or a graph that did not fill it."""
     queue = scene.queue
     if queue is None:
         return ""
@@ -87,6 +89,8 @@ def _empty_cause(_error: ProgramError, scene: Scene) -> str:
 
 
 def _producer_did_not_run(scene: Scene, queue: Queue, pushed: int, popped: int) -> str:
+    """Return why the op that fills a queue did not do so in time, "" for a queue without one; `pushed` and `popped`
+    entries so far."""
     op = scene.netlist.ops.get(queue.input)
     if op is None:
         return ""
@@ -105,6 +109,7 @@ def _producer_did_not_run(scene: Scene, queue: Queue, pushed: int, popped: int) 
 
 
 def _unwritten_cause(_error: ProgramError, scene: Scene) -> str:
+    """Return the cause of a read of an entry that nobody has written."""
     queue = scene.queue
     channel = scene.channel
     if queue is None or channel is None:
@@ -132,6 +137,7 @@ def _unwritten_cause(_error: ProgramError, scene: Scene) -> str:
 
 
 def _pointer_cause(_error: ProgramError, scene: Scene) -> str:
+    """Return the cause of a pointer outside of its range: a wrap at another number."""
     queue = scene.queue
     if queue is None:
         return ""
@@ -152,6 +158,7 @@ def _pointer_cause(_error: ProgramError, scene: Scene) -> str:
 
 
 def _settings_cause(error: ProgramError, scene: Scene) -> str:
+    """Return the cause of queue settings that cannot be, "" for others than the common ones."""
     queue = scene.queue
     if "input_count" in error.problem and queue is not None:
         return (
@@ -168,6 +175,7 @@ def _settings_cause(error: ProgramError, scene: Scene) -> str:
 
 
 def _value_cause(error: ProgramError, _scene: Scene) -> str:
+    """Return the cause of a variable without a value or with a wrong one, "" for other problems."""
     if error.problem.find("unknown variable") >= 0:
         return "declare it by var or staticvar, or bind it by param, before it is used"
     if "has no value" in error.problem:
@@ -178,6 +186,7 @@ def _value_cause(error: ProgramError, _scene: Scene) -> str:
 
 
 def _loop_cause(error: ProgramError, scene: Scene) -> str:
+    """Return the cause of a loop that does not run, "" for other problems."""
     instruction = scene.place.instruction
     count = getattr(instruction, "count", "")
     if "$" in count:
@@ -188,12 +197,14 @@ def _loop_cause(error: ProgramError, scene: Scene) -> str:
 
 
 def _allocation_cause(error: ProgramError, _scene: Scene) -> str:
+    """Return the cause of an allocation that fails."""
     if "held by" in error.problem:
         return "deallocate_queue the one that holds the memory first, or give them different addresses"
     return "pair each allocate_queue with one deallocate_queue"
 
 
 def _op_cause(error: ProgramError, scene: Scene) -> str:
+    """Return where to look in an op that fails on its operands."""
     op = scene.netlist.ops.get(error.op)
     if op is None:
         return ""
@@ -205,6 +216,7 @@ def _op_cause(error: ProgramError, scene: Scene) -> str:
 
 
 def _limit_cause(error: ProgramError, _scene: Scene) -> str:
+    """Return how to raise the limit, of steps or of memory, that was met."""
     if "step_limit" in error.problem:
         return "a loop count that is much too large, or Emulator(step_limit=...) that is too small"
     return "more memory: Emulator(memory_limit=...)"
@@ -231,23 +243,28 @@ def _counts(scene: Scene, queue: Queue) -> tuple[int, int]:
 
 
 def _count(traffic: Traffic | None) -> int:
+    """Return the total of a traffic, 0 for none."""
     return traffic.total if traffic is not None else 0
 
 
 def _readers(netlist: Netlist, queue: Queue) -> list[Op]:
+    """Return the ops of the netlist that read a queue."""
     return [op for op in netlist.ops.values() if queue.name in op.inputs]
 
 
 def _graph_of(scene: Scene, queue: Queue) -> str:
+    """Return the graph whose op feeds a queue, "?" where none does."""
     op = scene.netlist.ops.get(queue.input)
     return op.graph if op is not None else "?"
 
 
 def _times(count: int) -> str:
+    """Return a number of times in words."""
     return "once" if count == 1 else f"{count} times"
 
 
 def _ops_of(netlist: Netlist, graphs: Sequence[str]) -> list[Op]:
+    """Return the ops of these graphs, in order."""
     return list(chain.from_iterable(netlist.graphs[name].ops for name in graphs))
 
 
@@ -279,6 +296,7 @@ def _is_stuck_at(kind: str, op: Op, queue: Queue) -> bool:
 
 
 def _missing_resource(kind: str, op: Op, queue: Queue) -> str:
+    """Return in words what an op waits for at a queue: room, or an entry."""
     if kind == "full":
         return f"room in {queue.name}"
     position = list(op.inputs).index(queue.name)
@@ -313,6 +331,7 @@ def describe_stop(
 
 
 def _graphs(netlist: Netlist, place: Place) -> tuple[str, ...]:
+    """Return the graphs that run together at this place, () where it is no execute."""
     instruction = place.instruction
     if not isinstance(instruction, Execute):
         return ()
@@ -326,6 +345,8 @@ def _ops(error: ProgramError, netlist: Netlist, graphs: tuple[str, ...]) -> tupl
 
 
 def _found_ops(error: ProgramError, netlist: Netlist, graphs: tuple[str, ...]) -> list[Op]:
+    """Return the op that the error names, else the ops of the graphs at the queue that it names; none for kinds where
+    no op is at fault."""
     ops = netlist.ops
     if error.op in ops:
         return [ops[error.op]]
@@ -338,6 +359,7 @@ def _found_ops(error: ProgramError, netlist: Netlist, graphs: tuple[str, ...]) -
 
 
 def _state(channel: Fifo | Ram, netlist: Netlist, journal: Journal) -> QueueState:
+    """Return the pointers, occupancy and last traffic of a queue or ram, as a report shows them."""
     entry = journal.of(channel.name)
     pushed = _transfer(entry.pushed, netlist)
     popped = _transfer(entry.popped, netlist)
@@ -372,6 +394,7 @@ def _state(channel: Fifo | Ram, netlist: Netlist, journal: Journal) -> QueueStat
 
 
 def _transfer(traffic: Traffic | None, netlist: Netlist) -> Transfer | None:
+    """Return a traffic as a report shows it, with the place in the program where it is known; None for none."""
     if traffic is None:
         return None
     by = traffic.by

@@ -1,13 +1,17 @@
 """What a settings file may not decide, and which files are taken for one."""
 
+import argparse
 import os
+import re
 from pathlib import Path
 
 import pytest
 
-from buda_emu.app.cli.config import configure, explain_distrust, find_top_folder, setting_trust
+from buda_emu.app.cli.config import configure, explain_distrust, find_top_folder, require_within, setting_trust
 from buda_emu.app.cli.main import VERBS, build_parser, main
+from buda_emu.app.cli.parser import VALUE_METAVARS, ExampleParser, takes_path
 from buda_emu.emulator.memory.host import default_memory_limit
+from buda_emu.support.errors import BudaError, HostError
 from shared_files import ROOT
 
 TABLE = Path(__file__).with_name("settings.txt")
@@ -21,26 +25,70 @@ def place(tmp_path, monkeypatch):
     return tmp_path / "project"
 
 
-def table():
-    """Every option of every verb: verb, option, its word in the help, how far a setting of it is trusted."""
-    lines = []
+def leaves():
+    """Every verb that takes no further one: its name and its parser."""
 
     def walk(name, parser):
         for word, leaf in parser.below.items():
-            walk(f"{name} {word}", leaf)
+            yield from walk(f"{name} {word}", leaf)
         if not parser.below:
-            for option, action in parser.options.items():
-                if option not in ("help", "config", "color", "verbose"):
-                    lines.append(f"{name}\t{option}\t{action.metavar or '-'}\t{setting_trust(option, action)}")
+            yield name, parser
 
     for verb in VERBS:
-        walk(verb, build_parser(verb).below[verb])
+        yield from walk(verb, build_parser(verb).below[verb])
+
+
+def table():
+    """Every option of every verb: verb, option, its word in the help, how far a setting of it is trusted."""
+    lines = []
+    for name, parser in leaves():
+        for option, action in parser.options.items():
+            if option not in ("help", "config", "color", "verbose"):
+                lines.append(f"{name}\t{option}\t{action.metavar or '-'}\t{setting_trust(option, action)}")
     return "".join(f"{line}\n" for line in lines)
 
 
 def test_every_option_was_judged():
     """A new option changes the table: look whether a stranger's file may set it, then write it anew."""
     assert table() == TABLE.read_text(), f"python {__file__} writes it"
+
+
+def is_path_by_looks(action):
+    """Whether the metavar or the type of an argument says that it is a path."""
+    looks = re.search("FILE|DIR|PATH", f"{action.metavar}") is not None
+    try:
+        return looks or (callable(action.type) and isinstance(action.type("../outside.npz"), os.PathLike))
+    except (ValueError, TypeError, argparse.ArgumentTypeError, BudaError):
+        return looks
+
+
+def test_every_argument_that_is_a_path_is_known_as_one():
+    """By its metavar or its type; a setting that leads outside of the project is refused for each such option."""
+    paths = 0
+    for name, parser in leaves():
+        for action in parser.arguments:
+            if is_path_by_looks(action):
+                assert takes_path(action), f"{name}: {action.option_strings or action.dest}"
+        for option, action in parser.options.items():
+            if setting_trust(option, action) == "file":
+                paths += 1
+                with pytest.raises(HostError, match="lies outside"):
+                    require_within(option, action, f"{'N=' * ('=' in str(action.metavar))}../outside.npz", "")
+    assert paths > 80
+
+
+def test_an_option_with_a_new_metavar_is_taken_for_a_path():
+    option = ExampleParser().add_argument("--recording", metavar="RECORDING")
+    assert setting_trust("recording", option) == "file"
+
+
+def test_every_metavar_of_other_values_is_in_use():
+    metavars = {
+        str(action.metavar).rpartition("=")[2].removesuffix(",...")
+        for _, parser in leaves()
+        for action in parser.arguments
+    }
+    assert metavars >= VALUE_METAVARS
 
 
 @pytest.mark.parametrize(
@@ -54,6 +102,7 @@ def test_every_option_was_judged():
         ("[run]\noutputs = '/etc'", "run.outputs: /etc lies outside"),
         ("[test]\nbaseline = 'link/known.json'", "test.baseline: link/known.json lies outside"),
         ("[compile]\nchips = '../cluster.yaml'", "compile.chips: ../cluster.yaml lies outside"),
+        ("[faults]\ninputs = '../x.npz'", "faults.inputs: ../x.npz lies outside"),
         ("[vpux.run]\ninput = ['0=../x.npy']", "vpux.run.input: ../x.npy lies outside"),
     ],
 )

@@ -11,14 +11,15 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from threading import Event, Thread
 
 import numpy as np
 import pytest
 
-import buda_emu.app.debugger.dap.serve  # noqa: F401 - fills the table of requests
+from buda_emu.app.debugger.dap import serve  # fills the table of requests
 from buda_emu.app.debugger.dap.adapter import HANDLERS, MAX_BYTES_BEFORE_TOKEN, Channel
-from buda_emu.app.debugger.dap.serve import MAX_STRANGERS
+from buda_emu.app.debugger.dap.serve import MAX_STRANGERS, Admission
 from buda_emu.app.debugger.tensors import summary
 from dap_client import COMMAND, Connection, Here, Process
 from debug_sessions import TRAINING, TWO_CHIPS, session
@@ -705,6 +706,44 @@ def test_strangers_are_few_and_say_little(server):
     client.kill()
     for stranger in silent:
         stranger.close()
+
+
+@pytest.mark.parametrize("share", [0, 0.5, 1])
+def test_a_flood_of_strangers_does_not_close_the_editor(share, monkeypatch):
+    """An editor that takes its time between `initialize` and `launch` is admitted, and stays, whatever share of the
+    strangers sends `initialize`, too."""
+    monkeypatch.setattr(serve, "_SECONDS_TO_LAUNCH", 0.8)
+    admission = Admission()
+    full = Event()
+    over = Event()
+
+    def flood(sockets):
+        generator = random.Random(share)
+        number = 0
+        while not over.is_set():
+            stranger, _ = map(sockets.enter_context, socket.socketpair())
+            admission.receive(stranger)
+            if generator.random() < share:
+                admission.note_initialize(stranger)
+            number += 1
+            if number == MAX_STRANGERS:
+                full.set()
+
+    with ExitStack() as sockets:
+        editor, other_end = map(sockets.enter_context, socket.socketpair())
+        other_end.setblocking(False)
+        flooding = Thread(target=flood, args=(sockets,))
+        flooding.start()
+        full.wait(30)
+        admission.receive(editor)
+        admission.note_initialize(editor)
+        time.sleep(0.3)
+        admission.admit(editor, admission.token)
+        time.sleep(0.3)
+        over.set()
+        flooding.join()
+        with pytest.raises(BlockingIOError):  # nothing to read, and not closed
+            other_end.recv(1)
 
 
 def test_a_killed_client_on_stdio_ends_the_process(child_environment, tmp_path):

@@ -299,7 +299,7 @@ JUMPS = {
     **plain("round_decimals", decimals=1), "scatter": scattered,
     "logical_not": lambda m, y, _: m.b.logical_not(m.b.greater(y, 0.0)),
     **{name: (lambda m, y, name: m.b.emit(name, y, m.pick([y, m.b.constant(np.float32(0.5))])))
-       for name in ("greater", "greater_equal", "less", "less_equal", "equal", "not_equal")},
+       for name in ("greater", "greater_equal", "less", "less_equal", "equal", "not_equal", "not_less")},
     **{name: (lambda m, y, name: m.b.emit(name, m.b.greater(y, 0.0), m.b.less(y, 1.0)))
        for name in ("logical_and", "logical_or", "logical_xor")},
     "modulo": lambda m, y, _: m.b.modulo(y, 1.5), "whole_quotient": lambda m, y, _: m.b.whole_quotient(y, 0.75),

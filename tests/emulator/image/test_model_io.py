@@ -118,3 +118,53 @@ def test_indices_of_a_table_are_counted_from_its_first_row(seed):
         indices[3] = index
         with pytest.raises(HostError, match=rf"index {index}: the model takes indices from {fit[0]} to {rows - 1}"):
             source.to_queue(indices)
+
+
+def take(dtype, array):
+    """The elements that an input of that type pushes."""
+    source = ModelInput("q", "x", (len(array),), dtype, (1, 1, len(array)), (1, 32, 32))
+    return source.to_queue(array)[0, 0, 0, : len(array)]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_infinities_of_inputs_are_numbers_on_the_device_and_infinities_in_outputs(dtype):
+    values = np.array([np.inf, -np.inf, 1.5, np.nan], dtype)
+    pushed = take(dtype, values)
+    np.testing.assert_array_equal(pushed, np.array([2.0**100, -(2.0**100), 1.5, np.nan], np.float32))
+    output = ModelOutput("q", "o", (4,), dtype, (1, 1, 4))
+    np.testing.assert_array_equal(output.from_queue(pushed.reshape(1, 1, 1, 4)), values)
+
+
+def test_other_numbers_end_where_constants_end():
+    least = np.finfo(np.float32).min
+    assert take("float32", np.array([least, -least, 1e35], np.float32)).tolist()[:2] == [-(2.0**126), 2.0**126]
+    assert take("float64", np.array([1e300, -1e300])).tolist() == [2.0**100, -(2.0**100)]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "array", "complaint"),
+    [
+        ("float32", np.array([1 + 2j]), "elements of type complex128, the model takes float32"),
+        ("float32", np.array(["1"]), "elements of type <U1, the model takes float32"),
+        ("int64", np.array([1], "M8[s]"), r"elements of type datetime64\[s\], the model takes int64"),
+        ("float32", np.array([None]), "elements of type object, the model takes float32"),
+        ("bool", np.array([255], np.uint8), "an element 255, the model takes bool as True and False"),
+        ("bool", np.array([1.0, 0.5]), "an element 0.5, the model takes bool"),
+        ("bool", np.array([np.nan]), "an element nan, the model takes bool"),
+        ("int32", np.array([1.5]), "an element 1.5, the model takes int32, whole numbers within its range"),
+        ("int64", np.array([np.inf]), "an element inf, the model takes int64"),
+        ("uint8", np.array([3, -1]), "an element -1, the model takes uint8"),
+    ],
+)
+def test_elements_of_another_kind_are_refused(dtype, array, complaint):
+    with pytest.raises(HostError, match=f"^input x: {complaint}"):
+        take(dtype, array)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_numbers_of_other_types_that_fit_are_taken(seed):
+    rng = np.random.default_rng(seed)
+    dtype = rng.choice(["bool", "int8", "int64", "uint8", "float32"])
+    numbers = rng.integers(0, 2 if dtype == "bool" else 100, 5)
+    given = numbers.astype(rng.choice(["float32", "float64", "int16", "int64"]))
+    assert take(dtype, given).tolist() == numbers.tolist()

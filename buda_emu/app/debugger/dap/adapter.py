@@ -63,6 +63,18 @@ class Sink(Protocol):
         ...
 
 
+class Gate(Protocol):
+    """The decision whether a sender of requests may launch."""
+
+    def note_initialize(self) -> None:
+        """Take note that the sender has begun a session, as editors do."""
+        ...
+
+    def admit(self, token: object) -> None:
+        """Admit the sender. Raises HostError if this is not the token that `launch` must hold."""
+        ...
+
+
 class MalformedError(Exception):
     """A message without meaning. After a fatal one no further message can be read."""
 
@@ -214,12 +226,12 @@ def request(name: str) -> Callable[[Handler], Handler]:
 
 
 class Adapter:
-    """Serves a stream of requests until it ends, or `disconnect` comes. `admit` raises HostError unless it is called
-    with the token that `launch` must hold; None means that every sender is trusted."""
+    """Serves a stream of requests until it ends, or `disconnect` comes. The `gate` admits the sender; None means that
+    every sender is trusted."""
 
-    def __init__(self, source: ByteSource, sink: Sink, admit: Callable[[object], None] | None = None) -> None:
-        self.channel = Channel(source, sink, trusted=admit is None)
-        self._admit = admit
+    def __init__(self, source: ByteSource, sink: Sink, gate: Gate | None = None) -> None:
+        self.channel = Channel(source, sink, trusted=gate is None)
+        self._gate = gate
         self._requests: SimpleQueue[Message | None] = SimpleQueue()
         self._lock = Lock()
         self._waiting = 0  # requests that were read and not begun
@@ -363,15 +375,19 @@ class Adapter:
         """Raise HostError for a request that a connection without the token may not send. A wrong token ends the
         connection."""
         command = message["command"]
-        if self._admit is None or command in _BEFORE_LAUNCH:
+        if self._gate is None:
+            return
+        if command in _BEFORE_LAUNCH:
+            if command == "initialize":
+                self._gate.note_initialize()
             return
         if command != "launch":
             raise HostError(f"{command}: nothing is debugged yet: launch comes first, with the token")
         arguments: Message = message.get("arguments") or {}
         self._over = True
-        self._admit(arguments.get("token"))
+        self._gate.admit(arguments.get("token"))
         self._over = False
-        self._admit = None
+        self._gate = None
         self.channel.trusted = True
 
     # ---------------------------------------------------------------------------------------------- running

@@ -7,7 +7,8 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from threading import Lock, Thread, Timer
+from dataclasses import dataclass
+from threading import Condition, Thread, Timer
 from types import ModuleType
 from typing import IO, Final
 
@@ -17,7 +18,19 @@ from buda_emu.support.errors import HostError
 
 _TOKEN_BYTES: Final = 16
 MAX_STRANGERS: Final = 32
-"""Connections without the token at the same time; when one more comes, the oldest is closed."""
+"""Connections without the token at the same time; when one more comes, another is closed."""
+_SECONDS_TO_INITIALIZE: Final = 0.25
+"""For which no connection is closed in favour of a later one; an editor sends `initialize` at once."""
+_SECONDS_TO_LAUNCH: Final = 2.0
+"""The same after `initialize`, until the token comes with `launch`."""
+
+
+@dataclass(slots=True)
+class _Stranger:
+    """A connection that has not shown the token, and the moment from which it may be closed for a later one."""
+
+    closable_from: float
+    has_initialized: bool = False
 
 
 class Admission:
@@ -25,21 +38,50 @@ class Admission:
 
     def __init__(self) -> None:
         self.token: Final = secrets.token_hex(_TOKEN_BYTES)
-        self._lock = Lock()
-        self._strangers: dict[socket.socket, None] = {}
+        self._changed = Condition()
+        """Held while connections are looked at, and notified when a stranger has gone."""
+        self._strangers: dict[socket.socket, _Stranger] = {}
         """The oldest first."""
         self._editor: socket.socket | None = None
 
     def receive(self, connection: socket.socket) -> None:
-        """Register a new connection. Where too many have not shown the token, close the oldest of them: a sender
-        without the token cannot keep out one that has it."""
-        with self._lock:
-            oldest = next(iter(self._strangers)) if len(self._strangers) >= MAX_STRANGERS else None
+        """Register a new connection. Where too many have not shown the token, close one of them, first those that have
+        not sent `initialize`.
+
+        Each has some time for its next request before that; meanwhile this waits, and later connections stay in the
+        queue of the port, in the order of their coming. So senders without the token, however many, make an editor that
+        has it wait, and do not get it closed.
+        """
+        oldest: socket.socket | None = None
+        with self._changed:
+            while len(self._strangers) >= MAX_STRANGERS and oldest is None:
+                now = time.monotonic()
+                oldest = self._closable(now)
+                if oldest is None:
+                    first_moment = min(stranger.closable_from for stranger in self._strangers.values())
+                    self._changed.wait(first_moment - now)
             if oldest is not None:
                 del self._strangers[oldest]
-            self._strangers[connection] = None
+            self._strangers[connection] = _Stranger(time.monotonic() + _SECONDS_TO_INITIALIZE)
         if oldest is not None:
             hang_up(oldest)
+
+    def _closable(self, now: float) -> socket.socket | None:
+        """Return the connection to close for another, the oldest that has not sent `initialize`, else the oldest of the
+        others; None while each has time left."""
+        for has_initialized in (False, True):
+            for connection, stranger in self._strangers.items():
+                if stranger.has_initialized == has_initialized and stranger.closable_from <= now:
+                    return connection
+        return None
+
+    def note_initialize(self, connection: socket.socket) -> None:
+        """Give a connection that has sent `initialize` the time to launch; once, however often it sends that."""
+        with self._changed:
+            stranger = self._strangers.get(connection)
+            if stranger is not None and not stranger.has_initialized:
+                stranger.has_initialized = True
+                stranger.closable_from = time.monotonic() + _SECONDS_TO_LAUNCH
 
     def admit(self, connection: socket.socket, token: object) -> None:
         """Admit the connection that shows this token. Raises HostError for a wrong token, and while another editor is
@@ -49,16 +91,18 @@ class Admission:
             raise HostError(
                 "launch: `token` is missing or wrong; `buda-emu debug --dap --port` printed it when it started"
             )
-        with self._lock:
+        with self._changed:
             if self._editor is not None:
                 raise HostError("launch: another editor is connected to this port")
             self._editor = connection
             self._strangers.pop(connection, None)
+            self._changed.notify_all()
 
     def release(self, connection: socket.socket) -> None:
         """Forget a connection that has ended."""
-        with self._lock:
+        with self._changed:
             self._strangers.pop(connection, None)
+            self._changed.notify_all()
             if self._editor is connection:
                 self._editor = None
 
@@ -102,22 +146,40 @@ def serve_port(port: int, announce: Callable[[int, str], None]) -> None:
             Thread(target=_serve_connection, args=(connection, admission), name="buda-emu editor", daemon=True).start()
 
 
+class _ConnectionGate:
+    """The gate of one connection, which is closed unless it shows the token in time."""
+
+    def __init__(self, connection: socket.socket, admission: Admission) -> None:
+        self._connection = connection
+        self._admission = admission
+        self._too_late = Timer(_STRANGER_SECONDS, hang_up, (connection,))
+        self._too_late.daemon = True
+        self._too_late.start()
+
+    def note_initialize(self) -> None:
+        """Take note that the sender has begun a session, as editors do."""
+        self._admission.note_initialize(self._connection)
+
+    def admit(self, token: object) -> None:
+        """Admit the sender for as long as it stays. Raises HostError for a wrong token, and while another editor is
+        connected."""
+        self._admission.admit(self._connection, token)
+        self._too_late.cancel()
+
+    def leave(self) -> None:
+        """Forget the connection, which has ended."""
+        self._too_late.cancel()
+        self._admission.release(self._connection)
+
+
 def _serve_connection(connection: socket.socket, admission: Admission) -> None:
-    """Serve one connection, which is closed unless it shows the token in time."""
-    too_late = Timer(_STRANGER_SECONDS, hang_up, (connection,))
-    too_late.daemon = True
-    too_late.start()
-
-    def admit(token: object) -> None:
-        admission.admit(connection, token)
-        too_late.cancel()
-
+    """Serve one connection until it ends."""
+    gate = _ConnectionGate(connection, admission)
     try:
         with suppress(OSError), connection, connection.makefile("rwb") as stream:
             try:
-                Adapter(stream, stream, admit).serve()
+                Adapter(stream, stream, gate).serve()
             finally:
                 hang_up(connection)  # the reading thread waits for more, and would keep it open
     finally:
-        too_late.cancel()
-        admission.release(connection)
+        gate.leave()

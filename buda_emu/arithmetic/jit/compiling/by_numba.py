@@ -62,6 +62,8 @@ def _emit_memory(module: Any) -> None:
     free = cgutils.get_or_insert_function(module, ir.FunctionType(void, [_POINTER]), "free")
 
     def allocate(builder: Builder, size: Value, alignment: Value) -> Value:
+        """Emit a block for `size` bytes at a multiple of `alignment`, with a MemInfo of one owner in front; the address
+        of that is the result."""
         before = builder.add(_SIZE(_INFO_BYTES), alignment)
         total = builder.add(size, before)
         with builder.if_then(builder.icmp_unsigned("<", total, size), likely=False):
@@ -77,9 +79,11 @@ def _emit_memory(module: Any) -> None:
         return block
 
     def allocate_aligned(builder: Builder, size: Value, alignment: Value) -> Value:
+        """Emit the allocation with an alignment of 32 bits."""
         return allocate(builder, size, builder.zext(alignment, _SIZE))
 
     def allocate_block(builder: Builder, size: Value) -> Value:
+        """Emit the allocation with the usual alignment."""
         return allocate(builder, size, _SIZE(_ALIGNMENT))
 
     _define(module, "NRT_MemInfo_alloc", ir.FunctionType(_POINTER, [_SIZE]), allocate_block)
@@ -88,9 +92,11 @@ def _emit_memory(module: Any) -> None:
     _define(module, "NRT_MemInfo_alloc_safe_aligned", ir.FunctionType(_POINTER, [_SIZE, _WORD]), allocate_aligned)
 
     def allocate_bytes(builder: Builder, size: Value) -> Value:
+        """Emit the allocation of bytes without a MemInfo."""
         return builder.call(malloc, [size])
 
     def release(builder: Builder, block: Value) -> None:
+        """Emit the release of a block."""
         builder.call(free, [block])
 
     _define(module, "NRT_Allocate", ir.FunctionType(_POINTER, [_SIZE]), allocate_bytes)
@@ -111,6 +117,7 @@ def _reshape(builder: Builder, *arguments: Value) -> Value:
 
 
 def _define(module: Any, name: str, kind: Any, emit: Callable[..., Value | None]) -> None:
+    """Define the function `name` of type `kind` in the module; `emit` makes its body and returns its result."""
     function = ir.Function(module, kind, name)
     builder: Builder = ir.IRBuilder(function.append_basic_block())
     result = emit(builder, *function.args)
@@ -160,6 +167,8 @@ def machine_code(kernel: Helper, arguments: Iterable[Any]) -> bytes:
 
 
 def _object(codegen: Any, module: Any, compiled: Any, symbol: str) -> bytes:
+    """Return the object file of the entry point `symbol` with its kernel, `compiled`, linked in. Raises InternalError
+    where it still needs functions of numba's runtime."""
     linked = llvm.parse_assembly(str(module))
     linked.link_in(compiled.library._get_module_for_linking(), preserve=True)
     for global_value in (*linked.functions, *linked.global_variables):
@@ -179,6 +188,7 @@ def _object(codegen: Any, module: Any, compiled: Any, symbol: str) -> bytes:
 
 
 def _dispatcher(function: Helper) -> Any:
+    """Return numba's dispatcher of a function, made at the first call."""
     if function.dispatcher is None:
         njit: Any = numba.njit
         compiled = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=_Compiler)
@@ -195,6 +205,7 @@ def _called(call_template: Callable[..., Any], kinds: Iterable[Any], kws: Any) -
 
 @typeof_impl.register(Helper)
 def _typeof_helper(value: Helper, _context: Any) -> Any:
+    """Tell numba the type of a helper that a kernel refers to."""
     return types.Dispatcher(_dispatcher(value))
 
 
@@ -216,6 +227,7 @@ class _Library(JITCodeLibrary):
                 passes.run(function, builder)
 
     def _finalize_final_module(self) -> None:
+        """End the work on the module without making machine code."""
         self._finalize_dynamic_globals()
         self._verify_declare_only_symbols()
         self._finalized = True
@@ -226,6 +238,7 @@ class _Lowering(NativeLowering):
     _name = "buda_emu_lowering"
 
     def run_pass(self, state: Any) -> Literal[True]:
+        """Lower a function without machine code of its own, and make it known to its callers."""
         state.library = _Library(state.targetctx.codegen(), state.func_id.func_qualname)
         state.flags.no_compile = True
         done = super().run_pass(state)
@@ -239,6 +252,7 @@ class _NoLifetimes(FunctionPass):
     """A base of numba's steps that leaves out the analysis of where variables live: only generators need it."""
 
     def run_pass(self, state: Any) -> Any:
+        """Change the function, and analyse lifetimes for generators only."""
         if state.func_ir.is_generator:
             return super().run_pass(state)  # pyright: ignore[reportAbstractUsage]
         state.func_ir = self.changed(state.func_ir)
@@ -250,6 +264,7 @@ class _NoLifetimes(FunctionPass):
 
 
 def _with_definitions(function: Any) -> Any:
+    """Return the function with its definitions of variables built again."""
     function._definitions = build_definitions(function.blocks)
     return function
 
@@ -259,6 +274,7 @@ class _Processing(_NoLifetimes, untyped_passes.IRProcessing):
     _name = "buda_emu_processing"
 
     def changed(self, function: Any) -> Any:
+        """Return the function with a control flow in the form that later steps expect."""
         function.blocks = canonicalize_cfg(function.blocks)
         return function
 
@@ -268,6 +284,7 @@ class _SingleAssignments(_NoLifetimes, untyped_passes.ReconstructSSA):
     _name = "buda_emu_single_assignments"
 
     def changed(self, function: Any) -> Any:
+        """Return the function with each variable assigned once."""
         return _with_definitions(reconstruct_ssa(function))
 
 
@@ -276,6 +293,7 @@ class _NoPhis(_NoLifetimes, PreLowerStripPhis):
     _name = "buda_emu_no_phis"
 
     def changed(self, function: Any) -> Any:
+        """Return the function with assignments in place of phi nodes."""
         return _with_definitions(self._strip_phi_nodes(function))
 
 
@@ -294,6 +312,7 @@ class _Passes(PassManager):
     def _runPass(  # noqa: N802 # pyright: ignore[reportIncompatibleVariableOverride]
         self, _index: int, pss: Any, internal_state: Any
     ) -> None:
+        """Run one step."""
         pss.analysis = self._analysis
         pss.run_initialization(internal_state)
         pss.run_pass(internal_state)
@@ -307,6 +326,7 @@ class _Types(Context):
         self.__dict__ = context.__dict__  # what either learns, both know
 
     def _lookup_global(self, gv: Any) -> Any:
+        """Return numba's type of a global, without rules for whole arrays."""
         return _without_arrays(super()._lookup_global(gv))
 
 
@@ -323,10 +343,13 @@ def _without_arrays(kind: Any) -> Any:
 
 
 def _refusal(operation: Any) -> type[AbstractTemplate]:
+    """Return a rule for an operator that raises InternalError for whole arrays in a kernel."""
+
     class Refusal(AbstractTemplate):
         key = operation
 
         def generic(self, args: Any, _kws: Any) -> None:
+            """Raise InternalError for arrays; no rule for other operands."""
             if any(isinstance(kind, types.Array) for kind in args):
                 operands = ", ".join(map(str, args))
                 raise InternalError(
@@ -343,6 +366,7 @@ class _Compiler(CompilerBase):
         self.state.targetctx = self.state.targetctx.subtarget(typing_context=self.state.typingctx)
 
     def define_pipelines(self) -> list[Any]:
+        """Return numba's steps without those that kernels do not need, some in this module's form."""
         steps = DefaultPassBuilder.define_nopython_pipeline(self.state).passes
         passes = _Passes("buda_emu")
         passes.passes = [(_OWN.get(step, step), why) for step, why in steps if step not in _LEFT_OUT]

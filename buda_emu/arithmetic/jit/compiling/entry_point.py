@@ -79,7 +79,7 @@ class _Job:
         return function
 
     def open(self, builder: Builder, slot: Value, values: Any) -> None:
-        """Emit the opening of the job: store its arguments, and let helpers enter."""
+        """Emit the opening of the job in a slot: store its arguments, and let helpers enter."""
         stored = builder.bitcast(word_place(builder, slot, _SIZE(job_slot.ARGUMENTS)), self.kind.as_pointer())
         for number, value in enumerate((values[0], _SIZE(job_slot.HELPING), *values[2:])):
             builder.store(value, cgutils.gep_inbounds(builder, stored, 0, number))
@@ -109,6 +109,8 @@ class _EntryPoint:
         self.other = other
 
     def emit(self, parameters: Any, kernel: Any, native: Any, job: _Job | None) -> None:
+        """Emit the whole body: check and convert the arguments, call `native` without the GIL, report its exception or
+        convert its result. `job`: for kernels that threads share, else None."""
         builder = self.builder
         _, arguments, count = parameters
         self.require(builder.icmp_signed("==", count, _SIZE(len(kernel.argtypes))))
@@ -164,7 +166,7 @@ class _EntryPoint:
 
     # ------------------------------------------------------------------------------------------------ pieces of code
     def call(self, name: str, kind: Any, *arguments: Value) -> Value:
-        """Emit a call of a C function of CPython."""
+        """Emit a call of the C function `name` of CPython, whose result has the type `kind`."""
         declared = ir.FunctionType(kind, [argument.type for argument in arguments])
         return self.builder.call(cgutils.get_or_insert_function(self.builder.module, declared, name), arguments)
 
@@ -175,6 +177,7 @@ class _EntryPoint:
         return address or ir.GlobalVariable(self.builder.module, _BYTE, name)
 
     def field(self, pointer: Value, offset: int, kind: Any) -> Value:
+        """Emit the read of a field of type `kind` of a C structure, `offset` bytes behind its beginning."""
         place = self.builder.gep(pointer, [_SIZE(offset)])
         return self.builder.load(self.builder.bitcast(place, kind.as_pointer()))
 
@@ -185,6 +188,7 @@ class _EntryPoint:
         self.builder.position_at_end(block)
 
     def is_of(self, pointer: Value, name: str) -> Value:
+        """Emit the test that an object's class is exactly that of one of `loading.OBJECTS`."""
         return self.builder.icmp_unsigned("==", self.field(pointer, _TYPE, _POINTER), self.object_address(name))
 
     def tell(self, raised: Value) -> None:
@@ -196,7 +200,8 @@ class _EntryPoint:
 
     # ----------------------------------------------------------------------------------------------------- arguments
     def value(self, pointer: Value, kind: Any) -> Value:
-        """Emit the conversion of an object to numba's argument. Control leaves where the object is not of that kind."""
+        """Emit the conversion of the object at `pointer` to numba's argument of type `kind`. Where the object is not of
+        that kind control leaves for other machine code (`require`)."""
         if isinstance(kind, types.Array):
             return self.array(pointer, kind)
         if isinstance(kind, types.BaseTuple):
@@ -218,6 +223,8 @@ class _EntryPoint:
         return self.field(pointer, _HEAD, self.context.get_value_type(kind))
 
     def integer(self, pointer: Value) -> Value:
+        """Emit the conversion of an int to 64 bits; control leaves for other objects (`require`). The emitted code
+        raises OverflowError for one that is too large."""
         self.require(self.is_of(pointer, "int"))
         number = self.call("PyLong_AsLongLong", _SIZE, pointer)
         with self.builder.if_then(self.builder.icmp_signed("==", number, _SIZE(-1)), likely=False):
@@ -227,6 +234,8 @@ class _EntryPoint:
         return number
 
     def tuple(self, pointer: Value, kind: Any) -> Value:
+        """Emit the conversion of a tuple of type `kind`, item by item. Where the object is none, or its length differs,
+        control leaves (`require`)."""
         flags = self.call("PyType_GetFlags", _SIZE, self.field(pointer, _TYPE, _POINTER))
         self.require(self.builder.icmp_unsigned("!=", self.builder.and_(flags, _SIZE(_IS_TUPLE)), _SIZE(0)))
         self.require(self.builder.icmp_signed("==", self.field(pointer, _TUPLE_SIZE, _SIZE), _SIZE(len(kind))))
@@ -237,6 +246,8 @@ class _EntryPoint:
         return self.context.make_tuple(self.builder, kind, items)
 
     def array(self, pointer: Value, kind: Any) -> Value:
+        """Emit the conversion of an array of type `kind`. Where dimensions, element type or layout differ control
+        leaves (`require`)."""
         builder = self.builder
         dtype: np.dtype[Any] = numpy_support.as_dtype(kind.dtype)
         self.require(self.is_of(pointer, "ndarray"))
@@ -266,7 +277,7 @@ class _EntryPoint:
 
     # -------------------------------------------------------------------------------------------------------- result
     def result(self, value: Value, kind: Any) -> Value:
-        """Emit the conversion of the result to a Python number or None, as numba does."""
+        """Emit the conversion of the result, of numba's type `kind`, to a Python number or None, as numba does."""
         builder = self.builder
         if kind == types.none:
             return self.call("Py_NewRef", _POINTER, self.object_address("None"))

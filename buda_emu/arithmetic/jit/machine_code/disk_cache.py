@@ -81,8 +81,8 @@ def read(file: str) -> bytes | None:
 
 @contextmanager
 def alone(file: str) -> Generator[None]:
-    """Processes that are about to make the same machine code do so one after the other: look again, once it is your
-    turn. None waits longer than a minute, nor where nobody can be waited for."""
+    """Let processes that are about to make the same machine code do so one after the other: look again inside the
+    block. None waits longer than a minute, nor where nobody can be waited for."""
     try:
         import fcntl
     except ImportError:  # no POSIX
@@ -112,7 +112,7 @@ def alone(file: str) -> Generator[None]:
 
 
 def write(file: str, code: bytes) -> None:
-    """Keep machine code, if that can be."""
+    """Keep machine code in a file, if that can be."""
     write_cache_file(file, _MAGIC, code, _MOST_BYTES)
 
 
@@ -136,6 +136,7 @@ def _directory(folder: str) -> str:
 
 @cache
 def _folder_name(folder: str) -> str:
+    """Return the name of the cache folder of sources in `folder`, which changes with version and sources."""
     return f"kernels-{__version__}-{_known_hash(folder)}"
 
 
@@ -177,16 +178,18 @@ def _sources_hash(folder: str) -> str:
 
 
 def _content(path: str) -> bytes:
+    """Return the bytes of a file."""
     with open(path, "rb") as file:  # noqa: PTH123
         return file.read()
 
 
 def _compiler() -> list[str]:
-    """The files that state numba's and LLVM's versions: importing the packages takes longer than most runs."""
+    """Return the files that state numba's and LLVM's versions: importing the packages takes longer than most runs."""
     return [package_file(package, "_version.py") for package in ("numba", "llvmlite")]
 
 
 def _sources(folder: str) -> Generator[str]:
+    """Yield the Python files below a folder."""
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir():

@@ -22,7 +22,7 @@ class Raised(Exception):  # noqa: N818 - nobody sees it
     """Raised by machine code where a kernel raised: the exception, pickled as (class, arguments, place)."""
 
     def exception(self, kernel: str) -> BaseException:
-        """The exception itself. What it was to say is only known where all of it stands in the source."""
+        """Return the exception itself. Its message is only known where all of it stands in the source."""
         kind, arguments, _ = pickle.loads(self.args[0])
         if all(isinstance(argument, str | int | float) for argument in arguments or ()):
             return kind(*arguments or ())
@@ -41,10 +41,9 @@ class _Left(ctypes.Structure):
 
 
 def kinds_of(arguments: Iterable[Any]) -> str:
-    """The kinds of plain arguments: machine code serves those of equal kinds. Raises TypeError for any other object.
-
-    `i8` and the like are scalars, `f4[3]C` is an array of three dimensions, `r` one that is only read.
-    """
+    """Return the kinds of plain arguments as text: machine code serves those of equal kinds. `i8` and the like are
+    scalars, `f4[3]C` is an array of three dimensions, `r` one that is only read. Raises TypeError for any other
+    object."""
     return ", ".join(map(_kind, arguments))
 
 
@@ -82,6 +81,7 @@ def _layout_of(flags: Any) -> str:
 
 
 def _kind(value: Any) -> str:
+    """Return the kind of one plain argument, see `kinds_of`. Raises TypeError."""
     if isinstance(value, np.ndarray):
         flags = value.flags
         if not value.dtype.isnative or value.dtype.kind not in "biuf" or not flags.aligned:
@@ -111,12 +111,12 @@ TURN: Final[NDArray[np.int64]] = np.zeros(1, np.int64)
 
 
 def take_turns() -> None:
-    """Threads share a function from now on; it is the turn of this one."""
+    """Begin to let threads take turns in Python around a function that they share; it is the turn of this one."""
     TURN[0] = TAKEN
 
 
 def turns_are_over() -> None:
-    """Kernels that end do not wait for others."""
+    """End the turns: kernels that end do not wait for other threads."""
     TURN[0] = NOBODY_WAITS
 
 
@@ -155,10 +155,8 @@ class _MethodDef(ctypes.Structure):
 
 
 def load(code: bytes, module: str, name: str) -> Callable[..., Any]:
-    """The function in machine code from `compiling.machine_code`: NotImplemented for arguments of another kind.
-
-    Profilers and debuggers see it as a built-in function of that module and name.
-    """
+    """Return the function in machine code from `compiling.machine_code`, which gives NotImplemented for arguments of
+    another kind. Profilers and debuggers see it as a built-in function of that module and name."""
     size = int.from_bytes(code[:_SIZE_BYTES], "little")
     symbol = code[_SIZE_BYTES : _SIZE_BYTES + size].decode()
     machine_code = code[_SIZE_BYTES + size :]
@@ -181,6 +179,7 @@ def processor() -> str:
 
 
 def _placed_by_llvm(machine_code: bytes, symbol: str) -> int:
+    """Load an object file by LLVM and return the address of a function."""
     engine = _engine()
     engine.add_object_file(llvm.ObjectFileRef.from_data(machine_code))
     engine.finalize_object()
@@ -189,6 +188,7 @@ def _placed_by_llvm(machine_code: bytes, symbol: str) -> int:
 
 @cache
 def _engine() -> Any:
+    """Return LLVM's loader, made once, which knows the Python objects that machine code refers to."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     for name, address_of in OBJECTS.items():

@@ -52,8 +52,8 @@ class _NotSimpleError(Exception):
 
 
 def place_object(machine_code: bytes, symbol: str, objects: Mapping[str, Any]) -> int | None:
-    """Place an object file in memory and return the address of a function; None where LLVM has to load it. `objects`:
-    Python objects by name."""
+    """Place an object file in memory and return the address of its function `symbol`; None where LLVM has to load it.
+    `objects`: Python objects by name."""
     if not _can_place():
         return None
     try:
@@ -91,16 +91,20 @@ def processor() -> str | None:
 
 @cache
 def _can_place() -> bool:
+    """Return whether this system is one on which object files are placed without LLVM: Linux on x86-64."""
     return sys.platform == "linux" and platform.machine() == "x86_64" and sys.maxsize > 1 << 32
 
 
 def _place_object(data: bytes, symbol: str, objects: Mapping[str, Any]) -> int:
+    """Place an object file in memory with all addresses in it filled in, and return that of a function. Raises
+    _NotSimpleError and what a damaged file raises."""
     file = _ObjectFile(data)
     image, code_bytes, offsets = file.image()
     memory = _memory(len(image))
     first = _address_of(memory)
 
     def address(number: int) -> int:
+        """Return the address of the symbol of this number."""
         name, section, value = file.symbol(number)
         if section == _SHN_UNDEF:
             return _foreign(name, objects)
@@ -146,7 +150,8 @@ class _ObjectFile:
         return image, code_bytes, offsets
 
     def fields(self, offsets: Mapping[int, int]) -> Iterator[tuple[int, int, int]]:
-        """Give the place of each address in the image, the number of its symbol, and the number added to it."""
+        """Yield the place of each address in the image, the number of its symbol, and the number added to it. `offsets`
+        are those of `image`."""
         for section in self._sections:
             if section[1] != _SHT_RELA or section[7] not in offsets:
                 continue
@@ -156,13 +161,13 @@ class _ObjectFile:
                 yield offsets[section[7]] + field, info >> 32, addend
 
     def symbol(self, number: int) -> tuple[str, int, int]:
-        """Its name, its section and its place there."""
+        """Return name, section and place in it of the symbol of this number."""
         name, _, _, section, value, _ = _SYMBOL.unpack_from(self._data, self._symbols[4] + number * _SYMBOL.size)
         begin = self._sections[self._symbols[6]][4] + name
         return self._data[begin : self._data.index(0, begin)].decode(), section, value
 
     def number_of(self, name: str) -> int:
-        """The number of a symbol."""
+        """Return the number of a symbol. Raises _NotSimpleError for an unknown name."""
         for number in range(self._symbols[5] // _SYMBOL.size):
             if self.symbol(number)[0] == name:
                 return number
@@ -171,6 +176,8 @@ class _ObjectFile:
 
 # --------------------------------------------------------------------------------------------------------- the process
 def _foreign(name: str, objects: Mapping[str, Any]) -> int:
+    """Return the address of a Python object of `objects`, or of a function of CPython or the C library. Raises
+    _NotSimpleError for any other name."""
     if name in objects:
         return id(objects[name])
     try:
@@ -182,22 +189,24 @@ def _foreign(name: str, objects: Mapping[str, Any]) -> int:
 
 @cache
 def _process() -> ctypes.CDLL:
-    """CPython's and the C library's functions."""
+    """Return CPython's and the C library's functions."""
     return ctypes.CDLL(None, use_errno=True)
 
 
 def _memory(size: int) -> mmap.mmap:
+    """Return fresh memory that lives as long as the process."""
     memory = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     _kept.append(memory)
     return memory
 
 
 def _address_of(memory: mmap.mmap) -> int:
+    """Return the address at which memory begins."""
     return ctypes.addressof(ctypes.c_char.from_buffer(memory))
 
 
 def _put(memory: mmap.mmap, image: bytes | bytearray, code_bytes: int) -> None:
-    """Fill memory; so many bytes of it can be executed from then on, and not be written. Raises OSError."""
+    """Fill memory; `code_bytes` of it can be executed from then on, and not be written. Raises OSError."""
     memory[: len(image)] = bytes(image)
     protect = _process().mprotect
     protect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)

@@ -40,11 +40,10 @@ def elementary_tiles(
     slope: np.float32,
     exponent: int,
 ) -> None:
-    """Apply a function to the region of each tile of float32[w, n, 1024]. Items: the w*n tiles.
-
-    `failed`, bool[w*n], is set for a tile with an element that the reference would abort on: sqrt of NaN or of a
-    negative value, reciprocals that are NaN or -inf. Of such elements, all NaN become one NaN, whatever their sign was.
-    """
+    """Apply the function of `code` to the region of each tile of float32[w, n, 1024]. Items: the w*n tiles. `slope` and
+    `exponent` are read by the functions that have them. `failed`, bool[w*n], is set for a tile with an element that the
+    reference would abort on: sqrt of NaN or of a negative value, reciprocals that are NaN or -inf. Of such elements,
+    all NaN become one NaN, whatever their sign was."""
     n = tiles.shape[1]
     (runs, length) = region
     for index in claimed(start, stop):

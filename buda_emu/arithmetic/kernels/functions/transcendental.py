@@ -101,7 +101,7 @@ def _one_plus_tanh(x: np.float64) -> tuple[float, float]:
 
 @helper
 def _exp(v: np.float64) -> np.float64:
-    """e^v for -700 <= v <= 700."""
+    """Return e^v for -700 <= v <= 700, near enough for the margins of the functions here."""
     rounded = np.float64(fma(v, _LOG2_E, _ROUNDER + _BIAS))
     n = rounded - (_ROUNDER + _BIAS)
     r = fma(n, -_LN2, v)
@@ -132,31 +132,35 @@ def log_scalar(x: np.float32) -> np.float32:
 
 @kernel
 def sigmoid_scalar(x: np.float32) -> np.float32:
-    """1 / (1 + e^-x) in double precision; never 0, as e^-x is at most the largest number."""
+    """Compute 1 / (1 + e^-x) in double precision; never 0, as e^-x is at most the largest number."""
     return np.float32(1.0 / (1.0 + np.float64(exp_scalar(-x))))
 
 
 @kernel
 def gelu_scalar(x: np.float32) -> np.float32:
-    """x times the distribution function of the normal distribution, by the tanh approximation, in double precision."""
+    """Compute x times the distribution function of the normal distribution, by the tanh approximation, in double
+    precision."""
     wide = np.float64(x)
     return np.float32(0.5 * wide * (1.0 + _gelu_tanh(wide)))
 
 
 @kernel
 def gelu_derivative_scalar(x: np.float32) -> np.float32:
-    """The distribution function by the tanh approximation, plus x times the exact density, in double precision."""
+    """Compute the distribution function by the tanh approximation, plus x times the exact density, in double
+    precision."""
     wide = np.float64(x)
     return _gelu_derivative(wide, exp(np.float64(-0.5 * (wide * wide))))
 
 
 @helper
 def _gelu_derivative(x: np.float64, bell: np.float64) -> np.float32:
+    """Return the derivative of gelu at x, of which `bell` is e to the power -x^2/2."""
     return np.float32(0.5 * (1.0 + _gelu_tanh(x)) + x * bell * (0.5 * GELU_SCALE))
 
 
 @helper
 def _gelu_tanh(x: np.float64) -> np.float64:
+    """Return the tanh in gelu's approximation of the distribution function."""
     # The reference's pow(x, 3) differs from this cube in the last bit of one float64 in 400; that shows in gelu and
     # gelu_derivative for none of the 2^32 float32.
     return tanh(np.float64(GELU_SCALE * (x + 0.044715 * (x * x * x))))
@@ -182,7 +186,8 @@ def _all_below(limit: np.float32, run: Tensor) -> bool:
 
 @helper
 def _replace(run: Tensor, line: Tensor, short_way: Any, definition: Any) -> None:
-    """All elements by the short way, which becomes vector code, and by the definition where it gives a NaN."""
+    """Compute all elements of a run in place by the short way, which becomes vector code, and by the definition where
+    it gives a NaN. `line`: memory to work in, as long as the run."""
     doubtful = False
     for k in range(run.shape[0]):
         y = short_way(run[k])
@@ -220,6 +225,7 @@ def log_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
 
 @helper
 def _sigmoid_or_nan(x: np.float32) -> np.float32:
+    """Return sigmoid of x, or NaN where the fast way does not decide the last bit of e^-x."""
     return np.float32(1.0 / (1.0 + np.float64(exp_or_nan(-x))))
 
 

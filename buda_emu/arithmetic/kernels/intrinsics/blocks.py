@@ -35,6 +35,8 @@ _EXPONENT: Final = 23  # where that of a single begins
 
 @shared_intrinsic(assemble_groups, types.Array, types.intp, types.intp, types.intp, types.Array, types.Array)
 def _emit(builder: Builder, row: Value, down: Value, limit: Value, cut: Value, codes: Value, exponents: Value) -> None:
+    """Emit `assemble_groups` of `kernels/tensix/conversions.py`, words to codes with shared exponents, a vector for
+    each group."""
     code = Vectors(builder, GROUP)
     assembled = Assembled(code=code, down=down, most=limit, cut=cut, codes=codes, exponents=exponents)
     with cgutils.for_range(builder, SIZE(TILE // GROUP)) as loop:
@@ -75,6 +77,8 @@ class Assembled:
 
 @intrinsic(spread_groups, types.none, types.Array, types.Array, types.Array, types.intp, types.intp)
 def _spread_groups(_context: Any, builder: Builder, *arguments: Value) -> None:
+    """Emit `spread_groups` of `kernels/tensix/conversions.py`, codes with shared exponents to words: a call of the
+    function for the width of exponents and words."""
     *plain, exponent_bits = arguments
     name = f"spread_groups_{plain[0].type.pointee.width}"
     wide = builder.icmp_signed("==", exponent_bits, SIZE(8))
@@ -86,6 +90,8 @@ def _spread_groups(_context: Any, builder: Builder, *arguments: Value) -> None:
 
 
 def _emit_wide(builder: Builder, words: Value, codes: Value, exponents: Value, align: Value) -> None:
+    """Emit the body of `spread_groups` for shared exponents of 8 bits."""
+
     def shift_exponent(code: Vectors, pattern: Value, shared: Value) -> Value:
         """Add the shared exponent to the exponents, modulo 256."""
         added = builder.add(pattern, code.every(builder.shl(shared, I32(_EXPONENT))))
@@ -95,6 +101,8 @@ def _emit_wide(builder: Builder, words: Value, codes: Value, exponents: Value, a
 
 
 def _emit_narrow(builder: Builder, words: Value, codes: Value, exponents: Value, align: Value) -> None:
+    """Emit the body of `spread_groups` for shared exponents of 5 bits."""
+
     def shift_exponent(code: Vectors, pattern: Value, shared: Value) -> Value:
         """Add the shared exponent to the exponents, which end at 0."""
         exponent = builder.add(builder.lshr(pattern, code.word(_EXPONENT)), code.every(shared))
@@ -113,6 +121,8 @@ def _emit_spread(
     infinite: int,
     shift_exponent: Callable[[Vectors, Value, Value], Value],
 ) -> None:
+    """Emit the body of `spread_groups`. `infinite`: the exponent of a code of the sign alone; `shift_exponent` emits
+    the addition of the shared exponent to patterns."""
     code = Vectors(builder, GROUP)
     align = code.every_word(align)
     with cgutils.for_range(builder, SIZE(TILE // GROUP)) as loop:

@@ -51,7 +51,8 @@ class _Block:
 
 
 def block_for(features: str) -> _Block:
-    """Measured on machines with 16 and with 32 vector registers."""
+    """Return the block that was fastest on machines with 16 and with 32 vector registers, by the `features` of the
+    processor."""
     if "+avx512f" in features.split(","):
         return _Block(rows=4, width=16, vectors=2, kept=(2, 8, 8))
     return _Block(rows=2, width=8, vectors=4, kept=(0, 0, 5))
@@ -69,11 +70,14 @@ class _BlockCode:
         self.vector = ir.VectorType(FLOAT, block.width)
 
     def add_to(self, accumulator: Value) -> None:
+        """Emit the addition of the block's products to the accumulator."""
         for (row, column), total in self.tree(LANE_TREE, 0).items():
             place = EDGE * row + self.block.width * column
             self.store(self.builder.fadd(self.load(accumulator, place), total), accumulator, place)
 
     def tree(self, node: Tree, depth: int) -> Sums:
+        """Emit the sums of a node of LANE_TREE, by vector: those of its left half plus those of its right half. `depth`
+        counts from the root."""
         if not isinstance(node, tuple):
             return self.lane(node)
         left = self.tree(node[0], depth + 1)
@@ -86,6 +90,7 @@ class _BlockCode:
         return {cell: self.builder.fadd(left[cell], right[cell]) for cell in self.block.cells}
 
     def lane(self, lane: int) -> Sums:
+        """Emit the sums of every LANES-th product, from number `lane` on."""
         sums: Sums = {}
         for k in range(lane, EDGE, LANES):
             numbers = [self.builder.load(self.at(self.a, EDGE * row + k)) for row in range(self.block.rows)]
@@ -102,26 +107,33 @@ class _BlockCode:
         return sums
 
     def parking_place(self, cell: tuple[int, int], depth: int) -> int:
+        """Return the place in the parking tile where the sum of a cell waits, in a node of that depth."""
         return ((depth * self.block.rows + cell[0]) * self.block.vectors + cell[1]) * self.block.width
 
     def at(self, pointer: Value, place: int) -> Value:
+        """Return the address of element `place` after a pointer."""
         return self.builder.gep(pointer, [SIZE(place)])
 
     def load(self, pointer: Value, place: int) -> Value:
+        """Emit the load of a vector from element `place` on."""
         return self.builder.load(self.builder.bitcast(self.at(pointer, place), self.vector.as_pointer()), align=4)
 
     def store(self, value: Value, pointer: Value, place: int) -> None:
+        """Emit the store of a vector from element `place` on."""
         self.builder.store(value, self.builder.bitcast(self.at(pointer, place), self.vector.as_pointer()), align=4)
 
 
 @intrinsic(add_dense_product, types.none, *[types.uintp] * 5, types.intp, types.intp)
 def _add_dense_product(context: Any, builder: Builder, *arguments: Value) -> None:
+    """Emit `add_dense_product` as a call of one function, which all calls share."""
     block = block_for(context.codegen().magic_tuple()[2])
     # In a function of its own LLVM cannot know that nobody else reads the parking tile, and keeps it in memory.
     call_shared(builder, "dense_product", arguments, partial(_emit_product, block))
 
 
 def _emit_product(block: _Block, builder: Builder, *arguments: Value) -> None:
+    """Emit the body of `add_dense_product`, block by block, each with its share of the lines of the tile `soon` that
+    are fetched meanwhile."""
     accumulator, a, b, parking = (tile_pointer(builder, address) for address in arguments[:4])
     soon, part, parts = arguments[4:]
     down = EDGE // block.rows

@@ -49,7 +49,7 @@ Group: TypeAlias = tuple[Value, Value]
 
 
 def step_at(builder: Builder, steps: Value, number: Value, field: int) -> Value:
-    """Field 0 of a step is its phase, field 1 its face."""
+    """Return a field of a step: field 0 is its phase, field 1 its face."""
     place = builder.add(builder.shl(number, SIZE(1)), SIZE(field))
     return builder.sext(builder.load(builder.gep(steps, [place])), SIZE)
 
@@ -74,13 +74,13 @@ class Dst:
         self._largest = builder.shl(largest, SIZE(23))
 
     def enter(self, word: Value) -> None:
-        """Before the first step, with the first word of a tile."""
+        """Emit what is done before the first step; `word` is the address of the first word of a tile."""
 
     def begin(self, _step: Value, phase: Value) -> None:
-        """Prepare the constants of a step."""
+        """Emit the constants of a step. `_step`: its number; `phase`: its fidelity phase."""
         self._shifted = self.builder.shl(self.shift_of(phase), SIZE(23))
         self.down = self.code.every_word(self._shifted)
-        self.scale = self.code.as_floats(self.from_(127 << 23))
+        self.scale = self.code.as_floats(self.pattern_less_shift(127 << 23))
 
     def shift_of(self, phase: Value) -> Value:
         """Return how much less the exponents of a phase are (`accumulate.shift_of`)."""
@@ -88,16 +88,16 @@ class Dst:
         low = builder.mul(builder.and_(phase, SIZE(1)), SIZE(5))
         return builder.add(low, builder.mul(builder.lshr(phase, SIZE(1)), SIZE(7)))
 
-    def from_(self, number: int) -> Value:
-        """A pattern with the exponent of the number, less by the shift."""
+    def pattern_less_shift(self, number: int) -> Value:
+        """Return a pattern with the exponent of the number, less by the shift of the step."""
         return self.code.every_word(self.builder.sub(SIZE(number), self._shifted))
 
     def plus_shift(self, number: int) -> Value:
         """Return a number plus the shift of the step, in every lane."""
         return self.code.every_word(self.builder.add(SIZE(number), self._shifted))
 
-    def own_of(self, old: Value, above: int) -> Value:
-        """The pattern of the M of words whose exponents are less by `above`."""
+    def pattern_of_m(self, old: Value, above: int) -> Value:
+        """Return the pattern of the M of words of Dst whose exponents are less by `above`."""
         code = self.code
         builder = self.builder
         if above:
@@ -105,9 +105,10 @@ class Dst:
         return builder.or_(builder.and_(old, code.word(INFINITY)), code.word(M_FRACTION))
 
     def common(self, old: Value, top: Value, least: int) -> Value:
-        """Return the pattern of the M of the largest exponent, at least `least`."""
+        """Return the pattern of the M of the largest exponent, of the words `old` and of the sums (`top`), at least
+        `least`."""
         code = self.code
-        old_pattern = code.larger_pattern(self.own_of(old, ABOVE), code.word(least))
+        old_pattern = code.larger_pattern(self.pattern_of_m(old, ABOVE), code.word(least))
         return code.larger_pattern(self.builder.sub(top, self.down), old_pattern)
 
     def cut(self, bits: Value, shifted: Value | None = None) -> Value:
@@ -145,6 +146,7 @@ class Bf16(Dst):
             code.store(builder.add(code.load(word, place, code.words), increment), word, place)
 
     def begin(self, step: Value, phase: Value) -> None:
+        """Emit the constants of a step, and what is added to words for the step after it."""
         super().begin(step, phase)
         builder = self.builder
         after = builder.add(step, SIZE(1))
@@ -154,10 +156,11 @@ class Bf16(Dst):
         self._more = builder.sub(builder.shl(increment, SIZE(23)), self._shifted)
 
     def add(self, old: Value, groups: list[Group], top: Value, cut: bool) -> Value:
-        """Return the words after one accumulation step."""
+        """Return the words after one accumulation step. `old`: the words before; `groups`: M and sum of each group of
+        products; `top`: the larger of both M; `cut`: words are cut to the range of Dst."""
         code = self.code
         builder = self.builder
-        common = code.larger_pattern(self.own_of(old, 0), top)
+        common = code.larger_pattern(self.pattern_of_m(old, 0), top)
         m = code.as_floats(common)
         total = llvm_fma(builder, code.floats, code.as_floats(old), code.float(AWAY * 2.0**-ABOVE), m)
         for group in groups:
@@ -179,12 +182,13 @@ class Fp16(Dst):
     moves = False
 
     def begin(self, step: Value, phase: Value) -> None:
+        """Emit the constants of a step, with the least M that counts."""
         super().begin(step, phase)
         # An M of the least exponent that counts as none, and all that it may have of a fraction.
         self._none = self.plus_shift((OFFSET + ABOVE + 1 << 23) - 1)
 
     def add(self, old: Value, groups: list[Group], top: Value, _cut: bool) -> Value:
-        """Return the words after one accumulation step."""
+        """Return the words after one accumulation step, as `Bf16.add` describes."""
         code = self.code
         builder = self.builder
         common = self.common(old, top, LEAST_FP16)
@@ -213,11 +217,12 @@ class Wide(Dst):
         self._wrong = code.every_word(self.builder.select(wrong, SIZE(-1), SIZE(NEGATIVE_SIGN)))
 
     def begin(self, step: Value, phase: Value) -> None:
+        """Emit the constants of a step, with the unit of a 32-bit Dst."""
         super().begin(step, phase)
-        self._finer = self.from_(INVERSE_WIDE)
+        self._finer = self.pattern_less_shift(INVERSE_WIDE)
 
     def add(self, old: Value, groups: list[Group], top: Value, cut: bool) -> Value:
-        """Return the words after one accumulation step."""
+        """Return the words after one accumulation step, as `Bf16.add` describes."""
         code = self.code
         builder = self.builder
         common = self.common(old, top, LEAST_WIDE)
@@ -240,7 +245,8 @@ class Wide(Dst):
 
 
 def _add_down(code: Vectors, total: Value, value: Value, common: Value) -> Value:
-    """The sum rounded down to a multiple of the unit, which is the last place of `total`."""
+    """Return total + value, the value rounded down to a multiple of the unit, which is the last place of `total`;
+    `common`: the pattern of its M."""
     builder = code.builder
     if code.width == WIDE:
         return code.sum_down(total, value)
@@ -276,7 +282,7 @@ class Block:
         return EDGE // self.rows * self.across
 
     def corner(self, builder: Builder, number: Value) -> tuple[Value, Value]:
-        """The first row and column of a block."""
+        """Return the first row and column of a block of a tile, by its number."""
         row = builder.mul(builder.udiv(number, SIZE(self.across)), SIZE(self.rows))
         return row, builder.mul(builder.urem(number, SIZE(self.across)), SIZE(self.lanes * self.vectors))
 
@@ -317,14 +323,15 @@ class Tops:
         self._found = cgutils.alloca_once(code.builder, code.words, size=2 * shape.count * self._per_block)
 
     def of(self, face: Value, block: Value) -> Patterns:
-        """Return the patterns of a block."""
+        """Return the patterns of a block in an inner face."""
         builder = self.code.builder
         number = builder.add(builder.mul(face, SIZE(self._shape.count)), block)
         first = builder.gep(self._found, [builder.mul(number, SIZE(self._per_block))])
         return Patterns(builder, self._shape, first)
 
     def find(self, face: Value, lowest: Value) -> None:
-        """Compute the patterns of a face, from exponents in 16 bits."""
+        """Compute the patterns of a face, from exponents in 16 bits. `lowest`: the least that the sum of two exponents
+        counts as."""
         code = self.code
         builder = self.code.builder
         k = builder.mul(face, SIZE(GROUP))
@@ -376,6 +383,7 @@ class Tops:
                     top = code.largest(top, builder.add(operand, column))
 
                 def put(face: Value, patterns: list[Value]) -> None:
+                    """Emit the store of a face's patterns."""
                     block, cell = self._cell(row.index, vector.index)
                     first = self.of(face, block)
                     for n, pattern in enumerate(patterns):
@@ -384,7 +392,7 @@ class Tops:
                 yield top, put
 
     def _cell(self, row: Value, vector: Value) -> tuple[Value, Value]:
-        """The block, and the place in it."""
+        """Return the block that a vector of a row lies in, and its place among the patterns of that block."""
         builder = self.code.builder
         shape = self._shape
         block = builder.mul(builder.udiv(row, SIZE(shape.rows)), SIZE(shape.across))
@@ -400,6 +408,8 @@ Sums: TypeAlias = dict[tuple[int, int], list[Value]]
 
 @intrinsic(add_tile, types.none, *[types.Array] * 6, types.BaseTuple)
 def _add_tile(context: Any, builder: Builder, *arguments: Value) -> None:
+    """Emit `add_tile` of `kernels/tensix/products/group_sums.py`, Dst += SrcB x SrcA of a tile: a call of the function
+    for the kind of Dst."""
     *plain, mode, blackhole = arguments
     lanes = lanes_for(context)
     with builder.if_else(builder.icmp_signed("==", mode, mode.type(FP32))) as (then, otherwise):
@@ -413,6 +423,7 @@ def _add_tile(context: Any, builder: Builder, *arguments: Value) -> None:
 
 
 def _emit_add_tile(lanes: int, kind: type[Bf16 | Fp16 | Wide], builder: Builder, *arguments: Value) -> None:
+    """Emit the body of `add_tile` for one kind of Dst: the patterns of M first, then step by step, block by block."""
     word, exponent_b, exponent_a, b, a, steps, count, faces, lowest, least, moved, cut, *options = arguments
     code = Vectors(builder, lanes, 2 * lanes)
     shape = block_for(lanes)
@@ -452,7 +463,8 @@ def _emit_add_tile(lanes: int, kind: type[Bf16 | Fp16 | Wide], builder: Builder,
 
 
 def _emit_sums(code: Vectors, shape: Block, b: Value, a: Value, patterns: Patterns) -> Sums:
-    """The sums of both groups of a block, with their M; b and a: the first row and column of it in a face."""
+    """Return the sums of both groups of a block, with their M; b and a: the addresses of its first row and column in a
+    face."""
     builder = code.builder
     sums = {cell: [code.as_floats(m) for m in patterns.load(cell)[:2]] for cell in shape.cells}
     for n in range(GROUP):
@@ -472,7 +484,8 @@ def _emit_sums(code: Vectors, shape: Block, b: Value, a: Value, patterns: Patter
 def _emit_words(
     code: Vectors, dst: Bf16 | Fp16 | Wide, corner: Value, sums: Sums, patterns: Patterns, *, cut: bool
 ) -> None:
-    """Add the sums of a block to words of Dst, the first of which is at `corner`."""
+    """Add the sums of a block to words of Dst, the first of which is at `corner`; `cut`: words are cut to the range of
+    Dst."""
     for cell, totals in sums.items():
         *pair, top = patterns.load(cell)
         place = SIZE(EDGE * cell[0] + code.width * cell[1])

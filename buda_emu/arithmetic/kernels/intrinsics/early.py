@@ -33,6 +33,7 @@ class _Early:
 
 @shared_intrinsic(early_words, types.Array, types.intp, types.BaseTuple, types.intp, types.Array)
 def _emit_early_words(builder: Builder, words: Value, *rest: Value) -> None:
+    """Emit `early_words` of `kernels/tensix/conversions.py`: Dst to words of the packer's intermediate format."""
     *numbers, small, row = rest
     code = Vectors(builder, GROUP)
     early = _Early(code, *numbers, small=small)
@@ -43,6 +44,8 @@ def _emit_early_words(builder: Builder, words: Value, *rest: Value) -> None:
 
 @shared_intrinsic(early_groups, types.Array, types.intp, types.BaseTuple, types.BaseTuple, types.Array, types.Array)
 def _emit_early_groups(builder: Builder, words: Value, *numbers: Value) -> None:
+    """Emit `early_groups` of `kernels/tensix/conversions.py`: Dst to codes with shared exponents, without words in
+    between."""
     code = Vectors(builder, GROUP)
     early = _Early(code, *numbers[:7])
     assembled = Assembled(code, *numbers[7:])
@@ -52,6 +55,8 @@ def _emit_early_groups(builder: Builder, words: Value, *numbers: Value) -> None:
 
 @shared_intrinsic(early_halves, types.Array, types.intp, types.BaseTuple, types.Array)
 def _emit_early_halves(builder: Builder, words: Value, *rest: Value) -> None:
+    """Emit `early_halves` of `kernels/tensix/conversions.py`: Dst to the upper halves of words of the packer's
+    intermediate format."""
     *numbers, halves = rest
     code = Vectors(builder, GROUP)
     early = _Early(code, *numbers)

@@ -46,16 +46,21 @@ _WORDS: Final = (types.Array, types.Array, types.Array)
 
 @intrinsic(add_words, types.none, *_WORDS, types.intp, types.intp, types.intp, types.Array)
 def _add_words(context: Any, builder: Builder, *arguments: Value) -> None:
+    """Emit `add_words` of `kernels/tensix/elementwise.py`, a sum in singles: a call of the function for the mode of
+    Dst."""
     _for_mode(context, builder, arguments, "add_words", _emit_add)
 
 
 @intrinsic(multiply_words, types.none, *_WORDS, types.intp, types.intp, types.intp, types.Array)
 def _multiply_words(context: Any, builder: Builder, *arguments: Value) -> None:
+    """Emit `multiply_words` of `kernels/tensix/elementwise.py`, a phase of a product in singles: a call of the function
+    for the mode of Dst."""
     _for_mode(context, builder, arguments, "multiply_words", _emit_multiply)
 
 
 def _for_mode(context: Any, builder: Builder, arguments: Sequence[Value], name: str, emit: Any) -> None:
-    """Emit one function for each mode, chosen by the last argument but one."""
+    """Emit the function `name` for each mode of Dst, whose body `emit` makes; the call chooses by its last argument but
+    one."""
     width = lanes_for(context)
     (*others, mode, special) = arguments
     for number in (BF16, FP16, FP32) if emit is _emit_add else (BF16, FP16):
@@ -73,7 +78,7 @@ class _Code(Vectors):
         return self.builder.select(zero, self.word(0), word)
 
     def exponent(self, x: Value) -> Value:
-        """The bits of the exponent."""
+        """Return the bits of the exponent, in their place."""
         return self.builder.and_(x, self.word(INFINITY))
 
     def rounded(self, total: Value, common: Value, mode: int) -> Value:
@@ -97,13 +102,15 @@ class _Code(Vectors):
         return builder.fsub(self.as_floats(builder.and_(x, mask)), self.as_floats(builder.and_(x, without)))
 
     def note(self, special_lanes: Value, special: Value) -> None:
-        """Set lanes of `special` for good."""
+        """Set the lanes of `special`, an address, in which the condition `special_lanes` holds; they are never cleared
+        here."""
         builder = self.builder
         seen = self.load(special, SIZE(0), self.words)
         self.store(builder.or_(seen, builder.sext(special_lanes, self.words)), special, SIZE(0))
 
 
 def _emit_add(width: int, mode: int, builder: Builder, *arguments: Value) -> None:
+    """Emit the body of `add_words` for a mode of Dst, in vectors of `width` lanes."""
     word, a, b, flip, lift, special = arguments
     code = _Code(builder, width)
     flips = code.every_word(flip)
@@ -158,6 +165,7 @@ def _cuts(code: "_Code", second: Value, cuts: tuple[int, int]) -> tuple[Value, V
 
 
 def _phase_cuts(code: "_Code", phase: Value) -> tuple[tuple[Value, Value], tuple[Value, Value]]:
+    """Return the masks of `_Code.part` of SrcA and SrcB for a fidelity phase."""
     builder = code.builder
     low = builder.icmp_signed("!=", builder.and_(phase, SIZE(1)), SIZE(0))
     high = builder.icmp_signed(">=", phase, SIZE(2))
@@ -165,6 +173,7 @@ def _phase_cuts(code: "_Code", phase: Value) -> tuple[tuple[Value, Value], tuple
 
 
 def _emit_multiply(width: int, mode: int, builder: Builder, *arguments: Value) -> None:
+    """Emit the body of `multiply_words` for a mode of Dst, in vectors of `width` lanes."""
     word, a, b, phase, lift, special = arguments
     code = _Code(builder, width)
     lifts = code.every_word(lift)
@@ -195,6 +204,8 @@ def _emit_multiply(width: int, mode: int, builder: Builder, *arguments: Value) -
 def _emit_multiply_exactly(
     width: int, builder: Builder, word: Value, a: Value, b: Value, phase: Value, lift: Value, special: Value
 ) -> None:
+    """Emit `multiply_exactly` of `kernels/tensix/elementwise.py`, a phase of a product in a 32-bit Dst, in vectors of
+    `width` lanes."""
     code = _Code(builder, width)
     lifts = code.every_word(lift)
     cuts_a, cuts_b = _phase_cuts(code, phase)

@@ -61,30 +61,36 @@ QUAD: Final = 4  # the widest square of floats that is transposed by one instruc
 
 @intrinsic(tile_at, types.uintp, types.uintp, types.intp, types.intp)
 def _working_tile_at(_context: Any, builder: Builder, first: Value, _entry: Value, tile: Value) -> Value:
+    """Emit `tile_at` for working tiles: the address of one, from that of the first."""
     return builder.add(first, builder.mul(tile, SIZE(4 * TILE)))
 
 
 @intrinsic(starts_cache_line, types.boolean, types.uintp)
 def _is_aligned(_context: Any, builder: Builder, tile: Value) -> Value:
+    """Emit `starts_cache_line`: whether the address of a tile is that of a cache line."""
     return builder.icmp_unsigned("==", builder.and_(tile, SIZE(CACHE_LINE - 1)), SIZE(0))
 
 
 @intrinsic(is_same, types.boolean, types.uintp, types.uintp)
 def _is_same(_context: Any, builder: Builder, tile: Value, other: Value) -> Value:
+    """Emit `is_same`: whether two addresses are those of one tile."""
     return builder.icmp_unsigned("==", tile, other)
 
 
 @intrinsic(is_zero, types.boolean, types.uintp)
 def _is_zero(_context: Any, builder: Builder, tile: Value) -> Value:
+    """Emit `is_zero`: whether all elements of a tile are zeros."""
     return _look(builder, tile, lambda inside, magnitudes: inside.icmp_unsigned("!=", magnitudes, _every(0)))
 
 
 @intrinsic(is_finite, types.boolean, types.uintp)
 def _is_finite(_context: Any, builder: Builder, tile: Value) -> Value:
+    """Emit `is_finite`: whether no element of a tile is infinite or NaN."""
     return _look(builder, tile, lambda inside, sizes: inside.icmp_unsigned(">=", sizes, _every(INFINITY)))
 
 
 def _every(word: int) -> Value:
+    """Return a vector with the word in every lane."""
     return ir.Constant(WORDS, [word] * VECTOR.count)
 
 
@@ -109,6 +115,7 @@ def _look(builder: Builder, address: Value, is_sought: Callable[[Builder, Value]
 
 @intrinsic(working_tiles, types.uintp)
 def _working_tiles(context: Any, builder: Builder) -> Value:
+    """Emit memory for working tiles on the stack, and return its address."""
     with builder.goto_entry_block():
         memory = builder.alloca(ir.ArrayType(FLOAT, WORKING_TILES * TILE))
     memory.align = CACHE_LINE
@@ -117,7 +124,10 @@ def _working_tiles(context: Any, builder: Builder) -> Value:
 
 @type_callable(tile_at)
 def _type_tile_at(_context: Any) -> Any:
+    """Return the rule by which numba types `tile_at`: of a tensor it gives an address."""
+
     def typer(tiles: Any, _entry: Any, _tile: Any) -> Any:
+        """Return the signature for a contiguous float32[w, n, 1024], None for other arguments."""
         of_tiles = isinstance(tiles, types.Array) and (tiles.dtype, tiles.ndim, tiles.layout) == (types.float32, 3, "C")
         return signature(types.uintp, tiles, types.intp, types.intp) if of_tiles else None
 
@@ -126,6 +136,7 @@ def _type_tile_at(_context: Any) -> Any:
 
 @lower_builtin(tile_at, types.Array, types.intp, types.intp)
 def _lower_tile_at(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
+    """Emit `tile_at` for a tensor: the address of a tile."""
     tensor = context.make_array(call.args[0])(context, builder, arguments[0])
     per_entry = cgutils.unpack_tuple(builder, tensor.shape)[1]
     number = builder.add(builder.mul(arguments[1], per_entry), arguments[2])
@@ -135,6 +146,7 @@ def _lower_tile_at(context: Any, builder: Builder, call: Any, arguments: Any) ->
 
 @shared_intrinsic(expect_tile, types.uintp, types.intp, types.intp)
 def _emit_expect(builder: Builder, tile: Value, part: Value, parts: Value) -> None:
+    """Emit `expect_tile`: a prefetch of each line of the part."""
     lines = builder.udiv(builder.add(SIZE(LINES - 1), parts), parts)
     first = builder.mul(part, lines)
     with cgutils.for_range(builder, lines) as loop:
@@ -144,6 +156,7 @@ def _emit_expect(builder: Builder, tile: Value, part: Value, parts: Value) -> No
 
 @shared_intrinsic(copy_tile, types.uintp, types.uintp)
 def _emit_copy(builder: Builder, target: Value, source: Value) -> None:
+    """Emit `copy_tile`, vector by vector."""
     to, data = (tile_pointer(builder, address, VECTOR) for address in (target, source))
     with cgutils.for_range(builder, SIZE(TILE // VECTOR.count)) as loop:
         value = builder.load(builder.gep(data, [loop.index]), align=4)
@@ -152,6 +165,7 @@ def _emit_copy(builder: Builder, target: Value, source: Value) -> None:
 
 @shared_intrinsic(add_tile, types.uintp, types.uintp, types.uintp)
 def _emit_add(builder: Builder, target: Value, first: Value, second: Value) -> None:
+    """Emit `add_tile`, the sum of two tiles, vector by vector."""
     to, left_tile, right_tile = (tile_pointer(builder, address, VECTOR) for address in (target, first, second))
     with cgutils.for_range(builder, SIZE(TILE // VECTOR.count)) as loop:
         left, right = (builder.load(builder.gep(data, [loop.index]), align=4) for data in (left_tile, right_tile))
@@ -160,6 +174,7 @@ def _emit_add(builder: Builder, target: Value, first: Value, second: Value) -> N
 
 @shared_intrinsic(add_row, types.uintp, types.uintp, types.uintp)
 def _emit_add_row(builder: Builder, target: Value, first: Value, second: Value) -> None:
+    """Emit `add_row`, a tile plus row 0 of another in every row."""
     to, tile, row_tile = (tile_pointer(builder, address, VECTOR) for address in (target, first, second))
     vectors = EDGE // VECTOR.count
     row = [builder.load(builder.gep(row_tile, [SIZE(n)]), align=4) for n in range(vectors)]
@@ -172,11 +187,13 @@ def _emit_add_row(builder: Builder, target: Value, first: Value, second: Value) 
 
 @intrinsic(relu_tile, types.none, types.uintp, types.intp, types.float32)
 def _relu_tile(_context: Any, builder: Builder, *arguments: Value) -> None:
+    """Emit `relu_tile`: a call where there is a relu."""
     with builder.if_then(builder.icmp_signed("!=", arguments[1], SIZE(NO_RELU))):
         call_shared(builder, "relu_tile", arguments, _emit_relu)
 
 
 def _emit_relu(builder: Builder, tile: Value, relu: Value, threshold: Value) -> None:
+    """Emit the body of `relu_tile`, for both kinds of relu."""
     data = tile_pointer(builder, tile, VECTOR)
     bound = splat(builder, threshold, VECTOR)
     zero = ir.Constant(VECTOR, [0.0] * VECTOR.count)
@@ -192,6 +209,7 @@ def _emit_relu(builder: Builder, tile: Value, relu: Value, threshold: Value) -> 
 
 @shared_intrinsic(fill_tile, types.uintp, types.float32)
 def _emit_fill(builder: Builder, target: Value, value: Value) -> None:
+    """Emit `fill_tile`, one value in every element."""
     to = tile_pointer(builder, target)
     with cgutils.for_range(builder, SIZE(TILE)) as loop:
         builder.store(value, builder.gep(to, [loop.index]))
@@ -210,6 +228,7 @@ def _emit_transpose(builder: Builder, target: Value, source: Value) -> None:
     interleave = [ir.Constant(places, [*half, *(place + QUAD for place in half)]) for half in square]
 
     def row(tile: Value, first_row: Value, first_column: Value, number: int, kind: ir.Type) -> Value:
+        """Return the address of row `number` of a square, as a vector."""
         place = builder.add(builder.mul(builder.add(first_row, SIZE(number)), SIZE(EDGE)), first_column)
         return builder.bitcast(builder.gep(tile, [place]), kind.as_pointer())
 
@@ -250,6 +269,7 @@ def _emit(
     special: Value,
     blackhole: Value,
 ) -> None:
+    """Emit `execute_row`: a switch over the instructions of the vector unit."""
     first = builder.mul(step, SIZE(FIELDS))
     operation, *places, number = [builder.load(builder.gep(code, [builder.add(first, SIZE(n))])) for n in range(FIELDS)]
     places = [builder.mul(builder.sext(place, SIZE(0).type), SIZE(LANES)) for place in places]
@@ -260,6 +280,7 @@ def _emit(
     switch: Value = builder.switch(operation, end)
 
     def case(number: int, emit: Callable[[], None]) -> None:
+        """Emit the code of one instruction."""
         block = builder.append_basic_block()
         switch.add_case(I32(number), block)
         builder.position_at_end(block)
@@ -280,6 +301,7 @@ def _emit(
 
 
 def _table(builder: Builder, number: Value) -> Value:
+    """Return the place of a table's first word among all tables."""
     return builder.mul(builder.sext(number, SIZE(0).type), SIZE(2 * rows.TABLE_BREAKS + 1))
 
 
@@ -294,7 +316,7 @@ class _Row:
         self._found: Value = builder.alloca(ir.VectorType(ir.IntType(1), count))
 
     def each(self, body: Body) -> None:
-        """Compute the result, vector by vector."""
+        """Emit the loop that computes the row of results by `body`, a function of vectors of the three operands."""
         builder = self.code.builder
         with cgutils.for_range(builder, SIZE(LANES // self.code.width)) as loop:
             at = builder.mul(loop.index, SIZE(self.code.width))
@@ -309,6 +331,7 @@ class _Row:
         builder.store(self._none(), self._found)
 
         def note_special(a: Value, b: Value, c: Value) -> Value:
+            """Return the body's result, and note its special lanes."""
             result, special = body(a, b, c)
             builder.store(builder.or_(builder.load(self._found), special), self._found)
             return result
@@ -332,14 +355,14 @@ class _Row:
         return ir.Constant(self._found.type.pointee, [False] * self.code.width)
 
     def _any(self) -> Value:
-        """Return whether a lane was found."""
+        """Return whether any lane was noted as special or as not negative."""
         bits = self.code.builder.bitcast(self.code.builder.load(self._found), ir.IntType(self.code.width))
         return self.code.builder.icmp_unsigned("!=", bits, bits.type(0))
 
 
 # ------------------------------------------------------------------------------------------------------- arithmetic
 def _multiply_add(row: _Row, blackhole: Value) -> None:
-    """x * y + z (DEVICE_NUMERICS 3.1)."""
+    """Emit x * y + z for all lanes (DEVICE_NUMERICS 3.1)."""
     builder = row.code.builder
     with builder.if_else(blackhole) as (then, otherwise):
         with then:
@@ -349,6 +372,7 @@ def _multiply_add(row: _Row, blackhole: Value) -> None:
 
 
 def _fma(code: Vectors, blackhole: bool, x: Value, y: Value, z: Value) -> tuple[Value, Value]:
+    """Return x * y + z of finite patterns, and which lanes are special: not finite, or on Blackhole small."""
     b = code.builder
     zero = code.word(0)
     ex, ey, ez = (_exponent(code, word) for word in (x, y, z))
@@ -414,11 +438,13 @@ def _round(code: Vectors, total: Value, exponent: Value, blackhole: bool) -> Val
 
 
 def _multiply(row: _Row, number: Value) -> None:
-    """x * y + 0, which is the rounded product where it is neither special nor tiny."""
+    """Emit x * y + 0, which is the rounded product where it is neither special nor tiny. `number`: with UNLESS nothing
+    is computed where the third operand, a condition, holds in every lane, as the product is not needed there."""
     code = row.code
     b = row.code.builder
 
     def body(x: Value, y: Value, _: Value) -> tuple[Value, Value]:
+        """Return the product, and the lanes where it may not be the chip's."""
         pattern = code.as_words(b.fmul(code.as_floats(x), code.as_floats(y)))
         size, *sizes = (b.and_(word, code.word(MAGNITUDE)) for word in (pattern, x, y))
         zero = b.icmp_signed("<", code.least(*sizes), code.word(HIDDEN))
@@ -433,12 +459,13 @@ def _multiply(row: _Row, number: Value) -> None:
 
 
 def _add_floats(row: _Row, flip: int, blackhole: Value) -> None:
-    """Emit x + y or x - y, as one times x: the rounded sum without denormals."""
+    """Emit x + y, or with `flip`, the sign bit, x - y, as one times x: the rounded sum without denormals."""
     code = row.code
     b = row.code.builder
     sign_mask = code.every(b.select(blackhole, I32(SIGN), I32(0)))
 
     def body(x: Value, y: Value, _: Value) -> tuple[Value, Value]:
+        """Return the sum, and the lanes where it may not be the chip's."""
         y = b.xor(y, code.word(flip))
         operands = [b.select(_is_none(code, word), b.and_(word, code.word(SIGN)), word) for word in (x, y)]
         pattern = code.as_words(b.fadd(*map(code.as_floats, operands)))
@@ -460,7 +487,7 @@ def _is_none(code: Vectors, word: Value) -> Value:
 
 # ------------------------------------------------------------------------------------------------------- the others
 def _lookup(row: _Row, table: Value) -> None:
-    """Emit the value of the range in which each lane lies."""
+    """Emit the value of the range of `table` in which each lane lies."""
     code = row.code
     b = row.code.builder
     every = [code.every(b.load(b.gep(table, [SIZE(n)]))) for n in range(2 * rows.TABLE_BREAKS + 1)]
@@ -468,6 +495,7 @@ def _lookup(row: _Row, table: Value) -> None:
     values = every[rows.TABLE_BREAKS :]
 
     def body(x: Value, _b: Value, _c: Value) -> Value:
+        """Return the values of the ranges in which the lanes lie."""
         result = values[-1]
         for bound, value in zip(reversed(breaks), reversed(values[:-1]), strict=True):
             result = b.select(b.icmp_unsigned("<", x, bound), value, result)
@@ -477,12 +505,13 @@ def _lookup(row: _Row, table: Value) -> None:
 
 
 def _to_integer(row: _Row, limit: Value) -> None:
-    """Emit the conversion of fp32 to the nearest integer, ties away from zero."""
+    """Emit the conversion of fp32 to the nearest integer, ties away from zero, of at most `limit` in magnitude."""
     code = row.code
     b = row.code.builder
     largest = code.every(limit)
 
     def body(x: Value, _b: Value, _c: Value) -> Value:
+        """Return the integers of a vector."""
         e = b.sub(_exponent(code, x), code.word(127))
         drop = code.least(code.largest(b.sub(code.word(23), e), code.word(1)), code.word(25))
         size = b.or_(b.and_(x, code.word(FRACTION)), code.word(HIDDEN))
@@ -507,7 +536,7 @@ def _to_float(code: Vectors, x: Value, _b: Value, _c: Value) -> Value:
 
 
 def _greater(code: Vectors, x: Value, y: Value, _: Value) -> Value:
-    """The larger in the order of sign and magnitude."""
+    """Return the larger in the order of sign and magnitude."""
     b = code.builder
     keys = [b.xor(word, b.lshr(b.ashr(word, code.word(31)), code.word(1))) for word in (x, y)]
     return b.select(b.icmp_signed(">=", *keys), x, y)

@@ -36,19 +36,24 @@ _ARRAYS = (types.Array,) * 4
 def _emit_prepare_srca(
     lanes: int, builder: Builder, exponent: Value, parts: Value, words: Value, ends: Value, phases: Value, lift: Value
 ) -> None:
+    """Emit `prepare_srca`: exponents and first parts, exponents as bytes, and the other parts where a phase needs
+    them."""
     code = Vectors(builder, lanes, 2 * lanes)
     increment = code.every_word(builder.shl(lift, SIZE(23)))
     half = TILE // 4  # both groups of an inner face lie one after the other
 
     def first_of(pair: Value) -> Value:
+        """Return the place of the first word of a pair of exponents."""
         return builder.add(pair, builder.and_(pair, SIZE(half)))
 
-    def put(lifted: Value, place: Value) -> None:
+    def store_first_part(lifted: Value, place: Value) -> None:
+        """Emit the store of the first parts of SrcA words whose exponents were raised (`lifted`)."""
         code.store(builder.and_(lifted, code.word(SRCA_FIRST)), parts, place)
 
-    least = _emit_pairs(code, exponent, words, ends, (first_of, half, SIZE(0)), increment, put)
+    least = _emit_pairs(code, exponent, words, ends, (first_of, half, SIZE(0)), increment, store_first_part)
 
     def faces_of(place: Value) -> tuple[Value, Value]:
+        """Return the places of the exponents of both faces that go into a word of bytes."""
         return place, builder.add(place, SIZE(HALVES // 2))
 
     _emit_bytes(code, exponent, faces_of, builder.mul(least, SIZE(COUNTS)), 0x80808080)
@@ -59,22 +64,29 @@ def _emit_prepare_srca(
 
 @shared_intrinsic(prepare_srcb, *_ARRAYS, types.intp, types.intp, types.intp, by_lanes=True)
 def _emit_prepare_srcb(lanes: int, builder: Builder, *arguments: Value) -> None:
+    """Emit `prepare_srcb`, as `_emit_prepare_srca` does for SrcA."""
     exponent, parts, words, ends, phases, lift, plus = arguments
     narrow = Vectors(builder, GROUP, 2 * GROUP)
     code = Vectors(builder, lanes)
     shifted = builder.shl(lift, SIZE(23))
 
     def first_of(pair: Value) -> Value:
+        """Return the place of the first word of a pair of exponents."""
         return builder.shl(pair, SIZE(1))
 
-    def put(lifted: Value, place: Value) -> None:
+    def store_first_part(lifted: Value, place: Value) -> None:
+        """Emit the store of the first parts of SrcB words whose exponents were raised (`lifted`), with the bit MORE;
+        zeros stay zeros."""
         first = builder.or_(builder.and_(lifted, narrow.word(SRCB_FIRST)), narrow.word(MORE))
         nothing = builder.icmp_signed("==", lifted, narrow.word(0))
         narrow.store(builder.select(nothing, narrow.word(0), first), parts, place)
 
-    least = _emit_pairs(narrow, exponent, words, ends, (first_of, GROUP, plus), narrow.every_word(shifted), put)
+    least = _emit_pairs(
+        narrow, exponent, words, ends, (first_of, GROUP, plus), narrow.every_word(shifted), store_first_part
+    )
 
     def faces_of(place: Value) -> tuple[Value, Value]:
+        """Return the places of the exponents of both faces that go into a word of bytes."""
         return builder.shl(place, SIZE(1)), builder.add(builder.shl(place, SIZE(1)), SIZE(GROUP))
 
     _emit_bytes(narrow, exponent, faces_of, builder.add(builder.mul(least, SIZE(COUNTS)), plus), 0)
@@ -93,11 +105,9 @@ def _emit_pairs(
     increment: Value,
     put: Callable[[Value, Value], None],
 ) -> Value:
-    """Emit exponents and their range, return the lower end of the range, and call `put` for all words.
-
-    layout: the function that gives the place of the first word of a pair of exponents, the distance to the second word,
-    and the number added to exponents.
-    """
+    """Emit exponents and their range, return the lower end of the range, and call `put(lifted, place)`, which emits a
+    store, for all words with `increment` added to their exponents. layout: the function that gives the place of the
+    first word of a pair of exponents, the distance to the second word, and the number added to exponents."""
     builder = code.builder
     first_of, apart, plus = layout
     plus = code.every_word(plus)
@@ -130,7 +140,7 @@ def _emit_bytes(
     code: Vectors, exponent: Value, faces_of: Callable[[Value], tuple[Value, Value]], least: Value, flip: int
 ) -> None:
     """Emit exponents as bytes. faces_of: the places of both faces for a word of bytes; least: the count of the least
-    exponent."""
+    exponent; flip: bits that are inverted in each word."""
     builder = code.builder
     below = builder.sub(least, SIZE(COUNTS * (SPAN + 1)))
     base = splat(builder, builder.trunc(below, I16), code.halves)

@@ -19,9 +19,10 @@ LANES: Final = 8
 
 
 def dense_product(a: NDArray[np.float32], b: NDArray[np.float32]) -> NDArray[np.float32]:
-    """D of one tile product in numpy, the definition: float32[..., 32, 32] each, broadcasting (OPS 6.1)."""
+    """Return D of one tile product in numpy, the definition: float32[..., 32, 32] each, broadcasting (OPS 6.1)."""
 
     def total(node: Tree) -> NDArray[np.float32]:
+        """Return the sum of a node of LANE_TREE: a lane, or its left half plus its right half."""
         if isinstance(node, tuple):
             return total(node[0]) + total(node[1])
         lane = np.float32(0)
@@ -34,11 +35,10 @@ def dense_product(a: NDArray[np.float32], b: NDArray[np.float32]) -> NDArray[np.
 
 
 def add_dense_product(accumulator: Any, a: Any, b: Any, parking: Any, soon: Any, part: int, parts: int) -> None:
-    """accumulator += D(a, b), tiles from `tile_at`; `parking` is overwritten.
-
-    `b`, `parking` and `accumulator` should begin at a cache line: vectors that straddle two cost a quarter of the
-    speed. Meanwhile part number `part` of `parts` of the tile `soon` is fetched into the second level of cache.
-    """
+    """Add the tile product D(a, b) of OPS 6.1 (`dense_product`) to the accumulator; all four are tiles of 32 x 32 from
+    `tile_at`, and `parking` is overwritten. `b`, `parking` and `accumulator` should begin at a cache line: vectors that
+    straddle two cost a quarter of the speed. Meanwhile part number `part` of `parts` of the tile `soon` is fetched into
+    the second level of cache."""
     del parking, soon, part, parts  # matters of speed
     square = (EDGE, EDGE)
     accumulator += dense_product(a.reshape(square), b.reshape(square)).reshape(TILE)

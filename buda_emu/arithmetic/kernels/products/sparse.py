@@ -35,7 +35,7 @@ class Weights(NamedTuple):
 
     @staticmethod
     def of(tiles: Tensor) -> "Weights":
-        """The form of weight tiles float32[w or 1, tiles, 1024] that the kernel reads."""
+        """Return the form of weight tiles float32[w or 1, tiles, 1024] that the kernel reads."""
         count = tiles.shape[0] * tiles.shape[1]
         begin = np.zeros(count + 1, np.int64)
         count_nonzero(tiles, begin[1:])
@@ -78,7 +78,7 @@ def find_nonzero(
     columns: NDArray[np.int64],
     factors: NDArray[np.float32],
 ) -> None:
-    """Fill the fields of `Weights` from its tiles and begin."""
+    """Fill the fields `nonzero`, `single`, `columns` and `factors` of `Weights` from its tiles and `begin`."""
     for tile in range(single.size):
         single[tile] = True
         at = begin[tile]

@@ -15,11 +15,9 @@ from buda_emu.arithmetic.kernels.tiles.tile_memory import EDGE, TILE
 
 @helper
 def add_tile_product(accumulator: Tile, a: Tile, b: Tile, line: Tile, skip: bool) -> None:
-    """accumulator += a x b for tiles of 1024; `line` is float32[32] to work in.
-
+    """Compute accumulator += a x b for tiles of 1024, product and sum rounded each; `line` is float32[32] to work in.
     Eight steps of k at a time keep the sums in registers, in the order of one at a time. `skip`: leave out rows of `a`
-    that are zero, for a finite `b` and an accumulator without -0 (see below).
-    """
+    that are zero, for a finite `b` and an accumulator without -0 (see below)."""
     for i in range(EDGE):
         if skip:
             zero = True
@@ -61,7 +59,7 @@ def add_tile_product(accumulator: Tile, a: Tile, b: Tile, line: Tile, skip: bool
 
 @helper
 def add_row_product(accumulator: Tile, columns: NDArray[np.int64], factors: Tile, b: Tile) -> None:
-    """accumulator += a x b, where row i of a holds factors[i] in column columns[i] and zeros."""
+    """Compute accumulator += a x b, where row i of a holds factors[i] in column columns[i] and zeros."""
     for i in range(EDGE):
         factor = factors[i]
         k = columns[i] * EDGE
@@ -73,7 +71,8 @@ def add_row_product(accumulator: Tile, columns: NDArray[np.int64], factors: Tile
 def add_sparse_tile_product(
     accumulator: Tile, positions: NDArray[np.int64], first: int, elements: Tile, b: Tile, line: Tile
 ) -> None:
-    """accumulator += a x b, where a begins at elements[first], and is not zero at the ascending `positions`."""
+    """Compute accumulator += a x b, where a begins at elements[first], and is not zero at the ascending `positions` of
+    `elements`. `line` is float32[32] to work in."""
     n = 0
     count = positions.shape[0]
     while n < count:

@@ -26,16 +26,16 @@ SHARED_ONE: Final = 127 + 6  # exponent of the single that is the magnitude, whe
 
 @helper
 def assemble_row(row: Any, bits: Any, narrow: Any, codes: Any, exponents: Any) -> None:
-    """Convert a tile of 1024 words, bf16 or fp16 in the upper half, to codes of `bits` magnitude bits and shared
-    exponents."""
+    """Convert a tile of 1024 words, bf16 or, with `narrow`, fp16 in the upper half, to codes of `bits` magnitude bits
+    and shared exponents."""
     down, greatest = block_position(narrow)
     assemble_groups(row.view(np.int32), down, greatest, 7 - bits, codes, exponents)
 
 
 @helper
 def block_position(narrow: Any) -> Any:
-    """Return the bit where 7 bits of fraction begin in fp16 or bf16 in the upper half of a word, and the largest
-    exponent."""
+    """Return the bit where 7 bits of fraction begin in bf16 or, with `narrow`, fp16 in the upper half of a word, and
+    the largest exponent."""
     return (19, 31) if narrow else (16, 255)
 
 
@@ -83,23 +83,26 @@ class Early(NamedTuple):
 
 
 def early_words(words: Any, up: int, by: Early, small: int, row: Any) -> None:
-    """Convert words int32[1024] of Dst, which `up` brings to the top of a word, to words of the intermediate format;
-    `small`: the bits that stay of words below `least`."""
+    """Convert words int32[1024] of Dst, which a shift by `up` brings to the top of a word, to words of the intermediate
+    format as `by` says; `small`: the bits that stay of words below `least`."""
     row[:] = _early(words, up, by, small)
 
 
 def early_halves(words: Any, up: int, by: Early, halves: Any) -> None:
-    """Write the upper halves of the converted words, int16[1024]; nothing stays of words below `least`."""
+    """Write the upper halves of words converted as `early_words` does, int16[1024]; nothing stays of words below
+    `least`."""
     halves[:] = _early(words, up, by, 0) >> 16
 
 
 def early_groups(words: Any, up: int, by: Early, position: tuple[int, int, int], codes: Any, exponents: Any) -> None:
-    """Assemble the converted words to blocks; `position` holds the first numbers of `assemble_groups`: down, greatest,
-    cut."""
+    """Assemble words converted as `early_words` does to blocks of codes and exponents; `position` holds the first
+    numbers of `assemble_groups`: down, greatest, cut."""
     assemble_groups(_early(words, up, by, 0), *position, codes, exponents)
 
 
 def _early(words: Any, up: int, by: Early, small: int) -> Any:
+    """Convert words, shifted to the top by `up`, as `by` says; `small`: the bits that stay of words below its
+    `least`."""
     word = words << up
     size = np.minimum(word & MAGNITUDE & by.kept, by.most)
     size = np.where(size < by.first, 0, size) + by.half & by.mask
@@ -120,7 +123,8 @@ _INFINITE: Final = L(0x7FF0000000000000)
 def accumulate(
     start: int, stop: int, out_df: str, old: NDArray[np.unsignedinteger[Any]], new: NDArray[np.unsignedinteger[Any]]
 ) -> None:
-    """Add tiles start..stop of `new` to `old`, [n, 32, 32] datums of Float32, Float16_b or Float16, C-contiguous."""
+    """Add tiles start..stop of `new` to `old`, [n, 32, 32] datums of the format `out_df`, Float32, Float16_b or
+    Float16, C-contiguous. Raises UnsupportedError for other formats."""
     adders = {"Float32": add_fp32, "Float16_b": add_bf16, "Float16": add_fp16}
     if out_df not in adders:
         raise UnsupportedError(f"accumulation in L1 as {out_df}: Float32, Float16_b and Float16 are known")
@@ -129,7 +133,7 @@ def accumulate(
 
 @kernel
 def add_fp32(start: int, stop: int, old: NDArray[np.uint32], new: NDArray[np.uint32]) -> None:
-    """Add by IEEE without denormals; there is one NaN."""
+    """Add tiles start..stop of `new` to `old`, Float32, by IEEE without denormals; there is one NaN."""
     for tile in range(start, stop):
         a = old[tile]
         b = new[tile]
@@ -140,7 +144,8 @@ def add_fp32(start: int, stop: int, old: NDArray[np.uint32], new: NDArray[np.uin
 
 @kernel
 def add_bf16(start: int, stop: int, old: NDArray[np.uint16], new: NDArray[np.uint16]) -> None:
-    """In double precision, rounded once; a NaN in L1 counts as the largest double, one from the packer as a number."""
+    """Add tiles start..stop of `new` to `old`, Float16_b, in double precision, rounded once; a NaN in L1 counts as the
+    largest double, one from the packer as a number."""
     for tile in range(start, stop):
         add_bf16_tile(old[tile], new[tile])
 
@@ -164,7 +169,7 @@ def add_bf16_tile(a: Any, b: Any) -> None:
 
 @kernel
 def add_fp16(start: int, stop: int, old: NDArray[np.uint16], new: NDArray[np.uint16]) -> None:
-    """Add in single precision, where exponent 31 is an ordinary one."""
+    """Add tiles start..stop of `new` to `old`, Float16, in single precision, where exponent 31 is an ordinary one."""
     for tile in range(start, stop):
         a = old[tile]
         b = new[tile]
@@ -390,6 +395,8 @@ def pack(
 
 @lru_cache(maxsize=256)
 def _early_conversion(mode: str, held_as: str, core: str) -> Early:
+    """Return the conversion from a mode of Dst to the intermediate format. Raises UnsupportedError for one that the
+    packer lacks."""
     mode = "fp32" if mode == "int32" else mode
     if (mode, held_as) == ("fp32", "Tf32"):
         return _TF32 if core == "blackhole" else _TF32_FOR_FP16
@@ -414,7 +421,8 @@ def _late_change(held_as: str, out: str) -> int:
 def pack_floats(
     start: int, stop: int, dst: NDArray[np.uint32], up: int, early: Early, late: Late, images: Images
 ) -> None:
-    """Pack tiles of floats. `up` brings Dst to the top of a word."""
+    """Pack tiles start..stop of floats of Dst into `images`. A shift by `up` brings Dst to the top of a word; `early`
+    and `late` are the steps of the packer."""
     small_sign, relu_mode, limit, change, width, block_bits, narrow_block = late
     words, halves, bytes_, exponents = images
     plain = relu_mode == 0 and change == 0
@@ -456,8 +464,8 @@ def pack_floats(
 def pack_integers(
     start: int, stop: int, dst: NDArray[np.uint32], limit: int, above: int, sign_place: int, images: Images
 ) -> None:
-    """Pack tiles of integers in sign and magnitude, clamped. A magnitude not above `above` becomes 0, and so do
-    negatives where there is no place for the sign."""
+    """Pack tiles start..stop of integers in sign and magnitude into `images`, clamped to `limit`. A magnitude not above
+    `above` becomes 0, and so do negatives where there is no place for the sign (`sign_place` 0)."""
     words, halves, bytes_, _ = images
     greatest = U(limit)
     least = U(above)
@@ -484,7 +492,8 @@ def pack_integers(
 
 @helper
 def _relu(row: Any, mode: Any, limit: Any) -> None:
-    """Apply relu: negatives become 0; in mode 2 also values not above the limit, mode 3 cuts above it, by 19 bits."""
+    """Apply relu to a row of words: negatives become 0; in mode 2 also values not above the limit, mode 3 cuts above
+    it, by 19 bits."""
     if mode == 3:
         for i in range(_ROW):
             x = row[i]
@@ -499,7 +508,7 @@ def _relu(row: Any, mode: Any, limit: Any) -> None:
 
 @helper
 def _widen(row: Any, denormals: Any) -> None:
-    """Convert fp16 to fp32; exponent 0 keeps its sign and bits, or is +0."""
+    """Convert fp16 to fp32; exponent 0 keeps its sign and bits where `denormals` is set, else it is +0."""
     for i in range(_ROW):
         x = row[i]
         size = U(U(x & _MAGNITUDE) >> U(3))
@@ -530,7 +539,7 @@ def _narrow(row: Any) -> None:
 
 @helper
 def _e4m3(row: Any, out: Any) -> None:
-    """Convert fp16 to a 4-bit exponent."""
+    """Convert fp16 in the upper half of words to bytes with a 4-bit exponent."""
     for i in range(_ROW):
         x = U(row[i] >> U(16))
         e = U(U(x >> U(10)) & U(31))

@@ -87,7 +87,7 @@ def elwadd_tiles(
 
 @helper
 def _accumulate(word: Lanes, x: Lanes, v: Lanes, mode: int, blackhole: bool) -> None:
-    """One sum for each datum of a tile."""
+    """Add the sums v, in units of their exponents x, to the words of a tile, one for each datum."""
     zero = i32(0)
     if mode == FP32:
         for n in range(TILE):
@@ -99,7 +99,7 @@ def _accumulate(word: Lanes, x: Lanes, v: Lanes, mode: int, blackhole: bool) -> 
 
 @helper
 def _multiply(x: Lanes, v: Lanes, a: Lanes, b: Lanes, phase: int, bias: np.int32) -> None:
-    """Write the exponents and signed products of one phase."""
+    """Write the exponents x and signed products v of the words a and b in one phase; `bias` is added to exponents."""
     for n in range(TILE):
         # A product with a zero has the exponent of the bias alone.
         exponent = i32(max(i32(exponent_of(a[n]) + exponent_of(b[n])), i32(0)) + bias)
@@ -312,7 +312,8 @@ def multiply_by_singles(
     setting: Setting,
     left_out: NDArray[np.bool_],
 ) -> None:
-    """Compute dst = srca * srcb. Items: the tiles. Arguments as for `elementwise.elwmul_tiles` and `add_by_singles`."""
+    """Compute dst = srca * srcb. Items: the tiles. Arguments as for `elementwise.elwmul_tiles` and `add_by_singles`,
+    which also says what `left_out` is."""
     mode = setting.mode
     word = align_to_cache_line(np.empty(2 * TILE, np.int32), TILE)
     special = np.zeros(LANES, np.int32)
@@ -333,7 +334,7 @@ def multiply_by_singles(
 
 @helper
 def _put(image: Lanes, word: Lanes, special: Lanes, mode: int) -> bool:
-    """Write the image of lifted words, unless a lane is special. Clear `special`, and return whether one was."""
+    """Write the Dst image of lifted words, unless a lane is special. Clear `special`, and return whether one was."""
     any_special = i32(0)
     for n in range(LANES):
         any_special = i32(any_special | special[n])
@@ -348,12 +349,10 @@ def _put(image: Lanes, word: Lanes, special: Lanes, mode: int) -> bool:
 
 
 def add_words(word: Any, a: Any, b: Any, flip: int, lift: int, mode: int, special: Any) -> None:
-    """Compute word = a + (b ^ flip), int32[1024] each; the result is lifted. `special` is set where the result is not
-    right.
-
-    Both are rounded to units of 2^-10 of the larger one's exponent, halves away from zero, which loses nothing of the
-    larger one (2.5); then their sum is rounded to the precision of Dst.
-    """
+    """Compute word = a + (b ^ flip), int32[1024] each; `lift` is added to the exponents of Src words, and the result is
+    lifted. `special` is set where the result is not right. Both are rounded to units of 2^-10 of the larger one's
+    exponent, halves away from zero, which loses nothing of the larger one (2.5); then their sum is rounded to the
+    precision of Dst."""
     half, mask = ROUNDING[mode]
     with np.errstate(all="ignore"):
         first = _lift(a, lift)
@@ -392,7 +391,7 @@ def multiply_words(word: Any, a: Any, b: Any, phase: int, lift: int, mode: int, 
 
 def multiply_exactly(word: Any, a: Any, b: Any, phase: int, lift: int, special: Any) -> None:
     """Compute word += a * b in one phase in a 32-bit Dst, which holds the sum of all four products exactly: it has 22
-    bits."""
+    bits. `lift` and `special` as for `add_words`."""
     with np.errstate(all="ignore"):
         first, second, _ = _factors(a, b, lift, special)
         part = _part_of_factor(first, SRCA_CUTS, phase & 1), _part_of_factor(second, SRCB_CUTS, phase >> 1)

@@ -283,7 +283,7 @@ def _first_term(
 
 @helper
 def _pick_line(out: Lanes, source_tile: Lanes, place: int, transposed: bool) -> None:
-    """Copy row `place` of a tile, or its column."""
+    """Copy row `place` of a tile, or of a `transposed` one its column."""
     if transposed:
         column = part_of(source_tile, place, TILE - place)
         for n in range(EDGE):
@@ -305,8 +305,8 @@ def _scale_line(
     keep: np.int32,
     lowest: np.int32,
 ) -> None:
-    """Multiply a line by a power of two: `exponent_change` is added to exponents, whose range goes into `least` and
-    `greatest`."""
+    """Write a line multiplied by a power of two: `exponent_change` is added to exponents, whose range goes into `least`
+    and `greatest`. `flip` changes signs, `keep` masks the fraction; a zero counts as `lowest` in the range."""
     for n in range(EDGE):
         element = line[n]
         field = i32(i32(element >> i32(23)) & i32(255))
@@ -374,7 +374,7 @@ def _pack_halves(out: NDArray[np.uint16], word: Lanes) -> None:
 
 @helper
 def _add(word: Lanes, value: Lanes, exponent: Lanes, mode: int, blackhole: bool) -> None:
-    """Accumulate sums of a single product."""
+    """Add single products to the words of a tile: `value` in units of their `exponent`, 0 where there is none."""
     none = i32(0)
     if mode == FP32:
         for n in range(TILE):
@@ -388,7 +388,7 @@ def _add(word: Lanes, value: Lanes, exponent: Lanes, mode: int, blackhole: bool)
 
 @helper
 def _fetch(out: Lanes, source: Codes, entry: int, at: int, pad: np.uint32, exponent_bits: int) -> None:
-    """Copy the register words of a tile, full of `pad` where `at` is negative."""
+    """Copy the register words of tile `at` of an entry, full of `pad` where `at` is negative."""
     if at < 0:
         for n in range(TILE):
             out[n] = i32(pad)

@@ -45,7 +45,7 @@ class Setting(NamedTuple):
 
 @helper
 def load_word(datum: np.int32, mode: int) -> np.int32:
-    """The word of a datum of a Dst image."""
+    """Return the word of a datum of a Dst image of this mode."""
     if mode == BF16:
         return i32(datum << i32(16))
     if mode == FP16:
@@ -55,7 +55,7 @@ def load_word(datum: np.int32, mode: int) -> np.int32:
 
 @helper
 def store_word(word: np.int32, mode: int) -> np.int32:
-    """The datum of a Dst image that takes a word."""
+    """Return the datum of a Dst image of this mode that takes a word."""
     if mode == BF16:
         return i32(i32(word >> i32(16)) & i32(0xFFFF))
     if mode == FP16:
@@ -65,14 +65,14 @@ def store_word(word: np.int32, mode: int) -> np.int32:
 
 @helper
 def load_words(words: Lanes, image: Lanes, mode: int) -> None:
-    """The words of a tile's Dst image."""
+    """Write the words of a tile's Dst image."""
     for n in range(TILE):
         words[n] = load_word(image[n], mode)
 
 
 @helper
 def store_words(image: Lanes, words: Lanes, mode: int) -> None:
-    """The Dst image that takes a tile's words."""
+    """Write the Dst image that takes a tile's words."""
     for n in range(TILE):
         image[n] = store_word(words[n], mode)
 

@@ -27,12 +27,10 @@ _I: Final = np.int32
 
 
 def quantisers(format_name: str, truncate: bool) -> Sequence["Quantiser"]:
-    """The kernels that quantise to a format, to be run in that order, and what each takes after (start, stop, tiles).
-
-    `truncate`: cut the magnitudes of block formats, as conversions inside a graph do, instead of rounding them, as
-    a host push does (FORMATS 4). RawUInt* keep the low bits of the words. Raises UnsupportedError for an unknown
-    format.
-    """
+    """Return the kernels that quantise to a format, to be run in that order, and what each takes after (start, stop,
+    tiles). `truncate`: cut the magnitudes of block formats, as conversions inside a graph do, instead of rounding them,
+    as a host push does (FORMATS 4). RawUInt* keep the low bits of the words. Raises UnsupportedError for an unknown
+    format."""
     block = _BLOCKS.get(format_name)
     if block is not None:
         return ((quantise_blocks, (*block, truncate)),)

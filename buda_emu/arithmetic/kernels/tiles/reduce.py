@@ -110,7 +110,7 @@ def run_network(values: Columns, indices: Columns, network: NDArray[np.int32]) -
 
 @helper
 def index_number(x: np.float32) -> np.float32:
-    """An index as an integer: truncated; what does not fit 32 bits becomes -2^31 as on x86 (OPS 6.11)."""
+    """Return an index as an integer: truncated; what does not fit 32 bits becomes -2^31 as on x86 (OPS 6.11)."""
     limit = np.float32(2147483648)
     if not (x >= -limit and x < limit):
         return -limit

@@ -21,7 +21,7 @@ RELU_WITHIN: Final = 2  # threshold where x >= threshold, else x where x >= 0, e
 
 
 def tile_at(tiles: Any, entry: int, tile: int) -> Any:
-    """Tile number `tile` of entry `entry` of float32[w, n, 1024]."""
+    """Return tile number `tile` of entry `entry` of float32[w, n, 1024]; in a kernel its address."""
     return tiles[entry, tile]
 
 
@@ -46,10 +46,8 @@ def is_finite(tile: Any) -> bool:
 
 
 def working_tiles() -> Any:
-    """WORKING_TILES tiles of working memory, as float32[1, n, 1024] for `tile_at`; each begins at a cache line.
-
-    In a kernel they lie on the stack, and only one such array can be made in a kernel.
-    """
+    """Return WORKING_TILES tiles of working memory, as float32[1, n, 1024] for `tile_at`; each begins at a cache line.
+    In a kernel they lie on the stack, and only one such array can be made in a kernel."""
     return np.empty((1, WORKING_TILES, TILE), np.float32)
 
 
@@ -58,22 +56,22 @@ def expect_tile(tile: Any, part: int, parts: int) -> None:
 
 
 def copy_tile(target: Any, source: Any) -> None:
-    """target = source, every bit; they may not overlap."""
+    """Copy every bit of the source to the target; they may not overlap."""
     target[:] = source
 
 
 def add_tile(target: Any, first: Any, second: Any) -> None:
-    """target = first + second; they may not overlap."""
+    """Write first + second to the target; they may not overlap."""
     target[:] = first + second
 
 
 def add_row(target: Any, first: Any, second: Any) -> None:
-    """target = first + row 0 of second, in every row; they may not overlap."""
+    """Write first + row 0 of second, in every row, to the target; they may not overlap."""
     target[:] = (first.reshape(EDGE, EDGE) + second[:EDGE]).reshape(TILE)
 
 
 def relu_tile(tile: Any, relu: int, threshold: Any) -> None:
-    """Relu in place (OPS 5, 6.13): NO_RELU, RELU_FROM or RELU_WITHIN; NaN becomes 0, and -0 is not below 0."""
+    """Apply relu in place (OPS 5, 6.13): NO_RELU, RELU_FROM or RELU_WITHIN; NaN becomes 0, and -0 is not below 0."""
     if relu == RELU_FROM:
         tile[:] = np.where(tile >= threshold, tile, np.float32(0))
     elif relu == RELU_WITHIN:
@@ -81,10 +79,10 @@ def relu_tile(tile: Any, relu: int, threshold: Any) -> None:
 
 
 def fill_tile(target: Any, value: Any) -> None:
-    """target = value (np.float32) everywhere."""
+    """Write the value (np.float32) to every element of the target."""
     target[:] = value
 
 
 def transpose_tile(target: Any, source: Any) -> None:
-    """target[j][i] = source[i][j], every bit; they may not overlap."""
+    """Write target[j][i] = source[i][j], every bit; they may not overlap."""
     target[:] = source.reshape(EDGE, EDGE).T.reshape(TILE)

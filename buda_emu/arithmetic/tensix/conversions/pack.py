@@ -184,7 +184,8 @@ def pack(
     threshold: int = 0,
     core: Core = "wormhole_b0",
 ) -> Packed:
-    """Dst datums (uint32, see `lanes`) as stored in the output format; `held_as` is the intermediate one (4.1)."""
+    """Return Dst datums (uint32, see `lanes`) as stored in the format `out_df`, after the relu; `held_as` is the
+    intermediate format (4.1), `threshold` that of `relu_threshold`."""
     datums = relu(early(dst, mode, held_as, core, out_df), held_as, relu_mode, threshold)
     if is_block(out_df):
         return Packed(*assemble(late(datums, held_as, out_df), out_df))
@@ -192,7 +193,7 @@ def pack(
 
 
 def decode(out_df: str, packed: Packed) -> F32:
-    """The values of stored bits as the host reads them, float32 of the datums' shape (6.1, FORMATS 3 and 4)."""
+    """Return the values of stored bits as the host reads them, float32 of the datums' shape (6.1, FORMATS 3 and 4)."""
     if packed.exponents is None:
         return SCALAR_CODECS[out_df].decode(packed.datums)
     codes = packed.datums.astype(np.uint8)
@@ -253,6 +254,7 @@ def _integer(dst: U32, held_as: Intermediate) -> U32:
 
 
 def _early_from_fp32(dst: U32, held_as: Intermediate, core: Core) -> U32:
+    """Convert fp32 to the intermediate format. Raises UnsupportedError for one that the packer does not have."""
     if held_as == "Float32":
         return dst
     magnitude = np.minimum(dst & np.uint32(MAGNITUDE), np.uint32(INFINITY))  # NaN becomes an infinity
@@ -289,7 +291,8 @@ def _widen(datums: U32, held_as: Intermediate) -> U32:
 
 
 def _to_bf16(datums: U32, held_as: Intermediate, block: bool) -> U32:
-    """Convert to bf16: fp32 is cut, fp16 is moved to the wider exponent and cut."""
+    """Convert to bf16: fp32 is cut, fp16 is moved to the wider exponent and cut. `block`: for a block format, where
+    fp32 of exponent 0 becomes +0."""
     if held_as in ("Float16_b", "Bfp8_b"):
         return datums
     if held_as in WORDS:
@@ -314,6 +317,7 @@ def _to_fp16(datums: U32, held_as: Intermediate) -> U32:
 
 
 def _to_e4m3(half: U32) -> U32:
+    """Convert fp16 patterns to `s e4 m3`: too small is a signed zero, too large the last code, the fraction is cut."""
     exponent = (half >> np.uint32(10) & np.uint32(31)).astype(np.int32)
     code = (exponent - 8).astype(np.uint32) << np.uint32(3) | half >> np.uint32(7) & np.uint32(7)
     code = np.where(exponent <= 8, np.uint32(0), np.where(exponent >= 24, np.uint32(0x7F), code))
@@ -324,7 +328,8 @@ _F64 = NDArray[np.float64]
 
 
 def accumulate(out_df: str, old: Codes, new: Codes) -> Codes:
-    """Return the sum of old and packed new datums of Float32, Float16_b or Float16, same type and shape."""
+    """Return the sum of old and packed new datums of Float32, Float16_b or Float16, same type and shape (4.6). Raises
+    UnsupportedError for other formats."""
     adders = {"Float32": _add_fp32, "Float16_b": _add_bf16, "Float16": _add_fp16}
     if out_df not in adders:
         raise UnsupportedError(f"accumulation in L1 as {out_df}: Float32, Float16_b and Float16 are known")
@@ -384,6 +389,7 @@ def _flush(word: U32) -> U32:
 
 
 def _signs(code: U32) -> _F64:
+    """Return -1.0 where bit 15 of a 16-bit float is set, else 1.0."""
     return np.where(code & np.uint32(0x8000) != 0, -1.0, 1.0)
 
 

@@ -108,11 +108,9 @@ def _integer(byte: U32, signed: bool) -> U32:
 
 
 def _block(codes: U32, exponents: Codes, df: str) -> U32:
-    """A code of a block format, normalised: at most 6 bits of fraction, so the word has the register's zeros below.
-
-    The exponent of family B wraps at 256. What that of family A does below 0 is not defined; here the datum becomes a
-    zero.
-    """
+    """Return codes of a block format with their shared exponents as register words, normalised: at most 6 bits of
+    fraction, so the word has the register's zeros below. The exponent of family B wraps at 256. What that of family A
+    does below 0 is not defined; here the datum becomes a zero."""
     spec = FORMATS[df]
     code = (codes << np.uint32(8 - spec.bits)).astype(np.int64)
     shared = np.repeat(exponents.astype(np.int64), BLOCK_DATUMS, axis=-1)
@@ -160,4 +158,5 @@ def unpacker(df: str, register: str, core: Core) -> Unpacker:
 
 
 def _with(kernel: Any, last: tuple[Any, ...], start: int, stop: int, out: Any, *codes: Any) -> None:
+    """Call a kernel with constants `last` after the codes; the form of `Unpacker`."""
     kernel(start, stop, out, *codes, *last)

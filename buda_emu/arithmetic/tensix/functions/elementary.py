@@ -239,7 +239,7 @@ def relu_max(u: VectorUnit[V], x: V, threshold: int) -> V:
 
 
 def maximum(u: VectorUnit[V], a: V, b: V) -> V:
-    """The larger of two floats."""
+    """Return the larger of two floats, by the sign of a - b; b where that is negative."""
     return u.select(u.negative(minus(u, a, b)), b, a)
 
 

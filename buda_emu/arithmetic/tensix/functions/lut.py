@@ -33,13 +33,14 @@ class Lut:
 
 
 def lut8(coefficients: tuple[int, int, int]) -> Lut:
-    """A table of 3 ranges from 16-bit words, slope byte above, offset byte below."""
+    """Return a table of 3 ranges from 16-bit words, slope byte above, offset byte below."""
     slopes, offsets = zip(*((_small(word >> 8), _small(word & 255)) for word in coefficients), strict=True)
     return Lut(_patterns(_BREAKS_3), slopes, offsets, retain=True)
 
 
 def lut16(slopes: tuple[int, ...], offsets: tuple[int, ...], table: int, retain: bool) -> Lut:
-    """A table of 6 ranges from fp16 coefficients; `table` 1 has its last range from 3, table 2 from 4."""
+    """Return a table of 6 ranges from fp16 coefficients; `table` 1 has its last range from 3, table 2 from 4. `retain`:
+    see `Lut`."""
     return Lut(_patterns(_BREAKS_6[table]), tuple(map(_half, slopes)), tuple(map(_half, offsets)), retain)
 
 
@@ -58,4 +59,5 @@ def _half(word: int) -> int:
 
 
 def _patterns(values: tuple[float, ...]) -> tuple[int, ...]:
+    """Return the fp32 patterns of these numbers."""
     return tuple(int(pattern) for pattern in to_bits(np.array(values, dtype=np.float32)))

@@ -86,27 +86,35 @@ class Recorder:
         return self._note(lane_rows.FMA, x, y, z)
 
     def merge(self, a: ProgramValue, mask: int, added: Operand) -> ProgramValue:
+        """Record (a & mask) | added."""
         return self._note(lane_rows.MERGE, a, mask, added)
 
     def exponent(self, a: ProgramValue) -> ProgramValue:
+        """Record the exponent field of `a`."""
         return self._note(lane_rows.EXPONENT, a)
 
     def bit_and(self, a: ProgramValue, b: Operand) -> ProgramValue:
+        """Record a & b."""
         return self._note(lane_rows.AND, a, b)
 
     def bit_or(self, a: ProgramValue, b: Operand) -> ProgramValue:
+        """Record a | b."""
         return self._note(lane_rows.OR, a, b)
 
     def shift_left(self, a: ProgramValue, places: int) -> ProgramValue:
+        """Record a shift towards the high bits."""
         return self._note(lane_rows.SHIFT_LEFT, a, number=places)
 
     def shift_right(self, a: ProgramValue, places: int) -> ProgramValue:
+        """Record a shift towards the low bits, with zeros at the top."""
         return self._note(lane_rows.SHIFT_RIGHT, a, number=places)
 
     def add(self, a: Operand, b: Operand) -> ProgramValue:
+        """Record the integer sum modulo 2^32."""
         return self._note(lane_rows.ADD, a, b)
 
     def subtract(self, a: Operand, b: Operand) -> ProgramValue:
+        """Record the integer difference modulo 2^32."""
         return self._note(lane_rows.SUBTRACT, a, b)
 
     def negative(self, a: ProgramValue) -> ProgramValue:
@@ -114,15 +122,19 @@ class Recorder:
         return a
 
     def equal(self, a: ProgramValue, b: Operand) -> ProgramValue:
+        """Record the condition that all bits agree."""
         return self._note(lane_rows.EQUAL, a, b)
 
     def less(self, a: ProgramValue, b: Operand) -> ProgramValue:
+        """Record the condition a < b as integers."""
         return self._note(lane_rows.LESS, a, b)
 
     def select(self, condition: ProgramValue, a: Operand, b: Operand) -> ProgramValue:
+        """Record the choice of `a` where the condition holds, else `b`."""
         return self._note(lane_rows.SELECT, condition, a, b)
 
     def lookup(self, breaks: tuple[int, ...], values: tuple[int, ...], a: ProgramValue) -> ProgramValue:
+        """Record a table lookup; equal tables are stored once, filled up to the kernel's number of ranges."""
         missing = lane_rows.TABLE_BREAKS - len(breaks)
         row = breaks + (0xFFFFFFFF,) * missing + values + (0,) * missing
         if row not in self.tables:
@@ -130,15 +142,20 @@ class Recorder:
         return self._note(lane_rows.LOOKUP, a, number=self.tables.index(row))
 
     def to_integer(self, a: ProgramValue, limit: int) -> ProgramValue:
+        """Record the conversion to an integer of at most `limit` in magnitude."""
         return self._note(lane_rows.TO_INTEGER, a, number=limit)
 
     def to_float(self, a: ProgramValue) -> ProgramValue:
+        """Record the conversion of an integer to fp32."""
         return self._note(lane_rows.TO_FLOAT, a)
 
     def greater(self, a: Operand, b: Operand) -> ProgramValue:
+        """Record the choice of the larger in the order of sign and magnitude."""
         return self._note(lane_rows.GREATER, a, b)
 
     def _note(self, operation: int, *operands: Operand, number: int = 0) -> ProgramValue:
+        """Append an instruction of the kernel, `number` its constant (places, limit or table), and return its
+        result."""
         self.steps.append((operation, operands, number))
         return ProgramValue(_INPUTS + len(self.steps) - 1)
 

@@ -46,6 +46,7 @@ from buda_emu.support.errors import InternalError, UnsupportedError
 
 
 def _of_the_unit(value: float) -> int:
+    """Return a number rounded to fp16, in which kernels load constants, as an fp32 pattern."""
     return single(float(np.float16(value)))
 
 
@@ -76,7 +77,7 @@ def reciprocal(u: VectorUnit[V], x: V, approximate: bool) -> V:
 
 
 def sqrt(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Compute the square root, without a test for zero."""
+    """Compute the square root as the kernel of Grayskull does, without a test for zero."""
     if approximate:
         return wormhole.sqrt(u, x, approximate)
     r = u.subtract(0x5F370000, u.shift_right(x, 1))
@@ -98,7 +99,7 @@ def sigmoid(u: VectorUnit[V], x: V, approximate: bool) -> V:
 
 
 def gelu(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Compute x times the normal distribution function."""
+    """Compute x times the normal distribution function as the kernel of Grayskull does."""
     return multiply(u, u.fma(x, _core(u, x, approximate), x), HALF)
 
 
@@ -118,7 +119,7 @@ def _core(u: VectorUnit[V], x: V, approximate: bool) -> V:
 
 
 def sine(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Compute the sine of an argument in 0 .. 2 pi."""
+    """Compute the sine of an argument in 0 .. 2 pi as the kernel of Grayskull does."""
     terms = wormhole.SINE
     if approximate:
         terms = terms[: wormhole.APPROXIMATE_TERMS]
@@ -126,7 +127,7 @@ def sine(u: VectorUnit[V], x: V, approximate: bool) -> V:
 
 
 def cosine(u: VectorUnit[V], x: V, approximate: bool) -> V:
-    """Compute the cosine of an argument in 0 .. 2 pi."""
+    """Compute the cosine of an argument in 0 .. 2 pi as the kernel of Grayskull does."""
     terms = wormhole.COSINE
     if approximate:
         terms = terms[: wormhole.APPROXIMATE_TERMS]
@@ -189,8 +190,8 @@ def integer_add(u: VectorUnit[V], a: V, b: V) -> V:
 
 
 def integer_maximum(u: VectorUnit[V], a: V, b: V) -> V:
-    """The larger by the sign of the difference modulo 2^32. The first stays as it is in Dst, the second is stored: of
-    minus zero that leaves +0 (10: 5)."""
+    """Return the larger by the sign of the difference modulo 2^32. The first stays as it is in Dst, the second is
+    stored: of minus zero that leaves +0 (10: 5)."""
     other = from_sign_magnitude(u, b)
     difference = u.subtract(from_sign_magnitude(u, a), other)
     return u.select(u.negative(difference), to_sign_magnitude(u, other), a)
@@ -311,7 +312,8 @@ class Bound:
 
 
 def bind(name: str, core: Core = "wormhole_b0", **parameters: int | bool) -> Bound:
-    """A function of `FUNCTIONS` with exactly its parameters. Raises UnsupportedError for another name."""
+    """Return a function of `FUNCTIONS` with exactly its parameters on a core. Raises UnsupportedError for another name,
+    InternalError for other parameters."""
     if name not in FUNCTIONS:
         raise UnsupportedError(f"no function {name!r} of the vector unit is known")
     function = FUNCTIONS[name]
@@ -348,29 +350,30 @@ def run(
 
 
 def bf16_cut(value: float) -> int:
-    """A parameter truncated to bf16, as an fp32 pattern: slope of lrelu, scale of dropout."""
+    """Return a parameter truncated to bf16, as an fp32 pattern: slope of lrelu, scale of dropout."""
     return single(value) & 0xFFFF0000
 
 
 def fp16_constant(value: float) -> int:
-    """A parameter as a constant of 16 bits of family A, as an fp32 pattern: threshold of a relu on dest.
-
-    The exponent is moved whatever it is: code 0, which stands for all below 2^-14, is 2^-15 (10: 3.3).
-    """
+    """Return a parameter as a constant of 16 bits of family A, as an fp32 pattern: threshold of a relu on dest. The
+    exponent is moved whatever it is: code 0, which stands for all below 2^-14, is 2^-15 (10: 3.3)."""
     code = int(SCALAR_CODECS["Float16"].encode(np.array([value], dtype=np.float32))[0])
     return (code & 0x8000) << 16 | ((code & 0x7FFF) << 13) + (FAMILY_SHIFT << 23)
 
 
 @lru_cache(maxsize=64)
 def _program(bound: Bound) -> Program:
+    """Return the program of a function for the kernel, recorded once."""
     return record(bound.define, len(bound.function.reads))
 
 
 @lru_cache(maxsize=64)
 def _table(bound: Bound, mode: DstMode) -> NDArray[np.uint16]:
-    """The results for all 65536 datums of a 16-bit mode, by the definition, which an earlier process may have done."""
+    """Return the results for all 65536 datums of a 16-bit mode, by the definition, which an earlier process may have
+    computed."""
 
     def compute() -> NDArray[np.uint16]:
+        """Compute the table by the definition."""
         every = np.arange(1 << 16, dtype=np.uint32)
         result = store(bound.define(NumpyUnit(bound.blackhole), load(every, mode)), bound.modes(mode)[1])
         return result.astype(np.uint16)

@@ -22,7 +22,8 @@ _LEADING_BIT: Final = 26
 
 
 def fma(x: U32, y: U32, z: U32, blackhole: bool = False) -> U32:
-    """Return x * y + z of fp32 patterns, element by element; the arguments broadcast."""
+    """Return x * y + z of fp32 patterns, element by element, as the chip's unit rounds it: subnormals count as 0, and
+    Blackhole differs in zeros; the arguments broadcast (3.1)."""
     x64, y64, z64 = np.broadcast_arrays(*(np.asarray(a).astype(np.int64) for a in (x, y, z)))
     ex, ey, ez = ((a >> 23) & 255 for a in (x64, y64, z64))
     mx, my, mz = (np.where(e == 0, 0, (a & FRACTION) | HIDDEN) for a, e in ((x64, ex), (y64, ey), (z64, ez)))
@@ -52,7 +53,8 @@ def fma(x: U32, y: U32, z: U32, blackhole: bool = False) -> U32:
 
 
 def _finite(p: _I64, ep: _I64, sp: _I64, q: _I64, ez: _I64, sz: _I64, blackhole: bool) -> _I64:
-    """Round the sum of product and addend, each given as magnitude, exponent and sign: steps 3 to 8."""
+    """Round the sum of product (magnitude, exponent and sign p, ep, sp) and addend (q, ez, sz): steps 3 to 8 of
+    DEVICE_NUMERICS 3.1, for finite operands."""
     zero = (sp & sz) << 31 if blackhole else np.zeros_like(sp)
     # 3. A product that is zero or underflows leaves the addend, which is exact.
     gone = (p == 0) | (ep < 0)
@@ -118,7 +120,7 @@ class VectorUnit(Protocol[V]):
         ...
 
     def exponent(self, a: V) -> V:
-        """The exponent field of a float, as an integer."""
+        """Return the exponent field of a float, as an integer."""
         ...
 
     def bit_and(self, a: V, b: V | int) -> V:
@@ -174,7 +176,7 @@ class VectorUnit(Protocol[V]):
         ...
 
     def greater(self, a: V | int, b: V | int) -> V:
-        """The larger in the order of sign and magnitude."""
+        """Return the larger in the order of sign and magnitude."""
         ...
 
 
@@ -188,57 +190,74 @@ class NumpyUnit:
     blackhole: bool = False
 
     def fma(self, x: _Words | int, y: _Words | int, z: _Words | int) -> _Words:
+        """Return x * y + z as the chip's vector unit rounds it (module function `fma`), on patterns of fp32."""
         return fma(_words(x), _words(y), _words(z), self.blackhole)
 
     def merge(self, a: _Words, mask: int, added: _Words | int) -> _Words:
+        """Return (a & mask) | added."""
         return a & _words(mask) | _words(added)
 
     def exponent(self, a: _Words) -> _Words:
+        """Return bits 23 to 30 as an integer."""
         return a >> np.uint32(23) & np.uint32(255)
 
     def bit_and(self, a: _Words, b: _Words | int) -> _Words:
+        """Return a & b."""
         return a & _words(b)
 
     def bit_or(self, a: _Words, b: _Words | int) -> _Words:
+        """Return a | b."""
         return a | _words(b)
 
     def shift_left(self, a: _Words, places: int) -> _Words:
+        """Return the words shifted towards the high bits."""
         return a << np.uint32(places)
 
     def shift_right(self, a: _Words, places: int) -> _Words:
+        """Return the words shifted towards the low bits, with zeros at the top."""
         return a >> np.uint32(places)
 
     def add(self, a: _Words | int, b: _Words | int) -> _Words:
+        """Return the integer sum modulo 2^32."""
         return _words(a) + _words(b)
 
     def subtract(self, a: _Words | int, b: _Words | int) -> _Words:
+        """Return the integer difference modulo 2^32."""
         return _words(a) - _words(b)
 
     def negative(self, a: _Words) -> _Words:
+        """Return where the sign bit is set."""
         return a >> np.uint32(31) != 0
 
     def equal(self, a: _Words, b: _Words | int) -> _Words:
+        """Return where all 32 bits agree."""
         return a == _words(b)
 
     def less(self, a: _Words, b: _Words | int) -> _Words:
+        """Return where a < b as signed integers."""
         return a.view(np.int32) < _words(b).view(np.int32)
 
     def select(self, condition: _Words, a: _Words | int, b: _Words | int) -> _Words:
+        """Return `a` where the condition holds, else `b`."""
         return np.where(condition, _words(a), _words(b))
 
     def lookup(self, breaks: tuple[int, ...], values: tuple[int, ...], a: _Words) -> _Words:
+        """Return the value of the range in which each word lies, see `VectorUnit.lookup`."""
         return np.array(values, dtype=np.uint32)[np.searchsorted(np.array(breaks, dtype=np.uint32), a, side="right")]
 
     def to_integer(self, a: _Words, limit: int) -> _Words:
+        """Convert fp32 to integers of at most `limit` in magnitude (`lanes.to_integer`)."""
         return lanes.to_integer(a, limit)
 
     def to_float(self, a: _Words) -> _Words:
+        """Convert integers in sign and magnitude to fp32 (`lanes.to_float`)."""
         return lanes.to_float(a)
 
     def greater(self, a: _Words | int, b: _Words | int) -> _Words:
+        """Return the larger in the order of sign and magnitude (`lanes.greater`)."""
         return lanes.greater(_words(a), _words(b))
 
 
 def _words(value: _Words | int) -> U32:
-    """A constant as an array of no dimensions: unlike a scalar, it wraps around silently."""
+    """Return a constant as an array of no dimensions: unlike a scalar, it wraps around silently."""
     return np.asarray(value, dtype=np.uint32)

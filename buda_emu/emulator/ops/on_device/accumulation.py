@@ -59,21 +59,25 @@ class Accumulation:
 
     @property
     def _attributes(self) -> Attributes:
+        """Attributes of the op."""
         return self.call.op.attributes
 
     @cached_property
     def _adds_in_l1(self) -> bool:
+        """True for an op with `l1_acc`: the packer adds each block to the one before in L1."""
         return self._attributes.l1_acc
 
     @property
     def _scaled(self) -> bool:
+        """True where the result is requantised or dequantised."""
         return self._attributes.requant or self._attributes.dequant
 
     def run(
         self, blocks: Sequence[Block], dst: U32, start: int, stop: int, first: int | None = None
     ) -> DstTiles | Bits:
-        """Compute tiles start..stop of dst [w, n, 1024], uint32, which is memory to work in. `first`: the number of the
-        op's tile at `start`, by default the same."""
+        """Compute tiles start..stop of an op by its blocks, one after the other with what lies between them, and return
+        them in Dst or, if they are added up in L1, packed. `dst` [w, n, 1024], uint32, is memory to work in. `first`:
+        the number of the op's tile at `start`, by default the same. Raises UnsupportedError."""
         rows = tiles_of(dst)[start:stop]
         at = start if first is None else first
         operand_range = at, at + stop - start
@@ -110,7 +114,10 @@ class Accumulation:
         set. They are one where the units do the steps in between by themselves. Raises UnsupportedError."""
 
         def block(k: range, spill: Spill | None) -> Block:
+            """Return the block that adds the products of inner tiles `k`, spilled in between as `spill` says."""
+
             def add(dst: U32, start: int, stop: int, fresh: bool) -> None:
+                """Add the block's products to tiles start..stop of dst; `fresh`: dst holds nothing yet."""
                 part = ProductBlock(
                     operands=(in0, in1), product=product, mode=self.registers.dst, k=k, spill=spill, fresh=fresh
                 )
@@ -150,6 +157,7 @@ class Accumulation:
 
     @property
     def _has_gelu(self) -> bool:
+        """True where gelu ends the op; a gradient op skips it."""
         return self._attributes.sfpu_op == "gelu" and not self.call.gradient
 
     @property
@@ -162,8 +170,8 @@ class Accumulation:
         return same and not attributes.relu_en and not self._has_gelu and not self._scaled
 
     def _initial(self, start: int, stop: int) -> U32 | None:
-        """Return what Dst holds before the first block: the running value of a gradient op, the bias of an integer one,
-        or None for zeros."""
+        """Return what Dst holds before the first block, for tiles start..stop: the running value of a gradient op, the
+        bias of an integer one, or None for zeros."""
         if self.previous is not None:
             return self.previous.image(self.units, start, stop)
         if self.bias is not None and self.registers.integer:
@@ -171,24 +179,27 @@ class Accumulation:
         return None
 
     def _pack_sums(self, image: U32) -> Bits:
+        """Pack a Dst image as intermed_df, in which partial sums lie in L1."""
         result = DstTiles(image, self.registers.dst)
         return pack_tiles(self.units, result, self.call.op.intermed_df, Packing(self.registers.integer))
 
     def _reload(self, partial: Bits) -> U32:
+        """Return the Dst image of partial sums read back from L1. Raises UnsupportedError (`require_reload`)."""
         require_reload(self.call, self.registers)
         register = self.registers.intermediate
         mode = self.registers.dst
         return self.units.copy(self.units.unpack(partial, register), register, mode)
 
     def _add_bias(self, partial: Bits, start: int, stop: int) -> U32:
-        """Add the bias: the partial result in SrcA, row 0 of each bias tile in SrcB."""
+        """Return the sum of partial result and bias in Dst: the partial result in SrcA, row 0 of each bias tile in
+        SrcB."""
         assert self.bias is not None
         a = self.units.unpack(partial, self.registers.intermediate)
         b = arrange_words(self.bias.words(self.units, start, stop), FIRST_ROW)
         return self.units.add(a, b, self.bias.register, self.registers.dst)
 
     def _rescale(self, partial: Bits, start: int, stop: int) -> DstTiles:
-        """Apply requant or dequant to the spilled result (5)."""
+        """Apply requant or dequant to tiles start..stop of the spilled result, then gelu (5)."""
         assert self.scale is not None
         zero_point = np.float32(self._attributes.zero_point)
         if self._attributes.requant:
@@ -212,7 +223,7 @@ class Accumulation:
 
 
 def _nothing(dst: U32, start: int, stop: int, fresh: bool) -> None:
-    """Do a block without products."""
+    """Do a block without products: zeros if Dst is fresh, else no change."""
     if fresh:
         tiles_of(dst)[start:stop] = 0
 
@@ -220,7 +231,7 @@ def _nothing(dst: U32, start: int, stop: int, fresh: bool) -> None:
 def tail_sources(
     call: DeviceCall, sources: Sequence[OperandSource], first: int
 ) -> tuple[OperandSource | None, OperandSource | None]:
-    """Return bias and scale among the operands from `first` on, None where the op has none."""
+    """Return bias and scale among the op's operands `sources`, from number `first` on; None where the op has none."""
     attributes = call.op.attributes
     bias = sources[first] if attributes.bias else None
     scale = None
@@ -230,8 +241,8 @@ def tail_sources(
 
 
 def require_in_l1(call: DeviceCall, source: OperandSource) -> Stored:
-    """Return an operand of a product, which has to lie in L1 and be unpacked to a Src register. Raises
-    UnsupportedError."""
+    """Return an operand of a product, which has to lie in L1 and be unpacked to a Src register. Raises UnsupportedError
+    for one in Dst."""
     if not isinstance(source, Stored) or source.register in IN_DST:
         raise UnsupportedError(f"op {call.op.name}: {call.op.type} of {source.register}, not in a Src register")
     return source

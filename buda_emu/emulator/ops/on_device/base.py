@@ -120,7 +120,7 @@ class DeviceOp(Protocol):
         return call.registers()
 
     def maker(self, job: Job) -> Maker | Filler:
-        """Return the function that makes the tiles of the result."""
+        """Return the function that makes the tiles of the result. Raises UnsupportedError for what is not emulated."""
         ...
 
 
@@ -145,7 +145,8 @@ _FAMILIES: Final[Mapping[DstMode, Family]] = MappingProxyType({"bf16": "b", "fp1
 
 
 def stored_operand(bits: Bits, call: DeviceCall, index: int, register: str, mode: DstMode, arrange: int) -> Stored:
-    """Return operand `index` of a call as a source."""
+    """Return operand `index` of a call as a source: `bits` in L1, unpacked to `register`, copied to a Dst of `mode`,
+    moved inside its tiles by the code `arrange`."""
     operand = call.op.operands[index]
     in_order = call.in_order[index] and bits.shape[1] == operand.map.index.size
     return Stored(
@@ -303,8 +304,9 @@ def make(
     operands: int,
     block: int,
 ) -> None:
-    """Make all tiles of `out` [w, n], `block` at a time. `operands` is how many datums the operands have: it tells
-    whether threads are worth it, whatever the format, as they are computed with as words."""
+    """Make all tiles of `out` [w, n] by `maker`, `block` at a time, packed with the settings `packing`. `dims`: rows
+    and columns that are not blanked. `operands` is how many datums the operands have: it tells whether threads are
+    worth it, whatever the format, as they are computed with as words."""
     work = Work(np.dtype(np.uint32).itemsize * (out.datums.size + operands))
     parallel(_make, out.datums[..., 0].size, out.rows(), maker, packing, dims, units, block, work)
 
@@ -320,6 +322,8 @@ def _make(
     block: int,
     _work: Work,
 ) -> None:
+    """Make tiles start..stop of `rows`, `block` at a time, and pack those that the maker leaves in Dst. `_work` only
+    tells `parallel` the size of the work."""
     if isinstance(maker, Filler):
         maker.fill(start, stop, rows[start:stop])
         return
@@ -332,7 +336,8 @@ def _make(
 
 
 def reference(call: DeviceCall, inputs: Sequence[Bits], previous: Bits | None = None) -> Bits:
-    """Run the op by its definition, on units of plain numpy."""
+    """Run the op by its definition, on units of plain numpy, and return its result, [w, tiles]. `previous`: the running
+    value of a gradient op."""
     entries = max(len(bits) for bits in inputs)
     t, rows, cols = result_shape(call)
     out = Bits.empty(call.op.out_df, entries, t * rows * cols)
@@ -341,7 +346,8 @@ def reference(call: DeviceCall, inputs: Sequence[Bits], previous: Bits | None = 
 
 
 def arrangement(op: PlannedOp, index: int) -> int:
-    """Return the code of the in-tile move of an operand: the in-tile transpose flag turns one of them (OPS 7.4)."""
+    """Return the code of the in-tile move of operand `index`: the in-tile transpose flag turns one of them (OPS 7.4),
+    others are tile broadcasts."""
     if op.transpose and index == OP_TYPES[op.type].transposed:
         return TRANSPOSE
     spread = {"": AS_IS, "r": FIRST_ROW, "c": FIRST_COLUMN, "rc": FIRST_ELEMENT}
@@ -383,7 +389,8 @@ def device_call(call: PlannedOp, op: Op, core: Core) -> DeviceCall:
 
 
 def elements_of(call: DeviceCall, source: OperandSource) -> Stored:
-    """Return an operand whose elements are taken one by one. Raises UnsupportedError for block formats (LAYOUT 3.3)."""
+    """Return an operand in L1 whose elements are taken one by one. Raises UnsupportedError for block formats (LAYOUT
+    3.3) and for dest."""
     if not isinstance(source, Stored) or is_block(source.bits.df):
         raise UnsupportedError(f"op {call.op.name}: {call.op.type} of {call.dfs[0]}, which has no elements of its own")
     return source
@@ -397,10 +404,12 @@ def copied_mode(source: OperandSource, mode: DstMode) -> DstMode:
 
 
 def copy_of(bits: Bits, register: str, mode: DstMode, units: Units) -> Maker:
-    """Return the maker of a datacopy of tiles that have been put together."""
+    """Return the maker of a datacopy of tiles that have been put together, `bits` [w, tiles], through a Dst of
+    `mode`."""
     rows = bits.rows()
 
     def tiles(start: int, stop: int) -> DstTiles:
+        """Return the Dst image of tiles start..stop."""
         words: U32 = units.unpack(rows[start:stop], register)
         return DstTiles(units.copy(words, register, mode), mode)
 

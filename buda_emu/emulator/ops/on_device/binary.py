@@ -20,13 +20,15 @@ class Binary(DeviceOp):
     unit."""
 
     def maker(self, job: Job) -> Maker:
+        """Return the maker of the op for a run; see `binary_maker`."""
         return binary_maker(job.call, job.sources, job.previous, job.registers.dst, job.units)
 
 
 def binary_maker(
     call: DeviceCall, sources: Sequence[OperandSource], previous: OperandSource | None, mode: DstMode, units: Units
 ) -> Maker:
-    """Return the maker of a binary op, stand-alone or in a fused op. `mode` is that of Dst."""
+    """Return the maker of a binary op, stand-alone or in a fused op. `sources`: both operands; `previous`: the running
+    value of a gradient op; `mode`: that of Dst. Raises UnsupportedError."""
     a, b = sources
     type = call.op.type
     integer = mode == "int32"
@@ -38,6 +40,7 @@ def binary_maker(
         result: DstMode = bound.modes(mode)[1]
 
         def by_vector_unit(start: int, stop: int) -> DstTiles:
+            """Compute tiles start..stop from both images in Dst."""
             images = a.image(units, start, stop), b.image(units, start, stop)
             return DstTiles(units.function(bound, mode, *images), result)
 
@@ -47,6 +50,7 @@ def binary_maker(
             raise UnsupportedError(f"op {call.op.name}: {type} of {source.register}, which is not in a Src register")
 
     def by_matrix_unit(start: int, stop: int) -> DstTiles:
+        """Compute tiles start..stop from both Src registers, accumulated onto the running value of a gradient op."""
         left = a.words(units, start, stop)
         right = b.words(units, start, stop)
         if previous is None:
@@ -61,7 +65,8 @@ def binary_maker(
 
 
 def _vector_function(call: DeviceCall, integer: bool) -> Bound | None:
-    """Return the function of an op that the vector unit computes, None for ops of the matrix unit."""
+    """Return the function of an op that the vector unit computes, None for ops of the matrix unit. `integer`: Dst holds
+    integers."""
     zero_point = np.float32(call.op.attributes.zero_point)
     match call.op.type:
         case "maximum":

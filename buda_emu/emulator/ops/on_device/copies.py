@@ -24,6 +24,7 @@ class Copy(DeviceOp):
     """A copy: unpacked, copied to Dst, packed. A gradient nop adds the input to the running value (2.8)."""
 
     def maker(self, job: Job) -> Maker | Filler:
+        """Return the maker of a copy; 16-bit datums that go through unchanged are recoded at once."""
         call = job.call
         source = job.sources[0]
         units = job.units
@@ -33,7 +34,8 @@ class Copy(DeviceOp):
 
 
 def _keeps_halves(job: Job, source: Stored) -> bool:
-    """Return whether datums of 16 bits go through a Dst of the same bits to the same format, unchanged."""
+    """Return whether datums of 16 bits go from the source through a Dst of the same bits to the same format, unchanged
+    but for those without an exponent: then no unit needs to be run."""
     call = job.call
     df = source.bits.df
     mode = {"Float16": "fp16", "Float16_b": "bf16"}.get(df)
@@ -45,7 +47,8 @@ def _keeps_halves(job: Job, source: Stored) -> bool:
 def copy_maker(
     call: DeviceCall, source: OperandSource, previous: OperandSource | None, mode: DstMode, units: Units
 ) -> Maker:
-    """Return the maker of a copy, stand-alone or in a fused op. `mode` is that of Dst."""
+    """Return the maker of a copy of `source`, stand-alone or in a fused op. `previous`: the running value of a gradient
+    op; `mode`: that of Dst. Raises UnsupportedError."""
     if isinstance(source, InDest):
         mode = source.mode
     elif mode == "int32" and REGISTERS[source.register] is not None:
@@ -56,6 +59,7 @@ def copy_maker(
         raise UnsupportedError(f"op {call.op.name}: gradient nop of {call.dfs[0]}, which is not in a Src register")
 
     def sum_of(start: int, stop: int) -> DstTiles:
+        """Compute tiles start..stop of input plus running value."""
         a = source.words(units, start, stop)
         b = previous.words(units, start, stop)
         return DstTiles(units.add(a, b, source.register, mode), mode)
@@ -74,6 +78,7 @@ class EthernetCopy:
         return OpRegisters(("",), "", "fp32")
 
     def maker(self, job: Job) -> Maker:
+        """Return the maker that passes on the stored tiles. Raises UnsupportedError for a gradient op."""
         job.no_gradient()
         (source,) = job.sources
         assert isinstance(source, Stored)

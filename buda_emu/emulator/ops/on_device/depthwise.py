@@ -16,6 +16,8 @@ class Depthwise(DeviceOp):
     """A matmul whose tile (r, c) has the inner tiles in0[r][c + b * C] and in1[b][c]."""
 
     def maker(self, job: Job) -> Maker:
+        """Return the maker of a matmul of one row and column per tile, whose m_k inner tiles are spilled after each.
+        Raises UnsupportedError."""
         call = job.call
         registers = job.registers
         sources = job.sources

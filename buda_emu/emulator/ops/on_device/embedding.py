@@ -20,6 +20,8 @@ class Embedding:
         return OpRegisters((*registers.inputs, ""), registers.intermediate, registers.dst)
 
     def maker(self, job: Job) -> Maker:
+        """Return the maker of a copy of the picked rows, which are put together at once. Raises UnsupportedError for a
+        gradient op or a table of a block format, ProgramError for an index beyond the table."""
         job.no_gradient()
         call = job.call
         sources = job.sources

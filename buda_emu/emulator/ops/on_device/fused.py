@@ -45,6 +45,8 @@ class Fused(DeviceOp):
     them."""
 
     def maker(self, job: Job) -> Maker:
+        """Run all schedules at once, and return the maker that hands out the tiles of `output`. Raises UnsupportedError
+        for a gradient op."""
         job.no_gradient()
         work = _Schedule(job.call, job.registers, job.sources, job.entries, job.units, job.parallel)
         rows = work.run().rows()
@@ -107,7 +109,8 @@ class _Schedule:
             self.stored[step.target] = result
 
     def _source(self, call: DeviceCall, step: PlannedSubOp, position: int) -> OperandSource:
-        """Return an operand of a sub-op, through the base op's TMs and its own."""
+        """Return the input at `position` of a sub-op, through the base op's TMs and its own: in L1, or in Dst for
+        dest."""
         source = step.sources[position]
         operand = call.op.operands[position]
         arrange = arrangement(call.op, position)
@@ -147,8 +150,8 @@ class _Schedule:
         return InDest(image, index, register, mode)
 
     def _register_of(self, external: int) -> str:
-        """Return the format in registers of an input of the fused op; for a negative number, that of intermediate
-        results."""
+        """Return the format in registers of input number `external` of the fused op; for a negative number, that of
+        intermediate results."""
         if external >= 0:
             return self.registers.inputs[external]
         return self.registers.intermediate
@@ -160,6 +163,8 @@ class _Schedule:
         return next((name for name in names if REGISTERS.get(name) is not None), self.registers.intermediate)
 
     def _maker(self, call: DeviceCall, operands: Sequence[OperandSource], step: PlannedSubOp) -> Maker:
+        """Return the maker of a sub-op on its operands, by the family of its type. Raises UnsupportedError for a family
+        that no fused op has."""
         mode = self.registers.dst
         units = self.units
         match OP_TYPES[call.op.type].family:
@@ -178,6 +183,7 @@ class _Schedule:
                 raise UnsupportedError(f"op {call.op.name}: {family} in a fused op")
 
     def _matmul(self, call: DeviceCall, operands: Sequence[OperandSource]) -> Maker:
+        """Return the maker of a matmul sub-op. Raises UnsupportedError for an operand in dest."""
         if isinstance(operands[0], InDest) or isinstance(operands[1], InDest):
             raise UnsupportedError(f"op {call.op.name}: matmul of dest")
         registers = replace(self.registers, inputs=tuple(source.register for source in operands))
@@ -194,12 +200,14 @@ class _Schedule:
         )
 
     def _relu_in_dest(self, maker: Maker, mode: int, threshold: float) -> Maker:
-        """Return a maker that applies the vector unit's relu to a result that is not packed (2.8, 3.3)."""
+        """Return a maker that applies the vector unit's relu with this threshold to a result that is not packed (2.8,
+        3.3). `mode`: that of the packer's relu register, 3 for max. Raises UnsupportedError for integers."""
         bound = bind("relu_max" if mode == 3 else "relu_min", self.call.core, threshold=fp16_constant(threshold))
         if self.registers.integer:
             raise UnsupportedError(f"op {self.call.op.name}: relu of integers in dest is not known on the device")
 
         def tiles(start: int, stop: int) -> DstTiles:
+            """Make tiles start..stop and apply relu to their image."""
             result = _image(maker(start, stop))
             return result._replace(image=self.units.function(bound, result.mode, result.image))
 
@@ -216,6 +224,8 @@ def _image(result: DstTiles | Bits) -> DstTiles:
 def _keep(
     start: int, stop: int, flat: U32, maker: Maker, modes: set[DstMode], dims: tuple[int, int], block: int, _work: Work
 ) -> None:
+    """Make tiles start..stop into the Dst images `flat`, `block` at a time, and add the modes of their numbers to
+    `modes`. `_work` only tells `parallel` the size of the work."""
     for begin, end in in_blocks(start, stop, block):
         result = _image(maker(begin, end))
         flat[begin:end] = blank_words(result.image, dims)

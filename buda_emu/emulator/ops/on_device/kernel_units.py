@@ -53,7 +53,7 @@ from buda_emu.spec.formats import FORMATS, is_block
 
 
 def _dims(dst: U32, product: Product) -> tuple[int, int, int, int]:
-    """Return t slices of an entry of `dst`, and rows, inner and columns of each."""
+    """Return how many t slices an entry of `dst` has, and rows, inner and columns of the product of each, in tiles."""
     return dst.shape[1] // (product.rows * product.cols), product.rows, product.inner, product.cols
 
 
@@ -61,6 +61,7 @@ _INTEGERS: Final = Setting(MODES["fp32"], 8, False)  # which kernels of integers
 
 
 def _source(words: Words) -> RegisterOperand:
+    """Return an operand in the form of the kernels."""
     return RegisterOperand(words.tiles, words.index, words.pad, words.transposed)
 
 
@@ -68,6 +69,7 @@ _WORDS_OF_SINGLES: Final = {"Tf32": -0x2000, "Float16_b": -0x10000}
 
 
 def _spill_key(spill: Spill, mode: DstMode) -> tuple[int, str, str, str]:
+    """Return the key of a spill in `SPILLS`, the conversions that the product kernels know."""
     return MODES.get(mode, -1), spill.held_as, spill.df, spill.register
 
 
@@ -101,6 +103,7 @@ def _codes(tiles: Bits, register: str) -> pick_kernels.Codes | None:
 
 
 def _as_bytes(codes: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.uint8]:
+    """Return codes as contiguous bytes, as a view so that kernels are compiled for one kind of array."""
     return np.ascontiguousarray(codes, np.uint8).view()
 
 
@@ -116,6 +119,7 @@ class KernelUnits:
     """Lends working memory, float32[count], and takes it back when the op is done."""
 
     def room(self, *leading: int) -> U32:
+        """Lend working memory as `Units.room` describes it, new where nobody lends any."""
         shape = *leading, TILE_ELEMENTS
         if self.lend is None:
             memory = np.empty(shape, np.float32)
@@ -147,6 +151,7 @@ class KernelUnits:
         return out.reshape(entries, count, -1)
 
     def unpack(self, tiles: Bits, register: str, out: U32 | None = None) -> U32:
+        """Unpack by kernels, see `Units.unpack`; integers of Dst by the definition."""
         if out is None:
             out = np.empty(tiles.datums.shape, np.uint32)
         if register in IN_DST:
@@ -160,6 +165,7 @@ class KernelUnits:
         return out
 
     def copy(self, words: U32, register: str, mode: DstMode) -> U32:
+        """Copy register words to a Dst image by kernels, see `Units.copy`."""
         if register in IN_DST:
             return words.copy()
         out = np.empty_like(words)
@@ -171,6 +177,8 @@ class KernelUnits:
         return out
 
     def add(self, a: U32, b: U32, register: str, mode: DstMode, subtract: bool = False, dst: U32 | None = None) -> U32:
+        """Add by kernels, see `Units.add`: in float32 arithmetic first, exactly for the tiles where its bits are not
+        certain."""
         out = np.empty_like(a) if dst is None else dst.copy()
         if REGISTERS[register] is None:
             integer_kernels.int_elwadd_tiles(0, len(out), out, a, b, subtract, dst is not None)
@@ -186,12 +194,15 @@ class KernelUnits:
         return out
 
     def left_by_singles(self, left_out: NDArray[np.bool_]) -> list[tuple[int, int]]:
-        """Return the tiles for which float32 arithmetic gives no certain bits, as runs of neighbours."""
+        """Return the tiles for which float32 arithmetic gives no certain bits, as runs (start, stop) of neighbours.
+        `left_out`: bool for each tile."""
         if left_out.any():
             return runs(np.flatnonzero(left_out).tolist())
         return []
 
     def multiply(self, a: U32, b: U32, register: str, mode: DstMode, fidelity: str, dst: U32 | None = None) -> U32:
+        """Multiply by kernels, see `Units.multiply`: in float32 arithmetic first, exactly for the tiles where its bits
+        are not certain."""
         if REGISTERS[register] is None:
             out = np.zeros_like(a) if dst is None else dst.copy()
             integer_kernels.int_elwmul_tiles(0, len(out), out, a, b)
@@ -211,6 +222,7 @@ class KernelUnits:
         return out
 
     def matmul(self, dst: U32, items: range, block: ProductBlock) -> None:
+        """Multiply by kernels, see `Units.matmul`; floats and integers have kernels of their own."""
         if block.spill is not None:
             self._matmul_in_blocks(dst, items, block, block.spill)
             return
@@ -242,7 +254,8 @@ class KernelUnits:
             block_by_block(self, dst, some, block, spill)
 
     def _product(self, dst: U32, block: ProductBlock, setting: Setting) -> ProductOfTiles:
-        """Return the arguments of the product kernels."""
+        """Return the arguments of the product kernels for a block of inner tiles. `setting`: that of the matrix
+        unit."""
         in0, in1 = map(_source, block.operands)
         product = block.product
         k = block.k
@@ -259,6 +272,7 @@ class KernelUnits:
     def picker(
         self, picking: Picking, fidelity: str, mode: DstMode, spill: Spill | None
     ) -> Callable[[U32, int, int], None] | None:
+        """Return the function of `Units.picker` by the kernel of picks, None where it does not know format or spill."""
         if spill is None:
             spill_code = AS_IT_WAS
         else:
@@ -271,6 +285,7 @@ class KernelUnits:
             return None
 
         def pick(images: U32, start: int, stop: int) -> None:
+            """Add the products of tiles start..stop to `images`."""
             none = np.empty((0, TILE_ELEMENTS), np.uint16)
             memory = np.empty(pick_kernels.ROOM, np.int32)
             pick_kernels.pick_tiles(start, stop, images, picking.picks, *arguments, none, memory)
@@ -280,11 +295,13 @@ class KernelUnits:
     def l1_picker(
         self, picking: Picking, fidelity: str, mode: DstMode, df: str
     ) -> Callable[[Bits, int, int], None] | None:
+        """Return the function of `Units.l1_picker`, for bf16 packed as Float16_b only; else None."""
         arguments = self._picking(picking, fidelity, mode, AS_IT_WAS)
         if arguments is None or (mode, df) != ("bf16", "Float16_b"):
             return None
 
         def pick(out: Bits, start: int, stop: int) -> None:
+            """Make tiles start..stop in `out` by adding up in the format."""
             none = np.empty((1, TILE_ELEMENTS), np.uint32)
             memory = np.empty(pick_kernels.ROOM, np.int32)
             datums: NDArray[Any] = out.datums
@@ -295,7 +312,8 @@ class KernelUnits:
     def _picking(
         self, picking: Picking, fidelity: str, mode: DstMode, spill: int
     ) -> tuple[pick_kernels.Reading, pick_kernels.Picking] | None:
-        """Return the arguments of the kernel of picks, None where it cannot be used."""
+        """Return the arguments of the kernel of picks, None where it cannot be used. `spill`: the kernel's code of the
+        conversion between strips."""
         codes = _codes(picking.source, picking.register)
         setting = self._setting(picking.register, mode)
         if codes is None or (mode == "fp32" and setting.exponent_bits == 5):
@@ -305,16 +323,20 @@ class KernelUnits:
         return source, pick_kernels.Picking(picking.cols, picking.group_cols, phases, setting, spill)
 
     def pool(self, source: Words, dst: U32, start: int, stop: int, dim: Dim, mode: DstMode) -> None:
+        """Compute maxima by a kernel, see `Units.pool`."""
         setting = self._setting(source.register, mode)
         operand = RegisterOperand(source.tiles, source.index, source.pad, dim == "c")
         elementwise_kernels.reduce_max_tiles(start, stop, dst, operand, KEPT[source.register], setting, False)
 
     def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
+        """Compute a vector function by its kernel, see `Units.function`."""
         out = np.empty_like(images[0])
         functions.run(bound, mode, out, *images, vector=vector)
         return out
 
     def to_src(self, dst: U32, mode: DstMode, register: str) -> U32:
+        """Move a Dst image to a Src register by a kernel, see `Units.to_src`. Raises UnsupportedError as the definition
+        does."""
         elementwise.move_to_src(dst[:0], mode, register)  # the same refusals
         mask = KEPT.get(register, np.uint32(0xFFFFFFFF))
         out = np.empty_like(dst)
@@ -322,12 +344,15 @@ class KernelUnits:
         return out
 
     def pack(self, dst: U32, to: PackedAs, out: Bits | None = None) -> Bits:
+        """Pack a Dst image by the conversion kernels, see `Units.pack`."""
         out = Bits.empty(to.df, len(dst)) if out is None else out
         by = pack_kernels.Conversion(*to, self.core)
         pack_kernels.pack(0, len(dst), dst, by, out.datums, out.exponents)
         return out
 
     def recode(self, tiles: Bits, out: Bits) -> None:
+        """Recode 16-bit floats by a kernel, see `Units.recode`: zeros and denormals become +0, NaNs of bf16
+        infinities."""
         if tiles.df == "Float16":
             bits = (0x7C00, 0)
         else:
@@ -335,9 +360,11 @@ class KernelUnits:
         elementwise_kernels.recode_halves(0, len(tiles), out.datums, tiles.datums, *bits)
 
     def add_in_l1(self, old: Bits, new: Bits) -> Bits:
+        """Add tiles of a format by a kernel, see `Units.add_in_l1`."""
         datums = old.datums.copy()
         l1_kernels.accumulate(0, len(datums), new.df, datums, new.datums)
         return Bits(new.df, datums)
 
     def _setting(self, register: str, mode: DstMode) -> Setting:
+        """Return the constants by which kernels compute for a register format and a mode of Dst on this core."""
         return kernel_setting(float_family(register), mode, self.core)

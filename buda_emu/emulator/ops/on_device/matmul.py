@@ -30,7 +30,9 @@ _NONE: Final = np.zeros(0, np.bool_)
 
 
 def identity_maker(job: Job, around: Accumulation, weights: Stored, acts: Stored, encoding: Bits) -> Maker:
-    """Return the maker of an identity matmul. `encoding`: input 2, [w or 1, tiles]."""
+    """Return the maker of an identity matmul: by picks of lines for those rows of result tiles where they are all the
+    products, else by products of tiles. `around`: the steps around the blocks; `weights`, `acts`: inputs 0 and 1;
+    `encoding`: input 2, [w or 1, tiles]."""
     first, second = (operand.tile_dim for operand in job.call.op.operands[:2])
     in0 = weights.all_words(job.units, job.parallel, first)
     listed = _decode_encodings(job.call.op, encoding, in0)
@@ -57,7 +59,10 @@ def identity_maker(job: Job, around: Accumulation, weights: Stored, acts: Stored
 
 
 def _in_l1(df: str, add_up: Callable[[Bits, int, int], None]) -> Maker:
+    """Return the maker of tiles of `df` that `add_up`, an L1 picker, makes."""
+
     def tiles(start: int, stop: int) -> Bits:
+        """Make tiles start..stop."""
         out = Bits.empty(df, stop - start)
         add_up(out, start, stop)
         return out
@@ -100,11 +105,13 @@ def _decode_encodings(op: PlannedOp, encoding: Bits, weights: Words) -> EncodedT
 
 
 def _same(a: NDArray[np.generic], b: NDArray[np.generic]) -> bool:
+    """Return whether two arrays have the same type and values."""
     return a.dtype == b.dtype and np.array_equal(a, b)
 
 
 def _picks(terms: matmul_sparse.Terms, weights: Words, u_kt: int) -> tuple[Picks, NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return the last three fields of `EncodedTerms`."""
+    """Return the last three fields of `EncodedTerms` for the terms and weights. `u_kt`: inner tiles of a strip, after
+    which a tile is spilled."""
     words = weights.tiles[0].view(np.int32)
     tile, place = np.nonzero(words & INFINITY)
     line = place // TILE_EDGE
@@ -184,10 +191,12 @@ class _Identity:
         by_pick = by_pick.reshape(groups, -1).T.reshape(-1)  # in the order of the result
 
         def part(begin: int, end: int, add: Pick | None) -> DstTiles | Bits:
+            """Make the neighbours begin..end: by `add`, if given, else by the terms they share."""
             images = np.empty((end - begin, TILE_ELEMENTS), np.uint32)
             if add is not None:
 
                 def block(dst: U32, first: int, last: int, fresh: bool) -> None:
+                    """Add the terms begin..end to images first..last of dst, which are cleared if `fresh`."""
                     if fresh:
                         dst[first:last] = 0
                     add(dst[first:last], begin, end)
@@ -199,6 +208,7 @@ class _Identity:
             return self._run(begin, end)
 
         def tiles(start: int, stop: int) -> DstTiles | Bits:
+            """Make tiles start..stop, part by part."""
             pieces = [
                 part(begin, end, pick if is_picked else None)
                 for begin, end, is_picked in self._parts(start, stop, by_pick)
@@ -208,7 +218,8 @@ class _Identity:
         return tiles
 
     def _parts(self, start: int, stop: int, by_pick: NDArray[np.bool_]) -> Iterator[tuple[int, int, bool]]:
-        """Yield rows of tiles, or the column groups of them: neighbours that have the same terms, or are all picked."""
+        """Yield the range start..stop as (begin, end, is_picked): rows of tiles, or the column groups of them, joined
+        where neighbours are all picked. `by_pick`: which of them are, in the order of the result."""
         _, group_cols = self.columns
         first = start // group_cols
         last = (stop - 1) // group_cols + 1
@@ -218,7 +229,8 @@ class _Identity:
             yield max(start, begin * group_cols), min(stop, end * group_cols), bool(picked[begin - first])
 
     def _terms_of(self, start: int) -> tuple[int, int, int]:
-        """Return entry and first term of a tile, counted over all entries, and how many terms it has."""
+        """Return entry and first term of the result's tile number `start`, counted over all entries, and how many terms
+        it has."""
         cols, group_cols = self.columns
         rows = self.call.op.blocking.rows * self.call.op.blocking.t
         entry, row = divmod(start // cols, rows)
@@ -226,7 +238,7 @@ class _Identity:
         return entry, int(begin[row]), int(begin[row + 1] - begin[row])
 
     def _run(self, start: int, stop: int) -> DstTiles | Bits:
-        """Compute neighbours that have the same terms."""
+        """Compute neighbours start..stop that have the same terms, as a product of one row."""
         op = self.call.op
         (cols, _) = self.columns
         entry, begin, count = self._terms_of(start)
@@ -245,11 +257,13 @@ class _Identity:
         return self.around.run(blocks, dst, first, first + stop - start, start)
 
     def _pack(self, tiles: DstTiles) -> Bits:
+        """Pack tiles in Dst as the op's output, to join them to others that were added up in L1."""
         packing = Packing(self.around.registers.integer, from_single=self.call.makes_output_of_single)
         return pack_tiles(self.around.units, tiles, self.call.op.out_df, packing)
 
 
 def _of_entry(words: Words, entry: int, index: Index) -> Words:
+    """Return the operand of one entry, read through `index`; a single entry stands for all."""
     if len(words.tiles) == 1:
         tiles = words.tiles
     else:
@@ -283,6 +297,7 @@ class Matmul:
         return replace(registers, inputs=(*registers.inputs[:2], "", *registers.inputs[2:]))
 
     def maker(self, job: Job) -> Maker:
+        """Return the maker of the op for a run; see `matmul_maker`."""
         return matmul_maker(job)
 
 
@@ -312,6 +327,8 @@ def matmul_maker(job: Job) -> Maker:
 
 
 def _dense(call: DeviceCall, around: Accumulation, in0: Words, in1: Words, faces: int, entries: int) -> Maker:
+    """Return the maker of a dense product: blocks of u_kt inner tiles, with accumulate those of z slices. `around`: the
+    steps around the blocks; `faces`: of the inner dimension, 1 or 2; `entries`: inputs that run together."""
     op = call.op
     (t, rows, inner) = op.operands[0].map.shape
     cols = op.operands[1].map.shape[2]

@@ -40,8 +40,8 @@ class OperandSource(Protocol):
 
 
 def _places(index: Index, shape: tuple[int, ...], start: int, stop: int) -> tuple[slice | NDArray[np.int64], Index]:
-    """Return rows of a tensor [w or 1, tiles] for post-TM tiles start..stop, and their source tiles, negative for a
-    pad."""
+    """Return rows of a tensor of `shape` [w or 1, tiles] for post-TM tiles start..stop, as a slice where they follow
+    each other, and their source tiles by `index`, negative for a pad."""
     entry, first = divmod(start, index.size)
     if first + stop - start <= index.size:  # of one entry
         at = index[first : first + stop - start]
@@ -61,7 +61,8 @@ def _places_at(index: Index, shape: tuple[int, ...], positions: NDArray[np.int64
 
 
 def arrange_words(tiles: U32, arrange: int) -> U32:
-    """Move the elements of each tile of uint32[n, 1024] as a constant of `kernels.gather` says."""
+    """Move the elements of each tile of uint32[n, 1024] as the code `arrange` of `kernels.gather` says: transpose, or
+    repeat row, column or element."""
     if arrange == AS_IS:
         return tiles
     square = tiles.reshape(-1, 32, 32)
@@ -88,11 +89,14 @@ class Stored:
     """True where the map leaves every tile in its place, so that it need not be evaluated for each block."""
 
     def words(self, units: Units, start: int, stop: int) -> U32:
+        """Return the register words of tiles start..stop, unpacked in one go where they lie there one after the
+        other."""
         if self._lies_at(stop):
             return arrange_words(units.unpack(self.bits.rows()[start:stop], self.register), self.arrange)
         return self._words(units, *_places(self.index, self.bits.shape, start, stop))
 
     def _words(self, units: Units, rows: slice | NDArray[np.int64], at: Index) -> U32:
+        """Unpack rows of the tensor; tiles whose source `at` is negative are full of the pad."""
         words = units.unpack(self.bits.rows()[rows], self.register)
         missing = at < 0
         if missing.any():
@@ -116,9 +120,11 @@ class Stored:
         return self.in_order and (len(self.bits) > 1 or stop <= self.index.size)
 
     def image(self, units: Units, start: int, stop: int) -> U32:
+        """Return the Dst image of tiles start..stop."""
         return units.copy(self.words(units, start, stop), self.register, self.mode)
 
     def image_at(self, units: Units, positions: NDArray[np.int64]) -> U32:
+        """Return the Dst image of the tiles of these numbers."""
         words = self._words(units, *_places_at(self.index, self.bits.shape, positions))
         return units.copy(words, self.register, self.mode)
 
@@ -129,7 +135,7 @@ class Stored:
 
     def product_words(self, units: Units, parallel: Parallel, dims: tuple[int, int]) -> Words:
         """Return the operand for a product of floats: as stored where the units take such tiles, as halves of words
-        where these hold all bits, else unpacked."""
+        where these hold all bits, else unpacked and blanked outside `dims`."""
         halves = None
         if dims == FULL_TILE:
             halves = units.halves(self.bits, self.register, parallel)
@@ -170,6 +176,7 @@ def frozen(index: Index) -> Index:
 
 
 def _unpack(start: int, stop: int, out: U32, units: Units, rows: Bits, register: str, dims: tuple[int, int]) -> None:
+    """Unpack tiles start..stop of `rows` into `out`, and blank them outside `dims`."""
     words = units.unpack(rows[start:stop], register, out[start:stop])
     if dims != FULL_TILE:
         words[...] = blank_words(words, dims)
@@ -194,6 +201,7 @@ class InDest:
     mode: DstMode
 
     def words(self, units: Units, start: int, stop: int) -> U32:
+        """Return the image of tiles start..stop, moved from Dst to the Src register."""
         return units.to_src(self.image(units, start, stop), self.mode, self.register)
 
     def image(self, units: Units, start: int, stop: int) -> U32:  # noqa: ARG002
@@ -202,5 +210,6 @@ class InDest:
         return np.ascontiguousarray(self.images.reshape(-1, TILE_ELEMENTS)[rows])
 
     def image_at(self, units: Units, positions: NDArray[np.int64]) -> U32:  # noqa: ARG002
+        """Return the image of the tiles of these numbers, which is in Dst already."""
         rows, _ = _places_at(self.index, self.images.shape, positions)
         return self.images.reshape(-1, TILE_ELEMENTS)[rows]

@@ -31,6 +31,7 @@ class Reduce(DeviceOp):
     intermed_df."""
 
     def maker(self, job: Job) -> Maker:
+        """Return the maker of the maxima along z, or of the pool along r or c. Raises UnsupportedError."""
         job.no_gradient()
         call = job.call
         (source,) = job.sources
@@ -48,7 +49,8 @@ def pool_maker(
     units: Units,
     parallel: Parallel,
 ) -> Maker:
-    """Return the maker of a reduction along r or c. `shape` is that of an entry of the result."""
+    """Return the maker of a reduction of `source` along r or c. `shape` is that of an entry of the result, `entries`
+    how many there are. Raises UnsupportedError."""
     op = call.op
     dim = op.attributes.dim
     if dim not in ("r", "c"):
@@ -64,6 +66,7 @@ def pool_maker(
     flat = dst.reshape(-1, TILE_ELEMENTS)
 
     def tiles(start: int, stop: int) -> DstTiles:
+        """Compute the maxima of tiles start..stop in Dst."""
         units.pool(words, dst, start, stop, dim, mode)
         return DstTiles(flat[start:stop], mode)
 
@@ -71,7 +74,8 @@ def pool_maker(
 
 
 def _lines(op: PlannedOp, index: Index) -> Index:
-    """Return the tiles of each line that becomes one tile, line after line."""
+    """Return the index of source tiles, line after line: the tiles of a row, or along r of a column, that become one
+    tile."""
     grid = index.reshape(op.operands[0].map.shape)
     lines = np.ascontiguousarray(grid.transpose(0, 2, 1) if op.attributes.dim == "r" else grid).reshape(-1)
     lines.flags.writeable = False
@@ -89,6 +93,7 @@ def _maximum_over_z(call: DeviceCall, source: OperandSource, registers: OpRegist
     bound = bind("integer_maximum" if registers.integer else "maximum", call.core)
 
     def tiles(start: int, stop: int) -> DstTiles:
+        """Compute tiles start..stop: one step for each slice, packed and unpacked between steps."""
         run, tile = np.divmod(np.arange(start, stop), per_slice)  # runs of z slices, counted over all entries
         image = source.image_at(units, run * z * per_slice + tile)
         for step in range(1, z):

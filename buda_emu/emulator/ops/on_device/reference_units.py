@@ -36,12 +36,14 @@ class ReferenceUnits:
     core: Core
 
     def room(self, *leading: int) -> U32:
+        """Return new memory, see `Units.room`."""
         return np.empty((*leading, TILE_ELEMENTS), np.uint32)
 
     def halves(self, tiles: Bits, register: str, parallel: Parallel) -> None:
         """Return None (see `Units`): the definition has words only."""
 
     def unpack(self, tiles: Bits, register: str, out: U32 | None = None) -> U32:
+        """Unpack by the definition, see `Units.unpack`."""
         words = unpack.unpack(tiles.datums, tiles.df, register, self.core, tiles.exponents)
         if out is None:
             return words
@@ -49,6 +51,7 @@ class ReferenceUnits:
         return out
 
     def copy(self, words: U32, register: str, mode: DstMode) -> U32:
+        """Copy to Dst by the definition, see `Units.copy`."""
         if register in IN_DST:
             return words.copy()
         if REGISTERS[register] is None:
@@ -56,12 +59,14 @@ class ReferenceUnits:
         return elementwise.copy_to_dst(words, float_family(register), float_mode(mode), self.core)
 
     def add(self, a: U32, b: U32, register: str, mode: DstMode, subtract: bool = False, dst: U32 | None = None) -> U32:
+        """Add or subtract by the definition, see `Units.add`."""
         if REGISTERS[register] is None:
             return (products.int_elwsub if subtract else products.int_elwadd)(dst, a, b)
         function = elementwise.elwsub if subtract else elementwise.elwadd
         return function(dst, a, b, float_family(register), mode, self.core)
 
     def multiply(self, a: U32, b: U32, register: str, mode: DstMode, fidelity: str, dst: U32 | None = None) -> U32:
+        """Multiply by the definition, one fidelity phase after the other, see `Units.multiply`."""
         result = np.zeros_like(a) if dst is None else dst
         for phase in PHASES[fidelity]:
             if REGISTERS[register] is None:
@@ -71,6 +76,7 @@ class ReferenceUnits:
         return result
 
     def matmul(self, dst: U32, items: range, block: ProductBlock) -> None:
+        """Multiply tile by tile by the definition, see `Units.matmul`."""
         (in0, in1), product, mode, k, spill, fresh = block
         if fresh:
             tiles_of(dst)[items.start : items.stop] = 0
@@ -97,12 +103,13 @@ class ReferenceUnits:
                 flat[number] = products.tile_matmul(flat[number], a, b, phases, family, mode, self.core)
 
     def picker(self, picking: Picking, fidelity: str, mode: DstMode, spill: Spill | None) -> None:
-        """Return None (see `Units`): the definition has products only."""
+        """Return None, so that tiles are multiplied (see `Units`): the definition has products only."""
 
     def l1_picker(self, picking: Picking, fidelity: str, mode: DstMode, df: str) -> None:
-        """Return None (see `Units`): the definition has products only."""
+        """Return None, so that tiles are multiplied (see `Units`): the definition has products only."""
 
     def pool(self, source: Words, dst: U32, start: int, stop: int, dim: Dim, mode: DstMode) -> None:
+        """Compute the maxima by the definition, see `Units.pool`."""
         count = source.index.size // dst.shape[1]
         flat = dst.reshape(-1, 32, 32)
         for number in range(start, stop):
@@ -111,29 +118,34 @@ class ReferenceUnits:
             flat[number] = elementwise.reduce_max(tiles, dim, source.register, mode, self.core)
 
     def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
+        """Compute a vector function by its program, see `Units.function`."""
         tiles = (image.reshape(-1, 32, 32) for image in images)
         return functions.reference(bound, mode, *tiles, vector=vector).reshape(-1, TILE_ELEMENTS)
 
     def to_src(self, dst: U32, mode: DstMode, register: str) -> U32:
+        """Move a Dst image to a Src register by the definition, see `Units.to_src`."""
         return elementwise.move_to_src(dst, mode, register)
 
     def pack(self, dst: U32, to: PackedAs, out: Bits | None = None) -> Bits:
+        """Pack by the definition, see `Units.pack`."""
         packed = Bits(to.df, *pack.pack(dst, *to, self.core))
         if out is not None:
             out.assign(slice(None), packed)
         return packed if out is None else out
 
     def recode(self, tiles: Bits, out: Bits) -> None:
+        """Unpack, copy and pack 16-bit floats, see `Units.recode`."""
         mode: DstMode = "fp16" if tiles.df == "Float16" else "bf16"
         image = self.copy(self.unpack(tiles, tiles.df), tiles.df, mode)
         self.pack(image, PackedAs(mode, "Float16" if tiles.df == "Float16" else "Float16_b", tiles.df), out)
 
     def add_in_l1(self, old: Bits, new: Bits) -> Bits:
+        """Add tiles of a format by the definition, see `Units.add_in_l1`."""
         return Bits(new.df, pack.accumulate(new.df, old.datums, new.datums))
 
 
 def tile_of(source: Words, entry: int, position: int) -> U32:
-    """Return uint32[32, 32] of one tile of an operand."""
+    """Return uint32[32, 32] of the tile at `position` of an entry of an operand."""
     at = source.index[position]
     if at < 0:
         return np.full((32, 32), source.pad)

@@ -23,7 +23,8 @@ from buda_emu.support.errors import UnsupportedError
 
 
 def bound_function(call: PlannedOp, core: Core, approximate: bool) -> Bound:
-    """Return the function of an sfpu op with the parameters that its attributes give (3.3)."""
+    """Return the function of an sfpu op with the parameters that its attributes give (3.3); `approximate`: the kernel's
+    approximate mode."""
     attributes = call.attributes
     match call.type:
         case "power":
@@ -43,6 +44,7 @@ class Sfpu(DeviceOp):
     elements are the copied input."""
 
     def maker(self, job: Job) -> Maker:
+        """Return the maker of the function for a run. Raises UnsupportedError for a gradient op or integers."""
         job.no_gradient()
         op = job.call.op
         approximate = op.attributes.approximate_mode
@@ -53,7 +55,8 @@ class Sfpu(DeviceOp):
 def sfpu_maker(
     op: PlannedOp, core: Core, source: OperandSource, mode: DstMode, approximate: bool, shape: Shape, units: Units
 ) -> Maker:
-    """Return the maker of a function, stand-alone or in a fused op. `shape` is that of an entry of the result."""
+    """Return the maker of a function of `source`, stand-alone or in a fused op. `shape` is that of an entry of the
+    result; `approximate`: the kernel's approximate mode. Raises UnsupportedError for integers."""
     vector = vector_mode(op)
     if mode == "int32":
         raise UnsupportedError(f"op {op.name}: {op.type} of integers is not known on the device")
@@ -65,6 +68,7 @@ def sfpu_maker(
     words, number = _random_tiles(op.attributes.seed, vector, shape, op.blocking.grid_size, *_order_of(op))
 
     def drop_out(start: int, stop: int) -> DstTiles:
+        """Compute tiles start..stop from the copied input and the random words of their places."""
         random: U32 = words[number[np.arange(start, stop) % len(number)]]
         return DstTiles(units.function(bound, mode, source.image(units, start, stop), random, vector=vector), mode)
 
@@ -72,6 +76,7 @@ def sfpu_maker(
 
 
 def _order_of(op: PlannedOp) -> tuple[tuple[int, int], str]:
+    """Return ublock and ublock order, which decide in which order a core goes through its tiles."""
     return op.blocking.ublock, op.blocking.ublock_order
 
 

@@ -14,6 +14,7 @@ class Splice(DeviceOp):
     """A splice: each tile of the result is one of an input (OPS 6.8)."""
 
     def maker(self, job: Job) -> Maker:
+        """Return the maker of a copy of tiles from their inputs. Raises UnsupportedError for a gradient op."""
         job.no_gradient()
         call = job.call
         sources = job.sources
@@ -23,6 +24,7 @@ class Splice(DeviceOp):
         mode = copied_mode(sources[0], job.registers.dst)
 
         def tiles(start: int, stop: int) -> DstTiles:
+            """Copy tiles start..stop, as runs of neighbours of one input."""
             entry, tile = np.divmod(np.arange(start, stop), len(origin))
             of = origin[tile]
             at = position[tile] + entry * sizes[origin[tile]]

@@ -12,6 +12,8 @@ class Tilizer(DeviceOp):
     """The conversion of a flat queue's elements, stored row-major in its format, to tiles (OPS 6.10, LAYOUT 3.3)."""
 
     def maker(self, job: Job) -> Maker:
+        """Rearrange the elements of the whole queue, and return the maker of a copy of the tiles. Raises
+        UnsupportedError for a gradient op or a block format."""
         job.no_gradient()
         call = job.call
         entries = job.entries

@@ -28,6 +28,8 @@ class TopK:
         return OpRegisters((*registers.inputs, ""), registers.intermediate, registers.dst)
 
     def maker(self, job: Job) -> Maker:
+        """Sort the values of all rows at once as Dst holds them, and return the maker that packs the best values or
+        hands out the indices. Raises UnsupportedError for a gradient op or integers."""
         job.no_gradient()
         call = job.call
         entries = job.entries
@@ -57,7 +59,8 @@ def _in_place(op: PlannedOp) -> PlannedOp:
 
 
 def _golden(op: PlannedOp, values: Tiles, numbers: Tiles, units: Units, parallel: Parallel) -> Tiles:
-    """Run the network by its own reference or kernel, as the units demand."""
+    """Return the result of topk on values and index numbers, float32[w, tiles, 1024], by the network's reference or its
+    kernel, as the units demand."""
     implementation = ops.implementation("topk")
     t, rows, cols = implementation.shape(op)
     if isinstance(units, ReferenceUnits):

@@ -129,15 +129,17 @@ class Units(Protocol):
         ...
 
     def copy(self, words: U32, register: str, mode: DstMode) -> U32:
-        """Return the Dst image of an operand that is copied to Dst (2.7)."""
+        """Return the Dst image of register words of format `register` that an op copies to a Dst of `mode` (2.7)."""
         ...
 
     def add(self, a: U32, b: U32, register: str, mode: DstMode, subtract: bool = False, dst: U32 | None = None) -> U32:
-        """Do ELWADD or ELWSUB, accumulated onto `dst` where one is given (2.5, 5)."""
+        """Return the Dst image of a + b by ELWADD, or a - b by ELWSUB, accumulated onto `dst` where one is given (2.5,
+        5)."""
         ...
 
     def multiply(self, a: U32, b: U32, register: str, mode: DstMode, fidelity: str, dst: U32 | None = None) -> U32:
-        """Do ELWMUL onto `dst`, or onto zeros (2.4, 5)."""
+        """Return the Dst image of a * b by ELWMUL, in the phases of a fidelity, accumulated onto `dst` or onto zeros
+        (2.4, 5)."""
         ...
 
     def matmul(self, dst: U32, items: range, block: ProductBlock) -> None:
@@ -165,7 +167,8 @@ class Units(Protocol):
         ...
 
     def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
-        """Compute a function of the vector unit; elements outside the vector mode keep the first image (3)."""
+        """Return the image of a function of the vector unit for one or two images; elements outside the vector mode
+        keep the first image (3)."""
         ...
 
     def to_src(self, dst: U32, mode: DstMode, register: str) -> U32:
@@ -201,12 +204,13 @@ def float_family(register: str) -> Family:
 
 
 def tiles_of(dst: U32) -> U32:
-    """Return dst[w, n, 1024] as one row of tiles, counted over w."""
+    """Return dst[w, n, 1024] as one row of tiles [w * n, 1024], the same memory."""
     return dst.reshape(-1, TILE_ELEMENTS)
 
 
 def block_by_block(units: Units, dst: U32, items: range, block: ProductBlock, spill: Spill) -> None:
-    """Do `Units.matmul` with a spill, by the units' other steps; Dst is not fresh."""
+    """Do `Units.matmul` with a spill by the units' other steps: multiply the inner tiles up to each end, pack the sums
+    and read them back. `items`: the tiles of dst, whose contents count."""
     rows = tiles_of(dst)[items.start : items.stop]
     after = [n + 1 for n in block.k[:-1] if spill.ends[n]]
     for first, last in pairwise([block.k.start, *after, block.k.stop]):

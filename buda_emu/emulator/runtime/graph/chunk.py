@@ -137,7 +137,8 @@ class Duties:
 def _owners_of_step(
     step: Run | Read | Convert, part: Part, readers: Set[int], needed: list[set[int]]
 ) -> frozenset[int]:
-    """Return the machines that can do a step by themselves, and add them to those that need its inputs."""
+    """Return the machines that can do a step by themselves, and add them to `needed`, which has for each value the
+    machines that need it, for the step's inputs. `readers`: the machines that need the step's own value."""
     match step:
         case Run():
             owners = frozenset({part.owner(step.op.name)})
@@ -154,7 +155,8 @@ def _owners_of_step(
 def _late_values(
     plan: Plan, number: int, source: Sequence[int], own_steps: Sequence[Step], queues: Set[str]
 ) -> frozenset[int]:
-    """Return the values of other machines that this one only stores, in queues that may be written late."""
+    """Return the values of other machines that machine `number` only stores, in `queues` that may be written late.
+    `source`: for each step the machine whose value it is; `own_steps`: the steps that this machine does."""
     late = {step.value for step, origin in zip(plan.steps, source, strict=True) if origin not in (number, _NOBODY)}
     for step in own_steps:
         late.difference_update(reads_of(step))
@@ -163,7 +165,7 @@ def _late_values(
 
 
 def assign_duties(plan: Plan, part: Part, queues: Set[str]) -> Duties:
-    """Return the duties of one machine. `queues` are those that may be written late."""
+    """Return the duties of the machine of `part` in a plan. `queues` are those that may be written late."""
     needed: list[set[int]] = [set() for _ in plan.tiles]
     for push in plan.pushes:
         needed[push.value] |= part.keepers(push.queue)
@@ -211,6 +213,7 @@ class Late:
 
     def __init__(self, part: Part, memory: Memory, topology: Topology) -> None:
         def memory_of(queue: str) -> int:
+            """Return the identity of the memory that a queue lies in, which dual views share."""
             return id(memory.channels[queue].view.store)
 
         uses = Counter(map(memory_of, (*topology.reads, *topology.local, *topology.writes)))
@@ -221,13 +224,14 @@ class Late:
         self._held: Counter[int] = Counter()
 
     def receive(self, source: int) -> list[NDArray[Any]]:
-        """Return the value that another machine sends for this step."""
+        """Return the value that machine `source` sends for this step, after those of its values that were put off."""
         while self._waiting.get(source):
             self._take(source)
         return self._part.receive(source)
 
     def put_off(self, source: int, most_bytes: int, store: _Store) -> None:
-        """Store the value of this step later, by `store`; a value of more bytes than may wait is stored now."""
+        """Store the value that `source` sends for this step later, by `store`; a value whose `most_bytes` are more than
+        may wait is stored now, and those put off earlier make room."""
         while self._waiting.get(source) and self._held[source] + most_bytes > LATE_BYTES:
             self._take(source)
         self._waiting.setdefault(source, deque()).append((most_bytes, store))
@@ -242,6 +246,7 @@ class Late:
                 self._take(source)
 
     def _take(self, source: int) -> None:
+        """Receive the oldest value put off from a machine, and store it."""
         count, store = self._waiting[source].popleft()
         self._held[source] -= count
         store(self._part.receive(source))
@@ -379,7 +384,7 @@ class ChunkRun(ABC, Generic[V]):
             self._read(step)
 
     def _receive_value(self, value: int, source: int, duties: Duties, late: Late) -> None:
-        """Receive a value from another machine, or put it off where this one only stores it."""
+        """Receive a value from machine `source`, or put it off where this one only stores it."""
         if value in duties.late:
             most_bytes = self._chunk.inputs * self._plan.tiles[value] * TILE_BYTES
             late.put_off(source, most_bytes, partial(self._store_late, value))
@@ -387,6 +392,8 @@ class ChunkRun(ABC, Generic[V]):
             self._values[value] = self._from_arrays(value, late.receive(source))
 
     def _step(self, step: Step, freed: tuple[int, ...], later: dict[int, Read]) -> None:
+        """Do one step. A read of memory lent from files is put into `later`, to be done when its value is used, unless
+        it is used here last (`freed`)."""
         match step:
             case Run():
                 if self._context.part is not None:
@@ -403,6 +410,7 @@ class ChunkRun(ABC, Generic[V]):
                 self._same(step)
 
     def _is_lent(self, step: Read) -> bool:
+        """Return whether a read takes tiles from memory that is held by reference to an array of the host."""
         return not step.flat and self._context.memory.channels[step.queue].view.store.source is not None
 
     def _store_late(self, value: int, arrays: list[NDArray[Any]]) -> None:
@@ -437,7 +445,7 @@ class ChunkRun(ABC, Generic[V]):
             watched.pushes(push.queue, queues[push.queue].input, writes[push.queue])
 
     def _allocate_result(self, value: int, entries: int) -> V:
-        """Return the memory for an op's result: free slots of a queue, or memory of the chunk."""
+        """Return the memory for an op's result of `entries` entries: free slots of a queue, or memory of the chunk."""
         if value in self._direct:
             _, place = self._direct[value]
             if len(place) == entries:
@@ -448,6 +456,7 @@ class ChunkRun(ABC, Generic[V]):
         return array
 
     def _slots_to_read(self, step: Read) -> list[int]:
+        """Return the slots that a read takes: one for each input, or a single one where all inputs read the same."""
         slots = self._chunk.reads[step.queue]
         if len(slots) == 1:
             return slots
@@ -465,6 +474,7 @@ class ChunkRun(ABC, Generic[V]):
         self._tell_result(step, may_put=not step.op.gradient_op)
 
     def _compute_op(self, step: Run) -> None:
+        """Run an op on the tensors of its inputs into the memory of its result. Raises ProgramError naming the op."""
         inputs = list(map(self._values.__getitem__, step.inputs))
         try:
             if step.op.gradient_op:
@@ -480,6 +490,8 @@ class ChunkRun(ABC, Generic[V]):
             raise
 
     def _same(self, step: Same) -> None:
+        """Call listeners and stepper for an op that computes nothing. Raises HostError for a stepper that wants to skip
+        it."""
         if not self._is_watched:
             return
         if not self._tell_start(step):
@@ -495,19 +507,21 @@ class ChunkRun(ABC, Generic[V]):
         return None
 
     def _skip(self, step: Run) -> None:
+        """Give an op that the stepper skips a result of zeros. Raises HostError for a gradient op."""
         if step.op.gradient_op:
             raise HostError(f"op {step.op.name} adds to a sum, which its ram keeps: it cannot be skipped")
         out = self._allocate_result(step.value, self._chunk.inputs)
         self._put(out, np.zeros((1, 1, TILE_ELEMENTS), np.float32))
 
     def _tell_start(self, step: Run | Same) -> bool:
-        """Announce an op, and return whether it is to be computed."""
+        """Announce an op to listeners and stepper, and return whether it is to be computed: the stepper may skip it."""
         for listener in self._watched.listeners:
             listener.op_start(step.op, self._chunk.inputs)
         stepper = self._stepper
         return stepper is None or stepper.op(step.op, self._chunk.inputs)
 
     def _tell_result(self, step: Run | Same, *, may_put: bool) -> None:
+        """Show an op's result to listeners and stepper. `may_put`: the stepper may replace it."""
         array = self._values[step.value]
         for listener in self._watched.listeners:
             listener.op_value(step.op, read_only(self._as_tiles(array)), self._chunk.inputs)
@@ -517,14 +531,15 @@ class ChunkRun(ABC, Generic[V]):
             stepper.result(step.op, read_only(self._as_tiles(array)), put, self._chunk.inputs)
 
     def _tell_read(self, queue: str, tiles: Tensor) -> None:
+        """Show the entries read from a queue or ram to listeners and stepper."""
         for listener in self._watched.listeners:
             listener.queue_value(queue, read_only(tiles), self._chunk.inputs)
         if (stepper := self._stepper) is not None:
             stepper.read(queue, read_only(tiles), self._chunk.inputs)
 
     def _gradient_slots(self, step: Run) -> tuple[Ram | None, list[int], bool]:
-        """Return the ram that keeps the sums of a gradient op, its slot for each input, and whether the sum starts
-        again."""
+        """Return the ram that keeps the sums of a gradient op (None where there is none), its slot for each input, and
+        whether the sum starts again."""
         ram: Ram | None = None
         slots = [0] * self._chunk.inputs
         zeroed = False
@@ -554,15 +569,16 @@ class ChunkRun(ABC, Generic[V]):
 
     @abstractmethod
     def _block(self, view: EntryView, slot: int, count: int) -> V:
-        """Return consecutive entries of a queue, writable."""
+        """Return `count` consecutive entries of a queue from `slot` on, as writable views."""
 
     @abstractmethod
     def _take(self, value: int, entries: int) -> V:
-        """Return memory for a tensor of the plan."""
+        """Return memory with undefined contents for `entries` entries of the plan's tensor `value`."""
 
     @abstractmethod
     def _read(self, step: Read) -> None:
-        """Read the entries of a queue or ram into a tensor."""
+        """Read the entries of a queue or ram into a tensor. Raises ProgramError where a tilizer finds no row-major
+        data."""
 
     @abstractmethod
     def _convert(self, step: Convert) -> None:
@@ -570,15 +586,16 @@ class ChunkRun(ABC, Generic[V]):
 
     @abstractmethod
     def _run(self, step: Run, inputs: list[V], out: V) -> None:
-        """Run an op that does not accumulate gradients."""
+        """Run an op that does not accumulate gradients, on `inputs` into `out`."""
 
     @abstractmethod
     def _accumulate(self, step: Run, inputs: list[V], *, every_sum: bool) -> V:
-        """Run a gradient op, input by input. With `every_sum` the result has the sum after each input."""
+        """Run a gradient op, input by input, and return its sums. With `every_sum` the result has the sum after each
+        input."""
 
     @abstractmethod
     def _push(self, step: Push) -> None:
-        """Store a result in its queue or ram."""
+        """Store a result in its queue or ram, for all inputs of the chunk."""
 
     @abstractmethod
     def _put(self, array: V, tiles: Tensor) -> None:

@@ -28,45 +28,57 @@ class DeviceRun(ChunkRun[Bits]):
         super().__init__(context, plan, chunk, lambda bits: context.pool.give_back(bits.datums))
 
     def _block(self, view: EntryView, slot: int, count: int) -> Bits:
+        """Return consecutive entries as bits; see `ChunkRun`."""
         return _bit_view(view).bits(slot, count)
 
     def _take(self, value: int, entries: int) -> Bits:
+        """Return memory of the pool as bits of the value's format; see `ChunkRun`."""
         df = self._plan.labels[value]
         tiles = self._plan.tiles[value]
         return Bits.on(self._context.pool.lend(floats_for(df, entries * tiles)), df, entries, tiles)
 
     def _arrays(self, value: Bits) -> list[NDArray[Any]]:
+        """Return datums, and exponents where the format has them."""
         if value.exponents is None:
             return [value.datums]
         return [value.datums, value.exponents]
 
     def _from_arrays(self, value: int, arrays: list[NDArray[Any]]) -> Bits:
+        """Return the bits of datums and exponents received, in the value's format."""
         return Bits(self._plan.labels[value], arrays[0], arrays[1] if len(arrays) > 1 else None)
 
     def _as_tiles(self, array: Bits) -> Tensor:
+        """Decode the bits to float32[w, tiles, 1024]."""
         return array.values()
 
     def _put(self, array: Bits, tiles: Tensor) -> None:
+        """Encode values as the bits of a tensor, in place."""
         array.assign(slice(0, len(array)), Bits.encode(array.df, np.broadcast_to(tiles, (*array.shape, TILE_ELEMENTS))))
 
     def _read(self, step: Read) -> None:
+        """Take the bits of the slots read, and show them decoded to those who watch."""
         view = _bit_view(self._context.memory.channels[step.queue].view)
         bits = self._values[step.value] = view.read_bits(self._slots_to_read(step))
         if self._watched.listeners or self._stepper is not None:  # decoded only for those who look at it
             self._tell_read(step.queue, bits.values())
 
     def _convert(self, step: Convert) -> None:
+        """Raise InternalError: operands are unpacked by the op itself, so that no plan of this precision converts."""
         raise InternalError(f"precision device does not convert tensors between ops ({step.format})")
 
     def _run(self, step: Run, inputs: list[Bits], out: Bits) -> None:
+        """Run an op that adds to no sum."""
         self._run_from(step, inputs, out, None)
 
     def _run_from(self, step: Run, inputs: list[Bits], out: Bits, previous: Bits | None) -> None:
+        """Run an op by the units of the core; a gradient op adds to `previous`, None for an empty sum. Raises
+        UnsupportedError naming the op."""
         if step.device is None or self._context.core is None:
             raise InternalError(f"op {step.op.name} is not planned for precision device")
         lent: list[Tensor] = []
 
         def lend(count: int) -> Tensor:
+            """Lend memory of the pool until the op is done."""
             memory = self._context.pool.lend(count)
             lent.append(memory)
             return memory
@@ -110,6 +122,7 @@ class DeviceRun(ChunkRun[Bits]):
         return out
 
     def _push(self, step: Push) -> None:
+        """Store a result in the slots of a queue or ram; one that was computed there is only marked as written."""
         values = self._values[step.value]
         slots = self._chunk.writes[step.queue]
         view = _bit_view(self._context.memory.channels[step.queue].view)
@@ -123,7 +136,7 @@ class DeviceRun(ChunkRun[Bits]):
 
 
 def arrange(tiles: TileMap, values: Bits) -> Bits:
-    """Apply a queue's own TMs to a result: [w, tiles] each."""
+    """Return a result moved by a queue's own TMs: [w, tiles] each, every bit unchanged."""
     stored = Stored(bits=values, index=tiles.index, pad_value=tiles.pad_value, arrange=AS_IS, register="", mode="fp32")
     moved = stored.stored_tiles(0, len(values) * tiles.index.size)
     shape = len(values), tiles.index.size, -1
@@ -135,6 +148,7 @@ def arrange(tiles: TileMap, values: Bits) -> Bits:
 
 
 def _bit_view(view: EntryView) -> BitView:
+    """Return the view as one of bits. Raises InternalError for memory of floats."""
     if not isinstance(view, BitView):
         raise InternalError(f"{view.name} does not hold bits")
     return view

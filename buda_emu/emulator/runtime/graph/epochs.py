@@ -77,8 +77,8 @@ class Epochs:
                 self._follow(channels[name], prepared.source, text, variables)
 
     def _move(self, channel: Ram, field: str, place: Callable[[int], None], pointer: int, *, at_once: bool) -> None:
-        """Set a ram's pointer. A pointer that leaves the slots is an error `at_once`, or when a graph uses it (NETLIST
-        12)."""
+        """Set the pointer `field` of a ram by `place`. A pointer that leaves the slots is an error at once, or with
+        late checks, unless `at_once`, when a graph uses it (NETLIST 12)."""
         try:
             place(pointer)
         except ProgramError as error:
@@ -164,7 +164,8 @@ class Epochs:
         self._pop_to(channel, settings.rd_ptr_global)
 
     def _follow(self, channel: Fifo | Ram, texts: QueueSettings, text: str, variables: Variables) -> None:
-        """Give the fields that were written with the text of a variable the value that a varinst has given it."""
+        """Give the fields of a queue that were written with the text of a variable the value that a varinst has given
+        it. `texts`: the settings as written."""
         value = variables.value(text)
         if isinstance(channel, Ram):
             if texts.global_wrptr_autoinc == text:
@@ -186,12 +187,15 @@ class Epochs:
             self._pop_to(channel, value)
 
     def _pop_to(self, channel: Fifo, pointer: int) -> None:
+        """Move the global read pointer of a queue, and report the entries that this frees. Raises ProgramError for a
+        negative pointer."""
         freed = channel.ring.pop_to(_not_negative(pointer, "rd_ptr_global", channel))
         if freed > 0:
             self._watched.pop(channel.name, SETTINGS, freed)
 
 
 def _not_negative(value: int, field: str, channel: Fifo) -> int:
+    """Return a pointer's value. Raises ProgramError, naming field and queue, for a negative one."""
     if value < 0:
         raise ProgramError(f"{field} is {value} for {channel.describe()}", kind="pointer", queue=channel.name)
     return value

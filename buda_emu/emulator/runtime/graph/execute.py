@@ -203,6 +203,7 @@ class Executor:
                 raise
 
     def _plan(self, temporal: TemporalGraph, labels: Mapping[str, str]) -> Plan:
+        """Return the plan of a temporal graph for sources with these labels, and note the widest so far."""
         context = self._context
         plan = self._planned.plan(context.netlist, temporal, labels, context.quantised, context.core)
         self._widest_tiles = max(self._widest_tiles, plan.peak_tiles)
@@ -210,6 +211,7 @@ class Executor:
 
 
 def _chunk_run(context: Context, plan: Plan, chunk: Chunk) -> ChunkRun[Any]:
+    """Return the run of a chunk in the precision of the machine."""
     if context.core is None:
         return FormatRun(context, plan, chunk)
     from buda_emu.emulator.runtime.graph.device_run import DeviceRun  # with all that only precision "device" needs
@@ -232,7 +234,7 @@ def run_step(step: Run, inputs: list[Tensor], previous: Tensor | None, out: Tens
 
 
 def arrange(tiles: TileMap, values: Tensor, out: Tensor, parallel: Parallel) -> None:
-    """Apply a queue's own TMs to a result: float32[w, tiles, 1024] each."""
+    """Write a result, moved by a queue's own TMs, to `out`: float32[w, tiles, 1024] each."""
     size = values.shape[0] * tiles.index.size
     parallel(gather_tiles, size, out, values, tiles.index, np.float32(tiles.pad_value), AS_IS, (32, 32))
 
@@ -257,27 +259,35 @@ class FormatRun(ChunkRun[Tensor]):
         self._replaced: list[Tensor] = []  # memory that queues had before
 
     def _block(self, view: EntryView, slot: int, count: int) -> Tensor:
+        """Return consecutive entries as float32 tiles; see `ChunkRun`."""
         return view.block(slot, count)
 
     def _take(self, value: int, entries: int) -> Tensor:
+        """Return memory of the pool; see `ChunkRun`."""
         return self._pool.take(entries, self._plan.tiles[value])
 
     def _arrays(self, value: Tensor) -> list[NDArray[Any]]:
+        """Return the tensor, as its upper halves where these hold all bits."""
         return [_upper_halves(value)]
 
     def _from_arrays(self, value: int, arrays: list[NDArray[Any]]) -> Tensor:  # noqa: ARG002
+        """Return the tensor received, widened where only upper halves were sent."""
         (array,) = arrays
         if array.dtype == np.float32:
             return array
         return (array.astype(np.uint32) << 16).view(np.float32)
 
     def _as_tiles(self, array: Tensor) -> Tensor:
+        """Return the tensor itself, which is float32 tiles already."""
         return array
 
     def _put(self, array: Tensor, tiles: Tensor) -> None:
+        """Write values into a tensor as they are."""
         array[...] = tiles
 
     def _read(self, step: Read) -> None:
+        """Take the tiles of the slots read, or for a tilizer the row-major data. Raises ProgramError where these are
+        missing."""
         channel = self._context.memory.channels[step.queue]
         slots = self._slots_to_read(step)
         if not step.flat:
@@ -295,12 +305,14 @@ class FormatRun(ChunkRun[Tensor]):
         self._values[step.value] = np.stack([flat[slot] for slot in slots])
 
     def _convert(self, step: Convert) -> None:
+        """Copy a tensor, and truncate the copy to the step's format."""
         source = self._values[step.source]
         out = self._allocate_result(step.value, source.shape[0])
         out[...] = source
         convert(out, step.format, self._parallel, truncate=True)
 
     def _run(self, step: Run, inputs: list[Tensor], out: Tensor) -> None:
+        """Run an op that adds to no sum, with what follows it."""
         run_step(step, inputs, None, out, self._parallel)
 
     def _accumulate(self, step: Run, inputs: list[Tensor], *, every_sum: bool) -> Tensor:
@@ -344,6 +356,8 @@ class FormatRun(ChunkRun[Tensor]):
         return stored_sum[np.newaxis]
 
     def _push(self, step: Push) -> None:
+        """Store a result in the slots of a queue or ram, through the queue's TMs; without a copy where it was computed
+        there or can become the memory."""
         values = self._values[step.value]
         moved = None
         channel = self._context.memory.channels[step.queue]

@@ -60,6 +60,7 @@ class _Builder:
         self._converted: dict[tuple[int, str], int] = {}
 
     def build(self) -> Plan:
+        """Return the plan: its steps, what each frees, and the tensors alive at once."""
         self._add_steps()
         tiles = tuple(t * r * c for t, r, c in self._shapes)
         releases = self._releases()
@@ -102,12 +103,16 @@ class _Builder:
                 raise
 
     def _tensor(self, shape: Shape, label: str) -> int:
+        """Add a tensor of this shape in tiles and this label to the plan, and return its number. Raises TmError where
+        it is empty or too large."""
         require_tiles(shape)
         self._shapes.append(shape)
         self._value_labels.append(label)
         return len(self._shapes) - 1
 
     def _read(self, queue: str, flat: bool) -> int:
+        """Return the tensor of a queue's entries, which a step reads the first time. `flat`: the row-major host
+        data."""
         key = (queue, flat)
         if key not in self._values:
             value = self._tensor(self._netlist.queues[queue].blocking.shape, self._labels[queue])
@@ -116,6 +121,8 @@ class _Builder:
         return self._values[key]
 
     def _source(self, name: str, op: Op) -> int:
+        """Return the tensor of an op's input, `name`. Raises ProgramError for one that is not part of the temporal
+        graph."""
         if (name, False) in self._values:
             return self._values[name, False]
         if name in self._topology.local:
@@ -123,6 +130,8 @@ class _Builder:
         raise ProgramError(f"op {op.name}: input {name} is not part of temporal graph {self._topology.graphs}")
 
     def _op(self, op: Op) -> None:
+        """Append an op on the tensors of its inputs, with the conversions before it, and the pushes of its result.
+        Raises ProgramError, UnsupportedError, TmError."""
         queues = self._netlist.queues
         declared = OP_TYPES[op.type]
         inputs: list[int] = []
@@ -211,15 +220,16 @@ class _Builder:
         return not (pushed and any(isinstance(step, Read) and step.value == value for step in self._steps))
 
     def _add(self, step: Run | Same) -> None:
-        """Append an op, and the pushes of its result."""
+        """Append an op to the steps, and the pushes of its result into the queues that it feeds."""
         self._steps.append(step)
         self._values[step.op.name, False] = step.value
         for queue in self._topology.sinks.get(step.op.name, ()):
             self._push(queue, step.value)
 
     def _operand(self, op: Op, position: int, value: int) -> Operand:
-        """Fold unpad, TMs and pad of one input into one tile map (OPS 3 steps 2-4), after those of a queue that the
-        same graph feeds: a push comes before the get of the same input (NETLIST 4.7)."""
+        """Return an op's input at `position`, the tensor `value`, with unpad, TMs and pad folded into one tile map (OPS
+        3 steps 2-4), after those of a queue that the same graph feeds: a push comes before the get of the same input
+        (NETLIST 4.7)."""
         tile_map = TileMap.identity(self._shapes[value])
         name = op.inputs[position]
         for tm in self._netlist.queues[name].input_tms if self._labels.get(name) == FORWARD else ():
@@ -269,6 +279,8 @@ class _Builder:
         return op.out_df
 
     def _push(self, queue: str, value: int) -> None:
+        """Append the push of a tensor to a queue. Raises ProgramError where its dims are not those of the entries,
+        UnsupportedError for bits of another format."""
         spec = self._netlist.queues[queue]
         tile_map = None
         if spec.input_tms:
@@ -331,15 +343,18 @@ def apply_tm(tile_map: TileMap, tm: Tm) -> TileMap:
 
 
 def _at(pads: tuple[Pad, ...], position: int) -> Pad:
+    """Return the pad at a position, none where the list ends before."""
     return pads[position] if position < len(pads) else Pad()
 
 
 def _dims(shape: Shape) -> str:
+    """Return a shape in words for messages."""
     return f"t={shape[0]} {shape[1]}x{shape[2]} tiles"
 
 
 def _peak(steps: list[Step | Push], tiles: tuple[int, ...], releases: tuple[tuple[int, ...], ...]) -> int:
-    """Return the most tiles alive at once for one input."""
+    """Return the most tiles alive at once for one input. `tiles`: those of each tensor; `releases`: the tensors freed
+    after each step."""
     alive = peak = 0
     seen: set[int] = set()
     for step, freed in zip(steps, releases, strict=True):

@@ -182,6 +182,8 @@ class Scheduler:
         return self._shown
 
     def _next_input(self, written: Set[tuple[int, int]] = frozenset()) -> _Input:
+        """Move the pointers by one input and return its slots; see `_advance` for `written`. Raises ProgramError with
+        the number of the input."""
         self._number += 1
         try:
             return self._advance(written)
@@ -214,6 +216,8 @@ class Scheduler:
     def _note(
         self, queue: str, channel: Fifo | Ram, slot: int, slots_of_input: _Input, written: Set[tuple[int, int]]
     ) -> None:
+        """Record that the input reads a slot, with the label of the entry; "" for one that the chunk before is going to
+        write (`written`). Raises ProgramError for an entry never written."""
         if written and not written.isdisjoint(channel.view.slices(slot)):
             slots_of_input.labels[queue], slots_of_input.depends = "", True
         else:
@@ -232,6 +236,7 @@ class Scheduler:
 
 
 def _refuse_unwritten(queue: str, channel: Fifo | Ram, slot: int) -> NoReturn:
+    """Raise ProgramError for the read of an entry that was never written."""
     raise ProgramError(
         f"read of entry {slot}, which was never written: {channel.describe()}", kind="unwritten", queue=queue
     )

@@ -115,16 +115,17 @@ class _Demand:
 
     @property
     def little(self) -> bool:
-        """True while there was hardly any such work yet."""
+        """True while there was hardly any work yet that is worth splitting over threads."""
         return self._all < _LITTLE
 
     @property
     def rare(self) -> bool:
-        """True where a helper would sleep, or wait in vain, most of the time."""
+        """True where work that is worth splitting was so rare lately that a helper would sleep, or wait in vain, most
+        of the time."""
         return self._took <= _RARE * self._passed
 
     def saw(self, start: float, end: float) -> None:
-        """Record such a task from `start` to `end`, in seconds of one clock."""
+        """Record a task that was worth splitting, from `start` to `end`, in seconds of one clock."""
         pause = min(start - self._end, _LONGEST_PAUSE)
         self._all += end - start
         self._took = _FORGET * self._took + end - start
@@ -152,7 +153,7 @@ class _ThreadTeam:
 
     @property
     def started(self) -> bool:
-        """True once the helpers have been started."""
+        """True once the helper threads have been started."""
         return bool(self._helpers)
 
     def run(self, kernel: Callable[..., Any], items: int, args: tuple[Any, ...]) -> None:
@@ -214,6 +215,7 @@ class _ThreadTeam:
         return number
 
     def _start(self) -> None:
+        """Start the helper threads; none once the team is closed."""
         self._spins = spins_in(AWAKE_SECONDS)
         with self._wake:
             for _ in range(0 if self._closed else self.threads - 1):
@@ -222,6 +224,8 @@ class _ThreadTeam:
                 self._helpers.append(helper)
 
     def _help(self) -> None:
+        """Do a helper's work until the team is closed: serve kernels in the slot, help with ranges, and sleep when
+        neither comes for a while."""
         seen = helped = 0
         while not self._closed:
             seen = serve(self._slot.address, seen, self._spins)
@@ -236,6 +240,7 @@ class _ThreadTeam:
             del ranges  # and with it the arrays
 
     def _sleep(self, seen: int) -> None:
+        """Sleep until a job after number `seen` is announced, or the team is closed."""
         with self._wake:
             self._asleep += 1  # before looking: who wakes looks at it afterwards
             if not self._closed and self._awaited <= seen:
@@ -276,7 +281,7 @@ class _Ranges:
             raise self._error
 
     def help(self) -> None:
-        """Work on ranges, in any thread, until none is left."""
+        """Work on ranges of the job, in any thread, until none is left."""
         with self._changed:
             self._slot.count_busy(1)
         try:
@@ -308,6 +313,7 @@ def _shares(function: Callable[..., Any]) -> bool:
 
 
 def _have_bytes(args: tuple[Any, ...], least: int) -> bool:
+    """Return whether the arguments have `least` bytes together, by their `nbytes`."""
     left = least
     for arg in args:
         left -= getattr(arg, "nbytes", 0)

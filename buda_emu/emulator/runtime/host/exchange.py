@@ -54,6 +54,8 @@ class Exchange:
         self._pushing: dict[str, bool] = {}  # queue that a thread pushes to -> is it waiting for room?
 
     def _channel(self, name: str) -> Channel:
+        """Return the queue or ram of that name. Raises HostError for a closed machine, an unknown name and what is no
+        name."""
         if self._gate.closed:  # by another thread, after the caller's own check
             raise HostError("this Emulator is closed")
         if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
@@ -63,6 +65,8 @@ class Exchange:
     # ------------------------------------------------------------------------------------------------------ push
     @exact_floats
     def push(self, name: str, array: object, slot: int | None, timeout: float) -> None:
+        """Write the caller's entries to a queue or ram, by reference where possible: the work of `Emulator.push`, with
+        its arguments and errors."""
         channel = self._channel(name)
         slot = None if slot is None else _as_integer(slot, "slot")
         queue = self._netlist.queues[name]
@@ -83,6 +87,7 @@ class Exchange:
             self._gate.wake()
 
     def pushed_elsewhere(self, name: str, count: int, slot: int | None) -> None:
+        """Move pointers and mark `count` entries as written, without data: the work of `Emulator.pushed_elsewhere`."""
         channel = self._channel(name)
         queue = self._netlist.queues[name]
         with self._gate:
@@ -97,8 +102,8 @@ class Exchange:
                 self._watched.push(name, HOST, place)
 
     def _lent(self, channel: Channel, queue: Queue, array: Referenced) -> bool:
-        """Hold an array by its reference instead of a push, where that is possible (`Lender`). Returns whether it is
-        held."""
+        """Hold an array by its reference instead of a push, where that is possible (`Lender`) and the queue has not
+        been used yet. Returns whether it is held."""
         if not self._lender.may_lend(channel, queue, array):
             return False
         with self._gate as gate:
@@ -127,7 +132,7 @@ class Exchange:
         return partial(channel.view.write, slots, self._host.tiles(queue, values), self._host.label(queue))
 
     def _begin_push(self, channel: Fifo, count: int, deadline: float) -> None:
-        """Wait until no other thread pushes to the queue, so that the entries of one push stay together. Raises
+        """Wait until no other thread pushes to the queue, so that the `count` entries of one push stay together. Raises
         HostTimeoutError."""
         name = channel.name
         pushing = self._pushing
@@ -144,6 +149,8 @@ class Exchange:
     def _push_fifo(
         self, channel: Fifo, queue: Queue, values: NDArray[np.float32], deadline: float, *, patient: bool
     ) -> None:
+        """Write entries after the queue's write pointer, part by part as room appears. `patient`: the push has a
+        time-out; without, all entries must fit at once. Raises HostTimeoutError."""
         ring = channel.ring
         count = len(values)
         done = 0
@@ -170,6 +177,8 @@ class Exchange:
                 gate.notify()
 
     def _wait_for_room(self, gate: Gate, channel: Fifo, count: int, done: int, deadline: float) -> None:
+        """Wait until an entry fits; meanwhile other threads may see that this push waits. `done` of `count` entries are
+        pushed. Raises HostTimeoutError with `done`."""
         self._pushing[channel.name] = True
         gate.notify()
         if not gate.wait(lambda: self._room(channel) > 0, deadline):
@@ -187,6 +196,7 @@ class Exchange:
         return _count_free(channel.view, ring.wr, free, self._gate.in_flight(written_only=False))
 
     def _push_ram(self, channel: Ram, queue: Queue, values: NDArray[np.float32], first: int) -> None:
+        """Write entries into the slots of a ram from `first` on. Raises HostError beyond its slots."""
         count = len(values)
         if first < 0 or first + count > channel.entries:
             raise HostError(f"push of slots {first}..{first + count - 1} to {channel.describe()}")
@@ -206,6 +216,7 @@ class Exchange:
 
     @exact_floats
     def put(self, name: str, array: object, slot: int) -> None:
+        """Replace one entry, and leave pointers as they are: the work of `Emulator.put`."""
         channel = self._channel(name)
         slot = _as_integer(slot, "slot")
         if not 0 <= slot < channel.view.entries:
@@ -221,6 +232,7 @@ class Exchange:
 
     @exact_floats
     def put_bytes(self, name: str, slot: int, offset: int, data: bytes) -> None:
+        """Encode an entry, replace bytes of its image and decode it again: the work of `Emulator.put_bytes`."""
         channel = self._channel(name)
         queue = self._netlist.queues[name]
         with self._gate as gate:
@@ -232,6 +244,7 @@ class Exchange:
     def _write(
         self, channel: Channel, queue: Queue, slot: int, entry: NDArray[np.float32], tiles: NDArray[np.float32]
     ) -> None:
+        """Store one entry in a slot: its tiles, and for a queue that keeps them the row-major elements `entry`."""
         channel.view.write([slot], tiles[np.newaxis], self._host.label(queue))
         if channel.flat is not None:
             channel.flat[slot] = whole_tiles(entry)
@@ -239,6 +252,8 @@ class Exchange:
     # ------------------------------------------------------------------------------------------------ pop, read
     @exact_floats
     def pop(self, name: str, count: int, readout: Readout, timeout: float) -> NDArray[Any]:
+        """Wait for `count` entries of a queue, free them and return them as the host reads them: the work of
+        `Emulator.pop`."""
         channel = self._channel(name)
         count = _as_integer(count, "count")
         if isinstance(channel, Ram):
@@ -255,11 +270,10 @@ class Exchange:
 
     @exact_floats
     def peek(self, name: str, count: int | None, readout: Readout, slot: int, timeout: float) -> NDArray[Any]:
+        """Wait for entries of a queue or ram and return them as the host reads them: the work of `Emulator.peek`."""
         channel = self._channel(name)
         slot = _as_integer(slot, "slot")
-        if count is None:
-            count = None
-        else:
+        if count is not None:
             count = _as_integer(count, "count")
         _check_readout(readout)
         deadline = _deadline(timeout)
@@ -273,6 +287,7 @@ class Exchange:
 
     @exact_floats
     def image(self, name: str, slot: int) -> list[NDArray[np.uint8]]:
+        """Return the bytes of an entry in each buffer, once no chunk writes it: the work of `Emulator.memory_image`."""
         channel = self._channel(name)
         slot = _as_integer(slot, "slot")
         if not 0 <= slot < channel.view.entries:
@@ -284,6 +299,7 @@ class Exchange:
 
     @exact_floats
     def outputs(self, readout: Readout, queues: Collection[str] | None) -> dict[str, NDArray[Any]]:
+        """Return all op-fed queues and rams with entries, by name: the work of `Emulator.outputs`."""
         _check_readout(readout)
         with self._gate as gate:
             return {
@@ -293,6 +309,8 @@ class Exchange:
             }
 
     def outputs_in_parts(self, readout: Readout) -> Iterator[OutputParts]:
+        """Yield all op-fed queues and rams with entries, each to be read a few entries at a time: the work of
+        `Emulator.outputs_in_parts`."""
         _check_readout(readout)
         with self._gate as gate:
             filled = self._channels_with_entries(gate)
@@ -320,12 +338,14 @@ class Exchange:
         return channels
 
     def _parts(self, queue: Queue, channel: Channel, slots: Sequence[int], readout: Readout) -> Iterator[NDArray[Any]]:
+        """Yield the entries in these slots as the host reads them, a few at a time."""
         step = _entries_of_part(channel)
         for start in range(0, len(slots), step):
             yield self._part(queue, channel, slots[start : start + step], readout)
 
     @exact_floats
     def _part(self, queue: Queue, channel: Channel, slots: Sequence[int], readout: Readout) -> NDArray[Any]:
+        """Return the entries in these slots as the host reads them; those never written are zero."""
         with self._gate:
             tiles = self._tiles(channel, slots, missing_is_zero=True)
         return self._host.values(queue, tiles, readout)
@@ -340,6 +360,8 @@ class Exchange:
         return [ring.slot(ring.rd + i) for i in range(count)]
 
     def _ram_slots(self, gate: Gate, channel: Ram, first: int, count: int, deadline: float) -> range:
+        """Return the slots of a ram from `first` on, once they are written and no chunk writes them, or at the
+        deadline. Raises HostError beyond its slots."""
         if first < 0 or count < 0 or first + count > channel.entries:
             raise HostError(f"read of slots {first}..{first + count - 1} of {channel.describe()}")
         slots = range(first, first + count)
@@ -369,9 +391,10 @@ class Exchange:
 
     def _settle(self, gate: Gate, view: EntryView, slots: range, *, written_only: bool) -> None:
         """Wait until the running chunk neither writes nor, unless `written_only`, reads these slots; that is never
-        long."""
+        long. On the program's own thread, in a listener, it does not wait."""
 
         def settled() -> bool:
+            """Return whether no slot is in flight."""
             in_flight = gate.in_flight(written_only=written_only)
             return _count_free(view, slots.start, len(slots), in_flight) == len(slots)
 
@@ -394,7 +417,7 @@ def _count_free(view: EntryView, first: int, count: int, in_flight: Slices) -> i
 
 
 def _as_integer(value: object, name: str) -> int:
-    """Convert a Python or numpy integer to int. Raises HostError."""
+    """Convert a Python or numpy integer, the argument `name`, to int. Raises HostError for any other object."""
     try:
         return operator.index(value)  # pyright: ignore[reportArgumentType] - that is the question
     except TypeError:
@@ -402,11 +425,13 @@ def _as_integer(value: object, name: str) -> int:
 
 
 def _deadline(timeout: float) -> float:
+    """Return the monotonic time at which a time-out ends. Raises HostError for a negative one, NaN or no number."""
     if not isinstance(timeout, int | float) or not timeout >= 0:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise HostError(f"timeout must be 0 or more seconds, not {timeout!r}")
     return monotonic() + timeout
 
 
 def _check_readout(readout: str) -> None:
+    """Raise HostError for an unknown readout."""
     if readout not in get_args(Readout):
         raise HostError(f"readout {readout!r} is not one of: raw, host")

@@ -81,6 +81,8 @@ def as_numpy(tensor: object, context: str = "tensor") -> NDArray[Any]:
 
 
 def _from_torch(tensor: Any, torch: Any, context: str) -> NDArray[Any]:
+    """Convert a torch tensor on the CPU; see `as_numpy`. Raises HostError for a sparse, quantised or remote tensor and
+    for an element type that numpy lacks. `context` begins the message."""
     if tensor.layout != torch.strided or tensor.is_quantized:
         raise HostError(f"{context}: a {tensor.layout} tensor; pass a dense one (tensor.to_dense(), .dequantize())")
     if tensor.device.type != "cpu":
@@ -152,6 +154,7 @@ class HostIo:
         return np.where(old.view(np.uint32) == new.view(np.uint32), tiles, new)
 
     def _layout(self, queue: Queue) -> EntryLayout:
+        """Return how an entry of a queue lies in memory: flat, untilized by its producer, or in tiles."""
         producer = self._ops.get(queue.input)
         form: Form = "flat" if queue.layout == "flat" else "tilized"
         if producer is not None and producer.untilize_output:
@@ -182,6 +185,7 @@ class HostIo:
         step = max(1, BLOCK // (cols * TILE_ELEMENTS))
 
         def read(first: int, last: int) -> NDArray[np.float32]:
+            """Return the tiles of slices first..last, read a block of rows at a time."""
             tiles = np.empty((last - first, rows, cols, TILE_ELEMENTS), np.float32)
             for number in range(first, last):
                 for row in range(0, rows, step):

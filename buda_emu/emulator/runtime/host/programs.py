@@ -57,7 +57,7 @@ class Programs:
 
     @property
     def known(self) -> list[str]:
-        """Names of the programs that have run, or were started in vain."""
+        """Names of the programs that have run, or were asked for and did not start."""
         return list(self._interpreters)
 
     def forget(self) -> None:
@@ -67,7 +67,8 @@ class Programs:
     def run(
         self, program: str, params: Mapping[str, object] | None, wait: float, progress: ProgressCallback | None = None
     ) -> None:
-        """Run a program on the calling thread; see `Emulator.run`."""
+        """Run a program on the calling thread, after those asked for before it; arguments and errors are those of
+        `Emulator.run`."""
         texts = self._parameters(params)
         run = self._new_run(program, wait, progress)
         self._gate.enlist(run)
@@ -76,7 +77,8 @@ class Programs:
     def start(
         self, program: str, params: Mapping[str, object] | None, wait: float, progress: ProgressCallback | None
     ) -> Run:
-        """Run a program on a thread of its own; see `Emulator.run_async`."""
+        """Run a program on a thread of its own, and return its run at once; arguments and errors are those of
+        `Emulator.run_async`."""
         texts = self._parameters(params)
         run = self._new_run(program, wait, progress).with_end()
         thread = threading.Thread(target=self._thread, args=(run, texts), name=f"buda-emu run {program}", daemon=True)
@@ -121,6 +123,7 @@ class Programs:
         return with_declared_names(self._netlist.programs.values(), texts, CONVENTIONAL)
 
     def _thread(self, run: Run, params: Mapping[str, str]) -> None:
+        """Carry out a run on this thread, and record its end; an error comes out of `Run.result`."""
         error: BaseException | None = None
         try:
             self._carry_out(run, params)
@@ -150,6 +153,7 @@ class Programs:
 
     @exact_floats
     def _execute(self, params: Mapping[str, str], standing: Standing | None) -> None:
+        """Interpret the program of the current run from its beginning, or from `standing` on. Raises ProgramError."""
         self._interpreter = interpreter = self.interpreter(self._run.program)
         self._watched.journal.find = self._moment
         if standing is None:
@@ -167,6 +171,7 @@ class Programs:
         return self._interpreter.place(*self._now)
 
     def _moment(self) -> Callable[[], Place]:
+        """Return a function that finds the place of the running instruction later."""
         return self._interpreter.moment(*self._now)
 
     def resume(self, standing: Standing) -> None:
@@ -190,6 +195,8 @@ class Programs:
         return self._interpreter.standing(index)
 
     def _observe(self, index: int, instruction: Instruction, variables: Variables) -> None:
+        """Let host threads go first, then count the instruction at `index` and report it to listeners and stepper.
+        Raises RunCancelledError."""
         self._gate.stand_aside()
         self._run.instruction()
         self._watched.journal.next_instruction()

@@ -103,7 +103,8 @@ class Gate:
         return self._runner == get_ident()
 
     def wake(self) -> None:
-        """Call `notify` without holding the gate, even when it is closed."""
+        """Wake the threads that wait for a change, from a thread that does not hold the gate, even when it is
+        closed."""
         self._enter()
         self.notify()
         self.__exit__()

@@ -138,6 +138,7 @@ class Journal:
         self._moment = None
 
     def _when(self, by: str) -> Callable[[], Place] | None:
+        """Return a function that finds the place of the running instruction; None for traffic of the host."""
         if by is HOST:
             return None
         if self._moment is None:
@@ -145,7 +146,7 @@ class Journal:
         return self._moment
 
     def push(self, queue: str, by: str, slot: int, count: int = 1) -> None:
-        """Record that `count` entries were written, the one in `slot` last."""
+        """Record that `count` entries were written by an op or the host (`by`), the one in `slot` last."""
         entry = self.of(queue)
         before = 0
         if entry.pushed is not None:
@@ -153,7 +154,7 @@ class Journal:
         entry.pushed = Traffic(by, slot, self._when(by), before + count)
 
     def pop(self, queue: str, by: str, count: int) -> None:
-        """Record that entries were freed."""
+        """Record that `count` entries were freed by the host, an op or settings (`by`)."""
         entry = self.of(queue)
         before = 0
         if entry.popped is not None:

@@ -215,6 +215,8 @@ class Memory:
             )
 
     def _store(self, queue: Queue, tiles: int) -> TileStore:
+        """Return new memory for a queue, `tiles` to a slice: empty of data where another machine holds it, else bits or
+        floats."""
         slices = queue.entries * queue.blocking.t
         if self._part is not None and self._part.number not in self._part.keepers(queue.name):
             return ElsewhereStore(queue.name, slices, tiles, self._budget)
@@ -252,6 +254,7 @@ class Memory:
         self._regions.release(name)
 
     def _aliases(self, a: str, b: str) -> bool:
+        """Return whether one of two queues is declared as the alias of the other, which may share its bytes."""
         queues = self._netlist.queues
         return queues[a].alias == b or queues[b].alias == a
 
@@ -262,6 +265,7 @@ class Memory:
         return entry_bytes(queue, self._netlist.arch, headers) * queue.entries
 
     def _queue_regions(self, queue: Queue) -> list[Region]:
+        """Return the byte ranges of a queue's buffers."""
         size = self._buffer_bytes(queue)
         return [
             Region(device=queue.target_device, space=queue.loc, channel=buffer.channel, start=buffer.address, size=size)
@@ -281,13 +285,13 @@ class Watchers:
         self.stepper: Stepper | None = None
 
     def push(self, queue: str, by: str, slot: int) -> None:
-        """Report a push by the host or an op."""
+        """Report a push into a slot by the host or an op (`by`) to journal and listeners."""
         self.journal.push(queue, by, slot)
         for listener in self.listeners:
             listener.queue_push(queue, slot)
 
     def pushes(self, queue: str, by: str, slots: Sequence[int]) -> None:
-        """Report pushes into these slots, in that order."""
+        """Report pushes by an op into these slots, in that order, to journal and listeners."""
         if self.listeners:
             for slot in slots:
                 self.push(queue, by, slot)
@@ -295,7 +299,7 @@ class Watchers:
             self.journal.push(queue, by, slots[-1], len(slots))
 
     def pop(self, queue: str, by: str, count: int) -> None:
-        """Report a pop."""
+        """Report that `count` entries were freed (`by` as in `Journal.pop`) to journal and listeners."""
         self.journal.pop(queue, by, count)
         for listener in self.listeners:
             listener.queue_pop(queue, count)

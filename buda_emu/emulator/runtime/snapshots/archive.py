@@ -42,6 +42,7 @@ def write(
     `arrays`: member name -> pieces, which are stored one after the other, little-endian."""
 
     def members(stream: IO[bytes]) -> None:
+        """Write all members of the zip to a stream."""
         with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
             archive.writestr(zipfile.ZipInfo(HEADER), json.dumps(header, indent=1))
             if netlist is not None:
@@ -93,13 +94,13 @@ class Reader:
         return None
 
     def require(self, names: Iterable[str]) -> None:
-        """Check that the members are the header, these arrays and perhaps the netlist."""
+        """Raise HostError unless the members are the header, the arrays of these names and perhaps the netlist."""
         expected = {*names, HEADER}
         if self._members.keys() - {NETLIST} != expected - {NETLIST}:
             raise self.refusal("its members are not those in its header")
 
     def require_size(self, member: str, size: int) -> zipfile.ZipInfo:
-        """Check that an array has so many bytes."""
+        """Return the entry of an array's member, which must have `size` bytes. Raises HostError for another size."""
         info = self._plain(member)
         if info.file_size != size:
             raise self.refusal(f"{member} has {info.file_size} bytes, not those of its header")
@@ -111,6 +112,7 @@ class Reader:
         info = self.require_size(member, sum(piece.nbytes for piece in pieces))
 
         def read() -> None:
+            """Read the member to its end, into piece after piece."""
             with self._archive.open(info) as source:
                 for piece in pieces:
                     bytes_left = piece.data.cast("B")
@@ -125,6 +127,8 @@ class Reader:
         self._guard(read)
 
     def _header(self) -> dict[str, Any]:
+        """Return the JSON object of the header. Refuses a header too large for the memory limit, and one of another
+        kind of file."""
         size = self._plain(HEADER).file_size
         if size * _GROWTH > max(self._memory_limit, _LEAST_ROOM):
             raise self.refusal(f"its header has {size} bytes, too many to be read within the memory limit")
@@ -138,6 +142,7 @@ class Reader:
         return fields
 
     def _text(self, member: str) -> bytes:
+        """Return the bytes of a text member, unless it is larger than any that is written."""
         info = self._plain(member)
         if info.file_size > _MOST_TEXT:
             raise self.refusal(f"{member} is larger than any")
@@ -153,6 +158,7 @@ class Reader:
         return info
 
     def _guard(self, call: Callable[[], Any]) -> Any:
+        """Return the result of a call that reads the file; turn the errors of a broken file into HostError."""
         try:
             return call()
         except HostError:
@@ -210,7 +216,7 @@ class Fields:
         return value
 
     def rows(self, key: str, *kinds: type) -> list[tuple[Any, ...]]:
-        """Return a list of lists, each with one value of each of these types."""
+        """Return the list of lists under a key, each with one value of each of the types `kinds`."""
         rows = self._get(key)
         wrong = self._refuse(f"{self._path(key)} is not a list of {[kind.__name__ for kind in kinds]}")
         if not isinstance(rows, list):
@@ -226,9 +232,11 @@ class Fields:
         return result
 
     def _get(self, key: str) -> Any:
+        """Return the value under a key. Raises HostError where it is missing."""
         if key not in self._value:
             raise self._refuse(f"{self._path(key)} is missing")
         return self._value[key]
 
     def _path(self, key: str) -> str:
+        """Return the position of a key in the header."""
         return f"{self._where}.{key}" if self._where else key

@@ -90,6 +90,7 @@ def _same(a: NDArray[Any], b: NDArray[Any]) -> bool:
 
 
 def _bits(array: NDArray[Any]) -> np.dtype[Any]:
+    """Return the unsigned integer type of the same size, by which values are compared bit for bit."""
     return np.dtype(f"u{array.dtype.itemsize}")
 
 

@@ -138,7 +138,8 @@ def read_view_labels(fields: Fields, name: str, memory: Memory) -> dict[int, str
 
 
 def read_store(reader: Reader, name: str, store: TileStore, labels: list[str]) -> Arrays:
-    """Read the arrays of a store, [slices, ...] as it holds them. Raises HostError for impossible values."""
+    """Read the arrays of the store `name`, [slices, ...] as it holds them; `labels` say which slices are written.
+    Raises HostError for impossible values."""
     arrays = store.fresh(len(labels))
     parts = list(written_slices(arrays, labels))
     reader.fill(f"stores/{name}", chain.from_iterable(parts))
@@ -164,13 +165,13 @@ def read_slots(fields: Fields, channel: Channel | None) -> list[int]:
 
 
 def _flat_rows(netlist: Netlist, name: str) -> int:
-    """Return the number of rows of 1024 elements of one entry."""
+    """Return the number of rows of 1024 elements that one entry of a queue has as row-major data."""
     t, height, width = netlist.queues[name].blocking.element_shape
     return -(-t * height * width // TILE_ELEMENTS)
 
 
 def read_row_major(reader: Reader, name: str, netlist: Netlist, slots: list[int]) -> dict[int, Tensor]:
-    """Read row-major data by slot, [rows, 1024]. Raises HostError."""
+    """Read row-major data of a queue by slot, float32[rows, 1024]. Raises HostError."""
     rows = _flat_rows(netlist, name)
     data = {slot: np.empty((rows, TILE_ELEMENTS), np.float32) for slot in slots}
     reader.fill(f"flat/{name}", data.values())

@@ -121,6 +121,7 @@ def read_traffic(fields: Fields, netlist: Netlist) -> QueueTraffic:
     """Read who pushed and popped last. Raises HostError for impossible traffic."""
 
     def read(key: str) -> Traffic | None:
+        """Return the traffic under a key, None for an empty list."""
         traffic = None
         for by, slot, total in fields.rows(key, str, int, int):
             if (by not in (HOST, SETTINGS) and by not in netlist.ops) or slot < -1 or not 0 < total < MOST:
@@ -218,7 +219,8 @@ class ImageUse:
     writes: Mapping[str, int]
 
     def stores_of_image(self, netlist: Netlist, memory: Memory) -> frozenset[str]:
-        """Return the names of the stores that still hold the image's data."""
+        """Return the names of the stores that still hold the image's data: programs do not change them, and nobody has
+        written to them since."""
         changing = changing_stores(netlist, memory)
         all_stores = stores(memory, written_only=False)
         return frozenset(
@@ -270,8 +272,8 @@ def require_image(header: Fields, reader: Reader, image: InitialImage | None) ->
 def fillers(
     image: InitialImage, memory: Memory, names: Collection[str], filler: TensorFiller
 ) -> list[Callable[[], object]]:
-    """Return functions that fill these stores, once they are empty, from the image. Everything that can be wrong is
-    checked before. Raises HostError, ImageError."""
+    """Return functions that fill the stores `names`, once they are empty, from the image; `filler` makes one for a
+    tensor. Everything that can be wrong is checked before. Raises HostError, ImageError."""
     calls: list[Callable[[], object]] = []
     for tensor in image.initial_tensors() if names else ():
         if memory.channel(tensor.queue).view.store.name in names:

@@ -87,7 +87,7 @@ def _layout(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--order", metavar="ORDER", help="a name, a code such as 0x1342, an affine_map; default logical"
     )
-    parser.add_argument("--bits", type=int, default=16, help="of an element (16)")
+    parser.add_argument("--bits", type=int, default=16, metavar="N", help="of an element (16)")
     parser.add_argument(
         "--req",
         action="append",

@@ -3,12 +3,12 @@
 import argparse
 
 from buda_emu.app.cli.output import say_data
+from buda_emu.app.cli.parser import takes_path
 from buda_emu.support.errors import HostError
 
 EXAMPLE = "buda-emu completion bash > ~/.local/share/bash-completion/completions/buda-emu"
 SHELLS = ("bash", "zsh", "tcsh")
-_FILES = frozenset({"FILE", "PATH", "OTHER", "OLD", "TABLE", "SOURCE"})
-_FOLDERS = frozenset({"DIR"})
+_FOLDER = "DIR"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,9 +27,9 @@ def main(args: argparse.Namespace) -> int:
     parser = build_parser(*VERBS)
     for leaf in parser.leaves():
         for action in leaf.arguments:
-            if action.metavar in _FILES:
-                action.complete = shtab.FILE  # type: ignore[attr-defined]  # where shtab looks for it
-            elif action.metavar in _FOLDERS:
-                action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
+            if action.metavar == _FOLDER:
+                action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]  # where shtab looks for it
+            elif takes_path(action) and "=" not in str(action.metavar):
+                action.complete = shtab.FILE  # type: ignore[attr-defined]
     say_data(shtab.complete(parser, args.shell).rstrip("\n"))
     return 0

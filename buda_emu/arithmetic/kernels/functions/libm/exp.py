@@ -75,7 +75,7 @@ def exp(x: np.float64) -> np.float64:
 
 @kernel
 def exp_in_range(x: np.float64) -> np.float64:
-    """`exp` for |x| < 512. It has no branches, so that a loop over it becomes vector code."""
+    """Compute `exp` for |x| < 512. It has no branches, so that a loop over it becomes vector code."""
     m, r = reduce_by_ln2(x)
     scale_bits, p = power_of_e(m, r)
     scale = np.int64(scale_bits).view(np.float64)

@@ -50,7 +50,7 @@ _INVALID: Final = 0xFFC00000  # bits of the NaN of an invalid operation
 
 @kernel
 def logf(x: np.float32) -> np.float32:
-    """log x; NaN for x < 0, -inf for a zero of either sign."""
+    """Compute log x in single precision; NaN for x < 0, -inf for a zero of either sign."""
     if x != x:
         return x + x
     if x < np.float32(0):

@@ -38,7 +38,7 @@ _INVALID: Final = 0xFFC00000  # bits of the NaN of an invalid operation
 
 @kernel
 def sinf(x: np.float32) -> np.float32:
-    """sin x; NaN for an infinite x."""
+    """Compute sin x in single precision; NaN for an infinite x."""
     if abs(x) < LARGE:
         return sinf_small(x)
     if not abs(x) < np.float32(np.inf):
@@ -49,7 +49,7 @@ def sinf(x: np.float32) -> np.float32:
 
 @kernel
 def cosf(x: np.float32) -> np.float32:
-    """cos x; NaN for an infinite x."""
+    """Compute cos x in single precision; NaN for an infinite x."""
     if abs(x) < LARGE:
         return cosf_small(x)
     if not abs(x) < np.float32(np.inf):
@@ -68,19 +68,21 @@ def sinf_small(x: np.float32) -> np.float32:
 
 @helper
 def cosf_small(x: np.float32) -> np.float32:
-    """`cosf` for |x| < LARGE, without branches."""
+    """Compute `cosf` for |x| < LARGE, without branches."""
     r, n = _reduce_small(x)
     return np.float32(_quarter_wave(r, n + 1))
 
 
 @helper
 def _not_finite(x: np.float32) -> np.float32:
+    """Return the result for an x that is NaN or infinite: a quiet NaN."""
     return x + x if x != x else np.uint32(_INVALID).view(np.float32)
 
 
 @helper
 def _reduce_small(x: np.float32) -> tuple[np.float64, np.int64]:
-    """r and n mod 4 of a small x: n is 2/pi * x, cut to a multiple of 2^-24, then rounded with halves upwards."""
+    """Return r and n mod 4 of a small x, with x = n pi/2 + r: n is 2/pi * x, cut to a multiple of 2^-24, then rounded
+    with halves upwards."""
     wide = np.float64(x)
     cut = np.trunc(wide * _QUADRANTS_PER_RADIAN)
     n = np.floor((cut + 2.0**23) * 2.0**-24)
@@ -105,7 +107,7 @@ def _reduce_large(x: np.float32) -> tuple[np.float64, np.int64]:
 
 @helper
 def _quarter_wave(r: np.float64, n: np.int64) -> np.float64:
-    """sin r, cos r, -sin r, -cos r for n mod 4 = 0, 1, 2, 3."""
+    """Return sin r, cos r, -sin r, -cos r for n mod 4 = 0, 1, 2, 3."""
     sine = _sine(r)
     cosine = _cosine(r)
     wave = cosine if n & 1 else sine
@@ -114,6 +116,7 @@ def _quarter_wave(r: np.float64, n: np.int64) -> np.float64:
 
 @helper
 def _sine(r: np.float64) -> np.float64:
+    """Return the polynomial for sin r near 0."""
     r2 = r * r
     r3 = r2 * r
     return fma(fma(_S3, r2, _S2), r2 * r3, fma(r3, _S1, r))
@@ -121,6 +124,7 @@ def _sine(r: np.float64) -> np.float64:
 
 @helper
 def _cosine(r: np.float64) -> np.float64:
+    """Return the polynomial for cos r near 0."""
     r2 = r * r
     r4 = r2 * r2
     return fma(fma(_C4, r2, _C3), r2 * r4, fma(r4, _C2, fma(_C1, r2, 1.0)))

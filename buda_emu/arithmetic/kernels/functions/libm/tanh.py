@@ -79,5 +79,5 @@ def _expm1(s: float) -> float:
 
 @helper
 def _power_of_two(n: float) -> float:
-    """2^n for an integer -1023 < n < 1024."""
+    """Return 2^n for an integer -1023 < n < 1024."""
     return np.int64(np.float64(n + _EXPONENT).view(np.int64) << 52).view(np.float64)

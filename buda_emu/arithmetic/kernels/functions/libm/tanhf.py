@@ -88,5 +88,5 @@ def _expm1f(s: np.float32) -> np.float32:
 
 @helper
 def _power_of_two(n: np.float32) -> np.float32:
-    """2^n for an integer -127 < n < 128."""
+    """Return 2^n for an integer -127 < n < 128."""
     return np.int32(np.float32(n + _EXPONENT).view(np.int32) << _MANTISSA_BITS).view(np.float32)

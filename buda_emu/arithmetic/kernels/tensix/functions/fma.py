@@ -30,7 +30,7 @@ _TWO_TO_26: Final = U(0x4C800000)
 
 @helper
 def exponent(x: Any) -> Any:
-    """The exponent field as int32."""
+    """Return the exponent field as int32."""
     return I(U(U(x >> U(23)) & U(255)))
 
 
@@ -57,7 +57,7 @@ def product(x: Any, y: Any) -> Any:
 
 @helper
 def align(value: Any, distance: Any) -> Any:
-    """Shift right, with the lost bits ORed into bit 0 unless nothing else is left."""
+    """Shift a value right by `distance`, with the lost bits ORed into bit 0 unless nothing else is left."""
     distance = U(U(min(distance, I(31))) & U(31))
     shifted = U(value >> distance)
     lost = U(value - U(shifted << distance))
@@ -66,7 +66,8 @@ def align(value: Any, distance: Any) -> Any:
 
 @helper
 def signed_sum(p: Any, ep: Any, p_sign: Any, q: Any, ez: Any, q_sign: Any) -> Any:
-    """Return the sum of product and addend, aligned to the larger exponent, as a signed integer of up to 29 bits."""
+    """Return the sum of product (p, exponent ep) and addend (q, exponent ez), aligned to the larger exponent, as a
+    signed integer of up to 29 bits. The signs are bit 31 of `p_sign` and `q_sign`."""
     p_leads = ep >= ez
     lead = p if p_leads else q
     other = q if p_leads else p
@@ -103,7 +104,7 @@ def may_be_special(x: Any, y: Any, z: Any, out: Any) -> Any:
 
 @helper
 def fma_any(x: Any, y: Any, z: Any, blackhole: Any) -> Any:
-    """Return x * y + z of any fp32 patterns."""
+    """Return x * y + z of any fp32 patterns, as the chip's vector unit rounds it; `blackhole`: as Blackhole's does."""
     ex = exponent(x)
     ey = exponent(y)
     ez = exponent(z)
@@ -131,7 +132,8 @@ def fma_any(x: Any, y: Any, z: Any, blackhole: Any) -> Any:
 
 @helper
 def _finite(x: Any, y: Any, z: Any, ep: Any, blackhole: Any) -> Any:
-    """Steps 3 to 8 of the text, with the product's exponent given."""
+    """Return the sum of product and addend, finite ones, rounded: steps 3 to 8 of DEVICE_NUMERICS 3.1. `ep`: the
+    product's exponent."""
     p = product(x, y)
     q = U(significand(z) << U(3))
     ez = exponent(z)
@@ -155,7 +157,8 @@ def _finite(x: Any, y: Any, z: Any, ep: Any, blackhole: Any) -> Any:
 
 @helper
 def _below_normal(r: Any, n: Any, sign: Any) -> Any:
-    """Return Blackhole's result under the smallest exponent: it may still round up to the smallest normal."""
+    """Return Blackhole's result under the smallest exponent, of `r` shifted right by `n`: it may still round up to the
+    smallest normal."""
     if n > 0:
         r = U(U(r >> U(n)) | (U(1) if U(r & U(n | 1)) != 0 else U(0)))
     else:

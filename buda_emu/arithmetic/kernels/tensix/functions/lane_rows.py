@@ -70,7 +70,7 @@ def execute_row(code: Any, step: int, lanes: Any, tables: Any, special: Any, bla
 
 
 def _arithmetic(operation: int, a: _Row, b: _Row, c: _Row, blackhole: bool) -> _Row:
-    """Lane by lane: nothing is special."""
+    """Return the result of a multiply-add, product or sum, computed lane by lane: nothing is special."""
     if operation == MULTIPLY:
         c = np.zeros_like(a)
     elif operation != FMA:
@@ -79,12 +79,12 @@ def _arithmetic(operation: int, a: _Row, b: _Row, c: _Row, blackhole: bool) -> _
 
 
 def _lookup(a: _Row, table: _Row) -> _Row:
-    """The value of the range in which each lane lies."""
+    """Return the value of the range of `table` in which each lane lies."""
     return table[TABLE_BREAKS + np.searchsorted(table[:TABLE_BREAKS], a, side="right")]
 
 
 def _to_integer(a: _Row, limit: int) -> _Row:
-    """fp32 to the nearest integer, ties away from zero, magnitude at most `limit`."""
+    """Convert fp32 to the nearest integer, ties away from zero, magnitude at most `limit`."""
     e = (a >> 23 & 255).astype(np.int64) - 127
     drop = np.clip(23 - e, 1, 25)
     size = ((a & FRACTION | HIDDEN).astype(np.int64) + (1 << (drop - 1))) >> drop
@@ -94,7 +94,7 @@ def _to_integer(a: _Row, limit: int) -> _Row:
 
 
 def _key(a: _Row) -> NDArray[np.int32]:
-    """In the order of sign and magnitude."""
+    """Return patterns as integers in the order of sign and magnitude."""
     return np.where(a >= _SIGN, a ^ _MAGNITUDE, a).view(np.int32)
 
 

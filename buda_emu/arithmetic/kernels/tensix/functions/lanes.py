@@ -24,7 +24,7 @@ _INFINITY: Final = U(INFINITY)
 
 @helper
 def load_row(dst: Any, mode: int, lanes: Any, place: Any) -> None:
-    """Load Dst datums into lanes; mode is BF16, FP16, FP32 or INT32."""
+    """Load Dst datums into lanes from `place` on; mode is BF16, FP16, FP32 or INT32."""
     if mode == BF16:
         for i in range(_ROW):
             lanes[place + i] = U(dst[i] << U(16))
@@ -42,7 +42,7 @@ def load_row(dst: Any, mode: int, lanes: Any, place: Any) -> None:
 
 @helper
 def store_row(lanes: Any, place: Any, mode: int, keep: Any, mask: Any, dst: Any) -> None:
-    """Store lanes as Dst datums where `mask` is set; the others are those of `keep`."""
+    """Store lanes from `place` on as Dst datums of the mode where `mask` is set; the others are those of `keep`."""
     if mode == BF16:
         for i in range(_ROW):
             x = lanes[place + i]

@@ -33,7 +33,7 @@ _ROW: Final = np.uint64(LANES)
 def run_instructions(
     code: NDArray[np.int32], lanes: NDArray[np.uint32], tables: NDArray[np.uint32], blackhole: bool
 ) -> None:
-    """The instructions of `code` once, on registers that lie one after the other in `lanes`."""
+    """Execute the instructions of `code` once, on registers that lie one after the other in `lanes`."""
     special = np.zeros(1, np.int32)
     for step in range(code.shape[0]):
         execute_row(code, step, lanes, tables, special, blackhole)
@@ -73,8 +73,8 @@ def run_program(
     out_mode: int,
     blackhole: bool,
 ) -> None:
-    """Compute tiles start..stop of `out`. `mask` bool[1024]: datums that are not set are copied from the first
-    input."""
+    """Compute tiles start..stop of `out`, a Dst image of `out_mode`, by a recorded program. `mask` bool[1024]: datums
+    that are not set are copied from the first input. `blackhole`: with Blackhole's multiply-add."""
     code, constants, tables, registers = program
     first, first_mode, second, second_mode, two_inputs = inputs
     lanes = align_to_cache_line(np.empty((registers + 1) * LANES, np.uint32), registers * LANES)

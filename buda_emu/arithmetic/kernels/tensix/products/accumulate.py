@@ -21,7 +21,7 @@ ZERO_EXPONENT: Final = -(1 << 20)
 
 @helper
 def shift_of(phase: int) -> int:
-    """By how much the exponents of a phase's products are less than those of phase 0 (2.1)."""
+    """Return by how much the exponents of a phase's products are less than those of phase 0 (2.1)."""
     return 5 * (phase & 1) + 7 * (phase >> 1)
 
 
@@ -85,8 +85,8 @@ def _narrow_term(v: np.int32, distance: np.int32) -> np.int32:
 def accumulate_wide(
     word: np.int32, x0: np.int32, v0: np.int32, x1: np.int32, v1: np.int32, blackhole: bool
 ) -> np.int32:
-    """Return the word of an fp32 Dst after the sums v0 and v1, in units of 2^-10 of 2^x, are added to it; |v| <
-    2^15."""
+    """Return the word of an fp32 Dst after the sums v0 and v1, in units of 2^-10 of 2^x, are added to it; |v| < 2^15.
+    `blackhole`: without the older chips' error for a sum of -1 (2.3 step 5)."""
     x = i32(i32(word >> i32(23)) & i32(255))
     n = i32(i32(word & i32(FRACTION)) | i32(HIDDEN))
     n = i32(0) if x == 0 else n
@@ -119,6 +119,6 @@ def accumulate_wide(
 
 @helper
 def _wide_term(v: np.int32, distance: np.int32) -> np.int32:
-    """v * 2^13 / 2^distance to the nearest integer, ties upward."""
+    """Return v * 2^13 / 2^distance rounded to the nearest integer, ties upward."""
     distance = min(distance, i32(29))
     return shift_right(i32(i32(v << i32(13)) + i32(shift_left(i32(1), distance) >> i32(1))), distance)

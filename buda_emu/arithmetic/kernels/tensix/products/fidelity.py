@@ -30,7 +30,7 @@ def exponent_of(word: np.int32) -> np.int32:
 
 @helper
 def srca_part(word: np.int32, phase: int) -> np.int32:
-    """Return 5 bits of the significand, with the word's sign; 0 of a zero."""
+    """Return the 5 bits of the significand that a phase multiplies in SrcA, with the word's sign; 0 of a zero."""
     m = i32(i32(i32(word >> i32(13)) & i32(0x3FF)) | i32(0x400))
     part = i32(i32(m >> i32(1)) & i32(31)) if phase & 1 else i32(m >> i32(6))
     return _with_sign(part, word)
@@ -38,7 +38,7 @@ def srca_part(word: np.int32, phase: int) -> np.int32:
 
 @helper
 def srcb_part(word: np.int32, phase: int) -> np.int32:
-    """Return 7 bits of the significand, with the word's sign; 0 of a zero."""
+    """Return the 7 bits of the significand that a phase multiplies in SrcB, with the word's sign; 0 of a zero."""
     m = i32(i32(i32(word >> i32(13)) & i32(0x3FF)) | i32(0x400))
     part = i32(i32(m & i32(15)) << i32(3)) if phase & 2 else i32(m >> i32(4))
     return _with_sign(part, word)
@@ -46,6 +46,7 @@ def srcb_part(word: np.int32, phase: int) -> np.int32:
 
 @helper
 def _with_sign(part: np.int32, word: np.int32) -> np.int32:
+    """Return a part with the sign of its word, 0 where the word is a zero."""
     part = i32(0) if i32(word & i32(INFINITY)) == 0 else part
     sign = i32(word >> i32(31))
     return i32(i32(part ^ sign) - sign)
@@ -53,20 +54,20 @@ def _with_sign(part: np.int32, word: np.int32) -> np.int32:
 
 @helper
 def exponents(out: Lanes, words: Lanes) -> None:
-    """The exponents of a tile."""
+    """Write the exponents of a tile's words."""
     for n in range(TILE):
         out[n] = exponent_of(words[n])
 
 
 @helper
 def srca_parts(out: Lanes, words: Lanes, phase: int) -> None:
-    """The parts of a tile in SrcA."""
+    """Write the parts of a tile in SrcA that a phase multiplies."""
     for n in range(TILE):
         out[n] = srca_part(words[n], phase)
 
 
 @helper
 def srcb_parts(out: Lanes, words: Lanes, phase: int) -> None:
-    """The parts of a tile in SrcB."""
+    """Write the parts of a tile in SrcB that a phase multiplies."""
     for n in range(TILE):
         out[n] = srcb_part(words[n], phase)

@@ -108,7 +108,7 @@ def _add_face(word: Any, groups: list[Group], shift: int, mode: int) -> None:
     with np.errstate(all="ignore"):
         common = _common(word, m0, m1, shift, LEAST_FP16 if mode == FP16 else LEAST)
         half = np.asarray(common - i32(HALF)).view(np.float32)
-        unit, inverse = (x.view(np.float32) for x in (common - i32(UNIT), _from(INVERSE, common)))
+        unit, inverse = (x.view(np.float32) for x in (common - i32(UNIT), _difference(INVERSE, common)))
         m = common.view(np.float32)
         total = fma_f32(word, np.float32(AWAY), m)
         for pattern, group in ((m0, total0), (m1, total1)):
@@ -132,7 +132,7 @@ def _add_face_wide(word: Any, groups: list[Group], shift: int, blackhole: bool) 
     (m0, total0), (m1, total1) = groups
     with np.errstate(all="ignore"):
         common = _common(word, m0, m1, shift, LEAST_WIDE)
-        inverse = _from(INVERSE_WIDE, common)
+        inverse = _difference(INVERSE_WIDE, common)
         half = (word.view(np.int32) & i32(NEGATIVE_SIGN)) | i32(HALF_BELOW)
         n = fma_f32(word, inverse.view(np.float32), half.view(np.float32)).astype(np.int32)  # towards zero
         scale = np.asarray(inverse - i32(shift << 23)).view(np.float32)
@@ -150,11 +150,12 @@ def _add_face_wide(word: Any, groups: list[Group], shift: int, blackhole: bool) 
 
 
 def _square(tile: Any) -> Any:
-    """The tile that an array begins with."""
+    """Return the tile that an array begins with, [32, 32]."""
     return tile[: EDGE * EDGE].reshape(EDGE, EDGE)
 
 
-def _from(number: int, pattern: Any) -> Any:
+def _difference(number: int, pattern: Any) -> Any:
+    """Return a constant, `number`, less the patterns, as words that wrap around."""
     return np.asarray(np.array(number, np.uint32) - pattern.view(np.uint32)).view(np.int32)
 
 

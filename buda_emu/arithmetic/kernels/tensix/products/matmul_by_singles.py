@@ -241,13 +241,13 @@ def matmul_by_singles(
 
 
 def room_for(start: int, stop: int, rows: int, cols: int) -> int:
-    """Return the words of memory that the kernel works in."""
+    """Return the words of memory that `matmul_by_singles` works in for these items."""
     height, width = panel_of(stop - start, rows, cols)
     return (height * width + 1) * TILE + (height + width) * (EXPONENTS + 2 * TILE + LINE) + LINE
 
 
 def panel_of(items: int, rows: int, cols: int) -> tuple[int, int]:
-    """Rows and columns of tiles that are summed up at a time."""
+    """Return how many rows and columns of tiles are summed up at a time."""
     width = max(1, min(cols, items, WIDTH))
     return max(1, min(rows, (items + cols - 1) // cols + 1, PANEL // width)), width
 

@@ -67,7 +67,7 @@ def range_of(words: Any, none: int) -> tuple[int, int]:
 
 @helper
 def move_words(word: Any, by: int) -> None:
-    """Add to exponents; words with no exponent above 0, before or after, become 0."""
+    """Add `by` to the exponents of a tile's words; words with no exponent above 0, before or after, become 0."""
     increment = i32(by << 23)
     none = i32(max(-by, 0) << 23)
     for n in range(TILE):
@@ -124,6 +124,7 @@ def _put_exponents(exponent: Any, ends: Any, words: Any, plus: int) -> None:
 
 
 def _bytes(words: Any, ends: Any) -> NDArray[np.uint8]:
+    """Return exponents as bytes, counted from the least in `ends`, 0 for zeros."""
     field = words >> 23 & 255
     return np.where(field == 0, 0, field - ends[0] + SPAN + 1).astype(np.uint8)
 

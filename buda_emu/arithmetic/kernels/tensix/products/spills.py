@@ -78,8 +78,8 @@ def spill_words(word: Lanes, kind: int) -> None:
 
 
 def through_blocks(word: Any) -> None:
-    """float32[1024] words of a bf16 Dst to Bfp8_b and back: rounded to 6 bits of fraction, then in groups of 16 to 7
-    bits below the largest exponent, halves away from zero both times (4.2, 4.5, 1.2)."""
+    """Convert float32[1024] words of a bf16 Dst to Bfp8_b and back, in place: rounded to 6 bits of fraction, then in
+    groups of 16 to 7 bits below the largest exponent, halves away from zero both times (4.2, 4.5, 1.2)."""
     bits = word.view(np.int32)
     size = np.asarray((bits & i32(MAGNITUDE)) + i32(HALF)) & i32(KEPT)
     shared = np.maximum(size.reshape(-1, GROUP).max(axis=1) & i32(INFINITY), i32(LEAST)).repeat(GROUP)

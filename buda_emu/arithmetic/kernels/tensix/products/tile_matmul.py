@@ -99,8 +99,8 @@ def _multiply_face(
     face: int,
     setting: tuple[np.int32, int, bool],
 ) -> None:
-    """word += SrcB x SrcA over one inner face: four MVMUL, each of 8 rows of SrcB and both of its faces' columns.
-    `setting`: the exponents' bias, Dst's mode, whether it is a Blackhole."""
+    """Compute word += SrcB x SrcA over one inner face: four MVMUL, each of 8 rows of SrcB and both of its faces'
+    columns. `setting`: the exponents' bias, Dst's mode, whether it is a Blackhole."""
     bias, mode, blackhole = setting
     x0 = np.empty(ROWS * EDGE, np.int32)
     v0 = np.empty(ROWS * EDGE, np.int32)
@@ -152,10 +152,8 @@ def _group_sums(
 
 @helper
 def _term(p: np.int32, q: np.int32, distance: np.int32) -> np.int32:
-    """p * q / 2^distance to the nearest integer, ties away from zero.
-
-    Of a negative product one unit of the doubled value is taken off, which turns its ties downward.
-    """
+    """Return p * q / 2^distance rounded to the nearest integer, ties away from zero. Of a negative product one unit of
+    the doubled value is taken off, which turns its ties downward."""
     v = i32(i32(p << i32(1)) * q)
     v = shift_right(i32(v + i32(v >> i32(31))), min(distance, i32(30)))
     return i32(i32(v + i32(1)) >> i32(1))
@@ -311,7 +309,7 @@ def srcb_mask(phase: int) -> np.int32:
 
 @helper
 def _mvmul(value: Lanes, b: Lanes, a: Lanes, first: int, line: Lanes) -> None:
-    """value += the 16 columns of b from `first` on x the same rows of a."""
+    """Compute value += the 16 columns of b from `first` on x the same rows of a; `line` is a row to work in."""
     for i in range(EDGE):
         for j in range(EDGE):
             line[j] = i32(0)
@@ -333,6 +331,7 @@ def _add_saturating(value: np.int32, addend: np.int32) -> np.int32:
 
 @helper
 def _parts(out: Lanes, words: Lanes, mask: np.int32) -> None:
+    """Write the values of a tile's Src words with the bits `mask` of their magnitudes."""
     for n in range(TILE):
         out[n] = _part(words[n], mask)
 
@@ -348,7 +347,7 @@ def _part(word: np.int32, mask: np.int32) -> np.int32:
 
 @helper
 def _decode(values: Lanes, image: Lanes) -> None:
-    """Sign and magnitude to two's complement."""
+    """Convert sign and magnitude to two's complement."""
     for n in range(TILE):
         sign = i32(image[n] >> i32(31))
         values[n] = i32(i32(i32(image[n] & i32(MAGNITUDE)) ^ sign) - sign)
@@ -356,7 +355,7 @@ def _decode(values: Lanes, image: Lanes) -> None:
 
 @helper
 def _encode(image: Lanes, values: Lanes) -> None:
-    """Two's complement to sign and magnitude."""
+    """Convert two's complement to sign and magnitude."""
     for n in range(TILE):
         sign = i32(values[n] >> i32(31))
         image[n] = i32(i32(i32(values[n] ^ sign) - sign) | i32(sign & i32(NEGATIVE_SIGN)))
