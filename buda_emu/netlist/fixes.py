@@ -21,7 +21,9 @@ _BREAK: Final = re.compile(LINE_BREAK)
 
 
 def attach_fixes(findings: Iterable[Diagnostic], text: str) -> list[Diagnostic]:
-    """Return the findings, with edits of the text attached to each whose hint says exactly what to change."""
+    """Return the findings, with edits of the text attached to each whose hint says exactly what to change. Of a
+    text that is no YAML, they are returned as they are.
+    """
     findings = list(findings)
     if not any(isinstance(finding.hint, Proposal) for finding in findings):
         return findings

@@ -21,7 +21,7 @@ class ForEach(Generic[T]):
         self._lock = Lock()
 
     def of(self, netlist: Netlist) -> T:
-        """Return the value of a netlist, and make it if there is none yet."""
+        """Return the value of a netlist, and make it by the function given if there is none yet."""
         number = id(netlist)
         with self._lock:
             entry = self._entries.get(number)

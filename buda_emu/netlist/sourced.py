@@ -76,8 +76,9 @@ class Sourced:
         return f"{type(self).__name__}({changed})"
 
     def at(self, *keys: str) -> Mark:
-        """Return the place of the value under the first of `keys` that was written, else of the object's name, else of
-        its map."""
+        """Return the place in the text of the value under the first of `keys` that was written, else of the
+        object's name, else of its map.
+        """
         if isinstance(self.source, nodes.Mapping):
             for key in keys:
                 value = self.source.find(key)

@@ -130,7 +130,7 @@ class BaselineComparison:
         return f" ({MEASURES[self.section].name} {before:.6g}, now {current:.6g})"
 
     def as_json(self) -> dict[str, Any]:
-        """Return the comparison as plain data for the JSON of the verbs."""
+        """Return the comparison as plain data, as the verbs print it in JSON."""
         return {
             "new": [_change_json(change) for change in self.new],
             "worse": [_change_json(change) for change in self.worse],
@@ -380,7 +380,9 @@ def _check_item(place: str, entry: Any, level: str) -> None:
 
 
 def _object(place: str, value: Any, keys: Sequence[str] = (), needed: Sequence[str] = ()) -> dict[str, Any]:
-    """Return a JSON object that has no keys but these, and the needed ones. Raises HostError for anything else."""
+    """Return a value that must be a JSON object with the `needed` keys and no others than `keys` (none: any).
+    Raises HostError, which names `place`, for anything else.
+    """
     if not isinstance(value, dict):
         raise HostError(f"{place}: not a JSON object")
     content = cast(dict[str, Any], value)

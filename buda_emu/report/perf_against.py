@@ -316,8 +316,9 @@ _NO_OP: Final[Mapping[str, Any]] = {}
 
 
 def _ops(epochs: _Epochs) -> dict[str, tuple[str, Mapping[str, Any]]]:
-    """Return the graphs and the record of each op; of several epochs that it runs in, the one where it takes most
-    cycles."""
+    """Return the graphs and the record of each op by its name; of several epochs in which it runs, the one where it
+    takes most cycles.
+    """
     ops: dict[str, tuple[str, Mapping[str, Any]]] = {}
     for (_, graphs), epoch in epochs.items():
         for record in epoch["ops"]:
@@ -381,8 +382,9 @@ def _changes(old: Mapping[tuple[str, str], float], new: Mapping[tuple[str, str],
 
 
 def _explain_change(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None, units: Sequence[FigureChange]) -> str:
-    """Return the reason why an epoch's pace changed: its bottleneck before and after, or the unit that changed most; ""
-    if nothing did."""
+    """Return the reason why an epoch's pace changed: its bottleneck before and after, or the unit that changed
+    most; "" if nothing did. `units` are those that changed, the greatest change first.
+    """
     if old is None:
         return _ADDED
     if new is None:

@@ -213,7 +213,9 @@ _FAR: Final = 8
 
 
 def row_of_chips(ids: Sequence[int]) -> Cluster:
-    """Return a cluster of chips in a row, each linked to the next one, with the first on the host's bus."""
+    """Return a cluster of the chips with these ids in a row, each linked to the next one, with the first on the
+    host's bus.
+    """
     links: list[tuple[End, End]] = []
     for chip, following in pairwise(ids):
         links += [((chip, channel), (following, _FAR + channel)) for channel in range(LINKS)]

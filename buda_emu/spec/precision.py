@@ -13,7 +13,7 @@ PRECISIONS: Final[tuple[Precision, ...]] = get_args(Precision)
 
 
 def precision_named(word: str) -> Precision | None:
-    """Return the precision of a name, or None if there is none."""
+    """Return the precision of this name, or None if there is none."""
     if word not in PRECISIONS:
         return None
     return PRECISIONS[PRECISIONS.index(word)]

@@ -48,7 +48,7 @@ class RingPointers:
         return slot
 
     def advance_read(self, count: int = 1) -> None:
-        """Free `count` entries. The caller has checked the occupancy."""
+        """Free the oldest `count` entries by moving the read pointer. The caller has checked the occupancy."""
         self.rd = (self.rd + count) % self.limit
 
     def advance_local(self, count: int) -> int:
@@ -59,7 +59,7 @@ class RingPointers:
         return local % entries
 
     def place_local(self, pointer: int) -> None:
-        """Set the position where the epoch starts to read."""
+        """Place the local pointer where the epoch starts to read, which is remembered."""
         self.local = self.local_base = pointer % self.limit
 
     def place_read(self, pointer: int) -> None:

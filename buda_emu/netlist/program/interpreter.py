@@ -163,7 +163,9 @@ class Interpreter:
         self._run_from(standing.counter, [_RunningLoop(*loop) for loop in standing.loops])
 
     def standing(self, counter: int) -> Standing:
-        """Return the position of the program before the instruction `counter` runs."""
+        """Return the position of the program before the instruction of index `counter` runs, with the loops around
+        it.
+        """
         loops = ((loop.source, loop.first, loop.rounds, loop.left) for loop in self._loops)
         return Standing(self.program.name, counter, tuple(loops))
 
@@ -188,7 +190,9 @@ class Interpreter:
         # a missing endloop is not detected by the reference either (NETLIST 3.4)
 
     def place(self, counter: int, instruction: Instruction) -> Place:
-        """Return the place of an instruction that is running, with the rounds of its loops and the variables."""
+        """Return the place of an instruction that is running, with the rounds of its loops and the variables.
+        `counter` is its index.
+        """
         return self.moment(counter, instruction)()
 
     def moment(self, counter: int, instruction: Instruction) -> Callable[[], Place]:

@@ -65,7 +65,7 @@ class AttributeState:
         self.broadcasts: dict[str, dict[int, int]] = {"kernel_broadcast": {}, "kernel_broadcast_per_t": {}}
 
     def result(self) -> Attributes:
-        """Return the attributes of the op."""
+        """Return the attributes of the op that were read so far, with the defaults of the others."""
         if not self.given:
             return _NONE
         values = dict(self.values)
@@ -266,7 +266,7 @@ def _word_rule(name: str, word: str, state: AttributeState) -> str:
 
 
 def _set_stochastic(context: Context, node: Node, mode: str, state: AttributeState) -> None:
-    """Set the mode of stochastic rounding; any but `none` is a finding on grayskull."""
+    """Set the mode of stochastic rounding in `state`; any but `none` is a finding on grayskull."""
     if mode != "none" and context.arch == "grayskull":
         context.report(STOCHASTIC, node, "grayskull has no stochastic rounding")
     state.given.add("stoch_rnd_mode")

@@ -53,7 +53,9 @@ class Shaping:
         self._fill: dict[int, float] = {}  # pad values: the one that is written last counts
 
     def read(self, context: Context, key: str, key_node: Scalar, node: Node) -> None:
-        """Read one key. Repeated TMs of an input are appended, repeated padding is overwritten."""
+        """Read one key about the shape of an input: its TMs, pad or unpad. Repeated TMs of an input are appended,
+        repeated padding is overwritten.
+        """
         index = input_index(context, key, key_node, self.inputs)
         if "tms" in key:
             tms = read_tms(context, key, node, "op")

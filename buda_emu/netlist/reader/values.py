@@ -47,7 +47,7 @@ def text_of(node: Scalar) -> str:
 
 
 def read_text(context: Context, field: Field, node: Node) -> str | None:
-    """Read a word or name as it stands."""
+    """Return the word or name that a field holds, as it stands; None, after a finding, if it is no scalar."""
     if isinstance(node, Scalar):
         return text_of(node)
     context.report(field.rule, node, f"{field.name} needs a word, not {kind_of(node)}")
@@ -55,12 +55,12 @@ def read_text(context: Context, field: Field, node: Node) -> str | None:
 
 
 def read_int(context: Context, field: Field, node: Node) -> int | None:
-    """Read a field that is a signed 32-bit integer."""
+    """Return the signed 32-bit integer that a field holds; None after a finding."""
     return integer(context, field.name, node)
 
 
 def integer(context: Context, label: str, node: Node) -> int | None:
-    """Read a signed 32-bit integer; `label` names the value in the finding."""
+    """Return the signed 32-bit integer that a node holds; None after a finding, in which `label` names the value."""
     if isinstance(node, Scalar):
         value = parse_int(node.text)
         if value is not None:
@@ -91,7 +91,7 @@ def _integer_hint(node: Node) -> str:
 
 
 def read_bool(context: Context, field: Field, node: Node) -> bool | None:
-    """Read a field that is a YAML 1.1 boolean."""
+    """Return the YAML 1.1 boolean that a field holds; None after a finding."""
     if isinstance(node, Scalar):
         value = parse_bool(node.text)
         if value is not None:
@@ -101,12 +101,12 @@ def read_bool(context: Context, field: Field, node: Node) -> bool | None:
 
 
 def read_float(context: Context, field: Field, node: Node) -> float | None:
-    """Read a field that is a single-precision number."""
+    """Return the single-precision number that a field holds; None after a finding."""
     return number(context, field.name, node)
 
 
 def number(context: Context, label: str, node: Node) -> float | None:
-    """Read a single-precision number; `label` names the value in the finding."""
+    """Return the single-precision number that a node holds; None after a finding, in which `label` names the value."""
     if isinstance(node, Scalar):
         value = parse_float(node.text)
         if value is not None:
@@ -116,7 +116,7 @@ def number(context: Context, label: str, node: Node) -> float | None:
 
 
 def read_format(context: Context, field: Field, node: Node) -> str | None:
-    """Read a number format that a netlist may use (V010)."""
+    """Return the number format that a field holds; None, after a finding, for one that a netlist may not use (V010)."""
     if isinstance(node, Scalar):
         if node.text in FORMAT_WORDS:
             return node.text
@@ -131,7 +131,9 @@ def read_format(context: Context, field: Field, node: Node) -> str | None:
 
 
 def read_fidelity(context: Context, field: Field, node: Node) -> str | None:
-    """Read a math fidelity under its canonical name (V025)."""
+    """Return the math fidelity that a field holds, by its canonical name; None, after a finding, for an unknown one
+    (V025).
+    """
     word = text_of(node) if isinstance(node, Scalar) else ""
     if word not in FIDELITY_WORDS:
         context.report("V025", node, f"unknown {field.name} {kind_of(node)}", near(word, FIDELITY_WORDS))
@@ -139,7 +141,9 @@ def read_fidelity(context: Context, field: Field, node: Node) -> str | None:
 
 
 def _read_list(context: Context, field: Field, node: Node, read: Callable[[Node], T | None]) -> tuple[T, ...] | None:
-    """Read each entry of a list by `read`; None if the node is no list or an entry could not be read."""
+    """Return the entries of a list, each read by `read`, which returns None for one that it reported; None if the
+    node is no list, after a finding, or an entry could not be read.
+    """
     if not isinstance(node, Sequence):
         context.report(NOT_LIST, node, f"{field.name} needs a list, not {kind_of(node)}")
         return None
@@ -149,12 +153,14 @@ def _read_list(context: Context, field: Field, node: Node, read: Callable[[Node]
 
 
 def read_ints(context: Context, field: Field, node: Node) -> tuple[int, ...] | None:
-    """Read a list of signed 32-bit integers."""
+    """Return the signed 32-bit integers of a list; None after a finding."""
     return _read_list(context, field, node, lambda entry: integer(context, f"{field.name}: an entry", entry))
 
 
 def read_pair(context: Context, field: Field, node: Node) -> tuple[int, ...] | None:
-    """Read a list of exactly two integers; `field.rule` is reported for any other length (V003, V023)."""
+    """Return the two integers of a list; None after a finding, which is `field.rule` for a list of any other length
+    (V003, V023).
+    """
     if isinstance(node, Sequence) and len(node.items) == 2:
         first, second = node.items
         if isinstance(first, Scalar) and isinstance(second, Scalar):  # the usual case, read without a call
@@ -171,7 +177,7 @@ def read_pair(context: Context, field: Field, node: Node) -> tuple[int, ...] | N
 
 
 def read_texts(context: Context, field: Field, node: Node) -> tuple[str, ...] | None:
-    """Read a list of names."""
+    """Return the names in a list; None after a finding."""
 
     def read_name(entry: Node) -> str | None:
         """Return the text of an entry; None, after a finding, for an entry that is no scalar."""
@@ -184,12 +190,14 @@ def read_texts(context: Context, field: Field, node: Node) -> tuple[str, ...] | 
 
 
 def read_formats(context: Context, field: Field, node: Node) -> tuple[str, ...] | None:
-    """Read a list of number formats."""
+    """Return the number formats in a list; None after a finding."""
     return _read_list(context, field, node, lambda entry: read_format(context, field, entry))
 
 
 def read_tile_dim(context: Context, field: Field, node: Node) -> tuple[int, int] | None:
-    """Read [height, width] of a tile: two integers, further ones are ignored (V007, NETLIST 11.2 B6)."""
+    """Return [height, width] of a tile, two integers; further ones are ignored (NETLIST 11.2 B6). None, after a
+    finding, for a tile that does not exist (V007).
+    """
     if not isinstance(node, Sequence) or len(node.items) < 2:
         context.report("V007", node, f"{field.name} needs two integers: height and width of a tile")
         return None
@@ -208,7 +216,7 @@ def read_tile_dim(context: Context, field: Field, node: Node) -> tuple[int, int]
 
 
 def read_device(context: Context, field: Field, node: Node) -> int | tuple[int, ...] | None:
-    """Read a chip or a list of chips (NETLIST 1.7)."""
+    """Return the number of a chip, or those of a list of chips (NETLIST 1.7); None after a finding."""
     if isinstance(node, Sequence):
         return read_ints(context, field, node)
     return integer(context, field.name, node)
@@ -268,10 +276,9 @@ def read_pairs(context: Context, body: MappingNode) -> Iterator[Pair]:
 def read_objects(
     context: Context, node: Node, kind: Kind, rule: str, objects: abc.Mapping[str, Sourced]
 ) -> Iterator[Pair]:
-    """Yield name, name node and body of the objects of a section. A name that `objects` has already is reported under
-    `rule` and left out.
-
-    While the caller reads an object, it is the subject of findings.
+    """Yield name, name node and body of the objects of a section. A name that `objects` has already is reported
+    under `rule` and left out. While the caller reads an object, it is the subject of findings; `kind` is the word
+    for it.
     """
     context.subject = f"{kind}s"
     for name, key, value in read_pairs(context, body_of(context, "the section", node)):

@@ -90,8 +90,9 @@ class Context:
                 yield index, source
 
     def tile_read(self, op: Op, index: int) -> tuple[int, int]:
-        """Return the tile dims that input `index` reads, before its TMs: 32x32 from an op of another graph (NETLIST
-        1.5)."""
+        """Return the tile dims (rows, columns of elements) that input `index` of an op reads, before its TMs: 32x32
+        from an op of another graph (NETLIST 1.5).
+        """
         name = op.inputs[index]
         if name in self.queues:
             return self.queues[name].blocking.tile_dim

@@ -334,7 +334,9 @@ def dest_handed_on(_: Context, use: FusedUse) -> Findings:
     )
 )
 def output_blocking(_: Context, use: FusedUse) -> Findings:
-    """Check that the sub-op that writes output has the sizes of the op (OPS 8.3.13)."""
+    """Refuse a sub-op that writes the output of the fused op with another mblock or ublock than the op's (OPS
+    8.3.13).
+    """
     base = use.op.blocking
     for step in use.steps:
         if step.sub.output == "output" and step.dims != (*base.mblock, *base.ublock):

@@ -140,7 +140,9 @@ def _row_schema(row: Row, definitions: dict[str, Any]) -> dict[str, Any]:
 
 
 def _generic_schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a literal, a union, a tuple, a list, a mapping, or a numpy array of two dimensions."""
+    """Return the schema of a literal, a union, a tuple, a list, a mapping, or a numpy array of two dimensions.
+    Classes in it are added to `definitions`.
+    """
     origin = get_origin(kind)
     args = get_args(kind)
     if origin is Literal:

@@ -283,5 +283,5 @@ def _faults(campaign: Campaign) -> Table:
 
 
 def _bit(bits: tuple[int, ...], name: str) -> str:
-    """Return the bits that a fault hits, and their name."""
+    """Return the numbers of the bits that a fault hits, and their name, as text; "" if it hits none."""
     return f"{', '.join(map(str, bits))} ({name})" if bits else ""

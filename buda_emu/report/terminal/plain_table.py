@@ -92,7 +92,7 @@ class Column:
 
     @property
     def most(self) -> int:
-        """Return the greatest useful width."""
+        """Return the greatest useful width: that of the widest cell, or of the heading on one line."""
         return max(self.cells, self.heading)
 
 

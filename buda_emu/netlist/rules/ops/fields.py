@@ -91,7 +91,9 @@ def enough_inputs(_: Context, op: Op) -> Findings:
     basic=True,
 )
 def sizes(ctx: Context, op: Op) -> Findings:
-    """Refuse missing or invalid sizes and orders of ublocks; they have no defaults (NETLIST 1.4)."""
+    """Refuse an op whose t, mblock or ublock is missing or below 1, or whose order of ublocks is not r or c; they
+    have no defaults (NETLIST 1.4).
+    """
     blocking = op.blocking
     for key, value in (("t", blocking.t), ("mblock", blocking.mblock), ("ublock", blocking.ublock)):
         if message := size_problem(op, key, value):

@@ -30,7 +30,9 @@ QUEUE_TMS = ("broadcast", "hslice", "hstack", "vslice", "vstack")
     basic=True,
 )
 def sizes(ctx: Context, queue: Queue) -> Findings:
-    """Refuse missing or invalid sizes; they have no defaults (NETLIST 1.3)."""
+    """Refuse a queue whose entries, t, mblock, ublock or chip is missing or too small; they have no defaults
+    (NETLIST 1.3). An unknown order of ublocks is refused, too.
+    """
     blocking = queue.blocking
     sizes = {"t": blocking.t, "entries": queue.entries, "mblock": blocking.mblock, "ublock": blocking.ublock}
     for key, value in sizes.items():
@@ -56,7 +58,9 @@ def sizes(ctx: Context, queue: Queue) -> Findings:
     basic=True,
 )
 def words(ctx: Context, queue: Queue) -> Findings:
-    """Refuse unknown words; df and type have no defaults, layout is tilized by default (NETLIST 1.3)."""
+    """Refuse unknown words for type and layout of a queue, and a missing format; layout alone has a default,
+    tilized (NETLIST 1.3).
+    """
     if not queue.df:
         yield Finding(queue.at("df"), "df is missing", missing(ctx, queue, "df", "add the format"))
     for key, value, legal in (("type", queue.type, ("queue", "ram")), ("layout", queue.layout, ("tilized", "flat"))):
@@ -83,7 +87,7 @@ def words(ctx: Context, queue: Queue) -> Findings:
     basic=True,
 )
 def grid(ctx: Context, queue: Queue) -> Findings:
-    """Refuse an invalid grid_size (NETLIST 1.3)."""
+    """Refuse a queue whose grid_size is missing or has a size below 1 (NETLIST 1.3)."""
     if problem := size_problem(queue, "grid_size", queue.blocking.grid_size):
         yield Finding(queue.at("grid_size"), problem, size_hint(ctx, queue, "grid_size"))
 

@@ -42,7 +42,7 @@ class Range:
     queue: Queue
 
     def order(self) -> tuple[tuple[str, int, int], int]:
-        """Return the sort key of a range: its place."""
+        """Return the sort key of a range: its memory, then its first address."""
         return self.memory, self.start
 
 
