@@ -476,7 +476,7 @@ class _Groups:
         return None if first_id is None else self._root(first_id)
 
     def move(self, source: int, target: int) -> None:
-        """Move all graphs of the id `source` to the id `target`."""
+        """Move all graphs of the temporal id `source` to the id `target`."""
         self._moved_to[source] = target
         small, large = sorted((self._devices[source], self._devices[target]), key=len)
         large |= small
@@ -484,7 +484,7 @@ class _Groups:
         self._devices[target] = large
 
     def devices(self, number: int) -> set[int]:
-        """Return the chips on which the graphs of an id run."""
+        """Return the chips on which the graphs of the temporal id `number` run."""
         return self._devices[number]
 
     def result(self) -> tuple[TemporalGraph, ...]:

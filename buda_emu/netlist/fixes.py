@@ -80,7 +80,9 @@ class _Places:
                 self._by_start[node.span.start].append(node)
 
     def _start(self, line: int, column: int) -> int:
-        """Return the index in the text of a place, or -1 if it has none in the text."""
+        """Return the index in the text of the place in this line and column, or -1 if it is none in the text, such
+        as line 0.
+        """
         if 0 < line <= len(self._line_starts):
             return self._line_starts[line - 1] + column - 1
         return -1
@@ -113,7 +115,7 @@ class _Places:
         return line, index - self._line_starts[line - 1] + 1
 
     def _value(self, span: Span) -> str:
-        """Return the text of a scalar without its quotes."""
+        """Return the text of the scalar in a span, without its quotes."""
         written = self._text[span.start : span.end]
         is_quoted = written[:1] in _QUOTES and written[-1:] == written[:1]
         return written[1:-1] if is_quoted else written

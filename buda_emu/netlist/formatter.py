@@ -110,7 +110,9 @@ def _close(span: Span, event: Any) -> None:
 
 
 def _open(text: str, event: Any, events: Any) -> Span | None:
-    """Return the node that an event begins, or None if it begins none."""
+    """Return the node that an event of the parser begins, or None if it begins none. `events` is the module of the
+    event classes, which is imported late.
+    """
     start = event.start_mark.index
     if isinstance(event, events.AliasEvent):
         return Span("alias", start, event.end_mark.index, event.start_mark.column)
@@ -335,7 +337,7 @@ class Layout:
         self._lines.append(line)
 
     def _append(self, head: str, written: str) -> None:
-        """Write `head` and the text after it, which may have several lines."""
+        """Write `head` and, on the same line, the text after it, which may have further lines."""
         self._lines += f"{head}{written}".split("\n")
 
 

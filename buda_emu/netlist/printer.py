@@ -75,7 +75,7 @@ def document_text(document: "WrittenNetlist", notes: Notes | None = None) -> str
 
 
 def program_lines(netlist: Netlist, name: str) -> list[str]:
-    """Return the lines of one program as `netlist_text` prints them."""
+    """Return the lines of the program `name` as `netlist_text` prints them."""
     return "\n".join(_program(netlist.programs[name], _rams_with_two_views(netlist.queues))).split("\n")
 
 
@@ -216,7 +216,7 @@ def _op(op: Op) -> dict[str, Any]:
 
 
 def _shaping(op: Op) -> dict[str, Any]:
-    """Return the fields for TMs and padding of each input (NETLIST 1.4)."""
+    """Return the fields for TMs, padding and unpadding of each input that has some (NETLIST 1.4)."""
     fields: dict[str, Any] = {}
     for number, (unpad, tms, pad) in enumerate(zip(op.input_unpad, op.input_tms, op.input_pad, strict=True)):
         if unpad != _NO_PAD:

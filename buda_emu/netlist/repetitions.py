@@ -68,7 +68,7 @@ def suggest_missing_names(document: NamedObjects, repetitions: Sequence[Repetiti
 
 
 def _is_equal(repetition: Repetition) -> bool:
-    """Return whether the second object says the same as the first."""
+    """Return whether both objects of a repeated name have equal content, so that leaving one out changes nothing."""
     if repetition.first is None or repetition.first.source is None:
         return False
     return same(repetition.first.source, repetition.body)
@@ -89,7 +89,7 @@ def _rename(document: NamedObjects, repetition: Repetition, missing: str) -> Non
 
 
 def _first_key(document: NamedObjects, repetition: Repetition) -> Scalar | None:
-    """Return the node that names the first of the two objects."""
+    """Return the node that names the first of the two objects of a repetition, None if it is not found."""
     if repetition.first is not None:
         return repetition.first.name_node
     return next((op.name_node for op in _ops(document) if op.name == repetition.name), None)

@@ -141,7 +141,7 @@ class BaselineComparison:
 
 
 def _change_json(change: ItemChange) -> dict[str, Any]:
-    """Return a change as plain data."""
+    """Return a change as plain data: file, words, level now and before, and the user's reason."""
     before = change.before or BaselineEntry(change.what)
     present = change.now or Item(change.what)
     return {
@@ -191,7 +191,9 @@ def compare(
 
 
 def _list_for(result: _ChangeLists, change: ItemChange, measure: Measure) -> list[ItemChange]:
-    """Return the list of the result to which a change belongs."""
+    """Return the list of the result to which a change belongs, by how far its level moved; `measure` says by how
+    much it may.
+    """
     before = change.before
     present = change.now
     assert present is not None

@@ -133,7 +133,7 @@ class _Scale:
     high: float
 
     def y(self, value: float) -> float:
-        """Return the y of a value."""
+        """Return the y at which a value stands in the chart."""
         return _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * (value - self.low) / (self.high - self.low)
 
 

@@ -55,7 +55,9 @@ def markdown(run: TestRun, detailed: Sequence[CaseResult]) -> str:
 
 
 def _lines(run: TestRun, detailed: Sequence[CaseResult]) -> Iterator[str]:
-    """Yield the lines of report.md."""
+    """Yield the lines of report.md: a summary, the table of verdicts, and a section for each of the `detailed`
+    cases.
+    """
     passed = sum(case.status == "passed" for case in run.cases)
     yield f"# buda-emu test: {passed} of {plural(len(run.cases), 'netlist')} passed"
     yield ""
@@ -231,12 +233,12 @@ def _verdicts(cases: Sequence[CaseResult], places: Mapping[str, str], prefix: in
 
 
 def _pcc(value: float | None) -> Cell:
-    """Return a cell with a PCC; None is sorted above all."""
+    """Return a cell with a PCC; None is shown as "-" and sorted above all."""
     return number_cell(correlation(value), value, missing=2.0)
 
 
 def _value(value: float | None) -> Cell:
-    """Return a cell with a figure; None is sorted below all errors."""
+    """Return a cell with a figure; None is shown as "-" and sorted below all errors."""
     return number_cell(number(value), value)
 
 
@@ -279,7 +281,7 @@ def _page_case(case: CaseResult, picture: Picture | None, threshold: float) -> M
 
 
 def _inputs(case: CaseResult) -> Table:
-    """Return the table of inputs."""
+    """Return the table of the inputs of a netlist: format, shape and source of the data."""
     rows = (
         (test_input.queue, test_input.format, shape(test_input.shape), test_input.source) for test_input in case.inputs
     )
@@ -319,7 +321,7 @@ def _outputs(case: CaseResult) -> Table:
 
 
 def _output(output: OutputResult) -> _Output:
-    """Return an output with the charts of its errors."""
+    """Return an output with the charts of its errors, which are empty if it has no details."""
     judged = _comparison(output.comparison)
     detail = output.figures.detail
     if detail is None:

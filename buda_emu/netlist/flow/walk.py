@@ -74,7 +74,9 @@ class Channels:
         self._bound: dict[str, dict[str, None]] = {}  # by the text of a variable: the queues whose settings name it
 
     def ring(self, name: str) -> RingPointers | None:
-        """Return the pointers of a queue, or None if its entries are not known."""
+        """Return the pointers of a queue, or None if its entries are not known. A queue that is met for the first
+        time is known if it is empty when the program begins.
+        """
         if self._blind:
             return None
         if name not in self._rings:
@@ -108,7 +110,7 @@ class Channels:
         return frozenset(names)
 
     def reset(self, name: str) -> None:
-        """Set the pointers of a queue to 0, as allocate_queue does."""
+        """Set the pointers of a queue to 0, if they are known, as allocate_queue does."""
         ring = self.ring(name)
         if ring is not None:
             ring.reset()
@@ -408,7 +410,7 @@ class _Walk:
         return self._notes.all()
 
     def _step(self, counter: int, step: Instruction) -> int:
-        """Pass one instruction; return the index of the next."""
+        """Pass the instruction at index `counter`; return the index of the next."""
         match step:
             case Execute():
                 self._execute(step)
@@ -553,7 +555,7 @@ class _Walk:
 
 
 def _ends(instructions: Sequence[Instruction]) -> dict[int, int]:
-    """Return the index of the endloop of each loop."""
+    """Return the index of the endloop of each loop that has one, by the index of the loop."""
     ends: dict[int, int] = {}
     open_loops: list[int] = []
     for index, step in enumerate(instructions):

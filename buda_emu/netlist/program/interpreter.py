@@ -202,7 +202,9 @@ class Interpreter:
         return partial(_place, self.program.name, counter, instruction, loops, self.variables.values())
 
     def _step(self, counter: int, instruction: Instruction, loops: "list[_RunningLoop]") -> int:
-        """Run one instruction; return the index of the next."""
+        """Run the instruction at index `counter`; return the index of the next. `loops` are those that are running,
+        the innermost last.
+        """
         match instruction:
             case Execute():
                 self._machine.execute(instruction, self.variables)

@@ -94,7 +94,7 @@ class Variables:
         return self._values[name]
 
     def values_of(self, names: tuple[str, ...]) -> tuple[int | None, ...]:
-        """Return values by stored name, None for a name that is not in use."""
+        """Return the values of the variables with these stored names, None for a name that is not in use."""
         return tuple(map(self._values.get, names))
 
     def is_param(self, text: str) -> bool:
@@ -112,7 +112,7 @@ class Variables:
         self._params = dict(params)
 
     def values(self) -> dict[str, int]:
-        """Return a copy of all values by stored name."""
+        """Return a copy of the values of all variables, by stored name (without `$`)."""
         return self._values.copy()
 
     def snapshot(self) -> dict[str, int]:
@@ -292,7 +292,7 @@ class AllSettings:
         ] = {}  # by the id of the execute, which it keeps alive
 
     def of(self, execute: Execute) -> ExecuteSettings:
-        """Return the settings of one execute of the netlist."""
+        """Return the settings of one execute of the netlist, prepared when it is first asked for."""
         entry = self._prepared.get(id(execute))
         if entry is None:
             prepared = tuple(

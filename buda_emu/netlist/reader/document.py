@@ -277,7 +277,7 @@ def _read_settings(context: Context, node: Node) -> list[QueueSettings]:
 
 
 def _read_queue_settings(context: Context, queue: str, body: Node) -> dict[str, str]:
-    """Read the settings of one queue as texts."""
+    """Read the settings of one queue as texts, by field. Unknown ones are findings and left out."""
     values: dict[str, str] = {}
     if not isinstance(body, Mapping):
         if not (isinstance(body, Scalar) and body.is_null):

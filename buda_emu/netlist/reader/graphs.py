@@ -76,7 +76,7 @@ class Shaping:
             earlier.append(tm)
 
     def _read_padding(self, context: Context, name: str, node: Node, index: int) -> None:
-        """Read `input_N_pad: {rt, ct, pad_value}` or `input_N_unpad: {rt, ct}`."""
+        """Read `input_N_pad: {rt, ct, pad_value}` or `input_N_unpad: {rt, ct}`, the field `name`, for input `index`."""
         unpad = "unpad" in name
         values = (self._unpads if unpad else self._pads).setdefault(index, {})
         for key, key_node, value in read_pairs(context, body_of(context, name, node)):
@@ -146,7 +146,7 @@ class GraphSection:
 
 
 def read_graphs(context: Context, node: Node, section: GraphSection) -> None:
-    """Read every graph of a `graphs` section into `section`."""
+    """Read every graph of a `graphs` section into `section`; a name that occurs twice is a finding."""
     for name, key, value in read_objects(context, node, "graph", DUPLICATE, section.graphs):
         section.graphs[name] = _read_graph(context, name, key, value, section)
 

@@ -111,7 +111,9 @@ def verifying(
 
 
 def _phases(run: "_Run", netlist: Netlist, skip: Set[str]) -> Steps[None]:
-    """Run the phases one after the other. Raises TooManyFindingsError."""
+    """Check a netlist in the three phases (module docstring), the later ones without objects that an earlier one
+    found broken. Raises TooManyFindingsError.
+    """
     context = Context.of(netlist, frozenset(skip) | _unread(netlist))
     broken: set[str] = set(context.broken)
     for name in run.phase(context, "basic"):

@@ -116,7 +116,7 @@ def _inputs_of(graph: Graph) -> frozenset[str]:
 
 
 def transposes(op: Op, index: int) -> int:
-    """Return the number of `transpose` TMs of input `index`."""
+    """Return the number of `transpose` TMs of input `index`, 0 for an input without TMs."""
     if index >= len(op.input_tms):
         return 0
     return sum(tm.name == "transpose" for tm in op.input_tms[index])

@@ -44,7 +44,7 @@ class SubOpStep:
         return self.family == "quantization"
 
     def at(self, message: str, *keys: str, hint: str = "") -> Finding:
-        """Return a finding about this sub-op, at the first of `keys` that was written."""
+        """Return a finding about this sub-op, at the first of its fields `keys` that was written."""
         return self.about(self.sub.at(*keys), message, hint)
 
     def about(self, mark: Mark, message: str, hint: str = "") -> Finding:
@@ -62,7 +62,7 @@ class FusedUse:
 
     @classmethod
     def of(cls, op: Op, definition: FusedOp) -> "FusedUse":
-        """Collect the steps of a definition's schedules for an op that uses it."""
+        """Return the use of a definition by an op, with the steps of all its schedules."""
         return cls(op, definition, tuple(_steps(definition)))
 
     def format_of(self, name: str) -> str:

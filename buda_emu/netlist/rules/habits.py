@@ -93,7 +93,9 @@ def room_for_inputs(ctx: Context, program: Program) -> Findings:
 
 
 def _is_streamed(settings: QueueSettings) -> bool:
-    """Return whether each input reads another entry, and no entry is popped."""
+    """Return whether a queue with these settings is read entry by entry, each input another one, without popping
+    any.
+    """
     return (
         settings.prologue.lower() in _FALSE
         and settings.epilogue.lower() in _FALSE
@@ -185,7 +187,7 @@ def spread_before_use(ctx: Context, op: Op) -> Findings:
 
 
 def _is_broadcast(op: Op, index: int, dims: tuple[str, ...]) -> bool:
-    """Return whether a TM repeats an input along one of the dimensions."""
+    """Return whether a TM repeats input `index` along one of the dimensions `dims` (r, c, z)."""
     if index < len(op.input_tms):
         tms = op.input_tms[index]
     else:

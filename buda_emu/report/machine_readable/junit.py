@@ -37,7 +37,7 @@ def junit_xml(run: TestRun) -> str:
 
 
 def _case(suite: ElementTree.Element, case: CaseResult) -> None:
-    """Add the element of one netlist to a suite."""
+    """Add the JUnit element of one netlist to a suite: failed, skipped, passed, or an error."""
     path = PurePath(case.netlist)
     folder = ".".join(part for part in path.parent.parts if part not in ("/", "..", "."))
     names = {"classname": _clean(folder or "netlists"), "name": _clean(path.name), "time": f"{case.seconds:.3f}"}
@@ -83,7 +83,9 @@ def annotations(run: TestRun) -> list[Diagnostic]:
 
 
 def _case_findings(case: CaseResult) -> Iterator[Diagnostic]:
-    """Yield the findings about a netlist that did not pass."""
+    """Yield the findings about a netlist that did not pass: the checker's errors if it was rejected, else one for
+    each output that differs, else the reason.
+    """
     rule = _NAME.format(case.status)
     checked = check_file(case.netlist, case.arch or None)
     if case.status == "rejected" and not checked.ok:

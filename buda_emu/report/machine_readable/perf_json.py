@@ -41,7 +41,7 @@ def perf_json(
 
 
 def _run_json(netlist: Netlist, run: PerfRun) -> dict[str, Any]:
-    """Return the figures of the model itself as plain data."""
+    """Return the figures that the model computed as plain data, without checks and sensitivity."""
     intervals = run_intervals(run)
     return {
         "schema_version": RESULT_VERSION,
@@ -178,7 +178,7 @@ def _has_form(value: Any, form: Any) -> bool:
 
 
 def _form_name(form: Any) -> str:
-    """Return the name of a form for a message."""
+    """Return the name of a form of `_FORM` for a message, such as "a list"."""
     if isinstance(form, str):
         return form
     return "a list" if isinstance(form, list) else "an object"
@@ -197,7 +197,7 @@ def _inner_places(value: Any, form: Any, place: str) -> Iterator[tuple[Any, Any,
 
 
 def schema() -> dict[str, Any]:
-    """Return the JSON Schema of one modelled netlist."""
+    """Return the JSON Schema of the result of `perf_json`."""
     epochs = Rows(
         program=str,
         graphs=list[str],

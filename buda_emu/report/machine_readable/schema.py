@@ -34,7 +34,7 @@ def _array_names() -> Mapping[str, Any]:
 
 
 def schema() -> dict[str, Any]:
-    """Return the schema of one test run."""
+    """Return the JSON Schema of the results of a test run, report.json."""
     return schema_of(TestRun, "Results of buda-emu test")
 
 

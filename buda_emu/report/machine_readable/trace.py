@@ -17,7 +17,7 @@ _DIGITS: Final = 4
 
 
 def trace(picture: TimelinePicture) -> dict[str, Any]:
-    """Return the whole picture as a trace."""
+    """Return the whole picture as a trace, an object of the Trace Event Format."""
     about: dict[str, Any] = dict(picture.about)
     if picture.notes:
         about["notes"] = list(picture.notes)
@@ -56,7 +56,7 @@ class _Writer:
             yield from self._memory(len(self._process) + number, memory)
 
     def _slices(self) -> Iterator[Event]:
-        """Yield a complete event for each slice."""
+        """Yield an event with begin and length for each slice of the picture."""
         for part in self._picture.slices:
             process, thread = self._place[part.lane]
             yield {
@@ -122,7 +122,7 @@ class _Writer:
         return {"name": name, "ph": "C", "pid": process, "ts": self._at(time), "args": {unit: value}}
 
     def _at(self, time: float) -> float:
-        """Return a time in microseconds."""
+        """Return a time of the picture in microseconds."""
         return round(time / self._picture.per_microsecond, _DIGITS)
 
     def _duration(self, start: float, end: float) -> float:
@@ -132,11 +132,13 @@ class _Writer:
 
 
 def _process_events(process: int, name: str) -> Iterator[Event]:
-    """Yield the name and the position of a process."""
+    """Yield the events that give a process, by which a group of lanes is shown, its name and its position."""
     yield _metadata_event("process_name", process, 0, name)
     yield {**_metadata_event("process_sort_index", process, 0, ""), "args": {"sort_index": process}}
 
 
 def _metadata_event(kind: str, process: int, thread: int, name: str) -> Event:
-    """Return an event that names a process or thread, or gives its position."""
+    """Return an event that names a process or thread, or gives its position; `kind` is the name of the event in the
+    Trace Event Format.
+    """
     return {"name": kind, "ph": "M", "pid": process, "tid": thread, "args": {"name": name}}

@@ -209,7 +209,7 @@ def _maps(campaign: Campaign, netlist: Netlist) -> list[tuple[str, Markup]]:
 
 
 def _most_hits(hits: Mapping[str, Sequence[int]]) -> int:
-    """Return the greatest number of faults that change one tile."""
+    """Return the greatest number of faults that change one tile; `hits` counts them by output and tile."""
     return max((max(counts) for counts in hits.values()), default=0)
 
 
@@ -226,7 +226,7 @@ def _hits(campaign: Campaign, netlist: Netlist) -> dict[str, list[int]]:
 
 
 def _protection(campaign: Campaign) -> Table | None:
-    """Return the table of protections, or None if none was tried."""
+    """Return the table of what each protection would bring and cost, or None if none was tried."""
     rows = [[name_cell(cells[0]), *cells[1:]] for cells in map(guarded_row, campaign.protection())]
     if not rows:
         return None

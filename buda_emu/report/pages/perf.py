@@ -337,7 +337,7 @@ _ON_PATH: Final = 0.005
 
 
 def _entry_names(netlist: Netlist, epoch: EpochReport) -> list[str]:
-    """Return the ops of an epoch and the queues around them."""
+    """Return the names of the ops of an epoch, and of the queues that they read and write."""
     names = [op.op for op in epoch.timing.ops]
     for edge in epoch.edges:
         names += [name for name in (edge.source, edge.target) if name in netlist.queues]
@@ -421,7 +421,7 @@ def _linked_name(unit: str) -> str:
 
 
 def _limits(epoch: EpochReport) -> Table:
-    """Return the table of the busiest units of an epoch."""
+    """Return the table of the busiest units of an epoch: ops, memory, links and transfers."""
     columns = [
         Column("of an input", "number"),
         Column("cycles", "number"),

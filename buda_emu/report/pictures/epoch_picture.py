@@ -194,7 +194,7 @@ class _Epoch:
         return numbers
 
     def stretches(self) -> Iterator[Stretch]:
-        """Yield the steady state, if it is not the whole run."""
+        """Yield the stretch of the steady state, unless that is the whole run or there is none."""
         stretch = steady(self._model, self._report.bottleneck.name)
         if stretch is not None and stretch.last - stretch.first + 1 < self._model.run.inputs:
             name = f"steady state, {describe_fill(self._model, stretch)}"
@@ -324,7 +324,7 @@ def _limiting_units(epoch: EpochReport, timing: Timing) -> list[str]:
 
 
 def _path_between(timing: EpochTiming, begin: int, end: int) -> list[int]:
-    """Return the tasks of the critical path that run between two moments."""
+    """Return the tasks of the critical path that run between the cycles `begin` and `end`."""
     if timing.run.last_task < 0:
         return []
     result = timing.run.timing

@@ -160,7 +160,7 @@ def draw_use(use: "CoreUse", arch: str, x: float, y: float, width: float) -> str
 
 
 def _l1(use: "CoreUse") -> float:
-    """Return the part of the L1 for data buffers that a core uses."""
+    """Return the share (0 to 1) of the L1 for data buffers that a core uses."""
     return use.l1_bytes / use.available_bytes
 
 
@@ -171,7 +171,7 @@ def _bar(css: str, x: float, y: float, width: float) -> str:
 
 
 def _tip(use: "CoreUse", arch: str) -> str:
-    """Return the tooltip on the use of a core."""
+    """Return the tooltip on the use of a core: its streams and its L1, against the limits of the architecture."""
     lines = [
         f"{use.place}: {plural(len(use.streams), 'stream')}",
         f"extra streams: {use.extra_streams} of {len(EXTRA_STREAMS)}",
@@ -507,7 +507,7 @@ class _Painter:
         return "".join(parts)
 
     def _op_tip(self, op: Op) -> str:
-        """Return the tooltip of an op."""
+        """Return the tooltip of an op: its cores, inputs, result and formats, and the note on it."""
         dims = "x".join(map(str, op.blocking.element_shape))
         lines = [
             f"{op.name} ({op.type})",
@@ -518,7 +518,7 @@ class _Painter:
         return self._add_notes(op.name, lines)
 
     def _add_notes(self, name: str, lines: Sequence[str]) -> str:
-        """Return the lines of a tooltip with the note on an op or queue."""
+        """Return the text of a tooltip: these lines, and the note on the op or queue `name`, if any."""
         if name in self._notes:
             lines = [*lines, self._notes[name]]
         return "\n".join(lines)

@@ -127,5 +127,5 @@ def _loss(loss: Loss | None) -> str:
 
 
 def _pcc(lost: float) -> str:
-    """Return a loss of PCC as text, "none" for 0."""
+    """Return a loss of PCC as text with two digits, "none" for 0."""
     return "none" if lost == 0 else f"{lost:.2g}"

@@ -86,7 +86,7 @@ def _row_cells(row: Sequence[str], widths: dict[int, int], prose: frozenset[int]
 
 
 def _render(table: Table, width: int, screen: Screen) -> str:
-    """Return the lines of a table that rich draws."""
+    """Return the lines of a table that rich draws in `width` columns, without blanks at their ends."""
     text = StringIO()
     console = Console(
         file=text,

@@ -109,7 +109,7 @@ def _name_hint(name: str, names: Sequence[str]) -> str:
 
 
 def epochs_table(run: "PerfRun", epochs: "Sequence[tuple[int, EpochReport]]") -> str:
-    """Return a table of epochs, with the slowest marked."""
+    """Return a table of epochs with their numbers, a row for each; the slowest is marked."""
     slowest = max((epoch.pace for _, epoch in epochs), default=0.0)
     figures = ("runs", "inputs", "cycles per input", "inputs per second", "first input", "loading", "load %")
     marked: list[int] = []

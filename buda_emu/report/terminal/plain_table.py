@@ -55,7 +55,7 @@ def plain(
 
 
 def _fits(widths: Sequence[int], screen: Screen) -> bool:
-    """Return whether columns of these widths fit side by side."""
+    """Return whether columns of these widths fit side by side on the screen."""
     return screen.columns is None or sum(widths) + GAP * (len(widths) - 1) <= screen.columns
 
 

@@ -47,14 +47,14 @@ def failure_line(output: OutputResult) -> str:
 
 
 def _lost(output: OutputResult) -> str:
-    """Return the counts of values that became infinite or NaN."""
+    """Return the part of a sentence that counts values which are infinite or NaN; "" if there are none."""
     if output.figures.not_finite_observed == output.figures.not_finite_expected == 0:
         return ""
     return f", not finite: {output.figures.not_finite_observed} observed, {output.figures.not_finite_expected} expected"
 
 
 def case_lines(case: CaseResult) -> Iterator[str]:
-    """Yield everything about a netlist that did not pass."""
+    """Yield the lines about a netlist that did not pass: status, message, and outputs that do not hold."""
     yield f"{case.netlist}: {case.status}"
     for line in lines_of(case.message):
         yield f"  {line}"
@@ -141,7 +141,9 @@ def _not_finite(op: OpResult) -> str:
 
 
 def first_bad_lines(case: CaseResult) -> Iterator[str]:
-    """Yield the first op that goes wrong and its inputs."""
+    """Yield lines about the first op past the threshold, with a table of its inputs; one line if ops were compared
+    and none is past it.
+    """
     bad = case.first_bad
     if bad is None:
         if case.ops:

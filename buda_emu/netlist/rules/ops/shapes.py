@@ -477,7 +477,7 @@ def equal_tiles(_: Context, op: Op) -> Findings:
     "keeps shape",
 )
 def half_width_result(_: Context, op: Op) -> Findings:
-    """Refuse a result of another width than half-width tiles of input 0."""
+    """Refuse an element-wise op with 32x16 tiles in only one of input 0 and the output."""
     yield from _half_width(op, 0)
 
 
@@ -538,7 +538,7 @@ def small_matmul(_: Context, op: Op) -> Findings:
     unless=("V066",),
 )
 def matmul_half_width(_: Context, op: Op) -> Findings:
-    """Refuse a product of another width than the half-width tiles of input 1, whose columns it has."""
+    """Refuse a matmul with 32x16 tiles in only one of input 1, whose columns the product has, and the output."""
     yield from _half_width(op, 1)
 
 
@@ -597,7 +597,7 @@ def _takes_small_tiles(op: Op, index: int, *, bias: bool) -> bool:
 
 
 def _half_width(op: Op, index: int) -> Findings:
-    """Refuse 32x16 tiles in only one of an input and the output."""
+    """Yield a finding if 32x16 tiles are in only one of input `index` and the output."""
     read = op.input_tile_dims[index]
     tile = op.blocking.tile_dim
     if (read == (32, 16)) != (tile == (32, 16)):
