@@ -11,7 +11,6 @@ from buda_emu.netlist.rules.graphs import rectangle
 from buda_emu.netlist.rules.registry import Finding, Findings, op_check, program_check, rule
 from buda_emu.spec.archs import REMOTE_WINDOW
 
-"""Start of the part of channel 0 that other grayskull chips can reach (NETLIST 2.1)."""
 TRUE = ("true", "1")
 FALSE = ("false", "0")
 
