@@ -85,8 +85,9 @@ def _perf_sweep_schema() -> Any:
 
     sweep_schema = document("Results of buda-emu perf --sweep --json", netlist=str, points=list[Point])
     row = sweep_schema["$defs"]["Point"]
-    del row["properties"]["settings"]
-    row["required"].remove("settings")
+    for field in ("settings", "figures"):  # no columns of a row (Point.row)
+        del row["properties"][field]
+        row["required"].remove(field)
     row["additionalProperties"] = {"type": "string"}  # a column for each axis
     return sweep_schema
 
