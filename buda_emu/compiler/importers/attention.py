@@ -77,10 +77,12 @@ def _find_unmasked_constants(b: Builder, x: Node) -> Node | None:
 
 
 def _unknown_infinities_error() -> NotSupportedError:
+    """Return the error for infinities in attention scores that do not come from a mask."""
     return NotSupportedError("infinities that are not those of a mask")
 
 
 def _is_minus_infinity(x: Node) -> bool:
+    """Return whether a node is a constant of floats that are all minus infinity."""
     return x.op == "constant" and x.value.dtype.kind == "f" and bool(np.isneginf(x.value).all())
 
 

@@ -81,6 +81,7 @@ class Operators(Mapping[str, Operator[H]]):
 
     @cached_property
     def _all(self) -> dict[str, Operator[H]]:
+        """All declared operators; the first access imports the modules that declare them."""
         for family in self.families:
             import_module(f"{self._room}.{family}")
         return self._declared
@@ -238,6 +239,7 @@ def scatter_slices(b: Builder, x: Node, index: Node, values: Node, how: Scatter)
 
 
 def _emit_scatter(b: Builder, x: Node, rows: Node, values: Node, how: Scatter) -> Node:
+    """Emit the front-end op `scatter` on rows along one dimension."""
     return b.scatter(
         x, rows, values, dim=how.dim, reduction=how.reduction, include_self=how.include_self, dtype=x.dtype
     )

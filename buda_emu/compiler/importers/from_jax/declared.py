@@ -53,4 +53,5 @@ def declare_plain(table: Mapping[str, str]) -> None:
 
 
 def _make_handler(op: str) -> Handler:
+    """Return the handler of an operator that is the front-end op `op` on all its operands."""
     return lambda call: call.b.emit(op, *call.operands)

@@ -59,6 +59,7 @@ def remainder(call: Call) -> Node:
 
 
 def _is_float_result(call: Call) -> bool:
+    """Return whether the first result of an operator has elements of a floating-point type."""
     return np.dtype(call.dtypes[0]).kind == "f"
 
 
@@ -198,6 +199,7 @@ def _strip_negative_wrap(b: Builder, index: Node, size: int) -> Node:
 
 
 def _is_constant_of(node: Node, number: int) -> bool:
+    """Return whether a node is a constant all elements of which are `number`."""
     return node.op == "constant" and bool((node.value == number).all())
 
 

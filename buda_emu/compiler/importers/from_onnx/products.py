@@ -241,6 +241,8 @@ def _multiply_terms(call: Call, left: tuple[Node, str], right: tuple[Node, str],
     columns = [letter for letter in y_term if letter not in x_term]
 
     def matrix(node: Node, term: str, groups: Sequence[Sequence[str]]) -> Node:
+        """Bring an operand of einsum, whose letters are `term`, into the order of `groups` of letters, and join the
+        dimensions of each group."""
         order = "".join("".join(group) for group in groups)
         ordered = b.transpose(node, perm=tuple(term.index(letter) for letter in order))
         return b.reshape(ordered, shape=tuple(prod(size[letter] for letter in group) for group in groups))
@@ -352,6 +354,7 @@ def conv_integer(call: Call) -> Node:
 
 
 def _convolve(call: Call, x: Node, w: Node) -> Node:
+    """Add the convolution of x by w in float32, with the strides, pads, dilations and groups of the operator."""
     strides, pads, dilations = window_options(call, w.shape[2:], x.shape[2:])
     return call.b.convolution(
         x, w, strides=strides, pads=pads, dilations=dilations, groups=call.attr("group", 1), dtype="float32"
@@ -394,6 +397,9 @@ def qlinear_conv(call: Call) -> Node:
 
 
 def _requantize(call: Call, sums: Node, scale: Node, out_scale: Node, zero: Node) -> Node:
+    """Convert the exact sums of a quantised product to its element type: divide by `out_scale / scale`, add the zero
+    point `zero`, round and clamp. `scale` is the product of the scales of both operands. Raises an error for a type
+    that the device does not have."""
     b = call.b
     if zero.dtype not in _WHOLE:
         raise call.refuse(f"to {zero.dtype}, which the device does not have")

@@ -70,6 +70,7 @@ def softmax(call: Call) -> Node:
 
 
 def _hardmax(b: Builder, x: Node, *, dim: int) -> Node:
+    """Return 1 at the first maximum along a dimension and 0 elsewhere."""
     place = b.argmax(x, dim=dim, keepdims=True)
     shape = [1] * len(x.shape)
     shape[dim] = x.shape[dim]

@@ -227,6 +227,8 @@ def make_evaluator(model: Any) -> Callable[..., list[Array]]:
     }
 
     def run(*arrays: Array) -> list[Array]:
+        """Compute the results from arrays, which are converted to the types of the inputs. Raises NotSupportedError if
+        onnx's evaluator fails, and MemoryError beyond its limit."""
         values = {name: array.astype(kind) for (name, kind), array in zip(inputs.items(), arrays, strict=True)}
         try:
             with np.errstate(all="ignore"), _limit_memory():
@@ -279,6 +281,7 @@ def _make_bounded_loop() -> type[Any]:
             body: Callable[..., Any] = self._run_body
 
             def counted(*values: Any, **named: Any) -> Any:
+                """Run one round of the loop. Raises RuntimeError beyond the limit of rounds or of time."""
                 _LoopBudget.rounds += 1
                 if _LoopBudget.rounds > MOST_ROUNDS:
                     raise RuntimeError(f"more than {MOST_ROUNDS:,} rounds of one loop")
@@ -289,6 +292,7 @@ def _make_bounded_loop() -> type[Any]:
             self._run_body = counted
 
         def _run(self, *values: Any, **named: Any) -> Any:
+            """Run the loop; the outermost loop starts the budget that nested loops share."""
             if not _LoopBudget.depth:
                 _LoopBudget.rounds = 0
                 _LoopBudget.end = time.monotonic() + MOST_SECONDS

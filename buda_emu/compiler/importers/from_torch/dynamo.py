@@ -158,6 +158,8 @@ def _memory_position(tensor: Any) -> tuple[Any, ...]:
 
 
 def _without_data(layout: Layout) -> Any:
+    """Return a tensor of a layout without data, for a trace of shapes; one that wants a gradient is no leaf, since
+    torch forbids changes of leaves in place."""
     memory = layout.memory()
     if layout.wants_gradient:
         memory = memory.requires_grad_().clone()  # a leaf cannot be changed
@@ -202,6 +204,8 @@ def _change_count(tensor: Any) -> int:
 
 
 def _refuse_changes(pairs: Sequence[tuple[Layout, Any]], gradients: bool) -> None:
+    """Raise UnsupportedError for tensors changed in place where gradients would be lost or their shape has changed.
+    `pairs`: the layout before and the tensor after the run."""
     for layout, tensor in pairs:
         if gradients and tensor.requires_grad:
             raise UnsupportedError(
@@ -213,6 +217,9 @@ def _refuse_changes(pairs: Sequence[tuple[Layout, Any]], gradients: bool) -> Non
 
 
 def _describe_results(outputs: Sequence[Any], tensors: Sequence[Any]) -> tuple[Any, ...]:
+    """Describe the results of a run so that a call can rebuild them: for each tensor its layout, and the earlier result
+    or the argument (`tensors`) whose memory it shares. Other values stay as they are. Raises UnsupportedError for
+    memory that is read as another element type."""
     results: list[Any] = []
     for number, output in enumerate(outputs):
         if not isinstance(output, torch.Tensor):
@@ -343,6 +350,9 @@ class _Compiled:
         return self._return_results(arguments, dict(zip(computed, values, strict=False)))
 
     def _return_results(self, arguments: Sequence[Any], values: Mapping[int, Array]) -> tuple[Any, ...]:
+        """Return what the module returns in torch: computed tensors (`values` by the number of the result), views of
+        arguments or of earlier results where the module returns such, and values that are no tensors. A gradient
+        through a computed tensor raises UnsupportedError."""
         sources = [result for result in arguments if isinstance(result, torch.Tensor) and result.requires_grad]
         memories = _allocate_results(self._effects.results)
         outputs: list[Any] = []
@@ -412,6 +422,7 @@ class _Walk(torch.fx.Interpreter):
         self._places: dict[Any, Any] = {}
 
     def run(self, *arguments: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Run the graph; traced operators keep the metadata of its nodes, such as source lines."""
         with preserve_node_meta():
             return super().run(*arguments)
 
@@ -443,6 +454,8 @@ class _Walk(torch.fx.Interpreter):
         return value
 
     def _follow(self, n: Any, value: Any) -> None:
+        """Apply node `n`, whose result is `value`, to the masks: set ones where it writes, and take the same view of a
+        mask where it is a view of an argument."""
         source = self._sources[n]
         if _operator(n) in _PLACES and n.args[0] in self._places:
             arguments, words = map_arg((n.args[1:], n.kwargs), self.env.__getitem__)
@@ -480,22 +493,27 @@ def _in_memory_of(value: Any, other: Any) -> bool:
 
 
 def _at_index(places: Any, index: Any, *_: Any) -> None:
+    """Mark the elements that `tensor[index] = ...` writes."""
     places[index] = 1.0
 
 
 def _at_indices(places: Any, indices: Any, *_: Any, **__: Any) -> None:
+    """Mark the elements that `index_put` writes."""
     places.index_put_(indices, torch.ones(()))
 
 
 def _at_mask(places: Any, mask: Any, *_: Any, **__: Any) -> None:
+    """Mark the elements that `masked_fill` or its like writes."""
     places.masked_fill_(mask, 1.0)
 
 
 def _at_slices(places: Any, dim: int, index: Any, *_: Any, **__: Any) -> None:
+    """Mark the slices along a dimension that `index_copy` or its like writes."""
     places.index_fill_(dim, index, 1.0)
 
 
 def _at_elements(places: Any, dim: int, index: Any, *_: Any, **__: Any) -> None:
+    """Mark the elements that `scatter` or its like writes."""
     places.scatter_(dim, index, 1.0)
 
 
@@ -515,11 +533,13 @@ class _NoGradient(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, result: Any, *sources: Any) -> Any:
+        """Return the result without its history; `sources` only tie it to arguments that want a gradient."""
         del ctx, sources
         return result.detach()
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
+        """Raise UnsupportedError, since backend buda computes no gradients."""
         del ctx, gradients
         raise UnsupportedError(
             "torch.compile: no gradients flow through backend buda: train the module with compile_training, or call it "
@@ -554,6 +574,7 @@ def _number_inputs(graph: Any) -> frozenset[int]:
 
 
 def _drop_empty(numbers: Sequence[int], layouts: Sequence[Any]) -> tuple[int, ...]:
+    """Return the numbers of layouts that have elements."""
     return tuple(number for number in numbers if layouts[number].has_elements)
 
 

@@ -219,6 +219,8 @@ class Reader:
         return self._graph
 
     def _placeholder(self, node: Any, names: dict[str, str], tensors: dict[str, Any]) -> Node | Complex:
+        """Add what a placeholder stands for: a constant for a parameter or buffer (`names` maps it to its key in
+        `tensors`), or else an input. Raises UnsupportedError for an input that is complex or no tensor."""
         if node.name in names:
             name = names[node.name]
             if tensors[name].is_complex():
@@ -349,6 +351,7 @@ class Reader:
         return output
 
     def _constant(self, array: Array, **words: Any) -> Node | Complex:
+        """Add a constant, as a pair of nodes if it is complex."""
         if array.dtype.kind == "c":
             return complex_constant(self._b, array)
         return self._b.constant(array, **words)

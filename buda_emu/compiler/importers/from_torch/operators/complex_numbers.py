@@ -59,6 +59,8 @@ def _apply_to_parts(handler: Handler, value_places: Sequence[int]) -> Handler:
 
     @wraps(handler)
     def run(b: Builder, *arguments: Any, **options: Any) -> Any:
+        """Run the handler on the real and on the imaginary parts and join the results. Raises NotSupportedError for a
+        complex alpha."""
         if isinstance(options.get("alpha"), complex):
             raise NotSupportedError("a complex alpha")
         as_complex = [
@@ -89,6 +91,7 @@ def _select_part(b: Builder, argument: Any, number: int) -> Any:
 
 
 def _real_and_imaginary(b: Builder, x: Complex | Node) -> tuple[Node, Node]:
+    """Return the real and the imaginary part of a value; a missing imaginary part is a constant of zeros."""
     if isinstance(x, Complex):
         real = x.real
     else:
@@ -104,6 +107,7 @@ def _multiply(handler: Handler) -> Handler:
     """Build the complex form of a product: (a + bi)(c + di) = ac - bd + (ad + bc)i."""
 
     def run(b: Builder, x: Any, y: Any) -> Complex:
+        """Return the product of two factors; parts that are zero everywhere are left out."""
         x_real, x_imag = _parts_of_factor(x)
         y_real, y_imag = _parts_of_factor(y)
         real = handler(b, x_real, y_real)

@@ -218,6 +218,8 @@ def constant_pad(b: Builder, x: Node, pads: Any, value: float = 0.0) -> Node:
 
 
 def _pad_pairs(x: Node, pads: Any) -> tuple[tuple[int, int], ...]:
+    """Return the pads of each dimension, before and after, from torch's flat list, which begins with the last
+    dimension."""
     pairs = [(0, 0)] * len(x.shape)
     for number in range(len(pads) // 2):
         pairs[len(x.shape) - 1 - number] = (pads[2 * number], pads[2 * number + 1])

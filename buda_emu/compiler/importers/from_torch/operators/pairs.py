@@ -59,6 +59,7 @@ def trilinear(
 
 
 def _insert_dims(b: Builder, x: Node, dims: tuple[int, ...]) -> Node:
+    """Insert dimensions of size 1 at the places `dims` of the new shape."""
     shape = list(x.shape)
     for dim in sorted(dims):
         shape.insert(dim, 1)

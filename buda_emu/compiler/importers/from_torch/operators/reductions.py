@@ -16,6 +16,8 @@ from buda_emu.compiler.importers.operators import NotSupportedError
 
 
 def _declare_reduction(name: str, op: str) -> None:
+    """Declare a handler of the ATen operator `name` that emits the front-end reduction `op`."""
+
     def handler(b: Builder, x: Node, dims: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Node:
         return b.emit(op, to_copy(b, x, dtype=dtype), axes=dims_of(x, dims), keepdims=bool(keepdim))
 

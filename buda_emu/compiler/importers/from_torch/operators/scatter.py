@@ -55,6 +55,7 @@ def index_reduce(
 
 
 def _reduction(reduce: str | None) -> str:
+    """Return the front-end name of torch's `reduce`. Raises NotSupportedError for any other."""
     if reduce not in _REDUCTIONS:
         raise NotSupportedError(f"reduce={reduce}")
     return _REDUCTIONS[reduce]

@@ -21,6 +21,7 @@ def pool_options(x: Node, rank: int, kernel: Any, stride: Any, pad: Any, dilatio
     beyond the end, but it does not begin in the padding there."""
 
     def repeat_option(option: Any) -> tuple[int, ...]:
+        """Return an option with one number for each spatial dimension; a single number holds for all."""
         if len(option) == 1:
             return tuple(option) * rank
         return tuple(option)
