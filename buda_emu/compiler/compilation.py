@@ -322,6 +322,7 @@ class Compilation:
         )
 
     def _context(self, entries: int = 2) -> Context:
+        """Return what passes need of the options; `entries` of the queues of inputs and outputs."""
         return Context(
             target=self.device,
             objective=self.objective,
@@ -332,7 +333,8 @@ class Compilation:
         )
 
     def _placement_of(self, forms: list[Ir]) -> tuple[Graph, Placement, str]:
-        """Return the graph, placement and title of the forms that the last pass returned."""
+        """Return the graph, placement and title of the forms that the last pass returned. Raises InternalError if it
+        left no placement."""
         graph = forms[0].graph
         placement = forms[0].placement
         if placement is None:
@@ -358,6 +360,7 @@ def _chips(options: CompileOptions, arch: str, on_board: Board | None) -> int | 
 
 
 def _title(graph: Graph, target: Target) -> str:
+    """Return the comment at the head of the netlist: model, device, number formats and fidelity."""
     formats = f"{target.activation_df}, sums in {target.acc_df}, {target.fidelity}"
     return f"Model {graph.name} by buda-emu compile: {target.title}, {formats}. Names are the model's own."
 
@@ -390,4 +393,5 @@ def _embeddings_indexed_by(graph: Graph, start: str) -> list[str]:
 
 
 def _rows(graph: Graph, name: str) -> int:
+    """Return the number of rows of the table that an embedding reads."""
     return graph[graph[name].inputs[0]].shape[0]

@@ -145,6 +145,7 @@ def mark_host_ops(graph: Graph, names: Sequence[str]) -> Graph:
 
 
 def _as_host_op(node: Node) -> Node:
+    """Return a node as an op that the host computes with numpy because the caller asked for it."""
     data = f"{node.op} {Printer().map(node.attrs)}".encode()
     attrs = {"kind": node.op, "form": "numpy", "data": data, "run": _numpy(data), "place": 0, "shape": node.shape}
     return replace(node, op="host", attrs={**attrs, "why": "asked for"})
@@ -281,6 +282,7 @@ class PartedModel:
 
     @property
     def _work(self) -> tuple[HostWork, ...]:
+        """The steps that run on the host."""
         return tuple(step for step in self.steps if isinstance(step, HostWork))
 
     @property
@@ -360,6 +362,7 @@ class PartedModel:
 
 
 def _npy(array: Array) -> bytes:
+    """Return an array as the content of a .npy file."""
     stream = io.BytesIO()
     np.save(stream, array, allow_pickle=False)
     return stream.getvalue()

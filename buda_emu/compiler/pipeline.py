@@ -69,13 +69,18 @@ class Context:
 
         @cache
         def large() -> set[str]:
+            """Return the names of values that may hold numbers as large as masks; none unless the format is a block
+            format."""
             return large_values(tiles, self.target)
 
         @cache
         def padded_ops() -> set[str]:
+            """Return the names of ops whose results mix elements with padding other than 0."""
             return mixed_with_padding(tiles)
 
         def precision(op: TileOp) -> Precision:
+            """Return the formats of an op by the caller's rules; no block format beside padding, and the wide output
+            format for large values unless a rule says otherwise."""
             op_precision = precision_of(op, self.rules)
             if op.name in padded_ops():
                 return without_blocks(op_precision, self.target)
@@ -84,6 +89,7 @@ class Context:
             return op_precision
 
         def target_of(op: TileOp) -> Target:
+            """Return the target of an op: its formats, and those in which it reads its operands."""
             op_precision = precision(op)
             sources = (tiles.ops.get(use.source) for use in op.uses)
             read = (self.target.of(precision(source) if source is not None else op_precision) for source in sources)
@@ -111,6 +117,7 @@ class Pass:
 
 # ------------------------------------------------------------------------------------------ functions as passes
 def _graphs(function: Callable[[Graph], Graph], level: str) -> Run:
+    """Return the run of a pass that is a function on graphs; `level` is that of its results."""
     return lambda forms, _: [Ir(level, function(form.graph)) for form in forms]
 
 
@@ -118,6 +125,8 @@ def _tiles(function: Callable[[TileGraph, Context], TileGraph | None]) -> Run:
     """Make a pass of a function that changes the graph of tiles that it is called with, or returns a new one."""
 
     def run(forms: Sequence[Ir], context: Context) -> list[Ir]:
+        """Return the forms with the function applied to their tile graphs; if it returns None it has changed the graph
+        in place."""
         results: list[Ir] = []
         for form in forms:
             tiles = form.tiles
@@ -158,6 +167,7 @@ def _whole_rows(form: Ir, context: Context) -> int:
 
 
 def _factors(forms: Sequence[Ir], context: Context) -> list[Ir]:
+    """Move factors in the graph of each form."""
     return [Ir(CORE, factors(form.graph, _whole_rows(form, context))) for form in forms]
 
 
@@ -173,6 +183,7 @@ def _for_one(step: Run) -> Run:
     """Restrict a pass to forms with only one input in flight, on one chip."""
 
     def run(forms: Sequence[Ir], context: Context) -> list[Ir]:
+        """Apply the step to the forms that are for one chip, and leave the others unchanged."""
         results: list[Ir] = []
         for form in forms:
             results += step([form], context) if _has_one_chip(form, context) else [form]
@@ -182,17 +193,20 @@ def _for_one(step: Run) -> Run:
 
 
 def _lower(forms: Sequence[Ir], context: Context) -> list[Ir]:
+    """Lower each graph to a tile graph."""
     memory = OwnMemory()
     return [Ir(TILE, form.graph, lower(form.graph, context.target, memory)) for form in forms]
 
 
 def _search(forms: Sequence[Ir], context: Context) -> list[Ir]:
+    """Place all forms and return the one whose placement is best."""
     tiles = [form.tiles for form in forms if form.tiles is not None]
     number, placement = place_best(tiles, context.target, context.objective, entries=context.entries)
     return [Ir(PLACED, forms[number].graph, placement.tiles, placement)]
 
 
 def _fork_room(forms: Sequence[Ir], _: Context) -> list[Ir]:
+    """Enlarge operand buffers of short branches beside long ones in each placement, in place."""
     for form in forms:
         if form.placement is not None:
             enlarge_operand_buffers(form.placement)
@@ -200,6 +214,7 @@ def _fork_room(forms: Sequence[Ir], _: Context) -> list[Ir]:
 
 
 def _has_int8(context: Context) -> bool:
+    """Return whether the device computes with int8."""
     return context.target.has_int8
 
 
@@ -209,6 +224,7 @@ def _is_wide(context: Context) -> bool:
 
 
 def _fuses(context: Context) -> bool:
+    """Return whether the caller wants ops to be fused."""
     return context.fuse
 
 
@@ -485,6 +501,7 @@ class Observer:
             self.choose(0)
 
     def _tell(self, number: int, report: Callable[[], None]) -> None:
+        """Keep a report about form `number` until that form is chosen."""
         self._waiting.setdefault(number, []).append(report)
 
     def choose(self, number: int) -> None:
@@ -496,6 +513,7 @@ class Observer:
 
 
 def _call(function: Callable[..., None], *arguments: object) -> Callable[[], None]:
+    """Return a function without parameters that calls `function` with these arguments."""
     return lambda: function(*arguments)
 
 

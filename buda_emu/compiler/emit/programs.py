@@ -225,18 +225,23 @@ class _Form:
 
 
 def _declare(kind: Literal["var", "staticvar"], values: Mapping[str, int]) -> Declare:
+    """Return the instruction that declares variables with their first values."""
     return Declare(kind=kind, variables=tuple((name, str(value)) for name, value in values.items()))
 
 
 def _advance(pointer: str, step: str, wrap: int) -> VarInst:
+    """Return the instruction that moves a queue pointer by a step, modulo `wrap`."""
     return VarInst(out=pointer, opcode="incwrap", args=(step, str(wrap)))
 
 
 def _advances(queue: Queue) -> bool:
+    """Return whether the program moves the pointers of a queue after each run: that of an input or between epochs,
+    unless it is allocated only while some epochs run and is empty again after them."""
     return queue.role in ("input", "between") and not queue.life
 
 
 def _word(value: bool) -> str:
+    """Write a truth value as the netlist does."""
     if value:
         return "true"
     return "false"

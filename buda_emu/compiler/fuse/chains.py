@@ -85,10 +85,12 @@ class Readers:
         del self.tiles.ops[op.name]
 
     def _add(self, op: TileOp) -> None:
+        """Enter an op as a reader of its operands."""
         for number, use in enumerate(op.uses):
             self._of.setdefault(use.source, []).append((op.name, number))
 
     def _drop(self, op: TileOp) -> None:
+        """Remove an op from the readers of its operands."""
         for number, use in enumerate(op.uses):
             self._of[use.source].remove((op.name, number))
 

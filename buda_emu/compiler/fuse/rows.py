@@ -245,6 +245,8 @@ def again(parts: Mapping[str, Part], dest: int) -> dict[str, Part]:
     read: set[str] = set()
 
     def name_for_reader(name: str) -> str:
+        """Return the name under which the next reader finds a part: the first reader, and every reader of a part that
+        fits a block or has an inner loop, takes the part itself, others a copy of their own."""
         part = parts[name]
         if part.inner or part.columns <= dest or name not in read:
             read.add(name)
@@ -255,6 +257,7 @@ def again(parts: Mapping[str, Part], dest: int) -> dict[str, Part]:
         return copy
 
     def _operands_for_reader(operands: tuple[str | Use, ...]) -> tuple[str | Use, ...]:
+        """Return operands with parts renamed for this reader; two operands that are one part stay one."""
         names = {operand: name_for_reader(operand) for operand in dict.fromkeys(operands) if isinstance(operand, str)}
         return tuple(names[operand] if isinstance(operand, str) else operand for operand in operands)
 
@@ -310,6 +313,7 @@ class _Parts:
         return same
 
     def _sum(self, op: TileOp, operands: tuple[str | Use, ...], attrs: TileAttributes) -> bool:
+        """Add an op that reduces each row to one number, and return True."""
         self.parts[op.name] = Part(op.name, op.type, operands, attrs, columns=1, inner=op.inner)
         self.numbers.add(op.name)
         return True

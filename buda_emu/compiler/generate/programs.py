@@ -315,11 +315,13 @@ class CompiledPrograms(CompiledModel):
         return program, self.parts[program]
 
     def _io(self, part: Part) -> ModelIo:
+        """Return the inputs and outputs of one program, in the netlist's order."""
         inputs = tuple(queue for queue in self.io.inputs if queue.label in part.inputs)
         outputs = tuple(queue for queue in self.io.outputs if queue.label in part.outputs)
         return ModelIo(part.inputs, inputs, outputs)
 
     def _entries(self, part: Part) -> int:
+        """Return how many inputs the queues of a program hold; 1 for a program without inputs."""
         queues = [model_input.queue for model_input in self._io(part).inputs]
         return min((self.placement.queues[name].entries for name in queues), default=1)
 
@@ -331,6 +333,8 @@ class CompiledPrograms(CompiledModel):
         return {name: value for name, value in values.items() if name in names}
 
     def _cache_parameters(self, write_index: int, count: int) -> dict[str, str]:
+        """Return the runtime parameters by which a program writes `count` entries of its caches from `write_index`
+        on."""
         return {
             CACHE.write_index: str(write_index),
             CACHE.inner_count: "1",

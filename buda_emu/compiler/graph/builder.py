@@ -79,6 +79,7 @@ class Builder:
             raise AttributeError(op)
 
         def emit(*inputs: Any, **attrs: Any) -> Node:
+            """Add the front-end op of the attribute's name."""
             return self.emit(op, *inputs, **attrs)
 
         return emit
@@ -264,6 +265,7 @@ def check_index_size(subject: str, count: int) -> None:
 
 
 def _element_count(node: Node) -> int:
+    """Return the number of elements of a node."""
     return prod(node.shape)
 
 

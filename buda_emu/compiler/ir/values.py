@@ -57,6 +57,7 @@ class Tokens:
         return re.fullmatch(_NAME, text) is not None
 
     def _next(self) -> None:
+        """Step to the next token of the line. Raises IrError at a character that begins none."""
         match = _TOKEN.match(self.line, self._at)
         if match is None:
             self.fail(f"{self.line[self._at :].strip()[:20]!r} is not understood")
@@ -142,6 +143,7 @@ class Tokens:
             self.fail(f"{self._word!r} is where the line should end")
 
     def _take_word(self) -> str:
+        """Return the text of the current token and step to the next."""
         word = self._word
         self._next()
         return word
@@ -319,6 +321,7 @@ class Printer:
         return f"{head} @{key}"
 
     def _record(self, record: Any) -> str:
+        """Write a record as its type and those fields that differ from their defaults."""
         kind = cast("type[Any]", type(record))
         if isinstance(record, Layout):
             return f"Layout(dims: {quote(_dims(record))}, extent: {self.value(record.extent)})"
@@ -326,6 +329,7 @@ class Printer:
         return f"{kind.__name__}{self._number(record)}({inside})"
 
     def _number(self, record: Any) -> str:
+        """Return `#` and the number of a record that several places may share, "" for any other record."""
         if not isinstance(record, SHARED):
             return ""
         if id(record) not in self._shared:
@@ -420,6 +424,7 @@ class Reader:
             self._depth -= 1
 
     def _value(self, tokens: Tokens) -> Any:
+        """Read a value: text, number, list, tuple, map, set, array, record, or a word that stands for one."""
         if tokens.kind == "text":
             return tokens.text()
         if tokens.kind == "number":

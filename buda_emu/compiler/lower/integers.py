@@ -65,6 +65,7 @@ def from_int8(low: Lowering, node: Node) -> LoweredValue:
 
 
 def _zero(node: Node) -> float:
+    """Return the zero point of a quantisation."""
     return float(node.attrs["zero"])
 
 

@@ -62,6 +62,7 @@ def lowers(*names: str) -> Callable[[Lower], Lower]:
     """Return a decorator that registers a function as the lowering of core ops."""
 
     def declare(function: Lower) -> Lower:
+        """Register a function as the rule by which the named ops are lowered."""
         RULES.update(dict.fromkeys(names, function))
         return function
 
@@ -153,6 +154,8 @@ class Lowering:
         return values.each(("within", largest), lambda block: _finite(block, largest), largest)
 
     def _nan(self, suffix: str, origin: str = "") -> UnsupportedError:
+        """Return the error for a constant with NaN. `suffix`: the name of the value within the present node; `origin`:
+        where the constant comes from."""
         return UnsupportedError(
             f"{self.name(suffix)}{origin}: a constant with NaN: no value of the device stands for it: use a number"
         )

@@ -274,6 +274,7 @@ def _side_by_side(
 
 
 def _reshape(value: LoweredValue, shape: Sequence[int]) -> LoweredValue:
+    """Return the value with another shape, without moving data; the layout must allow it."""
     layout = reshape_layout(value.layout, shape)
     assert layout is not None, "dimensions that are cut in whole pieces"
     return replace(value, layout=layout)
@@ -371,6 +372,7 @@ def _pick_taps(
 
 
 def _conv_out(layout: Layout, cout: int) -> Layout:
+    """Return the layout of a convolution's result: as `layout`, with `cout` channels in the columns."""
     dims = list(layout.dims)
     dims[1] = (Piece(cout, "c", 1),) if cout > 1 else ()
     return Layout(tuple(dims), (*layout.extent[:2], padded_size(cout)))

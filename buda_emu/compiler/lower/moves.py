@@ -130,6 +130,8 @@ def _order(layout: Layout, rank: int) -> tuple[list[int], list[int], list[int]]:
 
 
 def _plain(rank: int) -> tuple[list[int], list[int], list[int]]:
+    """Return the dimensions along z, rows and columns in the standard layout: the last in columns, the one before in
+    rows."""
     return list(range(rank - 2)), list(range(max(rank - 2, 0), rank - 1)), [rank - 1] if rank else []
 
 
@@ -229,6 +231,7 @@ def _largest_of_axis(low: Lowering, value: LoweredValue, dim: int, axis: str) ->
 
 
 def _in_columns(layout: Layout) -> int:
+    """Return how many elements a layout has in its columns, without padding."""
     return prod(piece.size for piece in layout.on("c"))
 
 

@@ -279,6 +279,7 @@ class _Strip:
     ublocks: list[tuple[int, list[int]]] = field(default_factory=list[tuple[int, list[int]]])
 
     def add(self, ublock: int, word: int) -> None:
+        """Add the word of a tile, and first the word of its ublock if that is not the last one's."""
         if not self.ublocks or self.ublocks[-1][0] != ublock:
             self.ublocks.append((ublock, []))
             self.words += 1
@@ -336,6 +337,8 @@ def picker_rows(target: Target, table: PickTable) -> int:
     fits = [n for n in divisors(table.rows) if n <= target.arch.grid[0]]
 
     def enough(rows: int) -> bool:
+        """Return whether each of so many rows of cores has room for its share of the pairs and for its distinct
+        tiles."""
         return len(table.row) / rows <= PICKER_PAIRS and _tile_bytes(target, table, rows) <= PICKER_BYTES
 
     return next((n for n in fits if enough(n)), fits[-1])

@@ -128,6 +128,7 @@ def _side_by_side(parts: list[Move], in_c: Sequence[int], incoming: Sequence[int
 
 
 def _continue(low: Lowering, value: LoweredValue, parts: list[Move], extent: Extent, loose: bool) -> LoweredValue:
+    """Move a value on towards the wanted layout after one step has changed where its pieces are."""
     return _move(low, value, _parts(value, parts), extent, loose)
 
 
@@ -180,6 +181,7 @@ def _others(parts: list[Move], without: Sequence[int], axes: str) -> list[int]:
 
 
 def _dense(value: LoweredValue, parts: list[Move], z: list[int], r: list[int]) -> Extent:
+    """Return the extent without gaps of pieces `z` along slices and `r` along rows, with the columns of the value."""
     return prod(parts[k].size for k in z), padded_size(prod(parts[k].size for k in r)), value.layout.extent[2]
 
 
@@ -284,6 +286,7 @@ def _runs(parts: list[Move], members: list[int], step: int) -> bool:
 
 
 def _inside(parts: list[Move], members: list[int], extent: int) -> bool:
+    """Return whether the last element of the pieces `members` lies within an extent along their axis."""
     return sum((parts[k].size - 1) * parts[k].have.stride for k in members) < extent
 
 

@@ -152,6 +152,7 @@ class _FactorMover:
         return []
 
     def _constants(self, node: Node) -> list[Node]:
+        """Return the operands of a node that are constants."""
         return [self.graph[name] for name in node.inputs if self.graph[name].op == "constant"]
 
     def _replace(self, old: Node, new_nodes: list[Node]) -> None:

@@ -227,6 +227,7 @@ def _only(graph: Graph, users: dict[str, list[str]], name: str, op: str) -> Node
 
 
 def _other(node: Node, name: str) -> str:
+    """Return the operand of a node with two operands that is not `name`, or `name` if both are."""
     if node.inputs[0] == name:
         return node.inputs[1]
     return node.inputs[0]

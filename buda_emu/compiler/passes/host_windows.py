@@ -151,6 +151,7 @@ def offer_cuts(graph: Graph, conv: Node, target: Target) -> list[WindowLayout | 
 
 
 def _sum(offer: Offer) -> float:
+    """Return the cost of an offer, on the host and on the device together."""
     return offer.host + offer.device
 
 
@@ -180,6 +181,7 @@ def _offer(graph: Graph, conv: Node, cut: WindowLayout | None, target: Target) -
 
 
 def _tiles(size: int) -> int:
+    """Return the number of tiles along a dimension of `size` elements."""
     return padded_size(size) // TILE
 
 

@@ -103,6 +103,7 @@ def _term(graph: Graph, users: dict[str, list[str]], product: Node) -> Node | No
 
 
 def _other(node: Node, name: str) -> str:
+    """Return the operand of a node with two operands that is not `name`, or `name` if both are."""
     return node.inputs[1 if node.inputs[0] == name else 0]
 
 
@@ -209,6 +210,7 @@ def _joins_cache(graph: Graph, concat: Node) -> bool:
 
 
 def _origins(plan: _Plan, node: Node) -> frozenset[str]:
+    """Return the origins of all operands of a node that the plan divides."""
     return frozenset(chain.from_iterable(plan.values[name].origins for name in node.inputs if name in plan.values))
 
 

@@ -244,6 +244,7 @@ def buffer_bytes(target: Target, op: TileOp, blocks: Blocks, *, held: int = 0) -
     align = target.arch.alignment
 
     def size(df: str) -> int:
+        """Return the bytes of a tile of a format, aligned."""
         return size_of_tile(df, align)
 
     act = size("Float32" if op.type == "quantization" else target.activation_df)
@@ -424,6 +425,7 @@ class CoreGrid:
         return list(self._free(grid))
 
     def _free(self, grid: tuple[int, int]) -> Iterator[tuple[int, int]]:
+        """Yield the top-left core of each rectangle of a grid, in rows and columns, whose cores are all free."""
         height, width = grid
         mask = (1 << width) - 1
         for top in range(len(self._rows) - height + 1):

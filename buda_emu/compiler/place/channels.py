@@ -262,6 +262,8 @@ def channels_in_time(transfers: tuple[Transfer, ...], used: tuple[ChannelLoad, .
     solutions: dict[tuple[float, float], Channels] = {}
 
     def fits(late: float, busiest: float) -> bool:
+        """Return whether some choice of channels is at most `late` cycles late with at most `busiest` cycles of work
+        for each channel, and note that choice."""
         channels = _fill_channels(transfers, used, late, busiest)
         if channels is not None:
             solutions[late, busiest] = channels

@@ -92,6 +92,8 @@ def _sort_traffic(placement: Placement, moved: Mapping[str, Mapping[Phase, float
     gets the channels that it has in the whole placement and similar epochs get nearly the same."""
 
     def key(name: str) -> tuple[int, float]:
+        """Return the first epoch that uses a queue, 0 for all where inputs wait for one another, and its greatest
+        traffic, negated."""
         phases = moved[name]
         first = 0
         if not placement.waits_for_one:

@@ -276,7 +276,9 @@ def streams_of_constants(
     """Return the extra streams of an op's fullest core for constants that stay in L1.
 
     A buffer lies on one core and goes from there to each core that reads it, each by a stream; two more belong to the
-    buffer and its copy. Operands in `alone` have a buffer for each core."""
+    buffer and its copy. `held`: the sources of the constants that stay in L1; `alone`: the numbers of operands that
+    have a buffer for each core.
+    """
     total = 0
     for number, use in enumerate(op.uses):
         if use.source in held:
@@ -304,7 +306,8 @@ def _fanout(tiles: TileGraph, op: TileOp, blocks: Blocks, number: int) -> int:
 def streams_of_operands(
     tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str], alone: Container[int] = ()
 ) -> int:
-    """Return the extra streams that one core of an op needs for its operands, at most."""
+    """Return the extra streams that one core of an op needs for its operands, at most. `held`: the sources of constants
+    that stay in L1; `alone`: the numbers of operands that have a buffer for each core."""
     moving = sum(use.source not in held for use in op.uses)
     wide = min(moving, GATHERS)
     return GATHER_STREAMS * wide + (moving - wide) + streams_of_constants(tiles, op, blocks, held, alone)

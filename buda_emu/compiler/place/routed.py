@@ -176,7 +176,8 @@ class Routing:
 
     def _pipes(self, source: str, changed: Mapping[str, PlacedOp], kind: str = "") -> dict[str, Pipes]:
         """Return the pipes of each reader that takes an op's result from its cores, if the ops in `changed` were
-        divided differently. With a `kind`, readers that go through DRAM for another reason count, too."""
+        divided differently. Readers with a detour through DRAM do not count; with a `kind` of detour ("stack"), only
+        those with a detour of that kind do not."""
         producer = changed.get(source, self.placement.ops[source])
         direct = dict[str, Pipes]()
         for edge in self.edges[source]:

@@ -134,6 +134,8 @@ def _fracture(tiles: TileGraph, op: TileOp, product: TileOp, count: int) -> Tile
     sums = count - 1 + len(last_terms)
 
     def add(number: int, term: Use) -> TileOp:
+        """Return addition `number` from 1 of the sum: the sum so far plus `term`. The last one takes the name and the
+        activation of the product."""
         if number > 1:
             before = f"{total}.{number - 1}"
         else:

@@ -126,7 +126,7 @@ def _group_alike(table: CandidateTable, ends: Iterable[int]) -> list[list[tuple[
 
 
 def _change(table: CandidateTable, decisions: Decisions, start: int, stop: int, gain: float = 0.0) -> _Change:
-    """Return the change that takes over decisions for the ops `start` to `stop`."""
+    """Return the change that gives the ops from `start` up to `stop` these decisions, with epochs counted from 0."""
     changed = {op.name: decisions[op.name] for op in table.ops[start:stop]}
     epochs = sorted({decision.epoch for decision in changed.values()})
     for name, decision in changed.items():

@@ -138,6 +138,7 @@ def starts_with_results(
     starts: deque[Start] = deque()
 
     def each() -> Iterator[Start | None]:
+        """Yield for each share the start that workers should improve; None if a result of it is known."""
         for full in shares:
             starts.append(_take_start(table, objective, full, entries))
             yield starts[-1] if earlier_result(table, starts[-1]) is None else None

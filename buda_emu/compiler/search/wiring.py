@@ -175,6 +175,8 @@ class TimedWires(WiresOfOne):
         return self.makespan(self.durations) + SHARE * transfers
 
     def _gains(self, change: float) -> bool:
+        """Time the epoch again after a move that changes the cycles of all transfers by `change`, and return whether it
+        takes less than now plus `slack`; if so the new time is taken, or else the durations are restored."""
         before = self.durations
         self.durations = self.durations.copy()
         self.paths.time(self._steps, self.durations)
@@ -299,6 +301,7 @@ def rewire(
     positions = _Positions(decisions, grid)
 
     def try_random_move(_number: int, draw: random.Random) -> bool:
+        """Draw a move of ops within their regions; take it and return True if the wires accept it."""
         change = positions.draw_move(draw, regions=regions)
         if not change or not wires.try_move(change):
             return False
@@ -317,6 +320,8 @@ def rewire_and_transpose(
     positions = _Positions(decisions, grid)
 
     def try_random_move(number: int, draw: random.Random) -> bool:
+        """Draw a turn of an op's grid at odd numbers if some op can turn, or else a move; take it and return True if
+        the wires accept it."""
         name = ""
         if number % 2:
             name = positions.draw_op_to_turn(draw)

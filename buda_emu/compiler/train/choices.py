@@ -74,6 +74,7 @@ def _adam(
 
 
 def _rate(rate: float, step: int, options: Numbers) -> dict[str, float]:
+    """Return the only number of plain gradient descent, the learning rate."""
     del step, options
     return {"learning_rate": rate}
 
@@ -85,16 +86,19 @@ def _adam_numbers(rate: float, step: int, options: Numbers) -> dict[str, float]:
 
 
 def _adamw_numbers(rate: float, step: int, options: Numbers) -> dict[str, float]:
+    """Return the numbers of Adam with the weight decay of one step."""
     return {**_adam_numbers(rate, step, options), "decay": rate * options["weight_decay"]}
 
 
 def _momentum(options: Numbers) -> tuple[str, ...]:
+    """Return the names of the states beside each parameter: the momentum, if there is one."""
     if options["momentum"]:
         return ("momentum",)
     return ()
 
 
 def _moments(options: Numbers) -> tuple[str, ...]:
+    """Return the names of the states beside each parameter: both moments."""
     del options
     return "mean", "variance"
 

@@ -316,7 +316,8 @@ class _Compiled:
             self._model = self._without_effects(walk, words)
 
     def _without_effects(self, walk: "_Walk", words: Mapping[str, Any]) -> Any:
-        """Compile the graph without its effects; return None if nothing is computed."""
+        """Compile the graph as a function that also returns what arguments changed in place would hold (`PureGraph`);
+        None if it has neither results nor changed arguments."""
         pure = PureGraph(walk, self._layouts, self._effects)
         if not pure.results and not pure.changed:
             return None

@@ -327,5 +327,5 @@ def _operator_word(node: Any) -> str:
 
 
 def _is_bookkeeping(node: Any) -> bool:
-    """Return whether a node only checks sizes or symbols and computes nothing."""
+    """Return whether a node is no layer but a selection from a tuple, a check, an alias or a detach."""
     return any(word in str(node.target) for word in _BOOKKEEPING)

@@ -55,7 +55,7 @@ for _name in ("not", "and", "or", "xor"):
 
 
 def _as_bool(b: Builder, x: Node) -> Node:
-    """Return x, or x != 0 if it is not bool."""
+    """Return x itself if it is bool, or else x != 0."""
     if x.dtype == "bool":
         return x
     return b.boolean(x)

@@ -17,8 +17,8 @@ from buda_emu.compiler.importers.operators import NotSupportedError
 
 
 def pool_options(x: Node, rank: int, kernel: Any, stride: Any, pad: Any, dilation: Any, ceil: bool) -> dict[str, Any]:
-    """Return the options of a front-end pool, from the arguments of the operator. With `ceil` the last window may reach
-    beyond the end, but it does not begin in the padding there."""
+    """Return the options of a front-end pool, from the arguments of the operator. `rank`: the number of spatial
+    dimensions. With `ceil` the last window may reach beyond the end, but it does not begin in the padding there."""
 
     def repeat_option(option: Any) -> tuple[int, ...]:
         """Return an option with one number for each spatial dimension; a single number holds for all."""
@@ -41,7 +41,8 @@ def pool_options(x: Node, rank: int, kernel: Any, stride: Any, pad: Any, dilatio
 
 
 def _with_batch(b: Builder, x: Node, rank: int, pool: Callable[[Node], Node]) -> Node:
-    """Run a pool, with a batch dimension of 1 around it if the operand has no batch dimension."""
+    """Run a pool, with a batch dimension of 1 around it if the operand has no batch dimension. `rank`: the number of
+    spatial dimensions that the window covers."""
     if len(x.shape) == rank + 2:
         return pool(x)
     result = pool(b.reshape(x, shape=(1, *x.shape)))
