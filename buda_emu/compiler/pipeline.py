@@ -183,7 +183,7 @@ def _for_one(step: Run) -> Run:
     """Restrict a pass to forms with only one input in flight, on one chip."""
 
     def run(forms: Sequence[Ir], context: Context) -> list[Ir]:
-        """Apply the step to the forms that are for one chip, and leave the others unchanged."""
+        """Apply the step to the forms with only one input in flight, on one chip, and leave the others unchanged."""
         results: list[Ir] = []
         for form in forms:
             results += step([form], context) if _has_one_chip(form, context) else [form]

@@ -169,7 +169,7 @@ def _fracture(tiles: TileGraph, op: TileOp, product: TileOp, count: int) -> Tile
 def _with_replacement(
     ops: Mapping[str, TileOp], picker: TileOp, product: TileOp, new_ops: Sequence[TileOp]
 ) -> dict[str, TileOp]:
-    """Return the ops of a graph with others in the place of a picker and its product."""
+    """Return the ops of a graph with `new_ops` in the place of a picker and its product."""
     replaced: dict[str, TileOp] = {}
     for op in ops.values():
         if op.name == product.name:
@@ -212,7 +212,8 @@ class Forms:
     _first: list[tuple[Objective, int, Placement]] = field(default_factory=list[tuple[Objective, int, Placement]])
 
     def first_placement(self, objective: Objective, entries: int) -> Placement:
-        """Return the first legal placement on as many chips. Raises UnsupportedError where there is none."""
+        """Return the first legal placement on as many chips as the objective has, with queues for `entries` rounds.
+        Raises UnsupportedError where there is none."""
         objective = replace(objective, effort="low")
         for earlier_objective, count, placement in self._first:
             if (earlier_objective, count) == (objective, entries):

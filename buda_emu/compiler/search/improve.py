@@ -69,8 +69,8 @@ class _Tasks:
                 self.arriving.setdefault(edge.target, []).append((edge.operand, tasks, ceil(edge.core_bytes / rate)))
 
     def with_choice(self, durations: Ints, name: str, old: Choice, new: Choice) -> Ints | None:
-        """Return the durations with an op divided differently; None where a core would read much more than before, as
-        other transfers would wait for it on links and ports."""
+        """Return the durations with the op `name` divided as `new` instead of `old`; None where a core would read much
+        more than before, as other transfers would wait for it on links and ports."""
         changed = durations.copy()
         op_tasks = self.own[name]
         changed[op_tasks] = np.maximum(np.round(changed[op_tasks] * (new.math / old.math)).astype(np.int64), 1)
@@ -134,7 +134,7 @@ class _Resizing(NamedTuple):
 
 
 def _other_sizes(table: CandidateTable, chosen: Mapping[str, Choice], free: int) -> Iterator[tuple[str, Choice]]:
-    """Yield the choices of ops with other numbers of cores for which there is room, and the same constants in L1."""
+    """Yield the choices of ops with other numbers of cores, at most `free` more, and the same constants in L1."""
     for name, old in chosen.items():
         for new in table.best[table.index[name]]:
             added_cores = new.cores - old.cores
@@ -400,7 +400,8 @@ class _Epoch:
         self, decisions: Decisions, ops: range, best: Decisions, best_evaluation: Evaluation, *, grid_transpose: bool
     ) -> tuple[CandidateTable, Decisions, Evaluation]:
         """Pack and wire the epoch again with estimates that the model of the best packing corrects, in a limited number
-        of rounds. Returns the table with the last estimates, and the best decisions with their evaluation."""
+        of rounds. Returns the table with the last estimates, and the best decisions with their evaluation. `ops`: the
+        numbers of the epoch's ops."""
         single = self.only.base.microbatch == 1
         table = self.table
         factors = dict[str, float]()

@@ -123,7 +123,7 @@ def _with_effort(
 
 
 def _best_of(graphs: Sequence[Forms], objective: Objective, entries: int) -> tuple[int, SearchResult]:
-    """Return the number and the result of the graph that one effort finds quickest."""
+    """Return the number and the result of the graph that one effort, that of the objective, finds quickest."""
     results = [(number, _search_graph(forms, objective, entries)) for number, forms in likely_graphs(graphs, objective)]
     number, best = min(results, key=lambda numbered: comparable_cycles(numbered[1]))
     try:
@@ -133,7 +133,8 @@ def _best_of(graphs: Sequence[Forms], objective: Objective, entries: int) -> tup
 
 
 def _search_graph(forms: Forms, objective: Objective, entries: int) -> SearchResult:
-    """Search the placements of one graph."""
+    """Search the placements of one graph, with queues for `entries` rounds. Raises UnsupportedError where it does not
+    fit."""
     if objective.chips > 1 and forms.target.arch.eth_cores == 0:
         raise HostError(f"compile: chips of {forms.target.title} are not connected: one only")
     if forms.tiles.states:  # what an input leaves in a ram the next one reads
@@ -155,10 +156,11 @@ def _copies_have_names(tiles: TileGraph, objective: Objective) -> bool:
 
 
 def _quickest(forms: Forms, objective: Objective, entries: int) -> SearchResult:
-    """Return the best result over the ways to use several chips.
+    """Return the best result over the ways to use several chips. `entries`: the rounds of inputs that queues hold.
 
     Products are shared out over chips for the shortest time of one input, or where nothing else has room for the model.
-    One chip is used where links have no room for any of these."""
+    One chip is used where links have no room for any of these.
+    """
     cut = partial(_place, forms, entries)
     if objective.chips == 1:
         return _halve_until_fits(cut, objective)
@@ -206,7 +208,8 @@ def _search_training(forms: Forms, objective: Objective, entries: int) -> Search
 
 
 def _halve_until_fits(search: Callable[[Objective], SearchResult], objective: Objective) -> SearchResult:
-    """Search with the largest rounds of inputs that memory has room for. Raises MemoryFullError."""
+    """Run `search` with the largest rounds of inputs that memory has room for, halving them while it has not. Raises
+    MemoryFullError."""
     while True:
         try:
             return search(objective)
@@ -283,11 +286,12 @@ def _training_figures(tables: Sequence[CandidateTable], objective: Objective, en
     tried: dict[tuple[int, float, float], tuple[Figures, dict[str, PlacementDecision]]] = {}
 
     def make(number: int, decisions: Mapping[str, PlacementDecision]) -> Placement:
-        """Build the placement of decisions on one of the tables."""
+        """Build the placement of decisions on table `number`."""
         return build_placement(tables[number].tiles, tables[number].target, decisions, objective, entries)
 
     def try_packing(number: int, full: float, step: float) -> None:
-        """Pack with one pair of expectations, unless the work is used up."""
+        """Pack table `number` with one pair of expectations, the share `full` of cores that rectangles cover and the
+        delay `step` of each op of a chain, unless the work is used up."""
         if tried and objective.work.stop_modelling():
             return
         decisions = searched_decisions(tables[number], objective, full, step)

@@ -41,7 +41,8 @@ class _Change(NamedTuple):
 
 
 def combine_epochs(results: Sequence[SearchResult], entries: int) -> SearchResult:
-    """Return the best result, or a quicker one that combines the best epochs of all results with the same form."""
+    """Return the best result, or a quicker one that combines the best epochs of all results with the same form.
+    `entries`: the rounds of inputs that queues hold."""
     best, *others = sorted(results, key=comparable_cycles)
     table = best.table
     if table is None or best.decisions is None:
@@ -211,7 +212,7 @@ def _epoch_cycles(table: CandidateTable, result: SearchResult) -> dict[int, floa
 
 
 def _sum_between(cycles: Mapping[int, float], start: int, stop: int) -> float:
-    """Return the cycles of all epochs between two ends."""
+    """Return the cycles of all epochs that end behind op `start` and not behind op `stop`."""
     return sum(epoch_cycles for end, epoch_cycles in cycles.items() if start < end <= stop)
 
 
@@ -355,7 +356,8 @@ def _stack_form(table: CandidateTable) -> CandidateTable | None:
 
 
 def _keep_quicker(best: SearchResult, table: CandidateTable | None, full: float, entries: int) -> SearchResult:
-    """Return the best result, or that of another form if memory has room for it and it is quicker."""
+    """Return the best result, or that of another form, `table`, if memory has room for it and it is quicker; `full`:
+    the share of a chip that rectangles are expected to cover."""
     if table is None:
         return best
     try:
