@@ -68,7 +68,7 @@ def _document(placement: Placement, path: str) -> WrittenNetlist:
 
 
 def _own_words(placement: Placement) -> dict[str, str]:
-    """Return the words of the section `buda-emu`; empty where the defaults say the same."""
+    """Return the words of the netlist's section `buda-emu`; empty where the defaults say the same."""
     own: dict[str, str] = {}
     if placement.tiles.undefined_is_nan:
         own[UNDEFINED] = UNDEFINED_IS_NAN

@@ -263,7 +263,8 @@ def _write_setting(state: State, accumulates: bool) -> QueueSettings:
 
 
 def _read_setting(queue: Queue, form: _Form, held: bool, in_l1: bool) -> QueueSettings:
-    """Return the settings of a queue that is read."""
+    """Return the settings of a queue that the program reads. `held`: its entries stay for a later program; `in_l1`: its
+    content is loaded into L1 before the first input."""
     local = "$c_zero"
     read = "$c_zero"
     written = ""

@@ -213,8 +213,8 @@ def window_counts(space: Sequence[int], kernel: Sequence[int], attrs: Mapping[st
 def _windows(
     x: Array, kernel: Sequence[int], out: Sequence[int], attrs: dict[str, Any], clamp: bool, flipped: bool = False
 ) -> Array:
-    """Read windows of x [N, C, space...] as [N, C, k1, o1, k2, o2, ...], 0 outside. `flipped` puts the last tap
-    first."""
+    """Read windows of x [N, C, space...] as [N, C, k1, o1, k2, o2, ...], 0 outside, or with `clamp` what the first tap
+    inside reads. `out`: the number of windows along each dimension; `flipped` puts the last tap first."""
     for place, index in enumerate(iterate_tap_indices((x.shape[2:], kernel, out), attrs, clamp, flipped)):
         axis = 2 + 2 * place
         x = np.take(np.concatenate([x, np.zeros_like(x.take([0], axis))], axis), index, axis)

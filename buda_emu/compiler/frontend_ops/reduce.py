@@ -24,7 +24,7 @@ def _normalise_axes(x: Node, axes: Sequence[int] | None) -> list[int]:
 
 
 def squeeze_dims(b: Builder, x: Node, dims: Sequence[int], keepdims: bool) -> Node:
-    """Remove dimensions of size 1 unless `keepdims`."""
+    """Remove the dimensions `dims`, which have size 1, unless `keepdims`."""
     if keepdims:
         return x
     return b.reshape(x, shape=tuple(n for place, n in enumerate(x.shape) if place not in dims))

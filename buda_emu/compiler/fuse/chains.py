@@ -46,8 +46,8 @@ class Readers:
         return source
 
     def join(self, first: TileOp, last: TileOp, uses: list[Use], **attrs: Unpack[TileAttributes]) -> TileOp:
-        """Put `first`, with these operands and more attributes, in the place and under the name of `last`, its only
-        reader."""
+        """Put `first`, with other operands (`uses`) and more attributes, in the place and under the name of `last`, its
+        only reader, and return it."""
         joined = replace(
             first,
             name=last.name,

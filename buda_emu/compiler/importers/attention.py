@@ -118,8 +118,8 @@ class Complex:
 def transform_fourier(
     b: Builder, x: Complex, dims: Sequence[int], *, inverse: bool = False, factor: float = 1.0
 ) -> Complex:
-    """Apply the discrete Fourier transform along some dimensions, without division by their sizes but times
-    `factor`."""
+    """Apply the discrete Fourier transform, or with `inverse` the inverse one, along some dimensions, without division
+    by their sizes but times `factor`."""
     for dim in reversed(dims):
         cosine, sine = (wave * factor for wave in _fourier_matrices(x.real.shape[dim]))
         if inverse:
@@ -159,7 +159,7 @@ def _fourier_matrices(size: int) -> tuple[Array, Array]:
 
 
 def _multiply_along(b: Builder, x: Node, dim: int, matrix: Array) -> Node:
-    """Multiply one dimension by a constant matrix [out, in]."""
+    """Multiply one dimension by a constant matrix [out, in], and return the value with `out` elements there."""
     rank = len(x.shape)
     if rank == 1:
         return b.reshape(b.matmul(b.constant(matrix), b.reshape(x, shape=(*x.shape, 1))), shape=(matrix.shape[0],))

@@ -131,7 +131,8 @@ class Refusals:
         self._places: dict[str, str] = {}
 
     def add(self, construct: str, place: str) -> None:
-        """Count a construct once more; `place` is "" if it has none."""
+        """Count a construct that cannot be imported once more; `place` is where it stands in the model, "" if
+        nowhere."""
         self.counts[construct] += 1
         self._places.setdefault(construct, place)
 

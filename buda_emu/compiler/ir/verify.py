@@ -367,8 +367,7 @@ def _division_problems(placement: Placement, placed: PlacedOp) -> Iterator[str]:
 
 
 def _rectangle(placed: PlacedOp) -> tuple[int, int, int, int]:
-    """Return the first and last row and column of an op's cores, as top, left, bottom and right; the last two are
-    excluded."""
+    """Return the cores of an op as top, left, bottom and right, the last two excluded."""
     rows, columns = reversed(placed.blocks.grid) if placed.grid_transpose else placed.blocks.grid
     return (*placed.at, placed.at[0] + rows, placed.at[1] + columns)
 

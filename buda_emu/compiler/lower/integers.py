@@ -172,7 +172,8 @@ class _Steps:
         return self.do("subtract", self.do("add", x, middle), middle)
 
     def near(self, x: Use | str, doubled: bool = False) -> str:
-        """Return an integer less than 1 from x; if `doubled`, an even one less than 1.5 from it, or x itself."""
+        """Return an integer less than 1 from x; if `doubled`, an even one less than 1.5 from it, or x itself. The
+        result is the name of a sub-op."""
         integer = self.round_by_sum(x, 23 + doubled)
         left = self.do("subtract", *self.apart(x, integer, 1.25 if doubled else 0.75))
         rough = self.round_by_sum(left, self.adder.bits + 2 + doubled)

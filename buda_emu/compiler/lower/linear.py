@@ -16,7 +16,7 @@ from buda_emu.compiler.lower.relayout import relayout
 
 @lowers("linear")
 def linear(low: Lowering, node: Node) -> LoweredValue:
-    """Lower a constant matrix along a dimension."""
+    """Lower the core op `linear`, the product of a constant sparse matrix and a dimension."""
     return along(low, low.values[node.inputs[0]], node.attrs["dim"], node.attrs["matrix"])
 
 

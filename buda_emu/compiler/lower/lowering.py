@@ -120,8 +120,8 @@ class Lowering:
         largest: float = LARGEST,
         copy: int = 0,
     ) -> str:
-        """Return the name of a constant with the elements [t, rows, columns], clipped to magnitude `largest`. Equal
-        constants with the same `copy` share a name."""
+        """Return the name of a constant with the elements [t, rows, columns], clipped to magnitude `largest`; `kind` is
+        that of `Constant`. Equal constants with the same kind and the same number `copy` share a name."""
         source_values: Any = values
         if isinstance(source_values, Referenced):
             values = self._bounded_reference(source_values, suffix, largest)
@@ -174,7 +174,8 @@ class Lowering:
         ublock: tuple[int, int] | None = None,
         **attrs: Unpack[TileAttributes],
     ) -> str:
-        """Add a netlist op and return its name."""
+        """Add a netlist op for the present node and return its name, which ends in `suffix`. `inner`: tiles that a
+        product or a maximum runs over; `grid` and `ublock`: what is fixed of its division, 0 for what is free."""
         name = self.name(suffix)
         source = self.node.name if self.node else ""
         self.out.ops[name] = TileOp(
@@ -216,7 +217,7 @@ class Lowering:
         return replace(value, source=self._real[key].source, tms=())
 
     def through(self, value: LoweredValue, tm: Tm, layout: Layout) -> LoweredValue:
-        """Return the value behind one more TM."""
+        """Return the value behind one more TM, in the layout that it then has."""
         value = self.real(value)
         if after(tm, value.tiles) != replace(value, layout=layout).tiles:
             raise InternalError(f"TM {tm} on {value.tiles} for {layout}")
@@ -251,7 +252,8 @@ class Lowering:
         return replace(self._real[key], layout=value.layout)
 
     def _apply(self, value: LoweredValue, matrix: Sparse, shape: Shape) -> str:
-        """Add the op that moves tile rows: a product with one small matrix for each slice, or an identity matmul."""
+        """Add the op that moves tile rows by a matrix to a result of `shape` in tiles, and return its name: a product
+        with one small matrix for each slice, or an identity matmul."""
         have = self.out.shape_of(value.source)
         for tm in value.tms:
             have = after(tm, have)
@@ -299,7 +301,8 @@ class Lowering:
         suffix: str = "columns",
         **flags: bool,
     ) -> LoweredValue:
-        """Multiply columns by a constant [columns before, columns after], the same for every slice of t."""
+        """Multiply columns by a constant [columns before, columns after], the same for every slice of t, and return the
+        value in this layout; `flags` are fields of the result that the caller knows better."""
         if _zeros_and_ones(matrix):
             kind = "picker"
         else:
@@ -322,7 +325,7 @@ class Lowering:
         return replace(result, **flags)
 
     def mask_padding(self, value: LoweredValue, *, rows: bool = False, columns: bool = False) -> LoweredValue:
-        """Return the value with zeros in the padding of rows or columns."""
+        """Return the value with zeros in the padding of rows, of columns or of both."""
         layout = value.layout
         rows = rows and not (value.clean_rows or layout.rows_full)
         columns = columns and not (value.clean_columns or layout.columns_full)
@@ -377,7 +380,7 @@ def _zeros_and_ones(matrix: NDArray[Any]) -> bool:
 
 
 def swap_rows_and_columns(low: Lowering, value: LoweredValue) -> LoweredValue:
-    """Return the value transposed."""
+    """Return the value with rows and columns of its tensor exchanged."""
     value = low.real(value)
     t, rows, columns = value.layout.extent
     extent: Extent = (t, columns, rows)

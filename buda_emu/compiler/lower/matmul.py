@@ -124,8 +124,8 @@ def _slices(columns: int, out: bool) -> tuple[int, int]:
 
 
 def columns_of(low: Lowering, value: LoweredValue, dims: tuple[int, ...]) -> LoweredValue:
-    """Return the value with just these dimensions along the columns, with or without gaps; the others are dense along z
-    and rows, where they are."""
+    """Return the value with just the dimensions `dims` along the columns, with or without gaps; the others are dense
+    along z and rows, where they are."""
     layout = value.layout
     if _are_the_columns(layout, dims):
         return value
@@ -262,7 +262,7 @@ def conv(low: Lowering, node: Node) -> LoweredValue:
 def _side_by_side(
     low: Lowering, node: Node, value: LoweredValue, kernel: tuple[int, ...], shape: tuple[int, ...]
 ) -> LoweredValue:
-    """Return the elements for the taps from a value of that shape, in columns side by side."""
+    """Return the elements for the taps of a convolution, from a value seen in `shape`, in columns side by side."""
     value, layout = _pick_taps(low, node, value, kernel, shape)
     count = prod(kernel)
     (t, rows, width) = layout.extent
@@ -341,9 +341,10 @@ def _pick_taps(
     clamp: bool = False,
     flipped: bool = False,
 ) -> tuple[LoweredValue, Layout]:
-    """Pick the elements of windows from a value of that shape: [N, taps innermost] along z, the output's space along
+    """Pick the elements of windows from a value seen in `shape`: [N, taps innermost] along z, the output's space along
     rows, channels along columns. The returned layout has the dimensions of the result [N, C, space...]; the taps are in
-    its extent alone."""
+    its extent alone. With `clamp`, taps outside read what the first tap inside reads; `flipped` puts the last tap
+    first."""
     rank = len(shape)
     space = shape[2:]
     out = node.shape[2 - rank :]

@@ -104,7 +104,8 @@ def _join_constants(low: Lowering, node: Node, starts: list[int]) -> Node:
 
 
 def _sum(low: Lowering, value: LoweredValue, use: Use, flags: tuple[bool, bool]) -> LoweredValue:
-    """Add an operand of the same layout; `flags`: whether its rows and columns are clean."""
+    """Add an operand of the same layout to a value, and return the sum; `flags`: whether the padding of the operand's
+    rows and columns is 0."""
     t, r, c = value.layout.extent
     name = low.op("add", [low.use(value), use], (t, r // TILE, c // TILE))
     return replace(
@@ -161,8 +162,9 @@ def embedding(low: Lowering, node: Node) -> LoweredValue:
 
 
 def _table(low: Lowering, table_elements: Any, rows: int) -> str:
-    """Return the queue of a table for an embedding of so many rows. net2pipe cuts the queue for the first reader of an
-    epoch, by name, so no other reader may read more at a time (V081); a copy of the table is made if one would."""
+    """Return the queue of a table, added if it is new, for an embedding that reads `rows` rows. net2pipe cuts the queue
+    for the first reader of an epoch, by name, so no other reader may read more at a time (V081); a copy of the table is
+    made if one would."""
     for copy in numbers():
         name = low.constant(table_elements, "table", "table", copy=copy)
         readers = {op.name: op for op in low.out.ops.values() if op.has("row-wise index") and op.uses[0].source == name}
@@ -205,7 +207,7 @@ def _axes_of_others(layout: Layout, dim: int) -> set[str]:
 
 
 def _largest_of_axis(low: Lowering, value: LoweredValue, dim: int, axis: str) -> LoweredValue:
-    """Lower a maximum over a dimension that is alone along the rows or columns."""
+    """Lower a maximum over a dimension that is alone along an axis, the rows or columns."""
     value = low.real(_low_padding(low, value, axis))
     layout = value.layout
     t, r, c = value.tiles

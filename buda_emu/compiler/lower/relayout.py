@@ -109,7 +109,8 @@ def _change_columns(low: Lowering, value: LoweredValue, parts: list[Move]) -> Lo
 def _expel(
     low: Lowering, value: LoweredValue, parts: list[Move], expelled: list[int], staying: list[int]
 ) -> LoweredValue:
-    """Bring pieces out of the columns, in the first way that is possible."""
+    """Bring the pieces `expelled` out of the columns, where the pieces `staying` remain, in the first way that is
+    possible."""
     apart = _below(low, value, parts)
     if apart is None and staying:
         apart = _expel_columns(low, value, parts, expelled, staying)
@@ -119,8 +120,8 @@ def _expel(
 
 
 def _side_by_side(parts: list[Move], in_c: Sequence[int], incoming: Sequence[int]) -> bool:
-    """Return whether slices of t with one element in a row become columns while rows stay rows: a product joins them
-    once they stand side by side."""
+    """Return whether slices of t with one element in a row (`incoming`) become columns while rows stay rows: a product
+    joins them once they stand side by side. `in_c`: pieces that are columns already."""
     rows = [part for part in parts if part.have.axis == "r"]
     from_z = all(parts[k].have.axis == "z" for k in incoming)
     few = prod(parts[k].size for k in incoming) <= _SIDE_BY_SIDE
@@ -133,7 +134,7 @@ def _continue(low: Lowering, value: LoweredValue, parts: list[Move], extent: Ext
 
 
 def _parts(value: LoweredValue, parts: list[Move]) -> list[Move]:
-    """Return the moves that are left."""
+    """Return the moves from the value's present layout to the wanted places of these parts."""
     return [Move(dim[0], part.want) for dim, part in zip(value.layout.dims, parts, strict=True)]
 
 
@@ -175,7 +176,7 @@ def _dense_moves(parts: list[Move], z: list[int], r: list[int]) -> list[Move]:
 
 
 def _others(parts: list[Move], without: Sequence[int], axes: str) -> list[int]:
-    """Return the pieces along these axes that are not in `without`, outermost first."""
+    """Return the numbers of the pieces along these axes that are not in `without`, outermost first."""
     others = [k for k, part in enumerate(parts) if part.have.axis in axes and k not in without]
     return sorted(others, key=lambda k: ("zr-".index(parts[k].have.axis), -parts[k].have.stride))
 
@@ -252,7 +253,7 @@ def _expel_columns(
 
 
 def _in_slices(low: Lowering, value: LoweredValue, members: Sequence[int], count: int) -> LoweredValue:
-    """Turn blocks of columns into slices of t: the pieces that count the blocks go along z."""
+    """Turn the `count` blocks of columns into slices of t: the pieces `members`, which count the blocks, go along z."""
     t, rows, columns = value.layout.extent
     block = columns // count
     dims = list(value.layout.dims)
@@ -277,7 +278,7 @@ def _divisible(low: Lowering, count: int, block: int) -> int | None:
 
 
 def _runs(parts: list[Move], members: list[int], step: int) -> bool:
-    """Return whether pieces follow each other without gaps, the innermost with stride `step`."""
+    """Return whether the pieces `members` follow each other without gaps, the innermost with stride `step`."""
     for k in reversed(members):
         if parts[k].have.stride != step:
             return False
@@ -309,7 +310,8 @@ def _put_side_by_side(low: Lowering, value: LoweredValue, parts: list[Move], inc
 
 
 def _columns(low: Lowering, value: LoweredValue, parts: list[Move], members: list[int], extent: int) -> LoweredValue:
-    """Move columns to other places by a product with a constant."""
+    """Move the columns of the pieces `members` to their wanted places, `extent` columns in all, by a product with a
+    constant."""
     have = np.zeros(1, np.int64)
     want = np.zeros(1, np.int64)
     for k in members:

@@ -322,7 +322,7 @@ def _step(graph: Graph, late: Mapping[str, _Late], node: Node) -> _Step:
 
 
 def _factor_after_unary(late: _Late, before: Shape, node: Node) -> _Late | None:
-    """Return the factor behind an op with one operand of shape `before`; None if the op must read it with its
+    """Return the factor, `late`, behind an op with one operand of shape `before`; None if the op must read it with its
     factor. Maxima and clamps commute with positive factors only."""
     last = len(before) - 1
     if node.op == "linear" and node.attrs["dim"] == last:
@@ -465,7 +465,8 @@ def _into_matrix(build: Builder, left: Node, right: Node) -> list[Node]:
 
 
 def _factor_in_shape(build: Builder, factor: _Late, before: Node, node: Node) -> Node:
-    """Return the factor in the shape that the op's result needs, from the shape before the op."""
+    """Return a factor in the shape that the node's result needs; `before`: the factor in the shape that the node's
+    operand needs."""
     if before.shape == factor.row:
         return before
     if node.op == "transpose":

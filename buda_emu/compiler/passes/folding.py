@@ -217,7 +217,8 @@ def _half_of(graph: Graph, name: str) -> str | None:
 
 
 def _only(graph: Graph, users: dict[str, list[str]], name: str, op: str) -> Node | None:
-    """Return the only reader of a value if it is the op."""
+    """Return the only reader of the value `name` if it is the op `op` and the host does not read the value, else
+    None."""
     if len(users[name]) != 1 or any(output.value == name for output in graph.outputs):
         return None
     node = graph[users[name][0]]

@@ -262,8 +262,8 @@ def _by_channel(conv: Node, term: Node) -> bool:
 
 
 def _in_phases(graph: Graph, nodes: dict[str, Node], after: list[Node], cut: WindowLayout) -> dict[str, Node]:
-    """Return the nodes that convolve to all channels of all phases, apply the ops of the chain, and turn phases into
-    places again. The result has the name of the last op."""
+    """Return the nodes that convolve to all channels of all phases, apply the ops of the chain `after`, which begins
+    with the convolution, and turn phases into places again. The result has the name of the last op."""
     conv = after[0]
     last = after[-1]
     batch, channels, *space = conv.shape

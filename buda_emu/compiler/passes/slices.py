@@ -236,7 +236,7 @@ def _step(graph: Graph, values: dict[str, _Parts], node: Node) -> SplitDimension
 
 
 def _step_of_first(node: Node, cut: SplitDimension, shape: Shape) -> SplitDimension | str | None:
-    """Return how an op reads a first operand of this shape in parts, as `_step` does."""
+    """Return how a node reads a first operand of this shape in parts, `cut`, as `_step` does."""
     if node.op == "conv":
         if cut.dim == 1 and node.attrs["groups"] == 1:
             return "sum"
@@ -413,7 +413,8 @@ def _in_parts(build: Builder, graph: Graph, plan: _Plan, parts: dict[str, list[N
 
 
 def _share(build: Builder, graph: Graph, plan: _Plan, node: Node, place: int, begin: int, size: int) -> Node:
-    """Return what an operand that is whole contributes to a part: itself, or the share of a constant."""
+    """Return what operand `place` of a node, which is whole, contributes to a part: itself, or the share of a constant
+    from `begin` on, `size` long."""
     other = graph[node.inputs[place]]
     cut = plan.values.get(node.name)
     if node.op == "matmul":

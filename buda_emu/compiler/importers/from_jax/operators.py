@@ -152,7 +152,8 @@ def gather(call: Call) -> Node:
 
 
 def _gather_rows(b: Builder, x: Node, index: Node, dim: int, is_from_end: bool) -> Node:
-    """Gather whole rows of one dimension: [sizes before dim, index shape, sizes behind dim]."""
+    """Gather whole rows of dimension `dim` of x: [sizes before dim, index shape, sizes behind dim]. With `is_from_end`,
+    negative indices count from the end."""
     shape = (*x.shape[:dim], *index.shape, *x.shape[dim + 1 :])
     if index.op == "constant":
         inside = np.clip(index.value.astype(np.int64), 0, x.shape[dim] - 1)
@@ -228,7 +229,9 @@ def dynamic_update_slice(call: Call) -> Node:
 
 
 def _constant_starts(call: Call, starts: list[Node], part: Node, x: Node | None = None) -> list[int]:
-    """Return where a slice begins along each dimension, clamped to lie inside as StableHLO does."""
+    """Return where a slice begins along each dimension, clamped to lie inside as StableHLO does: a slice of `part` that
+    has the shape of the result or, with x, the part that is written into x. Raises NotSupportedError for a computed
+    begin."""
     if any(start.op != "constant" for start in starts):
         raise NotSupportedError("a place that is computed")
     if x is None:
@@ -395,7 +398,8 @@ _REDUCTIONS: Final = {
 
 
 def check_initial_value(call: Call, word: str) -> None:
-    """Raise NotSupportedError if a reduction begins with anything but its neutral element."""
+    """Raise NotSupportedError if a reduction begins with anything but its neutral element, which `word` names: "0",
+    "1", "the least" or "the largest"."""
     first = call.operands[len(call.operands) // 2]
     kind = np.dtype(first.dtype)
     if kind.kind == "f":

@@ -239,7 +239,8 @@ class _Reader:
         ]
 
     def _while(self, op: Any, operands: list[Node], values: dict[Any, Any]) -> list[Node]:
-        """Unroll a loop as long as its condition is a constant."""
+        """Unroll a loop as long as its condition is a constant, and return the values that it leaves. Raises
+        NotSupportedError if the condition depends on an input."""
         condition, body = (region.blocks[0] for region in op.regions)
         for _ in range(MOST_ROUNDS):
             (goes_on,) = self._run_block(condition, operands, values)
@@ -253,7 +254,8 @@ class _Reader:
         raise NotSupportedError(f"a loop of more than {MOST_ROUNDS:,} rounds")
 
     def _case(self, op: Any, operands: list[Node], values: dict[Any, Any]) -> list[Node]:
-        """Import the branch that a constant selects."""
+        """Import the branch that a constant selects, and return its results. Raises NotSupportedError if the selector
+        is computed."""
         if operands[0].op != "constant":
             raise NotSupportedError("a branch that depends on computed values: use jnp.where")
         chosen = int(operands[0].value.item())

@@ -44,7 +44,10 @@ def multiply_matrices(call: Call, a: Node, b: Node) -> Node:
 
 @onnx_op("Gemm")
 def gemm(call: Call) -> Node:
-    """alpha A' B' + beta C"""
+    """alpha A' B' + beta C
+
+    A' and B' are the first two operands, transposed if the attributes say so; C may be missing.
+    """
     b = call.b
     x, y = (
         b.transpose(call[place], perm=(1, 0)) if call.attr(name, 0) else call[place]
@@ -64,7 +67,8 @@ def gemm(call: Call) -> Node:
 def window_options(
     call: Call, kernel: Sequence[int], space: Sequence[int]
 ) -> tuple[tuple[int, ...], Pads, tuple[int, ...]]:
-    """Return strides, pads and dilations of a window, with automatic pads computed."""
+    """Return strides, pads and dilations of a window of sizes `kernel` that moves over dimensions of sizes `space`,
+    with automatic pads computed."""
     rank = len(kernel)
     strides = tuple(call.attr("strides") or (1,) * rank)
     dilations = tuple(call.attr("dilations") or (1,) * rank)
@@ -214,7 +218,8 @@ def einsum(call: Call) -> Node:
 
 
 def _sum_letters(call: Call, x: Node, term: str, needed: str) -> tuple[Node, str]:
-    """Sum a factor of an einsum over the letters that are not needed, and return it with the remaining letters."""
+    """Sum a factor of an einsum, whose letters are `term`, over the letters that are not `needed`, and return it with
+    the remaining letters."""
     summed = [place for place, letter in enumerate(term) if letter not in needed]
     if summed:
         x = call.b.reduce_sum(x, axes=summed, keepdims=False)
@@ -229,7 +234,8 @@ def _order_letters(call: Call, x: Node, term: str, order: str) -> Node:
 
 
 def _multiply_terms(call: Call, left: tuple[Node, str], right: tuple[Node, str], result: str) -> Node:
-    """Multiply two factors of an einsum as matrices: common letters of the result are a batch, others are summed."""
+    """Multiply two factors of an einsum, each with its letters, as matrices, and return the product with its dimensions
+    in the order of the letters `result`. Common letters that `result` has are a batch, other common ones are summed."""
     b = call.b
     x, x_term = left
     y, y_term = right
@@ -254,7 +260,10 @@ def _multiply_terms(call: Call, left: tuple[Node, str], right: tuple[Node, str],
 
 @onnx_op("Det", "GridSample", "RoiAlign", "DeformConv", "MaxUnpool", "MaxRoiPool", "NonMaxSuppression", place="host")
 def refuse_on_device(call: Call) -> Node:
-    """Depends on values in a way that no netlist op has."""
+    """Depends on values in a way that no netlist op has.
+
+    Always raises NotSupportedError: the reader then tries the operator's definition or the host.
+    """
     raise call.refuse("")
 
 
@@ -266,7 +275,11 @@ _EXACT = 1 << 24
 
 @onnx_op("QuantizeLinear")
 def quantize(call: Call) -> Node:
-    """The result has the zero point's type, else that of the attribute, else uint8."""
+    """The result has the zero point's type, else that of the attribute, else uint8.
+
+    Emits `quantize` by a scale for all, for each place of an axis or for each block. Raises NotSupportedError for a
+    type that the device does not have, and for a scale that is computed.
+    """
     zero = call.get(2)
     number = call.attr("output_dtype", 0)
     if zero is not None:
@@ -337,7 +350,10 @@ def _require_exact_sum(call: Call, terms: int) -> None:
 
 @onnx_op("MatMulInteger")
 def matmul_integer(call: Call) -> Node:
-    """The product after subtracting the zero points."""
+    """The product after subtracting the zero points.
+
+    Raises NotSupportedError for sums that float32 does not hold exactly.
+    """
     a = _subtract_zero_point(call, call[0], call.get(2), -2)
     b = _subtract_zero_point(call, call[1], call.get(3), -1)
     _require_exact_sum(call, a.shape[-1])

@@ -263,8 +263,8 @@ class _Reader:
         return self._graph
 
     def _outputs(self, outputs: Sequence[Any], values: Mapping[str, Node | None]) -> None:
-        """Add the outputs. Raise HostError for one that no node computes, or that is declared with another kind of
-        type."""
+        """Declare the model's outputs from the `values` by name. Raise HostError for one that no node computes, or that
+        is declared with another kind of type."""
         self._require_defined(values, [value.name for value in outputs], "outputs")
         for value in outputs:
             node = values.get(value.name)
@@ -347,7 +347,9 @@ class _Reader:
             )
 
     def _node(self, node: Any, values: dict[str, Node | None], within: str, poisoned: bool) -> Sequence[Node | None]:
-        """Import a node and return its results, None where it is refused. Raise HostError for a broken node."""
+        """Import a node and return its results, None where it is refused. `within`: the node whose function body
+        contains it, "" in the model itself; `poisoned`: one of its operands was refused. Raise HostError for a broken
+        node."""
         b = self._b
         b.scope = node.name or (node.output[0] if node.output else node.op_type)
         b.source = within or b.scope
@@ -516,7 +518,8 @@ class _Reader:
     def _fold(
         self, node: Any, inputs: Sequence[Node | None], foreseen: Mapping[str, tuple[int, ...]]
     ) -> Sequence[Node | None]:
-        """Compute a node of constants by onnx's evaluator. Raise NotSupportedError if it cannot, or is known to be
+        """Compute a node of constants by onnx's evaluator and return its results as constants; `foreseen` are the
+        shapes that the standard infers for them. Raise NotSupportedError if the evaluator cannot, or is known to be
         wrong."""
         pairs = zip(node.input, inputs, strict=True)
         values = {name: np.asarray(operand.value) for name, operand in pairs if operand is not None}

@@ -21,7 +21,11 @@ chip has room."""
 
 @onnx_op("RNN", "GRU", "LSTM")
 def recurrent(call: Call) -> tuple[Node, ...]:
-    """All states [steps, directions, batch, size], then the last of each."""
+    """All states [steps, directions, batch, size], then the last of each.
+
+    Unrolls all steps of RNN, GRU or LSTM; the last results are the last state and, of an LSTM, the last cell. Raises
+    NotSupportedError for more than `MOST_STEPS` steps.
+    """
     b = call.b
     if not call.attr("layout", 0):
         x = call[0]
@@ -187,7 +191,8 @@ def _select_direction(b: Builder, x: Node, direction: int) -> Node:
 
 
 def _split_vector(b: Builder, x: Node | None, direction: int, size: int, count: int) -> list[Node | None]:
-    """Split the biases or peepholes of a direction into `count` vectors; all are None if the operand is left out."""
+    """Split the biases or peepholes of a direction into `count` vectors of `size` elements; all are None if the operand
+    is left out."""
     if x is None:
         return [None] * count
     return [b.slice(_select_direction(b, x, direction), dim=0, start=part * size, count=size) for part in range(count)]

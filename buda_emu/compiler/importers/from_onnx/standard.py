@@ -157,7 +157,8 @@ def type_bytes(node: Node | None) -> bytes:
 def find_evaluator_fault(
     node: Any, opset: Mapping[str, int], arrays: Sequence[Array], foreseen: Mapping[str, Shape]
 ) -> str:
-    """Return how the results of onnx's evaluator are known to be wrong, or ""."""
+    """Return how the results of onnx's evaluator, `arrays`, are known to be wrong, or ""; `foreseen` are the shapes
+    that the standard infers for them."""
     if node.op_type == "BatchNormalization" and opset.get(node.domain, 1) < 14:
         return "statistics of the operand instead of the given ones"
     for name, array in zip((name for name in node.output if name), arrays, strict=True):

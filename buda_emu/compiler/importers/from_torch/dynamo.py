@@ -293,7 +293,8 @@ class _Graph:
         return [argument.item() if place in self._numbers else argument for place, argument in enumerate(arguments)]
 
     def compile_for(self, arguments: Sequence[Any]) -> "_Compiled":
-        """Return the model for arguments of these layouts, compiled now or earlier."""
+        """Return the model for arguments of these layouts and numbers, compiled now or earlier. Raises what `compile`
+        raises."""
         layouts = [Layout.of(argument) if isinstance(argument, torch.Tensor) else argument for argument in arguments]
         key = torch.is_grad_enabled(), *((type(argument), _key_part(argument)) for argument in layouts)
         if key not in self._compile:
@@ -444,7 +445,8 @@ class _Walk(torch.fx.Interpreter):
         return _operator(self._node) in _PLACES and isinstance(self._node.args[0], torch.fx.Node)
 
     def run_node(self, n: Any) -> Any:
-        """Run a node, and apply it to the masks of its operands."""
+        """Run node `n` and return its value. Note at the first run which operand it is a view of; while masks are
+        followed, apply the node to them, too."""
         self._node = n
         value = super().run_node(n)
         if n not in self._sources:

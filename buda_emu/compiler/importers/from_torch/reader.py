@@ -261,8 +261,8 @@ class Reader:
             return _POISONED
 
     def _refuse_unhandled(self, node: Any, word: str) -> None:
-        """Report an operator without a handler even if one of its operands is refused. One that takes sizes alone is
-        not reported, since it is computed as soon as these are known."""
+        """Report the operator `word` of a node that has no handler, even if one of its operands is refused. One that
+        takes sizes alone is not reported, since it is computed as soon as these are known."""
         takes_tensors = any(isinstance(operand.meta.get("val"), torch.Tensor) for operand in node.all_input_nodes)
         name = _operator_name(word)
         is_operator = isinstance(node.target, _OPERATORS) and name not in _ASSERTIONS
@@ -311,7 +311,7 @@ class Reader:
         return self._b.reshape(node, shape=tuple(shape))
 
     def _with_shapes(self, output: Any, value: Any) -> Any:
-        """Reshape results to the shapes that torch gives them."""
+        """Reshape results, `output`, to the shapes that torch gives them in its example `value`."""
         if isinstance(output, list):
             return [self._with_shapes(part, example) for part, example in zip(output, value, strict=True)]
         if isinstance(output, Node):
@@ -341,7 +341,7 @@ class Reader:
         return declared.handler
 
     def _with_types(self, output: Any, value: Any) -> Any:
-        """Convert results to the element types that torch gives them."""
+        """Convert results, `output`, to the element types that torch gives them in its example `value`."""
         if isinstance(output, list) and isinstance(value, (list, tuple)):
             return [self._with_types(part, example) for part, example in zip(output, value, strict=False)] + output[
                 len(value) :

@@ -174,7 +174,11 @@ def conjugate(b: Builder, x: Complex) -> Complex:
 
 @aten("_fft_r2c")
 def fft_r2c(b: Builder, x: Node, dims: Any, norm: int, onesided: bool) -> Complex:
-    """`matmul` by cosines and sines"""
+    """`matmul` by cosines and sines
+
+    Fourier transform of real values along `dims`; if `onesided` the last of them keeps only the frequencies that are
+    not conjugates of others. `norm`: torch's number of a normalisation (`_factor`).
+    """
     spectrum = fft_c2c(b, Complex(x), dims, norm, True)
     if not onesided:
         return spectrum
@@ -185,7 +189,10 @@ def fft_r2c(b: Builder, x: Node, dims: Any, norm: int, onesided: bool) -> Comple
 
 @aten("_fft_c2c")
 def fft_c2c(b: Builder, x: Complex, dims: Any, norm: int, forward: bool) -> Complex:
-    """`matmul` by cosines and sines"""
+    """`matmul` by cosines and sines
+
+    Fourier transform along `dims`, or its inverse. `norm`: torch's number of a normalisation (`_factor`).
+    """
     places = [dim % len(x.real.shape) for dim in dims]
     factor = _factor(norm, [x.real.shape[place] for place in places])
     return transform_fourier(b, x, places, inverse=not forward, factor=factor)
@@ -193,7 +200,11 @@ def fft_c2c(b: Builder, x: Complex, dims: Any, norm: int, forward: bool) -> Comp
 
 @aten("_fft_c2r")
 def fft_c2r(b: Builder, x: Complex, dims: Any, norm: int, size: int) -> Node:
-    """`matmul` by cosines and sines"""
+    """`matmul` by cosines and sines
+
+    Inverse Fourier transform to real values, `size` of them along the last of `dims`. `norm`: torch's number of a
+    normalisation (`_factor`).
+    """
     *others, last = (dim % len(x.real.shape) for dim in dims)
     factor = _factor(norm, [size, *(x.real.shape[place] for place in others)])
     return invert_real_spectrum(b, transform_fourier(b, x, others, inverse=True), last, size, factor)

@@ -216,7 +216,10 @@ def masked_fill(b: Builder, x: Node, mask: Node, value: Any) -> Node:
 
 @aten("copy")
 def copy(b: Builder, x: Node, y: Node) -> Node:
-    """`expand` to the shape of the overwritten tensor, in its element type"""
+    """`expand` to the shape of the overwritten tensor, in its element type
+
+    Returns y as torch's `x.copy_(y)` leaves it in x.
+    """
     return to_type(b, y if y.shape == x.shape else b.expand(y, shape=x.shape), x.dtype)
 
 
@@ -245,13 +248,19 @@ def to_type(b: Builder, x: Node, name: str) -> Node:
 
 @aten("full_like", "zeros_like", "empty_like")
 def full_like(b: Builder, x: Node, value: float = 0) -> Node:
-    """A constant of the shape"""
+    """A constant of the shape
+
+    The constant has the shape of x and is filled with `value`.
+    """
     return b.constant(np.full(x.shape, value, np.float32))
 
 
 @aten("ones_like")
 def ones_like(b: Builder, x: Node) -> Node:
-    """A constant of ones"""
+    """A constant of ones
+
+    The constant has the shape of x.
+    """
     return b.constant(np.ones(x.shape, np.float32))
 
 
@@ -295,11 +304,17 @@ def log1p(b: Builder, x: Node) -> Node:
 
 @aten("tril")
 def tril(b: Builder, x: Node, k: int = 0) -> Node:
-    """A mask of ones."""
+    """A mask of ones.
+
+    Returns x with zeros above its diagonal number `k`, in the last two dimensions.
+    """
     return b.multiply(x, b.constant(np.tril(np.ones(x.shape[-2:], np.float32), k)), dtype=x.dtype)
 
 
 @aten("triu")
 def triu(b: Builder, x: Node, k: int = 0) -> Node:
-    """A mask of ones."""
+    """A mask of ones.
+
+    Returns x with zeros below its diagonal number `k`, in the last two dimensions.
+    """
     return b.multiply(x, b.constant(np.triu(np.ones(x.shape[-2:], np.float32), k)), dtype=x.dtype)

@@ -215,8 +215,8 @@ def masked_scatter(b: Builder, x: Node, mask: Node, source: Node) -> Node:
 
 
 def _put_by_mask(b: Builder, x: Node, indices: Any, values: Node, add: bool) -> Node:
-    """Write values to the elements of x that a mask, the only index, selects: the same values for all, or the next of a
-    list if the mask comes first."""
+    """Write values to the elements of x that a mask, the only index, selects: the same value for all, or the next of a
+    list if the mask comes first. With `add` they are added instead."""
     mask, *others = [node for node in indices if node is not None]
     first = indices.index(mask)
     trailing = len(x.shape) - indices.index(mask) - len(mask.shape)
@@ -234,7 +234,8 @@ def _put_by_mask(b: Builder, x: Node, indices: Any, values: Node, add: bool) -> 
 
 def _put_by_indices(b: Builder, base: Node, values: Node, rows: Node, dim: int, add: bool) -> tuple[Node, Node]:
     """Return the values at their places along a dimension with zeros elsewhere, and the base with zeros at the places
-    that are overwritten."""
+    that are overwritten, or with `add` unchanged. `rows`: a one-hot row of the dimension for each place of the
+    values."""
     order = (dim, *[place for place in range(len(base.shape)) if place != dim])
     back = [order.index(place) for place in range(len(order))]
     if not add:

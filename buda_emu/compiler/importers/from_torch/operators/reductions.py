@@ -38,7 +38,10 @@ for _name, _op in (
 
 @aten("max")
 def largest(b: Builder, x: Node, dim: Any = None, keepdim: bool = False) -> Any:
-    """`reduce_largest`, with `argmax` if the place is needed; of two values `maximum`"""
+    """`reduce_largest`, with `argmax` if the place is needed; of two values `maximum`
+
+    `dim` is a dimension, None for all, or the second value; with a dimension the places are returned, too.
+    """
     if isinstance(dim, Node):
         return b.maximum(x, dim)
     values = b.reduce_largest(x, axes=dims_of(x, dim), keepdims=bool(keepdim))
@@ -49,7 +52,10 @@ def largest(b: Builder, x: Node, dim: Any = None, keepdim: bool = False) -> Any:
 
 @aten("min")
 def smallest(b: Builder, x: Node, dim: Any = None, keepdim: bool = False) -> Any:
-    """minus the `max` of -x; of two values `minimum`"""
+    """minus the `max` of -x; of two values `minimum`
+
+    `dim` is a dimension, None for all, or the second value; with a dimension the places are returned, too.
+    """
     if isinstance(dim, Node):
         return b.minimum(x, dim)
     negated = largest(b, b.negative(x), dim, keepdim)
@@ -97,7 +103,11 @@ def variance(
     unbiased: bool = True,
     keepdim: bool = False,
 ) -> Node:
-    """The mean square of x - mean, of a sample or of all"""
+    """The mean square of x - mean, of a sample or of all
+
+    The sum of squares is divided by the number of elements less `correction`. Raises NotSupportedError if nothing is
+    left.
+    """
     axes = dims_of(x, dim)
     count = prod(x.shape[axis] for axis in axes)
     if correction is None:
@@ -247,7 +257,11 @@ def batch_norm_in_training(
     momentum: float,
     epsilon: float,
 ) -> Any:
-    """`standardise` over the batch; its statistics move the running ones"""
+    """`standardise` over the batch; its statistics move the running ones
+
+    Returns the result, mean and reciprocal deviation of the batch, and the running mean and variance moved by
+    `momentum`; outside of training the running ones are used and stay.
+    """
     if not training:
         return [*batch_norm(b, x, weight, bias, mean, variance, momentum, epsilon), mean, variance]
     axes = (0, *range(2, len(x.shape)))
@@ -264,7 +278,10 @@ def batch_norm_in_training(
 
 @aten("_native_batch_norm_legit")
 def instance_norm(b: Builder, x: Node, weight: Any, bias: Any, *, eps: float) -> Any:
-    """`standardise` by the input itself: torch's decomposition of an instance norm"""
+    """`standardise` by the input itself: torch's decomposition of an instance norm
+
+    Returns the result, and mean and reciprocal deviation of each channel.
+    """
     normal = b.standardise(x, axes=(0, *range(2, len(x.shape))), epsilon=float(eps))
     channels = (1, -1, *(1,) * (len(x.shape) - 2))
     for factor_or_term, combine in ((weight, b.multiply), (bias, b.add)):
