@@ -297,10 +297,11 @@ def _with_enough_buffers(op_choices: list[Choice], channels: int) -> list[Choice
     return [choice for choice in op_choices if choice.cores >= enough]
 
 
-def cost_key(tiles: TileGraph, op: TileOp, *, held: bool = False) -> object:
-    """Return a key that is equal for ops with equal costs. With `held`, the table of a picker does not count."""
+def cost_key(tiles: TileGraph, op: TileOp, *, without_tables: bool = False) -> object:
+    """Return a key that is equal for ops with equal costs. With `without_tables`, the table of a picker does not
+    count."""
     uses = tuple((tiles.shape_of(use.source), use.tms, use.source in tiles.ops) for use in op.uses)
-    if "table" in op.attrs and not held:
+    if "table" in op.attrs and not without_tables:
         uses = (*uses, id(op.attrs["table"]))
     steps = tuple(
         (
@@ -322,7 +323,9 @@ def sequence_key(tiles: TileGraph, ops: Sequence[TileOp]) -> object:
     """Return a key that is equal for sequences of ops that cost the same and read each other in the same way, whatever
     their constants are."""
     place = {op.name: number for number, op in enumerate(ops)}
-    return tuple((cost_key(tiles, op, held=True), tuple(place.get(use.source, -1) for use in op.uses)) for op in ops)
+    return tuple(
+        (cost_key(tiles, op, without_tables=True), tuple(place.get(use.source, -1) for use in op.uses)) for op in ops
+    )
 
 
 def _attribute_key(attrs: TileAttributes) -> object:

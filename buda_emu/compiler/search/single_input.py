@@ -194,7 +194,7 @@ class SingleInput:
     @cached_property
     def _layers(self) -> list[Repetition]:
         """The repetitions of like ops."""
-        return find_repetitions([cost_key(self.table.tiles, op, held=True) for op in self.table.ops])
+        return find_repetitions([cost_key(self.table.tiles, op, without_tables=True) for op in self.table.ops])
 
     def _fewest_cycles(self, cut: EpochBounds) -> tuple[list[int], float]:
         """Return the first op of each epoch followed by the number of ops, and the cycles of these epochs, for the
