@@ -195,7 +195,8 @@ class PartedGraph:
 
 
 def _host_steps(graph: Graph, level: Mapping[str, int], number: int) -> list[HostWork]:
-    """Return the host's work of one level; the results of one call are one step."""
+    """Return the host's work of level `number`, with the results of one call as one step; `level`: that of each
+    node."""
     calls: dict[tuple[int, tuple[str, ...]], list[Node]] = {}
     for node in graph:
         if node.op == "host" and level[node.name] == number:

@@ -156,14 +156,14 @@ class _Form:
     inputs: int
 
     def pointer(self, name: str, entries: int) -> str:
-        """Return the pointer of queues with so many entries; each size needs its own, because pointers wrap at twice
-        the entries (NETLIST 1.8)."""
+        """Return the pointer called `name` of queues with `entries` entries; each size needs its own, because pointers
+        wrap at twice the entries (NETLIST 1.8)."""
         if entries == self.entries[0]:
             return name
         return f"{name}_{entries}"
 
     def pointers(self, entries: int) -> Iterator[str]:
-        """Yield the pointer variables of queues with so many entries."""
+        """Yield the pointer variables of queues with `entries` entries."""
         yield self.pointer("$lptr", entries)
         if entries in self.popped:
             yield self.pointer("$gptr", entries)
@@ -225,7 +225,8 @@ class _Form:
 
 
 def _declare(kind: Literal["var", "staticvar"], values: Mapping[str, int]) -> Declare:
-    """Return the instruction that declares variables with their first values."""
+    """Return the instruction that declares variables with their first values; `kind`: whether they keep their values
+    from run to run ("staticvar") or not ("var")."""
     return Declare(kind=kind, variables=tuple((name, str(value)) for name, value in values.items()))
 
 

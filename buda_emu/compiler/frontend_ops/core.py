@@ -183,7 +183,8 @@ def iterate_tap_indices(
 
 
 def window_count(size: int, kernel: int, stride: int, dilation: int, pad: tuple[int, int]) -> int:
-    """Return how many windows fit along a padded dimension."""
+    """Return how many windows fit along a dimension of `size` elements with `pad` more before and after. `kernel`: taps
+    of a window, `dilation` apart."""
     return (size + pad[0] + pad[1] - (kernel - 1) * dilation - 1) // stride + 1
 
 

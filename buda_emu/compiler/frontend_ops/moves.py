@@ -46,7 +46,8 @@ def pad(b: Builder, x: Node, *, pads: Sequence[tuple[int, int]], mode: str = "co
 
 
 def _pad_indices(size: int, low: int, high: int, mode: str) -> Array:
-    """Return the index that each element of a padded dimension reads, -1 for a constant."""
+    """Return the index that each element of a padded dimension of `size` elements reads, -1 for a constant; `low` and
+    `high`: elements that are added before and after."""
     index = np.arange(-low, size + high)
     if mode == "constant":
         return np.where((index >= 0) & (index < size), index, -1)

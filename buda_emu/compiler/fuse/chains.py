@@ -71,7 +71,7 @@ class Readers:
         self._add(replacement)
 
     def insert(self, new_op: TileOp, before: TileOp) -> None:
-        """Insert a new op in front of another."""
+        """Insert a new op in front of the op `before`."""
         ops = self.tiles.ops
         later = list(ops)[list(ops).index(before.name) :]
         ops[new_op.name] = new_op

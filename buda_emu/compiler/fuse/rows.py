@@ -149,7 +149,8 @@ class _Rows:
         )
 
     def _is_inner(self, reader: TileOp, place: int, source: TileOp) -> bool:
-        """Return whether an operand may stay within a fused op: it is read unchanged, or its one column is repeated."""
+        """Return whether operand `place` of the reader, which the op `source` computes, may stay within a fused op: it
+        is read unchanged, or its one column is repeated."""
         if reader.program != source.program or reader.shape[:2] != source.shape[:2]:
             return False
         tms = reader.uses[place].tms
@@ -288,7 +289,7 @@ class _Parts:
         return None
 
     def _add(self, op: TileOp, members: list[str]) -> bool:
-        """Add the parts of an op, and return whether it can be a sub-op."""
+        """Add the parts of an op, one of the `members` of the fused op, and return whether it can be a sub-op."""
         operands = [self._operand(op, place, members) for place in range(len(op.uses))]
         if spreads_column(self.rows.tiles, op):  # who reads it spreads it
             self.same[op.name] = operands[0]

@@ -113,7 +113,8 @@ def _cache_names(name: str, keeps: object) -> Mapping[int, str]:
 
 
 def _unread_message(name: str, number: int, cache: str, inputs: Mapping[str, Sequence[str]]) -> str:
-    """Return the message about a cache that no program reads."""
+    """Return the message that a program, `name`, keeps an output in a cache that no program reads; `inputs`: the inputs
+    of each program."""
     labels_of_inputs = [*chain.from_iterable(inputs.values())]
     hint = near(cache, labels_of_inputs)
     inputs_text = "; ".join(f"inputs of {program}: {', '.join(labels) or 'none'}" for program, labels in inputs.items())
@@ -134,7 +135,8 @@ def _example(program: Program, graph: Graph, cache: str) -> Array | None:
 
 
 def _slot_division(cache: str, cache_shape: Shape, part_shape: Shape) -> tuple[int, int]:
-    """Return the number of parts in a cache, and the dimension that they divide."""
+    """Return the number of parts in a cache, and the dimension that they divide. Raises HostError if the cache does not
+    consist of whole parts."""
     differ = [dim for dim, (a, b) in enumerate(zip(cache_shape, part_shape, strict=False)) if a != b]
     if (
         len(cache_shape) != len(part_shape)
@@ -326,7 +328,8 @@ class CompiledPrograms(CompiledModel):
         return min((self.placement.queues[name].entries for name in queues), default=1)
 
     def _parameters(self, part: Part, write_index: int, count: int) -> dict[str, str]:
-        """Return the values of those loop and cache parameters that the program declares."""
+        """Return the values of those loop and cache parameters that the program declares, for `count` rounds of which
+        the first writes slot `write_index`."""
         values = {LOOP: str(count), **self._cache_parameters(write_index, count)}
         first = next(iter(self.netlist.programs[program_name(part.program)].instructions), None)
         names = getattr(first, "names", ())

@@ -153,7 +153,8 @@ T = TypeVar("T")
 
 
 def make_record(kind: type[T], values: Mapping[str, Any], tokens: Tokens, subject: str) -> T:
-    """Build a record. Raises IrError for an unknown or missing field, and for a value of another type."""
+    """Build a record of class `kind` from its fields by name. Raises IrError for an unknown or missing field, and for a
+    value of another type; `subject` names the record there."""
     hints, needed = _fields_of(kind)
     for name, value in values.items():
         if name not in hints:
@@ -526,7 +527,8 @@ class Reader:
         return tuple(sizes)
 
     def _record(self, tokens: Tokens, word: str) -> Any:
-        """Read a record behind its name. One with a number that was read before is that same object."""
+        """Read a record behind the name of its class, `word`. One with a number that was read before is that same
+        object."""
         if word not in RECORDS:
             tokens.fail(f"{word} is neither a type nor a record: {', '.join((*sorted(DTYPES), *RECORDS))}")
         kind = RECORDS[word]

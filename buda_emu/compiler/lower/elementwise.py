@@ -249,7 +249,8 @@ def _beside(low: Lowering, value: LoweredValue) -> str:
 
 
 def _without_repeats(low: Lowering, value: LoweredValue, rest: Layout, real_pieces: list[int]) -> LoweredValue:
-    """Move a value to a layout in which only real pieces count; repeats of whole axes are left out on both sides."""
+    """Move a value to the layout `rest` in which only the pieces `real_pieces` count; repeats of whole axes are left
+    out on both sides."""
     pieces = rest.pieces
     shape = tuple(piece.size for piece in pieces)
     split = reshape_layout(value.layout, shape)

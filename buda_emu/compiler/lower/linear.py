@@ -148,7 +148,8 @@ def _along_rows(low: Lowering, value: LoweredValue, dim: int, matrix: Sparse) ->
 
 
 def _row_place(layout: Layout, extent: tuple[int, int, int]) -> Array:
-    """Return the row, counted through t, of every element of a layout along z and rows."""
+    """Return the row, counted through t, of every element of a layout along z and rows; `extent`: the tensor's t, rows,
+    columns."""
     rows = np.zeros(1, np.int64)
     for piece in layout.pieces:
         step = extent[1] if piece.axis == "z" else 1

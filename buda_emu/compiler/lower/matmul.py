@@ -151,7 +151,7 @@ def _are_the_columns(layout: Layout, dims: tuple[int, ...]) -> bool:
 
 
 def _stride(layout: Layout, place: int) -> int:
-    """Return the stride of a dimension along z, 0 for one on another axis."""
+    """Return the stride of dimension `place` along z, 0 for one on another axis."""
     dim = layout.dims[place]
     if dim and dim[-1].axis == "z":
         return dim[-1].stride

@@ -53,7 +53,7 @@ def _whole_dims(layout: Layout) -> Layout:
 
 
 def _restore_dims(layout: Layout, parts: Sequence[Move], dims: tuple[tuple[Piece, ...], ...]) -> Layout:
-    """Join the pieces of a moved layout, one dimension each, to the value's dimensions again."""
+    """Join the pieces of a moved layout, one dimension each, to the value's dimensions `dims` again."""
     new_dims: list[tuple[Piece, ...]] = []
     pieces = [dim[0] if dim else None for dim in layout.dims]
     at = 0
@@ -72,7 +72,8 @@ def _restore_dims(layout: Layout, parts: Sequence[Move], dims: tuple[tuple[Piece
 
 
 def _move(low: Lowering, value: LoweredValue, parts: list[Move], extent: Extent, loose: bool) -> LoweredValue:
-    """Move a value whose layout has one dimension for each part, in order."""
+    """Move a value whose layout has one dimension for each of `parts`, in order, to their wanted places in a tensor of
+    `extent`. `loose` is that of `relayout`."""
     if not parts:
         return _rows(low, value, parts, extent)
     changed = _change_columns(low, value, parts)
@@ -129,7 +130,8 @@ def _side_by_side(parts: list[Move], in_c: Sequence[int], incoming: Sequence[int
 
 
 def _continue(low: Lowering, value: LoweredValue, parts: list[Move], extent: Extent, loose: bool) -> LoweredValue:
-    """Move a value on towards the wanted layout after one step has changed where its pieces are."""
+    """Move a value on towards the wanted places of `parts` after one step has changed where its pieces are; `extent`
+    and `loose` as in `_move`."""
     return _move(low, value, _parts(value, parts), extent, loose)
 
 
@@ -139,7 +141,7 @@ def _parts(value: LoweredValue, parts: list[Move]) -> list[Move]:
 
 
 def _rows_stay(parts: Sequence[Move]) -> bool:
-    """Return whether the pieces that are rows before and after are the same ones."""
+    """Return whether no piece that lies along rows before and after has to move."""
     return all(part.have == part.want for part in parts if part.have.axis == "r" and part.want.axis == "r")
 
 
@@ -267,8 +269,8 @@ def _in_slices(low: Lowering, value: LoweredValue, members: Sequence[int], count
 
 
 def _divisible(low: Lowering, count: int, block: int) -> int | None:
-    """Return the number of blocks, with empty ones added, for which the cores of a row have room: 17 x 17 has no
-    divisors. Return None if they never have."""
+    """Return the number of blocks of columns, `count` and empty ones that are added, for which the cores of a row have
+    room: 17 x 17 has no divisors. Return None if they never have. `block`: tiles of each."""
     (_, cores) = low.target.arch.grid
     room = low.target.widest_block
     for blocks in range(count, room * cores // block + 1):
@@ -333,7 +335,7 @@ def _columns(low: Lowering, value: LoweredValue, parts: list[Move], members: lis
 
 
 def _rows(low: Lowering, value: LoweredValue, parts: list[Move], extent: Extent) -> LoweredValue:
-    """Move all pieces that are not along c to their places along z and r."""
+    """Move all pieces that are not along c to their wanted places along z and r; `extent`: the wanted one."""
     t, height, _ = value.layout.extent
     new_t, new_height = extent[:2]
     row_moves = [part for part in parts if part.have.axis != "c" and part.want.axis != "-"]

@@ -234,7 +234,8 @@ def _needless_products(
     graph: Graph, steps: Mapping[str, _Step], late: Mapping[str, _Late], read_whole: set[str]
 ) -> set[str]:
     """Return the products behind which a separate multiplication would be more work than the factor in front: if there
-    are several of one factor, or the factor's own value is read, too."""
+    are several of one factor, or the factor's own value is read, too. `late`: the factor that each value lacks;
+    `read_whole`: the values that are also read with it."""
     products: dict[str, list[str]] = {}
     for name in _products_to_multiply(graph, steps, late):
         products.setdefault(late[name].origin, []).append(name)
@@ -291,7 +292,7 @@ def _positive(graph: Graph, name: str) -> bool:
 
 
 def _step(graph: Graph, late: Mapping[str, _Late], node: Node) -> _Step:
-    """Return how an op treats operands that lack factors."""
+    """Return how an op treats operands that lack factors; `late`: the factor that each value lacks."""
     factors_of_operands = [late.get(name) for name in node.inputs]
     if not any(factors_of_operands):
         return _Step(None)
@@ -336,7 +337,8 @@ def _factor_after_unary(late: _Late, before: Shape, node: Node) -> _Late | None:
 
 
 def _factor_after_move(late: _Late, before: Shape, node: Node) -> _Late | None:
-    """Return the factor behind an op that moves rows; None if rows do not stay together."""
+    """Return the factor, `late`, behind an op that moves rows of an operand of shape `before`; None if rows do not stay
+    together."""
     if node.op == "identity":
         return late
     if node.op == "transpose":
@@ -370,7 +372,7 @@ def _reshape_row(row: Shape, before: Shape, after: Shape) -> Shape | None:
 
 
 def _read_whole(graph: Graph, steps: Mapping[str, _Step], late: Mapping[str, _Late]) -> set[str]:
-    """Return the values that lack a factor and that are also read with it."""
+    """Return the values that lack a factor (`late`) and that are also read with it."""
     values = {output.value for output in graph.outputs if output.value in late}
     for node in reversed(graph.nodes.values()):
         values |= {node.inputs[place] for place in steps[node.name].whole if node.inputs[place] in late}
@@ -380,7 +382,7 @@ def _read_whole(graph: Graph, steps: Mapping[str, _Step], late: Mapping[str, _La
 
 
 def _products_to_multiply(graph: Graph, steps: Mapping[str, _Step], late: Mapping[str, _Late]) -> set[str]:
-    """Return the products that need a separate multiplication by the factor behind them."""
+    """Return the products that need a separate multiplication by the factor that they lack (`late`) behind them."""
     shown = {output.value for output in graph.outputs}
     products: set[str] = set()
     needed = {name for name in shown if name in late}
@@ -406,8 +408,8 @@ class _Parts:
 
 
 def _rebuild(graph: Graph, steps: Mapping[str, _Step], late: Mapping[str, _Late], read_whole: set[str]) -> Graph:
-    """Build the graph with the factors moved. A value that lacks its factor is also computed with it if it is read
-    so."""
+    """Build the graph with the factors that values lack (`late`) moved. A value that lacks its factor is also computed
+    with it if it is read so (`read_whole`)."""
     rebuilt = Graph(graph.name, inputs=list(graph.inputs), outputs=list(graph.outputs))
     build = Builder(rebuilt)
     without: dict[str, _Parts] = {}
@@ -439,7 +441,7 @@ def _multiply(parts: _Parts, node: Node) -> Node:
 
 
 def _emit_without_factor(build: Builder, step: _Step, without: Mapping[str, _Parts], node: Node) -> Node:
-    """Emit an op on operands without their factors."""
+    """Emit an op on operands without their factors (`without`), except those that its step needs whole."""
     operands = [
         without[name].value if name in without and place not in step.whole else build.graph[name]
         for place, name in enumerate(node.inputs)

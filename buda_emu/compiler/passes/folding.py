@@ -85,7 +85,8 @@ def _channel(product: Node) -> int:
 
 
 def _chain(graph: Graph, users: dict[str, list[str]], shown: set[str], product: Node) -> list[tuple[Node, Array]]:
-    """Return the ops behind a product that act on each channel by itself, each with its numbers."""
+    """Return the ops behind a product that act on each channel by itself, each with its numbers. `users`: the readers
+    of each value; `shown`: the values of outputs, behind which no op counts."""
     chain: list[tuple[Node, Array]] = []
     node = product
     place = _channel(product)

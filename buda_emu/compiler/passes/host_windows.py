@@ -73,7 +73,8 @@ def only_conv(
     graph: Graph, users: dict[str, list[str]], shown: set[str], name: str
 ) -> tuple[str, list[Node], Node, tuple[int, ...]] | None:
     """Return an input, the nodes between it and the convolution by constants that is its only reader, that convolution,
-    and the order into which the input's dimensions are permuted."""
+    and the order into which the input's dimensions are permuted; None if anything else reads it. `users`: the readers
+    of each value; `shown`: the values of outputs."""
     node = graph[name]
     perm: tuple[int, ...] = tuple(range(len(node.shape)))
     chain: list[Node] = []
@@ -156,7 +157,7 @@ def _sum(offer: Offer) -> float:
 
 
 def _offer(graph: Graph, conv: Node, cut: WindowLayout | None, target: Target) -> Offer:
-    """Estimate the cycles of a layout with the rates of the chip and the cost model of ops."""
+    """Estimate the cycles of the window layout `cut` with the rates of the chip and the cost model of ops."""
     source = graph[conv.inputs[0]].shape
     kernel = graph[conv.inputs[1]].shape[2:]
     link = size_of_tile(target.activation_df, target.arch.alignment) / speeds(target.chip).host

@@ -324,8 +324,9 @@ def _moves_less(graph: Graph, plan: _Plan, nodes: Sequence[Node]) -> bool:
 
 
 def _put_together(graph: Graph, cut: SplitDimension, node: Node) -> tuple[int, int] | None:
-    """Return the tiles that a concat moves: for each part a product with a matrix of ones as wide as all, and their
-    sum."""
+    """Return the tiles that a concat, whose parts are `cut`, moves with whole operands (for each part a product with a
+    matrix of ones as wide as all, and their sum) and with parts, which is 0; None if it does not join channels, or
+    joins a constant."""
     if cut.dim != _channels(node) or any(graph[name].op == "constant" for name in node.inputs):
         return None
     return _rows(node) * (2 * len(cut.sizes) + 1) * tiles_along(sum(cut.sizes)), 0
@@ -436,7 +437,7 @@ def _share(build: Builder, graph: Graph, plan: _Plan, node: Node, place: int, be
 
 
 def _columns_of_parts(matrix: Sparse, begin: int, size: int) -> Sparse:
-    """Return the columns of a matrix that belong to some of its inputs."""
+    """Return the columns of a sparse matrix that belong to `size` of its inputs from `begin` on."""
     inside = (matrix.col >= begin) & (matrix.col < begin + size)
     return Sparse.of((matrix.shape[0], size), matrix.row[inside], matrix.col[inside] - begin, matrix.weight[inside])
 

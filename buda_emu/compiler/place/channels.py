@@ -106,7 +106,7 @@ class Due(NamedTuple):
         return min(self.parts * (self.cycle + late), self.cycle + self.since + late)
 
     def late(self, cycles: float) -> float:
-        """Return how many cycles late it is where its channel takes so many cycles."""
+        """Return how many cycles late the transfer is if its channel takes `cycles` cycles."""
         return max(cycles / self.parts - self.cycle, cycles - self.since - self.cycle)
 
 
@@ -261,7 +261,8 @@ class ChannelLoad(NamedTuple):
 @lru_cache(4096)
 def channels_in_time(transfers: tuple[Transfer, ...], used: tuple[ChannelLoad, ...]) -> Channels:
     """Return the channel of each buffer of each transfer, so that the latest one is as little late as possible and,
-    among such solutions, the busiest channel has as little to do as possible."""
+    among such solutions, the busiest channel has as little to do as possible. `used`: the load that each channel has
+    already."""
     total = sum(transfer.cycles * transfer.buffers for transfer in transfers) + sum(channel.cycles for channel in used)
     dues = [transfer.due.cycle for transfer in transfers]
     solutions: dict[tuple[float, float], Channels] = {}

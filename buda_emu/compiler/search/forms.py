@@ -232,7 +232,7 @@ class Forms:
         return self._made[0][0]
 
     def tables(self, chips: int) -> tuple[CandidateTable, ...]:
-        """Return the tables of all forms for a pipeline of so many chips; on several chips each form also with the
+        """Return the tables of all forms for a pipeline of `chips` chips; on several chips each form also with the
         deeper buffers that longer chains need. Raises UnsupportedError for an op that fits no grid."""
         if chips not in self._made:
             plain = self.plain

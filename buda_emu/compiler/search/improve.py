@@ -503,7 +503,8 @@ class _Epoch:
         return best, best_evaluation
 
     def _wire(self, decisions: Decisions, part: Placement, before: Evaluation) -> tuple[Decisions, Evaluation]:
-        """Move ops so that wires are short, and return the moved decisions if the model finds them quicker."""
+        """Move ops so that wires are short, and return the moved decisions if the model finds them quicker than
+        `before`, the evaluation of the placement `part`."""
         report = before.run.epochs[0]
         chip = part.target.chip
         alone = part.waits_for_one
@@ -530,7 +531,7 @@ class _Epoch:
 
     def _transpose(self, decisions: Decisions, part: Placement, before: Evaluation) -> tuple[Decisions, Evaluation]:
         """Transpose grids of ops where a link limits the epoch, and return the changed decisions if the model finds
-        them quicker."""
+        them quicker than `before`, the evaluation of the placement `part`."""
         report = before.run.epochs[0]
         grid = part.target.arch.grid
         if report.bottleneck.kind != "link":

@@ -84,8 +84,9 @@ def place(tiles: TileGraph, target: Target, objective: Objective = ONE_BY_ONE, *
 def place_best(
     graphs: Sequence[TileGraph], target: Target, objective: Objective, *, entries: int = 2
 ) -> tuple[int, Placement]:
-    """Return the number and the placement of the quickest of several graphs of one model. High effort tries all that
-    the default does, too, so that it is never worse. Raises as `place`."""
+    """Return the number and the placement of the quickest of several graphs of one model. Queues have room for
+    `entries` rounds of inputs. High effort tries all that the default does, too, so that it is never worse. Raises as
+    `place`."""
     objective.work.running = True
     try:
         number, best = _with_effort(graphs, target, objective, entries)
@@ -220,7 +221,8 @@ def _halve_until_fits(search: Callable[[Objective], SearchResult], objective: Ob
 
 
 def _place(forms: Forms, entries: int, objective: Objective) -> SearchResult:
-    """Search the placement on one chip, or in a pipeline over all of them."""
+    """Search the placement on one chip, or in a pipeline over all of them, with queues for `entries` rounds of
+    inputs."""
     tiles = forms.tiles
     target = forms.target
     first = forms.first_placement(objective, entries)

@@ -55,7 +55,7 @@ def combine_epochs(results: Sequence[SearchResult], entries: int) -> SearchResul
 
 def rank_epochs(results: Sequence[SearchResult], entries: int, count: int) -> list[SearchResult]:
     """Return up to `count` results of the same form as the best one: the best of each program together, then the next
-    best of each whose epochs end elsewhere, and so on."""
+    best of each whose epochs end elsewhere, and so on. `entries`: the rounds of inputs that queues hold."""
     best = min(results, key=comparable_cycles)
     table = best.table
     if table is None or best.decisions is None:
@@ -149,7 +149,8 @@ def _apply_changes(table: CandidateTable, best: SearchResult, changes: Sequence[
 
 
 def _try_changes(table: CandidateTable, best: SearchResult, changes: Sequence[_Change], entries: int) -> SearchResult:
-    """Return the result with all of the changes, if that is quicker and memory has room for it."""
+    """Return the result with all of the changes, if that is quicker and memory has room for it with queues for
+    `entries` rounds of inputs; else `best`."""
     if best.objective.work.stop_modelling():
         return best
     merged = _merge_changes(table, best.decisions or {}, {change.start: change for change in changes})
@@ -162,7 +163,8 @@ def _try_changes(table: CandidateTable, best: SearchResult, changes: Sequence[_C
 def _evaluate_decisions(
     table: CandidateTable, best: SearchResult, decisions: Decisions, entries: int
 ) -> SearchResult | None:
-    """Evaluate other decisions; None where memory has no room for them."""
+    """Evaluate other decisions for the form of the result `best`, with queues for `entries` rounds of inputs; None
+    where memory has no room for them."""
     try:
         placement = build_placement(table.tiles, table.target, decisions, best.objective, entries)
     except UnsupportedError:
@@ -233,10 +235,12 @@ GPT-2 gets slower again (docs/compile/placing.md, "What is not there")."""
 
 
 def refine_result(best: SearchResult, entries: int) -> SearchResult:
-    """Return the result after the refinements that are tried with the best form of the best graph only.
+    """Return the result after the refinements that are tried with the best form of the best graph only. `entries`: the
+    rounds of inputs that queues hold.
 
     For a single input these are slices along t, and epochs that are found for a single input; for all, the other shares
-    of a chip that rectangles may cover, and more moves and corrections from there."""
+    of a chip that rectangles may cover, and more moves and corrections from there.
+    """
     objective = best.objective
     searched = best.table
     if searched is None:
@@ -367,8 +371,8 @@ def _keep_quicker(best: SearchResult, table: CandidateTable | None, full: float,
 
 
 def _slice_form(table: CandidateTable, count: int) -> CandidateTable | None:
-    """Return the form with its ops in slices of their rows along t, which follow each other through the ops of an
-    epoch; None where nothing can be cut."""
+    """Return the form with its ops in `count` slices of their rows along t, which follow each other through the ops of
+    an epoch; None where nothing can be cut."""
     cut = stream_rows(table.tiles, table.target, count)
     if cut is table.tiles:
         return None

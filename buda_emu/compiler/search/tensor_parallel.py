@@ -20,8 +20,8 @@ MOST_PARTS = 8
 
 
 def share_products(tiles: TileGraph, target: Target, chips: int, cycles: float) -> TileGraph:
-    """Return the graph with the columns of those products shared out whose constants take DRAM at least so many cycles;
-    the same object when there is none. Every op of the new graph is assigned to a chip."""
+    """Return the graph with the columns of those products shared out over `chips` chips whose constants take DRAM at
+    least `cycles` cycles; the same object when there is none. Every op of the new graph is assigned to a chip."""
     sharing = _Sharing(tiles, target, min(chips, MOST_PARTS), cycles)
     for op in tiles.ops.values():
         sharing.add(op)

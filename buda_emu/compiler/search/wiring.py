@@ -244,7 +244,7 @@ class Wires:
         return links, sizes
 
     def _path(self, number: int) -> Path:
-        """Return the path of an edge at the present places."""
+        """Return the path of edge `number` at the present places of the ops."""
         edge = self.edges[number]
         return path(edge, *ends_of(edge, self.ops, self.queues), self.chip)
 

@@ -157,7 +157,8 @@ def _example_target(module: Any, inputs: Sequence[Any], loss: str | Loss) -> Any
 
 
 def _labels(module: Any, count: int, several: int) -> list[str]:
-    """Return the names of inputs and targets."""
+    """Return the names of `count` inputs, those of the module's parameters if it has as many, and of the targets, of
+    which there are `several`, or 0 if there is a single one."""
     names = [
         parameter.name
         for parameter in inspect.signature(module.forward).parameters.values()

@@ -33,7 +33,8 @@ class Call:
         return self.shapes[0]
 
     def list_attribute(self, name: str, default: int, rank: int) -> tuple[int, ...]:
-        """Return an attribute with one number for each dimension, or `default` for all of them if it is absent."""
+        """Return an attribute with one number for each of `rank` dimensions, or `default` for all of them if it is
+        absent."""
         return tuple(self.attrs.get(name) or (default,) * rank)
 
 

@@ -181,8 +181,8 @@ def _gather_elements(call: Call, x: Node, index: Node, dim: int, numbers: dict[s
 
 
 def _strip_negative_wrap(b: Builder, index: Node, size: int) -> Node:
-    """Return the indices without jax's own handling of negative ones, `where(i < 0, i + n, i)`, possibly moved: the ops
-    that read them count negative indices from the end themselves."""
+    """Return the indices of a dimension of `size` elements without jax's own handling of negative ones, `where(i < 0, i
+    + n, i)`, possibly moved: the ops that read them count negative indices from the end themselves."""
     if index.op in ("reshape", "expand"):
         inner = b.graph[index.inputs[0]]
         unwrapped = _strip_negative_wrap(b, inner, size)

@@ -343,7 +343,8 @@ def _subtract_zero_point(call: Call, x: Node, zero: Node | None, axis: int | Non
 
 
 def _require_exact_sum(call: Call, terms: int) -> None:
-    """Raise NotSupportedError for sums of so many products that float32 does not hold them exactly."""
+    """Raise NotSupportedError if sums of `terms` products of integers are so large that float32 may not hold them
+    exactly."""
     if terms * 255 * 255 > _EXACT:
         raise call.refuse(f"sums of {terms} products, which float32 does not hold as integers")
 

@@ -171,8 +171,8 @@ class _Direction:
         (f, g, h) = self.functions
 
         def gate(number: int, hole: Node | None, cell: Node) -> Node:
-            """Return the argument of a gate's activation; `hole`: the weights of its peephole on the cell state, or
-            None."""
+            """Return the argument of the activation of gate `number`; `hole`: the weights of its peephole on the cell
+            state, or None."""
             activation = b.add(step_products[number], self._multiply_state(number))
             return self._clip(activation if hole is None else b.add(activation, b.multiply(hole, cell)))
 

@@ -32,8 +32,8 @@ def reshape_to(call: Call, x: Node, shape: tuple[int, ...]) -> Node:
 
 
 def stated_shape(call: Call, place: int, subject: str) -> tuple[int, ...] | None:
-    """Return the shape that the model states for the result if the operand for it is not constant; None if that operand
-    can be read. Raise NotSupportedError if the model states none."""
+    """Return the shape that the model states for the result if operand `place`, which decides it, is not constant; None
+    if that operand can be read. Raise NotSupportedError, which names the `subject`, if the model states none."""
     node = call.get(place)
     if node is not None and node.op != "constant":
         if call.shapes:

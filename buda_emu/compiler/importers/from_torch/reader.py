@@ -152,7 +152,7 @@ ASSERTED = ("_assert_scalar",)
 
 
 def _drop_assertions(graph: Any, keep: Sequence[str]) -> None:
-    """Remove assertions about data, and what was computed for them alone."""
+    """Remove assertions about data, except the operators to `keep`, and what was computed for them alone."""
     before = len(graph.nodes)
     for node in reversed(graph.nodes):
         name = str(node.target).removeprefix("aten.").split(".")[0]
@@ -271,7 +271,8 @@ class Reader:
             self._refuse(f"{word} ({advice})" if advice else word, node)
 
     def _is_foldable(self, node: Any, word: str, operands: Sequence[Node]) -> bool:
-        """Return whether torch shall compute a node because all its operands are constants in memory."""
+        """Return whether torch shall compute a node, the operator `word`, because all its operands are constants in
+        memory."""
         if "getitem" in word or isinstance(node.target, HigherOrderOperator):
             return False
         if not all(operand.op == "constant" and not isinstance(operand.value, Referenced) for operand in operands):
@@ -373,7 +374,8 @@ class Reader:
         return fx_value
 
     def _fold(self, node: Any, word: str, arguments: Any, options: Any, operands: Sequence[Node]) -> Any:
-        """Compute a node of constants by torch itself, and return its result, `_POISONED` if it is refused."""
+        """Compute a node of constants, the operator `word`, by torch itself, and return its result, `_POISONED` if it
+        is refused."""
         if _is_random(node.target):
             self._refuse(f"{word} (random numbers: give them as an input)", node)
             return _POISONED
@@ -401,7 +403,8 @@ class Reader:
         return [self._constant(array_of(part)) if isinstance(part, torch.Tensor) else part for part in output]
 
     def _count_results(self, word: str, examples: Any, operands: Sequence[Node]) -> None:
-        """Account for the results of folded operands. Raise UnsupportedError if they are too large."""
+        """Account for the results of folded operands, `examples`, of the operator `word`. Raise UnsupportedError if
+        they are too large."""
         for example in examples if isinstance(examples, (list, tuple)) else (examples,):
             sizes: tuple[Any, ...] = tuple(example.shape) if isinstance(example, torch.Tensor) else ()
             if all(isinstance(size, int) for size in sizes):  # others depend on data
