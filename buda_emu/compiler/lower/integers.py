@@ -70,8 +70,8 @@ def _zero(node: Node) -> float:
 
 
 def requantise(tiles: TileGraph, source: str, like: TileOp) -> list[TileOp]:
-    """Return ops that turn a moved tensor of real numbers back into the integers of `like`, a `dequantization` whose
-    grid they are on. The last op gives the integers."""
+    """Return ops that turn a moved tensor of real numbers back into the integers that `like`, a `dequantization`, made
+    them of. The last op gives the integers."""
     scale = tiles.constants[like.uses[1].source]
     factor = Constant(f"{source}.factor", 1 / scale.values, "scale")
     tiles.constants.setdefault(factor.name, factor)

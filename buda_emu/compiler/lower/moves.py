@@ -124,13 +124,13 @@ def _order(layout: Layout, rank: int) -> tuple[list[int], list[int], list[int]]:
     """Return the dimensions along z, rows and columns by the axis of their innermost piece; dimensions without pieces
     are where the standard layout has them."""
     axes = {place: dim[-1].axis for place, dim in enumerate(layout.dims) if dim}
-    plain = {place: axis for axis, places in zip("zrc", _plain(rank), strict=True) for place in places}
+    plain = {place: axis for axis, places in zip("zrc", _standard_dims(rank), strict=True) for place in places}
     chosen = {place: axes.get(place, plain[place]) for place in range(rank)}
     by = {axis: [place for place in range(rank) if chosen[place] == axis] for axis in "zrc"}
     return by["z"], by["r"], by["c"]
 
 
-def _plain(rank: int) -> tuple[list[int], list[int], list[int]]:
+def _standard_dims(rank: int) -> tuple[list[int], list[int], list[int]]:
     """Return the dimensions along z, rows and columns in the standard layout: the last in columns, the one before in
     rows."""
     return list(range(rank - 2)), list(range(max(rank - 2, 0), rank - 1)), [rank - 1] if rank else []

@@ -112,11 +112,11 @@ def _expel(
 ) -> LoweredValue:
     """Bring the pieces `expelled` out of the columns, where the pieces `staying` remain, in the first way that is
     possible."""
-    apart = _below(low, value, parts)
+    apart = _put_slices_below(low, value, parts)
     if apart is None and staying:
         apart = _expel_columns(low, value, parts, expelled, staying)
     if apart is None:
-        return _stood_up(low, value, parts)
+        return _stand_columns_up(low, value, parts)
     return apart
 
 
@@ -145,7 +145,7 @@ def _rows_stay(parts: Sequence[Move]) -> bool:
     return all(part.have == part.want for part in parts if part.have.axis == "r" and part.want.axis == "r")
 
 
-def _below(low: Lowering, value: LoweredValue, parts: list[Move]) -> LoweredValue | None:
+def _put_slices_below(low: Lowering, value: LoweredValue, parts: list[Move]) -> LoweredValue | None:
     """Put slices of t below each other before columns leave for t: all wanted slices, the innermost of t, in order,
     with no padding between their rows. Return None if they do not lie like that."""
     _, height, columns = value.layout.extent
@@ -183,7 +183,7 @@ def _others(parts: list[Move], without: Sequence[int], axes: str) -> list[int]:
     return sorted(others, key=lambda k: ("zr-".index(parts[k].have.axis), -parts[k].have.stride))
 
 
-def _dense(value: LoweredValue, parts: list[Move], z: list[int], r: list[int]) -> Extent:
+def _dense_extent(value: LoweredValue, parts: list[Move], z: list[int], r: list[int]) -> Extent:
     """Return the extent without gaps of pieces `z` along slices and `r` along rows, with the columns of the value."""
     return prod(parts[k].size for k in z), padded_size(prod(parts[k].size for k in r)), value.layout.extent[2]
 
@@ -192,7 +192,7 @@ def _columns_to_rows(low: Lowering, value: LoweredValue, parts: list[Move], inco
     """Move the pieces that are wanted along c to the rows, then swap rows and columns; no piece along c stays there."""
     r = sorted(incoming, key=lambda k: -parts[k].want.stride)
     z = _others(parts, incoming, "zr")
-    moved = _rows(low, value, _dense_moves(parts, z, r), _dense(value, parts, z, r))
+    moved = _rows(low, value, _dense_moves(parts, z, r), _dense_extent(value, parts, z, r))
     return swap_rows_and_columns(low, moved)
 
 
@@ -207,10 +207,10 @@ def _outside(layout: Layout, parts: list[Move], outer: list[int], inner: list[in
     return _runs(parts, by_stride, block) and _inside(parts, inner, block)
 
 
-def _stood_up(low: Lowering, value: LoweredValue, parts: list[Move]) -> LoweredValue:
-    """Turn all columns into rows, and no row into a column: rows go to z first."""
+def _stand_columns_up(low: Lowering, value: LoweredValue, parts: list[Move]) -> LoweredValue:
+    """Turn all columns into rows, and no row into a column: rows go to z first. Returns the value."""
     z = _others(parts, (), "zr")
-    moved = _rows(low, value, _dense_moves(parts, z, []), _dense(value, parts, z, []))
+    moved = _rows(low, value, _dense_moves(parts, z, []), _dense_extent(value, parts, z, []))
     return swap_rows_and_columns(low, moved)
 
 
@@ -298,7 +298,7 @@ def _put_side_by_side(low: Lowering, value: LoweredValue, parts: list[Move], inc
     inner = sorted(incoming, key=lambda k: -parts[k].want.stride)
     z = [*_others(parts, incoming, "z"), *inner]
     r = _others(parts, incoming, "r")
-    value = _rows(low, value, _dense_moves(parts, z, r), _dense(value, parts, z, r))
+    value = _rows(low, value, _dense_moves(parts, z, r), _dense_extent(value, parts, z, r))
     count = prod(parts[k].size for k in incoming)
     t, rows, columns = value.layout.extent
     dims = list(value.layout.dims)

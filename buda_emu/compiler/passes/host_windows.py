@@ -143,7 +143,7 @@ class Offer(NamedTuple):
 def offer_cuts(graph: Graph, conv: Node, target: Target) -> list[WindowLayout | None]:
     """Return the layouts that no other one undercuts in all respects, the one with the fewest cycles by itself
     first."""
-    offers = sorted((_offer(graph, conv, cut, target) for cut in (None, *cuts(graph, conv))), key=_sum)
+    offers = sorted((_offer(graph, conv, cut, target) for cut in (None, *cuts(graph, conv))), key=_total_cycles)
     best: list[Offer] = []
     for offer in offers:
         if not any(offer.worse(other) or offer[1:] == other[1:] for other in best):
@@ -151,7 +151,7 @@ def offer_cuts(graph: Graph, conv: Node, target: Target) -> list[WindowLayout | 
     return [offer.cut for offer in best[:OFFERS]]
 
 
-def _sum(offer: Offer) -> float:
+def _total_cycles(offer: Offer) -> float:
     """Return the cost of an offer, on the host and on the device together."""
     return offer.host + offer.device
 

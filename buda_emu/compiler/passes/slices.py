@@ -36,7 +36,7 @@ def slice_products(graph: Graph) -> Graph:
                 dtype=node.dtype,
             )
             if term is not None:
-                held = graph[_other(term, product.name)]
+                held = graph[_other_operand(term, product.name)]
                 if held.shape[-1] == 1:
                     value = held.value
                 else:
@@ -90,19 +90,20 @@ def _columns_by_reader(product: Node, readers: Sequence[Node]) -> list[tuple[Nod
 
 
 def _term(graph: Graph, users: dict[str, list[str]], product: Node) -> Node | None:
-    """Return the addition of a constant, not of one number for each row, that is a product's only reader."""
+    """Return the addition of a constant, not of one number for each row, that is a product's only reader; None if there
+    is none."""
     if len(users[product.name]) != 1:
         return None
     node = graph[users[product.name][0]]
     if node.op != "add" or node.shape != product.shape or len(set(node.inputs)) != 2:
         return None
-    held = graph[_other(node, product.name)]
+    held = graph[_other_operand(node, product.name)]
     if held.op == "constant" and len(held.shape) <= len(product.shape) and held.shape:
         return node
     return None
 
 
-def _other(node: Node, name: str) -> str:
+def _other_operand(node: Node, name: str) -> str:
     """Return the operand of a node with two operands that is not `name`, or `name` if both are."""
     return node.inputs[1 if node.inputs[0] == name else 0]
 
@@ -221,8 +222,8 @@ def _merge_groups(groups: list[set[str]], origins: frozenset[str]) -> list[set[s
 
 
 def _step(graph: Graph, values: dict[str, _Parts], node: Node) -> SplitDimension | str | None:
-    """Return how an op reads operands of which some are in parts: the cut of its result, or "sum" if the result is
-    whole; None if the op cannot read parts."""
+    """Return how a node reads operands of which some are in parts (`values`): the cut of its result, or "sum" if the
+    result is whole and the results of the parts are combined; None if the node cannot read parts."""
     cuts = [values[name].cut if name in values else None for name in node.inputs]
     shapes = [graph[name].shape for name in node.inputs]
     family = front_op(node.op).family
@@ -281,7 +282,7 @@ def _product(
     graph: Graph, node: Node, cuts: Sequence[SplitDimension | None], shapes: Sequence[Shape]
 ) -> SplitDimension | str | None:
     """Return the cut of a product into parts of rows or columns, or "sum" if both operands have the same cut of the
-    inner dimension, or one has and the other one is a constant."""
+    inner dimension, or the first one has a cut of it and the second one is a constant; None for any other cuts."""
     (a, b) = cuts
     (left, right) = shapes
     rank = len(node.shape)
@@ -299,7 +300,7 @@ def _product(
 
 def _reshape_cut(cut: SplitDimension, before: Shape, after: Shape) -> SplitDimension | None:
     """Return the cut after a reshape: in the dimension with as many elements in front of it as before, and of the same
-    length."""
+    length; None if there is none."""
     for dim, size in enumerate(after):
         if size == before[cut.dim] and prod(after[:dim]) == prod(before[: cut.dim]):
             return replace(cut, dim=dim)
