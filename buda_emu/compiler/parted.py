@@ -134,7 +134,7 @@ def operator_from_image(form: str, data: bytes) -> Run:
 
 
 def mark_host_ops(graph: Graph, names: Sequence[str]) -> Graph:
-    """Turn the front-end ops of these names into `host` ops. Raises HostError for a name that no op of the model
+    """Turn all front-end ops of the types `names` into `host` ops. Raises HostError for a type that no op of the model
     has."""
     nodes = {name: _as_host_op(node) if node.op in names else node for name, node in graph.nodes.items()}
     kinds = {node.attrs["kind"] for node in nodes.values() if node.op == "host"}

@@ -40,8 +40,8 @@ def matmul(low: Lowering, node: Node) -> LoweredValue:
 
 
 def multiply_by_constant(low: Lowering, value: LoweredValue, matrix: Array, node: Node) -> LoweredValue:
-    """Multiply the last dimension by a constant [before, after]. It goes along the columns, all other dimensions
-    stay."""
+    """Multiply the last dimension of a value by a constant matrix [before, after], and return the value of the node.
+    That dimension goes along the columns, all other dimensions stay."""
     dim = len(node.shape) - 1
     width = matrix.shape[1]
     if padded_size(width) > WIDE:
@@ -60,8 +60,8 @@ def multiply_by_constant(low: Lowering, value: LoweredValue, matrix: Array, node
 
 
 def _goes_out(low: Lowering, node: Node) -> bool:
-    """Return whether slices of a value's columns are slices of an output: the value is an output, or only element-wise
-    ops with single numbers and reshapes come behind it."""
+    """Return whether slices of the columns of a node's value are slices of an output: the value is an output, or only
+    element-wise ops with single numbers and reshapes come behind it."""
     if any(output.value == node.name for output in low.graph.outputs):
         return True
     readers = [low.graph[name] for name in low.graph.users()[node.name]]
@@ -74,9 +74,9 @@ def _goes_out(low: Lowering, node: Node) -> bool:
 
 
 def _product_in_slices(low: Lowering, value: LoweredValue, matrix: Array, dim: int, out: bool) -> LoweredValue:
-    """Multiply by more columns than the cores have room for: slices of them along t, one after the other, all other
-    dimensions along the rows. Readers put the slices side by side (FRONTEND 4.5: streaming in C), except for an output
-    (`out`)."""
+    """Multiply dimension `dim` by more columns than the cores have room for: slices of them along t, one after the
+    other, all other dimensions along the rows. Readers put the slices side by side (FRONTEND 4.5: streaming in C),
+    except for an output (`out`)."""
     shape = value.layout.shape
     rest = [place for place in range(len(shape)) if place != dim]
     value = relayout(low, value, dense_layout(shape, [], rest, [dim]))
@@ -107,10 +107,11 @@ def _product_in_slices(low: Lowering, value: LoweredValue, matrix: Array, dim: i
 
 
 def _slices(columns: int, out: bool) -> tuple[int, int]:
-    """Return the number of slices, and the columns of all of them together. Slices that eight cores share evenly are
-    preferred, if they add at most a thirty-second: those with the fewest columns, and for an output, whose slices go to
-    the host one by one, those with the fewest columns including those of one part, which nothing overlaps
-    (`parts_of_blocks`). Otherwise it is the smallest number of slices that adds no columns."""
+    """Return the number of slices into which so many columns are cut, and the columns of all of them together. Slices
+    that eight cores share evenly are preferred, if they add at most a thirty-second: those with the fewest columns, and
+    for an output (`out`), whose slices go to the host one by one, those with the fewest columns including those of one
+    part, which nothing overlaps (`parts_of_blocks`). Otherwise it is the smallest number of slices that adds no
+    columns."""
     widest = WIDE // 2
     least = -(-columns // widest)
     even = {n: -(-columns // (n * SHARING * TILE)) * n * SHARING * TILE for n in range(least, 2 * least + 1)}
@@ -221,12 +222,13 @@ def _general(low: Lowering, node: Node) -> LoweredValue:
 
 
 def _rows_along_columns(layout: Layout, rank: int) -> bool:
-    """Return whether the rows that a product needs lie along the columns."""
+    """Return whether the second operand of a product, of `rank` dimensions, has its rows along the columns."""
     return any(piece.axis == "c" for piece in layout.dims[rank - 2])
 
 
 def _padded_constant(low: Lowering, array: Array, layout: Layout) -> tuple[Use, tuple[bool, bool]]:
-    """Return a constant as an operand, with zeros in its padding."""
+    """Return a constant as an operand, with zeros in its padding, and that the padding of its rows and columns is
+    zero."""
     values = np.zeros(layout.extent, np.float32)
     full = layout.place("zrc")
     values.reshape(-1)[full.ravel()] = np.asarray(array, np.float32).reshape(-1)

@@ -59,7 +59,9 @@ class _FactorMover:
     longest_softmax: int
 
     def move_row_factor_later(self, product: Node) -> None:
-        """Rewrite `(x * r) V`. Only leading dimensions may be reshaped between factor and product."""
+        """Rewrite the product `(x * r) V` as `(x V) * r` if r is computed and has one number for each row, V has fewer
+        columns than rows and nothing else reads the values between. Only leading dimensions may be reshaped between
+        factor and product."""
         view = scaled = self.graph[product.inputs[0]]
         if view.op == "reshape":
             scaled = self.graph[view.inputs[0]]
@@ -79,7 +81,8 @@ class _FactorMover:
                 return
 
     def _put_later(self, product: Node, view: Node, scaled: Node, row: Node, unscaled: Node) -> None:
-        """Multiply the product by the row's factor, instead of its operand."""
+        """Multiply the product by the row's factor, instead of its operand. `view`: the operand; `scaled`: the value
+        that was multiplied, perhaps in another shape; `row` and `unscaled`: its two factors."""
         parts = {"whole": unscaled, "row": row}
         for part, node in parts.items() if view is not scaled else ():
             shape = (*view.shape[:-1], node.shape[-1])
@@ -103,7 +106,8 @@ class _FactorMover:
         self._replace(product, [*new_nodes, inner, outer])
 
     def move_number_sooner(self, scaled: Node) -> None:
-        """Rewrite `(q k) * s`. The product may be moved before it is scaled."""
+        """Rewrite the value `scaled`, `(q k) * s`, as `(q s) k` if s is a constant number and q a product by a
+        constant, which then includes it. The product may be moved before it is scaled."""
         held = [self.graph[name] for name in scaled.inputs if self.graph[name].op == "constant"]
         if len(held) != 1 or prod(held[0].shape) != 1:
             return
@@ -156,14 +160,14 @@ class _FactorMover:
         return [self.graph[name] for name in node.inputs if self.graph[name].op == "constant"]
 
     def _replace(self, old: Node, new_nodes: list[Node]) -> None:
-        """Put new nodes in the place of one."""
+        """Put new nodes in the place of the node `old`."""
         nodes: dict[str, Node] = {}
         for name, node in self.graph.nodes.items():
             nodes |= {new_node.name: new_node for new_node in new_nodes} if name == old.name else {name: node}
         self.graph.nodes = nodes
 
     def _rename(self, names: Mapping[str, str]) -> None:
-        """Rename values that have one reader each."""
+        """Rename values that have one reader each, by their old names."""
         nodes: dict[str, Node] = {}
         for node in self.graph:
             name = names.get(node.name, node.name)
@@ -266,7 +270,7 @@ def _steps(graph: Graph, refused: set[str]) -> dict[str, _Step]:
 
 
 def _new_factor(graph: Graph, node: Node) -> _Late | None:
-    """Return the factor of an op that multiplies each row by a computed number."""
+    """Return the factor of an op that multiplies each row by a computed number; None for any other op."""
     row = _row_place(graph, node)
     if row is None:
         return None
@@ -274,7 +278,8 @@ def _new_factor(graph: Graph, node: Node) -> _Late | None:
 
 
 def _row_place(graph: Graph, node: Node) -> int | None:
-    """Return the place of the operand that has one number for each row."""
+    """Return the place of the operand of a multiplication that has one computed number for each row of the other; None
+    if there is none."""
     for place in (0, 1) if node.op == "multiply" else ():
         row = graph[node.inputs[place]]
         other = graph[node.inputs[1 - place]]

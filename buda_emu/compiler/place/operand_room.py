@@ -127,7 +127,7 @@ def _narrow_forks(pipeline: Pipeline) -> Iterator[str]:
 
 
 def _shortages_behind_fork(pipeline: Pipeline, fork: str) -> Iterator[Shortage]:
-    """Yield the operands with too small buffers at the joins of branches that begin at one op."""
+    """Yield the operands with too small buffers at the joins of branches that begin at the op `fork`."""
     # Slices of the fork that each op after it needs for its first 1, 2, ... slices, and how many ops lie between.
     needed: dict[str, Slices] = {fork: np.arange(pipeline.slices(fork) + 1)}
     depth: dict[str, int] = {fork: 0}
@@ -251,7 +251,8 @@ class _Flow:
         return None
 
     def full_operands(self) -> set[Edge]:
-        """Return the full buffers of one circle of ops that wait for each other, when nothing moves any more."""
+        """Return the full operand buffers in one circle of ops that wait for each other, when nothing moves any
+        more."""
         full: dict[str, Edge] = {}
         path: list[str] = []
         name = next(name for name in self.progress if self.progress[name] < self.total[name])
