@@ -128,8 +128,8 @@ def _share_addresses(placement: Placement) -> None:
 
 
 def _build_queues(placement: Placement, readers: Readers, entries: int) -> Iterator[Queue]:
-    """Yield the queues of inputs, constants and states, those between epochs and beside long branches, and the
-    outputs."""
+    """Yield the queues of inputs, constants and states, those between epochs and beside long branches, and the outputs,
+    for `entries` inputs; `readers`: the ops that read each tensor."""
     yield from _input_queues(placement, readers, entries)
     yield from _constants(placement, readers)
     for state in placement.tiles.states.values():
@@ -145,7 +145,7 @@ def _build_queues(placement: Placement, readers: Readers, entries: int) -> Itera
 
 
 def _input_queues(placement: Placement, readers: Readers, entries: int) -> Iterator[Queue]:
-    """Yield the queues of the model's inputs, with room for `entries` inputs; `readers`: the ops that read each
+    """Yield the queues of the model's inputs, with room for `entries` of them; `readers`: the ops that read each
     tensor."""
     for queue in placement.tiles.inputs.values():
         tensor_readers = readers.get(queue.name, [])
@@ -201,7 +201,7 @@ def _queues_between(placement: Placement, readers: Readers, entries: int) -> Ite
 
 
 def _output_queues(placement: Placement, entries: int) -> Iterator[Queue]:
-    """Yield the queues of the model's outputs."""
+    """Yield the queues of the model's outputs, with room for `entries` inputs."""
     tiles = placement.tiles
     for output in tiles.outputs.values():
         placed = placement.ops[output.op]

@@ -109,7 +109,8 @@ def place_best(
 def _with_effort(
     graphs: Sequence[TileGraph], target: Target, objective: Objective, entries: int
 ) -> tuple[int, SearchResult]:
-    """Return the number and the result of the graph that is quickest after all efforts."""
+    """Return the number and the result of the graph that is quickest after all efforts. Queues hold `entries` rounds of
+    inputs."""
     forms = [Forms(tiles, target) for tiles in graphs]
     first = objective
     if objective.effort == "high":
@@ -124,7 +125,8 @@ def _with_effort(
 
 
 def _best_of(graphs: Sequence[Forms], objective: Objective, entries: int) -> tuple[int, SearchResult]:
-    """Return the number and the result of the graph that one effort, that of the objective, finds quickest."""
+    """Return the number and the result of the graph that one effort, that of the objective, finds quickest. Queues hold
+    `entries` rounds of inputs."""
     results = [(number, _search_graph(forms, objective, entries)) for number, forms in likely_graphs(graphs, objective)]
     number, best = min(results, key=lambda numbered: comparable_cycles(numbered[1]))
     try:
@@ -246,7 +248,8 @@ def _place(forms: Forms, entries: int, objective: Objective) -> SearchResult:
 
 
 def _announce_high_effort(forms: Forms, objective: Objective, entries: int) -> None:
-    """Let workers begin what high effort is going to try after default effort."""
+    """Let workers begin what high effort is going to try after default effort, with queues for `entries` rounds of
+    inputs."""
     side = side_by_side(objective.work)
     if side is not None:
         tables = forms.likely_tables(replace(objective, effort="high"))
@@ -323,8 +326,8 @@ def _training_figures(tables: Sequence[CandidateTable], objective: Objective, en
 
 
 def _share_products(tiles: TileGraph, target: Target, entries: int, objective: Objective) -> SearchResult:
-    """Search with products shared out over chips, more or fewer of them, whichever is expected to be quicker. Raises
-    UnsupportedError where there is none to share out."""
+    """Search with products shared out over chips, more or fewer of them, whichever is expected to be quicker, and with
+    queues for `entries` rounds of inputs. Raises UnsupportedError where there is none to share out."""
     graphs = [share_products(tiles, target, objective.chips, cycles) for cycles in WORTH]
     tables = [
         CandidateTable.of(graph, target)

@@ -137,7 +137,7 @@ def _change(table: CandidateTable, decisions: Decisions, start: int, stop: int, 
 
 def _apply_changes(table: CandidateTable, best: SearchResult, changes: Sequence[_Change], entries: int) -> SearchResult:
     """Return the result with the changes that make it quicker: all of them, else one after the other, the greatest gain
-    first."""
+    first. Queues hold `entries` rounds of inputs."""
     order = sorted(changes, key=lambda change: (-change.gain, change.start))
     if not order:
         return best
@@ -260,7 +260,7 @@ def refine_result(best: SearchResult, entries: int) -> SearchResult:
 
 def _refine_single_input(table: CandidateTable, objective: Objective, entries: int) -> SearchResult:
     """Return the best result that begins with epochs for a single input, of the form itself and with slices below each
-    other."""
+    other. Queues hold `entries` rounds of inputs."""
     results = _try_single_input(table, objective, entries)
     stack_form = _stack_form(table)
     if stack_form is not None:
@@ -270,7 +270,8 @@ def _refine_single_input(table: CandidateTable, objective: Objective, entries: i
 
 
 def _try_slices(table: CandidateTable, best: SearchResult, entries: int) -> SearchResult:
-    """Return the best result, or that of the form with the ops of a single input in slices if it is quicker."""
+    """Return the best result, or that of the form `table` with the ops of a single input in slices if it is quicker.
+    Queues hold `entries` rounds of inputs."""
     if best.objective.work.stop_modelling():
         return best
     for count in SLICES:
@@ -283,7 +284,7 @@ def _try_slices(table: CandidateTable, best: SearchResult, entries: int) -> Sear
 
 def _try_shares(best: SearchResult, entries: int) -> SearchResult:
     """Return the best result, or a quicker one of the same form with another share of a chip that rectangles are
-    expected to cover."""
+    expected to cover. Queues hold `entries` rounds of inputs."""
     table = best.table
     if table is None or _is_enough(best):
         return best
@@ -298,7 +299,7 @@ def _try_shares(best: SearchResult, entries: int) -> SearchResult:
 
 def _refine_repeatedly(result: SearchResult, entries: int, rounds: int = ROUNDS) -> SearchResult:
     """Apply more moves and corrections to each epoch and combine the best ones; repeat this for the epochs that gain,
-    within the bound of work."""
+    at most `rounds` times and within the bound of work. Queues hold `entries` rounds of inputs."""
     only: frozenset[int] | None = None
     for _ in range(rounds):
         table = result.table
@@ -326,7 +327,7 @@ def single_input_decisions(
     table: CandidateTable, objective: Objective, entries: int
 ) -> list[dict[str, PlacementDecision]]:
     """Return decisions of all ops in epochs for a single input, by the longest path through their ops; epochs of like
-    layers come first."""
+    layers come first. Their cycles are modelled with queues for `entries` rounds of inputs."""
 
     def cycles(decisions: Mapping[str, PlacementDecision]) -> float:
         """Return the modelled cycles of decisions, infinity where they do not fit."""
@@ -342,14 +343,15 @@ def single_input_decisions(
 
 
 def _try_single_input(table: CandidateTable, objective: Objective, entries: int) -> list[SearchResult]:
-    """Try epochs for a single input."""
+    """Return the results of improving epochs that are cut for a single input. Queues hold `entries` rounds of
+    inputs."""
     starts = single_input_decisions(table, objective, entries)
     return [try_start(table, Start(decisions, objective, "default", entries)) for decisions in starts]
 
 
 def _stack_form(table: CandidateTable) -> CandidateTable | None:
     """Return the form with slices of ops below each other, so that more cores share row-by-row work; None where there
-    are none."""
+    are none, or where an op then fits no grid."""
     cut = stack_slices(table.tiles, ROWS)
     if cut is table.tiles:
         return None
@@ -361,7 +363,7 @@ def _stack_form(table: CandidateTable) -> CandidateTable | None:
 
 def _keep_quicker(best: SearchResult, table: CandidateTable | None, full: float, entries: int) -> SearchResult:
     """Return the best result, or that of another form, `table`, if memory has room for it and it is quicker; `full`:
-    the share of a chip that rectangles are expected to cover."""
+    the share of a chip that rectangles are expected to cover. Queues hold `entries` rounds of inputs."""
     if table is None:
         return best
     try:
@@ -372,7 +374,7 @@ def _keep_quicker(best: SearchResult, table: CandidateTable | None, full: float,
 
 def _slice_form(table: CandidateTable, count: int) -> CandidateTable | None:
     """Return the form with its ops in `count` slices of their rows along t, which follow each other through the ops of
-    an epoch; None where nothing can be cut."""
+    an epoch; None where nothing can be cut, or where an op then fits no grid."""
     cut = stream_rows(table.tiles, table.target, count)
     if cut is table.tiles:
         return None

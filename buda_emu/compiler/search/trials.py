@@ -137,7 +137,7 @@ def starts_with_results(
     table: CandidateTable, objective: Objective, shares: Sequence[float], entries: int
 ) -> Generator[tuple[Start, KnownResult], None, None]:
     """Yield a start of a form of a graph for each share of a chip that rectangles may cover, with the function that
-    returns the results of workers for it."""
+    returns the results of workers for it. Queues hold `entries` rounds of inputs."""
     starts: deque[Start] = deque()
 
     def each() -> Iterator[Start | None]:
