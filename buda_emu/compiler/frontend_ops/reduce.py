@@ -160,7 +160,10 @@ def reduce_log_sum_exp(b: Builder, x: Node, *, axes: Sequence[int] | None = None
 
 @_op
 def argmax(b: Builder, x: Node, *, dim: int, keepdims: bool = True, last: bool = False) -> Node:
-    """place of the first (`last`: last) largest: n - max((x == max x) * (n - place))"""
+    """place of the first (`last`: last) largest: n - max((x == max x) * (n - place))
+
+    Returns the place along dimension `dim`, as a number.
+    """
     dim = dim_of(dim, len(x.shape))
     size = x.shape[dim]
     shape = [1] * len(x.shape)

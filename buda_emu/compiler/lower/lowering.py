@@ -225,9 +225,9 @@ class Lowering:
 
     # ------------------------------------------------------------------------------------------------- row moves
     def move_rows(self, value: LoweredValue, matrix: Sparse, layout: Layout) -> LoweredValue:
-        """Apply a matrix to tile rows, counted through t. It becomes an op when the value is used; matrices in
-        sequence are multiplied, unless the product has too many different tiles, as with the taps of a window in a
-        scaled image."""
+        """Apply a matrix to the tile rows of a value, counted through t, and return the value in this layout. It
+        becomes an op when the value is used; matrices in sequence are multiplied, unless the product has too many
+        different tiles, as with the taps of a window in a scaled image."""
         if value.rows is None:
             self._mark(value)
         else:

@@ -101,8 +101,8 @@ class Due(NamedTuple):
     written: bool = False
 
     def limit(self, late: float) -> float:
-        """Return the cycles that its channel may take so that nothing is more than `late` cycles late: a part after it
-        is made, and all parts after the first one is."""
+        """Return the cycles that the channel of the transfer may take so that nothing is more than `late` cycles late:
+        a part after it is made, and all parts after the first one is."""
         return min(self.parts * (self.cycle + late), self.cycle + self.since + late)
 
     def late(self, cycles: float) -> float:

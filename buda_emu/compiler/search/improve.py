@@ -326,7 +326,8 @@ def copy_decisions(
 
 
 def match_epochs(table: CandidateTable, start: Start) -> list[tuple[int, list[str]]]:
-    """Return for each epoch the first one that is like it, and the names of its ops. Raises MemoryFullError."""
+    """Return for each epoch of the start the first one that is like it, and the names of its ops. Raises
+    MemoryFullError."""
     placement = start.placement(table)
     decisions = start.decisions
     firsts: dict[object, int] = {}
@@ -574,7 +575,8 @@ class _Epoch:
         return decisions, before
 
     def _part(self, decisions: Decisions, epoch_decisions: Decisions) -> Placement:
-        """Return the epoch alone as a placement, with these decisions of its ops."""
+        """Return the epoch alone as a placement, with the decisions `epoch_decisions` of its ops and `decisions` of all
+        others."""
         return isolate_epoch(self.make({**decisions, **epoch_decisions}, self.only), self.epoch)
 
     def _evaluate(self, part: Placement) -> Evaluation:
@@ -590,7 +592,8 @@ def _link_limit(report: EpochReport, chip: Device) -> float:
 
 
 def _chip_by_chip(decisions: Decisions, moved: Callable[[Decisions], Decisions]) -> Decisions:
-    """Return the decisions with the ops of each chip moved, one chip after the other."""
+    """Return the decisions with the ops of each chip moved, one chip after the other; `moved` returns the new decisions
+    of one chip's ops."""
     result = dict(decisions)
     for number in sorted({decision.chip for decision in decisions.values()}):
         result |= moved({name: decision for name, decision in result.items() if decision.chip == number})

@@ -206,7 +206,10 @@ def _is_constant_of(node: Node, number: int) -> bool:
 
 @hlo("stablehlo.dynamic_slice")
 def dynamic_slice(call: Call) -> Node:
-    """`slice` from places that are constants"""
+    """`slice` from places that are constants
+
+    Raises NotSupportedError for a place that is computed.
+    """
     x, *starts = call.operands
     for dim, first in enumerate(_constant_starts(call, starts, x)):
         if call.shape[dim] != x.shape[dim]:
@@ -418,7 +421,10 @@ def check_initial_value(call: Call, word: str) -> None:
 
 @hlo("stablehlo.reduce")
 def reduce(call: Call) -> Any:
-    """`reduce_sum` and so on; of values with their indices `argmax`"""
+    """`reduce_sum` and so on; of values with their indices `argmax`
+
+    Raises NotSupportedError for another body, and for a reduction that does not begin with its neutral element.
+    """
     body = call.regions[0]
     dims = tuple(call.attrs["dimensions"])
     if len(call.operands) == 4:

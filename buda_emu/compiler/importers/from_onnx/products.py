@@ -88,7 +88,10 @@ def window_options(
 
 @onnx_op("Conv")
 def conv(call: Call) -> Node:
-    """`convolution`, of any rank"""
+    """`convolution`, of any rank
+
+    Emits `convolution`, with a bias if there is one.
+    """
     x = call[0]
     w = call[1]
     strides, pads, dilations = window_options(call, w.shape[2:], x.shape[2:])
@@ -186,7 +189,10 @@ def average_pool(call: Call) -> Node:
 
 @onnx_op("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")
 def global_pool(call: Call) -> Node:
-    """`reduce_mean`, `reduce_largest` or a norm over all space"""
+    """`reduce_mean`, `reduce_largest` or a norm over all space
+
+    The operator is GlobalAveragePool, GlobalMaxPool or GlobalLpPool. Raises NotSupportedError for a norm other than L2.
+    """
     x = call.image(0)
     axes = tuple(range(2, len(x.shape)))
     if call.op == "GlobalLpPool":

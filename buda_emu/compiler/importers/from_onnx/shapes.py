@@ -245,7 +245,10 @@ def gather_elements(call: Call) -> Node:
 
 @onnx_op("OneHot")
 def one_hot(call: Call) -> Node:
-    """off + (on - off) * hot"""
+    """off + (on - off) * hot
+
+    `hot` is 1 where the new dimension counts the index, else 0; off and on are the two values of the operator.
+    """
     depth = call.constant(1, "depth")
     values = call.get(2)
     assert depth is not None

@@ -551,8 +551,8 @@ class _NoGradient(torch.autograd.Function):
 
 
 def _key_part(argument: Any) -> Any:
-    """Return an argument as a part of a key: a float by its digits, since 0.0 equals -0.0 and NaN does not equal
-    itself."""
+    """Return an argument of a call as a part of the key under which the compiled graph is kept: a float by its digits,
+    since 0.0 equals -0.0 and NaN does not equal itself."""
     if isinstance(argument, float):
         return argument.hex()
     return argument

@@ -95,7 +95,10 @@ def pow_(b: Builder, x: Any, y: Any) -> Node:
 
 @aten("clamp", "clamp_min")
 def clamp(b: Builder, x: Node, low: Any = None, high: Any = None) -> Node:
-    """`clip` between numbers, `maximum` and `minimum` of values"""
+    """`clip` between numbers, `maximum` and `minimum` of values
+
+    `low` and `high` may be numbers, values or None.
+    """
     if isinstance(low, Node) or isinstance(high, Node):
         if low is not None:
             x = b.maximum(x, low)

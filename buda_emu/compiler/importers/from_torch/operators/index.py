@@ -36,7 +36,10 @@ def embedding(b: Builder, table: Node, index: Node) -> Node:
 
 @aten("index_select")
 def index_select(b: Builder, x: Node, dim: int, index: Node) -> Node:
-    """`take` by constants, else `gather`: a product with one-hot rows"""
+    """`take` by constants, else `gather`: a product with one-hot rows
+
+    Returns x with the elements number `index` of dimension `dim`.
+    """
     if index.op == "constant":
         return b.take(x, dim=dim, index=constant_places(index.value, x.shape[dim], from_end=False).reshape(-1))
     return b.gather(x, index, *picked_rows(b, index, x.shape[dim]), dim=dim)
@@ -125,7 +128,10 @@ def embedding_bag(
     per_sample_weights: Node | None = None,
     include_last_offset: bool = False,
 ) -> Any:
-    """`embedding`, then sums, means or the largest of its rows"""
+    """`embedding`, then sums, means or the largest of its rows
+
+    `offsets`: where each bag of indices begins; `mode`: 0 sum, 1 mean, 2 largest.
+    """
     if offsets.op != "constant":
         raise NotSupportedError("bags whose sizes are an input")
     begin = np.asarray(offsets.value).ravel()

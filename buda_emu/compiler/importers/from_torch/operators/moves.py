@@ -80,7 +80,10 @@ def slice_(b: Builder, x: Node, dim: int = 0, start: Any = None, end: Any = None
 
 @aten("select")
 def select(b: Builder, x: Node, dim: int, place: int) -> Node:
-    """`take` of one element of a dimension"""
+    """`take` of one element of a dimension
+
+    Element number `place` of dimension `dim`, which is removed.
+    """
     dim, place = dim % len(x.shape), place % x.shape[dim]
     if x.op == "concat" and x.attrs["dim"] == dim:
         parts = [b.graph[name] for name in x.inputs]
@@ -125,7 +128,10 @@ def stack(b: Builder, parts: Sequence[Node], dim: int = 0) -> Node:
 
 @aten("flip")
 def flip(b: Builder, x: Node, dims: Any) -> Node:
-    """`take`, backwards"""
+    """`take`, backwards
+
+    Reverses the dimensions `dims`.
+    """
     for dim in dims_of(x, dims) if dims else ():
         x = b.take(x, dim=dim, index=np.arange(x.shape[dim])[::-1])
     return x
@@ -144,7 +150,10 @@ def roll(b: Builder, x: Node, shifts: Any, dims: Any) -> Node:
 
 @aten("unfold")
 def unfold(b: Builder, x: Node, dim: int, size: int, step: int) -> Node:
-    """`take` of the windows of one dimension, which become the last dimension"""
+    """`take` of the windows of one dimension, which become the last dimension
+
+    `size`: elements of a window; `step`: distance of the windows.
+    """
     dim %= len(x.shape)
     starts = np.arange(0, x.shape[dim] - size + 1, step)
     windows = b.take(x, dim=dim, index=(starts[:, None] + np.arange(size)).reshape(-1))
@@ -252,7 +261,10 @@ def replication_pad(b: Builder, x: Node, pads: Any) -> Node:
 
 @aten("pixel_shuffle")
 def pixel_shuffle(b: Builder, x: Node, factor: int) -> Node:
-    """`depth_to_space`"""
+    """`depth_to_space`
+
+    `factor`: rows and columns of pixels that replace one.
+    """
     return b.depth_to_space(x, block=factor, columns_first=False)
 
 

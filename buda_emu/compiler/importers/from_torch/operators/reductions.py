@@ -141,7 +141,10 @@ def variance_and_mean(
 def vector_norm(
     b: Builder, x: Node, order: float = 2, dims: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Node:
-    """`reduce_l1`, `reduce_l2`, `reduce_lp`: of any order, also infinite or 0"""
+    """`reduce_l1`, `reduce_l2`, `reduce_lp`: of any order, also infinite or 0
+
+    `order`: the exponent of the norm.
+    """
     x = to_copy(b, x, dtype=dtype)
     op, options = {1.0: ("reduce_l1", {}), 2.0: ("reduce_l2", {})}.get(float(order), ("reduce_lp", {"p": float(order)}))
     return b.emit(op, x, axes=dims_of(x, dims), keepdims=bool(keepdim), **options)
@@ -172,7 +175,10 @@ def log_softmax(b: Builder, x: Node, dim: int, *, dtype: Any = None) -> Node:
 
 @aten("native_layer_norm", whole=True)
 def layer_norm(b: Builder, x: Node, shape: Any, weight: Any, bias: Any, epsilon: float) -> Any:
-    """`layer_norm`; mean and reciprocal deviation for the backward pass"""
+    """`layer_norm`; mean and reciprocal deviation for the backward pass
+
+    Returns the result, mean and reciprocal deviation. `shape`: the last dimensions, over which is normalised.
+    """
     weights = _gamma_and_beta(b, weight, bias)
     moments = _moments(b, x, range(len(x.shape) - len(shape), len(x.shape)), float(epsilon))
     return [b.layer_norm(x, *weights, rank=len(shape), epsilon=float(epsilon)), *moments]
