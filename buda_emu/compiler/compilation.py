@@ -185,8 +185,9 @@ def _chain_chips(path: str, cluster: Cluster, arch: str) -> Chips:
 
 
 def _longest_chain(ids: Sequence[int], first: Sequence[int], near: Mapping[int, set[int]]) -> list[int]:
-    """Return the longest chain through connected chips, each used once, that is found within `STEPS`. Neighbours with
-    the fewest free neighbours are tried first, so that no chip is left unconnected."""
+    """Return the longest chain through connected chips of `ids`, each used once, that begins with one of `first` and is
+    found within `STEPS`; `near` has the chips that each is connected to. Neighbours with the fewest free neighbours are
+    tried first, so that no chip is left unconnected."""
     best: list[int] = []
     steps = 0
     for start in sorted(first):
@@ -209,7 +210,8 @@ def _longest_chain(ids: Sequence[int], first: Sequence[int], near: Mapping[int, 
 
 
 def _free_neighbours(chip: int, near: Mapping[int, set[int]], in_chain: set[int]) -> list[int]:
-    """Return the neighbours that are not in the chain yet, ordered by the number of their own free neighbours."""
+    """Return the chips connected to a chip (`near`) that are not in the chain yet, ordered by the number of their own
+    free neighbours."""
     return sorted(near[chip] - in_chain, key=lambda neighbour: (len(near[neighbour] - in_chain), neighbour))
 
 
@@ -300,8 +302,8 @@ class Compilation:
             yield
 
     def place(self, graph: Graph, *, entries: int = 2) -> tuple[Graph, Placement, str]:
-        """Run all passes and return the graph, its placed netlist ops and a title. Of several window layouts the search
-        takes the one with which the whole model is quickest."""
+        """Run all passes and return the graph, its placed netlist ops and a title. Queues hold `entries` rounds of
+        inputs. Of several window layouts the search takes the one with which the whole model is quickest."""
         graph.name = self.name or graph.name
         return self._placement_of(run([Ir(FRONT, graph)], self._context(entries), self.observer))
 
@@ -337,6 +339,7 @@ class Compilation:
         )
 
     def _context(self, entries: int = 2) -> Context:
+        """Return what passes need of the options; `entries` of the queues of inputs and outputs."""
         return Context(
             target=self.device,
             objective=self.objective,
@@ -347,7 +350,8 @@ class Compilation:
         )
 
     def _placement_of(self, forms: list[Ir]) -> tuple[Graph, Placement, str]:
-        """Return the graph, placement and title of the forms that the last pass returned."""
+        """Return the graph, placement and title of the forms that the last pass returned. Raises InternalError if it
+        left no placement."""
         graph = forms[0].graph
         placement = forms[0].placement
         if placement is None:
@@ -373,6 +377,7 @@ def _chips(options: CompileOptions, arch: str, on_board: Board | None) -> int | 
 
 
 def _title(graph: Graph, target: Target) -> str:
+    """Return the comment at the head of the netlist: model, device, number formats and fidelity."""
     formats = f"{target.activation_df}, sums in {target.acc_df}, {target.fidelity}"
     return f"Model {graph.name} by buda-emu compile: {target.title}, {formats}. Names are the model's own."
 
@@ -391,7 +396,7 @@ def below(graph: Graph, node: Node) -> int:
 
 
 def _embeddings_indexed_by(graph: Graph, start: str) -> list[str]:
-    """Return the names of the embeddings whose indices derive from an input by ops with a single operand."""
+    """Return the names of the embeddings whose indices derive from the input `start` by ops with a single operand."""
     embeddings: list[str] = []
     derived = {start}
     for node in graph:
@@ -405,4 +410,5 @@ def _embeddings_indexed_by(graph: Graph, start: str) -> list[str]:
 
 
 def _rows(graph: Graph, name: str) -> int:
+    """Return the number of rows of the table that an embedding reads."""
     return graph[graph[name].inputs[0]].shape[0]

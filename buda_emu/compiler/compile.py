@@ -64,6 +64,7 @@ def compile(  # noqa: A001 - as be.compile
 
 @within_memory()
 def _compile_inference(source: Any, inputs: Any, parameters: Path | None, options: CompileOptions) -> CompiledModel:
+    """Compile a model for inference. Raises UnsupportedError for what is not supported or beyond the memory limit."""
     compilation = Compilation.of(options)
     examples = example_sequence(inputs)
     with compilation.reading(source):
@@ -74,7 +75,8 @@ def _compile_inference(source: Any, inputs: Any, parameters: Path | None, option
 def _compile_old_interface(
     source: Any, inputs: Any, older_words: dict[str, Any], options: CompileOptions
 ) -> CompiledModel:
-    """Compile a training or programs for callers of the old interface, which had one function for all three."""
+    """Compile a training or programs for callers of the old interface, which had one function for all three, and warn
+    which function to call instead. Without a loss the model is compiled for inference."""
     keeps = older_words.pop("keeps", None)
     loss = older_words.pop("loss", None)
     if keeps is not None or isinstance(source, Mapping):
@@ -93,6 +95,7 @@ def _compile_old_interface(
 
 
 def _warn(subject: str, function: str) -> None:
+    """Warn that `compile` will not take `subject` any more, and name the function to call instead."""
     text = f"buda_emu.compile will not take {subject} in {REMOVED_IN}: call buda_emu.{function}"
     warnings.warn(text, DeprecationWarning, stacklevel=_STACK)
 

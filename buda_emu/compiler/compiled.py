@@ -98,6 +98,8 @@ class ModelComparison:
 
 
 def _row(difference: Difference) -> tuple[str, ...]:
+    """Return the row of the table of numerics for an op or output: name, shape, correlation and errors; "-" for a
+    missing error."""
     if difference.error is None:
         error = "-"
     else:
@@ -208,6 +210,7 @@ def difference(name: str, expected: Array, observed: Array) -> Difference:
 
 
 def _infinite(values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return a mask of the values that count as infinite."""
     return np.abs(values) >= INFINITE
 
 
@@ -259,6 +262,7 @@ class ModelNumerics:
 
 
 def _layer_row(layer: LayerNumerics) -> tuple[str, ...]:
+    """Return the row of the table of layers: errors, correlation, and the op with the greatest error with its cause."""
     if layer.error is None:
         error = "-"
     else:
@@ -268,6 +272,8 @@ def _layer_row(layer: LayerNumerics) -> tuple[str, ...]:
 
 
 def _repair(op: OpNumerics) -> Iterator[str]:
+    """Yield at most one line of advice for an op: the change of formats or fidelity that lowers its error, or that the
+    error is inherent in the operation."""
     if op.repair is not None:
         changes = " and ".join(f"{change.field} {change.before} -> {change.after}" for change in op.repair.changes)
         yield f"op {op.name}: {changes}: {own_error(op):.1e} -> {op.repair.error:.1e}"
@@ -288,6 +294,8 @@ def elements_of(tiles: TileGraph) -> Callable[[str], NDArray[np.bool_] | None]:
     layouts = _layouts(tiles)
 
     def of(name: str) -> NDArray[np.bool_] | None:
+        """Return the mask of the elements of a value that belong to the model, not to padding; None if all do or it is
+        not known."""
         layout = layouts.get(name)
         if layout is None or (layout.rows_full and layout.columns_full):
             return None
@@ -398,6 +406,7 @@ class Machines:
         machine.run(program_name(FORWARD), {LOOP: len(dealt) // copies})
 
         def pop_all(output: ModelOutput) -> Iterator[Array]:
+            """Yield the values of an output for all inputs of the round, in order of the inputs."""
             names = self._queues(output.queue, copies)
             return (output.from_queue(machine.pop(names[number % copies])) for number in range(len(dealt)))
 
@@ -498,11 +507,13 @@ class CompiledModel:
         return f"CompiledModel({self.graph.name!r}, {self.placement.target.title}, {ops}, {epochs})"
 
     def _repr_html_(self) -> str:
+        """Return the model's summary and the picture of its grid for a notebook."""
         return f"<p>{escape(repr(self))}</p>{grid_svg(self.netlist)}"
 
     # ----------------------------------------------------------------------------------------------- the netlist
     @cached_property
     def _checked(self) -> NetlistResult:
+        """The result of the strict check of the netlist's text."""
         return check_text(self.text, f"{self.graph.name}.yaml", strict=True)
 
     def check(self, strict: bool = True) -> tuple[Diagnostic, ...]:

@@ -111,6 +111,7 @@ class MemoryWatch:
             )
 
     def _fix(self, first: str) -> str:
+        """Return the advice that ends a message: `first`, unless it is "", or more memory."""
         remedies = [first] if first else []
         remedies.append("give a higher limit (--memory-limit)" if self.given else "close other programs")
         return f"{' or '.join(remedies).capitalize()}"
@@ -235,6 +236,7 @@ class Work:
 
 
 def _gain(share: float) -> str:
+    """Say how many fewer cycles, as a share, a greater effort reached."""
     if share > 0:
         return f", {100 * share:.1f} % fewer"
     return ", which gains nothing"

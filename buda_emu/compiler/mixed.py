@@ -80,6 +80,7 @@ def _check_word(place: str, key: str, word: Any) -> None:
 
 
 def _family(df: str) -> str:
+    """Return the exponent family of a format; Float32 goes with those of 8 bits, "b"."""
     if df == "Float32":
         return "b"
     return str(FORMATS[df].family)
@@ -214,6 +215,7 @@ def mixed_with_padding(tiles: TileGraph) -> set[str]:
 
 
 def _reaches(values: Any, least: float) -> bool:
+    """Return whether the greatest magnitude of values is at least `least`; referenced ones are read block by block."""
     if isinstance(values, Referenced):
         return values.bound() >= least and any(_reaches(block, least) for block in values.blocks())
     return bool(np.abs(values).max() >= least)

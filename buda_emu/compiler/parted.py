@@ -135,7 +135,7 @@ def operator_from_image(form: str, data: bytes) -> Run:
 
 
 def mark_host_ops(graph: Graph, names: Sequence[str]) -> Graph:
-    """Turn the front-end ops of these names into `host` ops. Raises HostError for a name that no op of the model
+    """Turn all front-end ops of the types `names` into `host` ops. Raises HostError for a type that no op of the model
     has."""
     nodes = {name: _as_host_op(node) if node.op in names else node for name, node in graph.nodes.items()}
     kinds = {node.attrs["kind"] for node in nodes.values() if node.op == "host"}
@@ -146,6 +146,7 @@ def mark_host_ops(graph: Graph, names: Sequence[str]) -> Graph:
 
 
 def _as_host_op(node: Node) -> Node:
+    """Return a node as an op that the host computes with numpy because the caller asked for it."""
     data = f"{node.op} {Printer().map(node.attrs)}".encode()
     attrs = {"kind": node.op, "form": "numpy", "data": data, "run": _numpy(data), "place": 0, "shape": node.shape}
     return replace(node, op="host", attrs={**attrs, "why": "asked for"})
@@ -195,7 +196,8 @@ class PartedGraph:
 
 
 def _host_steps(graph: Graph, level: Mapping[str, int], number: int) -> list[HostWork]:
-    """Return the host's work of one level; the results of one call are one step."""
+    """Return the host's work of level `number`, with the results of one call as one step; `level`: that of each
+    node."""
     calls: dict[tuple[int, tuple[str, ...]], list[Node]] = {}
     for node in graph:
         if node.op == "host" and level[node.name] == number:
@@ -282,6 +284,7 @@ class PartedModel:
 
     @property
     def _work(self) -> tuple[HostWork, ...]:
+        """The steps that run on the host."""
         return tuple(step for step in self.steps if isinstance(step, HostWork))
 
     @property
@@ -369,6 +372,7 @@ class PartedModel:
 
 
 def _npy(array: Array) -> bytes:
+    """Return an array as the content of a .npy file."""
     stream = io.BytesIO()
     np.save(stream, array, allow_pickle=False)
     return stream.getvalue()

@@ -71,13 +71,18 @@ class Context:
 
         @cache
         def large() -> set[str]:
+            """Return the names of values that may hold numbers as large as masks; none unless the format is a block
+            format."""
             return large_values(tiles, self.target)
 
         @cache
         def padded_ops() -> set[str]:
+            """Return the names of ops whose results mix elements with padding other than 0."""
             return mixed_with_padding(tiles)
 
         def precision(op: TileOp) -> Precision:
+            """Return the formats of an op by the caller's rules; no block format beside padding, and the wide output
+            format for large values unless a rule says otherwise."""
             op_precision = precision_of(op, self.rules)
             if op.name in padded_ops():
                 return without_blocks(op_precision, self.target)
@@ -86,6 +91,7 @@ class Context:
             return op_precision
 
         def target_of(op: TileOp) -> Target:
+            """Return the target of an op: its formats, and those in which it reads its operands."""
             op_precision = precision(op)
             sources = (tiles.ops.get(use.source) for use in op.uses)
             read = (self.target.of(precision(source) if source is not None else op_precision) for source in sources)
@@ -112,14 +118,18 @@ class Pass:
 
 
 # ------------------------------------------------------------------------------------------ functions as passes
-def _graphs(function: Callable[[Graph], Graph], level: str) -> Run:
-    return lambda forms, _: [Ir(level, function(form.graph)) for form in forms]
+def _on_each_graph(function: Callable[[Graph], Graph], level_after: str) -> Run:
+    """Return the run of a pass that is a function on graphs; `level_after` is that of its results."""
+    return lambda forms, _: [Ir(level_after, function(form.graph)) for form in forms]
 
 
-def _tiles(function: Callable[[TileGraph, Context], TileGraph | None]) -> Run:
-    """Make a pass of a function that changes the graph of tiles that it is called with, or returns a new one."""
+def _on_each_tile_graph(function: Callable[[TileGraph, Context], TileGraph | None]) -> Run:
+    """Return the run of a pass that is a function on tile graphs: it changes the graph that it is called with and
+    returns None, or returns a new one."""
 
     def run(forms: Sequence[Ir], context: Context) -> list[Ir]:
+        """Return the forms with the function applied to their tile graphs; if it returns None it has changed the graph
+        in place."""
         results: list[Ir] = []
         for form in forms:
             tiles = form.tiles
@@ -160,6 +170,7 @@ def _whole_rows(form: Ir, context: Context) -> int:
 
 
 def _factors(forms: Sequence[Ir], context: Context) -> list[Ir]:
+    """Move factors in the graph of each form."""
     return [Ir(CORE, factors(form.graph, _whole_rows(form, context))) for form in forms]
 
 
@@ -175,6 +186,7 @@ def _for_one(step: Run) -> Run:
     """Restrict a pass to forms with only one input in flight, on one chip."""
 
     def run(forms: Sequence[Ir], context: Context) -> list[Ir]:
+        """Apply the step to the forms with only one input in flight, on one chip, and leave the others unchanged."""
         results: list[Ir] = []
         for form in forms:
             results += step([form], context) if _has_one_chip(form, context) else [form]
@@ -184,17 +196,20 @@ def _for_one(step: Run) -> Run:
 
 
 def _lower(forms: Sequence[Ir], context: Context) -> list[Ir]:
+    """Lower each graph to a tile graph."""
     memory = OwnMemory()
     return [Ir(TILE, form.graph, lower(form.graph, context.target, memory)) for form in forms]
 
 
 def _search(forms: Sequence[Ir], context: Context) -> list[Ir]:
+    """Place all forms and return the one whose placement is best."""
     tiles = [form.tiles for form in forms if form.tiles is not None]
     number, placement = place_best(tiles, context.target, context.objective, entries=context.entries)
     return [Ir(PLACED, forms[number].graph, placement.tiles, placement)]
 
 
 def _fork_room(forms: Sequence[Ir], _: Context) -> list[Ir]:
+    """Enlarge operand buffers of short branches beside long ones in each placement, in place."""
     for form in forms:
         if form.placement is not None:
             enlarge_operand_buffers(form.placement)
@@ -202,6 +217,7 @@ def _fork_room(forms: Sequence[Ir], _: Context) -> list[Ir]:
 
 
 def _has_int8(context: Context) -> bool:
+    """Return whether the device computes with int8."""
     return context.target.has_int8
 
 
@@ -211,6 +227,7 @@ def _is_wide(context: Context) -> bool:
 
 
 def _fuses(context: Context) -> bool:
+    """Return whether the caller wants ops to be fused."""
     return context.fuse
 
 
@@ -220,14 +237,14 @@ PASSES: Final[tuple[Pass, ...]] = (
         before=FRONT,
         after=FRONT,
         doc="erf and products of exporters become gelu",
-        run=_graphs(gelu, FRONT),
+        run=_on_each_graph(gelu, FRONT),
     ),
     Pass(
         name="fuse_quantize_dequantize",
         before=FRONT,
         after=FRONT,
         doc="rounding to 8 bits and back becomes the chip's two ops for it",
-        run=_graphs(fuse_quantize_dequantize, FRONT),
+        run=_on_each_graph(fuse_quantize_dequantize, FRONT),
         wanted=_has_int8,
     ),
     Pass(
@@ -235,35 +252,35 @@ PASSES: Final[tuple[Pass, ...]] = (
         before=FRONT,
         after=CORE,
         doc="every op becomes core ops; what depends only on constants is computed",
-        run=_graphs(decompose, CORE),
+        run=_on_each_graph(decompose, CORE),
     ),
     Pass(
         name="neutral",
         before=CORE,
         after=CORE,
         doc="added zeros and multiplied ones are removed",
-        run=_graphs(neutral, CORE),
+        run=_on_each_graph(neutral, CORE),
     ),
     Pass(
         name="fold_pads",
         before=CORE,
         after=CORE,
         doc="zeros around a convolution's operand become its own padding",
-        run=_graphs(fold_pads, CORE),
+        run=_on_each_graph(fold_pads, CORE),
     ),
     Pass(
         name="fold_scale_bias",
         before=CORE,
         after=CORE,
         doc="factors and terms of channels go into weights and one bias",
-        run=_graphs(fold_scale_bias, CORE),
+        run=_on_each_graph(fold_scale_bias, CORE),
     ),
     Pass(
         name="slice_products",
         before=CORE,
         after=CORE,
         doc="columns that are taken of a product become a product by those columns",
-        run=_graphs(slice_products, CORE),
+        run=_on_each_graph(slice_products, CORE),
     ),
     Pass(
         name="factors",
@@ -286,7 +303,7 @@ PASSES: Final[tuple[Pass, ...]] = (
         before=CORE,
         after=CORE,
         doc="what reads channels or cache entries side by side reads the parts and adds up",
-        run=_graphs(split_concats, CORE),
+        run=_on_each_graph(split_concats, CORE),
     ),
     Pass(
         name="windows",
@@ -295,9 +312,13 @@ PASSES: Final[tuple[Pass, ...]] = (
         doc="the host lays out the input of the first convolution; the search chooses a layout",
         run=_windows,
     ),
-    Pass(name="cse", before=CORE, after=CORE, doc="equal nodes become one", run=_graphs(cse, CORE)),
+    Pass(name="cse", before=CORE, after=CORE, doc="equal nodes become one", run=_on_each_graph(cse, CORE)),
     Pass(
-        name="dce", before=CORE, after=CORE, doc="nodes that no output depends on are removed", run=_graphs(dce, CORE)
+        name="dce",
+        before=CORE,
+        after=CORE,
+        doc="nodes that no output depends on are removed",
+        run=_on_each_graph(dce, CORE),
     ),
     Pass(name="lower", before=CORE, after=TILE, doc="core ops become netlist ops on tiles", run=_lower),
     Pass(
@@ -305,14 +326,14 @@ PASSES: Final[tuple[Pass, ...]] = (
         before=TILE,
         after=TILE,
         doc="products of 8-bit integers instead of the values that they represent",
-        run=_tiles(lambda tiles, _: use_integers(tiles)),
+        run=_on_each_tile_graph(lambda tiles, _: use_integers(tiles)),
     ),
     Pass(
         name="fuse_bias",
         before=TILE,
         after=TILE,
         doc="a row that is added becomes the product's operand",
-        run=_tiles(lambda tiles, _: fuse_bias(tiles)),
+        run=_on_each_tile_graph(lambda tiles, _: fuse_bias(tiles)),
         wanted=_fuses,
     ),
     Pass(
@@ -320,7 +341,7 @@ PASSES: Final[tuple[Pass, ...]] = (
         before=TILE,
         after=TILE,
         doc="gelu goes into the product before it",
-        run=_tiles(lambda tiles, _: fuse_activation(tiles)),
+        run=_on_each_tile_graph(lambda tiles, _: fuse_activation(tiles)),
         wanted=_fuses,
     ),
     Pass(
@@ -328,7 +349,7 @@ PASSES: Final[tuple[Pass, ...]] = (
         before=TILE,
         after=TILE,
         doc="a clamp becomes the packer's of the op before it",
-        run=_tiles(lambda tiles, _: fuse_relu(tiles)),
+        run=_on_each_tile_graph(lambda tiles, _: fuse_relu(tiles)),
         wanted=_fuses,
     ),
     Pass(
@@ -336,7 +357,7 @@ PASSES: Final[tuple[Pass, ...]] = (
         before=TILE,
         after=TILE,
         doc="a softmax, or what a norm divides by, becomes one op with the sums of its rows",
-        run=_for_one(_tiles(lambda tiles, context: fuse_rows(tiles, context.targets(tiles)))),
+        run=_for_one(_on_each_tile_graph(lambda tiles, context: fuse_rows(tiles, context.targets(tiles)))),
         wanted=_fuses,
     ),
     Pass(
@@ -344,7 +365,7 @@ PASSES: Final[tuple[Pass, ...]] = (
         before=TILE,
         after=TILE,
         doc="element-wise ops that follow each other become one op",
-        run=_tiles(lambda tiles, context: fuse_chains(tiles, context.target)),
+        run=_on_each_tile_graph(lambda tiles, context: fuse_chains(tiles, context.target)),
         wanted=_fuses,
     ),
     Pass(
@@ -352,7 +373,7 @@ PASSES: Final[tuple[Pass, ...]] = (
         before=TILE,
         after=TILE,
         doc="readers of a maximum spread its one column over the tile themselves",
-        run=_tiles(lambda tiles, _: fuse_spreads(tiles)),
+        run=_on_each_tile_graph(lambda tiles, _: fuse_spreads(tiles)),
         wanted=_fuses,
     ),
     Pass(
@@ -360,7 +381,7 @@ PASSES: Final[tuple[Pass, ...]] = (
         before=TILE,
         after=TILE,
         doc="what is one number for each row is computed on half of each tile",
-        run=_tiles(lambda tiles, _: fuse_half_tiles(tiles)),
+        run=_on_each_tile_graph(lambda tiles, _: fuse_half_tiles(tiles)),
         wanted=_fuses,
     ),
     Pass(
@@ -368,7 +389,7 @@ PASSES: Final[tuple[Pass, ...]] = (
         before=TILE,
         after=TILE,
         doc="products go into the op that adds something to them, or multiplies them",
-        run=_for_one(_tiles(lambda tiles, context: fuse_products(tiles, context.targets(tiles)))),
+        run=_for_one(_on_each_tile_graph(lambda tiles, context: fuse_products(tiles, context.targets(tiles)))),
         wanted=_fuses,
     ),
     Pass(
@@ -376,7 +397,7 @@ PASSES: Final[tuple[Pass, ...]] = (
         before=TILE,
         after=TILE,
         doc="ops that sum rows have their slices below each other, for several cores",
-        run=_tiles(lambda tiles, context: stack_row_sums(tiles, context.targets(tiles))),
+        run=_on_each_tile_graph(lambda tiles, context: stack_row_sums(tiles, context.targets(tiles))),
         wanted=_fuses,
     ),
     Pass(
@@ -384,7 +405,7 @@ PASSES: Final[tuple[Pass, ...]] = (
         before=TILE,
         after=TILE,
         doc="the op that makes the value of a cache slot writes it",
-        run=_tiles(lambda tiles, _: fuse_stores(tiles)),
+        run=_on_each_tile_graph(lambda tiles, _: fuse_stores(tiles)),
         wanted=_fuses,
     ),
     Pass(
@@ -392,42 +413,42 @@ PASSES: Final[tuple[Pass, ...]] = (
         before=TILE,
         after=TILE,
         doc="ops get the formats that --mixed names",
-        run=_tiles(lambda tiles, context: assign(tiles, context.rules)),
+        run=_on_each_tile_graph(lambda tiles, context: assign(tiles, context.rules)),
     ),
     Pass(
         name="masks",
         before=TILE,
         after=TILE,
         doc="values with both masks and numbers get 16 bits",
-        run=_tiles(lambda tiles, context: keep_apart(tiles, context.target)),
+        run=_on_each_tile_graph(lambda tiles, context: keep_apart(tiles, context.target)),
     ),
     Pass(
         name="padding",
         before=TILE,
         after=TILE,
         doc="values beside padding that is not 0 get 16 bits instead of a block format",
-        run=_tiles(lambda tiles, context: keep_from_padding(tiles, context.target)),
+        run=_on_each_tile_graph(lambda tiles, context: keep_from_padding(tiles, context.target)),
     ),
     Pass(
         name="state_formats",
         before=TILE,
         after=TILE,
         doc="ops that write a state have its format",
-        run=_tiles(lambda tiles, _: widen(tiles)),
+        run=_on_each_tile_graph(lambda tiles, _: widen(tiles)),
     ),
     Pass(
         name="operand_formats",
         before=TILE,
         after=TILE,
         doc="ops know the formats of what they read",
-        run=_tiles(lambda tiles, context: tell_readers(tiles, context.target)),
+        run=_on_each_tile_graph(lambda tiles, context: tell_readers(tiles, context.target)),
     ),
     Pass(
         name="stream_rows",
         before=TILE,
         after=TILE,
         doc="ops that fit no grid run in slices of their rows",
-        run=_tiles(lambda tiles, context: stream_rows(tiles, context.target)),
+        run=_on_each_tile_graph(lambda tiles, context: stream_rows(tiles, context.target)),
     ),
     Pass(
         name="search", before=TILE, after=PLACED, doc="blocks, cores, epochs, chips, queues and addresses", run=_search
@@ -489,6 +510,7 @@ class Observer:
             self.choose(0)
 
     def _tell(self, number: int, report: Callable[[], None]) -> None:
+        """Keep a report about form `number` until that form is chosen."""
         self._waiting.setdefault(number, []).append(report)
 
     def choose(self, number: int) -> None:
@@ -500,6 +522,7 @@ class Observer:
 
 
 def _call(function: Callable[..., None], *arguments: object) -> Callable[[], None]:
+    """Return a function without parameters that calls `function` with these arguments."""
     return lambda: function(*arguments)
 
 

@@ -178,6 +178,7 @@ class Target:
 
 @cache
 def _chip(on: str, arch: str, grid: tuple[int, int]) -> Device:
+    """Return the chip of a board, or of an architecture if `on` is "", with a grid of cores."""
     return (board(on).chip if on else device(arch)).with_grid(*grid)
 
 

@@ -68,7 +68,7 @@ def _document(placement: Placement, path: str) -> WrittenNetlist:
 
 
 def _own_words(placement: Placement) -> dict[str, str]:
-    """Return the words of the section `buda-emu`; empty where the defaults say the same."""
+    """Return the words of the netlist's section `buda-emu`; empty where the defaults say the same."""
     own: dict[str, str] = {}
     if placement.tiles.undefined_is_nan:
         own[UNDEFINED] = UNDEFINED_IS_NAN
@@ -86,10 +86,12 @@ def _device(placement: Placement, chip: int) -> int:
 
 
 def _blocking(blocks: Blocks) -> Blocking:
+    """Return the fields of a netlist op or queue for its blocks."""
     return Blocking(grid_size=blocks.grid, t=blocks.t, mblock=blocks.mblock, ublock=blocks.ublock, ublock_order="r")
 
 
 def _queue(placement: Placement, queue: PlacedQueue) -> Queue:
+    """Return the netlist's queue for a placed one."""
     return Queue(
         name=queue.name,
         written_name=queue.name,
@@ -107,12 +109,15 @@ def _queue(placement: Placement, queue: PlacedQueue) -> Queue:
 
 
 def _graph(placement: Placement, graph: GraphPlace, name: str, inputs: int) -> Graph:
+    """Return the netlist's graph with the ops of one epoch on one chip; `inputs`: its `input_count`."""
     device = _device(placement, graph.chip)
     ops = [_op(placement, placed, name, device) for placed in placement.ops.values() if placed.graph == graph]
     return Graph(name=name, target_device=device, input_count=inputs, ops=tuple(ops))
 
 
 def _op(placement: Placement, placed: PlacedOp, graph: str, device: int) -> Op:
+    """Return the netlist's op for a placed one, with formats of its operands as their sources have them. `device`: its
+    number in the netlist."""
     op = placed.op
     target = placement.target.of(placed.op.precision)
     sources = tuple(placement.source(use.source, placed) for use in op.uses)
@@ -197,6 +202,7 @@ def _fused_op(placed: PlacedOp) -> FusedOp:
 
 
 def _step(placed: PlacedOp, step: TileSubOp) -> SubOp:
+    """Return the netlist's sub-op for one step of a fused op."""
     blocks = step_blocks(placed.op, placed.blocks, step)
     if step.inner:
         inner = {"m_k": blocks.m_k, "u_kt": blocks.u_kt}
@@ -246,10 +252,12 @@ def _out_df(placement: Placement, name: str) -> str:
 
 
 def _fidelity(target: Target, op: TileOp, formats: tuple[str, ...]) -> str:
+    """Return the fidelity of an op; an identity matmul with a Bfp2 encoding takes at most HiFi2."""
     if op.attrs.get("identity") and formats[0].startswith("Bfp2"):
         return "HiFi2" if target.fidelity != "LoFi" else "LoFi"  # FRONTEND 3.5
     return target.fidelity
 
 
 def _tm(tm: TileTm) -> Tm:
+    """Return the netlist's TM for a name with its arguments."""
     return Tm(tm[0], tm[1:])

@@ -145,14 +145,14 @@ class _Form:
     inputs: int
 
     def pointer(self, name: str, entries: int) -> str:
-        """Return the pointer of queues with so many entries; each size needs its own, because pointers wrap at twice
-        the entries (NETLIST 1.8)."""
+        """Return the pointer called `name` of queues with `entries` entries; each size needs its own, because pointers
+        wrap at twice the entries (NETLIST 1.8)."""
         if entries == self.entries[0]:
             return name
         return f"{name}_{entries}"
 
     def pointers(self, entries: int) -> Iterator[str]:
-        """Yield the pointer variables of queues with so many entries."""
+        """Yield the pointer variables of queues with `entries` entries."""
         yield self.pointer("$lptr", entries)
         if entries in self.popped:
             yield self.pointer("$gptr", entries)
@@ -214,18 +214,24 @@ class _Form:
 
 
 def _declare(kind: Literal["var", "staticvar"], values: Mapping[str, int]) -> Declare:
+    """Return the instruction that declares variables with their first values; `kind`: whether they keep their values
+    from run to run ("staticvar") or not ("var")."""
     return Declare(kind=kind, variables=tuple((name, str(value)) for name, value in values.items()))
 
 
 def _advance(pointer: str, step: str, wrap: int) -> VarInst:
+    """Return the instruction that moves a queue pointer by a step, modulo `wrap`."""
     return VarInst(out=pointer, opcode="incwrap", args=(step, str(wrap)))
 
 
 def _advances(queue: Queue) -> bool:
+    """Return whether the program moves the pointers of a queue after each run: that of an input or between epochs,
+    unless it is allocated only while some epochs run and is empty again after them."""
     return queue.role in ("input", "between") and not queue.life
 
 
 def _word(value: bool) -> str:
+    """Write a truth value as the netlist does."""
     if value:
         return "true"
     return "false"
@@ -247,7 +253,8 @@ def _write_setting(state: State, accumulates: bool) -> QueueSettings:
 
 
 def _read_setting(queue: Queue, form: _Form, held: bool, in_l1: bool) -> QueueSettings:
-    """Return the settings of a queue that is read."""
+    """Return the settings of a queue that the program reads. `held`: its entries stay for a later program; `in_l1`: its
+    content is loaded into L1 before the first input."""
     local = "$c_zero"
     read = "$c_zero"
     written = ""

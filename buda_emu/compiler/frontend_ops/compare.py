@@ -15,6 +15,7 @@ differences below 1e-10 equal."""
 
 
 def _are_constants(x: Node, y: Node) -> bool:
+    """Return whether both operands are constants."""
     return x.op == y.op == "constant"
 
 

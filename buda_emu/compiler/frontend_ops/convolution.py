@@ -194,7 +194,10 @@ def lp_pool(
     dilations: Sequence[int],
     out: Sequence[int] = (),
 ) -> Node:
-    """p-th root of the sum of |x|^p in each window"""
+    """p-th root of the sum of |x|^p in each window
+
+    Windows are those of `max_pool`; elements in the padding count as 0.
+    """
     if p == 1:
         powered = b.abs(x)
     elif p == 2:
@@ -211,7 +214,10 @@ def lp_pool(
 
 @_op
 def resize(b: Builder, x: Node, *, matrices: Sequence[tuple[int, Sparse]]) -> Node:
-    """an interpolation matrix along each dimension that changes"""
+    """an interpolation matrix along each dimension that changes
+
+    `matrices`: pairs of a dimension and the sparse matrix that gives its new elements.
+    """
     for dim, matrix in matrices:
         x = b.linear(x, dim=dim, matrix=matrix, dtype=x.dtype)
     return x

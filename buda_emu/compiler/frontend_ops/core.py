@@ -37,6 +37,7 @@ def _in_float32(function: Callable[..., Any]) -> Callable[..., Array]:
     """Wrap a numpy function so that it computes and returns float32."""
 
     def reference(*arrays: Array, **attrs: Any) -> Array:
+        """Compute the function in float32, whatever the element types of its operands."""
         return np.asarray(function(*(array.astype(np.float32) for array in arrays), **attrs), np.float32)
 
     return reference
@@ -44,6 +45,7 @@ def _in_float32(function: Callable[..., Any]) -> Callable[..., Array]:
 
 # -------------------------------------------------------------------------------------------------------- values
 def _gelu(x: Array) -> Array:
+    """Return GELU in its form with tanh."""
     return 0.5 * x * (1 + np.tanh(np.float32(0.7978845608) * (x + np.float32(0.044715) * x**3)))
 
 
@@ -96,6 +98,7 @@ def _with_wide_integers(function: Callable[..., Any]) -> Callable[..., Array]:
     """Wrap a numpy function of two operands so that integers are computed in int64."""
 
     def reference(a: Array, b: Array) -> Array:
+        """Compute the function with integers as int64, so that they do not overflow."""
         return function(*(operand if operand.dtype.kind == "f" else operand.astype(np.int64) for operand in (a, b)))
 
     return reference
@@ -112,6 +115,8 @@ for _name, _function, _doc in (
 
 # ------------------------------------------------------------------------------------------------------ products
 def _to_int8(x: Array, factor: Array, zero: float) -> Array:
+    """Return factor * x + zero, rounded half away from zero and clamped to -127 to 127, as the device does (OPS
+    4.3)."""
     scaled = x.astype(np.float32) * factor.astype(np.float32) + np.float32(zero)
     rounded = np.copysign(np.floor(np.abs(scaled) + np.float32(0.5)), scaled)  # OPS 4.3
     return np.asarray(np.clip(rounded, -127, 127), np.float32)
@@ -129,6 +134,7 @@ core(
 
 
 def _matmul_shape(a: Shape, b: Shape) -> Shape:
+    """Return the shape of a matrix product with broadcast batch dimensions. Refuses shapes without one."""
     _require(min(len(a), len(b)) >= 2 and a[-1] == b[-2], f"no product of {list(a)} and {list(b)}")
     return (*np.broadcast_shapes(a[:-2], b[:-2]), a[-2], b[-1])
 
@@ -177,7 +183,8 @@ def iterate_tap_indices(
 
 
 def window_count(size: int, kernel: int, stride: int, dilation: int, pad: tuple[int, int]) -> int:
-    """Return how many windows fit along a padded dimension."""
+    """Return how many windows fit along a dimension of `size` elements with `pad` more before and after. `kernel`: taps
+    of a window, `dilation` apart."""
     return (size + pad[0] + pad[1] - (kernel - 1) * dilation - 1) // stride + 1
 
 
@@ -207,8 +214,8 @@ def window_counts(space: Sequence[int], kernel: Sequence[int], attrs: Mapping[st
 def _windows(
     x: Array, kernel: Sequence[int], out: Sequence[int], attrs: dict[str, Any], clamp: bool, flipped: bool = False
 ) -> Array:
-    """Read windows of x [N, C, space...] as [N, C, k1, o1, k2, o2, ...], 0 outside. `flipped` puts the last tap
-    first."""
+    """Read windows of x [N, C, space...] as [N, C, k1, o1, k2, o2, ...], 0 outside, or with `clamp` what the first tap
+    inside reads. `out`: the number of windows along each dimension; `flipped` puts the last tap first."""
     for place, index in enumerate(iterate_tap_indices((x.shape[2:], kernel, out), attrs, clamp, flipped)):
         axis = 2 + 2 * place
         x = np.take(np.concatenate([x, np.zeros_like(x.take([0], axis))], axis), index, axis)
@@ -233,6 +240,7 @@ core(
 
 
 def _conv(x: Array, w: Array, *, groups: int = 1, **attrs: Any) -> Array:
+    """Return the convolution of x by w over any number of spatial dimensions; `attrs`: strides, pads and dilations."""
     x = x.astype(np.float32)
     w = w.astype(np.float32)
     kernel = w.shape[2:]
@@ -246,6 +254,7 @@ def _conv(x: Array, w: Array, *, groups: int = 1, **attrs: Any) -> Array:
 
 
 def _conv_shape(x: Shape, w: Shape, *, groups: int = 1, **attrs: Any) -> Shape:
+    """Return the shape of a convolution. Refuses operands whose channels do not fit the groups."""
     fits = len(x) == len(w) > 2 and groups >= 1 and x[1] == groups * w[1] and w[0] % groups == 0
     _require(fits, f"no convolution of {list(x)} by {list(w)} in {groups} groups")
     return x[0], w[0], *window_counts(x[2:], w[2:], attrs)
@@ -258,6 +267,7 @@ core(
 
 
 def _max_pool(x: Array, *, kernel: Sequence[int], **attrs: Any) -> Array:
+    """Return the maximum of each window; taps in the padding do not count."""
     out = window_counts(x.shape[2:], kernel, attrs)
     windows = _windows(x, kernel, out, attrs, clamp=True)
     return windows.max(axis=tuple(range(2, 2 + 2 * len(kernel), 2)))
@@ -271,10 +281,13 @@ core(
 
 # ------------------------------------------------------------------------------------------- along one dimension
 def _linear(x: Array, *, dim: int, matrix: Sparse) -> Array:
+    """Return the product of a sparse matrix and x along a dimension."""
     return np.moveaxis(matrix.apply(np.moveaxis(x, dim, 0)), 0, dim)
 
 
 def _linear_shape(x: Shape, *, dim: int, matrix: Sparse) -> Shape:
+    """Return the shape of x with as many elements along a dimension as the matrix has rows. Refuses a matrix whose
+    columns do not fit."""
     inside = matrix.col.size == 0 or (int(matrix.col.min()) >= 0 and int(matrix.col.max()) < matrix.shape[1])
     _require(inside and matrix.shape[1] == x[dim], f"{list(x)} has no {matrix.shape[1]} elements along dimension {dim}")
     return *x[:dim], matrix.shape[0], *x[dim + 1 :]
@@ -292,16 +305,19 @@ core(
 
 # --------------------------------------------------------------------------------------------------------- moves
 def _reshape_shape(x: Shape, *, shape: Shape) -> Shape:
+    """Return the new shape. Refuses one with another number of elements."""
     _require(min(shape, default=0) >= 0 and prod(x) == prod(shape), f"{list(x)} as {list(shape)}: other elements")
     return tuple(shape)
 
 
 def _transpose_shape(x: Shape, *, perm: Sequence[int]) -> Shape:
+    """Return the shape with its dimensions in the order `perm`. Refuses what is not an order of all dimensions."""
     _require(sorted(perm) == list(range(len(x))), f"no order of the dimensions of {list(x)}: {list(perm)}")
     return tuple(x[place] for place in perm)
 
 
 def _expand_shape(x: Shape, *, shape: Shape) -> Shape:
+    """Return the new shape. Refuses one to which x does not broadcast."""
     _require(np.broadcast_shapes(x, tuple(shape)) == tuple(shape), f"{list(x)} does not repeat to {list(shape)}")
     return tuple(shape)
 
@@ -314,6 +330,8 @@ core(
 
 
 def _concat_shape(*shapes: Shape, dim: int) -> Shape:
+    """Return the shape of operands one after another along a dimension. Refuses operands that differ in another
+    dimension."""
     first = shapes[0]
     rest = {(*shape[:dim], *shape[dim + 1 :]) for shape in shapes}
     _require(len(rest) == 1, f"{', '.join(str(list(shape)) for shape in shapes)} not one after another along {dim}")

@@ -14,7 +14,10 @@ _op = composite("moves")
 
 @_op
 def take(b: Builder, x: Node, *, dim: int, index: Array) -> Node:
-    """elements of one dimension by constant indices; 0 where an index is negative"""
+    """elements of one dimension by constant indices; 0 where an index is negative
+
+    Returns x with the elements number `index` of dimension `dim`, in that order.
+    """
     dim = dim_of(dim, len(x.shape))
     index = np.asarray(index, np.int64)
     if index.size == x.shape[dim] and (index == np.arange(index.size)).all():
@@ -46,7 +49,8 @@ def pad(b: Builder, x: Node, *, pads: Sequence[tuple[int, int]], mode: str = "co
 
 
 def _pad_indices(size: int, low: int, high: int, mode: str) -> Array:
-    """Return the index that each element of a padded dimension reads, -1 for a constant."""
+    """Return the index that each element of a padded dimension of `size` elements reads, -1 for a constant; `low` and
+    `high`: elements that are added before and after."""
     index = np.arange(-low, size + high)
     if mode == "constant":
         return np.where((index >= 0) & (index < size), index, -1)
@@ -60,7 +64,10 @@ def _pad_indices(size: int, low: int, high: int, mode: str) -> Array:
 
 @_op
 def repeat(b: Builder, x: Node, *, dim: int, times: int) -> Node:
-    """each element of one dimension several times"""
+    """each element of one dimension several times
+
+    Each element of dimension `dim` is followed by its copies, `times` of it in all.
+    """
     shape = x.shape
     wide = b.reshape(x, shape=(*shape[: dim + 1], 1, *shape[dim + 1 :]))
     wide = b.expand(wide, shape=(*shape[: dim + 1], times, *shape[dim + 1 :]))
@@ -80,7 +87,11 @@ def tile(b: Builder, x: Node, *, repeats: Sequence[int]) -> Node:
 
 @_op
 def depth_to_space(b: Builder, x: Node, *, block: int, columns_first: bool = True) -> Node:
-    """channels as blocks of pixels"""
+    """channels as blocks of pixels
+
+    `block`: rows and columns of a block; `columns_first`: whether a block's place is the outer part of a channel's
+    number.
+    """
     n, c, h, w = x.shape
     if columns_first:
         parts = b.transpose(b.reshape(x, shape=(n, block, block, c // block**2, h, w)), perm=(0, 3, 4, 1, 5, 2))

@@ -28,7 +28,10 @@ def log_softmax(b: Builder, x: Node, *, dim: int = -1) -> Node:
 
 @_op
 def standardise(b: Builder, x: Node, *, axes: Sequence[int], epsilon: float) -> Node:
-    """(x - mean) / sqrt(variance + epsilon) over dimensions"""
+    """(x - mean) / sqrt(variance + epsilon) over dimensions
+
+    Mean and variance are taken over the dimensions `axes`.
+    """
     centred = b.subtract(x, b.reduce_mean(x, axes=axes))
     variance = b.reduce_mean(b.square(centred), axes=axes)
     return b.multiply(centred, b.rsqrt(b.add(variance, epsilon)))

@@ -11,7 +11,10 @@ _op = composite("order")
 
 @_op
 def rank(b: Builder, x: Node, *, descending: bool = True) -> Node:
-    """how many elements of the last dimension come before each; of equal ones the first comes first"""
+    """how many elements of the last dimension come before each; of equal ones the first comes first
+
+    Returns for each element the number of elements of its row that come before it in sorted order.
+    """
     n = x.shape[-1]
     check_constant_size("order", (n, n))
     high = b.reshape(x, shape=(*x.shape, 1))
@@ -31,7 +34,10 @@ def rank(b: Builder, x: Node, *, descending: bool = True) -> Node:
 
 @_op
 def ordered(b: Builder, x: Node, *, dim: int, count: int, descending: bool = True) -> Node:
-    """the first `count` elements in order: one-hot rows of ranks times x"""
+    """the first `count` elements in order: one-hot rows of ranks times x
+
+    Returns the `count` smallest elements of dimension `dim`, or with `descending` the largest, in sorted order.
+    """
     x, order = _move_dim_last(b, x, dim)
     rank_rows = _one_hot_ranks(b, x, count, descending)
     elements = b.matmul(rank_rows, b.reshape(x, shape=(*x.shape, 1)))
@@ -40,7 +46,10 @@ def ordered(b: Builder, x: Node, *, dim: int, count: int, descending: bool = Tru
 
 @_op
 def order(b: Builder, x: Node, *, dim: int, count: int, descending: bool = True) -> Node:
-    """where they stood: one-hot rows of ranks times 0, 1, 2, ..."""
+    """where they stood: one-hot rows of ranks times 0, 1, 2, ...
+
+    Returns the places along dimension `dim` at which the results of `ordered` stood.
+    """
     x, perm = _move_dim_last(b, x, dim)
     n = x.shape[-1]
     places = b.matmul(_one_hot_ranks(b, x, count, descending), b.constant(np.arange(n, dtype=np.float32).reshape(n, 1)))

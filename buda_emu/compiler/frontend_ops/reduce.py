@@ -24,7 +24,7 @@ def _normalise_axes(x: Node, axes: Sequence[int] | None) -> list[int]:
 
 
 def squeeze_dims(b: Builder, x: Node, dims: Sequence[int], keepdims: bool) -> Node:
-    """Remove dimensions of size 1 unless `keepdims`."""
+    """Remove the dimensions `dims`, which have size 1, unless `keepdims`."""
     if keepdims:
         return x
     return b.reshape(x, shape=tuple(n for place, n in enumerate(x.shape) if place not in dims))
@@ -151,7 +151,10 @@ def reduce_log_sum_exp(b: Builder, x: Node, *, axes: Sequence[int] | None = None
 
 @_op
 def argmax(b: Builder, x: Node, *, dim: int, keepdims: bool = True, last: bool = False) -> Node:
-    """place of the first (`last`: last) largest: n - max((x >= max x) * (n - place), 1)"""
+    """place of the first (`last`: last) largest: n - max((x >= max x) * (n - place), 1)
+
+    Returns the place along dimension `dim`, as a number.
+    """
     dim = dim_of(dim, len(x.shape))
     size = x.shape[dim]
     shape = [1] * len(x.shape)

@@ -47,6 +47,7 @@ def scatter(
 
 
 def _drop_last_dim(b: Builder, values: Node) -> Node:
+    """Reshape values without their last dimension, which has one element."""
     return b.reshape(values, shape=values.shape[:-1])
 
 

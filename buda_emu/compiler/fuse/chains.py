@@ -46,8 +46,8 @@ class Readers:
         return source
 
     def join(self, first: TileOp, last: TileOp, uses: list[Use], **attrs: Unpack[TileAttributes]) -> TileOp:
-        """Put `first`, with these operands and more attributes, in the place and under the name of `last`, its only
-        reader."""
+        """Put `first`, with other operands (`uses`) and more attributes, in the place and under the name of `last`, its
+        only reader, and return it."""
         joined = replace(
             first,
             name=last.name,
@@ -71,7 +71,7 @@ class Readers:
         self._add(replacement)
 
     def insert(self, new_op: TileOp, before: TileOp) -> None:
-        """Insert a new op in front of another."""
+        """Insert a new op in front of the op `before`."""
         ops = self.tiles.ops
         later = list(ops)[list(ops).index(before.name) :]
         ops[new_op.name] = new_op
@@ -85,10 +85,12 @@ class Readers:
         del self.tiles.ops[op.name]
 
     def _add(self, op: TileOp) -> None:
+        """Enter an op as a reader of its operands."""
         for number, use in enumerate(op.uses):
             self._of.setdefault(use.source, []).append((op.name, number))
 
     def _drop(self, op: TileOp) -> None:
+        """Remove an op from the readers of its operands."""
         for number, use in enumerate(op.uses):
             self._of[use.source].remove((op.name, number))
 

@@ -67,7 +67,7 @@ def can_spread(readers: Readers, name: str) -> bool:
 
 
 def _reads_column(op: TileOp, place: int) -> bool:
-    """Return whether an op can spread the column that it reads as an operand."""
+    """Return whether an op can spread the column that it reads as operand `place`."""
     operand = f"input{place}"
     if op.type != "fused_op" and not (is_elementwise(op) and op.uses.count(op.uses[place]) == 1):
         return False
@@ -186,7 +186,8 @@ def equal_columns(constant: Constant) -> bool:
 
 
 def _halve(tiles: TileGraph, op: TileOp, equal: set[str]) -> TileOp | None:
-    """Return the op with the work of the vector unit on half of each tile; None if it has no such work."""
+    """Return the op with the work of the vector unit on half of each tile; None if it has no such work. `equal`: ops
+    whose columns are all the same."""
     if op.has("vector unit"):
         return replace(op, attrs={**op.attrs, "vector": "c"})
     if op.steps:

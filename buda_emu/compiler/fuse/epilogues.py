@@ -143,7 +143,7 @@ def use_integers(tiles: TileGraph) -> TileGraph:
 
 
 def _remove_unread(tiles: TileGraph) -> None:
-    """Remove `dequantization` ops that nothing reads any more, and constants."""
+    """Remove `dequantization` ops that nothing reads any more, and constants that no op reads."""
     read = {output.op for output in tiles.outputs.values()}
     for op in tiles.ops.values():
         read.update(use.source for use in op.uses)
@@ -157,27 +157,28 @@ def _remove_unread(tiles: TileGraph) -> None:
 
 
 def _as_integers(tiles: TileGraph, new_ops: dict[str, TileOp], op: TileOp) -> list[TileOp]:
-    """Return the ops that replace an op; only the op itself if it is not such a product."""
+    """Return the ops that replace an op; only the op itself if it is not a product of dequantised integers by weights
+    that are integer multiples of a unit. `new_ops`: the ops so far."""
     weights = _constant_weights(tiles, op)
     if weights is None:
         return [op]
-    grid = _grid(tiles, op.uses[0].source)
-    if grid is not None:
+    dequantization = _find_dequantization(tiles, op.uses[0].source)
+    if dequantization is not None:
         split = _split(weights.values)
     else:
         split = None
-    if grid is None or split is None:
+    if dequantization is None or split is None:
         return [op]
     left = op.uses[0]
     before = list[TileOp]()
-    if left.source == grid.name:  # nothing has been moved since
-        codes = grid.uses[0].source
+    if left.source == dequantization.name:  # nothing has been moved since
+        codes = dequantization.uses[0].source
     else:
         codes = f"{left.source}.int8"
         if codes not in new_ops:
-            before = requantise(tiles, left.source, grid)
-    zero = float(grid.attrs["zero_point"])
-    step = float(tiles.constants[grid.uses[1].source].values.flat[0])
+            before = requantise(tiles, left.source, dequantization)
+    zero = float(dequantization.attrs["zero_point"])
+    step = float(tiles.constants[dequantization.uses[1].source].values.flat[0])
     terms = np.repeat(-zero * split.codes.sum(1, keepdims=True, dtype=np.float64), 32, 1)
     scale = np.repeat(split.unit * np.float32(step), 32, 1)
     constants = {
@@ -210,8 +211,9 @@ def _constant_weights(tiles: TileGraph, op: TileOp) -> Constant | None:
     return weights
 
 
-def _grid(tiles: TileGraph, name: str) -> TileOp | None:
-    """Return the `dequantization` whose numbers, moved or not, and zeros a tensor holds."""
+def _find_dequantization(tiles: TileGraph, name: str) -> TileOp | None:
+    """Return the `dequantization` op whose numbers a tensor holds, moved or not, beside zeros; None if there is
+    none."""
     op = tiles.ops.get(name)
     while op is not None and op.type != "dequantization":
         operand = _copy_source(tiles, op)
@@ -223,7 +225,7 @@ def _grid(tiles: TileGraph, name: str) -> TileOp | None:
 
 
 def _copy_source(tiles: TileGraph, op: TileOp) -> Use | None:
-    """Return the operand whose numbers an op only copies, among zeros."""
+    """Return the operand whose numbers an op only copies, among zeros; None if it does anything else."""
     if op.type == "nop":
         if op.attrs.get("relu_threshold"):
             return None
@@ -255,8 +257,8 @@ class _Split:
 
 
 def _split(weights: NDArray[Any]) -> _Split | None:
-    """Find for each column the largest unit in which all its numbers are integers of at most 127; None if a column has
-    none."""
+    """Find for each column a unit in which all its numbers are integers of at most 127: the largest that fits a sample
+    of rows or, if that fails, a 127th of the largest number. None if a column has none."""
     largest = np.abs(weights).max(1, keepdims=True).astype(np.float64)
     largest[largest == 0] = 1
     part = weights[:, _sample_rows(weights), :] / largest  # a few rows tell nearly always
@@ -285,7 +287,8 @@ def _sample_rows(weights: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _join_rows(tiles: TileGraph) -> None:
-    """Add rows behind integer products to the terms of the products."""
+    """Add constant rows that are added behind integer products to the terms of the products, if they are multiples of
+    their unit."""
     readers = Readers(tiles)
     for op in list(tiles.ops.values()):
         for operand in (0, 1) if op.type == "add" and len(op.uses) == 2 else ():
@@ -305,7 +308,8 @@ def _join_rows(tiles: TileGraph) -> None:
 
 
 def _in_units(row: Constant | None, scale: Constant) -> Floats | None:
-    """Return a row of numbers as integer multiples of units; None if it is not a single row, or not integer."""
+    """Return a constant row of numbers as integer multiples of the units `scale`; None if it is not a single row, or
+    not integer."""
     if row is None or row.kind != "value":
         return None
     if row.values.shape != scale.values.shape or (row.values != row.values[:, :1]).any():

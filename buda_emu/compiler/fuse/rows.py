@@ -86,8 +86,8 @@ class _Rows:
         return passed_on.union(*(names for names in shared.values() if len(names) == 1), dear)
 
     def _is_dear(self, name: str, ends: Container[str]) -> bool:
-        """Return whether something wider than a block is read more than once, and computing it again takes more than an
-        op on one tensor (`again`)."""
+        """Return whether the op `name` computes something wider than a block that is read more than once, and computing
+        it again (`again`) takes more than an op on one tensor. `ends`: values that separate ops compute."""
         op = self.tiles.ops[name]
         tiles = self.tiles
         if op.shape[2] <= self.target_of(op).dest_tiles or len({reader for reader, _ in self.readers.of(name)}) < 2:
@@ -101,8 +101,8 @@ class _Rows:
         )
 
     def _early(self, cone: list[str], depths: Mapping[str, int]) -> set[str]:
-        """Return the ops with sums that are ready before another operand of their reader is: a separate op computes
-        them meanwhile."""
+        """Return the ops of a cone with sums that are ready before another operand of their reader is: a separate op
+        computes them meanwhile. `depths`: when values from outside are ready, as a number of ops."""
         early = set[str]()
         latest = dict[str, int]()
         sums = dict[str, bool]()
@@ -149,7 +149,8 @@ class _Rows:
         )
 
     def _is_inner(self, reader: TileOp, place: int, source: TileOp) -> bool:
-        """Return whether an operand may stay within a fused op: it is read unchanged, or its one column is repeated."""
+        """Return whether operand `place` of the reader, which the op `source` computes, may stay within a fused op: it
+        is read unchanged, or its one column is repeated."""
         if reader.program != source.program or reader.shape[:2] != source.shape[:2]:
             return False
         tms = reader.uses[place].tms
@@ -159,8 +160,9 @@ class _Rows:
         return not tms or (columns == 1 and tms == (("broadcast", "c", reader.shape[2]),))
 
     def _cone(self, root: str, by_row: set[str], ends: set[str]) -> tuple[list[str], list[str]]:
-        """Return the op with the ops in front of it that stay inside, operands first, but no more than one fused op
-        has; and the ops in front of these that were left out."""
+        """Return the op `root` with the ops in front of it that stay inside a fused op, operands first, but no more
+        than one fused op has; and the ops in front of these that were left out. Only ops in `by_row` join, and none in
+        `ends`."""
         cone = {root}
         pending = [root]
         while pending and len(cone) < MOST:
@@ -208,7 +210,7 @@ class _Rows:
             self.readers.drop(self.tiles.ops[name])
 
     def operand(self, op: TileOp, place: int, members: list[str]) -> str | Use:
-        """Return an operand as a member of the fused op, or as a use that the fused op reads."""
+        """Return operand `place` of an op: the name of a member of the fused op, or the use that the fused op reads."""
         use = op.uses[place]
         inner = use.source in members and self._is_inner(op, place, self.tiles.ops[use.source])
         if inner:
@@ -229,9 +231,9 @@ def _join_cones(cones: Mapping[str, list[str]]) -> list[dict[str, list[str]]]:
 
 
 def _is_in_step(steps: tuple[SubOp, ...], columns: int, dest: int) -> bool:
-    """Return whether all values of a schedule with more than one block have equally many (OPS 8.3). Values of the
-    vector unit have one block at most: columns are not divided over cores, and the vector unit takes longest for
-    them."""
+    """Return whether all values of a schedule with more than one block, wider than `dest` tiles, have equally many (OPS
+    8.3); `columns`: the width of the fused op. Values of the vector unit have one block at most: columns are not
+    divided over cores, and the vector unit takes longest for them."""
     if any(step.has("vector unit") and (step.columns or columns) > dest for step in steps):
         return False
     wide = [{step.columns or columns for step in schedule if not step.inner} for schedule in schedules(steps)]
@@ -239,12 +241,14 @@ def _is_in_step(steps: tuple[SubOp, ...], columns: int, dest: int) -> bool:
 
 
 def again(parts: Mapping[str, Part], dest: int) -> dict[str, Part]:
-    """Return the parts with copies for values that are wider than one block and read more than once: each reader
-    computes its own, because no buffer keeps them while a sum is taken."""
+    """Return the parts with copies for values that are wider than one block, `dest` tiles, and read more than once:
+    each reader computes its own, because no buffer keeps them while a sum is taken."""
     copies: dict[str, Part] = {}
     read: set[str] = set()
 
     def name_for_reader(name: str) -> str:
+        """Return the name under which the next reader finds a part: the first reader, and every reader of a part that
+        fits a block or has an inner loop, takes the part itself, others a copy of their own."""
         part = parts[name]
         if part.inner or part.columns <= dest or name not in read:
             read.add(name)
@@ -255,6 +259,7 @@ def again(parts: Mapping[str, Part], dest: int) -> dict[str, Part]:
         return copy
 
     def _operands_for_reader(operands: tuple[str | Use, ...]) -> tuple[str | Use, ...]:
+        """Return operands with parts renamed for this reader; two operands that are one part stay one."""
         names = {operand: name_for_reader(operand) for operand in dict.fromkeys(operands) if isinstance(operand, str)}
         return tuple(names[operand] if isinstance(operand, str) else operand for operand in operands)
 
@@ -284,7 +289,7 @@ class _Parts:
         return None
 
     def _add(self, op: TileOp, members: list[str]) -> bool:
-        """Add the parts of an op, and return whether it can be a sub-op."""
+        """Add the parts of an op, one of the `members` of the fused op, and return whether it can be a sub-op."""
         operands = [self._operand(op, place, members) for place in range(len(op.uses))]
         if spreads_column(self.rows.tiles, op):  # who reads it spreads it
             self.same[op.name] = operands[0]
@@ -297,7 +302,8 @@ class _Parts:
         return op.type != "dropout" and self._elementwise(op, operands)
 
     def _operand(self, op: TileOp, place: int, members: list[str]) -> str | Use:
-        """Return an operand as a part or a use, and note whether it is a number or has equal columns."""
+        """Return operand `place` of an op as a part or a use, and note whether it is a number for each row or has equal
+        columns."""
         operand = self.rows.operand(op, place, members)
         if isinstance(operand, Use):
             if is_equal(self.rows.tiles, operand, self.rows.equal):
@@ -310,6 +316,7 @@ class _Parts:
         return same
 
     def _sum(self, op: TileOp, operands: tuple[str | Use, ...], attrs: TileAttributes) -> bool:
+        """Add an op that reduces each row to one number, and return True."""
         self.parts[op.name] = Part(op.name, op.type, operands, attrs, columns=1, inner=op.inner)
         self.numbers.add(op.name)
         return True
@@ -413,7 +420,7 @@ def _products(readers: Readers, op: TileOp) -> list[TileOp]:
 
 
 def _may_go_into(tiles: TileGraph, product: TileOp, op: TileOp) -> bool:
-    """Return whether a product may be a step of the op."""
+    """Return whether a product may be a step of the op: a plain matmul of the op's shape, formats and chip."""
     turns = any(("transpose",) in use.tms for use in product.uses)  # V038
     plain = product.type == "matmul" and product.grid is None and not turns and not set(product.attrs) - {"bias"}
     alike = (product.shape, product.precision, product.chip) == (op.shape, op.precision, op.chip)
@@ -424,7 +431,7 @@ def _may_go_into(tiles: TileGraph, product: TileOp, op: TileOp) -> bool:
 
 
 def _ready(product: TileOp, depths: Mapping[str, int]) -> int:
-    """Return the depth at which a product's operands are ready."""
+    """Return the depth, as a number of ops, at which a product's operands are ready."""
     return max(depths.get(use.source, 0) for use in product.uses)
 
 

@@ -115,7 +115,8 @@ def _cache_names(name: str, keeps: object) -> Mapping[int, str]:
 
 
 def _unread_message(name: str, number: int, cache: str, inputs: Mapping[str, Sequence[str]]) -> str:
-    """Return the message about a cache that no program reads."""
+    """Return the message that a program, `name`, keeps an output in a cache that no program reads; `inputs`: the inputs
+    of each program."""
     labels_of_inputs = [*chain.from_iterable(inputs.values())]
     hint = near(cache, labels_of_inputs)
     inputs_text = "; ".join(f"inputs of {program}: {', '.join(labels) or 'none'}" for program, labels in inputs.items())
@@ -137,7 +138,8 @@ def _example(program: Program, graph: Graph, cache: str) -> Array | None:
 
 
 def _slot_division(cache: str, cache_shape: Shape, part_shape: Shape) -> tuple[int, int]:
-    """Return the number of parts in a cache, and the dimension that they divide."""
+    """Return the number of parts in a cache, and the dimension that they divide. Raises HostError if the cache does not
+    consist of whole parts."""
     differ = [dim for dim, (a, b) in enumerate(zip(cache_shape, part_shape, strict=False)) if a != b]
     if (
         len(cache_shape) != len(part_shape)
@@ -306,16 +308,19 @@ class CompiledPrograms(CompiledModel):
         return program, self.parts[program]
 
     def _io(self, part: Part) -> ModelIo:
+        """Return the inputs and outputs of one program, in the netlist's order."""
         inputs = tuple(queue for queue in self.io.inputs if queue.label in part.inputs)
         outputs = tuple(queue for queue in self.io.outputs if queue.label in part.outputs)
         return ModelIo(part.inputs, inputs, outputs)
 
     def _entries(self, part: Part) -> int:
+        """Return how many inputs the queues of a program hold; 1 for a program without inputs."""
         queues = [model_input.queue for model_input in self._io(part).inputs]
         return min((self.placement.queues[name].entries for name in queues), default=1)
 
     def _parameters(self, part: Part, write_index: int, count: int) -> dict[str, str]:
-        """Return the values of those loop and cache parameters that the program declares."""
+        """Return the values of those loop and cache parameters that the program declares, for `count` rounds of which
+        the first writes slot `write_index`."""
         values = parameters_of_rounds(count, write_index)
         first = next(iter(self.netlist.programs[program_name(part.program)].instructions), None)
         names = getattr(first, "names", ())

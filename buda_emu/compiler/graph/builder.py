@@ -79,6 +79,7 @@ class Builder:
             raise AttributeError(op)
 
         def emit(*inputs: Any, **attrs: Any) -> Node:
+            """Add the front-end op of the attribute's name."""
             return self.emit(op, *inputs, **attrs)
 
         return emit
@@ -113,8 +114,8 @@ class Builder:
         return self.constant(value, dtype=dtype)
 
     def count_growth(self, subject: str, shape: Shape, nodes: Iterable[Node]) -> None:
-        """Account for a constant of this shape that is about to be folded from `nodes`. Raise UnsupportedError if it is
-        much larger than its operands, or if all folded constants together are."""
+        """Account for a constant of a shape that is about to be folded from `nodes`; `subject` names it in errors.
+        Raise UnsupportedError if it is much larger than its operands, or if all folded constants together are."""
         operand_size = sum(map(_element_count, {node.name: node for node in nodes}.values()))
         check_constant_size(subject, shape, operand_size)
         self._grown += max(prod(shape) - operand_size, 0)
@@ -264,6 +265,7 @@ def check_index_size(subject: str, count: int) -> None:
 
 
 def _element_count(node: Node) -> int:
+    """Return the number of elements of a node."""
     return prod(node.shape)
 
 

@@ -155,6 +155,7 @@ class Graph:
 
 
 def _format_node(node: Node) -> str:
+    """Write a node on one line: name, op, operands, attributes, shape, and its element type unless it is float32."""
     attrs = ", ".join(f"{key}={_format_attribute(value)}" for key, value in node.attrs.items())
     if node.dtype == "float32":
         dtype = ""
@@ -165,6 +166,7 @@ def _format_node(node: Node) -> str:
 
 
 def _format_attribute(value: Any) -> str:
+    """Write an attribute, an array of more than four elements as its type and shape."""
     if isinstance(value, np.ndarray):
         array = cast("Array", value)
         if array.size <= 4:
@@ -227,6 +229,7 @@ def _equal_bits(left: NDArray[np.uint8], right: NDArray[np.uint8]) -> bool:
 
 
 def _bits(array: NDArray[Any]) -> NDArray[np.uint8]:
+    """Return the bytes of an array, flat."""
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
@@ -289,6 +292,7 @@ def memory_share(size: int) -> int:
 
 
 def _disk_has_room(size: int) -> bool:
+    """Return whether the folder for temporary files has room for `size` bytes and a reserve."""
     return shutil.disk_usage(tempfile.gettempdir()).free > size + _SPARE
 
 

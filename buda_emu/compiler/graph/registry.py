@@ -49,6 +49,7 @@ def composite(family: str, *, dtype: str | None = None) -> Callable[[Decompositi
     """Declare an op by its decomposition: a function of the op's name whose docstring is the equation."""
 
     def declare(function: Decomposition) -> Decomposition:
+        """Register the function as the decomposition of the front-end op of its name, described by its first line."""
         doc = (function.__doc__ or "").strip().splitlines()[0]
         _register(
             FrontOp(
@@ -67,6 +68,7 @@ def composite(family: str, *, dtype: str | None = None) -> Callable[[Decompositi
 
 
 def _register(op: FrontOp) -> None:
+    """Enter a front-end op in the table. Raises InternalError if its name is taken."""
     if op.name in _OPS:
         raise InternalError(f"front-end op {op.name} is declared twice")
     _OPS[op.name] = op

@@ -19,23 +19,28 @@ Rule = Callable[[Graph, Node], bool]
 
 
 def _is_front_op(_: Graph, node: Node) -> bool:
+    """Return whether a node is a source or any front-end op."""
     return node.op in SOURCES or has_front_op(node.op)
 
 
 def _is_core_op(_: Graph, node: Node) -> bool:
+    """Return whether a node is a source or a core op."""
     return node.op in SOURCES or (has_front_op(node.op) and front_op(node.op).is_core)
 
 
 def _has_operands(graph: Graph, node: Node) -> bool:
+    """Return whether all operands of a node are nodes of the graph."""
     return all(name in graph.nodes for name in node.inputs)
 
 
 def _holds_value(_: Graph, node: Node) -> bool:
+    """Return whether a node, if it is a constant, has a value of its shape."""
     value = node.attrs.get("value")
     return node.op != "constant" or (isinstance(value, (np.ndarray, Referenced)) and node.value.shape == node.shape)
 
 
 def _has_integer_shape(_: Graph, node: Node) -> bool:
+    """Return whether all sizes of a node are integers from 0."""
     return all(type(size) is int and size >= 0 for size in node.shape)
 
 

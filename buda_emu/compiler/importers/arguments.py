@@ -191,6 +191,8 @@ def refuse_unread(framework: str, operator: str, unread: Iterable[Argument]) -> 
 
 
 def _is_default(value: Any, default: Any) -> bool:
+    """Return whether an argument may be left out because it equals its default. Lists and tuples with equal elements
+    are equal; a Node never equals a default, nor does any value of an argument without one (`REQUIRED`)."""
     if value is None or default is REQUIRED:
         return value is default
     if isinstance(value, (list, tuple)):
@@ -199,6 +201,7 @@ def _is_default(value: Any, default: Any) -> bool:
 
 
 def _format_value(value: Any) -> str:
+    """Write an argument for an error message: a Node as its shape, bytes as text."""
     if isinstance(value, Node):
         return f"a tensor of shape {list(value.shape)}"
     if isinstance(value, bytes):

@@ -87,10 +87,12 @@ def _find_unmasked_constants(b: Builder, x: Node) -> Node | None:
 
 
 def _unknown_infinities_error() -> NotSupportedError:
+    """Return the error for infinities in attention scores that do not come from a mask."""
     return NotSupportedError("infinities that are not those of a mask")
 
 
 def _is_minus_infinity(x: Node) -> bool:
+    """Return whether a node is a constant of floats that are all minus infinity."""
     return x.op == "constant" and x.value.dtype.kind == "f" and bool(np.isneginf(x.value).all())
 
 
@@ -134,8 +136,8 @@ class Complex:
 def transform_fourier(
     b: Builder, x: Complex, dims: Sequence[int], *, inverse: bool = False, factor: float = 1.0
 ) -> Complex:
-    """Apply the discrete Fourier transform along some dimensions, without division by their sizes but times
-    `factor`."""
+    """Apply the discrete Fourier transform, or with `inverse` the inverse one, along some dimensions, without division
+    by their sizes but times `factor`."""
     for dim in reversed(dims):
         cosine, sine = (wave * factor for wave in _fourier_matrices(x.real.shape[dim]))
         if inverse:
@@ -175,7 +177,7 @@ def _fourier_matrices(size: int) -> tuple[Array, Array]:
 
 
 def _multiply_along(b: Builder, x: Node, dim: int, matrix: Array) -> Node:
-    """Multiply one dimension by a constant matrix [out, in]."""
+    """Multiply one dimension by a constant matrix [out, in], and return the value with `out` elements there."""
     rank = len(x.shape)
     if rank == 1:
         return b.reshape(b.matmul(b.constant(matrix), b.reshape(x, shape=(*x.shape, 1))), shape=(matrix.shape[0],))

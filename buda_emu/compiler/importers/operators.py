@@ -81,6 +81,7 @@ class Operators(Mapping[str, Operator[H]]):
 
     @cached_property
     def _all(self) -> dict[str, Operator[H]]:
+        """All declared operators; the first access imports the modules that declare them."""
         for family in self.families:
             import_module(f"{self._room}.{family}")
         return self._declared
@@ -130,7 +131,8 @@ class Refusals:
         self._places: dict[str, str] = {}
 
     def add(self, construct: str, place: str) -> None:
-        """Count a construct once more; `place` is "" if it has none."""
+        """Count a construct that cannot be imported once more; `place` is where it stands in the model, "" if
+        nowhere."""
         self.counts[construct] += 1
         self._places.setdefault(construct, place)
 
@@ -238,6 +240,7 @@ def scatter_slices(b: Builder, x: Node, index: Node, values: Node, how: Scatter)
 
 
 def _emit_scatter(b: Builder, x: Node, rows: Node, values: Node, how: Scatter) -> Node:
+    """Emit the front-end op `scatter` on rows along one dimension."""
     return b.scatter(
         x, rows, values, dim=how.dim, reduction=how.reduction, include_self=how.include_self, dtype=x.dtype
     )

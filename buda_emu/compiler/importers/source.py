@@ -48,6 +48,9 @@ def read_model(
 def _dispatch(
     source: Any, inputs: Sequence[Any] | None, on_host: Sequence[str], parameters: Path | None, sizes: OpenSizes
 ) -> Graph:
+    """Read a model with the importer for its kind, which is told by its type or the suffix of its file. Only that
+    importer's packages are imported. Raises HostError for any other source, or for `parameters` beside a model that has
+    its own."""
     kind: type[Any] = type(source)
     if any(base.__module__.split(".")[0] == "torch" for base in kind.__mro__):
         from buda_emu.compiler.importers.from_torch.reader import read_torch

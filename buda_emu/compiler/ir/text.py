@@ -72,6 +72,7 @@ def graph_lines(graph: Graph, printer: Printer) -> Iterator[str]:
 
 
 def _inputs(graph: Graph) -> list[str]:
+    """Return the names of a graph's inputs, in order."""
     return [node.name for node in graph if node.op == "input"]
 
 
@@ -106,6 +107,7 @@ class GraphReader:
         return self.graph
 
     def _node(self, node_name: str, tokens: Tokens) -> None:
+        """Read a node, whose name is read already, into the graph. Raises IrError for a second node of that name."""
         if node_name in self.graph.nodes:
             tokens.fail(f"there is a node {node_name} already")
         self.places[node_name] = tokens.where
@@ -133,6 +135,7 @@ class GraphReader:
         )
 
     def _output(self, tokens: Tokens) -> None:
+        """Read an output of the graph: its label, node, element type and other fields."""
         label = tokens.text()
         self.places.setdefault(f"output {label}", tokens.where)
         tokens.need("=")
@@ -294,6 +297,8 @@ class _Parser:
         tokens.done()
 
     def _heading(self, tokens: Tokens) -> None:
+        """Read a line of the heading: first the kind and version of the file, then the pass after which it was
+        written."""
         if self.head == 0:
             for word in ("buda", "-", "emu", "ir"):
                 tokens.need(word)

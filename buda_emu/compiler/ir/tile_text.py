@@ -147,6 +147,7 @@ class TileReader:
 
     # --------------------------------------------------------------------------------------------------------- ops
     def _op(self, op_name: str, tokens: Tokens) -> None:
+        """Read an op, whose name is read already, into the tile graph. Raises IrError for a second op of that name."""
         if op_name in self.tiles.ops:
             tokens.fail(f"there is an op {op_name} already")
         kind = tokens.name("an op type")
@@ -170,6 +171,7 @@ class TileReader:
         self._last = self.tiles.ops[op_name] = make_record(TileOp, optional_fields | fields, tokens, op_name)
 
     def _operand(self, tokens: Tokens) -> Use:
+        """Read an operand with its TMs and the size of its buffer."""
         source = tokens.any_name("an operand")
         tms: list[Any] = []
         buffer = 0
@@ -223,6 +225,8 @@ class TileReader:
 
     # ------------------------------------------------------------------------------------------------------ queues
     def _record(self, word: str, tokens: Tokens) -> None:
+        """Read a record such as an input or a state, which `word` introduces, into its table. Raises IrError for a
+        second one of that name."""
         group, kind = _RECORDS[word]
         entry_name = tokens.any_name("a name")
         entries = getattr(self.tiles, group)

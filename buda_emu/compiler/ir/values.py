@@ -57,6 +57,7 @@ class Tokens:
         return re.fullmatch(_NAME, text) is not None
 
     def _next(self) -> None:
+        """Step to the next token of the line. Raises IrError at a character that begins none."""
         match = _TOKEN.match(self.line, self._at)
         if match is None:
             self.fail(f"{self.line[self._at :].strip()[:20]!r} is not understood")
@@ -142,6 +143,7 @@ class Tokens:
             self.fail(f"{self._word!r} is where the line should end")
 
     def _take_word(self) -> str:
+        """Return the text of the current token and step to the next."""
         word = self._word
         self._next()
         return word
@@ -151,7 +153,8 @@ T = TypeVar("T")
 
 
 def make_record(kind: type[T], values: Mapping[str, Any], tokens: Tokens, subject: str) -> T:
-    """Build a record. Raises IrError for an unknown or missing field, and for a value of another type."""
+    """Build a record of class `kind` from its fields by name. Raises IrError for an unknown or missing field, and for a
+    value of another type; `subject` names the record there."""
     hints, needed = _fields_of(kind)
     for name, value in values.items():
         if name not in hints:
@@ -319,6 +322,7 @@ class Printer:
         return f"{head} @{key}"
 
     def _record(self, record: Any) -> str:
+        """Write a record as its type and those fields that differ from their defaults."""
         kind = cast("type[Any]", type(record))
         if isinstance(record, Layout):
             return f"Layout(dims: {quote(_dims(record))}, extent: {self.value(record.extent)})"
@@ -326,6 +330,7 @@ class Printer:
         return f"{kind.__name__}{self._number(record)}({inside})"
 
     def _number(self, record: Any) -> str:
+        """Return `#` and the number of a record that several places may share, "" for any other record."""
         if not isinstance(record, SHARED):
             return ""
         if id(record) not in self._shared:
@@ -420,6 +425,7 @@ class Reader:
             self._depth -= 1
 
     def _value(self, tokens: Tokens) -> Any:
+        """Read a value: text, number, list, tuple, map, set, array, record, or a word that stands for one."""
         if tokens.kind == "text":
             return tokens.text()
         if tokens.kind == "number":
@@ -521,7 +527,8 @@ class Reader:
         return tuple(sizes)
 
     def _record(self, tokens: Tokens, word: str) -> Any:
-        """Read a record behind its name. One with a number that was read before is that same object."""
+        """Read a record behind the name of its class, `word`. One with a number that was read before is that same
+        object."""
         if word not in RECORDS:
             tokens.fail(f"{word} is neither a type nor a record: {', '.join((*sorted(DTYPES), *RECORDS))}")
         kind = RECORDS[word]

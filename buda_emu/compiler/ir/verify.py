@@ -87,6 +87,7 @@ def _is_within(table: PickTable) -> bool:
 
 
 def _has_type(spec: AttributeSpec, value: Any) -> bool:
+    """Return whether a value has the declared type of an attribute and is among its words; a bool is no int."""
     if spec.kind == "int" and isinstance(value, bool):
         return False
     return isinstance(value, _TYPES.get(spec.kind, (object,))) and (not spec.words or value in spec.words)
@@ -221,6 +222,8 @@ def problems(form: Ir, arch: str = "") -> list[str]:
 
 
 def _problems(form: Ir, arch: str) -> Iterator[str]:
+    """Yield the problems of a form: of its graph, then of its tile graph and of its placement, as far as its level has
+    them. Declarations are checked only if the graph is sound."""
     if form.level == FRONT:
         stage = FRONT
     else:
@@ -281,6 +284,7 @@ def _output_problems(tiles: TileGraph) -> Iterator[str]:
 
 
 def _format_problems(name: str, formats: tuple[str, ...], fidelity: str = "") -> Iterator[str]:
+    """Yield a problem for each unknown number format, and for an unknown fidelity; "" is left to the device."""
     for df in formats:
         if df and df not in FORMATS:
             yield f"{name}: there is no format {df}"
@@ -363,6 +367,7 @@ def _division_problems(placement: Placement, placed: PlacedOp) -> Iterator[str]:
 
 
 def _rectangle(placed: PlacedOp) -> tuple[int, int, int, int]:
+    """Return the cores of an op as top, left, bottom and right, the last two excluded."""
     rows, columns = reversed(placed.blocks.grid) if placed.grid_transpose else placed.blocks.grid
     return (*placed.at, placed.at[0] + rows, placed.at[1] + columns)
 

@@ -70,7 +70,8 @@ def identity(low: Lowering, node: Node) -> LoweredValue:
 
 
 def _result(low: Lowering, value: LoweredValue, name: str, op: str) -> LoweredValue:
-    """Return the value that an op computes element by element from another; its padding is 0 if the op maps 0 to 0."""
+    """Return the value that the netlist op `name` computes element by element from another; its padding is 0 if it was
+    and the core op `op` maps 0 to 0."""
     stays = op in _ZERO_STAYS
     return replace(
         low.real(value),
@@ -129,7 +130,8 @@ def binary(low: Lowering, node: Node) -> LoweredValue:
 
 
 def _common(low: Lowering, node: Node, arrays: list[Array | None]) -> Layout:
-    """Return the layout of an operand with the result's shape, preferably one without pending moves."""
+    """Return the layout of an operand with the shape of the result, preferably one without pending moves of rows, or
+    the standard layout if there is none; `arrays` holds the constant operands."""
     values = [low.values[name] for name, array in zip(node.inputs, arrays, strict=True) if array is None]
     full = [
         value
@@ -144,7 +146,7 @@ def _common(low: Lowering, node: Node, arrays: list[Array | None]) -> Layout:
 
 
 def _pad_rank(layout: Layout, rank: int) -> Layout:
-    """Return the layout with dimensions of size 1 in front."""
+    """Return the layout with dimensions of size 1 in front, `rank` dimensions in all."""
     missing: tuple[Dim, ...] = ((),) * (rank - len(layout.dims))
     return Layout((*missing, *layout.dims), layout.extent)
 
@@ -189,7 +191,7 @@ def operand(low: Lowering, value: LoweredValue, layout: Layout) -> tuple[Use, tu
 
 
 def _without_axes(layout: Layout, axes: Container[str]) -> Layout:
-    """Return the layout of a value that does not vary along some axes: it has one slice, or one tile, along these."""
+    """Return the layout of a value that does not vary along the axes: it has one slice, or one tile, along these."""
     dims = tuple(
         tuple(Piece(piece.size, "-", 0) if piece.axis in axes else piece for piece in dim) for dim in layout.dims
     )
@@ -220,7 +222,8 @@ def _beside(low: Lowering, value: LoweredValue) -> str:
 
 
 def _without_repeats(low: Lowering, value: LoweredValue, rest: Layout, real_pieces: list[int]) -> LoweredValue:
-    """Move a value to a layout in which only real pieces count; repeats of whole axes are left out on both sides."""
+    """Move a value to the layout `rest` in which only the pieces `real_pieces` count; repeats of whole axes are left
+    out on both sides."""
     pieces = rest.pieces
     shape = tuple(piece.size for piece in pieces)
     split = reshape_layout(value.layout, shape)

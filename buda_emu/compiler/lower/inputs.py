@@ -43,8 +43,8 @@ def queue_input(low: Lowering, node: Node, layout: Layout) -> LoweredValue:
 
 
 def best_layout(shape: tuple[int, ...]) -> Layout:
-    """Return the division of the dimensions into z, rows and columns that takes the fewest tiles, or the standard one
-    unless another takes at most half of its tiles."""
+    """Return the standard division of the dimensions into z, rows and columns, or another that takes at most half of
+    its tiles; of several such divisions a later one replaces an earlier one only if it halves the tiles again."""
     rank = len(shape)
     plain = standard(shape)
     best = plain
@@ -112,7 +112,8 @@ def _indices_of_input(low: Lowering, name: str) -> tuple[Node, tuple[int, ...]]:
 
 
 def emit_output(low: Lowering, output: Output, used_names: set[str]) -> None:
-    """Add an untilizing nop and the host's queue behind it (FRONTEND 3.4)."""
+    """Add an untilizing nop for an output and the host's queue behind it (FRONTEND 3.4), and enter the queue's name in
+    `used_names`."""
     node = low.graph[output.value]
     low.node = node
     if node.op == "constant":
@@ -242,8 +243,8 @@ def state(low: Lowering, node: Node) -> LoweredValue:
 
 
 def _ram(low: Lowering, label: str, dtype: str, initial: Array, slots: int = 1, dim: int = 0) -> State:
-    """Return the ram of a state, and add it if it is new. A number fills its whole tile, so that it can be broadcast;
-    other padding is 0, and stays so."""
+    """Return the ram of the state `label`, and add it if it is new, with the content `initial`. A number fills its
+    whole tile, so that it can be broadcast; other padding is 0, and stays so."""
     state = low.out.state(label)
     if state is None:
         kernel = len(initial.shape) > 2 and initial.shape[1] % TILE == 0 and _has_gradients(low)
@@ -289,9 +290,10 @@ def _as_columns(shape: tuple[int, ...]) -> Layout:
 
 
 def _in_slots(shape: tuple[int, ...], slots: int, dim: int) -> Layout:
-    """Return the layout of a cache, slot after slot along t, each as a value of its own would be. If slots and columns
-    are whole tiles, what would lie along t in a slot, such as heads of attention, stands side by side: then slots are
-    put below each other and cut into heads on the way to their readers (vstack, hslice), and no op moves them."""
+    """Return the layout of a cache whose dimension `dim` is divided into slots, slot after slot along t, each as a
+    value of its own would be. If slots and columns are whole tiles, what would lie along t in a slot, such as heads of
+    attention, stands side by side: then slots are put below each other and cut into heads on the way to their readers
+    (vstack, hslice), and no op moves them."""
     slot_shape = tuple(size // slots if place == dim else size for place, size in enumerate(shape))
     part = _side_by_side(slot_shape, dim) or standard(slot_shape)
     t, rows, columns = part.extent

@@ -65,12 +65,13 @@ def from_int8(low: Lowering, node: Node) -> LoweredValue:
 
 
 def _zero(node: Node) -> float:
+    """Return the zero point of a quantisation."""
     return float(node.attrs["zero"])
 
 
 def requantise(tiles: TileGraph, source: str, like: TileOp) -> list[TileOp]:
-    """Return ops that turn a moved tensor of real numbers back into the integers of `like`, a `dequantization` whose
-    grid they are on. The last op gives the integers."""
+    """Return ops that turn a moved tensor of real numbers back into the integers that `like`, a `dequantization`, made
+    them of. The last op gives the integers."""
     scale = tiles.constants[like.uses[1].source]
     factor = Constant(f"{source}.factor", 1 / scale.values, "scale")
     tiles.constants.setdefault(factor.name, factor)
@@ -171,7 +172,8 @@ class _Steps:
         return self.do("subtract", self.do("add", x, middle), middle)
 
     def near(self, x: Use | str, doubled: bool = False) -> str:
-        """Return an integer less than 1 from x; if `doubled`, an even one less than 1.5 from it, or x itself."""
+        """Return an integer less than 1 from x; if `doubled`, an even one less than 1.5 from it, or x itself. The
+        result is the name of a sub-op."""
         integer = self.round_by_sum(x, 23 + doubled)
         left = self.do("subtract", *self.apart(x, integer, 1.25 if doubled else 0.75))
         rough = self.round_by_sum(left, self.adder.bits + 2 + doubled)

@@ -136,8 +136,8 @@ class Layout:
 
 
 def standard(shape: Sequence[int], rows: int = 1, columns: int = 1) -> Layout:
-    """Return the layout with the last `columns` dimensions along c, the `rows` dimensions before them along r and the
-    others along z, without gaps."""
+    """Return the layout of a shape with the last `columns` dimensions along c, the `rows` dimensions before them along
+    r and the others along z, without gaps."""
     rank = len(shape)
     axes = ["c" if place >= rank - columns else "r" if place >= rank - columns - rows else "z" for place in range(rank)]
     return layout_on_axes(shape, axes)
@@ -150,7 +150,8 @@ def layout_on_axes(shape: Sequence[int], axes: Sequence[str]) -> Layout:
 
 
 def dense_layout(shape: Sequence[int], z: Sequence[int], r: Sequence[int], c: Sequence[int]) -> Layout:
-    """Return the layout with the dimensions of these numbers along each axis, outermost first, without gaps."""
+    """Return the layout of a value of this shape with the dimensions of the numbers `z`, `r` and `c` along each axis,
+    outermost first, without gaps."""
     dims: list[Dim] = [() for _ in shape]
     extent: list[int] = []
     for axis, members in (("z", z), ("r", r), ("c", c)):
@@ -222,8 +223,8 @@ class Move:
 
 
 def moves(have: Layout, want: Layout) -> list[Move] | None:
-    """Return the pieces that both layouts share, outermost first; None if they cut a dimension at places that do not
-    nest."""
+    """Return the pieces that two layouts of one value, its present and its wanted one, share, outermost first; None if
+    they cut a dimension at places that do not nest."""
     shared: list[Move] = []
     for have_pieces, want_pieces in zip(have.dims, want.dims, strict=True):
         a = list(have_pieces)

@@ -16,7 +16,7 @@ from buda_emu.compiler.lower.relayout import relayout
 
 @lowers("linear")
 def linear(low: Lowering, node: Node) -> LoweredValue:
-    """Lower a constant matrix along a dimension."""
+    """Lower the core op `linear`, the product of a constant sparse matrix and a dimension."""
     return along(low, low.values[node.inputs[0]], node.attrs["dim"], node.attrs["matrix"])
 
 
@@ -148,7 +148,8 @@ def _along_rows(low: Lowering, value: LoweredValue, dim: int, matrix: Sparse) ->
 
 
 def _row_place(layout: Layout, extent: tuple[int, int, int]) -> Array:
-    """Return the row, counted through t, of every element of a layout along z and rows."""
+    """Return the row, counted through t, of every element of a layout along z and rows; `extent`: the tensor's t, rows,
+    columns."""
     rows = np.zeros(1, np.int64)
     for piece in layout.pieces:
         step = extent[1] if piece.axis == "z" else 1

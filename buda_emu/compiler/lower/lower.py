@@ -86,7 +86,8 @@ def store_early(tiles: TileGraph) -> TileGraph:
 
 def _keep_old(low: Lowering, program_of: Mapping[str, str], program: str, stored: Collection[str]) -> None:
     """Copy values that a later program reads from a state that this program overwrites: the ram will hold the new
-    content by then, and after several rounds the last."""
+    content by then, and after several rounds the last. `program_of`: the programs of nodes; `stored`: labels of the
+    states that this program writes."""
     overwritten = {state.queue for state in low.out.states.values() if state.label in stored}
     for node in low.graph if overwritten else ():
         for name in node.inputs if program_of.get(node.name, program) != program else ():

@@ -63,6 +63,7 @@ def lowers(*names: str) -> Callable[[Lower], Lower]:
     """Return a decorator that registers a function as the lowering of core ops."""
 
     def declare(function: Lower) -> Lower:
+        """Register a function as the rule by which the named ops are lowered."""
         RULES.update(dict.fromkeys(names, function))
         return function
 
@@ -120,8 +121,8 @@ class Lowering:
         largest: float = LARGEST,
         copy: int = 0,
     ) -> str:
-        """Return the name of a constant with the elements [t, rows, columns], clipped to magnitude `largest`. Equal
-        constants with the same `copy` share a name."""
+        """Return the name of a constant with the elements [t, rows, columns], clipped to magnitude `largest`; `kind` is
+        that of `Constant`. Equal constants with the same kind and the same number `copy` share a name."""
         source_values: Any = values
         if isinstance(source_values, Referenced):
             values = self._bounded_reference(source_values, suffix, largest)
@@ -154,6 +155,8 @@ class Lowering:
         return values.each(("within", largest), lambda block: replace_infinities(block, largest), largest)
 
     def _nan(self, suffix: str, origin: str = "") -> UnsupportedError:
+        """Return the error for a constant with NaN. `suffix`: the name of the value within the present node; `origin`:
+        where the constant comes from."""
         return UnsupportedError(
             f"{self.name(suffix)}{origin}: a constant with NaN: no value of the device stands for it: use a number"
         )
@@ -172,7 +175,8 @@ class Lowering:
         ublock: tuple[int, int] | None = None,
         **attrs: Unpack[TileAttributes],
     ) -> str:
-        """Add a netlist op and return its name."""
+        """Add a netlist op for the present node and return its name, which ends in `suffix`. `inner`: tiles that a
+        product or a maximum runs over; `grid` and `ublock`: what is fixed of its division, 0 for what is free."""
         name = self.name(suffix)
         source = self.node.name if self.node else ""
         self.out.ops[name] = TileOp(
@@ -214,7 +218,7 @@ class Lowering:
         return replace(value, source=self._real[key].source, tms=())
 
     def through(self, value: LoweredValue, tm: Tm, layout: Layout) -> LoweredValue:
-        """Return the value behind one more TM."""
+        """Return the value behind one more TM, in the layout that it then has."""
         value = self.real(value)
         if after(tm, value.tiles) != replace(value, layout=layout).tiles:
             raise InternalError(f"TM {tm} on {value.tiles} for {layout}")
@@ -222,9 +226,9 @@ class Lowering:
 
     # ------------------------------------------------------------------------------------------------- row moves
     def move_rows(self, value: LoweredValue, matrix: Sparse, layout: Layout) -> LoweredValue:
-        """Apply a matrix to tile rows, counted through t. It becomes an op when the value is used; matrices in
-        sequence are multiplied, unless the product has too many different tiles, as with the taps of a window in a
-        scaled image."""
+        """Apply a matrix to the tile rows of a value, counted through t, and return the value in this layout. It
+        becomes an op when the value is used; matrices in sequence are multiplied, unless the product has too many
+        different tiles, as with the taps of a window in a scaled image."""
         if value.rows is None:
             self._mark(value)
         else:
@@ -249,7 +253,8 @@ class Lowering:
         return replace(self._real[key], layout=value.layout)
 
     def _apply(self, value: LoweredValue, matrix: Sparse, shape: Shape) -> str:
-        """Add the op that moves tile rows: a product with one small matrix for each slice, or an identity matmul."""
+        """Add the op that moves tile rows by a matrix to a result of `shape` in tiles, and return its name: a product
+        with one small matrix for each slice, or an identity matmul."""
         have = self.out.shape_of(value.source)
         for tm in value.tms:
             have = after(tm, have)
@@ -297,7 +302,8 @@ class Lowering:
         suffix: str = "columns",
         **flags: bool,
     ) -> LoweredValue:
-        """Multiply columns by a constant [columns before, columns after], the same for every slice of t."""
+        """Multiply columns by a constant [columns before, columns after], the same for every slice of t, and return the
+        value in this layout; `flags` are fields of the result that the caller knows better."""
         if _zeros_and_ones(matrix):
             kind = "picker"
         else:
@@ -320,7 +326,7 @@ class Lowering:
         return replace(result, **flags)
 
     def mask_padding(self, value: LoweredValue, *, rows: bool = False, columns: bool = False) -> LoweredValue:
-        """Return the value with zeros in the padding of rows or columns."""
+        """Return the value with zeros in the padding of rows, of columns or of both."""
         layout = value.layout
         rows = rows and not (value.clean_rows or layout.rows_full)
         columns = columns and not (value.clean_columns or layout.columns_full)
@@ -370,7 +376,7 @@ def _zeros_and_ones(matrix: NDArray[Any]) -> bool:
 
 
 def swap_rows_and_columns(low: Lowering, value: LoweredValue) -> LoweredValue:
-    """Return the value transposed."""
+    """Return the value with rows and columns of its tensor exchanged."""
     value = low.real(value)
     t, rows, columns = value.layout.extent
     extent: Extent = (t, columns, rows)

@@ -40,8 +40,8 @@ def matmul(low: Lowering, node: Node) -> LoweredValue:
 
 
 def multiply_by_constant(low: Lowering, value: LoweredValue, matrix: Array, node: Node) -> LoweredValue:
-    """Multiply the last dimension by a constant [before, after]. It goes along the columns, all other dimensions
-    stay."""
+    """Multiply the last dimension of a value by a constant matrix [before, after], and return the value of the node.
+    That dimension goes along the columns, all other dimensions stay."""
     dim = len(node.shape) - 1
     width = matrix.shape[1]
     if padded_size(width) > WIDE:
@@ -60,8 +60,8 @@ def multiply_by_constant(low: Lowering, value: LoweredValue, matrix: Array, node
 
 
 def _goes_out(low: Lowering, node: Node) -> bool:
-    """Return whether slices of a value's columns are slices of an output: the value is an output, or only element-wise
-    ops with single numbers and reshapes come behind it."""
+    """Return whether slices of the columns of a node's value are slices of an output: the value is an output, or only
+    element-wise ops with single numbers and reshapes come behind it."""
     if any(output.value == node.name for output in low.graph.outputs):
         return True
     readers = [low.graph[name] for name in low.graph.users()[node.name]]
@@ -74,9 +74,9 @@ def _goes_out(low: Lowering, node: Node) -> bool:
 
 
 def _product_in_slices(low: Lowering, value: LoweredValue, matrix: Array, dim: int, out: bool) -> LoweredValue:
-    """Multiply by more columns than the cores have room for: slices of them along t, one after the other, all other
-    dimensions along the rows. Readers put the slices side by side (FRONTEND 4.5: streaming in C), except for an output
-    (`out`)."""
+    """Multiply dimension `dim` by more columns than the cores have room for: slices of them along t, one after the
+    other, all other dimensions along the rows. Readers put the slices side by side (FRONTEND 4.5: streaming in C),
+    except for an output (`out`)."""
     shape = value.layout.shape
     rest = [place for place in range(len(shape)) if place != dim]
     value = relayout(low, value, dense_layout(shape, [], rest, [dim]))
@@ -107,10 +107,11 @@ def _product_in_slices(low: Lowering, value: LoweredValue, matrix: Array, dim: i
 
 
 def _slices(columns: int, out: bool) -> tuple[int, int]:
-    """Return the number of slices, and the columns of all of them together. Slices that eight cores share evenly are
-    preferred, if they add at most a thirty-second: those with the fewest columns, and for an output, whose slices go to
-    the host one by one, those with the fewest columns including those of one part, which nothing overlaps
-    (`parts_of_blocks`). Otherwise it is the smallest number of slices that adds no columns."""
+    """Return the number of slices into which so many columns are cut, and the columns of all of them together. Slices
+    that eight cores share evenly are preferred, if they add at most a thirty-second: those with the fewest columns, and
+    for an output (`out`), whose slices go to the host one by one, those with the fewest columns including those of one
+    part, which nothing overlaps (`parts_of_blocks`). Otherwise it is the smallest number of slices that adds no
+    columns."""
     widest = WIDE // 2
     least = -(-columns // widest)
     even = {n: -(-columns // (n * SHARING * TILE)) * n * SHARING * TILE for n in range(least, 2 * least + 1)}
@@ -124,8 +125,8 @@ def _slices(columns: int, out: bool) -> tuple[int, int]:
 
 
 def columns_of(low: Lowering, value: LoweredValue, dims: tuple[int, ...]) -> LoweredValue:
-    """Return the value with just these dimensions along the columns, with or without gaps; the others are dense along z
-    and rows, where they are."""
+    """Return the value with just the dimensions `dims` along the columns, with or without gaps; the others are dense
+    along z and rows, where they are."""
     layout = value.layout
     if _are_the_columns(layout, dims):
         return value
@@ -151,7 +152,7 @@ def _are_the_columns(layout: Layout, dims: tuple[int, ...]) -> bool:
 
 
 def _stride(layout: Layout, place: int) -> int:
-    """Return the stride of a dimension along z, 0 for one on another axis."""
+    """Return the stride of dimension `place` along z, 0 for one on another axis."""
     dim = layout.dims[place]
     if dim and dim[-1].axis == "z":
         return dim[-1].stride
@@ -221,12 +222,13 @@ def _general(low: Lowering, node: Node) -> LoweredValue:
 
 
 def _rows_along_columns(layout: Layout, rank: int) -> bool:
-    """Return whether the rows that a product needs lie along the columns."""
+    """Return whether the second operand of a product, of `rank` dimensions, has its rows along the columns."""
     return any(piece.axis == "c" for piece in layout.dims[rank - 2])
 
 
 def _padded_constant(low: Lowering, array: Array, layout: Layout) -> tuple[Use, tuple[bool, bool]]:
-    """Return a constant as an operand, with zeros in its padding."""
+    """Return a constant as an operand, with zeros in its padding, and that the padding of its rows and columns is
+    zero."""
     values = np.zeros(layout.extent, np.float32)
     full = layout.place("zrc")
     values.reshape(-1)[full.ravel()] = np.asarray(array, np.float32).reshape(-1)
@@ -262,7 +264,7 @@ def conv(low: Lowering, node: Node) -> LoweredValue:
 def _side_by_side(
     low: Lowering, node: Node, value: LoweredValue, kernel: tuple[int, ...], shape: tuple[int, ...]
 ) -> LoweredValue:
-    """Return the elements for the taps from a value of that shape, in columns side by side."""
+    """Return the elements for the taps of a convolution, from a value seen in `shape`, in columns side by side."""
     value, layout = _pick_taps(low, node, value, kernel, shape)
     count = prod(kernel)
     (t, rows, width) = layout.extent
@@ -274,6 +276,7 @@ def _side_by_side(
 
 
 def _reshape(value: LoweredValue, shape: Sequence[int]) -> LoweredValue:
+    """Return the value with another shape, without moving data; the layout must allow it."""
     layout = reshape_layout(value.layout, shape)
     assert layout is not None, "dimensions that are cut in whole pieces"
     return replace(value, layout=layout)
@@ -340,9 +343,10 @@ def _pick_taps(
     clamp: bool = False,
     flipped: bool = False,
 ) -> tuple[LoweredValue, Layout]:
-    """Pick the elements of windows from a value of that shape: [N, taps innermost] along z, the output's space along
+    """Pick the elements of windows from a value seen in `shape`: [N, taps innermost] along z, the output's space along
     rows, channels along columns. The returned layout has the dimensions of the result [N, C, space...]; the taps are in
-    its extent alone."""
+    its extent alone. With `clamp`, taps outside read what the first tap inside reads; `flipped` puts the last tap
+    first."""
     rank = len(shape)
     space = shape[2:]
     out = node.shape[2 - rank :]
@@ -371,6 +375,7 @@ def _pick_taps(
 
 
 def _conv_out(layout: Layout, cout: int) -> Layout:
+    """Return the layout of a convolution's result: as `layout`, with `cout` channels in the columns."""
     dims = list(layout.dims)
     dims[1] = (Piece(cout, "c", 1),) if cout > 1 else ()
     return Layout(tuple(dims), (*layout.extent[:2], padded_size(cout)))

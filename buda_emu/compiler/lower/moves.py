@@ -104,7 +104,8 @@ def _join_constants(low: Lowering, node: Node, starts: list[int]) -> Node:
 
 
 def _sum(low: Lowering, value: LoweredValue, use: Use, flags: tuple[bool, bool]) -> LoweredValue:
-    """Add an operand of the same layout; `flags`: whether its rows and columns are clean."""
+    """Add an operand of the same layout to a value, and return the sum; `flags`: whether the padding of the operand's
+    rows and columns is 0."""
     t, r, c = value.layout.extent
     name = low.op("add", [low.use(value), use], (t, r // TILE, c // TILE))
     return replace(
@@ -123,13 +124,15 @@ def _order(layout: Layout, rank: int) -> tuple[list[int], list[int], list[int]]:
     """Return the dimensions along z, rows and columns by the axis of their innermost piece; dimensions without pieces
     are where the standard layout has them."""
     axes = {place: dim[-1].axis for place, dim in enumerate(layout.dims) if dim}
-    plain = {place: axis for axis, places in zip("zrc", _plain(rank), strict=True) for place in places}
+    plain = {place: axis for axis, places in zip("zrc", _standard_dims(rank), strict=True) for place in places}
     chosen = {place: axes.get(place, plain[place]) for place in range(rank)}
     by = {axis: [place for place in range(rank) if chosen[place] == axis] for axis in "zrc"}
     return by["z"], by["r"], by["c"]
 
 
-def _plain(rank: int) -> tuple[list[int], list[int], list[int]]:
+def _standard_dims(rank: int) -> tuple[list[int], list[int], list[int]]:
+    """Return the dimensions along z, rows and columns in the standard layout: the last in columns, the one before in
+    rows."""
     return list(range(rank - 2)), list(range(max(rank - 2, 0), rank - 1)), [rank - 1] if rank else []
 
 
@@ -159,8 +162,9 @@ def embedding(low: Lowering, node: Node) -> LoweredValue:
 
 
 def _table(low: Lowering, table_elements: Any, rows: int) -> str:
-    """Return the queue of a table for an embedding of so many rows. net2pipe cuts the queue for the first reader of an
-    epoch, by name, so no other reader may read more at a time (V081); a copy of the table is made if one would."""
+    """Return the queue of a table, added if it is new, for an embedding that reads `rows` rows. net2pipe cuts the queue
+    for the first reader of an epoch, by name, so no other reader may read more at a time (V081); a copy of the table is
+    made if one would."""
     for copy in numbers():
         name = low.constant(table_elements, "table", "table", copy=copy)
         readers = {op.name: op for op in low.out.ops.values() if op.has("row-wise index") and op.uses[0].source == name}
@@ -203,7 +207,7 @@ def _axes_of_others(layout: Layout, dim: int) -> set[str]:
 
 
 def _largest_of_axis(low: Lowering, value: LoweredValue, dim: int, axis: str) -> LoweredValue:
-    """Lower a maximum over a dimension that is alone along the rows or columns."""
+    """Lower a maximum over a dimension that is alone along an axis, the rows or columns."""
     value = low.real(_low_padding(low, value, axis))
     layout = value.layout
     t, r, c = value.tiles
@@ -229,6 +233,7 @@ def _largest_of_axis(low: Lowering, value: LoweredValue, dim: int, axis: str) ->
 
 
 def _in_columns(layout: Layout) -> int:
+    """Return how many elements a layout has in its columns, without padding."""
     return prod(piece.size for piece in layout.on("c"))
 
 

@@ -165,7 +165,7 @@ class PickTable:
         )
 
     def counts(self, cut: WorkDivision) -> Counts:
-        """Return the work of each row of cores, without encoding the words."""
+        """Return the work of the fullest row of cores when it is divided by `cut`, without encoding the words."""
         if cut not in self._counts:
             self._counts[cut] = self._count(cut)
         return self._counts[cut]
@@ -193,7 +193,7 @@ class PickTable:
         )
 
     def fits(self, cut: WorkDivision) -> bool:
-        """Return whether the table's numbers fit the 16 bits of a word."""
+        """Return whether the table's numbers fit the 16 bits of a word when its work is divided by `cut`."""
         tile_bits, ublock_bits, inner_bits = self._bits(cut)
         room = tile_bits + inner_bits + max(0, (cut.u_rt - 1).bit_length()) <= 16
         return room and ublock_bits + (cut.u_rt * cut.u_kt).bit_length() <= 16
@@ -205,7 +205,8 @@ class PickTable:
         return tile_bits, max(1, (m - 1).bit_length()), 1 if cut.u_kt <= 2 else (cut.u_kt - 1).bit_length()
 
     def picker(self, cut: WorkDivision) -> Picker:
-        """Return the operands. Raises UnsupportedError if they do not fit 16-bit words."""
+        """Return the operands of an identity matmul whose work is divided by `cut`. Raises UnsupportedError if they do
+        not fit 16-bit words."""
         if cut not in self._pickers:
             while len(self._pickers) >= _KEPT:
                 del self._pickers[next(iter(self._pickers))]
@@ -213,7 +214,8 @@ class PickTable:
         return self._pickers[cut]
 
     def _encode(self, cut: WorkDivision) -> Picker:
-        """Encode the table as tiles and 16-bit words for each row of cores."""
+        """Encode the table, with its work divided by `cut`, as tiles and 16-bit words for each row of cores. Raises
+        UnsupportedError if numbers do not fit a word."""
         counts = self.counts(cut)
         if not self.fits(cut):
             raise UnsupportedError(
@@ -247,7 +249,8 @@ class PickTable:
         )
 
     def _strips(self, pairs: Index, place: Index, cut: WorkDivision, bits: tuple[int, int]) -> "list[_Strip]":
-        """Return the strips of one row of cores in order; every slice has at least one."""
+        """Return the strips of one row of cores, whose pairs are `pairs`, in order; every slice has at least one.
+        `place`: the number of each pair's tile; `bits`: of a tile's number and of the place in a strip."""
         tile_bits, inner_bits = bits
         row = self.row[pairs] % (self.rows // cut.grid_rows)
         keys = (
@@ -279,6 +282,7 @@ class _Strip:
     ublocks: list[tuple[int, list[int]]] = field(default_factory=list[tuple[int, list[int]]])
 
     def add(self, ublock: int, word: int) -> None:
+        """Add the word of a tile, and first the word of its ublock if that is not the last one's."""
         if not self.ublocks or self.ublocks[-1][0] != ublock:
             self.ublocks.append((ublock, []))
             self.words += 1
@@ -336,6 +340,8 @@ def picker_rows(target: Target, table: PickTable) -> int:
     fits = [n for n in divisors(table.rows) if n <= target.arch.grid[0]]
 
     def enough(rows: int) -> bool:
+        """Return whether each of so many rows of cores has room for its share of the pairs and for its distinct
+        tiles."""
         return len(table.row) / rows <= PICKER_PAIRS and _tile_bytes(target, table, rows) <= PICKER_BYTES
 
     return next((n for n in fits if enough(n)), fits[-1])
@@ -347,7 +353,7 @@ def has_room(target: Target, table: PickTable) -> bool:
 
 
 def _tile_bytes(target: Target, table: PickTable, rows: int) -> int:
-    """Return the size of the distinct tiles of one row of cores, if there are so many rows."""
+    """Return the size of the distinct tiles of one row of cores, if the work is divided over `rows` rows of cores."""
     if table.plain:
         df = target.picker_df
     else:

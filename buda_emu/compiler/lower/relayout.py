@@ -53,7 +53,7 @@ def _whole_dims(layout: Layout) -> Layout:
 
 
 def _restore_dims(layout: Layout, parts: Sequence[Move], dims: tuple[tuple[Piece, ...], ...]) -> Layout:
-    """Join the pieces of a moved layout, one dimension each, to the value's dimensions again."""
+    """Join the pieces of a moved layout, one dimension each, to the value's dimensions `dims` again."""
     new_dims: list[tuple[Piece, ...]] = []
     pieces = [dim[0] if dim else None for dim in layout.dims]
     at = 0
@@ -72,7 +72,8 @@ def _restore_dims(layout: Layout, parts: Sequence[Move], dims: tuple[tuple[Piece
 
 
 def _move(low: Lowering, value: LoweredValue, parts: list[Move], extent: Extent, loose: bool) -> LoweredValue:
-    """Move a value whose layout has one dimension for each part, in order."""
+    """Move a value whose layout has one dimension for each of `parts`, in order, to their wanted places in a tensor of
+    `extent`. `loose` is that of `relayout`."""
     if not parts:
         return _rows(low, value, parts, extent)
     changed = _change_columns(low, value, parts)
@@ -109,18 +110,19 @@ def _change_columns(low: Lowering, value: LoweredValue, parts: list[Move]) -> Lo
 def _expel(
     low: Lowering, value: LoweredValue, parts: list[Move], expelled: list[int], staying: list[int]
 ) -> LoweredValue:
-    """Bring pieces out of the columns, in the first way that is possible."""
-    apart = _below(low, value, parts)
+    """Bring the pieces `expelled` out of the columns, where the pieces `staying` remain, in the first way that is
+    possible."""
+    apart = _put_slices_below(low, value, parts)
     if apart is None and staying:
         apart = _expel_columns(low, value, parts, expelled, staying)
     if apart is None:
-        return _stood_up(low, value, parts)
+        return _stand_columns_up(low, value, parts)
     return apart
 
 
 def _side_by_side(parts: list[Move], in_c: Sequence[int], incoming: Sequence[int]) -> bool:
-    """Return whether slices of t with one element in a row become columns while rows stay rows: a product joins them
-    once they stand side by side."""
+    """Return whether slices of t with one element in a row (`incoming`) become columns while rows stay rows: a product
+    joins them once they stand side by side. `in_c`: pieces that are columns already."""
     rows = [part for part in parts if part.have.axis == "r"]
     from_z = all(parts[k].have.axis == "z" for k in incoming)
     few = prod(parts[k].size for k in incoming) <= _SIDE_BY_SIDE
@@ -128,20 +130,22 @@ def _side_by_side(parts: list[Move], in_c: Sequence[int], incoming: Sequence[int
 
 
 def _continue(low: Lowering, value: LoweredValue, parts: list[Move], extent: Extent, loose: bool) -> LoweredValue:
+    """Move a value on towards the wanted places of `parts` after one step has changed where its pieces are; `extent`
+    and `loose` as in `_move`."""
     return _move(low, value, _parts(value, parts), extent, loose)
 
 
 def _parts(value: LoweredValue, parts: list[Move]) -> list[Move]:
-    """Return the moves that are left."""
+    """Return the moves from the value's present layout to the wanted places of these parts."""
     return [Move(dim[0], part.want) for dim, part in zip(value.layout.dims, parts, strict=True)]
 
 
 def _rows_stay(parts: Sequence[Move]) -> bool:
-    """Return whether the pieces that are rows before and after are the same ones."""
+    """Return whether no piece that lies along rows before and after has to move."""
     return all(part.have == part.want for part in parts if part.have.axis == "r" and part.want.axis == "r")
 
 
-def _below(low: Lowering, value: LoweredValue, parts: list[Move]) -> LoweredValue | None:
+def _put_slices_below(low: Lowering, value: LoweredValue, parts: list[Move]) -> LoweredValue | None:
     """Put slices of t below each other before columns leave for t: all wanted slices, the innermost of t, in order,
     with no padding between their rows. Return None if they do not lie like that."""
     _, height, columns = value.layout.extent
@@ -174,12 +178,13 @@ def _dense_moves(parts: list[Move], z: list[int], r: list[int]) -> list[Move]:
 
 
 def _others(parts: list[Move], without: Sequence[int], axes: str) -> list[int]:
-    """Return the pieces along these axes that are not in `without`, outermost first."""
+    """Return the numbers of the pieces along these axes that are not in `without`, outermost first."""
     others = [k for k, part in enumerate(parts) if part.have.axis in axes and k not in without]
     return sorted(others, key=lambda k: ("zr-".index(parts[k].have.axis), -parts[k].have.stride))
 
 
-def _dense(value: LoweredValue, parts: list[Move], z: list[int], r: list[int]) -> Extent:
+def _dense_extent(value: LoweredValue, parts: list[Move], z: list[int], r: list[int]) -> Extent:
+    """Return the extent without gaps of pieces `z` along slices and `r` along rows, with the columns of the value."""
     return prod(parts[k].size for k in z), padded_size(prod(parts[k].size for k in r)), value.layout.extent[2]
 
 
@@ -187,7 +192,7 @@ def _columns_to_rows(low: Lowering, value: LoweredValue, parts: list[Move], inco
     """Move the pieces that are wanted along c to the rows, then swap rows and columns; no piece along c stays there."""
     r = sorted(incoming, key=lambda k: -parts[k].want.stride)
     z = _others(parts, incoming, "zr")
-    moved = _rows(low, value, _dense_moves(parts, z, r), _dense(value, parts, z, r))
+    moved = _rows(low, value, _dense_moves(parts, z, r), _dense_extent(value, parts, z, r))
     return swap_rows_and_columns(low, moved)
 
 
@@ -202,10 +207,10 @@ def _outside(layout: Layout, parts: list[Move], outer: list[int], inner: list[in
     return _runs(parts, by_stride, block) and _inside(parts, inner, block)
 
 
-def _stood_up(low: Lowering, value: LoweredValue, parts: list[Move]) -> LoweredValue:
-    """Turn all columns into rows, and no row into a column: rows go to z first."""
+def _stand_columns_up(low: Lowering, value: LoweredValue, parts: list[Move]) -> LoweredValue:
+    """Turn all columns into rows, and no row into a column: rows go to z first. Returns the value."""
     z = _others(parts, (), "zr")
-    moved = _rows(low, value, _dense_moves(parts, z, []), _dense(value, parts, z, []))
+    moved = _rows(low, value, _dense_moves(parts, z, []), _dense_extent(value, parts, z, []))
     return swap_rows_and_columns(low, moved)
 
 
@@ -250,7 +255,7 @@ def _expel_columns(
 
 
 def _in_slices(low: Lowering, value: LoweredValue, members: Sequence[int], count: int) -> LoweredValue:
-    """Turn blocks of columns into slices of t: the pieces that count the blocks go along z."""
+    """Turn the `count` blocks of columns into slices of t: the pieces `members`, which count the blocks, go along z."""
     t, rows, columns = value.layout.extent
     block = columns // count
     dims = list(value.layout.dims)
@@ -264,8 +269,8 @@ def _in_slices(low: Lowering, value: LoweredValue, members: Sequence[int], count
 
 
 def _divisible(low: Lowering, count: int, block: int) -> int | None:
-    """Return the number of blocks, with empty ones added, for which the cores of a row have room: 17 x 17 has no
-    divisors. Return None if they never have."""
+    """Return the number of blocks of columns, `count` and empty ones that are added, for which the cores of a row have
+    room: 17 x 17 has no divisors. Return None if they never have. `block`: tiles of each."""
     (_, cores) = low.target.arch.grid
     room = low.target.widest_block
     for blocks in range(count, room * cores // block + 1):
@@ -275,7 +280,7 @@ def _divisible(low: Lowering, count: int, block: int) -> int | None:
 
 
 def _runs(parts: list[Move], members: list[int], step: int) -> bool:
-    """Return whether pieces follow each other without gaps, the innermost with stride `step`."""
+    """Return whether the pieces `members` follow each other without gaps, the innermost with stride `step`."""
     for k in reversed(members):
         if parts[k].have.stride != step:
             return False
@@ -284,6 +289,7 @@ def _runs(parts: list[Move], members: list[int], step: int) -> bool:
 
 
 def _inside(parts: list[Move], members: list[int], extent: int) -> bool:
+    """Return whether the last element of the pieces `members` lies within an extent along their axis."""
     return sum((parts[k].size - 1) * parts[k].have.stride for k in members) < extent
 
 
@@ -292,7 +298,7 @@ def _put_side_by_side(low: Lowering, value: LoweredValue, parts: list[Move], inc
     inner = sorted(incoming, key=lambda k: -parts[k].want.stride)
     z = [*_others(parts, incoming, "z"), *inner]
     r = _others(parts, incoming, "r")
-    value = _rows(low, value, _dense_moves(parts, z, r), _dense(value, parts, z, r))
+    value = _rows(low, value, _dense_moves(parts, z, r), _dense_extent(value, parts, z, r))
     count = prod(parts[k].size for k in incoming)
     t, rows, columns = value.layout.extent
     dims = list(value.layout.dims)
@@ -306,7 +312,8 @@ def _put_side_by_side(low: Lowering, value: LoweredValue, parts: list[Move], inc
 
 
 def _columns(low: Lowering, value: LoweredValue, parts: list[Move], members: list[int], extent: int) -> LoweredValue:
-    """Move columns to other places by a product with a constant."""
+    """Move the columns of the pieces `members` to their wanted places, `extent` columns in all, by a product with a
+    constant."""
     have = np.zeros(1, np.int64)
     want = np.zeros(1, np.int64)
     for k in members:
@@ -328,7 +335,7 @@ def _columns(low: Lowering, value: LoweredValue, parts: list[Move], members: lis
 
 
 def _rows(low: Lowering, value: LoweredValue, parts: list[Move], extent: Extent) -> LoweredValue:
-    """Move all pieces that are not along c to their places along z and r."""
+    """Move all pieces that are not along c to their wanted places along z and r; `extent`: the wanted one."""
     t, height, _ = value.layout.extent
     new_t, new_height = extent[:2]
     row_moves = [part for part in parts if part.have.axis != "c" and part.want.axis != "-"]

@@ -112,6 +112,7 @@ def kept_columns(steps: Sequence[SubOp], columns: int) -> int:
 
 
 def _sources(parts: Sequence[Part]) -> set[str]:
+    """Return the names of all parts that the given parts read."""
     return set(chain.from_iterable(part.sources for part in parts))
 
 
@@ -122,11 +123,13 @@ def _order_parts(parts: Mapping[str, Part], root: str) -> list[Part]:
     depth: dict[str, int] = {}
 
     def measure(name: str) -> int:
+        """Return the length of the longest chain of parts that ends with a part."""
         if name not in depth:
             depth[name] = 1 + max((measure(source) for source in parts[name].sources), default=0)
         return depth[name]
 
     def visit(name: str) -> None:
+        """Add a part to the order after its sources, those with the longest chains first."""
         if name in ordered:
             return
         for source in sorted(dict.fromkeys(parts[name].sources), key=lambda part_name: -measure(part_name)):

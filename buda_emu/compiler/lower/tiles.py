@@ -198,7 +198,7 @@ class TileOp(OfOpType):
         return ""
 
     def operand_shape(self, number: int) -> Shape:
-        """Return the shape of an operand as read by an op that works tile by tile or has sums."""
+        """Return the shape of operand `number` as read by an op that works tile by tile or has sums."""
         t, rows, columns = self.shape
         if not self.has_sums:
             return self.shape
@@ -210,17 +210,19 @@ class TileOp(OfOpType):
         return (t, rows, step.inner)
 
     def reader(self, number: int) -> SubOp:
-        """Return the step of a fused op that reads an operand first."""
+        """Return the step of a fused op that reads operand `number` first."""
         return next(step for step in self.steps if f"input{number}" in step.inputs)
 
     def is_factor(self, number: int) -> bool:
-        """Return whether an operand is the second one of a product: all rows of cores read it, columns share it."""
+        """Return whether operand `number` is the second one of a product: all rows of cores read it, columns share
+        it."""
         if self.has_sums:
             return f"input{number}" in self.reader(number).inputs[1:] and self.reader(number).inner > 0
         return self.has("inner dimension") and number == 1
 
     def is_left_factor(self, number: int) -> bool:
-        """Return whether an operand is the first one of a product: all columns of cores read it, rows share it."""
+        """Return whether operand `number` is the first one of a product: all columns of cores read it, rows share
+        it."""
         if self.has_sums:
             return f"input{number}" in self.reader(number).inputs[:1] and self.reader(number).inner > 0
         return self.has("inner dimension") and number == 0

@@ -59,7 +59,9 @@ class _FactorMover:
     longest_softmax: int
 
     def move_row_factor_later(self, product: Node) -> None:
-        """Rewrite `(x * r) V`. Only leading dimensions may be reshaped between factor and product."""
+        """Rewrite the product `(x * r) V` as `(x V) * r` if r is computed and has one number for each row, V has fewer
+        columns than rows and nothing else reads the values between. Only leading dimensions may be reshaped between
+        factor and product."""
         view = scaled = self.graph[product.inputs[0]]
         if view.op == "reshape":
             scaled = self.graph[view.inputs[0]]
@@ -79,7 +81,8 @@ class _FactorMover:
                 return
 
     def _put_later(self, product: Node, view: Node, scaled: Node, row: Node, unscaled: Node) -> None:
-        """Multiply the product by the row's factor, instead of its operand."""
+        """Multiply the product by the row's factor, instead of its operand. `view`: the operand; `scaled`: the value
+        that was multiplied, perhaps in another shape; `row` and `unscaled`: its two factors."""
         parts = {"whole": unscaled, "row": row}
         for part, node in parts.items() if view is not scaled else ():
             shape = (*view.shape[:-1], node.shape[-1])
@@ -103,7 +106,8 @@ class _FactorMover:
         self._replace(product, [*new_nodes, inner, outer])
 
     def move_number_sooner(self, scaled: Node) -> None:
-        """Rewrite `(q k) * s`. The product may be moved before it is scaled."""
+        """Rewrite the value `scaled`, `(q k) * s`, as `(q s) k` if s is a constant number and q a product by a
+        constant, which then includes it. The product may be moved before it is scaled."""
         held = [self.graph[name] for name in scaled.inputs if self.graph[name].op == "constant"]
         if len(held) != 1 or prod(held[0].shape) != 1:
             return
@@ -152,17 +156,18 @@ class _FactorMover:
         return []
 
     def _constants(self, node: Node) -> list[Node]:
+        """Return the operands of a node that are constants."""
         return [self.graph[name] for name in node.inputs if self.graph[name].op == "constant"]
 
     def _replace(self, old: Node, new_nodes: list[Node]) -> None:
-        """Put new nodes in the place of one."""
+        """Put new nodes in the place of the node `old`."""
         nodes: dict[str, Node] = {}
         for name, node in self.graph.nodes.items():
             nodes |= {new_node.name: new_node for new_node in new_nodes} if name == old.name else {name: node}
         self.graph.nodes = nodes
 
     def _rename(self, names: Mapping[str, str]) -> None:
-        """Rename values that have one reader each."""
+        """Rename values that have one reader each, by their old names."""
         nodes: dict[str, Node] = {}
         for node in self.graph:
             name = names.get(node.name, node.name)
@@ -233,7 +238,8 @@ def _needless_products(
     graph: Graph, steps: Mapping[str, _Step], late: Mapping[str, _Late], read_whole: set[str]
 ) -> set[str]:
     """Return the products behind which a separate multiplication would be more work than the factor in front: if there
-    are several of one factor, or the factor's own value is read, too."""
+    are several of one factor, or the factor's own value is read, too. `late`: the factor that each value lacks;
+    `read_whole`: the values that are also read with it."""
     products: dict[str, list[str]] = {}
     for name in _products_to_multiply(graph, steps, late):
         products.setdefault(late[name].origin, []).append(name)
@@ -264,7 +270,7 @@ def _steps(graph: Graph, refused: set[str]) -> dict[str, _Step]:
 
 
 def _new_factor(graph: Graph, node: Node) -> _Late | None:
-    """Return the factor of an op that multiplies each row by a computed number."""
+    """Return the factor of an op that multiplies each row by a computed number; None for any other op."""
     row = _row_place(graph, node)
     if row is None:
         return None
@@ -272,7 +278,8 @@ def _new_factor(graph: Graph, node: Node) -> _Late | None:
 
 
 def _row_place(graph: Graph, node: Node) -> int | None:
-    """Return the place of the operand that has one number for each row."""
+    """Return the place of the operand of a multiplication that has one computed number for each row of the other; None
+    if there is none."""
     for place in (0, 1) if node.op == "multiply" else ():
         row = graph[node.inputs[place]]
         other = graph[node.inputs[1 - place]]
@@ -290,7 +297,7 @@ def _positive(graph: Graph, name: str) -> bool:
 
 
 def _step(graph: Graph, late: Mapping[str, _Late], node: Node) -> _Step:
-    """Return how an op treats operands that lack factors."""
+    """Return how an op treats operands that lack factors; `late`: the factor that each value lacks."""
     factors_of_operands = [late.get(name) for name in node.inputs]
     if not any(factors_of_operands):
         return _Step(None)
@@ -321,7 +328,7 @@ def _step(graph: Graph, late: Mapping[str, _Late], node: Node) -> _Step:
 
 
 def _factor_after_unary(late: _Late, before: Shape, node: Node) -> _Late | None:
-    """Return the factor behind an op with one operand of shape `before`; None if the op must read it with its
+    """Return the factor, `late`, behind an op with one operand of shape `before`; None if the op must read it with its
     factor. Maxima and clamps commute with positive factors only."""
     last = len(before) - 1
     if node.op == "linear" and node.attrs["dim"] == last:
@@ -335,7 +342,8 @@ def _factor_after_unary(late: _Late, before: Shape, node: Node) -> _Late | None:
 
 
 def _factor_after_move(late: _Late, before: Shape, node: Node) -> _Late | None:
-    """Return the factor behind an op that moves rows; None if rows do not stay together."""
+    """Return the factor, `late`, behind an op that moves rows of an operand of shape `before`; None if rows do not stay
+    together."""
     if node.op == "identity":
         return late
     if node.op == "transpose":
@@ -369,7 +377,7 @@ def _reshape_row(row: Shape, before: Shape, after: Shape) -> Shape | None:
 
 
 def _read_whole(graph: Graph, steps: Mapping[str, _Step], late: Mapping[str, _Late]) -> set[str]:
-    """Return the values that lack a factor and that are also read with it."""
+    """Return the values that lack a factor (`late`) and that are also read with it."""
     values = {output.value for output in graph.outputs if output.value in late}
     for node in reversed(graph.nodes.values()):
         values |= {node.inputs[place] for place in steps[node.name].whole if node.inputs[place] in late}
@@ -379,7 +387,7 @@ def _read_whole(graph: Graph, steps: Mapping[str, _Step], late: Mapping[str, _La
 
 
 def _products_to_multiply(graph: Graph, steps: Mapping[str, _Step], late: Mapping[str, _Late]) -> set[str]:
-    """Return the products that need a separate multiplication by the factor behind them."""
+    """Return the products that need a separate multiplication by the factor that they lack (`late`) behind them."""
     shown = {output.value for output in graph.outputs}
     products: set[str] = set()
     needed = {name for name in shown if name in late}
@@ -405,8 +413,8 @@ class _Parts:
 
 
 def _rebuild(graph: Graph, steps: Mapping[str, _Step], late: Mapping[str, _Late], read_whole: set[str]) -> Graph:
-    """Build the graph with the factors moved. A value that lacks its factor is also computed with it if it is read
-    so."""
+    """Build the graph with the factors that values lack (`late`) moved. A value that lacks its factor is also computed
+    with it if it is read so (`read_whole`)."""
     rebuilt = Graph(graph.name, inputs=list(graph.inputs), outputs=list(graph.outputs))
     build = Builder(rebuilt)
     without: dict[str, _Parts] = {}
@@ -438,7 +446,7 @@ def _multiply(parts: _Parts, node: Node) -> Node:
 
 
 def _emit_without_factor(build: Builder, step: _Step, without: Mapping[str, _Parts], node: Node) -> Node:
-    """Emit an op on operands without their factors."""
+    """Emit an op on operands without their factors (`without`), except those that its step needs whole."""
     operands = [
         without[name].value if name in without and place not in step.whole else build.graph[name]
         for place, name in enumerate(node.inputs)
@@ -464,7 +472,8 @@ def _into_matrix(build: Builder, left: Node, right: Node) -> list[Node]:
 
 
 def _factor_in_shape(build: Builder, factor: _Late, before: Node, node: Node) -> Node:
-    """Return the factor in the shape that the op's result needs, from the shape before the op."""
+    """Return a factor in the shape that the node's result needs; `before`: the factor in the shape that the node's
+    operand needs."""
     if before.shape == factor.row:
         return before
     if node.op == "transpose":

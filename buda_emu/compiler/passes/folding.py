@@ -85,7 +85,8 @@ def _channel(product: Node) -> int:
 
 
 def _chain(graph: Graph, users: dict[str, list[str]], shown: set[str], product: Node) -> list[tuple[Node, Array]]:
-    """Return the ops behind a product that act on each channel by itself, each with its numbers."""
+    """Return the ops behind a product that act on each channel by itself, each with its numbers. `users`: the readers
+    of each value; `shown`: the values of outputs, behind which no op counts."""
     chain: list[tuple[Node, Array]] = []
     node = product
     place = _channel(product)
@@ -177,18 +178,18 @@ def _match_gelu(graph: Graph, users: dict[str, list[str]], node: Node) -> tuple[
     """Return the last node of the pattern around an erf, and x."""
     x = _input_of_scaling(graph, graph[node.inputs[0]])
     incremented = _only(graph, users, node.name, "add")
-    if x is None or incremented is None or _number(graph, _other(incremented, node.name)) != 1.0:
+    if x is None or incremented is None or _number(graph, _other_operand(incremented, node.name)) != 1.0:
         return None
     first = _only(graph, users, incremented.name, "multiply")
     if first is None:
         return None
-    other = _other(first, incremented.name)
+    other = _other_operand(first, incremented.name)
     if _half_of(graph, other) == x:
         return first.name, x
     last = _only(graph, users, first.name, "multiply")
     if last is None:
         return None
-    factors = {other, _other(last, first.name)}
+    factors = {other, _other_operand(last, first.name)}
     rest = factors - {x}
     if x in factors and len(rest) == 1 and _number(graph, rest.pop()) == 0.5:
         return last.name, x
@@ -201,7 +202,7 @@ def _input_of_scaling(graph: Graph, node: Node) -> str | None:
         return node.inputs[0]
     if node.op == "multiply":
         for name in node.inputs:
-            if abs((_number(graph, _other(node, name)) or 0) - sqrt(0.5)) < 1e-4:
+            if abs((_number(graph, _other_operand(node, name)) or 0) - sqrt(0.5)) < 1e-4:
                 return name
     return None
 
@@ -211,13 +212,14 @@ def _half_of(graph: Graph, name: str) -> str | None:
     node = graph[name]
     if node.op == "multiply":
         for factor in node.inputs:
-            if _number(graph, _other(node, factor)) == 0.5:
+            if _number(graph, _other_operand(node, factor)) == 0.5:
                 return factor
     return None
 
 
 def _only(graph: Graph, users: dict[str, list[str]], name: str, op: str) -> Node | None:
-    """Return the only reader of a value if it is the op."""
+    """Return the only reader of the value `name` if it is the op `op` and the host does not read the value, else
+    None."""
     if len(users[name]) != 1 or any(output.value == name for output in graph.outputs):
         return None
     node = graph[users[name][0]]
@@ -226,7 +228,8 @@ def _only(graph: Graph, users: dict[str, list[str]], name: str, op: str) -> Node
     return None
 
 
-def _other(node: Node, name: str) -> str:
+def _other_operand(node: Node, name: str) -> str:
+    """Return the operand of a node with two operands that is not `name`, or `name` if both are."""
     if node.inputs[0] == name:
         return node.inputs[1]
     return node.inputs[0]

@@ -73,7 +73,8 @@ def only_conv(
     graph: Graph, users: dict[str, list[str]], shown: set[str], name: str
 ) -> tuple[str, list[Node], Node, tuple[int, ...]] | None:
     """Return an input, the nodes between it and the convolution by constants that is its only reader, that convolution,
-    and the order into which the input's dimensions are permuted."""
+    and the order into which the input's dimensions are permuted; None if anything else reads it. `users`: the readers
+    of each value; `shown`: the values of outputs."""
     node = graph[name]
     perm: tuple[int, ...] = tuple(range(len(node.shape)))
     chain: list[Node] = []
@@ -142,7 +143,7 @@ class Offer(NamedTuple):
 def offer_cuts(graph: Graph, conv: Node, target: Target) -> list[WindowLayout | None]:
     """Return the layouts that no other one undercuts in all respects, the one with the fewest cycles by itself
     first."""
-    offers = sorted((_offer(graph, conv, cut, target) for cut in (None, *cuts(graph, conv))), key=_sum)
+    offers = sorted((_offer(graph, conv, cut, target) for cut in (None, *cuts(graph, conv))), key=_total_cycles)
     best: list[Offer] = []
     for offer in offers:
         if not any(offer.worse(other) or offer[1:] == other[1:] for other in best):
@@ -150,12 +151,13 @@ def offer_cuts(graph: Graph, conv: Node, target: Target) -> list[WindowLayout | 
     return [offer.cut for offer in best[:OFFERS]]
 
 
-def _sum(offer: Offer) -> float:
+def _total_cycles(offer: Offer) -> float:
+    """Return the cost of an offer, on the host and on the device together."""
     return offer.host + offer.device
 
 
 def _offer(graph: Graph, conv: Node, cut: WindowLayout | None, target: Target) -> Offer:
-    """Estimate the cycles of a layout with the rates of the chip and the cost model of ops."""
+    """Estimate the cycles of the window layout `cut` with the rates of the chip and the cost model of ops."""
     source = graph[conv.inputs[0]].shape
     kernel = graph[conv.inputs[1]].shape[2:]
     link = size_of_tile(target.activation_df, target.arch.alignment) / speeds(target.chip).host
@@ -180,6 +182,7 @@ def _offer(graph: Graph, conv: Node, cut: WindowLayout | None, target: Target) -
 
 
 def _tiles(size: int) -> int:
+    """Return the number of tiles along a dimension of `size` elements."""
     return padded_size(size) // TILE
 
 
@@ -260,8 +263,8 @@ def _by_channel(conv: Node, term: Node) -> bool:
 
 
 def _in_phases(graph: Graph, nodes: dict[str, Node], after: list[Node], cut: WindowLayout) -> dict[str, Node]:
-    """Return the nodes that convolve to all channels of all phases, apply the ops of the chain, and turn phases into
-    places again. The result has the name of the last op."""
+    """Return the nodes that convolve to all channels of all phases, apply the ops of the chain `after`, which begins
+    with the convolution, and turn phases into places again. The result has the name of the last op."""
     conv = after[0]
     last = after[-1]
     batch, channels, *space = conv.shape

@@ -36,7 +36,7 @@ def slice_products(graph: Graph) -> Graph:
                 dtype=node.dtype,
             )
             if term is not None:
-                held = graph[_other(term, product.name)]
+                held = graph[_other_operand(term, product.name)]
                 if held.shape[-1] == 1:
                     value = held.value
                 else:
@@ -90,19 +90,21 @@ def _columns_by_reader(product: Node, readers: Sequence[Node]) -> list[tuple[Nod
 
 
 def _term(graph: Graph, users: dict[str, list[str]], product: Node) -> Node | None:
-    """Return the addition of a constant, not of one number for each row, that is a product's only reader."""
+    """Return the addition of a constant, not of one number for each row, that is a product's only reader; None if there
+    is none."""
     if len(users[product.name]) != 1:
         return None
     node = graph[users[product.name][0]]
     if node.op != "add" or node.shape != product.shape or len(set(node.inputs)) != 2:
         return None
-    held = graph[_other(node, product.name)]
+    held = graph[_other_operand(node, product.name)]
     if held.op == "constant" and len(held.shape) <= len(product.shape) and held.shape:
         return node
     return None
 
 
-def _other(node: Node, name: str) -> str:
+def _other_operand(node: Node, name: str) -> str:
+    """Return the operand of a node with two operands that is not `name`, or `name` if both are."""
     return node.inputs[1 if node.inputs[0] == name else 0]
 
 
@@ -209,6 +211,7 @@ def _joins_cache(graph: Graph, concat: Node) -> bool:
 
 
 def _origins(plan: _Plan, node: Node) -> frozenset[str]:
+    """Return the origins of all operands of a node that the plan divides."""
     return frozenset(chain.from_iterable(plan.values[name].origins for name in node.inputs if name in plan.values))
 
 
@@ -219,8 +222,8 @@ def _merge_groups(groups: list[set[str]], origins: frozenset[str]) -> list[set[s
 
 
 def _step(graph: Graph, values: dict[str, _Parts], node: Node) -> SplitDimension | str | None:
-    """Return how an op reads operands of which some are in parts: the cut of its result, or "sum" if the result is
-    whole; None if the op cannot read parts."""
+    """Return how a node reads operands of which some are in parts (`values`): the cut of its result, or "sum" if the
+    result is whole and the results of the parts are combined; None if the node cannot read parts."""
     cuts = [values[name].cut if name in values else None for name in node.inputs]
     shapes = [graph[name].shape for name in node.inputs]
     family = front_op(node.op).family
@@ -234,7 +237,7 @@ def _step(graph: Graph, values: dict[str, _Parts], node: Node) -> SplitDimension
 
 
 def _step_of_first(node: Node, cut: SplitDimension, shape: Shape) -> SplitDimension | str | None:
-    """Return how an op reads a first operand of this shape in parts, as `_step` does."""
+    """Return how a node reads a first operand of this shape in parts, `cut`, as `_step` does."""
     if node.op == "conv":
         if cut.dim == 1 and node.attrs["groups"] == 1:
             return "sum"
@@ -279,7 +282,7 @@ def _product(
     graph: Graph, node: Node, cuts: Sequence[SplitDimension | None], shapes: Sequence[Shape]
 ) -> SplitDimension | str | None:
     """Return the cut of a product into parts of rows or columns, or "sum" if both operands have the same cut of the
-    inner dimension, or one has and the other one is a constant."""
+    inner dimension, or the first one has a cut of it and the second one is a constant; None for any other cuts."""
     (a, b) = cuts
     (left, right) = shapes
     rank = len(node.shape)
@@ -297,7 +300,7 @@ def _product(
 
 def _reshape_cut(cut: SplitDimension, before: Shape, after: Shape) -> SplitDimension | None:
     """Return the cut after a reshape: in the dimension with as many elements in front of it as before, and of the same
-    length."""
+    length; None if there is none."""
     for dim, size in enumerate(after):
         if size == before[cut.dim] and prod(after[:dim]) == prod(before[: cut.dim]):
             return replace(cut, dim=dim)
@@ -322,8 +325,9 @@ def _moves_less(graph: Graph, plan: _Plan, nodes: Sequence[Node]) -> bool:
 
 
 def _put_together(graph: Graph, cut: SplitDimension, node: Node) -> tuple[int, int] | None:
-    """Return the tiles that a concat moves: for each part a product with a matrix of ones as wide as all, and their
-    sum."""
+    """Return the tiles that a concat, whose parts are `cut`, moves with whole operands (for each part a product with a
+    matrix of ones as wide as all, and their sum) and with parts, which is 0; None if it does not join channels, or
+    joins a constant."""
     if cut.dim != _channels(node) or any(graph[name].op == "constant" for name in node.inputs):
         return None
     return _rows(node) * (2 * len(cut.sizes) + 1) * tiles_along(sum(cut.sizes)), 0
@@ -411,7 +415,8 @@ def _in_parts(build: Builder, graph: Graph, plan: _Plan, parts: dict[str, list[N
 
 
 def _share(build: Builder, graph: Graph, plan: _Plan, node: Node, place: int, begin: int, size: int) -> Node:
-    """Return what an operand that is whole contributes to a part: itself, or the share of a constant."""
+    """Return what operand `place` of a node, which is whole, contributes to a part: itself, or the share of a constant
+    from `begin` on, `size` long."""
     other = graph[node.inputs[place]]
     cut = plan.values.get(node.name)
     if node.op == "matmul":
@@ -433,7 +438,7 @@ def _share(build: Builder, graph: Graph, plan: _Plan, node: Node, place: int, be
 
 
 def _columns_of_parts(matrix: Sparse, begin: int, size: int) -> Sparse:
-    """Return the columns of a matrix that belong to some of its inputs."""
+    """Return the columns of a sparse matrix that belong to `size` of its inputs from `begin` on."""
     inside = (matrix.col >= begin) & (matrix.col < begin + size)
     return Sparse.of((matrix.shape[0], size), matrix.row[inside], matrix.col[inside] - begin, matrix.weight[inside])
 

@@ -139,7 +139,8 @@ def divide_op(
 
 
 def _with_longest_inner(target: Target, op: TileOp, blocks: Blocks, held: int) -> Blocks | None:
-    """Return the division with the longest inner blocks that fit L1; None where none do."""
+    """Return the division with the longest inner blocks that fit L1 beside `held` bytes of constants; None where none
+    do."""
     for inner in reversed(divisors(op.inner)):
         divided = replace(blocks, m_k=op.inner // inner, u_kt=inner)
         if buffer_bytes(target, op, divided, held=held) <= target.buffer_room:
@@ -149,7 +150,8 @@ def _with_longest_inner(target: Target, op: TileOp, blocks: Blocks, held: int) -
 
 def _divide_row_sums(target: Target, op: TileOp, grid: tuple[int, int], buffers: int) -> Blocks | None:
     """Divide a fused op that sums rows: all rows of a core are one ublock, as wide as dest allows beside the columns
-    that are held while a sum is taken."""
+    that are held while a sum is taken; None where dest is too small for a tile column. `buffers`: mblocks in the
+    result's buffer."""
     t, rows, columns = op.shape
     height = rows // grid[0]
     dest = target.dest_tiles
@@ -161,7 +163,8 @@ def _divide_row_sums(target: Target, op: TileOp, grid: tuple[int, int], buffers:
 
 def _divide_products(target: Target, op: TileOp, grid: tuple[int, int], held: int, buffers: int) -> Blocks | None:
     """Divide a fused op that begins with products: each core has one ublock, which is held while a sum is taken, and
-    the longest inner blocks for which there is room."""
+    the longest inner blocks for which L1 has room beside `held` bytes of constants and `buffers` mblocks of the result.
+    None where there is no room."""
     t, rows, columns = op.shape
     block = (rows // grid[0], columns // grid[1])
     products = sum(step.inner > 0 for step in op.steps)
@@ -176,13 +179,13 @@ def _divide_products(target: Target, op: TileOp, grid: tuple[int, int], held: in
 
 def cut_columns(columns: int, height: int, dest: int) -> tuple[int, int]:
     """Return the number of ublocks, and their columns, that `columns` are cut into when each ublock has `height` rows
-    and as many columns as fit dest."""
+    and as many columns as fit dest, which holds `dest` tiles."""
     wide = max(size for size in divisors(columns) if size * height <= dest)
     return columns // wide, wide
 
 
 def step_blocks(op: TileOp, blocks: Blocks, step: SubOp) -> Blocks:
-    """Return the division of one step of a fused op (OPS 8.3)."""
+    """Return the division of one step of a fused op (OPS 8.3), derived from that of the op, `blocks`."""
     if not op.has_sums:
         return blocks
     if not op.sums_rows:
@@ -217,7 +220,8 @@ def divide_picker(target: Target, op: TileOp, grid: tuple[int, int], cut: WorkDi
 
 
 def _largest_ublock(block: tuple[int, int], dest: int, *, rows_fixed: bool) -> tuple[int, int]:
-    """Return the largest ublock that divides the block and fits dest, the wider of equal ones (FRONTEND 4.2)."""
+    """Return the largest ublock that divides the block and fits `dest` tiles, the wider of equal ones (FRONTEND 4.2).
+    With `rows_fixed` it has one row."""
     if rows_fixed:
         heights = [1]
     else:
@@ -244,6 +248,7 @@ def buffer_bytes(target: Target, op: TileOp, blocks: Blocks, *, held: int = 0) -
     align = target.arch.alignment
 
     def size(df: str) -> int:
+        """Return the bytes of a tile of a format, aligned."""
         return size_of_tile(df, align)
 
     act = size("Float32" if op.type == "quantization" else target.activation_df)
@@ -328,7 +333,8 @@ MOST_INNER = 32
 
 
 def picker_cuts(op: TileOp, grid_rows: int, dest: int) -> Iterator[WorkDivision]:
-    """Yield the ways to cut the strips and ublocks of an identity matmul over `grid_rows` rows of cores."""
+    """Yield the ways to cut the strips and ublocks of an identity matmul over `grid_rows` rows of cores; an ublock has
+    at most `dest` rows. Nothing if there are too many pairs for a search, unless these are the op's own rows."""
     table: PickTable = op.attrs["table"]
     block = op.shape[1] // grid_rows
     if table.counts(WorkDivision(grid_rows)).pairs > MOST_PAIRS and grid_rows != op.attrs["rows"]:
@@ -363,7 +369,7 @@ def encode_picker(tiles: TileGraph, op: TileOp, blocks: Blocks) -> TileOp:
 
 def replace_table(constants: dict[str, Constant], op: TileOp, table: PickTable, cut: WorkDivision) -> TileOp:
     """Return an identity matmul with another table, cut in another way: its slices and rows, its tiles and its
-    encoding. New constants are added to `constants`."""
+    encoding. The new tiles and words are added to `constants`."""
     picker = table.picker(cut)
     kind = "picker" if picker.plain else "value"
     names = [_unused_name(constants, f"{op.name}.{part}", cut.grid_rows) for part in ("picker", "encoding")]
@@ -384,7 +390,7 @@ def replace_table(constants: dict[str, Constant], op: TileOp, table: PickTable, 
 
 
 def _unused_name(constants: Container[str], stem: str, number: int) -> str:
-    """Return a name with this stem that no constant has."""
+    """Return a name that no constant has: the stem, if need be with `number` and underscores behind it."""
     name = stem
     if stem in constants:
         name = f"{stem}.{number}"
@@ -424,6 +430,7 @@ class CoreGrid:
         return list(self._free(grid))
 
     def _free(self, grid: tuple[int, int]) -> Iterator[tuple[int, int]]:
+        """Yield the top-left core of each rectangle of a grid, in rows and columns, whose cores are all free."""
         height, width = grid
         mask = (1 << width) - 1
         for top in range(len(self._rows) - height + 1):

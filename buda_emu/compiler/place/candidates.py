@@ -87,7 +87,7 @@ def choices(target: Target, tiles: TileGraph, op: TileOp) -> list[Choice]:
 
 
 def _choices_by_grid(target: Target, tiles: TileGraph, op: TileOp, buffers: int) -> list[Choice]:
-    """Return the quickest choice of each grid that has room."""
+    """Return the quickest choice of each grid that has room, with `buffers` mblocks in the result's buffer."""
     best: list[Choice] = []
     for grid in grids(target, op if "table" not in op.attrs else replace(op, grid=None)):
         cut_choices = [
@@ -123,7 +123,7 @@ def _choice_for_grid(
     target: Target, tiles: TileGraph, op: TileOp, grid: tuple[int, int], buffers: int, cut: WorkDivision | None = None
 ) -> Choice | None:
     """Return the choice for one grid with as many constants in L1 as there is room for, the smallest first; None where
-    the buffers do not fit."""
+    the buffers do not fit. `buffers`: mblocks in the result's buffer; `cut`: the strips and ublocks of a picker."""
     need = _holdable_bytes(target, tiles, op, grid)
     order = sorted(need, key=lambda name: (need[name], name))
     for count in range(len(order), -1, -1):
@@ -160,15 +160,15 @@ def _holdable_bytes(target: Target, tiles: TileGraph, op: TileOp, grid: tuple[in
 
 
 def _has_streams(tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]) -> bool:
-    """Return whether a core has streams for the constants that stay in L1, once numbers are repeated where that
-    helps."""
+    """Return whether a core has streams for the constants `held` in L1, once numbers are repeated where that helps."""
     repeated = to_repeat(tiles, op, blocks, held)
     return repeated is None or streams_of_operands(tiles, op, blocks, held, repeated) <= len(EXTRA_STREAMS) - FORKS
 
 
 def deepen_buffer(target: Target, op: TileOp, blocks: Blocks, held: int) -> Blocks:
-    """Return the division with an output buffer of up to `MOST_BUFFERED_INPUTS` inputs, as far as L1 goes. No larger
-    buffer makes anything slower, and branches of different length that meet again need it (FRONTEND 5, fork-join)."""
+    """Return the division with an output buffer of up to `MOST_BUFFERED_INPUTS` inputs, as far as L1 goes beside `held`
+    bytes of constants. No larger buffer makes anything slower, and branches of different length that meet again need it
+    (FRONTEND 5, fork-join)."""
     if op.attrs.get("untilize"):
         return blocks
     t = blocks.t
@@ -183,7 +183,8 @@ def deepen_buffer(target: Target, op: TileOp, blocks: Blocks, held: int) -> Bloc
 
 
 def _estimate_choice(target: Target, tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]) -> Choice:
-    """Return the choice with the cycles and DRAM bytes that the cost model estimates."""
+    """Return the choice of these blocks and constants in L1 (`held`), with the cycles and DRAM bytes that the cost
+    model estimates."""
     math = op_cycles(target, op, blocks)
     cycles = max(math, transfer_cycles(target, tiles, op, blocks, held))
     return Choice(blocks=blocks, held=held, math=math, cycles=cycles, streamed=streamed_bytes(target, tiles, op, held))

@@ -27,7 +27,8 @@ class Phase(NamedTuple):
 
 def traffic(placement: Placement, queue: Queue, readers: Readers) -> dict[Phase, float]:
     """Return the bytes of one input that a queue moves in each phase, as `buda-emu perf` counts them: a broadcast is
-    made on the way, and what stays in L1 is loaded once for all inputs of a round."""
+    made on the way, and what stays in L1 is loaded once for all inputs of a round. `readers`: the ops that read each
+    tensor."""
     if queue.loc != "dram":
         return {}
     moved: dict[Phase, float] = {}
@@ -100,12 +101,12 @@ class Due(NamedTuple):
     written: bool = False
 
     def limit(self, late: float) -> float:
-        """Return the cycles that its channel may take so that nothing is more than `late` cycles late: a part after it
-        is made, and all parts after the first one is."""
+        """Return the cycles that the channel of the transfer may take so that nothing is more than `late` cycles late:
+        a part after it is made, and all parts after the first one is."""
         return min(self.parts * (self.cycle + late), self.cycle + self.since + late)
 
     def late(self, cycles: float) -> float:
-        """Return how many cycles late it is where its channel takes so many cycles."""
+        """Return how many cycles late the transfer is if its channel takes `cycles` cycles."""
         return max(cycles / self.parts - self.cycle, cycles - self.since - self.cycle)
 
 
@@ -125,7 +126,8 @@ class _OpTimes:
 
 
 def _schedule_forwards(placement: Placement, placed_ops: Mapping[str, PlacedOp]) -> dict[str, _OpTimes]:
-    """Return when each op is done, in cycles from the beginning of its epoch."""
+    """Return the times of each op, in cycles from the beginning of its epoch, when every op begins as soon as it can;
+    deadlines are not set yet."""
     ops: dict[str, _OpTimes] = {}
     dram = speeds(placement.target.chip).dram
     for name, placed in placed_ops.items():
@@ -151,7 +153,8 @@ def _schedule_forwards(placement: Placement, placed_ops: Mapping[str, PlacedOp])
 def _set_deadlines(
     placement: Placement, placed_ops: Mapping[str, PlacedOp], ops: Mapping[str, _OpTimes], ends: Mapping[int, float]
 ) -> None:
-    """Set the cycle by which each op has to begin so that its epoch ends no later than it does."""
+    """Set in `ops` the cycles by which each op has to begin its first and its last part so that its epoch ends no later
+    than `ends` says."""
     done_by = {name: ends[placed.epoch] for name, placed in placed_ops.items()}
     first_by = dict(done_by)
     for name, placed in reversed([*placed_ops.items()]):
@@ -181,7 +184,8 @@ def share_to_wait_for(parts: Any, source_parts: Any, maximum: Callable[[Any, flo
 
 
 def dues(placement: Placement, readers: Readers, epoch: int | None = None) -> dict[str, dict[Phase, Due]]:
-    """Return the deadline of each queue in each phase in which DRAM moves it; with `epoch`, in that epoch alone."""
+    """Return the deadline of each queue in each phase in which DRAM moves it; with `epoch`, in that epoch alone.
+    `readers`: the ops that read each tensor."""
     placed_ops = {name: placed for name, placed in placement.ops.items() if epoch in (None, placed.epoch)}
     ops = _schedule_forwards(placement, placed_ops)
     ends: dict[int, float] = {}
@@ -199,7 +203,8 @@ def dues(placement: Placement, readers: Readers, epoch: int | None = None) -> di
 def _queue_dues(
     placement: Placement, queue: Queue, readers: Readers, ops: Mapping[str, _OpTimes], ends: Mapping[int, float]
 ) -> Iterator[tuple[Phase, Due]]:
-    """Yield each phase in which DRAM moves a queue, with its deadline there."""
+    """Yield each phase in which DRAM moves a queue, with its deadline there. `ops`: the times of all ops; `ends`: the
+    cycle in which each epoch ends."""
     times = ops.get(queue.input)
     if times is not None:
         epoch = placement.ops[queue.input].epoch
@@ -256,12 +261,15 @@ class ChannelLoad(NamedTuple):
 @lru_cache(4096)
 def channels_in_time(transfers: tuple[Transfer, ...], used: tuple[ChannelLoad, ...]) -> Channels:
     """Return the channel of each buffer of each transfer, so that the latest one is as little late as possible and,
-    among such solutions, the busiest channel has as little to do as possible."""
+    among such solutions, the busiest channel has as little to do as possible. `used`: the load that each channel has
+    already."""
     total = sum(transfer.cycles * transfer.buffers for transfer in transfers) + sum(channel.cycles for channel in used)
     dues = [transfer.due.cycle for transfer in transfers]
     solutions: dict[tuple[float, float], Channels] = {}
 
     def fits(late: float, busiest: float) -> bool:
+        """Return whether some choice of channels is at most `late` cycles late with at most `busiest` cycles of work
+        for each channel, and note that choice."""
         channels = _fill_channels(transfers, used, late, busiest)
         if channels is not None:
             solutions[late, busiest] = channels
@@ -275,8 +283,8 @@ def channels_in_time(transfers: tuple[Transfer, ...], used: tuple[ChannelLoad, .
 
 
 def _bisect_least(low: float, high: float, suits: Callable[[float], bool]) -> float:
-    """Return the least figure that `suits`, found by bisection to within `BISECTIONS` halvings; the highest where no
-    other does."""
+    """Return the least number between `low` and `high` that `suits`, found by `BISECTIONS` halvings; `high` where no
+    lower one does."""
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
         if suits(middle):
@@ -289,8 +297,9 @@ def _bisect_least(low: float, high: float, suits: Callable[[float], bool]) -> fl
 def _fill_channels(
     transfers: Sequence[Transfer], used: Sequence[ChannelLoad], late: float, busiest: float
 ) -> Channels | None:
-    """Return channels with which nothing is more than `late` cycles late and no channel is at work for more than
-    `busiest` cycles, the transfers that are due first first; None where that is not possible."""
+    """Return the channel of each buffer of each transfer so that nothing is more than `late` cycles late and no channel
+    is at work for more than `busiest` cycles, beside the loads `used`; the transfers that are due first choose first.
+    None where that is not possible."""
     cycles = [channel.cycles for channel in used]
     limits = [min(busiest, channel.limit(late)) for channel in used]
     order = sorted(range(len(used)), key=lambda n: (limits[n], n))
@@ -428,15 +437,15 @@ class _Balancer:
         return set()
 
     def _moves(self, channel: int, users: Sequence[User]) -> Iterator[Change]:
-        """Yield all moves of one buffer from a channel to another."""
+        """Yield all moves of one of the buffers `users` from its channel to another."""
         for user in users:
             for to in range(self.channels):
                 if to != channel:
                     yield [(user, to)]
 
     def _exchanges(self, phase: int, channel: int, users: Sequence[User]) -> Iterator[Change]:
-        """Yield all exchanges of a buffer of a channel for a buffer elsewhere that keeps its channel busy for fewer
-        cycles."""
+        """Yield all exchanges of one of the buffers `users` of a channel for a buffer elsewhere that keeps its channel
+        busy for fewer cycles in the phase."""
         for user in users:
             cycles = self.uses[user[0]][phase].cycles
             for other in self.users[phase]:
@@ -445,7 +454,7 @@ class _Balancer:
                     yield [(user, at), (other, channel)]
 
     def _relieves(self, phase: int, user: User) -> bool:
-        """Return whether the phase would wait less without a buffer."""
+        """Return whether the phase would wait less if its channel had one buffer, `user`, less."""
         channel = self._at(user)
         use = self.uses[user[0]][phase]
         self.phases[phase].add(channel, use, -1)
@@ -454,12 +463,12 @@ class _Balancer:
         return self.late[phase] - late >= LEAST_GAIN
 
     def _at(self, user: User) -> int:
-        """Return the channel of a buffer."""
+        """Return the channel of the buffer `user`, a queue's number with the buffer's number."""
         return self.places[user[0]][user[1]]
 
     def _try_change(self, first: int, change: Change) -> set[int]:
-        """Make a change if the phase `first` and all touched phases together wait less by it, and return the phases
-        that it touches; otherwise change nothing and return an empty set."""
+        """Move buffers (`change`: each with its new channel) if the phase `first` and all touched phases together wait
+        less by it, and return the phases that this touches; otherwise change nothing and return an empty set."""
         before = [(user, self._at(user)) for user, _ in change]
         touched = set[int]().union(*(self.uses[number] for (number, _), _ in change))
         done = list[int]()
@@ -486,7 +495,7 @@ class _Balancer:
         change: Change,
         before: Change,
     ) -> None:
-        """Move buffers between channels in the counts of a phase."""
+        """Move buffers in the loads of a phase, from their channels in `before` to those in `change`."""
         for (user, channel), (_, old) in zip(change, before, strict=True):
             use = self.uses[user[0]].get(phase)
             if use is not None:

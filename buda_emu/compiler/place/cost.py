@@ -42,7 +42,8 @@ def _cost(call: OpCall) -> OpCost:
 
 
 def op_call(target: Target, op: TileOp, blocks: Blocks, type: str, attrs: TileAttributes) -> OpCall:
-    """Return the call of the cost model for an op, or for a part of it that has this type and these attributes."""
+    """Return the call of the cost model for an op, or for a step of it that has this type, these blocks and these
+    attributes."""
     df = target.activation_df
     m, n = blocks.mblock
     r, c = blocks.ublock
@@ -177,8 +178,8 @@ def shape_behind(tiles: TileGraph, use: Use) -> Shape:
 
 
 def tiles_read(tiles: TileGraph, op: TileOp, blocks: Blocks, number: int) -> int:
-    """Return the tiles of an operand that one core reads for one input: a row of cores shares rows, a column of cores
-    shares columns (OPS 6.1)."""
+    """Return the tiles of operand `number` that one core reads for one input: a row of cores shares rows, a column of
+    cores shares columns (OPS 6.1)."""
     shape = shape_behind(tiles, op.uses[number])
     if op.has("row-wise index") and number == 0:
         shape = op.shape  # of the table the rows that are picked
@@ -191,8 +192,9 @@ def tiles_read(tiles: TileGraph, op: TileOp, blocks: Blocks, number: int) -> int
 
 
 def divided_like(op: TileOp, number: int, shape: Shape, grid: tuple[int, int]) -> tuple[int, int]:
-    """Return the rows and columns of buffers of a constant as its reader needs it: the second operand of a product is
-    divided by columns of cores, the first by rows, others by both (OPS 6.1)."""
+    """Return the rows and columns of buffers of a constant as its reader needs it, as operand `number`: the second
+    operand of a product is divided by columns of cores, the first by rows, others by both (OPS 6.1). `shape`: the
+    constant's tiles; `grid`: the reader's."""
     if op.is_factor(number):
         height = 1
     else:
@@ -217,7 +219,8 @@ def fits_channels(target: Target, tiles: TileGraph, op: TileOp, grid: tuple[int,
 
 
 def transfer_cycles(target: Target, tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]) -> float:
-    """Return the cycles of the slowest transfer of an op: of an operand into a core, or of the result out of it."""
+    """Return the cycles of the slowest transfer of an op for one input: of an operand into a core, or of the result out
+    of it. Sources in `held` stay in L1 and are not moved."""
     size = size_of_tile(target.activation_df, target.arch.alignment)
     chip = target.chip
     slowest = prod(op.shape) // prod(blocks.grid) * size / chip.stream_rate
@@ -232,8 +235,8 @@ def transfer_cycles(target: Target, tiles: TileGraph, op: TileOp, blocks: Blocks
 
 
 def streamed_bytes(target: Target, tiles: TileGraph, op: TileOp, held: frozenset[str]) -> float:
-    """Return the bytes that an op moves in DRAM for each input: the inputs and constants that it reads there, and the
-    output that it writes."""
+    """Return the bytes that an op moves in DRAM for each input: the inputs and constants that it reads there, except
+    those `held` in L1, and the output that it writes."""
     size = size_of_tile(target.activation_df, target.arch.alignment)
     read = [use.source for use in op.uses if use.source not in tiles.ops and use.source not in held]
     if op.has("row-wise index"):  # of the table the rows that are picked

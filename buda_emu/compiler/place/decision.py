@@ -88,7 +88,7 @@ def build_placement(
 
 
 def _copy_op(placement: Placement, op: TileOp, base: Placement) -> None:
-    """Add an op as another placement of the same graph has it, with the constants that were made for it there."""
+    """Add an op as the placement `base` of the same graph has it, with the constants that were made for it there."""
     placement.ops[op.name] = base.ops[op.name]
     placement.tiles.ops[op.name] = base_op = base.tiles.ops[op.name]
     if base_op is op:

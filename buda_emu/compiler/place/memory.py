@@ -75,13 +75,14 @@ class Channel:
     taken: list[Allocation] = field(default_factory=list[Allocation])
 
     def reserved_bytes(self, life: Life = None) -> int:
-        """Return the reserved bytes, the most in any of these epochs."""
+        """Return the reserved bytes, the most in any of the epochs of `life`; None stands for all the time."""
         if life is None:
             return self.static + self.most
         return self.static + max((self.live.get(epoch, 0) for epoch in range(life[0], life[1] + 1)), default=0)
 
     def reserve(self, size: int, life: Life) -> None:
-        """Count bytes that will be given an address later."""
+        """Count bytes that will be given an address later; `life`: the first and last epoch that uses them, None for
+        all the time."""
         if life is None:
             self.static += size
         else:
@@ -90,7 +91,8 @@ class Channel:
                 self.most = max(self.most, self.live[epoch])
 
     def allocate(self, size: int, life: Life) -> int | None:
-        """Allocate bytes at the lowest free address and return it; None where there is no room."""
+        """Allocate bytes at the lowest address that is free in all epochs of `life` (None: always), and return it; None
+        where there is no room."""
         if life is None:
             at = max((allocation.end for allocation in self.taken), default=self.end)
         else:
@@ -107,7 +109,7 @@ class Channel:
         return at
 
     def keep(self, at: int, size: int, life: Life) -> None:
-        """Mark the bytes at an address as used by a queue."""
+        """Mark the bytes at an address as used by a queue in the epochs of `life`, None for all the time."""
         if life is None:
             self.end = max(self.end, at + size)
         else:
@@ -172,14 +174,14 @@ class Memory:
         return self._channels[chip]
 
     def _busy(self, chip: int, phase: Phase) -> list[float]:
-        """Return the bytes that each channel of a chip moves for one input."""
+        """Return the bytes that each channel of a chip moves for one input in a phase."""
         return self._moved.setdefault((chip, phase), [0.0] * self._target.arch.dram_channels)
 
     def _least_busy(
         self, queues: Sequence[Queue], moved: Mapping[str, Mapping[Phase, float]], fixed: Mapping[str, list[int]]
     ) -> dict[str, list[int]]:
-        """Return the channel of each buffer of each queue. Queues in `fixed` keep their channels, and are counted
-        first."""
+        """Return the channel of each buffer of each queue: the one that moves least. `moved`: the bytes of each queue
+        in each phase. Queues in `fixed` keep their channels, and are counted first."""
         for queue in queues:
             for number in fixed.get(queue.name, ()):
                 self._chip_channels(queue.chip)[number].reserve(buffer_bytes(self._target, queue), queue.life)
@@ -192,7 +194,7 @@ class Memory:
 
     def _choose_channels(self, queue: Queue, moved: Mapping[Phase, float], queues: Iterable[Queue]) -> list[int]:
         """Return the channel of each buffer of a queue: the one that moves least, in the busiest of the phases in which
-        the queue moves anything."""
+        the queue moves anything (`moved`). `queues`: all that are placed, for the error."""
         buffers = prod(queue.blocks.grid)
         if queue.loc == "host":
             return [0] * buffers
@@ -212,7 +214,8 @@ class Memory:
 
     def _reserve_channel(self, queue: Queue, size: int, queues: Iterable[Queue], weights: Sequence[float]) -> int:
         """Reserve `size` bytes for one buffer and return its channel: of those that have room the one with the least
-        weight, of equal ones the first that is no fuller. Raises MemoryFullError."""
+        weight, of equal ones the first that is no fuller. Raises MemoryFullError, which lists the largest of
+        `queues`."""
         channels = self._chip_channels(queue.chip)
         life = queue.life
         room = [
@@ -233,8 +236,8 @@ class Memory:
         due: Mapping[str, Mapping[Phase, Due]],
         fixed: Mapping[str, list[int]],
     ) -> dict[str, list[int]]:
-        """Return the channel of each buffer of each queue. Queues in `fixed` keep their channels; the others get those
-        of `channels_in_time` for the first phase that moves them."""
+        """Return the channel of each buffer of each queue by the deadlines `due`. Queues in `fixed` keep their
+        channels; the others get those of `channels_in_time` for the first phase that moves them (`moved`)."""
         chosen: dict[str, list[int]] = {}
         groups: dict[tuple[Phase, int], list[Queue]] = {}
         for queue in queues:
@@ -256,13 +259,14 @@ class Memory:
         return chosen
 
     def _reserve_channel_first(self, queue: Queue, first: int, queues: Iterable[Queue]) -> int:
-        """Reserve one buffer in the channel `first`, or in another one if it has no room. Raises MemoryFullError."""
+        """Reserve one buffer in the channel `first`, or in another one if it has no room. Raises MemoryFullError, which
+        lists the largest of `queues`."""
         weights = [float(number != first) for number in range(self._target.arch.dram_channels)]
         return self._reserve_channel(queue, buffer_bytes(self._target, queue), queues, weights)
 
     def _place(self, queue: Queue, number: int, queues: Iterable[Queue]) -> tuple[int, int]:
-        """Return the channel and the address of one buffer: in the chosen channel, or in another one where the free
-        memory of that channel is too scattered."""
+        """Return the channel and the address of one buffer: in channel `number`, or in another one where the free
+        memory of that channel is too scattered. Raises MemoryFullError."""
         size = buffer_bytes(self._target, queue)
         if queue.loc == "host":
             at = self._host
@@ -310,7 +314,7 @@ class _TimedChannels:
     )
 
     def _cycles(self, queue: Queue, phase: Phase, buffers: int) -> float:
-        """Return the cycles for which one of so many buffers keeps its channel busy in a phase."""
+        """Return the cycles for which one of the `buffers` of a queue keeps its channel busy in a phase."""
         rate = speeds(self.target.chip).dram / self.target.arch.dram_channels
         return self.moved[queue.name][phase] / rate / buffers
 
@@ -365,7 +369,8 @@ _ROLES = {
 
 
 def _by_role(target: Target, queues: Sequence[Queue]) -> Iterator[str]:
-    """Yield a line with the bytes of all queues of each role, then one for each of the largest queues."""
+    """Yield a line with the bytes of all queues of each role, then one for each of the largest queues, for the
+    error."""
     sizes = {queue.name: buffer_bytes(target, queue) * prod(queue.blocks.grid) for queue in queues}
     for role, label in _ROLES.items():
         total = [sizes[queue.name] for queue in queues if queue.role == role]

@@ -51,18 +51,21 @@ class Pipeline:
         return self.ops[name].shape[0]
 
     def slices_read(self, edge: Edge, produced: Slices) -> Slices:
-        """Return the slices of the source that the reader has taken when it has produced so many of its own."""
+        """Return the slices of an edge's source that the reader has taken when it has produced `produced` slices of its
+        own."""
         return source_slices(self.ops[edge.reader], edge.operand, self.ops[edge.source].shape, produced)
 
     def ahead(self, edge: Edge, produced: Slices) -> Slices:
-        """Return the slices that the source may have produced when the reader has produced so many: those that the
-        reader has taken, those in the source's buffer, and those in the reader's operand buffer beyond the usual."""
+        """Return the slices that an edge's source may have produced when the reader has produced `produced`: those that
+        the reader has taken, those in the source's buffer, and those in the reader's operand buffer beyond the
+        usual."""
         room = self.blocks[edge.source].buf_size_mb + self.extra.get(edge, 0)
         return np.minimum(self.slices_read(edge, produced) + room, self.slices(edge.source))
 
 
 def source_slices(op: TileOp, operand: int, source: Shape, produced: Slices) -> Slices:
-    """Return the slices of an operand's source that go into the first slices of the op's result."""
+    """Return how many slices of an operand's source go into the first `produced` slices of the op's result. `source`:
+    the source's shape."""
     if op.attrs.get("identity") or op.has("row-wise index"):
         return np.where(produced > 0, source[0], 0)  # a picker takes rows from anywhere
     if op.has("takes turns"):  # a slice of each operand
@@ -74,7 +77,7 @@ def source_slices(op: TileOp, operand: int, source: Shape, produced: Slices) -> 
 
 
 def slices_before_tms(use: Use, count: Slices) -> Slices:
-    """Return the slices in front of the TMs that make so many slices behind them."""
+    """Return how many slices in front of an operand's TMs make `count` slices behind them."""
     for tm in reversed(use.tms):
         if tm[0] in ("hslice", "vslice"):
             count = -(-count // int(tm[-1]))
@@ -85,8 +88,8 @@ def slices_before_tms(use: Use, count: Slices) -> Slices:
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """An operand whose buffer must hold so many more slices. If `hangs` is set the epoch would otherwise deadlock, and
-    not only be slow."""
+    """An operand whose buffer must hold more slices, and how many. If `hangs` is set the epoch would otherwise
+    deadlock, and not only be slow."""
 
     edge: Edge
     slices: int
@@ -124,7 +127,7 @@ def _narrow_forks(pipeline: Pipeline) -> Iterator[str]:
 
 
 def _shortages_behind_fork(pipeline: Pipeline, fork: str) -> Iterator[Shortage]:
-    """Yield the operands with too small buffers at the joins of branches that begin at one op."""
+    """Yield the operands with too small buffers at the joins of branches that begin at the op `fork`."""
     # Slices of the fork that each op after it needs for its first 1, 2, ... slices, and how many ops lie between.
     needed: dict[str, Slices] = {fork: np.arange(pipeline.slices(fork) + 1)}
     depth: dict[str, int] = {fork: 0}
@@ -145,8 +148,8 @@ def _shortages_behind_fork(pipeline: Pipeline, fork: str) -> Iterator[Shortage]:
 def _shortage_at_join(
     pipeline: Pipeline, fork: str, join: str, edges: list[Edge], needs: list[Slices], depth: dict[str, int]
 ) -> Shortage | None:
-    """Return the operand of a join that holds the fork back most, and the slices that it lacks; None where all have
-    room."""
+    """Return the operand of a join, one of `edges`, that holds the fork back most, and the slices that it lacks; None
+    where all have room."""
     count = np.arange(pipeline.slices(join))
     longest = np.max(needs, axis=0)[1:]
     deepest = max(depth[edge.source] for edge in edges)
@@ -164,8 +167,8 @@ def _shortage_at_join(
 
 
 def _slice_limit(pipeline: Pipeline, fork: str, edge: Edge, produced: Slices) -> Slices:
-    """Return the slices that the fork may have produced when the join has produced so many, over all paths through one
-    operand."""
+    """Return the slices that the fork may have produced when the join has produced `produced`, over all paths through
+    one operand, `edge`."""
     limit: dict[str, Slices] = {edge.source: pipeline.ahead(edge, produced)}
     for name in reversed(pipeline.ops):
         if name == fork:
@@ -218,7 +221,7 @@ class _Flow:
         return self.full_output(name) is None
 
     def late_operand(self, name: str) -> Edge | None:
-        """Return an operand of which an op lacks slices for its next one."""
+        """Return an operand of which an op lacks slices for its next one; None if it lacks none."""
         following = self.progress[name] + 1
         for edge in self.operands[name]:
             if self.progress[edge.source] < self.read[edge][following]:
@@ -226,8 +229,8 @@ class _Flow:
         return None
 
     def late_sibling(self, edge: Edge) -> Edge | None:
-        """Return another operand that must come before the reader takes more of this one. One whose buffer is full has
-        come: the reader takes both by turns."""
+        """Return another operand of the reader that must come before it takes more of this one; None if there is none.
+        One whose buffer is full has come: the reader takes both by turns."""
         produced = self.progress[edge.reader]
         for other in self.operands[edge.reader]:
             wanted = min(self.read[other][produced + 1], self.ahead[other][produced])
@@ -236,7 +239,7 @@ class _Flow:
         return None
 
     def full_output(self, name: str) -> Edge | None:
-        """Return an operand made by an op that has no room for its next slice."""
+        """Return an operand made by an op that has no room for its next slice; None if all have."""
         for edge in self.outputs[name]:
             produced = self.progress[edge.reader]
             if self.progress[name] < self.ahead[edge][produced]:
@@ -248,7 +251,8 @@ class _Flow:
         return None
 
     def full_operands(self) -> set[Edge]:
-        """Return the full buffers of one circle of ops that wait for each other, when nothing moves any more."""
+        """Return the full operand buffers in one circle of ops that wait for each other, when nothing moves any
+        more."""
         full: dict[str, Edge] = {}
         path: list[str] = []
         name = next(name for name in self.progress if self.progress[name] < self.total[name])
@@ -272,7 +276,7 @@ class _Flow:
 
 
 def _completes(pipeline: Pipeline, unlimited: Iterable[Edge] = ()) -> bool:
-    """Return whether every op makes its whole result."""
+    """Return whether every op makes its whole result if the operands `unlimited` have room for all slices."""
     flow = _Flow(pipeline, frozenset(unlimited))
     flow.run()
     return flow.is_complete()
@@ -311,7 +315,8 @@ def _dearest_first(pipeline: Pipeline, edge: Edge) -> tuple[int, str, int]:
 
 
 def _least_room(pipeline: Pipeline, edge: Edge, unlimited: set[Edge]) -> int:
-    """Return the fewest further slices of room in an operand with which nothing hangs, while others are unlimited."""
+    """Return the fewest further slices of room in an operand with which nothing hangs, while the operands `unlimited`
+    have room for all slices."""
     if _completes(pipeline, unlimited):  # so it is of most operands, and quicker than to bisect
         return 0
     before = pipeline.extra.get(edge, 0)
@@ -362,8 +367,8 @@ def _enlarge_pipeline(placement: Placement, memory: Memory, pipeline: Pipeline) 
 
 
 def _enlarge(placement: Placement, memory: Memory, pipeline: Pipeline, lack: Shortage) -> bool:
-    """Enlarge an operand buffer in L1 and return whether there was room. Where there is none, an operand that would
-    hang goes through DRAM."""
+    """Enlarge the operand buffer that `lack` names in L1, and return whether there was room. Where there is none, an
+    operand that would hang goes through DRAM."""
     if lack.edge not in pipeline.edges(lack.edge.reader):
         return True  # it goes through DRAM since the shortage was found
     if _enlarge_in_l1(placement, pipeline, lack):
@@ -374,7 +379,8 @@ def _enlarge(placement: Placement, memory: Memory, pipeline: Pipeline, lack: Sho
 
 
 def _enlarge_in_l1(placement: Placement, pipeline: Pipeline, lack: Shortage) -> bool:
-    """Enlarge an operand buffer of the reader, if its cores have the bytes, and return whether they have."""
+    """Enlarge the operand buffer that `lack` names by its slices, if the reader's cores have the bytes, and return
+    whether they have."""
     edge = lack.edge
     op = pipeline.ops[edge.reader]
     blocks = pipeline.blocks[edge.reader]

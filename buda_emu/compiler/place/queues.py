@@ -22,7 +22,7 @@ FORK_ROUNDS = 2
 
 
 def input_blocks(shape: Shape, grid: tuple[int, int] = (1, 1), ublock: tuple[int, int] = (1, 1)) -> Blocks:
-    """Return the blocks of a queue that the host fills."""
+    """Return the blocks of a queue that the host fills: its shape in tiles, cut over a grid of buffers."""
     t, r, c = shape
     return Blocks(grid, t, (r // grid[0] // ublock[0], c // grid[1] // ublock[1]), ublock)
 
@@ -73,8 +73,8 @@ def add_epoch_queues(placement: Placement, rounds: int, epoch: int, others: Mapp
 def _channels_elsewhere(
     placement: Placement, moved: dict[str, dict[Phase, float]], epoch: int, others: Mapping[str, Queue]
 ) -> dict[str, list[int]]:
-    """Return the channels of the queues that have them from another placement, `others`. A queue of an earlier epoch
-    that is not there moves just what it moves in this epoch; `moved` is changed accordingly."""
+    """Return the channels of the queues that have them from another placement, `others`. A queue of an epoch before
+    `epoch` that is not there moves just what it moves in this epoch; `moved` is changed accordingly."""
     channels: dict[str, list[int]] = {}
     for name, queue in placement.queues.items():
         earlier = min(moved[name], default=Phase(epoch)).epoch < epoch
@@ -92,6 +92,8 @@ def _sort_traffic(placement: Placement, moved: Mapping[str, Mapping[Phase, float
     gets the channels that it has in the whole placement and similar epochs get nearly the same."""
 
     def key(name: str) -> tuple[int, float]:
+        """Return the first epoch that uses a queue, 0 for all where inputs wait for one another, and its greatest
+        traffic, negated."""
         phases = moved[name]
         first = 0
         if not placement.waits_for_one:
@@ -106,7 +108,7 @@ def _queue_traffic(
     placement: Placement, readers: Readers, due: dict[str, dict[Phase, Due]]
 ) -> dict[str, dict[Phase, float]]:
     """Return the bytes that each queue moves in each phase. An alias of a ram counts with the ram whose bytes it
-    shares; `due` is changed accordingly."""
+    shares; in `due` the ram gets the earlier deadline of both."""
     moved = {name: traffic(placement, queue, readers) for name, queue in placement.queues.items()}
     for name, queue in placement.queues.items():
         if not queue.alias:
@@ -126,8 +128,8 @@ def _share_addresses(placement: Placement) -> None:
 
 
 def _build_queues(placement: Placement, readers: Readers, entries: int) -> Iterator[Queue]:
-    """Yield the queues of inputs, constants and states, those between epochs and beside long branches, and the
-    outputs."""
+    """Yield the queues of inputs, constants and states, those between epochs and beside long branches, and the outputs,
+    for `entries` inputs; `readers`: the ops that read each tensor."""
     yield from _input_queues(placement, readers, entries)
     yield from _constants(placement, readers)
     for state in placement.tiles.states.values():
@@ -143,7 +145,8 @@ def _build_queues(placement: Placement, readers: Readers, entries: int) -> Itera
 
 
 def _input_queues(placement: Placement, readers: Readers, entries: int) -> Iterator[Queue]:
-    """Yield the queues of the model's inputs."""
+    """Yield the queues of the model's inputs, with room for `entries` of them; `readers`: the ops that read each
+    tensor."""
     for queue in placement.tiles.inputs.values():
         tensor_readers = readers.get(queue.name, [])
         grid = (1, 1)
@@ -163,7 +166,8 @@ def _input_queues(placement: Placement, readers: Readers, entries: int) -> Itera
 
 
 def _queues_between(placement: Placement, readers: Readers, entries: int) -> Iterator[Queue]:
-    """Yield the queues by which later epochs read what ops make, and record their names."""
+    """Yield the queues by which later epochs read what ops make, and record their names. A queue that another program
+    reads holds `entries` inputs, others those of a microbatch."""
     for name, tensor_readers in readers.items():
         producer = placement.ops.get(name)
         later = [placed for placed in tensor_readers if producer is not None and placed.epoch != producer.epoch]
@@ -197,7 +201,7 @@ def _queues_between(placement: Placement, readers: Readers, entries: int) -> Ite
 
 
 def _output_queues(placement: Placement, entries: int) -> Iterator[Queue]:
-    """Yield the queues of the model's outputs."""
+    """Yield the queues of the model's outputs, with room for `entries` inputs."""
     tiles = placement.tiles
     for output in tiles.outputs.values():
         placed = placement.ops[output.op]
@@ -271,8 +275,8 @@ def _constant_on_chip(
 
 
 def _unique_name(placement: Placement, wished: str, owner: str) -> str:
-    """Return a unique queue name for the constant or op `owner`. Where each chip has a copy the name must not end like
-    a copy's, `x.1` beside `x`: net2pipe mistakes one for the other (NETLIST 1.7)."""
+    """Return a queue name for the constant or op `owner`, `wished` if nothing else has it. Where each chip has a copy
+    the name must not end like a copy's, `x.1` beside `x`: net2pipe mistakes one for the other (NETLIST 1.7)."""
     if placement.copies > 1:
         wished = re.sub(r"\.(\d+)\Z", r"_\1", wished)
     others = (placement.queues, placement.tiles.constants, placement.ops)
@@ -282,7 +286,8 @@ def _unique_name(placement: Placement, wished: str, owner: str) -> str:
 
 
 def fork_queue(placement: Placement, name: str, source: str, chip: int) -> Queue:
-    """Return a queue by which an op reads another one of its epoch through DRAM, as large as FRONTEND 5 requires."""
+    """Return the queue, called `name`, by which ops read the op `source` of their own epoch through DRAM, as large as
+    FRONTEND 5 requires."""
     producer = placement.ops[source]
     df = placement.target.of(producer.op.precision).activation_df
     entries = FORK_ROUNDS * placement.microbatch
@@ -339,7 +344,7 @@ def _may_spread(readers: Iterable[PlacedOp]) -> bool:
 
 
 def _common_rows(readers: Iterable[PlacedOp], size: int) -> int:
-    """Return the rows of buffers that suit the grids of all readers."""
+    """Return the rows of buffers of a queue of `size` tile rows that suit the grids of all readers."""
     count = 0
     for placed in readers:
         count = gcd(count, placed.blocks.grid[0])
@@ -383,7 +388,8 @@ def _constant_format(target: Target, constant: Constant) -> str:
 
 def buffer_count(columns: int, width: int, channels: int) -> int:
     """Return the number of buffers of a constant that is `width` tiles wide and read out of DRAM with each input: a
-    multiple of the reader's `columns` of cores with which the fullest channel has the least share."""
+    multiple of the reader's `columns` of cores with which the fullest of `channels` DRAM channels has the least
+    share."""
     max_buffers = min(MOST_BUFFERS, MOST_FOR_A_CORE * columns, width)
     counts = [n for n in range(columns, max_buffers + 1, columns) if width % n == 0]
     return min(counts, key=lambda n: (-(-n // channels) / n, -n), default=columns)

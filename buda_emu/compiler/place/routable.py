@@ -131,7 +131,8 @@ def stack_problem(held: int, t: int, tms: tuple[Tm, ...], after: Shape, reader: 
 
 
 def _fall_on_blocks(size: tuple[int, int], far: tuple[int, int], reader: Consumer) -> bool:
-    """Return whether pieces of such a size divide the reader's grid, blocks and ublocks, or are divided by them."""
+    """Return whether pieces of `size` tiles divide the reader's blocks and ublocks, and `far` pieces its grid, or are
+    divided by them, along rows and along columns."""
     for axis in (0, 1):
         block = reader.mblock[axis] * reader.ublock[axis]
         pairs = ((far[axis], reader.grid[axis]), (size[axis], block), (size[axis], reader.ublock[axis]))
@@ -142,7 +143,7 @@ def _fall_on_blocks(size: tuple[int, int], far: tuple[int, int], reader: Consume
 
 def _pieces(stack: _Stack, held: int) -> tuple[tuple[int, int], tuple[int, int]] | None:
     """Return, along rows and along columns, how many stacked slices one slice of the producer makes and how many pieces
-    follow each other in phases; None where counts do not divide each other."""
+    follow each other in phases; None where counts do not divide each other. `held`: slices in the producer's buffer."""
     first = stack.rows
     second = stack.columns
     if stack.along_columns:
@@ -177,8 +178,8 @@ def _pieces_go_astray(
     stack: _Stack, held: int, pieces: tuple[tuple[int, int], tuple[int, int]], reader: Consumer
 ) -> bool:
     """Return whether pieces would go to the wrong cores. The router takes a buffer for all pieces of both stacks where
-    it holds those of the first one; the pieces of the second one are then more than it counts, which matters if several
-    cores lie along it."""
+    it holds those of the first one (`held` slices); the pieces of the second one are then more than it counts, which
+    matters if several cores lie along it."""
     factors = stack.rows, stack.columns
     axis = 0 if stack.along_columns else 1
     first = factors[1 - axis] // pieces[1 - axis][0]
@@ -188,8 +189,8 @@ def _pieces_go_astray(
 
 
 def _in_order(stack: _Stack, size: tuple[int, int], far: tuple[int, int], reader: Consumer) -> bool:
-    """Return whether pieces of such a size come in the reader's order: ublock by ublock, the tiles of each row by
-    row."""
+    """Return whether pieces of `size` tiles, `far` of them along each axis, come in the reader's order: ublock by
+    ublock, the tiles of each row by row."""
     (rows, columns) = size
     (m, n) = reader.mblock
     (r, c) = reader.ublock
@@ -201,7 +202,7 @@ def _in_order(stack: _Stack, size: tuple[int, int], far: tuple[int, int], reader
 
 
 def _in_order_within_ublock(stack: _Stack, size: tuple[int, int], reader: Consumer) -> bool:
-    """Return whether pieces that are smaller than the reader's ublocks come in its order."""
+    """Return whether pieces of `size` tiles, smaller than the reader's ublocks, come in its order."""
     (rows, columns) = size
     (m, n) = reader.mblock
     (r, c) = reader.ublock
@@ -226,7 +227,7 @@ def _divide(a: int, b: int) -> bool:
 
 # ------------------------------------------------------------------------------------------------------------ streams
 def pipes(op: TileOp, blocks: Blocks, tms: tuple[Tm, ...], reader: Consumer) -> Pipes:
-    """Return the pipes that each core of the producer feeds for one operand."""
+    """Return the pipes that each core of the producer feeds for one operand, on its way through `tms` to the reader."""
     return _count_pipes(op.shape, blocks.grid, buffered_slices(blocks), tms, reader.grid)
 
 
@@ -276,7 +277,9 @@ def streams_of_constants(
     """Return the extra streams of an op's fullest core for constants that stay in L1.
 
     A buffer lies on one core and goes from there to each core that reads it, each by a stream; two more belong to the
-    buffer and its copy. Operands in `alone` have a buffer for each core."""
+    buffer and its copy. `held`: the sources of the constants that stay in L1; `alone`: the numbers of operands that
+    have a buffer for each core.
+    """
     total = 0
     for number, use in enumerate(op.uses):
         if use.source in held:
@@ -291,8 +294,9 @@ def streams_of_constants(
 
 
 def _fanout(tiles: TileGraph, op: TileOp, blocks: Blocks, number: int) -> int:
-    """Return the number of cores to which the fullest buffer of a constant in L1 goes; 1 where they share a pipe. Each
-    row of cores has its own tiles and words of a picker, which are made when the division is known."""
+    """Return the number of cores to which the fullest buffer of operand `number`, a constant in L1, goes; 1 where they
+    share a pipe. Each row of cores has its own tiles and words of a picker, which are made when the division is
+    known."""
     use = op.uses[number]
     reader = view(op, blocks, number)
     if reader.grid != blocks.grid or (op.attrs.get("identity") and number != 1):
@@ -304,16 +308,17 @@ def _fanout(tiles: TileGraph, op: TileOp, blocks: Blocks, number: int) -> int:
 def streams_of_operands(
     tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str], alone: Container[int] = ()
 ) -> int:
-    """Return the extra streams that one core of an op needs for its operands, at most."""
+    """Return the extra streams that one core of an op needs for its operands, at most. `held`: the sources of constants
+    that stay in L1; `alone`: the numbers of operands that have a buffer for each core."""
     moving = sum(use.source not in held for use in op.uses)
     wide = min(moving, GATHERS)
     return GATHER_STREAMS * wide + (moving - wide) + streams_of_constants(tiles, op, blocks, held, alone)
 
 
 def to_repeat(tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]) -> frozenset[int] | None:
-    """Return the operands that are one number in L1 and for which one core would need more streams to all others than
-    it has. They are to be repeated so that each core has its own (`repeat_numbers`). None where it has enough
-    streams."""
+    """Return the numbers of the operands that are a single number in L1 (`held`) and for which one core would need more
+    streams to all others than it has. They are to be repeated so that each core has its own (`repeat_numbers`). None
+    where it has enough streams."""
     if streams_of_operands(tiles, op, blocks, held) <= len(EXTRA_STREAMS) - FORKS:
         return None
     return frozenset(
@@ -332,8 +337,8 @@ def is_number(tiles: TileGraph, use: Use) -> bool:
 
 
 def repeat_numbers(tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]) -> tuple[TileOp, frozenset[str]]:
-    """Return the op with such numbers as constants of its own shape, which are added to the graph, and the constants
-    that then stay in L1."""
+    """Return the op with the operands that `to_repeat` names as constants of its own shape, which are added to the
+    graph, and the constants that then stay in L1, `held` and these."""
     uses = list(op.uses)
     held_after = held
     for number in sorted(to_repeat(tiles, op, blocks, held) or ()):

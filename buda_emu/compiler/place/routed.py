@@ -160,7 +160,7 @@ class Routing:
     def would_connect(self, source: str, changed: Mapping[str, PlacedOp]) -> bool:
         """Return whether the cores of an op would have streams for all readers of its epoch, except those whose stacks
         go through DRAM, if the ops in `changed` were divided differently."""
-        direct = self._pipes(source, changed, kind="stack")
+        direct = self._pipes(source, changed, only_detours="stack")
         by_dram = any(name == source and detour.kind == "stack" for (_, name), detour in self.placement.detours.items())
         pipe_count = 0
         if direct:
@@ -174,15 +174,16 @@ class Routing:
         operand_streams = streams_of_operands(self.placement.tiles, producer.op, producer.blocks, producer.held)
         return len(EXTRA_STREAMS) + 1 - operand_streams
 
-    def _pipes(self, source: str, changed: Mapping[str, PlacedOp], kind: str = "") -> dict[str, Pipes]:
+    def _pipes(self, source: str, changed: Mapping[str, PlacedOp], only_detours: str = "") -> dict[str, Pipes]:
         """Return the pipes of each reader that takes an op's result from its cores, if the ops in `changed` were
-        divided differently. With a `kind`, readers that go through DRAM for another reason count, too."""
+        divided differently. Readers with a detour through DRAM do not count; with `only_detours`, a kind of detour such
+        as "stack", only those with a detour of that kind do not."""
         producer = changed.get(source, self.placement.ops[source])
         direct = dict[str, Pipes]()
         for edge in self.edges[source]:
             reader = changed.get(edge.reader, self.placement.ops[edge.reader])
             detour = self.placement.detours.get((edge.reader, source))
-            if detour is None or (kind and detour.kind != kind):
+            if detour is None or (only_detours and detour.kind != only_detours):
                 reader_view = view(reader.op, reader.blocks, edge.operand)
                 edge_pipes = pipes(producer.op, producer.blocks, reader.op.uses[edge.operand].tms, reader_view)
                 direct[edge.reader] = direct.get(edge.reader, 0) + edge_pipes

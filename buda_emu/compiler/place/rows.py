@@ -55,8 +55,8 @@ def stack_row_sums(tiles: TileGraph, target_of: TargetOf) -> TileGraph:
 
 
 def _stack_by_count(tiles: TileGraph, count_of: Callable[[TileOp], int]) -> TileGraph:
-    """Return the graph with as many slices of each op below each other as `count_of` says; the same object where that
-    is 1 for all."""
+    """Return the graph with as many slices of each op below each other as `count_of` says for it; the same object where
+    that is 1 for all."""
     shown = tiles.shown
     counts: dict[str, int] = {}
     graph = replace(tiles, ops={})
@@ -89,8 +89,8 @@ def _can_stack(op: TileOp) -> bool:
 
 
 def _stack_use(use: Use, op: TileOp, place: int, count: int, done: Mapping[str, int]) -> Use:
-    """Return an operand as the stacked op reads it. Slices of a stacked source stay as they are if no TM turns or moves
-    rows."""
+    """Return operand `place` as the op reads it when `count` of its slices are stacked; `done`: how many slices of each
+    source are stacked already. Slices of a stacked source stay as they are if no TM turns or moves rows."""
     tms = use.tms
     all_slices = ("broadcast", "z", op.shape[0])
     if op.is_factor(place):
@@ -106,14 +106,15 @@ def _stack_use(use: Use, op: TileOp, place: int, count: int, done: Mapping[str, 
 
 
 def _unstack_use(use: Use, done: Mapping[str, int]) -> Use:
-    """Return an operand with the slices of its source along t again."""
+    """Return an operand with the slices of its source along t again; `done`: how many slices of each source are
+    stacked."""
     if use.source not in done:
         return use
     return replace(use, tms=(("vslice", done[use.source]), *use.tms))
 
 
 def _broadcasts(slices: int, rows: int) -> tuple[Tm, ...]:
-    """Return the TMs that broadcast one slice and one row to so many."""
+    """Return the TMs that broadcast one slice and one row to `slices` slices and `rows` rows."""
     return tuple(("broadcast", axis, n) for axis, n in (("z", slices), ("r", rows)) if n > 1)
 
 
@@ -197,7 +198,9 @@ def reslice_picker(
     """Return a picker in other slices for which there is room, and how its result then lies; None where there are none.
 
     Of the ways with the most rows of cores it takes the one nearest to the present slices. `together` is how many
-    slices its readers put together; `suits` tells whether the readers have room when these come in so many parts."""
+    slices its readers put together; `suits` tells whether the readers have room when these come in a number of parts.
+    The picker's new tiles and words are added to `constants`.
+    """
     table: PickTable = op.attrs["table"]
     limit = target.arch.grid[0]
     options = sorted(
@@ -218,7 +221,7 @@ def gather_picker(
 ) -> tuple[TileOp, Slices] | None:
     """Return a picker with slices of its result below each other, so that more rows of cores share them: with as few
     slices as `rows_wanted` rows of cores need, or with the most rows. None where no more rows are possible or none has
-    room."""
+    room. The new tiles and words are added to `constants`."""
     limit = target.arch.grid[0]
     options = [Slices(count, gathered=True) for count in divisors(op.shape[0])[1:]]
     options.sort(key=lambda option: (-min(_cores(op, option, limit), rows_wanted), option.count))
@@ -235,7 +238,7 @@ def gather_picker(
 
 
 def _draft_picker(op: TileOp, table: PickTable, slices: Slices, rows: int) -> TileOp:
-    """Return the picker in other slices over so many rows of cores, still with its old tiles and words."""
+    """Return the picker in other slices over `rows` rows of cores, still with its old tiles and words."""
     columns = op.shape[2]
     uses = op.uses
     act_t = op.attrs["act_t"]
@@ -254,7 +257,8 @@ def _draft_picker(op: TileOp, table: PickTable, slices: Slices, rows: int) -> Ti
 
 
 def cut_apart(tms: tuple[Tm, ...], stack: str, slice: str, count: int) -> tuple[Tm, ...]:
-    """Return the TMs followed by a cut into slices, without stacks that the cut would undo."""
+    """Return the TMs followed by a cut into `count` slices (TM `slice`), without stacks (TM `stack`) that the cut would
+    undo."""
     if tms and tms[-1][0] == stack:
         stacked = int(tms[-1][-1])
         if stacked % count == 0:
@@ -270,8 +274,8 @@ def _tm_unless_one(name: str, count: int) -> tuple[Tm, ...]:
 
 
 def _possible_slices(op: TileOp, together: int) -> Iterator[Slices]:
-    """Yield all other slices of a picker; gathered ones that hold all slices which a reader puts side by side are
-    preferred, if there are any."""
+    """Yield all other slices of a picker of which readers put `together` slices side by side; gathered ones that hold
+    all of these are preferred, if there are any."""
     t, rows, columns = op.shape
     yield from (Slices(count, wide=True) for count in divisors(columns)[1:])
     yield from (Slices(count, together) for count in divisors(rows)[1:])
@@ -280,7 +284,7 @@ def _possible_slices(op: TileOp, together: int) -> Iterator[Slices]:
 
 
 def _cores(op: TileOp, slices: Slices, limit: int) -> int:
-    """Return the most rows of cores that share the rows of a slice."""
+    """Return the most rows of cores, up to `limit`, that share the rows of a slice."""
     rows = op.shape[1]
     if slices.gathered:
         rows = rows * slices.count
@@ -341,7 +345,7 @@ def _reslice_if_full(
     constants: dict[str, Constant], target: Target, op: TileOp, readers: Sequence[TileOp], together: int
 ) -> tuple[TileOp, Slices] | None:
     """Return a picker in other slices where it, or a maximum that reads it, fits no grid; None where all fit or no
-    other slices do."""
+    other slices do. `together`: how many slices its readers put together."""
     maxima = (reader for reader in readers if is_over_taps(reader))
     if has_room(target, op) and all(fits(target, reader) for reader in maxima):
         return None
@@ -359,14 +363,14 @@ def _first_fitting_cut(tiles: TileGraph, target: Target, op: TileOp, counts: Seq
 
 
 def _have_room(target: Target, readers: Sequence[TileOp], count: int) -> bool:
-    """Return whether all readers fit a grid when they run in so many slices."""
+    """Return whether all readers fit a grid when they run in `count` slices."""
     cut = (replace(op, shape=(op.shape[0] * count, op.shape[1] // count, op.shape[2])) for op in readers)
     return all(fits(target, op) for op in cut)
 
 
 def _reader_use(op: TileOp, use: Use, slices: Mapping[str, Slices]) -> Use:
-    """Return an operand with TMs for its source's slices. A maximum over taps that follow each other takes them as they
-    come."""
+    """Return an operand with TMs for the present `slices` of its source. A maximum over taps that follow each other
+    takes them as they come."""
     arrangement = slices.get(use.source)
     if arrangement is None or (arrangement.together > 1 and is_over_taps(op)):
         return use
@@ -375,7 +379,8 @@ def _reader_use(op: TileOp, use: Use, slices: Mapping[str, Slices]) -> Use:
 
 def _slice_counts(target: Target, op: TileOp, slices: Mapping[str, Slices], slice_count: int) -> Sequence[int]:
     """Return the numbers of slices in which an op might run, the likeliest first: that of a picker whose taps it puts
-    together; where the op fits no grid that of its operands, or as few as are enough."""
+    together; where the op fits no grid that of its operands, or as few as are enough; `slice_count` for an op of one
+    slice. `slices`: the present arrangement of each source."""
     before = {use.source: slices[use.source] for use in op.uses if use.source in slices}
     with_picker = [arrangement.count for arrangement in before.values() if arrangement.together > 1]
     if is_over_taps(op):
@@ -399,7 +404,7 @@ def fits(target: Target, op: TileOp) -> bool:
 
 
 def _slice_op(tiles: TileGraph, op: TileOp, count: int) -> TileOp | None:
-    """Return the op in so many slices; None where that is not possible."""
+    """Return the op in `count` slices of its rows; None where that is not possible."""
     t, rows, columns = op.shape
     if is_over_taps(op):  # as its picker gives them
         return replace(op, shape=(t * count, rows // count, columns))
@@ -485,7 +490,7 @@ def _fewest_slices(target: Target, op: TileOp) -> int:
 
 
 def _in_slices(state: State, count: int, *, zeros: bool) -> State:
-    """Return a state with its values in so many slices of rows."""
+    """Return a state with its values in `count` slices of rows; with `zeros`, its content is zeros."""
     t, rows, columns = state.held.shape
     return replace(state, held=state.held.reshape(t * count, rows // count, columns), zeros=zeros)
 

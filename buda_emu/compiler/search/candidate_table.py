@@ -106,8 +106,8 @@ class CandidateTable:
     def correct_estimates(
         self, factors: Mapping[str, float], step: float = STEP, within: range | None = None
     ) -> "CandidateTable":
-        """Return the table with the estimates of some ops multiplied, and with `step` inputs on the way in each op of a
-        chain; `within` limits this to the ops of one epoch."""
+        """Return the table with the estimates of some ops multiplied by `factors`, and with `step` inputs on the way in
+        each op of a chain; `within` limits this to the ops of one epoch."""
         estimates = list(self.found)
         best = list(self.best)
         for number in within or range(len(self.ops)):
@@ -278,8 +278,8 @@ class CandidateTable:
 
 
 def _delay_choices(op_choices: Sequence[Choice], factor: float, inputs: float) -> list[Choice]:
-    """Return choices with their estimates multiplied by a factor, and longer where a buffer cannot hold all inputs that
-    are on the way beside a short branch, since the others wait."""
+    """Return choices with their estimates multiplied by a factor, and longer where a buffer cannot hold all `inputs`
+    that are on the way beside a short branch, since the others wait."""
     delayed: list[Choice] = []
     for choice in op_choices:
         cycles = choice.cycles * factor
@@ -290,17 +290,18 @@ def _delay_choices(op_choices: Sequence[Choice], factor: float, inputs: float) -
 
 
 def _with_enough_buffers(op_choices: list[Choice], channels: int) -> list[Choice]:
-    """Return the choices with a buffer for at least half the channels, or with the most buffers. A cache has the blocks
-    of the op that writes it (NETLIST V076), and all of its slots are read each time one is written; keys and values are
-    two caches."""
+    """Return the choices with a buffer for at least half the DRAM channels, or with the most buffers. A cache has the
+    blocks of the op that writes it (NETLIST V076), and all of its slots are read each time one is written; keys and
+    values are two caches."""
     enough = min(max(choice.cores for choice in op_choices), -(-channels // 2))
     return [choice for choice in op_choices if choice.cores >= enough]
 
 
-def cost_key(tiles: TileGraph, op: TileOp, *, held: bool = False) -> object:
-    """Return a key that is equal for ops with equal costs; with `held`, whatever their constants are."""
+def cost_key(tiles: TileGraph, op: TileOp, *, without_tables: bool = False) -> object:
+    """Return a key that is equal for ops with equal costs. With `without_tables`, the table of a picker does not
+    count."""
     uses = tuple((tiles.shape_of(use.source), use.tms, use.source in tiles.ops) for use in op.uses)
-    if "table" in op.attrs and not held:
+    if "table" in op.attrs and not without_tables:
         uses = (*uses, id(op.attrs["table"]))
     steps = tuple(
         (
@@ -322,7 +323,9 @@ def sequence_key(tiles: TileGraph, ops: Sequence[TileOp]) -> object:
     """Return a key that is equal for sequences of ops that cost the same and read each other in the same way, whatever
     their constants are."""
     place = {op.name: number for number, op in enumerate(ops)}
-    return tuple((cost_key(tiles, op, held=True), tuple(place.get(use.source, -1) for use in op.uses)) for op in ops)
+    return tuple(
+        (cost_key(tiles, op, without_tables=True), tuple(place.get(use.source, -1) for use in op.uses)) for op in ops
+    )
 
 
 def _attribute_key(attrs: TileAttributes) -> object:

@@ -23,7 +23,8 @@ BACK = 12
 
 def cut_epochs(table: CandidateTable, objective: Objective, full: float, step: float = STEP) -> tuple[list[int], float]:
     """Return the first op of each epoch followed by the number of ops, and the cycles of a round of inputs that these
-    epochs are expected to take. `step`, as a share of a pace, is how much later each op of a chain begins."""
+    epochs are expected to take. `full`: the share of a chip's cores that rectangles are expected to cover; `step`, as a
+    share of a pace: how much later each op of a chain begins."""
     count = len(table.ops)
     reach = np.minimum(_reach(table, objective, full), table.stops[None, :])
     levels = np.array([LEVELS - 1] if objective.objective == "cores" else range(LEVELS), np.int64)
@@ -70,7 +71,8 @@ def cut_epochs(table: CandidateTable, objective: Objective, full: float, step: f
 
 
 def _reach(table: CandidateTable, objective: Objective, full: float) -> NDArray[np.int64]:
-    """[pace, i]: the op before which an epoch that begins with op i has to end."""
+    """[pace, i]: the op before which an epoch that begins with op i has to end, when rectangles cover a share `full` of
+    the cores."""
     count = len(table.ops)
     room = prod(table.target.arch.grid) * full
     reached = np.zeros((LEVELS, count + 1), np.int64)

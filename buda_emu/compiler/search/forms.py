@@ -134,6 +134,8 @@ def _fracture(tiles: TileGraph, op: TileOp, product: TileOp, count: int) -> Tile
     sums = count - 1 + len(last_terms)
 
     def add(number: int, term: Use) -> TileOp:
+        """Return addition `number` from 1 of the sum: the sum so far plus `term`. The last one takes the name and the
+        activation of the product."""
         if number > 1:
             before = f"{total}.{number - 1}"
         else:
@@ -167,7 +169,7 @@ def _fracture(tiles: TileGraph, op: TileOp, product: TileOp, count: int) -> Tile
 def _with_replacement(
     ops: Mapping[str, TileOp], picker: TileOp, product: TileOp, new_ops: Sequence[TileOp]
 ) -> dict[str, TileOp]:
-    """Return the ops of a graph with others in the place of a picker and its product."""
+    """Return the ops of a graph with `new_ops` in the place of a picker and its product."""
     replaced: dict[str, TileOp] = {}
     for op in ops.values():
         if op.name == product.name:
@@ -210,7 +212,8 @@ class Forms:
     _first: list[tuple[Objective, int, Placement]] = field(default_factory=list[tuple[Objective, int, Placement]])
 
     def first_placement(self, objective: Objective, entries: int) -> Placement:
-        """Return the first legal placement on as many chips. Raises UnsupportedError where there is none."""
+        """Return the first legal placement on as many chips as the objective has, with queues for `entries` rounds.
+        Raises UnsupportedError where there is none."""
         objective = replace(objective, effort="low")
         for earlier_objective, count, placement in self._first:
             if (earlier_objective, count) == (objective, entries):
@@ -229,7 +232,7 @@ class Forms:
         return self._made[0][0]
 
     def tables(self, chips: int) -> tuple[CandidateTable, ...]:
-        """Return the tables of all forms for a pipeline of so many chips; on several chips each form also with the
+        """Return the tables of all forms for a pipeline of `chips` chips; on several chips each form also with the
         deeper buffers that longer chains need. Raises UnsupportedError for an op that fits no grid."""
         if chips not in self._made:
             plain = self.plain

@@ -69,8 +69,8 @@ class _Tasks:
                 self.arriving.setdefault(edge.target, []).append((edge.operand, tasks, ceil(edge.core_bytes / rate)))
 
     def with_choice(self, durations: Ints, name: str, old: Choice, new: Choice) -> Ints | None:
-        """Return the durations with an op divided differently; None where a core would read much more than before, as
-        other transfers would wait for it on links and ports."""
+        """Return the durations with the op `name` divided as `new` instead of `old`; None where a core would read much
+        more than before, as other transfers would wait for it on links and ports."""
         changed = durations.copy()
         op_tasks = self.own[name]
         changed[op_tasks] = np.maximum(np.round(changed[op_tasks] * (new.math / old.math)).astype(np.int64), 1)
@@ -134,7 +134,7 @@ class _Resizing(NamedTuple):
 
 
 def _other_sizes(table: CandidateTable, chosen: Mapping[str, Choice], free: int) -> Iterator[tuple[str, Choice]]:
-    """Yield the choices of ops with other numbers of cores for which there is room, and the same constants in L1."""
+    """Yield the choices of ops with other numbers of cores, at most `free` more, and the same constants in L1."""
     for name, old in chosen.items():
         for new in table.best[table.index[name]]:
             added_cores = new.cores - old.cores
@@ -326,7 +326,8 @@ def copy_decisions(
 
 
 def match_epochs(table: CandidateTable, start: Start) -> list[tuple[int, list[str]]]:
-    """Return for each epoch the first one that is like it, and the names of its ops. Raises MemoryFullError."""
+    """Return for each epoch of the start the first one that is like it, and the names of its ops. Raises
+    MemoryFullError."""
     placement = start.placement(table)
     decisions = start.decisions
     firsts: dict[object, int] = {}
@@ -400,7 +401,8 @@ class _Epoch:
         self, decisions: Decisions, ops: range, best: Decisions, best_evaluation: Evaluation, *, grid_transpose: bool
     ) -> tuple[CandidateTable, Decisions, Evaluation]:
         """Pack and wire the epoch again with estimates that the model of the best packing corrects, in a limited number
-        of rounds. Returns the table with the last estimates, and the best decisions with their evaluation."""
+        of rounds. Returns the table with the last estimates, and the best decisions with their evaluation. `ops`: the
+        numbers of the epoch's ops."""
         single = self.only.base.microbatch == 1
         table = self.table
         factors = dict[str, float]()
@@ -502,7 +504,8 @@ class _Epoch:
         return best, best_evaluation
 
     def _wire(self, decisions: Decisions, part: Placement, before: Evaluation) -> tuple[Decisions, Evaluation]:
-        """Move ops so that wires are short, and return the moved decisions if the model finds them quicker."""
+        """Move ops so that wires are short, and return the moved decisions if the model finds them quicker than
+        `before`, the evaluation of the placement `part`."""
         report = before.run.epochs[0]
         chip = part.target.chip
         alone = part.waits_for_one
@@ -529,7 +532,7 @@ class _Epoch:
 
     def _transpose(self, decisions: Decisions, part: Placement, before: Evaluation) -> tuple[Decisions, Evaluation]:
         """Transpose grids of ops where a link limits the epoch, and return the changed decisions if the model finds
-        them quicker."""
+        them quicker than `before`, the evaluation of the placement `part`."""
         report = before.run.epochs[0]
         grid = part.target.arch.grid
         if report.bottleneck.kind != "link":
@@ -572,7 +575,8 @@ class _Epoch:
         return decisions, before
 
     def _part(self, decisions: Decisions, epoch_decisions: Decisions) -> Placement:
-        """Return the epoch alone as a placement, with these decisions of its ops."""
+        """Return the epoch alone as a placement, with the decisions `epoch_decisions` of its ops and `decisions` of all
+        others."""
         return isolate_epoch(self.make({**decisions, **epoch_decisions}, self.only), self.epoch)
 
     def _evaluate(self, part: Placement) -> Evaluation:
@@ -588,7 +592,8 @@ def _link_limit(report: EpochReport, chip: Device) -> float:
 
 
 def _chip_by_chip(decisions: Decisions, moved: Callable[[Decisions], Decisions]) -> Decisions:
-    """Return the decisions with the ops of each chip moved, one chip after the other."""
+    """Return the decisions with the ops of each chip moved, one chip after the other; `moved` returns the new decisions
+    of one chip's ops."""
     result = dict(decisions)
     for number in sorted({decision.chip for decision in decisions.values()}):
         result |= moved({name: decision for name, decision in result.items() if decision.chip == number})

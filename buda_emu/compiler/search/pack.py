@@ -46,8 +46,9 @@ def pack(
 ) -> tuple[dict[str, PlacementDecision], int]:
     """Pack the ops from `start` on at the quickest pace that the cores of all chips allow.
 
-    Returns their decisions and the first op that found no place: `stop`, unless even the smallest grids are too many.
-    With `grid_transpose`, grids may be transposed."""
+    Returns their decisions, in epoch number `epoch`, and the first op that found no place: `stop`, unless even the
+    smallest grids are too many. With `grid_transpose`, grids may be transposed.
+    """
     paces = sorted({choice.cycles for choice in chain.from_iterable(table.best[start:stop])})
     best, end = _pack_at_pace(table, start, stop, epoch, chips, paces[-1], grid_transpose=grid_transpose)
     if end < stop:
@@ -67,8 +68,8 @@ def pack(
 def _pack_at_pace(
     table: CandidateTable, start: int, stop: int, epoch: int, chips: int, pace: float, *, grid_transpose: bool
 ) -> tuple[dict[str, PlacementDecision], int]:
-    """Pack chip by chip as many ops as there is room for at a pace. Returns nothing packed where an op has no choice
-    that reaches the pace."""
+    """Pack chip by chip as many ops as there is room for at a pace, the cycles that each op may take for an input.
+    Returns nothing packed where an op has no choice that reaches the pace."""
     placed_ops: dict[str, PlacementDecision] = {}
     fits: list[list[Choice]] = []
     worth = float(table.cores_a_byte(np.array([pace]))[0])
@@ -92,7 +93,8 @@ def _pack_at_pace(
 def _pack_first(
     table: CandidateTable, start: int, fits: Sequence[Sequence[Choice]], epoch: int, chip: int, *, grid_transpose: bool
 ) -> dict[str, PlacementDecision]:
-    """Pack as many ops from `start` on as one chip has room for; `fits` are the shapes of each."""
+    """Pack as many ops from `start` on as one chip has room for; `fits` are the choices of each that are quick
+    enough."""
     room = prod(table.target.arch.grid)
     count = 0
     while count < len(fits) and room >= fits[count][0].cores:
@@ -109,7 +111,8 @@ def _pack_first(
 def _pack_on_assigned_chips(
     table: CandidateTable, start: int, stop: int, fits: Sequence[Sequence[Choice]], epoch: int, *, grid_transpose: bool
 ) -> tuple[dict[str, PlacementDecision], int]:
-    """Pack as many ops as there is room for, each on the chip that it is assigned to."""
+    """Pack as many ops as there is room for, each on the chip that it is assigned to; `fits` are the choices of each
+    that are quick enough."""
     for end in range(stop, start, -1):
         if table.whole[end] != end:
             continue
@@ -139,8 +142,8 @@ def pack_on_chip(
     *,
     grid_transpose: bool,
 ) -> dict[str, PlacementDecision] | None:
-    """Place each op in the first of its shapes that finds room: in the order of the ops, else the tallest first, else
-    the largest first. None where an op finds none."""
+    """Place each of the ops `numbers` in the first of its `fits` that finds room: in the order of the ops, else the
+    tallest first, else the largest first. None where an op finds none."""
     orders = (
         range(len(numbers)),
         sorted(range(len(numbers)), key=lambda n: (-fits[n][0].blocks.grid[0], -fits[n][0].blocks.grid[1])),
@@ -201,7 +204,7 @@ def _larger_choices(
     table: CandidateTable, chosen: Mapping[int, Choice], free: int, refused: Container[tuple[int, int]]
 ) -> Iterator[tuple[float, int, Choice]]:
     """Yield the quicker choices of ops with up to `free` more cores, each after the cycles that each core gains and the
-    number of the op; not those that were refused."""
+    number of the op; not those in `refused`."""
     for number, choice in chosen.items():
         for larger in table.best[number]:
             fits = choice.cores < larger.cores <= choice.cores + free

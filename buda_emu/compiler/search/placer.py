@@ -84,8 +84,9 @@ def place(tiles: TileGraph, target: Target, objective: Objective = ONE_BY_ONE, *
 def place_best(
     graphs: Sequence[TileGraph], target: Target, objective: Objective, *, entries: int = 2
 ) -> tuple[int, Placement]:
-    """Return the number and the placement of the quickest of several graphs of one model. High effort tries all that
-    the default does, too, so that it is never worse. Raises as `place`."""
+    """Return the number and the placement of the quickest of several graphs of one model. Queues have room for
+    `entries` rounds of inputs. High effort tries all that the default does, too, so that it is never worse. Raises as
+    `place`."""
     objective.work.running = True
     try:
         number, best = _with_effort(graphs, target, objective, entries)
@@ -108,7 +109,8 @@ def place_best(
 def _with_effort(
     graphs: Sequence[TileGraph], target: Target, objective: Objective, entries: int
 ) -> tuple[int, SearchResult]:
-    """Return the number and the result of the graph that is quickest after all efforts."""
+    """Return the number and the result of the graph that is quickest after all efforts. Queues hold `entries` rounds of
+    inputs."""
     forms = [Forms(tiles, target) for tiles in graphs]
     first = objective
     if objective.effort == "high":
@@ -123,7 +125,8 @@ def _with_effort(
 
 
 def _best_of(graphs: Sequence[Forms], objective: Objective, entries: int) -> tuple[int, SearchResult]:
-    """Return the number and the result of the graph that one effort finds quickest."""
+    """Return the number and the result of the graph that one effort, that of the objective, finds quickest. Queues hold
+    `entries` rounds of inputs."""
     results = [(number, _search_graph(forms, objective, entries)) for number, forms in likely_graphs(graphs, objective)]
     number, best = min(results, key=lambda numbered: comparable_cycles(numbered[1]))
     try:
@@ -133,7 +136,8 @@ def _best_of(graphs: Sequence[Forms], objective: Objective, entries: int) -> tup
 
 
 def _search_graph(forms: Forms, objective: Objective, entries: int) -> SearchResult:
-    """Search the placements of one graph."""
+    """Search the placements of one graph, with queues for `entries` rounds. Raises UnsupportedError where it does not
+    fit."""
     if objective.chips > 1 and forms.target.arch.eth_cores == 0:
         raise HostError(f"compile: chips of {forms.target.title} are not connected: one only")
     if forms.tiles.states:  # what an input leaves in a ram the next one reads
@@ -155,10 +159,11 @@ def _copies_have_names(tiles: TileGraph, objective: Objective) -> bool:
 
 
 def _quickest(forms: Forms, objective: Objective, entries: int) -> SearchResult:
-    """Return the best result over the ways to use several chips.
+    """Return the best result over the ways to use several chips. `entries`: the rounds of inputs that queues hold.
 
     Products are shared out over chips for the shortest time of one input, or where nothing else has room for the model.
-    One chip is used where links have no room for any of these."""
+    One chip is used where links have no room for any of these.
+    """
     cut = partial(_place, forms, entries)
     if objective.chips == 1:
         return _halve_until_fits(cut, objective)
@@ -206,7 +211,8 @@ def _search_training(forms: Forms, objective: Objective, entries: int) -> Search
 
 
 def _halve_until_fits(search: Callable[[Objective], SearchResult], objective: Objective) -> SearchResult:
-    """Search with the largest rounds of inputs that memory has room for. Raises MemoryFullError."""
+    """Run `search` with the largest rounds of inputs that memory has room for, halving them while it has not. Raises
+    MemoryFullError."""
     while True:
         try:
             return search(objective)
@@ -217,7 +223,8 @@ def _halve_until_fits(search: Callable[[Objective], SearchResult], objective: Ob
 
 
 def _place(forms: Forms, entries: int, objective: Objective) -> SearchResult:
-    """Search the placement on one chip, or in a pipeline over all of them."""
+    """Search the placement on one chip, or in a pipeline over all of them, with queues for `entries` rounds of
+    inputs."""
     tiles = forms.tiles
     target = forms.target
     first = forms.first_placement(objective, entries)
@@ -241,7 +248,8 @@ def _place(forms: Forms, entries: int, objective: Objective) -> SearchResult:
 
 
 def _announce_high_effort(forms: Forms, objective: Objective, entries: int) -> None:
-    """Let workers begin what high effort is going to try after default effort."""
+    """Let workers begin what high effort is going to try after default effort, with queues for `entries` rounds of
+    inputs."""
     side = side_by_side(objective.work)
     if side is not None:
         tables = forms.likely_tables(replace(objective, effort="high"))
@@ -283,11 +291,12 @@ def _training_figures(tables: Sequence[CandidateTable], objective: Objective, en
     tried: dict[tuple[int, float, float], tuple[Figures, dict[str, PlacementDecision]]] = {}
 
     def make(number: int, decisions: Mapping[str, PlacementDecision]) -> Placement:
-        """Build the placement of decisions on one of the tables."""
+        """Build the placement of decisions on table `number`."""
         return build_placement(tables[number].tiles, tables[number].target, decisions, objective, entries)
 
     def try_packing(number: int, full: float, step: float) -> None:
-        """Pack with one pair of expectations, unless the work is used up."""
+        """Pack table `number` with one pair of expectations, the share `full` of cores that rectangles cover and the
+        delay `step` of each op of a chain, unless the work is used up."""
         if tried and objective.work.stop_modelling():
             return
         decisions = searched_decisions(tables[number], objective, full, step)
@@ -317,8 +326,8 @@ def _training_figures(tables: Sequence[CandidateTable], objective: Objective, en
 
 
 def _share_products(tiles: TileGraph, target: Target, entries: int, objective: Objective) -> SearchResult:
-    """Search with products shared out over chips, more or fewer of them, whichever is expected to be quicker. Raises
-    UnsupportedError where there is none to share out."""
+    """Search with products shared out over chips, more or fewer of them, whichever is expected to be quicker, and with
+    queues for `entries` rounds of inputs. Raises UnsupportedError where there is none to share out."""
     graphs = [share_products(tiles, target, objective.chips, cycles) for cycles in WORTH]
     tables = [
         CandidateTable.of(graph, target)

@@ -41,7 +41,8 @@ class _Change(NamedTuple):
 
 
 def combine_epochs(results: Sequence[SearchResult], entries: int) -> SearchResult:
-    """Return the best result, or a quicker one that combines the best epochs of all results with the same form."""
+    """Return the best result, or a quicker one that combines the best epochs of all results with the same form.
+    `entries`: the rounds of inputs that queues hold."""
     best, *others = sorted(results, key=comparable_cycles)
     table = best.table
     if table is None or best.decisions is None:
@@ -54,7 +55,7 @@ def combine_epochs(results: Sequence[SearchResult], entries: int) -> SearchResul
 
 def rank_epochs(results: Sequence[SearchResult], entries: int, count: int) -> list[SearchResult]:
     """Return up to `count` results of the same form as the best one: the best of each program together, then the next
-    best of each whose epochs end elsewhere, and so on."""
+    best of each whose epochs end elsewhere, and so on. `entries`: the rounds of inputs that queues hold."""
     best = min(results, key=comparable_cycles)
     table = best.table
     if table is None or best.decisions is None:
@@ -126,7 +127,7 @@ def _group_alike(table: CandidateTable, ends: Iterable[int]) -> list[list[tuple[
 
 
 def _change(table: CandidateTable, decisions: Decisions, start: int, stop: int, gain: float = 0.0) -> _Change:
-    """Return the change that takes over decisions for the ops `start` to `stop`."""
+    """Return the change that gives the ops from `start` up to `stop` these decisions, with epochs counted from 0."""
     changed = {op.name: decisions[op.name] for op in table.ops[start:stop]}
     epochs = sorted({decision.epoch for decision in changed.values()})
     for name, decision in changed.items():
@@ -136,7 +137,7 @@ def _change(table: CandidateTable, decisions: Decisions, start: int, stop: int, 
 
 def _apply_changes(table: CandidateTable, best: SearchResult, changes: Sequence[_Change], entries: int) -> SearchResult:
     """Return the result with the changes that make it quicker: all of them, else one after the other, the greatest gain
-    first."""
+    first. Queues hold `entries` rounds of inputs."""
     order = sorted(changes, key=lambda change: (-change.gain, change.start))
     if not order:
         return best
@@ -148,7 +149,8 @@ def _apply_changes(table: CandidateTable, best: SearchResult, changes: Sequence[
 
 
 def _try_changes(table: CandidateTable, best: SearchResult, changes: Sequence[_Change], entries: int) -> SearchResult:
-    """Return the result with all of the changes, if that is quicker and memory has room for it."""
+    """Return the result with all of the changes, if that is quicker and memory has room for it with queues for
+    `entries` rounds of inputs; else `best`."""
     if best.objective.work.stop_modelling():
         return best
     merged = _merge_changes(table, best.decisions or {}, {change.start: change for change in changes})
@@ -161,7 +163,8 @@ def _try_changes(table: CandidateTable, best: SearchResult, changes: Sequence[_C
 def _evaluate_decisions(
     table: CandidateTable, best: SearchResult, decisions: Decisions, entries: int
 ) -> SearchResult | None:
-    """Evaluate other decisions; None where memory has no room for them."""
+    """Evaluate other decisions for the form of the result `best`, with queues for `entries` rounds of inputs; None
+    where memory has no room for them."""
     try:
         placement = build_placement(table.tiles, table.target, decisions, best.objective, entries)
     except UnsupportedError:
@@ -211,7 +214,7 @@ def _epoch_cycles(table: CandidateTable, result: SearchResult) -> dict[int, floa
 
 
 def _sum_between(cycles: Mapping[int, float], start: int, stop: int) -> float:
-    """Return the cycles of all epochs between two ends."""
+    """Return the cycles of all epochs that end behind op `start` and not behind op `stop`."""
     return sum(epoch_cycles for end, epoch_cycles in cycles.items() if start < end <= stop)
 
 
@@ -232,10 +235,12 @@ GPT-2 gets slower again (docs/compile/placing.md, "What is not there")."""
 
 
 def refine_result(best: SearchResult, entries: int) -> SearchResult:
-    """Return the result after the refinements that are tried with the best form of the best graph only.
+    """Return the result after the refinements that are tried with the best form of the best graph only. `entries`: the
+    rounds of inputs that queues hold.
 
     For a single input these are slices along t, and epochs that are found for a single input; for all, the other shares
-    of a chip that rectangles may cover, and more moves and corrections from there."""
+    of a chip that rectangles may cover, and more moves and corrections from there.
+    """
     objective = best.objective
     searched = best.table
     if searched is None:
@@ -255,7 +260,7 @@ def refine_result(best: SearchResult, entries: int) -> SearchResult:
 
 def _refine_single_input(table: CandidateTable, objective: Objective, entries: int) -> SearchResult:
     """Return the best result that begins with epochs for a single input, of the form itself and with slices below each
-    other."""
+    other. Queues hold `entries` rounds of inputs."""
     results = _try_single_input(table, objective, entries)
     stack_form = _stack_form(table)
     if stack_form is not None:
@@ -265,7 +270,8 @@ def _refine_single_input(table: CandidateTable, objective: Objective, entries: i
 
 
 def _try_slices(table: CandidateTable, best: SearchResult, entries: int) -> SearchResult:
-    """Return the best result, or that of the form with the ops of a single input in slices if it is quicker."""
+    """Return the best result, or that of the form `table` with the ops of a single input in slices if it is quicker.
+    Queues hold `entries` rounds of inputs."""
     if best.objective.work.stop_modelling():
         return best
     for count in SLICES:
@@ -278,7 +284,7 @@ def _try_slices(table: CandidateTable, best: SearchResult, entries: int) -> Sear
 
 def _try_shares(best: SearchResult, entries: int) -> SearchResult:
     """Return the best result, or a quicker one of the same form with another share of a chip that rectangles are
-    expected to cover."""
+    expected to cover. Queues hold `entries` rounds of inputs."""
     table = best.table
     if table is None or _is_enough(best):
         return best
@@ -293,7 +299,7 @@ def _try_shares(best: SearchResult, entries: int) -> SearchResult:
 
 def _refine_repeatedly(result: SearchResult, entries: int, rounds: int = ROUNDS) -> SearchResult:
     """Apply more moves and corrections to each epoch and combine the best ones; repeat this for the epochs that gain,
-    within the bound of work."""
+    at most `rounds` times and within the bound of work. Queues hold `entries` rounds of inputs."""
     only: frozenset[int] | None = None
     for _ in range(rounds):
         table = result.table
@@ -321,7 +327,7 @@ def single_input_decisions(
     table: CandidateTable, objective: Objective, entries: int
 ) -> list[dict[str, PlacementDecision]]:
     """Return decisions of all ops in epochs for a single input, by the longest path through their ops; epochs of like
-    layers come first."""
+    layers come first. Their cycles are modelled with queues for `entries` rounds of inputs."""
 
     def cycles(decisions: Mapping[str, PlacementDecision]) -> float:
         """Return the modelled cycles of decisions, infinity where they do not fit."""
@@ -337,14 +343,15 @@ def single_input_decisions(
 
 
 def _try_single_input(table: CandidateTable, objective: Objective, entries: int) -> list[SearchResult]:
-    """Try epochs for a single input."""
+    """Return the results of improving epochs that are cut for a single input. Queues hold `entries` rounds of
+    inputs."""
     starts = single_input_decisions(table, objective, entries)
     return [try_start(table, Start(decisions, objective, "default", entries)) for decisions in starts]
 
 
 def _stack_form(table: CandidateTable) -> CandidateTable | None:
     """Return the form with slices of ops below each other, so that more cores share row-by-row work; None where there
-    are none."""
+    are none, or where an op then fits no grid."""
     cut = stack_slices(table.tiles, ROWS)
     if cut is table.tiles:
         return None
@@ -355,7 +362,8 @@ def _stack_form(table: CandidateTable) -> CandidateTable | None:
 
 
 def _keep_quicker(best: SearchResult, table: CandidateTable | None, full: float, entries: int) -> SearchResult:
-    """Return the best result, or that of another form if memory has room for it and it is quicker."""
+    """Return the best result, or that of another form, `table`, if memory has room for it and it is quicker; `full`:
+    the share of a chip that rectangles are expected to cover. Queues hold `entries` rounds of inputs."""
     if table is None:
         return best
     try:
@@ -365,8 +373,8 @@ def _keep_quicker(best: SearchResult, table: CandidateTable | None, full: float,
 
 
 def _slice_form(table: CandidateTable, count: int) -> CandidateTable | None:
-    """Return the form with its ops in slices of their rows along t, which follow each other through the ops of an
-    epoch; None where nothing can be cut."""
+    """Return the form with its ops in `count` slices of their rows along t, which follow each other through the ops of
+    an epoch; None where nothing can be cut, or where an op then fits no grid."""
     cut = stream_rows(table.tiles, table.target, count)
     if cut is table.tiles:
         return None

@@ -101,11 +101,11 @@ class _ChoiceCosts:
 
     @cached_property
     def at(self) -> Ints:
-        """[price]: the number of the best choice."""
+        """[price]: the number of the best choice, when each core costs the price in cycles."""
         return (self.judged[None, :] + PRICES[:, None] * self.cores[None, :]).argmin(1)
 
     def dearest(self, price: float) -> list[Choice]:
-        """Return some choices, the best at a price first."""
+        """Return up to `TRIES` choices, those first that are best when each core costs `price` cycles."""
         order = np.argsort(self.judged + price * self.cores, kind="stable")[:TRIES]
         return [self.choices[n] for n in order.tolist()]
 
@@ -119,7 +119,7 @@ class EpochBounds:
     within: frozenset[int] = frozenset()
 
     def also(self, ends: Iterable[int]) -> "EpochBounds":
-        """Return the bounds with more ends."""
+        """Return the bounds with more places where an epoch must end."""
         return EpochBounds(self.kept.union(ends), self.within)
 
 
@@ -145,8 +145,8 @@ class SingleInput:
         return SingleInput(table, costs, [[*_epochs_from(table, prices, i, full)] for i in range(len(table.ops))])
 
     def decisions(self, cut: EpochBounds = EVERYWHERE) -> dict[str, PlacementDecision]:
-        """Return the decisions of all ops, in the epochs that are expected to take the fewest cycles. Raises
-        UnsupportedError for an op that has no room."""
+        """Return the decisions of all ops, in the epochs within the bounds `cut` that are expected to take the fewest
+        cycles. Raises UnsupportedError for an op that has no room."""
         ends, _ = self._fewest_cycles(cut)
         return pack_epochs(
             self.table, ends, lambda start, stop, epoch: _pack_at_lowest_price(self.table, self.own, start, stop, epoch)
@@ -182,7 +182,7 @@ class SingleInput:
 
     def _together(self, cut: EpochBounds, ends: Sequence[int], best: float) -> EpochBounds:
         """Return the bounds with more ends, and with all ops before the second end in one epoch if that is expected to
-        take little more than the best."""
+        take little more than `best` cycles."""
         ops = self.table.ops
         begin = next(number for number, op in enumerate(ops) if op.program == ops[ends[0]].program)
         if len(ends) > 1:
@@ -194,10 +194,11 @@ class SingleInput:
     @cached_property
     def _layers(self) -> list[Repetition]:
         """The repetitions of like ops."""
-        return find_repetitions([cost_key(self.table.tiles, op, held=True) for op in self.table.ops])
+        return find_repetitions([cost_key(self.table.tiles, op, without_tables=True) for op in self.table.ops])
 
     def _fewest_cycles(self, cut: EpochBounds) -> tuple[list[int], float]:
-        """Return the first op of each epoch followed by the number of ops, and the cycles of these epochs."""
+        """Return the first op of each epoch followed by the number of ops, and the cycles of these epochs, for the
+        division within the bounds `cut` that takes the fewest."""
         count = len(self.epochs)
         best = [np.inf] * (count + 1)
         before = [0] * (count + 1)
@@ -218,8 +219,8 @@ class SingleInput:
 def _pack_at_lowest_price(
     table: CandidateTable, op_costs: Sequence[_ChoiceCosts], start: int, stop: int, epoch: int
 ) -> tuple[dict[str, PlacementDecision], int]:
-    """Pack the ops from `start` on at the lowest price at which all find room; where there is no such price, fewer
-    ops."""
+    """Pack the ops from `start` on, in epoch number `epoch`, at the lowest price of a core at which all up to `stop`
+    find room; where there is no such price, fewer ops. Returns the decisions and the first op that found no place."""
     for end in range(stop, start, -1):
         low = 0
         high = len(PRICES)
@@ -313,7 +314,8 @@ class _Prices:
 
 
 def _epochs_from(table: CandidateTable, prices: _Prices, i: int, full: float) -> Iterator[tuple[int, float]]:
-    """Yield the epochs that begin with op i: the op after each, and its cycles at the best price."""
+    """Yield the epochs that begin with op i: the op after each, and its cycles at the best price of a core. `full`: the
+    share of a chip that rectangles are expected to cover."""
     dram = speeds(table.target.chip).dram
     every = prod(table.target.arch.grid)
     begin, per_kernel = epoch_load(table.target)
@@ -344,8 +346,8 @@ def _epochs_from(table: CandidateTable, prices: _Prices, i: int, full: float) ->
 
 
 def _output_cycles(table: CandidateTable, rate: float) -> list[float]:
-    """Return for each op the cycles in which the host link, or one DRAM channel, takes its output; 0 for an op without
-    one."""
+    """Return for each op the cycles in which the host link, or one DRAM channel, takes its output at `rate` bytes a
+    cycle; 0 for an op without one."""
     size = size_of_tile(table.target.output_df, table.target.arch.alignment)
     outputs = {output.op for output in table.tiles.outputs.values()}
     return [prod(op.shape) * size / rate if op.name in outputs else 0.0 for op in table.ops]

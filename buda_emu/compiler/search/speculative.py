@@ -212,7 +212,7 @@ class SideBySide:
 
     def _from_the_last(self, handed_out: list[list[tuple[int, int]]]) -> Iterator[Any]:
         """Yield the waiting epochs from the last start on, of one start at a time, fewer of them when there is less to
-        do."""
+        do. The places of those that were yielded are added to `handed_out`."""
         while True:
             with self._changed:
                 if not self._waiting:
@@ -226,7 +226,7 @@ class SideBySide:
             yield items[0].form, items[0].token, [task.names for task in items]
 
     def _form(self, table: CandidateTable) -> Shared:
-        """Return the object that stands for a form of a graph in items; workers are sent it once."""
+        """Return the shared object that stands for a form of a graph in tasks; each worker is sent it once."""
         for shared_table, form in self._forms:
             if shared_table is table:
                 return form

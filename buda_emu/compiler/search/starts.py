@@ -14,7 +14,8 @@ from buda_emu.support.errors import UnsupportedError
 def searched_decisions(
     table: CandidateTable, objective: Objective, full: float, step: float = STEP
 ) -> dict[str, PlacementDecision]:
-    """Return the decisions of the dynamic program's epochs, each packed at its best pace."""
+    """Return the decisions of the dynamic program's epochs, each packed at its best pace. `full`: the share of a chip
+    that rectangles are expected to cover; `step`, as a share of a pace: how much later each op of a chain begins."""
     ends, _ = cut_epochs(table, objective, full, step)
     return pack_epochs(table, ends, lambda start, stop, epoch: pack(table, start, stop, epoch, objective.chips))
 

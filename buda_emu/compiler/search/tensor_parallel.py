@@ -20,8 +20,8 @@ MOST_PARTS = 8
 
 
 def share_products(tiles: TileGraph, target: Target, chips: int, cycles: float) -> TileGraph:
-    """Return the graph with the columns of those products shared out whose constants take DRAM at least so many cycles;
-    the same object when there is none. Every op of the new graph is assigned to a chip."""
+    """Return the graph with the columns of those products shared out over `chips` chips whose constants take DRAM at
+    least `cycles` cycles; the same object when there is none. Every op of the new graph is assigned to a chip."""
     sharing = _Sharing(tiles, target, min(chips, MOST_PARTS), cycles)
     for op in tiles.ops.values():
         sharing.add(op)
@@ -129,7 +129,7 @@ class _Sharing:
         return prod(constant.shape) * size / speeds(self.target.chip).dram >= self.cycles
 
     def _divides(self, op: TileOp, place: int, axis: _Axis) -> bool:
-        """Return whether a part can read its operand, either all of it or a part of its own."""
+        """Return whether a part can read operand `place`, either all of it or a part of its own."""
         use = op.uses[place]
         if op.has("rows by columns") and place == 0:
             return axis.name == "c" or self._is_broadcast(use, op.shape, axis)
@@ -148,14 +148,14 @@ class _Sharing:
         return bool(use.tms) and use.tms[-1] == ("broadcast", axis.name, shape[axis.place])
 
     def _part(self, op: TileOp, number: int, axis: _Axis) -> TileOp:
-        """Add one part of an op and return it."""
+        """Add part `number` of an op along an axis, on the chip of that number, and return it."""
         uses = [self._operand(op, place, number, axis) for place in range(len(op.uses))]
         name = self._unused_name(f"{op.name}.part.{number}")
         self.ops[name] = replace(op, name=name, uses=uses, shape=axis.part(op.shape), chip=number)
         return self.ops[name]
 
     def _operand(self, op: TileOp, place: int, number: int, axis: _Axis) -> Use:
-        """Return an operand as a part reads it."""
+        """Return operand `place` of an op as its part `number` reads it: all of it, or that part of it."""
         use = op.uses[place]
         if self._is_broadcast(use, op.shape, axis):
             source = self._gathered_use(Use(use.source, use.tms[:-1]), number)

@@ -71,7 +71,8 @@ def model_placement(objective: Objective, placement: Placement) -> Figures:
 
 
 def try_form(table: CandidateTable, objective: Objective, full: float, entries: int) -> SearchResult:
-    """Try a form of a graph, with rectangles expected to cover a share `full` of a chip."""
+    """Try a form of a graph, with rectangles expected to cover a share `full` of a chip, and return its result. Queues
+    hold `entries` rounds of inputs."""
     return try_start(table, Start(searched_decisions(table, objective, full), objective, "default", entries))
 
 
@@ -107,7 +108,8 @@ def earlier_result(table: CandidateTable, start: Start) -> SearchResult | None:
 
 
 def starts_for_later(table: CandidateTable, objective: Objective, shares: Sequence[float], entries: int) -> Later:
-    """Yield starts of a form of a graph that are going to be tried, for workers that have nothing else to do."""
+    """Yield starts of a form of a graph that are going to be tried, one for each of the shares of a chip that
+    rectangles may cover, for workers that have nothing else to do."""
     for full in shares:
         with suppress(UnsupportedError):
             start = Start(searched_decisions(table, objective, full), objective, "default", entries)
@@ -117,7 +119,8 @@ def starts_for_later(table: CandidateTable, objective: Objective, shares: Sequen
 
 
 def _take_start(table: CandidateTable, objective: Objective, full: float, entries: int) -> Start:
-    """Return a start that workers have already begun, or a new one."""
+    """Return a start that workers have already begun, or a new one; `full`: the share of a chip that rectangles are
+    expected to cover."""
     for number, (begun_table, share, start) in enumerate(objective.work.begun):
         if (
             begun_table is table
@@ -134,10 +137,11 @@ def starts_with_results(
     table: CandidateTable, objective: Objective, shares: Sequence[float], entries: int
 ) -> Generator[tuple[Start, KnownResult], None, None]:
     """Yield a start of a form of a graph for each share of a chip that rectangles may cover, with the function that
-    returns the results of workers for it."""
+    returns the results of workers for it. Queues hold `entries` rounds of inputs."""
     starts: deque[Start] = deque()
 
     def each() -> Iterator[Start | None]:
+        """Yield for each share the start that workers should improve; None if a result of it is known."""
         for full in shares:
             starts.append(_take_start(table, objective, full, entries))
             yield starts[-1] if earlier_result(table, starts[-1]) is None else None

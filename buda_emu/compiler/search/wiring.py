@@ -55,8 +55,9 @@ def _stream_detours(placement: Placement, names: Container[str]) -> list[tuple[s
 def limit_to_streams(
     table: CandidateTable, placement: Placement, names: Container[str], order: GridOrder
 ) -> tuple[CandidateTable, dict[str, str]] | None:
-    """Return the table with only those divisions of some ops for which their cores have streams, and the reason for
-    each of these ops. None where nothing goes through DRAM for lack of streams, or nothing else is possible."""
+    """Return the table with only those divisions of some ops for which the cores of the op that they read have streams
+    for all readers, and the reason for each of these ops; `names` are the readers to mend. None where nothing goes
+    through DRAM for lack of streams, or nothing else is possible."""
     routing = Routing.of(placement)
     tables = list(table.found)
     bests = list(table.best)
@@ -80,7 +81,7 @@ def limit_to_streams(
 
 
 def _connects(routing: Routing, source: str, name: str, choice: Choice) -> bool:
-    """Return whether all readers of a source had their pipes if one op were divided so."""
+    """Return whether all readers of a source would have their pipes if the op `name` were divided by this choice."""
     placed: PlacedOp = routing.placement.ops[name]
     if "table" in placed.op.attrs:
         held = placed.held
@@ -175,6 +176,8 @@ class TimedWires(WiresOfOne):
         return self.makespan(self.durations) + SHARE * transfers
 
     def _gains(self, change: float) -> bool:
+        """Time the epoch again after a move that changes the cycles of all transfers by `change`, and return whether it
+        takes less than now plus `slack`; if so the new time is taken, or else the durations are restored."""
         before = self.durations
         self.durations = self.durations.copy()
         self.paths.time(self._steps, self.durations)
@@ -232,7 +235,7 @@ class Wires:
         return float(self.loads.max(initial=0.0))
 
     def _over(self, route: Path) -> tuple[Ints, Floats]:
-        """Return the links of a path and the bytes over them, after making sure that all have a load."""
+        """Return the links of a path and the bytes over each. Links that are new get a load of 0."""
         if id(route) not in self.known:
             at = [self.numbers.setdefault(link, len(self.numbers)) for link in route.links]
             self.known[id(route)] = route, np.array(at, np.int64), np.array(list(route.links.values()), np.float64)
@@ -241,12 +244,13 @@ class Wires:
         return links, sizes
 
     def _path(self, number: int) -> Path:
-        """Return the path of an edge at the present places."""
+        """Return the path of edge `number` at the present places of the ops."""
         edge = self.edges[number]
         return path(edge, *ends_of(edge, self.ops, self.queues), self.chip)
 
     def try_move(self, places: Mapping[str, tuple[int, int]], transposed: Container[str] = ()) -> bool:
-        """Move ops, and transpose some, if the links' loads get better by it, and return whether they do."""
+        """Move ops to new places, and transpose those in `transposed`, if the links' loads get better by it, and return
+        whether they do."""
         numbers = sorted(set[int]().union(*(self.near.get(name, ()) for name in places)))
         if not numbers:
             return False
@@ -295,10 +299,12 @@ def rewire(
     regions: bool = False,
 ) -> dict[str, PlacementDecision]:
     """Return the decisions of one chip's ops with places that load the links less. Ends when the fullest link carries
-    no more than `enough` bytes. With `regions`, all ops inside two of them may be exchanged, too."""
+    no more than `enough` bytes, after `tries` moves, or after `patience` in a row that gained nothing. With `regions`,
+    all ops inside two of them may be exchanged, too."""
     positions = _Positions(decisions, grid)
 
     def try_random_move(_number: int, draw: random.Random) -> bool:
+        """Draw a move of ops within their regions; take it and return True if the wires accept it."""
         change = positions.draw_move(draw, regions=regions)
         if not change or not wires.try_move(change):
             return False
@@ -317,6 +323,8 @@ def rewire_and_transpose(
     positions = _Positions(decisions, grid)
 
     def try_random_move(number: int, draw: random.Random) -> bool:
+        """Draw a turn of an op's grid at odd numbers if the drawn op can turn, or else a move; take it and return True
+        if the wires accept it."""
         name = ""
         if number % 2:
             name = positions.draw_op_to_turn(draw)
@@ -348,8 +356,8 @@ def _run_moves(
     tries: int,
     patience: int,
 ) -> None:
-    """Draw moves by number until the fullest link carries no more than `enough` bytes, or `patience` moves in a row
-    have gained nothing. `try_random_move` returns whether a move was made."""
+    """Draw up to `tries` moves by number until the fullest link carries no more than `enough` bytes, or `patience`
+    moves in a row have gained nothing. `try_random_move` returns whether a move was made."""
     stale = 0
     for number in range(tries):
         if wires.fullest <= enough or stale > patience:
@@ -363,8 +371,8 @@ def _run_moves(
 def anneal(
     decisions: Mapping[str, PlacementDecision], wires: TimedWires, grid: tuple[int, int], tries: int
 ) -> dict[str, PlacementDecision]:
-    """Return the decisions of an epoch of a single input with the best places that were seen. At first a move that
-    takes a little longer is made, too, later less and less so, so that ops leave places that no single move
+    """Return the decisions of an epoch of a single input with the best places that were seen in `tries` moves. At first
+    a move that takes a little longer is made, too, later less and less so, so that ops leave places that no single move
     improves."""
     draw = random.Random(len(decisions))
     positions = _Positions(decisions, grid)

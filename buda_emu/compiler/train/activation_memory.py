@@ -138,7 +138,8 @@ class Crossing:
 
 
 def _add_again(graph: Graph, graph_again: Graph, name: str, again: set[str]) -> None:
-    """Add a recomputed value to the graph, behind all recomputed values that it depends on."""
+    """Add the recomputed value `name` to the graph `graph_again`, behind all recomputed values (`again`) that it
+    depends on."""
     waiting = [name]
     while waiting:
         current = waiting[-1]
@@ -158,7 +159,8 @@ def _add_again(graph: Graph, graph_again: Graph, name: str, again: set[str]) -> 
 
 
 def _read_again(node: Node, again: set[str]) -> Node:
-    """Return the node with recomputed values in place of the stored ones among its operands."""
+    """Return the node with recomputed values in place of the stored ones among its operands; `again`: the values that
+    are recomputed."""
     return replace(node, inputs=tuple(name + AGAIN if name in again else name for name in node.inputs))
 
 

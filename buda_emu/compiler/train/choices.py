@@ -41,7 +41,8 @@ def _add_decay(b: Builder, p: Node, g: Node, decay: float) -> Node:
 def _sgd(
     b: Builder, p: Node, g: Node, tensors: Nodes, numbers: Nodes, options: Numbers
 ) -> tuple[Node, dict[str, Node]]:
-    """Return the parameter after a step of stochastic gradient descent, and its momentum."""
+    """Return the parameter `p` after a step of stochastic gradient descent by its gradient `g`, and its momentum.
+    `tensors`: the momentum before; `numbers`: what the host pushes."""
     g = _add_decay(b, p, g, options["weight_decay"])
     changed: dict[str, Node] = {}
     if "momentum" in tensors:
@@ -59,7 +60,8 @@ def _moving_mean(b: Builder, old: Node, new: Node, share: float) -> Node:
 def _adam(
     b: Builder, p: Node, g: Node, tensors: Nodes, numbers: Nodes, options: Numbers
 ) -> tuple[Node, dict[str, Node]]:
-    """Return the parameter after a step of Adam, or AdamW if the host pushes a `decay`, and its two moments."""
+    """Return the parameter `p` after a step of Adam by its gradient `g`, or of AdamW if the host pushes a `decay`, and
+    its two moments. `tensors`: the moments before; `numbers`: what the host pushes."""
     if "decay" not in numbers:
         g = _add_decay(b, p, g, options["weight_decay"])
     mean = _moving_mean(b, tensors["mean"], g, 1 - options["beta1"])
@@ -74,27 +76,32 @@ def _adam(
 
 
 def _rate(rate: float, step: int, options: Numbers) -> dict[str, float]:
+    """Return the only number of plain gradient descent, the learning rate."""
     del step, options
     return {"learning_rate": rate}
 
 
 def _adam_numbers(rate: float, step: int, options: Numbers) -> dict[str, float]:
-    """Return the corrections of the first steps' bias. The host computes them because powers of 0.999 would be 1 in
-    formats of 8 bits."""
+    """Return the numbers that the host pushes before a step of Adam, the corrections of the first steps' bias. The host
+    computes them because powers of 0.999 would be 1 in formats of 8 bits. `step` counts from 1."""
     return {"step_size": rate / (1 - options["beta1"] ** step), "correction": (1 - options["beta2"] ** step) ** -0.5}
 
 
 def _adamw_numbers(rate: float, step: int, options: Numbers) -> dict[str, float]:
+    """Return the numbers that the host pushes before a step of AdamW: those of Adam, and the weight decay of one
+    step."""
     return {**_adam_numbers(rate, step, options), "decay": rate * options["weight_decay"]}
 
 
 def _momentum(options: Numbers) -> tuple[str, ...]:
+    """Return the names of the states beside each parameter: the momentum, if there is one."""
     if options["momentum"]:
         return ("momentum",)
     return ()
 
 
 def _moments(options: Numbers) -> tuple[str, ...]:
+    """Return the names of the states beside each parameter: both moments."""
     del options
     return "mean", "variance"
 

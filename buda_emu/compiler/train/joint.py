@@ -35,6 +35,7 @@ class _WithLoss(torch.nn.Module):
         self._several = several
 
     def forward(self, *inputs: Any) -> Any:
+        """Return this microbatch's share of the loss; the last inputs are its targets."""
         count = len(inputs) - (self._several or 1)
         loss = self._loss(self.model(*inputs[:count]), inputs[count:] if self._several else inputs[-1])
         if self._share == 1:
@@ -156,7 +157,8 @@ def _example_target(module: Any, inputs: Sequence[Any], loss: str | Loss) -> Any
 
 
 def _labels(module: Any, count: int, several: int) -> list[str]:
-    """Return the names of inputs and targets."""
+    """Return the names of `count` inputs, those of the module's parameters if it has as many, and of the targets, of
+    which there are `several`, or 0 if there is a single one."""
     names = [
         parameter.name
         for parameter in inspect.signature(module.forward).parameters.values()
@@ -185,6 +187,8 @@ class _JointReader(Reader):
         self._loss: str = signature.backward_signature.loss_output
 
     def _placeholder(self, node: Any, names: dict[str, str], tensors: dict[str, Any]) -> Node | Complex:
+        """Add a placeholder: a state for a parameter with a gradient or a buffer that changes, an input for a value
+        that is no parameter, or else a constant."""
         name = names.get(node.name)
         if name is None:
             example = node.meta["val"]
@@ -194,6 +198,8 @@ class _JointReader(Reader):
         return super()._placeholder(node, names, tensors)
 
     def _outputs(self, node: Any, signature: Any) -> None:
+        """Declare the loss and new values of buffers as outputs of the forward program, and gradients as outputs of the
+        backward one that add to states. Raises HostError if the loss depends on no parameter."""
         del signature
         forward: list[Output] = []
         backward: list[Output] = []

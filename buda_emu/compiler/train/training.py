@@ -53,6 +53,7 @@ class CompiledTraining(CompiledModel):
 
     @property
     def _states(self) -> Mapping[str, State]:
+        """The states of the training's programs by name."""
         return self.placement.tiles.states
 
     # --------------------------------------------------------------------------------------------------- one step
@@ -112,6 +113,7 @@ class CompiledTraining(CompiledModel):
             yield {label: parts[number] for label, parts in cut.items()}
 
     def _push_number(self, machine: Emulator, label: str, number: float) -> None:
+        """Fill the state `label`, which holds a number such as the learning rate, if some program reads it."""
         state = self.placement.tiles.state(label)
         if state is not None:
             machine.push(state.queue, np.full((1, *state.held.shape), number, np.float32))
@@ -173,6 +175,7 @@ class CompiledTraining(CompiledModel):
         return [name]
 
     def _parameter_names(self) -> list[str]:
+        """Return the names of parameters with a gradient, in the order of the outputs."""
         return [output.state.removeprefix(GRADIENT) for output in self.graph.outputs if output.accumulate]
 
     def _state(self, label: str) -> Array:
@@ -184,6 +187,8 @@ class CompiledTraining(CompiledModel):
         return flat.reshape(state.host_shape).astype(state.dtype)
 
     def _read(self, queue: str) -> Array:
+        """Return the raw content of a queue, from the machine or, where none is open, what the next one will be loaded
+        with."""
         if self._machine is None:
             return self._held[queue]
         return self._machine.peek(queue, readout="raw")

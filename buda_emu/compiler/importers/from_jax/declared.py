@@ -33,7 +33,8 @@ class Call:
         return self.shapes[0]
 
     def list_attribute(self, name: str, default: int, rank: int) -> tuple[int, ...]:
-        """Return an attribute with one number for each dimension, or `default` for all of them if it is absent."""
+        """Return an attribute with one number for each of `rank` dimensions, or `default` for all of them if it is
+        absent."""
         return tuple(self.attrs.get(name) or (default,) * rank)
 
 
@@ -53,4 +54,5 @@ def declare_plain(table: Mapping[str, str]) -> None:
 
 
 def _make_handler(op: str) -> Handler:
+    """Return the handler of an operator that is the front-end op `op` on all its operands."""
     return lambda call: call.b.emit(op, *call.operands)

@@ -59,6 +59,7 @@ def remainder(call: Call) -> Node:
 
 
 def _is_float_result(call: Call) -> bool:
+    """Return whether the first result of an operator has elements of a floating-point type."""
     return np.dtype(call.dtypes[0]).kind == "f"
 
 
@@ -151,7 +152,8 @@ def gather(call: Call) -> Node:
 
 
 def _gather_rows(b: Builder, x: Node, index: Node, dim: int, is_from_end: bool) -> Node:
-    """Gather whole rows of one dimension: [sizes before dim, index shape, sizes behind dim]."""
+    """Gather whole rows of dimension `dim` of x: [sizes before dim, index shape, sizes behind dim]. With `is_from_end`,
+    negative indices count from the end."""
     shape = (*x.shape[:dim], *index.shape, *x.shape[dim + 1 :])
     if index.op == "constant":
         inside = np.clip(index.value.astype(np.int64), 0, x.shape[dim] - 1)
@@ -179,8 +181,8 @@ def _gather_elements(call: Call, x: Node, index: Node, dim: int, numbers: dict[s
 
 
 def _strip_negative_wrap(b: Builder, index: Node, size: int) -> Node:
-    """Return the indices without jax's own handling of negative ones, `where(i < 0, i + n, i)`, possibly moved: the ops
-    that read them count negative indices from the end themselves."""
+    """Return the indices of a dimension of `size` elements without jax's own handling of negative ones, `where(i < 0, i
+    + n, i)`, possibly moved: the ops that read them count negative indices from the end themselves."""
     if index.op in ("reshape", "expand"):
         inner = b.graph[index.inputs[0]]
         unwrapped = _strip_negative_wrap(b, inner, size)
@@ -198,12 +200,16 @@ def _strip_negative_wrap(b: Builder, index: Node, size: int) -> Node:
 
 
 def _is_constant_of(node: Node, number: int) -> bool:
+    """Return whether a node is a constant all elements of which are `number`."""
     return node.op == "constant" and bool((node.value == number).all())
 
 
 @hlo("stablehlo.dynamic_slice")
 def dynamic_slice(call: Call) -> Node:
-    """`slice` from places that are constants"""
+    """`slice` from places that are constants
+
+    Raises NotSupportedError for a place that is computed.
+    """
     x, *starts = call.operands
     for dim, first in enumerate(_constant_starts(call, starts, x)):
         if call.shape[dim] != x.shape[dim]:
@@ -226,7 +232,9 @@ def dynamic_update_slice(call: Call) -> Node:
 
 
 def _constant_starts(call: Call, starts: list[Node], part: Node, x: Node | None = None) -> list[int]:
-    """Return where a slice begins along each dimension, clamped to lie inside as StableHLO does."""
+    """Return where a slice begins along each dimension, clamped to lie inside as StableHLO does: a slice of `part` that
+    has the shape of the result or, with x, the part that is written into x. Raises NotSupportedError for a computed
+    begin."""
     if any(start.op != "constant" for start in starts):
         raise NotSupportedError("a place that is computed")
     if x is None:
@@ -393,7 +401,8 @@ _REDUCTIONS: Final = {
 
 
 def check_initial_value(call: Call, word: str) -> None:
-    """Raise NotSupportedError if a reduction begins with anything but its neutral element."""
+    """Raise NotSupportedError if a reduction begins with anything but its neutral element, which `word` names: "0",
+    "1", "the least" or "the largest"."""
     first = call.operands[len(call.operands) // 2]
     kind = np.dtype(first.dtype)
     if kind.kind == "f":
@@ -412,7 +421,10 @@ def check_initial_value(call: Call, word: str) -> None:
 
 @hlo("stablehlo.reduce")
 def reduce(call: Call) -> Any:
-    """`reduce_sum` and so on; of values with their indices `argmax`"""
+    """`reduce_sum` and so on; of values with their indices `argmax`
+
+    Raises NotSupportedError for another body, and for a reduction that does not begin with its neutral element.
+    """
     body = call.regions[0]
     dims = tuple(call.attrs["dimensions"])
     if len(call.operands) == 4:

@@ -62,6 +62,8 @@ def attributes_of(operation: Any) -> dict[str, Any]:
 
 
 def _plain_value(attribute: Any) -> Any:
+    """Convert an attribute of MLIR to Python: numbers, lists, a dictionary of fields for a record of dimension numbers,
+    and a word for anything else, such as `LT` for `#stablehlo<comparison_direction LT>`."""
     for kind in _NUMBERS:
         if kind.isinstance(attribute):
             typed = kind(attribute)
@@ -152,6 +154,8 @@ class _Reader:
         self._refused = Refusals()
 
     def read(self) -> Graph:
+        """Read the function `main` and return its graph. Raises UnsupportedError that lists all constructs that are not
+        supported, or for a result without elements."""
         block = self._functions["main"].regions[0].blocks[0]
         values: list[Any] = []
         for number, argument in enumerate(block.arguments):
@@ -182,6 +186,8 @@ class _Reader:
         return []
 
     def _read_operation(self, op: Any, operands: list[Any], values: dict[Any, Any]) -> list[Any]:
+        """Add one operation to the graph and return its results. Of one that is not supported, which is noted for the
+        error at the end, or that reads such a result, they are `_POISONED`."""
         self._b.scope = layer_of(op.location)
         self._b.source = line_of(op.location)
         poisoned = [_POISONED] * len(op.results)
@@ -203,6 +209,8 @@ class _Reader:
             return poisoned
 
     def _call(self, op: Any, operands: list[Node]) -> list[Node]:
+        """Run the handler of an operator and return its results, in the element types that the program states. Raises
+        NotSupportedError without a handler, or for an attribute that the handler did not read."""
         declared = HLO.get(op.name)
         if declared is None:
             raise NotSupportedError(_custom_call_target(op))
@@ -231,7 +239,8 @@ class _Reader:
         ]
 
     def _while(self, op: Any, operands: list[Node], values: dict[Any, Any]) -> list[Node]:
-        """Unroll a loop as long as its condition is a constant."""
+        """Unroll a loop as long as its condition is a constant, and return the values that it leaves. Raises
+        NotSupportedError if the condition depends on an input."""
         condition, body = (region.blocks[0] for region in op.regions)
         for _ in range(MOST_ROUNDS):
             (goes_on,) = self._run_block(condition, operands, values)
@@ -245,7 +254,8 @@ class _Reader:
         raise NotSupportedError(f"a loop of more than {MOST_ROUNDS:,} rounds")
 
     def _case(self, op: Any, operands: list[Node], values: dict[Any, Any]) -> list[Node]:
-        """Import the branch that a constant selects."""
+        """Import the branch that a constant selects, and return its results. Raises NotSupportedError if the selector
+        is computed."""
         if operands[0].op != "constant":
             raise NotSupportedError("a branch that depends on computed values: use jnp.where")
         chosen = int(operands[0].value.item())
@@ -258,6 +268,8 @@ class _Reader:
         return self._run_block(op.regions[chosen if 0 <= chosen <= last else last].blocks[0], (), values)
 
     def _refuse(self, construct: str, op: Any) -> None:
+        """Note a construct that is not supported, with the line of the user's source, its layer or else `main` as its
+        place."""
         self._refused.add(construct, line_of(op.location) or layer_of(op.location) or "main")
 
 
@@ -266,6 +278,7 @@ _CONTROL: Final = {"stablehlo.while": "_while", "stablehlo.case": "_case", "stab
 
 
 def _custom_call_target(op: Any) -> str:
+    """Return the name of the function that a `custom_call` calls, "" for any other operation."""
     if op.name == "stablehlo.custom_call":
         return op.attributes["call_target_name"].value
     return ""

@@ -74,7 +74,10 @@ def pow_(call: Call) -> Node:
 
 @onnx_op("Max", "Min", "Sum", "Mean")
 def fold_operands(call: Call) -> Node:
-    """`maximum`, `minimum` or `add`, one after the other"""
+    """`maximum`, `minimum` or `add`, one after the other
+
+    The operator is Max, Min, Sum or Mean, which divides by the number of operands at the end.
+    """
     combine = {"Max": call.b.maximum, "Min": call.b.minimum}.get(call.op, call.b.add)
     total = call[0]
     for place in range(1, len(call.inputs)):
@@ -118,7 +121,10 @@ def thresholded_relu(call: Call) -> Node:
 
 @onnx_op("Elu", "Selu", "Celu")
 def elu(call: Call) -> Node:
-    """`elu`: three names of one form"""
+    """`elu`: three names of one form
+
+    The operator is Elu, Selu or Celu.
+    """
     if call.op == "Selu":
         alpha = call.attr("alpha", 1.6732631921768188)
         gamma = call.attr("gamma", 1.0507010221481323)

@@ -109,12 +109,15 @@ def iterate_external_tensors(model: Any) -> Iterator[Any]:
 
 
 def _graph_tensors(graph: Any) -> Iterator[Any]:
+    """Yield every tensor that a graph contains: initializers, and attributes of its nodes, those of nested graphs
+    included."""
     yield from graph.initializer
     yield from _sparse_tensors(graph.sparse_initializer)
     yield from _node_tensors(graph.node)
 
 
 def _node_tensors(nodes: Iterable[Any]) -> Iterator[Any]:
+    """Yield the tensors in the attributes of nodes, including those of nested graphs."""
     for node in nodes:
         for attribute in node.attribute:
             yield from (attribute.t, *attribute.tensors)
@@ -126,6 +129,7 @@ def _node_tensors(nodes: Iterable[Any]) -> Iterator[Any]:
 
 
 def _sparse_tensors(tensors: Iterable[Any]) -> Iterator[Any]:
+    """Yield the two tensors of each sparse tensor, its values and their indices."""
     for tensor in tensors:
         yield from (tensor.values, tensor.indices)
 

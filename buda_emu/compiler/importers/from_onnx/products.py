@@ -44,7 +44,10 @@ def multiply_matrices(call: Call, a: Node, b: Node) -> Node:
 
 @onnx_op("Gemm")
 def gemm(call: Call) -> Node:
-    """alpha A' B' + beta C"""
+    """alpha A' B' + beta C
+
+    A' and B' are the first two operands, transposed if the attributes say so; C may be missing.
+    """
     b = call.b
     x, y = (
         b.transpose(call[place], perm=(1, 0)) if call.attr(name, 0) else call[place]
@@ -64,7 +67,8 @@ def gemm(call: Call) -> Node:
 def window_options(
     call: Call, kernel: Sequence[int], space: Sequence[int]
 ) -> tuple[tuple[int, ...], Pads, tuple[int, ...]]:
-    """Return strides, pads and dilations of a window, with automatic pads computed."""
+    """Return strides, pads and dilations of a window of sizes `kernel` that moves over dimensions of sizes `space`,
+    with automatic pads computed."""
     rank = len(kernel)
     strides = tuple(call.attr("strides") or (1,) * rank)
     dilations = tuple(call.attr("dilations") or (1,) * rank)
@@ -84,7 +88,10 @@ def window_options(
 
 @onnx_op("Conv")
 def conv(call: Call) -> Node:
-    """`convolution`, of any rank"""
+    """`convolution`, of any rank
+
+    Emits `convolution`, with a bias if there is one.
+    """
     x = call[0]
     w = call[1]
     strides, pads, dilations = window_options(call, w.shape[2:], x.shape[2:])
@@ -182,7 +189,10 @@ def average_pool(call: Call) -> Node:
 
 @onnx_op("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")
 def global_pool(call: Call) -> Node:
-    """`reduce_mean`, `reduce_largest` or a norm over all space"""
+    """`reduce_mean`, `reduce_largest` or a norm over all space
+
+    The operator is GlobalAveragePool, GlobalMaxPool or GlobalLpPool. Raises NotSupportedError for a norm other than L2.
+    """
     x = call.image(0)
     axes = tuple(range(2, len(x.shape)))
     if call.op == "GlobalLpPool":
@@ -214,7 +224,8 @@ def einsum(call: Call) -> Node:
 
 
 def _sum_letters(call: Call, x: Node, term: str, needed: str) -> tuple[Node, str]:
-    """Sum a factor of an einsum over the letters that are not needed, and return it with the remaining letters."""
+    """Sum a factor of an einsum, whose letters are `term`, over the letters that are not `needed`, and return it with
+    the remaining letters."""
     summed = [place for place, letter in enumerate(term) if letter not in needed]
     if summed:
         x = call.b.reduce_sum(x, axes=summed, keepdims=False)
@@ -229,7 +240,8 @@ def _order_letters(call: Call, x: Node, term: str, order: str) -> Node:
 
 
 def _multiply_terms(call: Call, left: tuple[Node, str], right: tuple[Node, str], result: str) -> Node:
-    """Multiply two factors of an einsum as matrices: common letters of the result are a batch, others are summed."""
+    """Multiply two factors of an einsum, each with its letters, as matrices, and return the product with its dimensions
+    in the order of the letters `result`. Common letters that `result` has are a batch, other common ones are summed."""
     b = call.b
     x, x_term = left
     y, y_term = right
@@ -241,6 +253,8 @@ def _multiply_terms(call: Call, left: tuple[Node, str], right: tuple[Node, str],
     columns = [letter for letter in y_term if letter not in x_term]
 
     def matrix(node: Node, term: str, groups: Sequence[Sequence[str]]) -> Node:
+        """Bring an operand of einsum, whose letters are `term`, into the order of `groups` of letters, and join the
+        dimensions of each group."""
         order = "".join("".join(group) for group in groups)
         ordered = b.transpose(node, perm=tuple(term.index(letter) for letter in order))
         return b.reshape(ordered, shape=tuple(prod(size[letter] for letter in group) for group in groups))
@@ -252,7 +266,10 @@ def _multiply_terms(call: Call, left: tuple[Node, str], right: tuple[Node, str],
 
 @onnx_op("Det", "GridSample", "RoiAlign", "DeformConv", "MaxUnpool", "MaxRoiPool", "NonMaxSuppression", place="host")
 def refuse_on_device(call: Call) -> Node:
-    """Depends on values in a way that no netlist op has."""
+    """Depends on values in a way that no netlist op has.
+
+    Always raises NotSupportedError: the reader then tries the operator's definition or the host.
+    """
     raise call.refuse("")
 
 
@@ -264,7 +281,11 @@ _EXACT = 1 << 24
 
 @onnx_op("QuantizeLinear")
 def quantize(call: Call) -> Node:
-    """The result has the zero point's type, else that of the attribute, else uint8."""
+    """The result has the zero point's type, else that of the attribute, else uint8.
+
+    Emits `quantize` by a scale for all, for each place of an axis or for each block. Raises NotSupportedError for a
+    type that the device does not have, and for a scale that is computed.
+    """
     zero = call.get(2)
     number = call.attr("output_dtype", 0)
     if zero is not None:
@@ -328,14 +349,18 @@ def _subtract_zero_point(call: Call, x: Node, zero: Node | None, axis: int | Non
 
 
 def _require_exact_sum(call: Call, terms: int) -> None:
-    """Raise NotSupportedError for sums of so many products that float32 does not hold them exactly."""
+    """Raise NotSupportedError if sums of `terms` products of integers are so large that float32 may not hold them
+    exactly."""
     if terms * 255 * 255 > _EXACT:
         raise call.refuse(f"sums of {terms} products, which float32 does not hold as integers")
 
 
 @onnx_op("MatMulInteger")
 def matmul_integer(call: Call) -> Node:
-    """The product after subtracting the zero points."""
+    """The product after subtracting the zero points.
+
+    Raises NotSupportedError for sums that float32 does not hold exactly.
+    """
     a = _subtract_zero_point(call, call[0], call.get(2), -2)
     b = _subtract_zero_point(call, call[1], call.get(3), -1)
     _require_exact_sum(call, a.shape[-1])
@@ -352,6 +377,7 @@ def conv_integer(call: Call) -> Node:
 
 
 def _convolve(call: Call, x: Node, w: Node) -> Node:
+    """Add the convolution of x by w in float32, with the strides, pads, dilations and groups of the operator."""
     strides, pads, dilations = window_options(call, w.shape[2:], x.shape[2:])
     return call.b.convolution(
         x, w, strides=strides, pads=pads, dilations=dilations, groups=call.attr("group", 1), dtype="float32"
@@ -394,6 +420,9 @@ def qlinear_conv(call: Call) -> Node:
 
 
 def _requantize(call: Call, sums: Node, scale: Node, out_scale: Node, zero: Node) -> Node:
+    """Convert the exact sums of a quantised product to its element type: divide by `out_scale / scale`, add the zero
+    point `zero`, round and clamp. `scale` is the product of the scales of both operands. Raises an error for a type
+    that the device does not have."""
     b = call.b
     if zero.dtype not in _WHOLE:
         raise call.refuse(f"to {zero.dtype}, which the device does not have")

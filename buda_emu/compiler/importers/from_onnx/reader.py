@@ -61,6 +61,8 @@ def _inline_functions(model: Any) -> Any:
     counts: dict[Any, int] = {}
 
     def operators_of_nodes(nodes: Iterable[Any]) -> int:
+        """Return how many operators nodes, with the graphs in their attributes, become when all functions are
+        inlined."""
         return sum(
             operators_of_call((node.domain, node.op_type, node.overload))
             + sum(operators_of_nodes(function.g.node) for function in node.attribute if function.HasField("g"))
@@ -68,6 +70,8 @@ def _inline_functions(model: Any) -> Any:
         )
 
     def operators_of_call(key: Any) -> int:
+        """Return how many operators a call becomes when it is inlined; an operator that is no function of the model is
+        one. `key`: domain, name and overload."""
         if key not in functions:
             return 1
         if key not in counts:
@@ -108,6 +112,8 @@ def _bind_open_sizes(model: Any, inputs: Sequence[Any] | None, sizes: OpenSizes)
 
 
 def _infer_shapes(model: Any) -> Any:
+    """Return a model with the shapes of its values inferred; unchanged if it exceeds a gigabyte or an input has a size
+    beyond any tensor."""
     if model.ByteSize() > 1 << 30:
         return model  # beyond what protobuf can hand over; exporters state the shapes
     sizes = (
@@ -236,6 +242,8 @@ class _Reader:
         self._needed = {*read, *(value.name for value in model.graph.output)}
 
     def read(self) -> Graph:
+        """Read the model and return its graph. Raises UnsupportedError that lists all constructs that are not
+        supported."""
         graph = self._model.graph
         if graph.sparse_initializer:
             self._refuse("sparse initializers", "")
@@ -255,8 +263,8 @@ class _Reader:
         return self._graph
 
     def _outputs(self, outputs: Sequence[Any], values: Mapping[str, Node | None]) -> None:
-        """Add the outputs. Raise HostError for one that no node computes, or that is declared with another kind of
-        type."""
+        """Declare the model's outputs from the `values` by name. Raise HostError for one that no node computes, or that
+        is declared with another kind of type."""
         self._require_defined(values, [value.name for value in outputs], "outputs")
         for value in outputs:
             node = values.get(value.name)
@@ -285,6 +293,8 @@ class _Reader:
             raise HostError(f"compile: {self._graph.name}: '{printable_name(duplicates[0])}' is the name of two values")
 
     def _initializer(self, tensor: Any) -> Node | None:
+        """Add an initializer as a constant, those in `_references` without reading their file; None if its element type
+        is not supported, which is noted."""
         if tensor.name in self._references:
             return self._b.constant(self._references[tensor.name], name=tensor.name)
         try:
@@ -297,6 +307,7 @@ class _Reader:
         return self._b.constant(array, name=tensor.name)
 
     def _input(self, value: Any) -> Node | None:
+        """Add an input of the model; None if its element type or shape is not supported, which is noted."""
         dtype = element_type(value.type)
         shape = static_dims(value.type)
         if dtype not in TYPES:
@@ -314,6 +325,9 @@ class _Reader:
             return self._refuse(str(error), "")
 
     def _run(self, nodes: Sequence[Any], values: dict[str, Node | None], within: str) -> None:
+        """Add nodes to the graph in order and enter their results in `values`; None stands for a value that is not
+        supported. `within`: the node whose function body they are, "" in the model itself. Raises HostError for an
+        operand that no earlier node computes."""
         for node in nodes:
             self._require_defined(values, node.input, within or node.name or node.op_type)
             poisoned = [name for name in node.input if name and values.get(name) is None]
@@ -325,6 +339,7 @@ class _Reader:
             values.update(zip(node.output, results, strict=False))
 
     def _require_defined(self, values: Mapping[str, Node | None], names: Iterable[str], context: str) -> None:
+        """Raise HostError if one of the names, operands of the node `context`, has no value yet."""
         if unknown := [name for name in names if name and name not in values]:
             raise HostError(
                 f"compile: {self._graph.name}: {printable_name(context)}: nothing before gives "
@@ -332,7 +347,9 @@ class _Reader:
             )
 
     def _node(self, node: Any, values: dict[str, Node | None], within: str, poisoned: bool) -> Sequence[Node | None]:
-        """Import a node and return its results, None where it is refused. Raise HostError for a broken node."""
+        """Import a node and return its results, None where it is refused. `within`: the node whose function body
+        contains it, "" in the model itself; `poisoned`: one of its operands was refused. Raise HostError for a broken
+        node."""
         b = self._b
         b.scope = node.name or (node.output[0] if node.output else node.op_type)
         b.source = within or b.scope
@@ -501,7 +518,8 @@ class _Reader:
     def _fold(
         self, node: Any, inputs: Sequence[Node | None], foreseen: Mapping[str, tuple[int, ...]]
     ) -> Sequence[Node | None]:
-        """Compute a node of constants by onnx's evaluator. Raise NotSupportedError if it cannot, or is known to be
+        """Compute a node of constants by onnx's evaluator and return its results as constants; `foreseen` are the
+        shapes that the standard infers for them. Raise NotSupportedError if the evaluator cannot, or is known to be
         wrong."""
         pairs = zip(node.input, inputs, strict=True)
         values = {name: np.asarray(operand.value) for name, operand in pairs if operand is not None}
@@ -521,6 +539,8 @@ class _Reader:
         return [constants.get(name) for name in node.output]
 
     def _inline(self, node: Any, body: Any, inputs: Sequence[Node | None], within: str) -> Sequence[Node | None]:
+        """Add the body of a function in place of a node and return its results. A body with operators that are not
+        supported raises NotSupportedError, which names them, and counts as one operator that is refused."""
         inner: dict[str, Node | None] = dict(zip(body.input, inputs, strict=False))
         nodes = instantiate_body(node, body, inputs, within, self._opset)
         shapes = self._shapes
@@ -544,10 +564,12 @@ class _Reader:
 
     # -------------------------------------------------------------------------------------------------- refusals
     def _refuse(self, construct: str, context: str) -> None:
+        """Note a construct that is not supported, with the name of its node or value and the current source line."""
         self._refused.add(construct, f"{printable_name(context)} {self._line}".strip())
 
 
 def _operator_name(node: Any) -> str:
+    """Return the name of a node's operator for messages, with its domain if that is not the standard's."""
     if node.domain not in ("", "ai.onnx"):
         name = f"{node.domain}.{node.op_type}"
     else:

@@ -21,7 +21,11 @@ chip has room."""
 
 @onnx_op("RNN", "GRU", "LSTM")
 def recurrent(call: Call) -> tuple[Node, ...]:
-    """All states [steps, directions, batch, size], then the last of each."""
+    """All states [steps, directions, batch, size], then the last of each.
+
+    Unrolls all steps of RNN, GRU or LSTM; the last results are the last state and, of an LSTM, the last cell. Raises
+    NotSupportedError for more than `MOST_STEPS` steps.
+    """
     b = call.b
     if not call.attr("layout", 0):
         x = call[0]
@@ -49,6 +53,7 @@ def recurrent(call: Call) -> tuple[Node, ...]:
 
 
 def _concatenate(b: Builder, nodes: Sequence[Node]) -> Node:
+    """Join nodes along dimension 0; a single node stays as it is."""
     if len(nodes) == 1:
         return nodes[0]
     return b.concat(*nodes, dim=0)
@@ -132,9 +137,11 @@ class _Direction:
         return products
 
     def _multiply_state(self, gate: int, state: Node | None = None) -> Node:
+        """Multiply a state, by default the present one, by the recurrence weights of a gate."""
         return self.b.matmul(self.state if state is None else state, self.state_weights[gate])
 
     def _clip(self, x: Node) -> Node:
+        """Clamp the argument of an activation to the layer's attribute `clip`, if it has one."""
         bound = self.call.attr("clip")
         if bound is None:
             return x
@@ -164,6 +171,8 @@ class _Direction:
         (f, g, h) = self.functions
 
         def gate(number: int, hole: Node | None, cell: Node) -> Node:
+            """Return the argument of the activation of gate `number`; `hole`: the weights of its peephole on the cell
+            state, or None."""
             activation = b.add(step_products[number], self._multiply_state(number))
             return self._clip(activation if hole is None else b.add(activation, b.multiply(hole, cell)))
 
@@ -182,13 +191,16 @@ def _select_direction(b: Builder, x: Node, direction: int) -> Node:
 
 
 def _split_vector(b: Builder, x: Node | None, direction: int, size: int, count: int) -> list[Node | None]:
-    """Split the biases or peepholes of a direction into `count` vectors; all are None if the operand is left out."""
+    """Split the biases or peepholes of a direction into `count` vectors of `size` elements; all are None if the operand
+    is left out."""
     if x is None:
         return [None] * count
     return [b.slice(_select_direction(b, x, direction), dim=0, start=part * size, count=size) for part in range(count)]
 
 
 def _gate_weights(b: Builder, weights: Node, gate: int, size: int) -> Node:
+    """Return the weights of one gate, transposed for a product from the left. `size`: the rows of each gate in
+    `weights`."""
     return b.transpose(b.slice(weights, dim=0, start=gate * size, count=size), perm=(1, 0))
 
 
@@ -206,6 +218,8 @@ def _make_activations(call: Call, names: Sequence[str]) -> list[Activation]:
     alphas, betas = (list(call.attr(f"activation_{name}") or []) for name in ("alpha", "beta"))
 
     def make(name: str) -> Activation:
+        """Return the activation of a name with its alpha and beta: the next of the layer's lists, or else the
+        standard's default. Raises an error for any other name."""
         if name in _ALPHA and alphas:
             alpha = float(alphas.pop(0))
         else:

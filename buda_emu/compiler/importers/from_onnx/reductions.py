@@ -21,7 +21,11 @@ _REDUCE = {
 
 @onnx_op(*_REDUCE, becomes=_REDUCE)
 def reduce(call: Call) -> Node:
-    """Axes are an attribute or a constant; none are all, or none."""
+    """Axes are an attribute or a constant; none are all, or none.
+
+    Emits the reduction that the table has for the operator; without axes it covers all dimensions, or with
+    `noop_with_empty_axes` none.
+    """
     axes_operand = call.constant(1, "axes")
     if axes_operand is not None:
         axes = axes_operand.tolist()
@@ -70,6 +74,7 @@ def softmax(call: Call) -> Node:
 
 
 def _hardmax(b: Builder, x: Node, *, dim: int) -> Node:
+    """Return 1 at the first maximum along a dimension and 0 elsewhere."""
     place = b.argmax(x, dim=dim, keepdims=True)
     shape = [1] * len(x.shape)
     shape[dim] = x.shape[dim]
@@ -78,7 +83,11 @@ def _hardmax(b: Builder, x: Node, *, dim: int) -> Node:
 
 @onnx_op("LayerNormalization", "RMSNormalization")
 def layer_norm(call: Call) -> Node:
-    """Mean and deviation are not available."""
+    """Mean and deviation are not available.
+
+    Emits `layer_norm` over the dimensions from the axis on. Raises NotSupportedError if mean or deviation are results,
+    too.
+    """
     if len(call.shapes) > 1:
         raise call.refuse("mean and deviation as results")
     x = call[0]
@@ -145,7 +154,10 @@ def cumsum(call: Call) -> Node:
 
 @onnx_op("CumProd")
 def cumprod(call: Call) -> Node:
-    """Along a constant axis."""
+    """Along a constant axis.
+
+    Emits `cumprod`.
+    """
     return call.b.cumprod(call[0], **_scan_options(call))
 
 
@@ -159,7 +171,10 @@ def _scan_options(call: Call) -> dict[str, Any]:
 
 @onnx_op("MeanVarianceNormalization")
 def mean_variance_norm(call: Call) -> Node:
-    """Over axes."""
+    """Over axes.
+
+    Returns (x - mean) / (deviation + 1e-9) over the operator's axes.
+    """
     axes = call.attr("axes", [0, 2, 3])
     b = call.b
     x = call[0]
@@ -170,13 +185,19 @@ def mean_variance_norm(call: Call) -> Node:
 
 @onnx_op("Unique", "NonZero", "Compress", place="refused")
 def refuse_value_dependent(call: Call) -> Node:
-    """Shapes or order that depend on values."""
+    """Shapes or order that depend on values.
+
+    Always raises NotSupportedError: the reader then tries the operator's definition or the host.
+    """
     raise call.refuse("")
 
 
 @onnx_op("TopK")
 def top_k(call: Call) -> tuple[Node, Node]:
-    """Values and indices, always sorted."""
+    """Values and indices, always sorted.
+
+    Emits `ordered` and `order` for a constant count.
+    """
     count = call.constant(1, "a count")
     if count is None:
         count = np.asarray(call.attr("k"))

@@ -32,8 +32,8 @@ def reshape_to(call: Call, x: Node, shape: tuple[int, ...]) -> Node:
 
 
 def stated_shape(call: Call, place: int, subject: str) -> tuple[int, ...] | None:
-    """Return the shape that the model states for the result if the operand for it is not constant; None if that operand
-    can be read. Raise NotSupportedError if the model states none."""
+    """Return the shape that the model states for the result if operand `place`, which decides it, is not constant; None
+    if that operand can be read. Raise NotSupportedError, which names the `subject`, if the model states none."""
     node = call.get(place)
     if node is not None and node.op != "constant":
         if call.shapes:
@@ -150,7 +150,10 @@ def concat(call: Call) -> Node:
 
 @onnx_op("Split")
 def split(call: Call) -> tuple[Node, ...]:
-    """Sizes given, or equal ones with a smaller last."""
+    """Sizes given, or equal ones with a smaller last.
+
+    Emits a `slice` for each part. Raises ValueError for sizes that do not add up.
+    """
     x = call[0]
     dim = dim_of(call.attr("axis", 0), len(x.shape))
     sizes = call.constant(1, "sizes")
@@ -242,7 +245,10 @@ def gather_elements(call: Call) -> Node:
 
 @onnx_op("OneHot")
 def one_hot(call: Call) -> Node:
-    """off + (on - off) * hot"""
+    """off + (on - off) * hot
+
+    `hot` is 1 where the new dimension counts the index, else 0; off and on are the two values of the operator.
+    """
     depth = call.constant(1, "depth")
     values = call.get(2)
     assert depth is not None
@@ -339,7 +345,11 @@ def shape(call: Call) -> Node:
 
 @onnx_op("ConstantOfShape")
 def constant_of_shape(call: Call) -> Node:
-    """A constant of the shape that the model states"""
+    """A constant of the shape that the model states
+
+    The value is an attribute, 0 by default. Raises NotSupportedError for a shape that neither a constant nor the model
+    states.
+    """
     shape = stated_shape(call, 0, "shape")
     if "value" in call.attrs:
         value = numpy_helper.to_array(call.attr("value"))
@@ -379,7 +389,10 @@ def space_to_depth(call: Call) -> Node:
 
 @onnx_op("Trilu")
 def trilu(call: Call) -> Node:
-    """A mask of ones below or above a diagonal."""
+    """A mask of ones below or above a diagonal.
+
+    Returns the last two dimensions with zeros on the other side of a diagonal; its number is a constant operand.
+    """
     x = call[0]
     k = call.constant(1, "diagonal")
     if k is not None:
@@ -397,7 +410,10 @@ def trilu(call: Call) -> Node:
 
 @onnx_op("ReverseSequence")
 def reverse_sequence(call: Call) -> Node:
-    """By constant lengths."""
+    """By constant lengths.
+
+    Always raises NotSupportedError, with its own reason for lengths that are an input.
+    """
     raise call.refuse("lengths that are an input") if call[1].op != "constant" else call.refuse("")
 
 
@@ -489,8 +505,9 @@ def _result_sizes(call: Call, x: Node, axes: Sequence[int]) -> tuple[list[int], 
 
 
 def _sample_positions(call: Call, sampling: _Sampling, size: int, out: int, factor: float) -> Array:
-    """Return the position of each of `out` elements among `size` elements. It is computed in float32 as in onnxruntime:
-    between two elements, the last digit decides which is nearest."""
+    """Return the position of each of `out` elements of a resized dimension among its `size` elements; `factor`: how
+    much longer it gets. It is computed in float32 as in onnxruntime: between two elements, the last digit decides which
+    is nearest."""
     check_constant_size("Resize", (out, size))
     at = np.arange(out, dtype=np.float32)
     scale = np.float32(factor)
@@ -523,8 +540,8 @@ def _crop_bounds(call: Call, number: int, count: int, *, is_scaled: bool) -> tup
 
 
 def _crop_positions(size: int, out: int, low: float, high: float) -> Array:
-    """Return the position of each of `out` elements that are sampled from the part `low` to `high` of a dimension,
-    whose whole length is 0 to 1."""
+    """Return the position, among `size` elements, of each of `out` elements that are sampled from the part `low` to
+    `high` of a dimension, whose whole length is 0 to 1."""
     if out == 1:
         return np.full(1, 0.5 * (low + high) * (size - 1), np.float32)
     first = np.float32(low)
@@ -533,7 +550,8 @@ def _crop_positions(size: int, out: int, low: float, high: float) -> Array:
 
 
 def _resize_matrix(sampling: _Sampling, size: int, at: Array, scale: float) -> Array:
-    """Return the weights [out, size] with which the ONNX reference resizes a dimension."""
+    """Return the weights [out, size] with which the ONNX reference resizes a dimension whose results are sampled at the
+    positions `at`; `scale`: how much longer the dimension gets."""
     matrix = np.zeros((at.size, size))
     if sampling.mode == "nearest":
         nearest = {

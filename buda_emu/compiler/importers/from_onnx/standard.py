@@ -157,7 +157,8 @@ def type_bytes(node: Node | None) -> bytes:
 def find_evaluator_fault(
     node: Any, opset: Mapping[str, int], arrays: Sequence[Array], foreseen: Mapping[str, Shape]
 ) -> str:
-    """Return how the results of onnx's evaluator are known to be wrong, or ""."""
+    """Return how the results of onnx's evaluator, `arrays`, are known to be wrong, or ""; `foreseen` are the shapes
+    that the standard infers for them."""
     if node.op_type == "BatchNormalization" and opset.get(node.domain, 1) < 14:
         return "statistics of the operand instead of the given ones"
     for name, array in zip((name for name in node.output if name), arrays, strict=True):
@@ -227,6 +228,8 @@ def make_evaluator(model: Any) -> Callable[..., list[Array]]:
     }
 
     def run(*arrays: Array) -> list[Array]:
+        """Compute the results from arrays, which are converted to the types of the inputs. Raises NotSupportedError if
+        onnx's evaluator fails, and MemoryError beyond its limit."""
         values = {name: array.astype(kind) for (name, kind), array in zip(inputs.items(), arrays, strict=True)}
         try:
             with np.errstate(all="ignore"), _limit_memory():
@@ -279,6 +282,7 @@ def _make_bounded_loop() -> type[Any]:
             body: Callable[..., Any] = self._run_body
 
             def counted(*values: Any, **named: Any) -> Any:
+                """Run one round of the loop. Raises RuntimeError beyond the limit of rounds or of time."""
                 _LoopBudget.rounds += 1
                 if _LoopBudget.rounds > MOST_ROUNDS:
                     raise RuntimeError(f"more than {MOST_ROUNDS:,} rounds of one loop")
@@ -289,6 +293,7 @@ def _make_bounded_loop() -> type[Any]:
             self._run_body = counted
 
         def _run(self, *values: Any, **named: Any) -> Any:
+            """Run the loop; the outermost loop starts the budget that nested loops share."""
             if not _LoopBudget.depth:
                 _LoopBudget.rounds = 0
                 _LoopBudget.end = time.monotonic() + MOST_SECONDS

@@ -109,6 +109,7 @@ def _iterate_fields(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _is_plain(value: object) -> bool:
+    """Return whether a value is a number, or a text that is the name of a size or a number."""
     return isinstance(value, (int, float)) or (isinstance(value, str) and _TEXT.fullmatch(value) is not None)
 
 

@@ -70,6 +70,8 @@ def _parameters(handler: Handler) -> list[tuple[str, Any]]:
 
 
 def _argument(declared: Any, place: int, arguments: Sequence[Any], options: Mapping[str, Any]) -> Argument:
+    """Return a declared argument with its value: the one at its place in `arguments`, or of its name in `options`, or
+    its default, which is `REQUIRED` if the operator declares none."""
     if declared.has_default_value():
         default = declared.default_value
     else:

@@ -49,4 +49,5 @@ def _locate_operator(name: str, overloads: Sequence[Any], decomposable: Any) -> 
 
 
 def _takes_tensors(overload: Any) -> bool:
+    """Return whether an overload of an operator has an argument that is a tensor or a list of tensors."""
     return any("Tensor" in str(argument.type) for argument in overload._schema.arguments)

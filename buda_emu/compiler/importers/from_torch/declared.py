@@ -27,7 +27,10 @@ def declare_plain(table: Mapping[str, str], *, kept_whole: tuple[str, ...] = ())
 
 
 def _make_handler(op: str) -> Handler:
+    """Return the handler of an operator that is the front-end op `op` on all its operands."""
+
     def handler(b: Builder, *inputs: Any) -> Node:
+        """Emit the front-end op on the operands, Python numbers as floats."""
         return b.emit(op, *(as_float(operand) for operand in inputs))
 
     return handler

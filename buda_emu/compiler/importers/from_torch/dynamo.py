@@ -158,6 +158,8 @@ def _memory_position(tensor: Any) -> tuple[Any, ...]:
 
 
 def _without_data(layout: Layout) -> Any:
+    """Return a tensor of a layout without data, for a trace of shapes; one that wants a gradient is no leaf, since
+    torch forbids changes of leaves in place."""
     memory = layout.memory()
     if layout.wants_gradient:
         memory = memory.requires_grad_().clone()  # a leaf cannot be changed
@@ -202,6 +204,8 @@ def _change_count(tensor: Any) -> int:
 
 
 def _refuse_changes(pairs: Sequence[tuple[Layout, Any]], gradients: bool) -> None:
+    """Raise UnsupportedError for tensors changed in place where gradients would be lost or their shape has changed.
+    `pairs`: the layout before and the tensor after the run."""
     for layout, tensor in pairs:
         if gradients and tensor.requires_grad:
             raise UnsupportedError(
@@ -213,6 +217,9 @@ def _refuse_changes(pairs: Sequence[tuple[Layout, Any]], gradients: bool) -> Non
 
 
 def _describe_results(outputs: Sequence[Any], tensors: Sequence[Any]) -> tuple[Any, ...]:
+    """Describe the results of a run so that a call can rebuild them: for each tensor its layout, and the earlier result
+    or the argument (`tensors`) whose memory it shares. Other values stay as they are. Raises UnsupportedError for
+    memory that is read as another element type."""
     results: list[Any] = []
     for number, output in enumerate(outputs):
         if not isinstance(output, torch.Tensor):
@@ -286,7 +293,8 @@ class _Graph:
         return [argument.item() if place in self._numbers else argument for place, argument in enumerate(arguments)]
 
     def compile_for(self, arguments: Sequence[Any]) -> "_Compiled":
-        """Return the model for arguments of these layouts, compiled now or earlier."""
+        """Return the model for arguments of these layouts and numbers, compiled now or earlier. Raises what `compile`
+        raises."""
         layouts = [Layout.of(argument) if isinstance(argument, torch.Tensor) else argument for argument in arguments]
         key = torch.is_grad_enabled(), *((type(argument), _key_part(argument)) for argument in layouts)
         if key not in self._compile:
@@ -309,7 +317,8 @@ class _Compiled:
             self._model = self._without_effects(walk, words)
 
     def _without_effects(self, walk: "_Walk", words: Mapping[str, Any]) -> Any:
-        """Compile the graph without its effects; return None if nothing is computed."""
+        """Compile the graph as a function that also returns what arguments changed in place would hold (`PureGraph`);
+        None if it has neither results nor changed arguments."""
         pure = PureGraph(walk, self._layouts, self._effects)
         if not pure.results and not pure.changed:
             return None
@@ -343,6 +352,9 @@ class _Compiled:
         return self._return_results(arguments, dict(zip(computed, values, strict=False)))
 
     def _return_results(self, arguments: Sequence[Any], values: Mapping[int, Array]) -> tuple[Any, ...]:
+        """Return what the module returns in torch: computed tensors (`values` by the number of the result), views of
+        arguments or of earlier results where the module returns such, and values that are no tensors. A gradient
+        through a computed tensor raises UnsupportedError."""
         sources = [result for result in arguments if isinstance(result, torch.Tensor) and result.requires_grad]
         memories = _allocate_results(self._effects.results)
         outputs: list[Any] = []
@@ -412,6 +424,7 @@ class _Walk(torch.fx.Interpreter):
         self._places: dict[Any, Any] = {}
 
     def run(self, *arguments: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Run the graph; traced operators keep the metadata of its nodes, such as source lines."""
         with preserve_node_meta():
             return super().run(*arguments)
 
@@ -432,7 +445,8 @@ class _Walk(torch.fx.Interpreter):
         return _operator(self._node) in _PLACES and isinstance(self._node.args[0], torch.fx.Node)
 
     def run_node(self, n: Any) -> Any:
-        """Run a node, and apply it to the masks of its operands."""
+        """Run node `n` and return its value. Note at the first run which operand it is a view of; while masks are
+        followed, apply the node to them, too."""
         self._node = n
         value = super().run_node(n)
         if n not in self._sources:
@@ -443,6 +457,8 @@ class _Walk(torch.fx.Interpreter):
         return value
 
     def _follow(self, n: Any, value: Any) -> None:
+        """Apply node `n`, whose result is `value`, to the masks: set ones where it writes, and take the same view of a
+        mask where it is a view of an argument."""
         source = self._sources[n]
         if _operator(n) in _PLACES and n.args[0] in self._places:
             arguments, words = map_arg((n.args[1:], n.kwargs), self.env.__getitem__)
@@ -480,22 +496,27 @@ def _in_memory_of(value: Any, other: Any) -> bool:
 
 
 def _at_index(places: Any, index: Any, *_: Any) -> None:
+    """Mark the elements that `tensor[index] = ...` writes."""
     places[index] = 1.0
 
 
 def _at_indices(places: Any, indices: Any, *_: Any, **__: Any) -> None:
+    """Mark the elements that `index_put` writes."""
     places.index_put_(indices, torch.ones(()))
 
 
 def _at_mask(places: Any, mask: Any, *_: Any, **__: Any) -> None:
+    """Mark the elements that `masked_fill` or its like writes."""
     places.masked_fill_(mask, 1.0)
 
 
 def _at_slices(places: Any, dim: int, index: Any, *_: Any, **__: Any) -> None:
+    """Mark the slices along a dimension that `index_copy` or its like writes."""
     places.index_fill_(dim, index, 1.0)
 
 
 def _at_elements(places: Any, dim: int, index: Any, *_: Any, **__: Any) -> None:
+    """Mark the elements that `scatter` or its like writes."""
     places.scatter_(dim, index, 1.0)
 
 
@@ -515,11 +536,13 @@ class _NoGradient(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, result: Any, *sources: Any) -> Any:
+        """Return the result without its history; `sources` only tie it to arguments that want a gradient."""
         del ctx, sources
         return result.detach()
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
+        """Raise UnsupportedError, since backend buda computes no gradients."""
         del ctx, gradients
         raise UnsupportedError(
             "torch.compile: no gradients flow through backend buda: train the module with compile_training, or call it "
@@ -528,8 +551,8 @@ class _NoGradient(torch.autograd.Function):
 
 
 def _key_part(argument: Any) -> Any:
-    """Return an argument as a part of a key: a float by its digits, since 0.0 equals -0.0 and NaN does not equal
-    itself."""
+    """Return an argument of a call as a part of the key under which the compiled graph is kept: a float by its digits,
+    since 0.0 equals -0.0 and NaN does not equal itself."""
     if isinstance(argument, float):
         return argument.hex()
     return argument
@@ -554,6 +577,7 @@ def _number_inputs(graph: Any) -> frozenset[int]:
 
 
 def _drop_empty(numbers: Sequence[int], layouts: Sequence[Any]) -> tuple[int, ...]:
+    """Return the numbers of layouts that have elements."""
     return tuple(number for number in numbers if layouts[number].has_elements)
 
 

@@ -71,11 +71,13 @@ def _encoder_layer(
     """Compute aten::_transformer_encoder_layer_fwd from elementary operators."""
 
     def attend(x: Any) -> Any:
+        """Return the self-attention of x with the layer's weights and mask."""
         return _attention(
             x, x, x, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, mask, False, True, mask_type
         )[0]
 
     def feed_forward(x: Any) -> Any:
+        """Return x through the layer's two linear layers with ReLU or GELU between them."""
         hidden = functional.linear(x, ffn_weight_1, ffn_bias_1)
         if use_gelu:
             hidden = functional.gelu(hidden)
@@ -84,9 +86,11 @@ def _encoder_layer(
         return functional.linear(hidden, ffn_weight_2, ffn_bias_2)
 
     def normalise_1(x: Any) -> Any:
+        """Return the first layer normalisation of x."""
         return functional.layer_norm(x, (embed_dim,), norm_weight_1, norm_bias_1, eps)
 
     def normalise_2(x: Any) -> Any:
+        """Return the second layer normalisation of x."""
         return functional.layer_norm(x, (embed_dim,), norm_weight_2, norm_bias_2, eps)
 
     if norm_first:

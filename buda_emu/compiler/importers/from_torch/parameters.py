@@ -62,10 +62,13 @@ def read_checkpoint(path: Path) -> dict[str, Stored]:
 
 
 def _is_index(path: Path) -> bool:
+    """Return whether a file is the index of safetensors shards, by its name."""
     return path.name.endswith(INDEX)
 
 
 def _read_shards(index: Path) -> dict[str, Stored]:
+    """Read all shards that an index names, and return their tensors by name. Raises HostError if a shard is missing or
+    damaged, lies elsewhere, or its tensors are not those of the index."""
     places = _parse_object(index, _read(index)).get("weight_map")
     if not isinstance(places, dict) or not places:
         raise _checkpoint_error(
@@ -101,6 +104,8 @@ def _read_shards(index: Path) -> dict[str, Stored]:
 
 
 def _iterate_tensors(path: Path) -> Iterator[tuple[str, Stored]]:
+    """Yield the name and the mapped data of each tensor of a safetensors file that has elements, in the order of the
+    file. Raises HostError for a file that is damaged or truncated."""
     try:
         with path.open("rb") as stream:
             size = os.fstat(stream.fileno()).st_size
@@ -140,6 +145,8 @@ def _iterate_tensors(path: Path) -> Iterator[tuple[str, Stored]]:
 
 
 def _parse_entry(path: Path, name: str, entry: Any) -> tuple[str, tuple[int, ...], tuple[int, int]]:
+    """Return the element type, the shape and the first and last byte of a tensor from its entry in a safetensors
+    header. Raises HostError for an entry that is damaged or of a type that is not supported."""
     try:
         kind = str(entry["dtype"])
         shape = tuple(entry["shape"])
@@ -174,6 +181,7 @@ def _first_byte(entry: Any) -> int:
 
 
 def _read(path: Path) -> bytes:
+    """Return the content of a file. Raises HostError if it cannot be read."""
     try:
         return read_whole(path, 100)
     except OSError as error:
@@ -197,6 +205,7 @@ def _parse_object(path: Path, data: bytes) -> dict[str, Any]:
 
 
 def _checkpoint_error(path: Path, fault: str) -> HostError:
+    """Return the error for a fault in a file of parameters."""
     return HostError(f"compile: parameters: {path}: {fault}")
 
 
@@ -258,6 +267,7 @@ def program_with_parameters(program: Any, path: Path) -> Any:
 
 
 def _with_data(tensor: Any) -> Any:
+    """Return a tensor of zeros on the CPU for one of the device meta; any other unchanged."""
     if tensor.is_meta:
         return torch.zeros_like(tensor, device="cpu")
     return tensor
@@ -307,11 +317,14 @@ _TYPES: Final = {
 
 
 def _to_torch(stored: Stored) -> Any:
+    """Return a tensor of a safetensors file as a torch tensor on the same memory."""
     with warnings.catch_warnings(action="ignore", category=UserWarning):  # that it cannot be written to
         return torch.from_numpy(stored.data).view(_TYPES[stored.type]).reshape(stored.shape)
 
 
 def _load_torch_file(path: Path) -> dict[str, Any]:
+    """Return the tensors by name that `torch.save` wrote, mapped from the file. Raises HostError if it holds anything
+    else."""
     try:
         tensors = torch.load(path, map_location="cpu", mmap=True, weights_only=True)
     except Exception as error:  # noqa: BLE001 - torch raises many kinds for damaged files
@@ -326,6 +339,8 @@ def _load_torch_file(path: Path) -> dict[str, Any]:
 
 
 def _mismatch_text(missing: list[str], unknown: list[str]) -> str:
+    """Say which tensors of the module the checkpoint lacks (`missing`) and which the module does not have (`unknown`),
+    with a similar name as a hint."""
     groups = ("it has no tensor", missing), ("the module has no", unknown)
     parts = [f"{intro} {_list_names(names)}" for intro, names in groups if names]
     if missing and unknown:
@@ -336,6 +351,7 @@ def _mismatch_text(missing: list[str], unknown: list[str]) -> str:
 
 
 def _list_names(names: list[str]) -> str:
+    """Write the first names of a list, and how many more there are."""
     if len(names) > _NAMED:
         remainder = f" and {len(names) - _NAMED} more"
     else:
@@ -344,6 +360,7 @@ def _list_names(names: list[str]) -> str:
 
 
 def _check_tensor(path: Path, name: str, tensor: Any, expected: Any) -> None:
+    """Raise HostError if a tensor of a checkpoint differs from the module's (`expected`) in shape or element type."""
     context = f"compile: parameters: {path}: tensor {printable_name(name)}"
     if tensor.shape != expected.shape:
         raise HostError(

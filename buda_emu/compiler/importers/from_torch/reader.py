@@ -152,7 +152,7 @@ ASSERTED = ("_assert_scalar",)
 
 
 def _drop_assertions(graph: Any, keep: Sequence[str]) -> None:
-    """Remove assertions about data, and what was computed for them alone."""
+    """Remove assertions about data, except the operators to `keep`, and what was computed for them alone."""
     before = len(graph.nodes)
     for node in reversed(graph.nodes):
         name = str(node.target).removeprefix("aten.").split(".")[0]
@@ -219,6 +219,8 @@ class Reader:
         return self._graph
 
     def _placeholder(self, node: Any, names: dict[str, str], tensors: dict[str, Any]) -> Node | Complex:
+        """Add what a placeholder stands for: a constant for a parameter or buffer (`names` maps it to its key in
+        `tensors`), or else an input. Raises UnsupportedError for an input that is complex or no tensor."""
         if node.name in names:
             name = names[node.name]
             if tensors[name].is_complex():
@@ -259,8 +261,8 @@ class Reader:
             return _POISONED
 
     def _refuse_unhandled(self, node: Any, word: str) -> None:
-        """Report an operator without a handler even if one of its operands is refused. One that takes sizes alone is
-        not reported, since it is computed as soon as these are known."""
+        """Report the operator `word` of a node that has no handler, even if one of its operands is refused. One that
+        takes sizes alone is not reported, since it is computed as soon as these are known."""
         takes_tensors = any(isinstance(operand.meta.get("val"), torch.Tensor) for operand in node.all_input_nodes)
         name = _operator_name(word)
         is_operator = isinstance(node.target, _OPERATORS) and name not in _ASSERTIONS
@@ -269,7 +271,8 @@ class Reader:
             self._refuse(f"{word} ({advice})" if advice else word, node)
 
     def _is_foldable(self, node: Any, word: str, operands: Sequence[Node]) -> bool:
-        """Return whether torch shall compute a node because all its operands are constants in memory."""
+        """Return whether torch shall compute a node, the operator `word`, because all its operands are constants in
+        memory."""
         if "getitem" in word or isinstance(node.target, HigherOrderOperator):
             return False
         if not all(operand.op == "constant" and not isinstance(operand.value, Referenced) for operand in operands):
@@ -309,7 +312,7 @@ class Reader:
         return self._b.reshape(node, shape=tuple(shape))
 
     def _with_shapes(self, output: Any, value: Any) -> Any:
-        """Reshape results to the shapes that torch gives them."""
+        """Reshape results, `output`, to the shapes that torch gives them in its example `value`."""
         if isinstance(output, list):
             return [self._with_shapes(part, example) for part, example in zip(output, value, strict=True)]
         if isinstance(output, Node):
@@ -339,7 +342,7 @@ class Reader:
         return declared.handler
 
     def _with_types(self, output: Any, value: Any) -> Any:
-        """Convert results to the element types that torch gives them."""
+        """Convert results, `output`, to the element types that torch gives them in its example `value`."""
         if isinstance(output, list) and isinstance(value, (list, tuple)):
             return [self._with_types(part, example) for part, example in zip(output, value, strict=False)] + output[
                 len(value) :
@@ -349,6 +352,7 @@ class Reader:
         return output
 
     def _constant(self, array: Array, **words: Any) -> Node | Complex:
+        """Add a constant, as a pair of nodes if it is complex."""
         if array.dtype.kind == "c":
             return complex_constant(self._b, array)
         return self._b.constant(array, **words)
@@ -370,7 +374,8 @@ class Reader:
         return fx_value
 
     def _fold(self, node: Any, word: str, arguments: Any, options: Any, operands: Sequence[Node]) -> Any:
-        """Compute a node of constants by torch itself, and return its result, `_POISONED` if it is refused."""
+        """Compute a node of constants, the operator `word`, by torch itself, and return its result, `_POISONED` if it
+        is refused."""
         if _is_random(node.target):
             self._refuse(f"{word} (random numbers: give them as an input)", node)
             return _POISONED
@@ -398,7 +403,8 @@ class Reader:
         return [self._constant(array_of(part)) if isinstance(part, torch.Tensor) else part for part in output]
 
     def _count_results(self, word: str, examples: Any, operands: Sequence[Node]) -> None:
-        """Account for the results of folded operands. Raise UnsupportedError if they are too large."""
+        """Account for the results of folded operands, `examples`, of the operator `word`. Raise UnsupportedError if
+        they are too large."""
         for example in examples if isinstance(examples, (list, tuple)) else (examples,):
             sizes: tuple[Any, ...] = tuple(example.shape) if isinstance(example, torch.Tensor) else ()
             if all(isinstance(size, int) for size in sizes):  # others depend on data

@@ -77,6 +77,8 @@ def _quietly(gradients: bool) -> Generator[None]:
     convert = kind._apply
 
     def convert_if_changed(module: Any, change: Callable[[Any], Any], recurse: bool = True) -> Any:
+        """Convert a module as `Module._apply` does, but leave it alone if the change would keep each tensor as it
+        is."""
         with _disable_current_modes():
             types = {(tensor.dtype, tensor.device) for tensor in (*module.parameters(), *module.buffers())}
             examples = [torch.empty(1, dtype=dtype, device=device) for dtype, device in types]
@@ -202,6 +204,7 @@ class _Walk(torch.fx.Interpreter):
         self._seen = seen
 
     def run_node(self, n: Any) -> Any:
+        """Run a node, and keep its value if it is among the wanted ones."""
         output = super().run_node(n)
         name = self._names.get(n.name)
         if name is not None and name in self._wanted and isinstance(output, torch.Tensor):
@@ -271,6 +274,8 @@ def _open_sizes(shape: Sequence[Any]) -> list[tuple[int, Any]]:
 
 
 def _check_bounds(program: Any, symbol: Any, value: int, subject: str) -> int:
+    """Return a size if it lies within the bounds that the program has for its symbol. Raises HostError for any other;
+    `subject` names it there."""
     bounds = program.range_constraints.get(symbol)
     if bounds is not None and not bounds.lower <= value <= bounds.upper:
         raise HostError(f"compile: {subject}={value}: the program takes {bounds.lower} to {bounds.upper}")
@@ -322,4 +327,5 @@ def _operator_word(node: Any) -> str:
 
 
 def _is_bookkeeping(node: Any) -> bool:
+    """Return whether a node is no layer but a selection from a tuple, a check, an alias or a detach."""
     return any(word in str(node.target) for word in _BOOKKEEPING)

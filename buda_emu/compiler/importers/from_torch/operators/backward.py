@@ -23,8 +23,8 @@ from buda_emu.compiler.importers.operators import NotSupportedError, one_hot_row
 
 # -------------------------------------------------------------------------------------------------- losses by classes
 def _weigh_targets(b: Builder, target: Node, x: Node, weight: Node | None, ignore: int) -> Node:
-    """Return [N, C, space...]: at each target's class its weight, elsewhere 0; targets that are ignored have zeros
-    only."""
+    """Return an array of the shape of x, [N, C, space...]: at each target's class its weight, elsewhere 0; targets
+    equal to `ignore` have zeros only."""
     depth = x.shape[:2][-1]
     rows = one_hot_rows(b, target, depth, zero=None if 0 <= ignore < depth else ignore)
     rank = len(rows.shape)
@@ -37,7 +37,11 @@ def _weigh_targets(b: Builder, target: Node, x: Node, weight: Node | None, ignor
 
 @aten("nll_loss_forward", "nll_loss2d_forward", whole=True)
 def nll_loss(b: Builder, x: Node, target: Node, weight: Any, reduction: int, ignore: int) -> Any:
-    """-x at the target's class: each, their mean by weight, or their sum; and the sum of weights."""
+    """-x at the target's class: each, their mean by weight, or their sum; and the sum of weights.
+
+    `weight`: one number for each class, or None; `reduction`: 0 each, 1 mean, 2 sum; targets equal to `ignore` do not
+    count.
+    """
     classes = _weigh_targets(b, target, x, _without_ignored(b, x, weight, ignore), ignore)
     picked = b.negative(b.multiply(x, classes))
     total = b.reduce_sum(classes, keepdims=False)
@@ -51,7 +55,11 @@ def nll_loss(b: Builder, x: Node, target: Node, weight: Any, reduction: int, ign
 def nll_loss_backward(
     b: Builder, g: Node, x: Node, target: Node, weight: Any, reduction: int, ignore: int, total: Node
 ) -> Node:
-    """-g at the target's class"""
+    """-g at the target's class
+
+    Gradient of `nll_loss` with respect to x, for the gradient g of its result; `total` is the sum of weights that it
+    returned.
+    """
     classes = _weigh_targets(b, target, x, _without_ignored(b, x, weight, ignore), ignore)
     if reduction == 0 and len(x.shape) > 1:
         g = b.reshape(g, shape=(g.shape[0], 1, *g.shape[1:]))
@@ -59,7 +67,7 @@ def nll_loss_backward(
 
 
 def _without_ignored(b: Builder, x: Node, weight: Node | None, ignore: int) -> Node | None:
-    """Return the weights of the classes with 0 for the ignored class; None if all weigh 1."""
+    """Return the weights of the classes of x with 0 for the class `ignore`; None if all weigh 1."""
     depth = x.shape[:2][-1]
     if not 0 <= ignore < depth:
         return weight
@@ -71,7 +79,10 @@ def _without_ignored(b: Builder, x: Node, weight: Node | None, ignore: int) -> N
 
 @aten("threshold_backward", whole=True)
 def threshold_backward(b: Builder, g: Node, x: Node, threshold: float) -> Node:
-    """g where x is above the threshold: times min(max(1e30 (x - threshold), 0), 1)"""
+    """g where x is above the threshold: times min(max(1e30 (x - threshold), 0), 1)
+
+    Gradient of a ReLU with a threshold.
+    """
     if threshold == 0:
         above = x
     else:
@@ -81,7 +92,10 @@ def threshold_backward(b: Builder, g: Node, x: Node, threshold: float) -> Node:
 
 @aten("_weight_norm_interface_backward")
 def weight_norm_backward(b: Builder, g: Node, v: Node, size: Node, norms: Node, dim: int) -> list[Node]:
-    """of v size / |v|: (g - v sum(g v) / |v|^2) size / |v|, and sum(g v) / |v|"""
+    """of v size / |v|: (g - v sum(g v) / |v|^2) size / |v|, and sum(g v) / |v|
+
+    Gradients of a normalised weight with respect to v and to `size`; `norms` are |v| over all dimensions but `dim`.
+    """
     others = tuple(axis for axis in range(len(v.shape)) if axis != dim % len(v.shape))
     along = b.divide(b.reduce_sum(b.multiply(g, v), axes=others, keepdims=True), norms)
     across = b.subtract(g, b.multiply(v, b.divide(along, norms)))
@@ -104,7 +118,10 @@ def convolution_backward(
     groups: int,
     needed: Sequence[bool],
 ) -> list[Node | None]:
-    """For x: the transposed convolution (or the convolution); for w: the elements that each tap read, times g"""
+    """For x: the transposed convolution (or the convolution); for w: the elements that each tap read, times g
+
+    Returns the gradients of operand, kernel and bias, None for those that are not `needed`.
+    """
     rank = len(w.shape) - 2
     strides, pads, dilations = (
         tuple(option) * (rank if len(option) == 1 else 1) for option in (strides, pads, dilations)
@@ -150,7 +167,10 @@ def _kernel_gradient(b: Builder, written: Node, read: Node, w: Node, groups: int
 def max_pool_backward(
     b: Builder, g: Node, x: Node, kernel: Any, stride: Any, pad: Any, dilation: Any, ceil: bool
 ) -> Node:
-    """g to the first largest element of each window"""
+    """g to the first largest element of each window
+
+    Gradient of a max pool of x over two spatial dimensions.
+    """
     options = pool_options(x, 2, kernel, stride, pad, dilation, ceil)
     rank = len(options["kernel"])
     count = prod(options["kernel"])
@@ -184,7 +204,10 @@ def max_pool_backward(
 
 @aten("_adaptive_avg_pool2d_backward", "_adaptive_avg_pool3d_backward")
 def adaptive_backward(b: Builder, g: Node, x: Node) -> Node:
-    """g distributed over each part: the transposed matrices of the means"""
+    """g distributed over each part: the transposed matrices of the means
+
+    Gradient of an adaptive mean pool of x, which averages parts of about equal size.
+    """
     for dim, (size, count) in enumerate(zip(x.shape, g.shape, strict=True)):
         if size != count:
             g = b.linear(g, dim=dim, matrix=mean_matrix(size, count).transpose())
@@ -195,7 +218,10 @@ def adaptive_backward(b: Builder, g: Node, x: Node) -> Node:
 def avg_pool_backward(
     b: Builder, g: Node, x: Node, kernel: Any, stride: Any, pad: Any, ceil: bool, count_pads: bool, divisor: Any
 ) -> Node:
-    """g distributed over each window, by the elements that its mean counts"""
+    """g distributed over each window, by the elements that its mean counts
+
+    Gradient of an average pool of x; with a `divisor` each element gets g over it instead.
+    """
     options = pool_options(x, len(x.shape) - 2, kernel, stride, pad, [1], ceil)
     for place, size in enumerate(x.shape[2:]):
         window_options = (
@@ -220,7 +246,11 @@ def avg_pool_backward(
 # ---------------------------------------------------------------------------------------------------- picks and places
 @aten("embedding_dense_backward", whole=True)
 def embedding_backward(b: Builder, g: Node, index: Node, rows: int, padding: int, by_frequency: bool) -> Node:
-    """the sum of g over equal indices: hot' g"""
+    """the sum of g over equal indices: hot' g
+
+    Gradient of an embedding's table of `rows` rows; row `padding` gets 0. Raises NotSupportedError for gradients scaled
+    `by_frequency`.
+    """
     if by_frequency:
         raise NotSupportedError("scale_grad_by_freq")
     count = prod(index.shape)
@@ -235,26 +265,38 @@ def embedding_backward(b: Builder, g: Node, index: Node, rows: int, padding: int
 # -------------------------------------------------------------------------------------------------- constants, refusals
 @aten("new_zeros", "new_full", "new_empty")
 def fill_new(b: Builder, _like: Node, shape: Any, value: float = 0.0) -> Node:
-    """a constant of another shape"""
+    """a constant of another shape
+
+    The shape is `shape`, filled with `value`; the first operand only gave torch a type.
+    """
     return b.constant(np.full(tuple(shape), value, np.float32))
 
 
 @aten("new_ones")
 def new_ones(b: Builder, _like: Node, shape: Any) -> Node:
-    """a constant of another shape"""
+    """a constant of another shape
+
+    The shape is `shape`; the first operand only gave torch a type.
+    """
     return fill_new(b, _like, shape, 1.0)
 
 
 @aten("native_dropout", "bernoulli")
 def refuse_random(_: Builder, *operands: Any) -> Any:
-    """refused: random numbers that could not be compared"""
+    """refused: random numbers that could not be compared
+
+    Always raises NotSupportedError.
+    """
     del operands  # any, and none is used
     raise NotSupportedError("random: call eval() on the module's dropouts, or give p=0")
 
 
 @aten("dropout")
 def dropout(_: Builder, x: Node, p: float, train: bool) -> Node:
-    """The operand itself, without training"""
+    """The operand itself, without training
+
+    Raises NotSupportedError in training, unless p is 0.
+    """
     if train and p:
         raise NotSupportedError("random: call eval() on the module's dropouts, or give p=0")
     return x

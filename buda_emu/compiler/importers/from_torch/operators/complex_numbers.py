@@ -59,6 +59,8 @@ def _apply_to_parts(handler: Handler, value_places: Sequence[int]) -> Handler:
 
     @wraps(handler)
     def run(b: Builder, *arguments: Any, **options: Any) -> Any:
+        """Run the handler on the real and on the imaginary parts and join the results. Raises NotSupportedError for a
+        complex alpha."""
         if isinstance(options.get("alpha"), complex):
             raise NotSupportedError("a complex alpha")
         as_complex = [
@@ -89,6 +91,7 @@ def _select_part(b: Builder, argument: Any, number: int) -> Any:
 
 
 def _real_and_imaginary(b: Builder, x: Complex | Node) -> tuple[Node, Node]:
+    """Return the real and the imaginary part of a value; a missing imaginary part is a constant of zeros."""
     if isinstance(x, Complex):
         real = x.real
     else:
@@ -104,6 +107,7 @@ def _multiply(handler: Handler) -> Handler:
     """Build the complex form of a product: (a + bi)(c + di) = ac - bd + (ad + bc)i."""
 
     def run(b: Builder, x: Any, y: Any) -> Complex:
+        """Return the product of two factors; parts that are zero everywhere are left out."""
         x_real, x_imag = _parts_of_factor(x)
         y_real, y_imag = _parts_of_factor(y)
         real = handler(b, x_real, y_real)
@@ -170,7 +174,11 @@ def conjugate(b: Builder, x: Complex) -> Complex:
 
 @aten("_fft_r2c")
 def fft_r2c(b: Builder, x: Node, dims: Any, norm: int, onesided: bool) -> Complex:
-    """`matmul` by cosines and sines"""
+    """`matmul` by cosines and sines
+
+    Fourier transform of real values along `dims`; if `onesided` the last of them keeps only the frequencies that are
+    not conjugates of others. `norm`: torch's number of a normalisation (`_factor`).
+    """
     spectrum = fft_c2c(b, Complex(x), dims, norm, True)
     if not onesided:
         return spectrum
@@ -181,7 +189,10 @@ def fft_r2c(b: Builder, x: Node, dims: Any, norm: int, onesided: bool) -> Comple
 
 @aten("_fft_c2c")
 def fft_c2c(b: Builder, x: Complex, dims: Any, norm: int, forward: bool) -> Complex:
-    """`matmul` by cosines and sines"""
+    """`matmul` by cosines and sines
+
+    Fourier transform along `dims`, or its inverse. `norm`: torch's number of a normalisation (`_factor`).
+    """
     places = [dim % len(x.real.shape) for dim in dims]
     factor = _factor(norm, [x.real.shape[place] for place in places])
     return transform_fourier(b, x, places, inverse=not forward, factor=factor)
@@ -189,7 +200,11 @@ def fft_c2c(b: Builder, x: Complex, dims: Any, norm: int, forward: bool) -> Comp
 
 @aten("_fft_c2r")
 def fft_c2r(b: Builder, x: Complex, dims: Any, norm: int, size: int) -> Node:
-    """`matmul` by cosines and sines"""
+    """`matmul` by cosines and sines
+
+    Inverse Fourier transform to real values, `size` of them along the last of `dims`. `norm`: torch's number of a
+    normalisation (`_factor`).
+    """
     *others, last = (dim % len(x.real.shape) for dim in dims)
     factor = _factor(norm, [size, *(x.real.shape[place] for place in others)])
     return invert_real_spectrum(b, transform_fourier(b, x, others, inverse=True), last, size, factor)

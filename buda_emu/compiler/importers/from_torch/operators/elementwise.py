@@ -55,7 +55,7 @@ for _name in ("not", "and", "or", "xor"):
 
 
 def _as_bool(b: Builder, x: Node) -> Node:
-    """Return x, or x != 0 if it is not bool."""
+    """Return x itself if it is bool, or else x != 0."""
     if x.dtype == "bool":
         return x
     return b.boolean(x)
@@ -95,7 +95,10 @@ def pow_(b: Builder, x: Any, y: Any) -> Node:
 
 @aten("clamp", "clamp_min")
 def clamp(b: Builder, x: Node, low: Any = None, high: Any = None) -> Node:
-    """`clip` between numbers, `maximum` and `minimum` of values"""
+    """`clip` between numbers, `maximum` and `minimum` of values
+
+    `low` and `high` may be numbers, values or None.
+    """
     if isinstance(low, Node) or isinstance(high, Node):
         if low is not None:
             x = b.maximum(x, low)
@@ -216,7 +219,10 @@ def masked_fill(b: Builder, x: Node, mask: Node, value: Any) -> Node:
 
 @aten("copy")
 def copy(b: Builder, x: Node, y: Node) -> Node:
-    """`expand` to the shape of the overwritten tensor, in its element type"""
+    """`expand` to the shape of the overwritten tensor, in its element type
+
+    Returns y as torch's `x.copy_(y)` leaves it in x.
+    """
     return to_type(b, y if y.shape == x.shape else b.expand(y, shape=x.shape), x.dtype)
 
 
@@ -245,13 +251,19 @@ def to_type(b: Builder, x: Node, name: str) -> Node:
 
 @aten("full_like", "zeros_like", "empty_like")
 def full_like(b: Builder, x: Node, value: float = 0) -> Node:
-    """A constant of the shape"""
+    """A constant of the shape
+
+    The constant has the shape of x and is filled with `value`.
+    """
     return b.constant(np.full(x.shape, value, np.float32))
 
 
 @aten("ones_like")
 def ones_like(b: Builder, x: Node) -> Node:
-    """A constant of ones"""
+    """A constant of ones
+
+    The constant has the shape of x.
+    """
     return b.constant(np.ones(x.shape, np.float32))
 
 
@@ -295,11 +307,17 @@ def log1p(b: Builder, x: Node) -> Node:
 
 @aten("tril")
 def tril(b: Builder, x: Node, k: int = 0) -> Node:
-    """A mask of ones."""
+    """A mask of ones.
+
+    Returns x with zeros above its diagonal number `k`, in the last two dimensions.
+    """
     return b.multiply(x, b.constant(np.tril(np.ones(x.shape[-2:], np.float32), k)), dtype=x.dtype)
 
 
 @aten("triu")
 def triu(b: Builder, x: Node, k: int = 0) -> Node:
-    """A mask of ones."""
+    """A mask of ones.
+
+    Returns x with zeros below its diagonal number `k`, in the last two dimensions.
+    """
     return b.multiply(x, b.constant(np.triu(np.ones(x.shape[-2:], np.float32), k)), dtype=x.dtype)

@@ -36,7 +36,10 @@ def embedding(b: Builder, table: Node, index: Node) -> Node:
 
 @aten("index_select")
 def index_select(b: Builder, x: Node, dim: int, index: Node) -> Node:
-    """`take` by constants, else `gather`: a product with one-hot rows"""
+    """`take` by constants, else `gather`: a product with one-hot rows
+
+    Returns x with the elements number `index` of dimension `dim`.
+    """
     if index.op == "constant":
         return b.take(x, dim=dim, index=constant_places(index.value, x.shape[dim], from_end=False).reshape(-1))
     return b.gather(x, index, *picked_rows(b, index, x.shape[dim]), dim=dim)
@@ -125,7 +128,10 @@ def embedding_bag(
     per_sample_weights: Node | None = None,
     include_last_offset: bool = False,
 ) -> Any:
-    """`embedding`, then sums, means or the largest of its rows"""
+    """`embedding`, then sums, means or the largest of its rows
+
+    `offsets`: where each bag of indices begins; `mode`: 0 sum, 1 mean, 2 largest.
+    """
     if offsets.op != "constant":
         raise NotSupportedError("bags whose sizes are an input")
     begin = np.asarray(offsets.value).ravel()
@@ -215,8 +221,8 @@ def masked_scatter(b: Builder, x: Node, mask: Node, source: Node) -> Node:
 
 
 def _put_by_mask(b: Builder, x: Node, indices: Any, values: Node, add: bool) -> Node:
-    """Write values to the elements of x that a mask, the only index, selects: the same values for all, or the next of a
-    list if the mask comes first."""
+    """Write values to the elements of x that a mask, the only index, selects: the same value for all, or the next of a
+    list if the mask comes first. With `add` they are added instead."""
     mask, *others = [node for node in indices if node is not None]
     first = indices.index(mask)
     trailing = len(x.shape) - indices.index(mask) - len(mask.shape)
@@ -234,7 +240,8 @@ def _put_by_mask(b: Builder, x: Node, indices: Any, values: Node, add: bool) -> 
 
 def _put_by_indices(b: Builder, base: Node, values: Node, rows: Node, dim: int, add: bool) -> tuple[Node, Node]:
     """Return the values at their places along a dimension with zeros elsewhere, and the base with zeros at the places
-    that are overwritten."""
+    that are overwritten, or with `add` unchanged. `rows`: a one-hot row of the dimension for each place of the
+    values."""
     order = (dim, *[place for place in range(len(base.shape)) if place != dim])
     back = [order.index(place) for place in range(len(order))]
     if not add:

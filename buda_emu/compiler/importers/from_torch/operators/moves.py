@@ -80,7 +80,10 @@ def slice_(b: Builder, x: Node, dim: int = 0, start: Any = None, end: Any = None
 
 @aten("select")
 def select(b: Builder, x: Node, dim: int, place: int) -> Node:
-    """`take` of one element of a dimension"""
+    """`take` of one element of a dimension
+
+    Element number `place` of dimension `dim`, which is removed.
+    """
     dim, place = dim % len(x.shape), place % x.shape[dim]
     if x.op == "concat" and x.attrs["dim"] == dim:
         parts = [b.graph[name] for name in x.inputs]
@@ -125,7 +128,10 @@ def stack(b: Builder, parts: Sequence[Node], dim: int = 0) -> Node:
 
 @aten("flip")
 def flip(b: Builder, x: Node, dims: Any) -> Node:
-    """`take`, backwards"""
+    """`take`, backwards
+
+    Reverses the dimensions `dims`.
+    """
     for dim in dims_of(x, dims) if dims else ():
         x = b.take(x, dim=dim, index=np.arange(x.shape[dim])[::-1])
     return x
@@ -133,7 +139,10 @@ def flip(b: Builder, x: Node, dims: Any) -> Node:
 
 @aten("roll")
 def roll(b: Builder, x: Node, shifts: Any, dims: Any) -> Node:
-    """`take`, the end first"""
+    """`take`, the end first
+
+    Moves the elements of each of `dims` by its shift; those that leave at the end come in at the front.
+    """
     for shift, dim in zip(shifts, dims_of(x, dims), strict=True):
         x = b.take(x, dim=dim, index=np.roll(np.arange(x.shape[dim]), shift))
     return x
@@ -141,7 +150,10 @@ def roll(b: Builder, x: Node, shifts: Any, dims: Any) -> Node:
 
 @aten("unfold")
 def unfold(b: Builder, x: Node, dim: int, size: int, step: int) -> Node:
-    """`take` of the windows of one dimension, which become the last dimension"""
+    """`take` of the windows of one dimension, which become the last dimension
+
+    `size`: elements of a window; `step`: distance of the windows.
+    """
     dim %= len(x.shape)
     starts = np.arange(0, x.shape[dim] - size + 1, step)
     windows = b.take(x, dim=dim, index=(starts[:, None] + np.arange(size)).reshape(-1))
@@ -159,7 +171,11 @@ def as_strided(
     *,
     stored: tuple[Sequence[int], int],
 ) -> Node:
-    """`reshape` if every element stays in its place, else `take`: by their places in the memory of torch"""
+    """`reshape` if every element stays in its place, else `take`: by their places in the memory of torch
+
+    `size`, `strides` and `start` describe the view, `stored` the strides and the offset of x itself in memory. Raises
+    NotSupportedError for a view of other elements than those of x.
+    """
     index = _view_elements(x.shape, stored, size, strides, start)
     if np.array_equal(index, np.arange(prod(x.shape))):
         return view(b, x, size)
@@ -177,7 +193,11 @@ def as_strided_scatter(
     *,
     stored: tuple[Sequence[int], int],
 ) -> Node:
-    """`take` of both, and their sum: by the places of elements in the memory of torch"""
+    """`take` of both, and their sum: by the places of elements in the memory of torch
+
+    Returns x with `part` in the elements that the view names (as in `as_strided`). Raises NotSupportedError for a view
+    that names an element twice.
+    """
     index = _view_elements(x.shape, stored, size, strides, start)
     if np.unique(index).size < index.size:
         raise NotSupportedError("elements that are written twice")
@@ -192,8 +212,9 @@ def _view_elements(
     strides: Sequence[int],
     start: int | None,
 ) -> NDArray[np.int64]:
-    """Return the indices of the elements of a tensor that a view of its memory reads, in the view's order. Raise
-    NotSupportedError if the view reads others."""
+    """Return the indices of the elements of a tensor that a view of its memory reads, in the view's order. `stored`:
+    the tensor's own strides and offset; `size`, `strides`, `start`: those of the view. Raise NotSupportedError if the
+    view reads others."""
     tensor_places = _memory_places(shape, *stored)
     view_places = _memory_places(size, strides, stored[1] if start is None else start)
     order = np.argsort(tensor_places, kind="stable")
@@ -218,6 +239,8 @@ def constant_pad(b: Builder, x: Node, pads: Any, value: float = 0.0) -> Node:
 
 
 def _pad_pairs(x: Node, pads: Any) -> tuple[tuple[int, int], ...]:
+    """Return the pads of each dimension, before and after, from torch's flat list, which begins with the last
+    dimension."""
     pairs = [(0, 0)] * len(x.shape)
     for number in range(len(pads) // 2):
         pairs[len(x.shape) - 1 - number] = (pads[2 * number], pads[2 * number + 1])
@@ -238,7 +261,10 @@ def replication_pad(b: Builder, x: Node, pads: Any) -> Node:
 
 @aten("pixel_shuffle")
 def pixel_shuffle(b: Builder, x: Node, factor: int) -> Node:
-    """`depth_to_space`"""
+    """`depth_to_space`
+
+    `factor`: rows and columns of pixels that replace one.
+    """
     return b.depth_to_space(x, block=factor, columns_first=False)
 
 
@@ -253,14 +279,20 @@ def pad_circular(b: Builder, x: Node, pads: Any) -> Node:
 def slice_scatter(
     b: Builder, x: Node, part: Node, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
 ) -> Node:
-    """`take` of both, and their sum"""
+    """`take` of both, and their sum
+
+    Returns x with `part` in place of a slice of one dimension.
+    """
     dim %= len(x.shape)
     return replace_along(b, x, part, dim, np.arange(*slice(start, end, step).indices(x.shape[dim])))
 
 
 @aten("select_scatter")
 def select_scatter(b: Builder, x: Node, part: Node, dim: int, place: int) -> Node:
-    """`take` of both, and their sum"""
+    """`take` of both, and their sum
+
+    Returns x with `part` in place of one element of a dimension.
+    """
     dim %= len(x.shape)
     wide = b.reshape(part, shape=(*x.shape[:dim], 1, *x.shape[dim + 1 :]))
     return replace_along(b, x, wide, dim, np.asarray([place % x.shape[dim]]))
@@ -282,7 +314,10 @@ def replace_along(b: Builder, x: Node, part: Node, dim: int, positions: NDArray[
 
 @aten("diagonal")
 def diagonal(b: Builder, x: Node, offset: int = 0, first: int = 0, second: int = 1) -> Node:
-    """`take` of the diagonal elements of two dimensions, which become the last dimension"""
+    """`take` of the diagonal elements of two dimensions, which become the last dimension
+
+    `offset`: the number of the diagonal; `first` and `second`: the two dimensions.
+    """
     first = first % len(x.shape)
     second = second % len(x.shape)
     others = [dim for dim in range(len(x.shape)) if dim not in (first, second)]
@@ -296,11 +331,17 @@ def diagonal(b: Builder, x: Node, offset: int = 0, first: int = 0, second: int =
 
 @aten("sym_numel")
 def sym_numel(_: Builder, x: Node) -> int:
-    """A number: open sizes of a program are known here"""
+    """A number: open sizes of a program are known here
+
+    Returns the number of elements of x.
+    """
     return prod(x.shape)
 
 
 @aten("sym_size")
 def sym_size(_: Builder, x: Node, dim: int) -> int:
-    """A number: open sizes of a program are known here"""
+    """A number: open sizes of a program are known here
+
+    Returns the size of one dimension of x.
+    """
     return x.shape[dim]

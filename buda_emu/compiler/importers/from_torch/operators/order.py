@@ -14,7 +14,10 @@ from buda_emu.compiler.importers.operators import NotSupportedError, one_hot_row
 
 @aten("topk")
 def topk(b: Builder, x: Node, count: int, dim: int = -1, largest: bool = True) -> list[Node]:
-    """`ordered` and `order`: every element against every other"""
+    """`ordered` and `order`: every element against every other
+
+    Returns the `count` largest or smallest elements of a dimension in order, and their places.
+    """
     return [b.emit(op, x, dim=dim, count=count, descending=largest) for op in ("ordered", "order")]
 
 
@@ -26,7 +29,10 @@ def sort(b: Builder, x: Node, *, dim: int = -1, descending: bool = False) -> lis
 
 @aten("median")
 def median(b: Builder, x: Node, dim: int | None = None, keep: bool = False) -> Any:
-    """`ordered`, and the lower one in the middle"""
+    """`ordered`, and the lower one in the middle
+
+    Returns values and places along a dimension; without one the median of all elements alone.
+    """
     if dim is None:
         return kthvalue(b, b.reshape(x, shape=(prod(x.shape),)), (prod(x.shape) + 1) // 2, 0)[0]
     return kthvalue(b, x, (x.shape[dim] + 1) // 2, dim, keep)
@@ -34,7 +40,11 @@ def median(b: Builder, x: Node, dim: int | None = None, keep: bool = False) -> A
 
 @aten("kthvalue")
 def kthvalue(b: Builder, x: Node, place: int, dim: int = -1, keep: bool = False) -> list[Node]:
-    """`ordered` and `order` up to the k-th"""
+    """`ordered` and `order` up to the k-th
+
+    Returns the element number `place`, counted from 1 in ascending order, of each row of a dimension, and where it
+    stood.
+    """
     dim %= len(x.shape)
     results: list[Node] = []
     for node in topk(b, x, place, dim, False):
@@ -60,7 +70,11 @@ def one_hot(b: Builder, index: Node, count: int = -1) -> Node:
 
 @aten("histc")
 def histc(b: Builder, x: Node, bins: int = 100, low: float = 0, high: float = 0) -> Node:
-    """`greater_equal` with the edges of the bins, summed; differences of neighbours"""
+    """`greater_equal` with the edges of the bins, summed; differences of neighbours
+
+    Returns how many elements lie in each of `bins` equal ranges from `low` to `high`. Raises NotSupportedError unless
+    low is below high: torch then takes the values' own range.
+    """
     if low >= high:
         raise NotSupportedError("bins between the least and the greatest value: give min and max")
     edges = low + np.arange(bins, dtype=np.float64) * (high - low) / bins

@@ -41,7 +41,10 @@ def trilinear(
     of_z: Sequence[int],
     summed_dims: Any,
 ) -> Node:
-    """`multiply` of three with inserted dimensions, and a sum"""
+    """`multiply` of three with inserted dimensions, and a sum
+
+    `of_x`, `of_y` and `of_z` are the dimensions of the product that each factor lacks, `summed_dims` those to sum over.
+    """
     factors = [_insert_dims(b, node, tuple(dims)) for node, dims in ((x, of_x), (y, of_y), (z, of_z))]
     rank = len(factors[0].shape)
     # What the third factor does not have is summed before it comes.
@@ -59,6 +62,7 @@ def trilinear(
 
 
 def _insert_dims(b: Builder, x: Node, dims: tuple[int, ...]) -> Node:
+    """Insert dimensions of size 1 at the places `dims` of the new shape."""
     shape = list(x.shape)
     for dim in sorted(dims):
         shape.insert(dim, 1)

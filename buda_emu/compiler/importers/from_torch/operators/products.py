@@ -29,7 +29,10 @@ def addmm(b: Builder, c: Node, x: Node, y: Node, *, beta: float = 1, alpha: floa
 
 @aten("_grouped_mm", "transformers.grouped_mm_fallback")
 def grouped_mm(b: Builder, x: Node, weights: Node, offs: Node | None = None) -> Node:
-    """`matmul` of all rows by every matrix; each row keeps the result of its group: rows up to `offs`"""
+    """`matmul` of all rows by every matrix; each row keeps the result of its group: rows up to `offs`
+
+    `offs`: for each matrix the row of x behind its group. Raises NotSupportedError for groups of another kind.
+    """
     if len(x.shape) != 2 or len(weights.shape) != 3 or offs is None:
         raise NotSupportedError("groups of another kind than rows that each take one of several matrices")
     rows = x.shape[0]

@@ -16,6 +16,8 @@ from buda_emu.compiler.importers.operators import NotSupportedError
 
 
 def _declare_reduction(name: str, op: str) -> None:
+    """Declare a handler of the ATen operator `name` that emits the front-end reduction `op`."""
+
     def handler(b: Builder, x: Node, dims: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Node:
         return b.emit(op, to_copy(b, x, dtype=dtype), axes=dims_of(x, dims), keepdims=bool(keepdim))
 
@@ -37,7 +39,10 @@ for _name, _op in (
 
 @aten("max")
 def largest(b: Builder, x: Node, dim: Any = None, keepdim: bool = False) -> Any:
-    """`reduce_largest`, with `argmax` if the place is needed; of two values `maximum`"""
+    """`reduce_largest`, with `argmax` if the place is needed; of two values `maximum`
+
+    `dim` is a dimension, None for all, or the second value; with a dimension the places are returned, too.
+    """
     if isinstance(dim, Node):
         return b.maximum(x, dim)
     values = b.reduce_largest(x, axes=dims_of(x, dim), keepdims=bool(keepdim))
@@ -48,7 +53,10 @@ def largest(b: Builder, x: Node, dim: Any = None, keepdim: bool = False) -> Any:
 
 @aten("min")
 def smallest(b: Builder, x: Node, dim: Any = None, keepdim: bool = False) -> Any:
-    """minus the `max` of -x; of two values `minimum`"""
+    """minus the `max` of -x; of two values `minimum`
+
+    `dim` is a dimension, None for all, or the second value; with a dimension the places are returned, too.
+    """
     if isinstance(dim, Node):
         return b.minimum(x, dim)
     negated = largest(b, b.negative(x), dim, keepdim)
@@ -96,7 +104,11 @@ def variance(
     unbiased: bool = True,
     keepdim: bool = False,
 ) -> Node:
-    """The mean square of x - mean, of a sample or of all"""
+    """The mean square of x - mean, of a sample or of all
+
+    The sum of squares is divided by the number of elements less `correction`. Raises NotSupportedError if nothing is
+    left.
+    """
     axes = dims_of(x, dim)
     count = prod(x.shape[axis] for axis in axes)
     if correction is None:
@@ -130,7 +142,10 @@ def variance_and_mean(
 def vector_norm(
     b: Builder, x: Node, order: float = 2, dims: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Node:
-    """`reduce_l1`, `reduce_l2`, `reduce_lp`: of any order, also infinite or 0"""
+    """`reduce_l1`, `reduce_l2`, `reduce_lp`: of any order, also infinite or 0
+
+    `order`: the exponent of the norm.
+    """
     x = to_copy(b, x, dtype=dtype)
     op, options = {1.0: ("reduce_l1", {}), 2.0: ("reduce_l2", {})}.get(float(order), ("reduce_lp", {"p": float(order)}))
     return b.emit(op, x, axes=dims_of(x, dims), keepdims=bool(keepdim), **options)
@@ -161,7 +176,10 @@ def log_softmax(b: Builder, x: Node, dim: int, *, dtype: Any = None) -> Node:
 
 @aten("native_layer_norm", whole=True)
 def layer_norm(b: Builder, x: Node, shape: Any, weight: Any, bias: Any, epsilon: float) -> Any:
-    """`layer_norm`; mean and reciprocal deviation for the backward pass"""
+    """`layer_norm`; mean and reciprocal deviation for the backward pass
+
+    Returns the result, mean and reciprocal deviation. `shape`: the last dimensions, over which is normalised.
+    """
     weights = _gamma_and_beta(b, weight, bias)
     moments = _moments(b, x, range(len(x.shape) - len(shape), len(x.shape)), float(epsilon))
     return [b.layer_norm(x, *weights, rank=len(shape), epsilon=float(epsilon)), *moments]
@@ -246,7 +264,11 @@ def batch_norm_in_training(
     momentum: float,
     epsilon: float,
 ) -> Any:
-    """`standardise` over the batch; its statistics move the running ones"""
+    """`standardise` over the batch; its statistics move the running ones
+
+    Returns the result, mean and reciprocal deviation of the batch, and the running mean and variance moved by
+    `momentum`; outside of training the running ones are used and stay.
+    """
     if not training:
         return [*batch_norm(b, x, weight, bias, mean, variance, momentum, epsilon), mean, variance]
     axes = (0, *range(2, len(x.shape)))
@@ -263,7 +285,10 @@ def batch_norm_in_training(
 
 @aten("_native_batch_norm_legit")
 def instance_norm(b: Builder, x: Node, weight: Any, bias: Any, *, eps: float) -> Any:
-    """`standardise` by the input itself: torch's decomposition of an instance norm"""
+    """`standardise` by the input itself: torch's decomposition of an instance norm
+
+    Returns the result, and mean and reciprocal deviation of each channel.
+    """
     normal = b.standardise(x, axes=(0, *range(2, len(x.shape))), epsilon=float(eps))
     channels = (1, -1, *(1,) * (len(x.shape) - 2))
     for factor_or_term, combine in ((weight, b.multiply), (bias, b.add)):

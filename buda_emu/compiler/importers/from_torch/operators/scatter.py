@@ -17,13 +17,19 @@ _REDUCTIONS: Final = {
 
 @aten("scatter")
 def scatter(b: Builder, x: Node, dim: int, index: Node, source: Any, *, reduce: str | None = None) -> Node:
-    """`scatter`: where one-hot rows of the index meet, the last value for a place, or with `reduce` all of them"""
+    """`scatter`: where one-hot rows of the index meet, the last value for a place, or with `reduce` all of them
+
+    Returns x with the values of `source` at the places `index` of dimension `dim`.
+    """
     return scatter_reduce(b, x, dim, index, source, reduce)
 
 
 @aten("scatter_add")
 def scatter_add(b: Builder, x: Node, dim: int, index: Node, source: Node) -> Node:
-    """`scatter`: one-hot rows of the index times the values, summed, and added"""
+    """`scatter`: one-hot rows of the index times the values, summed, and added
+
+    Returns x with the values of `source` added at the places `index` of dimension `dim`.
+    """
     return scatter_reduce(b, x, dim, index, source, "sum")
 
 
@@ -31,7 +37,11 @@ def scatter_add(b: Builder, x: Node, dim: int, index: Node, source: Node) -> Nod
 def scatter_reduce(
     b: Builder, x: Node, dim: int, index: Node, source: Any, reduce: str | None, *, include_self: bool = True
 ) -> Node:
-    """`scatter`: the sum, product, mean, largest or smallest of the values for a place, and of the element itself"""
+    """`scatter`: the sum, product, mean, largest or smallest of the values for a place, and of the element itself
+
+    Returns x with the values of `source` reduced at the places `index` of dimension `dim`; with `include_self` the
+    element of x takes part.
+    """
     if not x.shape:
         x, index = (b.reshape(operand, shape=(1,)) for operand in (x, index))
         if isinstance(source, Node):
@@ -50,11 +60,16 @@ def scatter_reduce(
 def index_reduce(
     b: Builder, x: Node, dim: int, index: Node, source: Node, reduce: str, *, include_self: bool = True
 ) -> Node:
-    """`scatter` of whole slices: their product, mean, largest or smallest, and that of the slice itself"""
+    """`scatter` of whole slices: their product, mean, largest or smallest, and that of the slice itself
+
+    Returns x with the slices of `source` reduced at the places `index` of dimension `dim`; with `include_self` the
+    slice of x takes part.
+    """
     return scatter_slices(b, x, index, source, Scatter(dim, _reduction(reduce), include_self))
 
 
 def _reduction(reduce: str | None) -> str:
+    """Return the front-end name of torch's `reduce`. Raises NotSupportedError for any other."""
     if reduce not in _REDUCTIONS:
         raise NotSupportedError(f"reduce={reduce}")
     return _REDUCTIONS[reduce]

@@ -17,10 +17,11 @@ from buda_emu.compiler.importers.operators import NotSupportedError
 
 
 def pool_options(x: Node, rank: int, kernel: Any, stride: Any, pad: Any, dilation: Any, ceil: bool) -> dict[str, Any]:
-    """Return the options of a front-end pool, from the arguments of the operator. With `ceil` the last window may reach
-    beyond the end, but it does not begin in the padding there."""
+    """Return the options of a front-end pool, from the arguments of the operator. `rank`: the number of spatial
+    dimensions. With `ceil` the last window may reach beyond the end, but it does not begin in the padding there."""
 
     def repeat_option(option: Any) -> tuple[int, ...]:
+        """Return an option with one number for each spatial dimension; a single number holds for all."""
         if len(option) == 1:
             return tuple(option) * rank
         return tuple(option)
@@ -40,7 +41,8 @@ def pool_options(x: Node, rank: int, kernel: Any, stride: Any, pad: Any, dilatio
 
 
 def _with_batch(b: Builder, x: Node, rank: int, pool: Callable[[Node], Node]) -> Node:
-    """Run a pool, with a batch dimension of 1 around it if the operand has no batch dimension."""
+    """Run a pool, with a batch dimension of 1 around it if the operand has no batch dimension. `rank`: the number of
+    spatial dimensions that the window covers."""
     if len(x.shape) == rank + 2:
         return pool(x)
     result = pool(b.reshape(x, shape=(1, *x.shape)))
@@ -101,7 +103,10 @@ for _rank in (1, 2, 3):
 
 @aten("_adaptive_avg_pool2d", "adaptive_avg_pool2d", "adaptive_avg_pool1d", "_adaptive_avg_pool3d")
 def adaptive(b: Builder, x: Node, out: Any) -> Node:
-    """A matrix along each dimension: means of about equal parts"""
+    """A matrix along each dimension: means of about equal parts
+
+    `out`: the sizes of the result's last dimensions, each element of which is the mean of one part.
+    """
     for place, count in enumerate(out):
         dim = len(x.shape) - len(out) + place
         size = x.shape[dim]
@@ -111,7 +116,8 @@ def adaptive(b: Builder, x: Node, out: Any) -> Node:
 
 
 def mean_matrix(size: int, count: int) -> Sparse:
-    """Return the matrix that averages `count` parts of about equal size of a dimension."""
+    """Return the matrix [count, size] that averages `count` parts of about equal size of a dimension of `size`
+    elements."""
     matrix = np.zeros((count, size), np.float32)
     for row in range(count):
         low = row * size // count
@@ -167,7 +173,10 @@ def nearest(
     scales_h: float | None = None,
     scales_w: float | None = None,
 ) -> Node:
-    """`take`: each pixel several times"""
+    """`take`: each pixel several times
+
+    `out`: the new sizes, None if torch was given scale factors.
+    """
     is_image = len(x.shape) == 4
     factors = scale_factors or ([scales_h, scales_w] if is_image else [scales])
     for resized in _resize_dims(x, out, factors):
@@ -199,7 +208,10 @@ def linear(
     scales_h: float | None = None,
     scales_w: float | None = None,
 ) -> Node:
-    """A matrix along each dimension, between neighbours"""
+    """A matrix along each dimension, between neighbours
+
+    `out`: the new sizes, None if torch was given scale factors; `align`: corners of both images coincide.
+    """
     factors = scale_factors or ([scales] if len(x.shape) == 3 else [scales_d, scales_h, scales_w][5 - len(x.shape) :])
     for dim, size, count, step in _resize_dims(x, out, factors):
         if size == count:  # torch copies, even where the scale factor is not exactly 1
@@ -278,7 +290,11 @@ def adaptive_max_pool(b: Builder, x: Node, out: Any) -> Any:
 
 @aten("grid_sampler_2d", "grid_sampler_3d")
 def grid_sampler(b: Builder, x: Node, grid: Node, mode: int, padding: int, align: bool) -> Node:
-    """`matmul` of the image and the weight of each of its pixels in each sample"""
+    """`matmul` of the image and the weight of each of its pixels in each sample
+
+    `grid` holds the places of samples, from -1 to 1; `mode`: 0 linear, 1 nearest; `padding`: 0 zeros beyond the edge, 1
+    the edge. Raises NotSupportedError for others.
+    """
     if mode > 1 or padding > 1:
         raise NotSupportedError("bicubic" if mode > 1 else "with places beyond the edge reflected")
     batch, channels, *sizes = x.shape
