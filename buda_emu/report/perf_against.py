@@ -166,7 +166,7 @@ def _program_intervals(
     """Return the interval of the difference of each program; none if a run was written before there were intervals."""
     old = _epochs(before)
     new = _epochs(after)
-    if not all("parts" in epoch for epoch in (*old.values(), *new.values())):
+    if not all({"parts", "runs"} <= epoch.keys() for epoch in (*old.values(), *new.values())):
         return {}
     same: set[str] = set()
     for key in old.keys() & new.keys():
