@@ -91,7 +91,7 @@ class Names:
                         yield from self._uses_in_step(step, program)
 
     def _uses_in_queue(self, queue: Node) -> Iterator[Name]:
-        """Yield the names that a queue's body refers to: the op or host of its input, and the queue that it is an
+        """Yield the names that a queue's body refers to: the op that feeds it, and the queue that it is an
         alias of."""
         for key, _, value in _map_items(queue):
             if key == "input":

@@ -105,6 +105,8 @@ def _labels(names: Sequence[str], dots: Sequence[tuple[float, float]]) -> list[s
         places = product(lines, (x + 10, x - 10 - wide))
 
         def cost(place: tuple[float, float], wide: float = wide) -> int:
+            """Return how bad a place for a label is: the number of labels that it would overlap, and 100 more outside
+            the chart."""
             line, left = place
             inside = left >= _LEFT and left + wide <= _LEFT + _WIDTH + 14 and _TOP <= line <= _TOP + _HEIGHT
             hidden = sum(abs(line - y) < 12 and left < end and begin < left + wide for begin, end, y in occupied)

@@ -52,9 +52,11 @@ class _ConstantValues(TorchFunctionMode):
         self._values[id(traced)] = (traced, value)
 
     def _knows(self, argument: Any) -> bool:
+        """Return whether the argument is a tensor whose value is known while tracing."""
         return isinstance(argument, Tensor) and id(argument) in self._values
 
     def _value(self, argument: Any) -> Any:
+        """Return the known value of a traced tensor, or the argument itself."""
         return self._values[id(argument)][1] if self._knows(argument) else argument
 
     def _number(self, argument: Any) -> Any:
@@ -86,6 +88,8 @@ class _ConstantValues(TorchFunctionMode):
         return func(*args, **keywords)
 
     def _compute(self, func: Any, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Compute a function on the known values. For a function that reads a tensor out the value is the result; for
+        any other it is learned for the traced result, which is returned."""
         with _disable_current_modes(), torch._C.DisableTorchFunction():  # pyright: ignore[reportPrivateUsage]
             value = func(*tree_map(self._value, args), **tree_map(self._value, keywords))
         if name in _READS:
@@ -118,6 +122,7 @@ def answer_constants(module: Any) -> Generator[None]:
     modes: list[_ConstantValues] = []
 
     def enter(traced_module: Any, *_: Any) -> None:
+        """Begin to follow known values when the traced module is called, starting from its buffers."""
         mode = _ConstantValues()
         for name, buffer in traced_module.named_buffers():
             if name in values:
@@ -126,6 +131,7 @@ def answer_constants(module: Any) -> Generator[None]:
         modes.append(mode)
 
     def leave(*_: Any) -> None:
+        """End what `enter` began."""
         modes.pop().__exit__(None, None, None)
 
     handles = [module.register_forward_pre_hook(enter), module.register_forward_hook(leave, always_call=True)]
