@@ -259,7 +259,7 @@ class Adapter:
 
     @session.setter
     def session(self, session: Session) -> None:
-        """Start to debug with this session: connect its engine and breakpoints to the adapter, and open a console on it.
+        """Start to debug with this session: connect its engine and breakpoints to the adapter, open a console on it.
         Raise HostError if another session is active."""
         if self._session is not None:
             raise HostError("launch: something is debugged already; restart, or connect again")
