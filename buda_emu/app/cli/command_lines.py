@@ -52,8 +52,8 @@ def _plain_reader(ctrl_c: CtrlC, *, quiet: bool) -> Callable[[], str]:
     waiting = False
 
     def drop() -> bool:
-        """React to Ctrl-C while a line is being read: interrupt the wait for a terminal's line. Return whether the
-        signal needs no further treatment, which holds for input that is no terminal's."""
+        """React to Ctrl-C while a line is being read: raise KeyboardInterrupt if a terminal's user is still typing
+        it. Return False if it has been entered there, so that the signal stops its command; True for other input."""
         nonlocal waiting
         if waiting:  # the terminal has forgotten what was typed; what came after it can be read
             waiting = False

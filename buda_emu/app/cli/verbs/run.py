@@ -86,7 +86,7 @@ def _run(args: argparse.Namespace, progress: Progress, opened: "Opened", load_se
     start = time.perf_counter()
 
     def inputs_done(done: int, count: int) -> None:
-        """Show how many inputs are done, as a progress bar."""
+        """Show how many of the `count` inputs are done, as a progress bar."""
         progress.bar(done, count, time.perf_counter() - start, "inputs")
 
     def print_note(text: str) -> None:

@@ -88,8 +88,8 @@ class _ConstantValues(TorchFunctionMode):
         return func(*args, **keywords)
 
     def _compute(self, func: Any, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        """Compute a function on the known values. For a function that reads a tensor out the value is the result; for
-        any other it is learned for the traced result, which is returned."""
+        """Apply `func` to the known values beside the trace. Return the value itself if the function reads a number
+        out of a tensor, else the traced result, whose value is then known too."""
         with _disable_current_modes(), torch._C.DisableTorchFunction():  # pyright: ignore[reportPrivateUsage]
             value = func(*tree_map(self._value, args), **tree_map(self._value, keywords))
         if name in _READS:
