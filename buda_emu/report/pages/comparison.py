@@ -105,7 +105,8 @@ def comparison_page(
 
 
 def _importance(epoch: EpochChange | None) -> float:
-    """Return the cycles by which epochs are ordered."""
+    """Return the greater of the epoch's cycles before and after, by which the page orders epochs; 0 for one that was
+    not modelled."""
     if epoch is None:
         return 0.0
     cycles = max(epoch.cycles_before or 0.0, epoch.cycles_after or 0.0)
@@ -120,7 +121,8 @@ def _epoch_pairs(before: Side, after: Side) -> dict[str, _Pair]:
 
 
 def _marks(before: Side, after: Side) -> dict[str, str]:
-    """Return the ops that only one of two netlists has, as added or removed; none unless both are known."""
+    """Return by name the ops that only one of two netlists has, as added or removed; empty unless both netlists are
+    available."""
     if before.netlist is None or after.netlist is None:
         return {}
     old_ops = before.netlist.ops
@@ -132,7 +134,9 @@ def _marks(before: Side, after: Side) -> dict[str, str]:
 def _picture(
     side: Side, epoch: TemporalGraph | None, word: str, ops: Mapping[str, OpChange], marks: Mapping[str, str], mark: str
 ) -> Markup | None:
-    """Draw an epoch of the side `word` with the cycles of its ops; None if the side has no such epoch or no netlist."""
+    """Draw an epoch of the side `word` (before or after) with the cycles of its ops; None if the side has no such
+    epoch or no netlist. `marks` says of ops whether they were added or removed; `mark` is a suffix that keeps the
+    picture's ids apart from those of others on the page."""
     if side.netlist is None or epoch is None:
         return None
     changes = {op.name: ops[op.name] for op in side.ops(epoch) if op.name in ops}

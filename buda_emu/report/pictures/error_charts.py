@@ -116,12 +116,13 @@ class _Shades:
 
 
 def _square(x: float, y: float, side: float) -> str:
-    """Return the attributes of a square."""
+    """Return the SVG attributes of a square with its upper left corner at (x, y)."""
     return f'x="{svg_number(x)}" y="{svg_number(y)}" width="{svg_number(side)}" height="{svg_number(side)}"'
 
 
 def _place(index: int, cell: int) -> str:
-    """Return the tile rows or columns that a cell of the map stands for."""
+    """Return the tile rows or columns that cell `index` of the map stands for, as text; a cell covers `cell` of
+    them."""
     first = index * cell
     if cell == 1:
         return str(first)
