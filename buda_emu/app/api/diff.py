@@ -165,6 +165,7 @@ def _field_changes(kind: str, name: str, left: Sourced, right: Sourced) -> Itera
 
 
 def _field_group(field: str) -> str:
+    """Return the heading under which a changed field is listed: placement, formats or values."""
     if field in _PLACEMENT:
         return "placement"
     if field in _FORMATS:
@@ -192,6 +193,7 @@ def _field_values(entity: Sourced) -> dict[str, Any]:
 
 
 def _text(value: Any) -> str:
+    """Return a field's value as the comparison prints it; "" for None."""
     if value is None:
         return ""
     if isinstance(value, tuple):

@@ -62,6 +62,7 @@ class Subject:
         return replace(self, contents=tuple(files_identity(self._files()).items()))
 
     def _files(self) -> dict[str, str | None]:
+        """Return the local paths of the netlist or image and of the inputs; None for inputs that are not set."""
         files: dict[str, str | None] = {"netlist": local_path(self.path), "inputs": None}
         if self.inputs is not None:
             files["inputs"] = local_path(self.inputs)
@@ -74,6 +75,7 @@ class Subject:
         guards = [change_guard(path) for path in files.values() if path is not None and Path(path).exists()]
 
         def check_files() -> None:
+            """Raise an error of the guards if a file has changed since it was opened."""
             for guard in guards:
                 guard()
 
@@ -130,6 +132,8 @@ class Maker:
         ready = prepare_run(netlist, choice, rams=subject.inputs is None, as_bits=subject.precision == "device")
 
         def fill(emulator: Emulator, seed: int) -> None:
+            """Write the image's constants and the inputs drawn with `seed` into a new emulator, and check that no
+            file has changed."""
             push(emulator, initial_blocks(image))
             push(emulator, in_queues(image, _input_blocks(subject, ready, seed)))
             check_files()

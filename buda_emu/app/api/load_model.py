@@ -52,6 +52,7 @@ class LoadedModel:
         return f"{type(self).__name__}({self.image.path!r}, {self.netlist.arch_name}, {ops}, {epochs})"
 
     def _repr_html_(self) -> str:
+        """Return what a notebook shows for the model: its description and a picture of its core grid."""
         return f"<p>{escape(repr(self))}</p>{pictures.grid_svg(self.netlist)}"
 
     @property
@@ -95,6 +96,7 @@ class LoadedModel:
         machine.run(program, {name: parameters[name] for name in parameter_names([body])})
 
         def pop(output: ModelOutput) -> Array:
+            """Pop the queue of an output, and return the values in the model's own shape."""
             return output.from_queue(machine.pop(output.queue))
 
         return [tuple(pop(output) for output in io.outputs) for _ in sets]
@@ -144,6 +146,7 @@ class LoadedParts(LoadedModel):
         machine = self._machine(precision)
 
         def run_program(name: str) -> None:
+            """Run a program for one round, with those of the parameters that it takes."""
             body = machine.netlist.programs[name]
             parameters = parameters_of_rounds(1)
             machine.run(name, {parameter: parameters[parameter] for parameter in parameter_names([body])})
@@ -236,6 +239,7 @@ class LoadedPrograms(LoadedModel):
         shapes = {model_input.label: model_input.shape for model_input in self.io.inputs}
 
         def run(rounds: Sequence[Sequence[Array]], write_index: int) -> Array:
+            """Run the rounds from `write_index` on, and return the first output of the last one."""
             return self.rounds(rounds, precision=precision, program=entry.name, write_index=write_index)[-1][0]
 
         windows = WindowProgram(

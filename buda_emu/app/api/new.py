@@ -38,14 +38,17 @@ class _Tensor:
 
     @property
     def ublock(self) -> tuple[int, int]:
+        """Return rows and columns of a micro-block in tiles."""
         return _ublock_size(self.rows // self.grid[0]), _ublock_size(self.cols // self.grid[1])
 
     @property
     def mblock(self) -> tuple[int, int]:
+        """Return rows and columns of a macro-block in micro-blocks."""
         return self.rows // self.grid[0] // self.ublock[0], self.cols // self.grid[1] // self.ublock[1]
 
     @property
     def sizes(self) -> str:
+        """Return the size fields of the tensor as the netlist writes them."""
         return f"t: {self.t}, mblock: {list(self.mblock)}, ublock: {list(self.ublock)}"
 
 

@@ -64,6 +64,7 @@ class Explained:
         return f"<Explained {self.run.netlist} on {self.run.arch}: {plural(len(self.ops), 'op')}{worst_op}>"
 
     def _repr_html_(self) -> str:
+        """Return the table of figures that a notebook shows."""
         return html_table(repr(self)[1:-1], self.rows)
 
 

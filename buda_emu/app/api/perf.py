@@ -118,6 +118,8 @@ class Perf:
         return list(self._op_rows())
 
     def _op_rows(self) -> Iterator[dict[str, Any]]:
+        """Yield a row of figures for each op of each epoch, in the order of the netlist: costs in cycles with their
+        interval, waiting, provenance."""
         for epoch in self.epochs:
             for timing, figures in zip(epoch.timing.ops, op_figures(self.netlist, self.run, epoch), strict=True):
                 bounds = cost_interval(timing.cost)
@@ -153,6 +155,7 @@ class Perf:
         return f"<Perf of {self.run.netlist} on {self.run.chip.title}: {self.cycles:,.0f} cycles, {epochs}{bottleneck}>"
 
     def _repr_html_(self) -> str:
+        """Return the table of epochs that a notebook shows."""
         return html_table(repr(self)[1:-1], self.epoch_rows)
 
 

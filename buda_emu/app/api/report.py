@@ -69,6 +69,7 @@ class RunReport:
         return f"<Run of {self.netlist} for {self.arch}, precision {self.precision}: {outputs}>"
 
     def _repr_html_(self) -> str:
+        """Return the table of outputs that a notebook shows."""
         from buda_emu.app.api.shown import html_table  # only a notebook needs it
 
         rows = [

@@ -350,6 +350,7 @@ def _summarise_output(
     figures = Summariser()
 
     def counted_parts() -> Iterator[Any]:
+        """Yield the parts of the output, and add each to the figures on its way."""
         for part in output.parts:
             figures.add(part)
             yield part
@@ -377,6 +378,8 @@ def _search_note(flaws: Collection[Flaw]) -> str:
 
 
 def _flaw(output: OutputSummary) -> Flaw | None:
+    """Return what makes an output suspicious: values that are not finite, or nothing but zeros; None if nothing
+    does."""
     if output.not_finite:
         return "not finite"
     if output.zeros == prod(output.shape):
@@ -398,6 +401,7 @@ class _CountingRunner:
         before = self._done
 
         def count(state: Progress) -> None:
+            """Report the inputs done so far, of all programs together."""
             self._done = before + state.inputs
             self._report(self._done, self._count)
 
@@ -504,6 +508,7 @@ def run_by_plan(
         push_seconds = time.perf_counter() - start
 
         def run(name: str) -> None:
+            """Run a program, and add its parameters and its seconds to the summaries."""
             progress(Activity(f"program {name}", "programs", len(summaries)))
             begin = time.perf_counter()
             emulator.run(name, values)

@@ -65,6 +65,8 @@ def open_source(source: object, arch: str | None = None, *, allow_pickle: bool =
 
 
 def _open_object(source: object) -> Opened:
+    """Return the netlist, and the image if there is one, of an object in memory. Raise HostError for an object of
+    another type."""
     if isinstance(source, Netlist):
         return Opened(source)
     image = image_of(source)

@@ -100,6 +100,7 @@ def _require_axis(name: str, word: str) -> None:
 
 
 def _require_number(name: str, value: str) -> None:
+    """Raise HostError if a value of the swept setting `name` is not a number."""
     try:
         float(value)
     except ValueError:

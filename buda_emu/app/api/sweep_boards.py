@@ -18,6 +18,8 @@ def modeller(
     netlists: dict[str, Netlist | BudaError] = {}
 
     def model(task: PointTask) -> Point:
+        """Model one point of the sweep, with the model compiled once for each board; where that fails, the point has
+        the error instead of figures."""
         settings, _ = task
         board = settings.get("board", about.board) or ""
         if board not in netlists:

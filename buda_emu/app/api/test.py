@@ -112,6 +112,7 @@ class Tested:
         return f"<Tested {plural(len(self.cases), 'netlist')}: {numbers}, {self.run.seconds:.1f} s>"
 
     def _repr_html_(self) -> str:
+        """Return what a notebook shows: the table of cases and the maps of their errors."""
         return html_table(repr(self)[1:-1], self.rows) + error_maps(self.cases)
 
 
@@ -222,6 +223,7 @@ def _run_on_workers(
     count = 0
 
     def on_result(_number: int, result: CaseResult) -> None:
+        """Count a netlist that is done, and report it."""
         nonlocal count
         count += 1
         report(Activity(f"{count} of {len(cases)} netlists", "netlists", count, len(cases)))

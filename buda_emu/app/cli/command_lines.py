@@ -52,6 +52,8 @@ def _plain_reader(ctrl_c: CtrlC, *, quiet: bool) -> Callable[[], str]:
     waiting = False
 
     def drop() -> bool:
+        """React to Ctrl-C while a line is being read: raise KeyboardInterrupt if a terminal's user is still typing
+        it. Return False if it has been entered there, so that the signal stops its command; True for other input."""
         nonlocal waiting
         if waiting:  # the terminal has forgotten what was typed; what came after it can be read
             waiting = False
@@ -59,6 +61,8 @@ def _plain_reader(ctrl_c: CtrlC, *, quiet: bool) -> Callable[[], str]:
         return not is_terminal
 
     def ask() -> str:
+        """Read a line of standard input, with a prompt on a terminal unless it is to be quiet. Raise EOFError at the
+        end of the input."""
         nonlocal waiting
         if is_terminal and not quiet:
             say(PROMPT, end="")

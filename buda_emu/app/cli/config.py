@@ -409,6 +409,7 @@ def rule_list_type(to_ignore: bool) -> Callable[[str], tuple[str, ...]]:
     """Return an argparse type for ids of rules, or their beginnings, separated by commas."""
 
     def rules(text: str) -> tuple[str, ...]:
+        """Convert a comma-separated list of rules. Raise ArgumentTypeError if one does not exist."""
         words: Iterable[str] = filter(None, (word.strip() for word in text.split(",")))
         rule_ids = tuple(words)
         try:

@@ -103,6 +103,7 @@ def _fix_text(name: str, args: argparse.Namespace) -> tuple[TextChange, int] | N
         return None
 
     def check(text: str) -> "Sequence[Diagnostic]":
+        """Return the findings of a text that the command's options select."""
         return select_findings(check_text(text, name, args.arch, strict=args.strict).diagnostics, args)
 
     result = apply_fixes(text, check, unsafe=args.unsafe_fixes)

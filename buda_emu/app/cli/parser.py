@@ -138,6 +138,8 @@ def add_verb(verbs: Any, name: str, verb: Verb, work: str) -> ExampleParser:
     verb.add_arguments(verb_parser)
 
     def run_verb(args: argparse.Namespace) -> int:
+        """Import the module that does the verb's work, which keeps start-up short, and run it; the result is the exit
+        code."""
         return import_module(args.work or work).main(args)
 
     verb_parser.set_defaults(verb=run_verb, work=None, default_of=verb_parser.get_default)

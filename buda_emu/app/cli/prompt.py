@@ -42,6 +42,8 @@ def make_prompt(words: str, console: Console, ctrl_c: CtrlC) -> Callable[[], str
     is_open = False
 
     def drop() -> bool:
+        """React to Ctrl-C while the prompt is open: have the prompt's own thread leave it. Return False if the line
+        has been entered already, so that the signal goes to the command."""
         app = session.app
         if is_open and (app.future is None or app.future.done()):
             return False  # the line is accepted, and its command about to begin
@@ -50,6 +52,7 @@ def make_prompt(words: str, console: Console, ctrl_c: CtrlC) -> Callable[[], str
         return True
 
     def leave() -> None:
+        """End the prompt with KeyboardInterrupt; if a line was entered just before, stop its command instead."""
         app = session.app
         if app.future is None or app.future.done():  # by keys that had come before
             ctrl_c.stop_command()
@@ -57,10 +60,12 @@ def make_prompt(words: str, console: Console, ctrl_c: CtrlC) -> Callable[[], str
             app.exit(exception=KeyboardInterrupt, style="class:aborting")
 
     def mark_open() -> None:
+        """Note that the prompt takes keys from now on."""
         nonlocal is_open
         is_open = True
 
     def ask() -> str:
+        """Read a line at the prompt, with Ctrl-C handled by `drop`."""
         nonlocal is_open
         is_open = False
         with ctrl_c.reading_line(drop):

@@ -69,6 +69,8 @@ def add_arch(
     archs = _Archs(others)
 
     def match_case(text: str) -> str:
+        """Return the architecture of that name in its own spelling, whatever the case; another text unchanged, for
+        argparse to refuse."""
         return next((arch for arch in archs if arch.lower() == text.lower()), text)
 
     parser.add_argument(

@@ -326,6 +326,7 @@ class _Parser:
 
     @property
     def _token(self) -> _Token:
+        """Return the next token without consuming it."""
         return self._tokens[self._next]
 
     def _fail(self, problem: str, token: _Token | None = None) -> HostError:

@@ -69,16 +69,19 @@ class RecordingUnits(ReferenceUnits):
             self.steps.append(UnitStep(unit, action, format, tile[0].reshape(32, 32).astype(np.uint32)))
 
     def unpack(self, tiles: Bits, register: str, out: U32 | None = None) -> U32:
+        """Unpack tiles as the base class does, and record what arrives in the register."""
         words = super().unpack(tiles, register, out)
         self._note("unpacker", f"{tiles.df} from L1 to {register}", register, words)
         return words
 
     def copy(self, words: U32, register: str, mode: DstMode) -> U32:
+        """Copy to Dst as the base class does, and record the new contents of Dst."""
         image = super().copy(words, register, mode)
         self._note("matrix unit", "copied to Dst", mode, image)
         return image
 
     def add(self, a: U32, b: U32, register: str, mode: DstMode, subtract: bool = False, dst: U32 | None = None) -> U32:
+        """Add or subtract on the matrix unit as the base class does, and record the new contents of Dst."""
         image = super().add(a, b, register, mode, subtract, dst)
         instruction = "ELWSUB" if subtract else "ELWADD"
         self._note("matrix unit", f"{instruction} into Dst", mode, image)
@@ -135,16 +138,19 @@ class RecordingUnits(ReferenceUnits):
             self._note("matrix unit", action, mode, image)
 
     def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
+        """Evaluate a function on the SFPU as the base class does, and record its result."""
         image = super().function(bound, mode, *images, vector=vector)
         self._note("SFPU", bound.function.name, bound.modes(mode)[1], image)
         return image
 
     def pool(self, source: Any, dst: U32, start: int, stop: int, dim: Dim, mode: DstMode) -> None:
+        """Pool as the base class does, and record each tile of Dst from `start` to `stop` (exclusive)."""
         super().pool(source, dst, start, stop, dim, mode)
         for image in tiles_of(dst)[start:stop]:
             self._note("matrix unit", f"GMPOOL over {dim}", mode, image)
 
     def to_src(self, dst: U32, mode: DstMode, register: str) -> U32:
+        """Move Dst to a Src register as the base class does, and record what arrives there."""
         words = super().to_src(dst, mode, register)
         self._note("matrix unit", "Dst moved to a Src register", register, words)
         return words
@@ -158,6 +164,7 @@ class RecordingUnits(ReferenceUnits):
         return packed
 
     def add_in_l1(self, old: Bits, new: Bits) -> Bits:
+        """Accumulate in L1 as the base class does, and record the sum."""
         total = super().add_in_l1(old, new)
         self._note_pack("added to what is in L1", total)
         return total

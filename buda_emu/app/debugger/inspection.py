@@ -163,8 +163,8 @@ def trace_provenance(engine: Engine, names: Names, queue: str, slot: int) -> lis
 def chain_lines(
     entries: list[EntryVersion], number: int = 0, depth: int = 0, printed: set[int] | None = None
 ) -> Iterator[str]:
-    """Yield an indented tree of the versions below `number`; a version that was printed above is only referred to.
-    `printed` are the numbers of those."""
+    """Yield version `number` and, indented below it, the versions that it was computed from, down to MAX_DEPTH.
+    `printed` are the numbers of the versions printed so far; they are only referred to."""
     if printed is None:
         printed = set()
     entry = entries[number]

@@ -38,9 +38,12 @@ class MomentScope:
     find: Callable[[Tensor, bool], TensorValue]
 
     def tensor(self, reference: Tensor, *, ideal: bool = False) -> NDArray[Any]:
+        """Return the values of a tensor at this moment; with `ideal` those of a run without rounding to formats."""
         return self.find(reference, ideal).values()
 
     def pointer(self, queue: Tensor, name: str) -> int:
+        """Return the pointer `name` (rd, wr, local or occupancy) of a queue at this moment. Raise HostError for a ram
+        and a pointer other than rd and wr."""
         channel = self.engine.channels[self.names.queue(queue.name).name]
         if isinstance(channel, Ram):
             pointers = {"rd": channel.rd, "wr": channel.wr}
@@ -51,6 +54,8 @@ class MomentScope:
         return {"rd": ring.rd, "wr": ring.wr, "local": ring.local, "occupancy": ring.occupancy}[name]
 
     def variable(self, name: str) -> int:
+        """Return the value of a program variable at this moment. Raise HostError if no program runs or the variable
+        is not defined."""
         if self.engine.variables is None:
             raise HostError(f"{name}: no program runs")
         try:
@@ -59,6 +64,8 @@ class MomentScope:
             raise HostError(str(error)) from None
 
     def word(self, name: str) -> int:
+        """Return the number behind a word of the expression language: `input`, counted from 1 and 0 between epochs;
+        `inputs` of the epoch; `instruction`, the number begun so far."""
         engine = self.engine
         words = {
             "input": engine.done + 1 if engine.graphs else 0,
@@ -166,6 +173,8 @@ class Lookup:
         """Return the meaning of names at an event of the run; used on the thread of the program."""
 
         def find(reference: Tensor, ideal: bool) -> TensorValue:
+            """Return the tensor at this moment; with `ideal` from the shadow engine, which runs without rounding,
+            moved to the same position."""
             if not ideal:
                 return find_tensor(engine, self.names, reference)
             shadow = self._ideal_engine_at(moment.position)

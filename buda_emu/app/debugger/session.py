@@ -95,6 +95,7 @@ class ChangeableRun(Lookup):
         text = f"{source.name}[{slot}]{place} written"
 
         def make(machine: Steps) -> None:
+            """Write the tensor to its slot, after the queue's old contents went into the checkpoints."""
             machine.history.before_write(machine.channels[source.name].view.store, position)
             machine.emulator.put(source.name, array[np.newaxis], slot)
 
@@ -132,6 +133,7 @@ class ChangeableRun(Lookup):
         assert slot is not None
 
         def make(machine: Steps) -> None:
+            """Write the bytes to the slot from `offset` on, after the old contents went into the checkpoints."""
             machine.history.before_write(machine.channels[name].view.store, position)
             machine.emulator.put_bytes(name, slot, offset, data)
 
@@ -155,6 +157,7 @@ class ChangeableRun(Lookup):
         tiles = array.reshape(t, rows, 32, columns, 32).transpose(0, 1, 3, 2, 4).reshape(1, -1, TILE_ELEMENTS)
 
         def make(machine: Steps) -> None:
+            """Replace the result of the op that has just run by the tiles."""
             assert machine.put is not None
             machine.put(tiles.astype(np.float32))
 

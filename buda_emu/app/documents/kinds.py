@@ -101,14 +101,18 @@ def _import_object(place: str) -> Any:
 
 
 def _is_image(head: bytes, name: str) -> bool:
+    """Return whether a file is a device image, by its name's ending or because it begins as a tar or zip does. `head`
+    are its first bytes."""
     return name.endswith(".tti") or looks_like_archive(head)
 
 
 def _has_image_name(_head: bytes, name: str) -> bool:
+    """Return whether the name ends as that of a device image; the contents do not count."""
     return name.endswith(".tti")
 
 
 def _is_schedule(head: bytes, _name: str) -> bool:
+    """Return whether the file's first bytes are the beginning of a schedule."""
     return _SCHEDULE.match(head) is not None
 
 
@@ -123,14 +127,17 @@ def _is_of_gemini(head: bytes, name: str) -> bool:
 
 
 def _is_package(head: bytes, _name: str) -> bool:
+    """Return whether bytes 4 to 7 of the file are the mark of a DarwiNN package or of a TFLite model."""
     return head[4:8] in (b"DWN1", b"TFL3")
 
 
 def _is_vpux(_head: bytes, name: str) -> bool:
+    """Return whether the name ends as that of an MLIR text; the contents do not count."""
     return name.endswith(".mlir")
 
 
 def _is_anything(_head: bytes, _name: str) -> bool:
+    """Accept every file: for the kind that is tried last."""
     return True
 
 
@@ -229,6 +236,8 @@ def kinds() -> tuple[Kind, ...]:
 
 
 def _kinds_of_other_packages() -> Iterator[Kind]:
+    """Yield the kinds of documents that other installed packages offer by entry points. Raise TypeError for an entry
+    point that is not a Kind of its own name."""
     from importlib.metadata import entry_points  # takes longer than the check of a small netlist
 
     for point in entry_points(group=GROUP):
@@ -319,6 +328,8 @@ def documents_among(paths: Iterable[str], only: Kind | None = None) -> list[str]
 
 
 def _has_content_of(path: str, only: Kind | None) -> bool:
+    """Return whether the file is a document of kind `only`, or of any kind if that is None; a netlist must also have
+    a netlist's sections."""
     kind = kind_of(path)
     if only not in (None, kind):
         return False

@@ -76,6 +76,8 @@ def _candidates(text: OpenText, place: Place) -> Iterator[Offer]:
 
 
 def _graph_offers(text: OpenText, place: Place, keys: tuple[str, ...]) -> Iterator[Offer]:
+    """Yield what may stand at a place inside a graph: the graph's own keys, or what fits inside the op whose name is
+    `keys[2]`. `keys` are the keys from the root of the file to the place."""
     if len(keys) == 2 and not place.levels:
         yield from _key_offers({name: field.doc for name, field in GRAPH_FIELDS.items()}, place.block)
     elif len(keys) > 2 and keys[2] not in GRAPH_FIELDS:
@@ -83,6 +85,8 @@ def _graph_offers(text: OpenText, place: Place, keys: tuple[str, ...]) -> Iterat
 
 
 def _fused_op_offers(text: OpenText, place: Place, keys: tuple[str, ...]) -> Iterator[Offer]:
+    """Yield what may stand at a place in the section of fused ops: keys of a fused op, or what fits in one of its
+    scheduled sub-ops. `keys` are the keys from the root of the file to the place."""
     if len(keys) == 2 and not place.levels:
         yield from _key_offers({name: field.doc for name, field in FUSED_FIELDS.items()}, place.block)
     elif len(keys) > 3 and keys[2] == "schedules":
@@ -140,6 +144,8 @@ def _attribute_offers(text: OpenText, place: Place, keys: tuple[str, ...]) -> It
 
 
 def _tm_offers(place: Place, keys: tuple[str, ...]) -> Iterator[Offer]:
+    """Yield what may stand in a list of tensor manipulations (TMs): their names, or within `broadcast` the dimensions
+    that it does not name yet. `keys` are the keys from the list to the place."""
     if not keys:
         yield from _word_offers(TM_WORDS)
     elif keys == ("broadcast",):
@@ -147,6 +153,8 @@ def _tm_offers(place: Place, keys: tuple[str, ...]) -> Iterator[Offer]:
 
 
 def _program_offers(text: OpenText, place: Place, keys: tuple[str, ...]) -> Iterator[Offer]:
+    """Yield what may stand at a place in a program: instructions, and as their operands the names of queues, graphs
+    and variables, and opcodes of `varinst`. `keys` are the keys from the root of the file to the place."""
     if len(keys) < 2:
         return
     if len(keys) == 2:
@@ -212,10 +220,13 @@ def _name_offers(text: OpenText, kind: NameKind, scope: str | None = None) -> It
 
 
 def _word_offers(words: Iterable[str]) -> Iterator[Offer]:
+    """Return an offer without documentation for each word."""
     return (Offer(word, "word") for word in words)
 
 
 def _device_offers(place: Place, keys: tuple[str, ...]) -> Iterator[Offer]:
+    """Yield the keys of the `devices` section, or the words that the field `keys[0]` takes. `keys` are the keys from
+    that section to the place."""
     if not keys:
         yield from _key_offers({name: field.doc for name, field in DEVICE_FIELDS.items()}, place.block)
     elif keys[0] in DEVICE_FIELDS:
@@ -243,6 +254,8 @@ def _value_offers(text: OpenText, field: Field) -> Iterator[Offer]:
 
 
 def _key_offers(table: Mapping[str, str], used: Iterable[str]) -> Iterator[Offer]:
+    """Return an offer for each key of `table`, key to its documentation, that is not in `used`, the keys that the map
+    has already."""
     used_names = set(used)
     return (Offer(name, "key", doc) for name, doc in table.items() if name not in used_names)
 

@@ -62,6 +62,8 @@ def hover(text: OpenText, line: int, column: int) -> str:
 
 
 def _finding_text(finding: Diagnostic) -> str:
+    """Return the Markdown that the editor shows over a finding: severity, rule, message, hint, and the explanation of
+    the rule."""
     rule = RULES.get(finding.rule)
     if rule is not None:
         explanation = f"\n\n{rule.explanation}"
@@ -94,6 +96,7 @@ def about_name(text: OpenText, name: Name) -> list[str]:
 
 
 def _about_graph(graph: Graph) -> str:
+    """Return a line with the number of the graph's ops, its chip and its input_count."""
     return f"{plural(len(graph.ops), 'op')} on chip {graph.target_device}, input_count {graph.input_count}"
 
 
@@ -186,6 +189,7 @@ def _about_key(word: str, section: str) -> list[str]:
 
 
 def _about_attribute(name: str) -> str:
+    """Return the Markdown for an op attribute: its meaning and the op types that take it."""
     attribute = ATTRIBUTES[name]
     if attribute.types is None:
         types = "all op types"

@@ -33,6 +33,7 @@ class Name:
 
 
 def _order(name: Name) -> tuple[int, int, bool]:
+    """Return the sort key that puts names in the order of the text, a definition before a use at the same place."""
     return name.line, name.column, not name.defines
 
 
@@ -90,6 +91,8 @@ class Names:
                         yield from self._uses_in_step(step, program)
 
     def _uses_in_queue(self, queue: Node) -> Iterator[Name]:
+        """Yield the names that a queue's body refers to: the op that feeds it, and the queue that it is an
+        alias of."""
         for key, _, value in _map_items(queue):
             if key == "input":
                 yield from self._source(value, ("op",))
@@ -107,6 +110,8 @@ class Names:
                     return
 
     def _uses_in_op(self, body: Node) -> Iterator[Name]:
+        """Yield the names that an op's body refers to: its inputs, the queues of forked_dram_inputs, and its fused
+        op."""
         for key, _, value in _map_items(body):
             if key == "inputs":
                 for entry in _list_items(value):
@@ -140,6 +145,8 @@ class Names:
                 yield from self._uses_in_execute(value, program)
 
     def _uses_in_execute(self, node: Node, program: str) -> Iterator[Name]:
+        """Yield the names that an `execute` instruction of `program` refers to: its graph, the queues of its
+        settings, and the variables in these."""
         for key, _, value in _map_items(node):
             if key == "graph_name" and isinstance(value, Scalar):
                 yield _make_name("graph", value)
@@ -172,6 +179,7 @@ def _definitions(root: Mapping) -> Iterator[Name]:
 
 
 def _op_definitions(graph: Node) -> Iterator[Name]:
+    """Yield the name of each op that the graph defines, with the op's body."""
     for op, key, body in _map_items(graph):
         if op not in GRAPH_FIELDS:
             yield _make_name("op", key, defines=True, body=body)
@@ -200,6 +208,7 @@ def _variable_definitions(step: Node, program: str) -> Iterator[Name]:
 
 
 def _variable_uses(node: Node, program: str) -> Iterator[Name]:
+    """Yield the variable that `node` names, or nothing if the node is no variable; variables belong to `program`."""
     if isinstance(node, Scalar) and is_variable(node.text):
         yield _make_name("variable", node, scope=program)
 

@@ -38,6 +38,9 @@ def parts(text: OpenText) -> list[Part]:
 
 
 def _part(name: str, kind: str, key: Scalar, node: Node, names: dict[tuple[int, int], Name]) -> Part:
+    """Return the outline entry of a named piece of the file, with the entries inside it. `key` is the name's place in
+    the text, `node` its value; an inner entry whose kind is empty is left out. `names` are the file's names by line
+    and column."""
     inside: list[Part] = []
     if isinstance(node, Mapping):
         pairs = node.items()
@@ -80,6 +83,7 @@ def foldings(text: OpenText) -> Iterator[tuple[int, int]]:
     """Yield first and last line of every part that takes several lines."""
 
     def below(part: Part) -> Iterator[tuple[int, int]]:
+        """Yield first and last line of the part, if it has more than one line, and of all parts inside it."""
         if part.last > part.line:
             yield part.line, part.last
         for inner in part.parts:

@@ -180,6 +180,7 @@ def _scan(text: str, levels: list[Level]) -> None:
 
 
 def _level_of(bracket: str) -> Level:
+    """Return a new, empty level of flow nesting: a map for `{`, a list for `[`."""
     if bracket == "{":
         return Level("map")
     return Level("list")
@@ -195,6 +196,7 @@ def _end_word(level: Level, separator: str, last_word: str) -> None:
 
 
 def _add_word(level: Level, word: str) -> None:
+    """Add a word to the level: as an item, and as the value of the level's last key if it has one."""
     if level.key:
         level.values[level.key] = word
     level.items.append(word)
@@ -246,12 +248,15 @@ class _ScanBehind:
                 self._add_value(last_word)
 
     def _add_key(self, key: str) -> None:
+        """Note a key that stands behind the cursor, among the keys of the map that the cursor is in if it belongs to
+        that."""
         self._open[-1].key = key
         level = self._level_at_cursor()
         if level is not None and key:
             level.keys.append(key)
 
     def _add_value(self, value: str) -> None:
+        """Note a value that stands behind the cursor, if its key belongs to the map that the cursor is in."""
         key = self._open[-1].key
         level = self._level_at_cursor()
         if level is not None and key:

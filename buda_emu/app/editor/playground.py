@@ -59,6 +59,8 @@ class PlaygroundSession:
         return self._checked()
 
     def _checked(self) -> dict[str, Any]:
+        """Return the findings of the present text and the package's version as JSON data. A netlist without errors is
+        remembered as the last sound one."""
         text = self._text
         findings = [_finding(finding) for finding in text.fixable]
         if text.netlist is not None and all(finding["severity"] != "error" for finding in findings):

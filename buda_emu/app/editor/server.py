@@ -140,6 +140,8 @@ class NetlistServer(LanguageServer):
         return self._newest(uri)[1]
 
     def _newest(self, uri: str) -> tuple[OpenText, Positions]:
+        """Return the text that the client has open as `uri`, and the conversion of its positions; both are made again
+        only after a change. Raise JsonRpcInvalidParams if no text is open under that URI."""
         if uri not in self.workspace.text_documents:
             raise JsonRpcInvalidParams(f"no text is open as {uri}")
         document = self.workspace.get_text_document(uri)
@@ -160,6 +162,8 @@ class NetlistServer(LanguageServer):
         self._waiting[uri] = asyncio.get_running_loop().create_task(self._check(uri))
 
     async def _check(self, uri: str) -> None:
+        """Check the text after a pause, in short slices between which other requests are answered, and publish the
+        findings. A further change cancels this task."""
         await asyncio.sleep(PAUSE)
         text = self.text(uri)
         while text.check(SLICE):  # another change ends it
@@ -202,10 +206,12 @@ class NetlistServer(LanguageServer):
 
 
 def _path(uri: str) -> str:
+    """Return the file path in a URI, or the URI itself if it has none."""
     return unquote(urlparse(uri).path) or uri
 
 
 def _diagnostic(positions: Positions, finding: Diagnostic) -> lsp.Diagnostic:
+    """Convert a finding of the checker to the protocol's Diagnostic, at least one character wide."""
     line = max(finding.line, 1)
     end = max(finding.end_column, finding.column + 1)
     if finding.hint:
@@ -228,22 +234,30 @@ def make_server() -> NetlistServer:
 
 
 def _register_document_features(server: NetlistServer) -> None:
+    """Let the server check a text when the client opens or changes it, and forget it on closing."""
+
     @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
     async def on_open(params: lsp.DidOpenTextDocumentParams) -> None:  # pyright: ignore[reportUnusedFunction]
+        """Publish the findings of a text that was opened."""
         server.publish(params.text_document.uri)
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
     async def on_change(params: lsp.DidChangeTextDocumentParams) -> None:  # pyright: ignore[reportUnusedFunction]
+        """Have a changed text checked after a pause."""
         server.check_later(params.text_document.uri)
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
     async def on_close(params: lsp.DidCloseTextDocumentParams) -> None:  # pyright: ignore[reportUnusedFunction]
+        """Drop what is stored of a text that was closed."""
         server.forget(params.text_document.uri)
 
 
 def _register_hover_features(server: NetlistServer) -> None:
+    """Let the server answer requests for hovers, signature help and inlay hints."""
+
     @server.feature(lsp.TEXT_DOCUMENT_HOVER)
     async def show_hover(params: lsp.HoverParams) -> lsp.Hover | None:  # pyright: ignore[reportUnusedFunction]
+        """Return the explanation of what is under the cursor, None if there is none."""
         uri = params.text_document.uri
         markdown = hover(server.text(uri), *server.place(uri, params.position))
         if markdown:
@@ -254,11 +268,13 @@ def _register_hover_features(server: NetlistServer) -> None:
     async def signature(  # pyright: ignore[reportUnusedFunction]
         params: lsp.SignatureHelpParams,
     ) -> lsp.SignatureHelp | None:
+        """Return the operands of the `varinst` opcode that the cursor is in, None elsewhere."""
         uri = params.text_document.uri
         return _signature_help(place_at(server.text(uri).lines, *server.place(uri, params.position)))
 
     @server.feature(lsp.TEXT_DOCUMENT_INLAY_HINT)
     async def show_hints(params: lsp.InlayHintParams) -> list[lsp.InlayHint]:  # pyright: ignore[reportUnusedFunction]
+        """Return the inlay hints of the lines that the client shows."""
         uri = params.text_document.uri
         positions = server.positions(uri)
         return [
@@ -291,19 +307,24 @@ def _signature_help(place: Place) -> lsp.SignatureHelp | None:
 
 
 def _signature(name: str) -> lsp.SignatureInformation:
+    """Return the operands of an opcode of `varinst` as signature help, from the opcode's documentation."""
     shape, _, meaning = OPCODES[name].doc.partition(": ")
     inside = [part.strip() for part in shape.strip("[]").split(",")]
     return lsp.SignatureInformation(shape, meaning, [lsp.ParameterInformation(part) for part in inside])
 
 
 def _register_name_features(server: NetlistServer) -> None:
+    """Let the server go to definitions, list references, and rename."""
+
     def at(params: _PlaceParams) -> tuple[str, OpenText, Name | None]:
+        """Return URI and text of a request, and the name under its cursor, None if there is none."""
         uri = params.text_document.uri
         text = server.text(uri)
         return uri, text, text.names.at(*server.place(uri, params.position))
 
     @server.feature(lsp.TEXT_DOCUMENT_DEFINITION)
     async def definition(params: lsp.DefinitionParams) -> lsp.Location | None:  # pyright: ignore[reportUnusedFunction]
+        """Return where the name under the cursor is defined, None if nowhere in this text."""
         uri, text, name = at(params)
         if name is not None:
             target = text.names.definition(name)
@@ -315,6 +336,7 @@ def _register_name_features(server: NetlistServer) -> None:
 
     @server.feature(lsp.TEXT_DOCUMENT_REFERENCES)
     async def references(params: lsp.ReferenceParams) -> list[lsp.Location]:  # pyright: ignore[reportUnusedFunction]
+        """Return all places of the name under the cursor, its definition only if the client wants it."""
         uri, text, name = at(params)
         places = text.names.same(name) if name is not None else []
         selected = [place for place in places if params.context.include_declaration or not place.defines]
@@ -322,6 +344,8 @@ def _register_name_features(server: NetlistServer) -> None:
 
     @server.feature(lsp.TEXT_DOCUMENT_PREPARE_RENAME)
     async def prepare(params: lsp.PrepareRenameParams) -> lsp.Range | None:  # pyright: ignore[reportUnusedFunction]
+        """Return the range of the name under the cursor, None if it cannot be renamed, as it is not defined in this
+        text."""
         uri, text, name = at(params)
         if name is not None and text.names.definition(name) is not None:
             return server.name_range(uri, name)
@@ -329,6 +353,8 @@ def _register_name_features(server: NetlistServer) -> None:
 
     @server.feature(lsp.TEXT_DOCUMENT_RENAME, lsp.RenameOptions(prepare_provider=True))
     async def rename(params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:  # pyright: ignore[reportUnusedFunction]
+        """Return the edits that rename what is under the cursor, None if that is no name. Raise JsonRpcInvalidParams
+        if the new name is refused."""
         uri, text, name = at(params)
         if name is None:
             return None
@@ -357,8 +383,11 @@ def rename_problem(text: OpenText, name: Name, new: str) -> str:
 
 
 def _register_edit_features(server: NetlistServer) -> None:
+    """Let the server complete, fix and format texts."""
+
     @server.feature(lsp.TEXT_DOCUMENT_COMPLETION, lsp.CompletionOptions([" ", "[", "{", ",", ":", "$"]))
     async def completion(params: lsp.CompletionParams) -> lsp.CompletionList:  # pyright: ignore[reportUnusedFunction]
+        """Return the completions at the cursor, in the order in which they were offered."""
         uri = params.text_document.uri
         text = server.text(uri)
         (line, column) = server.place(uri, params.position)
@@ -372,6 +401,8 @@ def _register_edit_features(server: NetlistServer) -> None:
         lsp.CodeActionOptions([lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.SourceFixAll]),
     )
     async def actions(params: lsp.CodeActionParams) -> list[lsp.CodeAction]:  # pyright: ignore[reportUnusedFunction]
+        """Return the quick fixes of the findings on the selected lines, and an action that makes all safe fixes of
+        the text, as far as the client asked for these kinds."""
         uri = params.text_document.uri
         text = server.text(uri)
         fixes = [(finding, finding.fix) for finding in text.fixable if finding.fix is not None]
@@ -391,6 +422,8 @@ def _register_edit_features(server: NetlistServer) -> None:
     async def formatting(  # pyright: ignore[reportUnusedFunction]
         params: lsp.DocumentFormattingParams,
     ) -> list[lsp.TextEdit] | None:
+        """Return the edits that give the text its standard layout, none if it has that; None for a text that is not
+        valid YAML."""
         uri = params.text_document.uri
         text = server.text(uri).text
         try:
@@ -403,12 +436,15 @@ def _register_edit_features(server: NetlistServer) -> None:
 
 
 def _kind_text(kind: "lsp.CodeActionKind | str") -> str:
+    """Return the kind of a code action as the protocol's string, whichever form the client's library gives."""
     if isinstance(kind, lsp.CodeActionKind):
         return kind.value
     return kind
 
 
 def _completion_item(number: int, offer: Offer, spot: lsp.Range) -> lsp.CompletionItem:
+    """Convert an offer to the protocol's item, which replaces `spot`, the range of the word being typed. `number` is
+    its place in the list; a key that is not being tried out gets a colon."""
     if offer.kind == "key" and not offer.tried:
         new = f"{offer.text}: "
     else:
@@ -424,6 +460,8 @@ def _completion_item(number: int, offer: Offer, spot: lsp.Range) -> lsp.Completi
 
 
 def _quick_fix(server: NetlistServer, uri: str, finding: Diagnostic, fix: Fix) -> lsp.CodeAction:
+    """Return the code action that makes one fix of a finding; the title of an unsafe fix asks the user to look at the
+    result."""
     positions = server.positions(uri)
     edits = [
         lsp.TextEdit(positions.range(edit.line, edit.column, edit.end_line, edit.end_column), edit.text)
@@ -444,15 +482,19 @@ def _quick_fix(server: NetlistServer, uri: str, finding: Diagnostic, fix: Fix) -
 
 
 def _register_outline_features(server: NetlistServer) -> None:
+    """Let the server answer requests for outlines, folding ranges and semantic tokens."""
+
     @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
     async def symbols(  # pyright: ignore[reportUnusedFunction]
         params: lsp.DocumentSymbolParams,
     ) -> list[lsp.DocumentSymbol]:
+        """Return the outline of the text."""
         uri = params.text_document.uri
         return _symbols(server.positions(uri), parts(server.text(uri)))
 
     @server.feature(lsp.TEXT_DOCUMENT_FOLDING_RANGE)
     async def folding(params: lsp.FoldingRangeParams) -> list[lsp.FoldingRange]:  # pyright: ignore[reportUnusedFunction]
+        """Return the ranges of lines that can be folded."""
         text = server.text(params.text_document.uri)
         return [lsp.FoldingRange(first - 1, last - 1) for first, last in foldings(text)]
 
@@ -461,6 +503,8 @@ def _register_outline_features(server: NetlistServer) -> None:
         lsp.SemanticTokensLegend([*TOKENS], ["definition"]),
     )
     async def tokens(params: lsp.SemanticTokensParams) -> lsp.SemanticTokens:  # pyright: ignore[reportUnusedFunction]
+        """Return the semantic tokens in the protocol's form: five integers for each token, its place counted from the
+        token before."""
         text = server.text(params.text_document.uri)
         positions = server.positions(params.text_document.uri)
         data: list[int] = []
@@ -476,6 +520,7 @@ def _register_outline_features(server: NetlistServer) -> None:
 
 
 def _symbols(positions: Positions, parts: Iterable[Part]) -> list[lsp.DocumentSymbol]:
+    """Convert entries of the outline, with all below them, to the protocol's symbols."""
     return [
         lsp.DocumentSymbol(
             part.name or "(no name)",

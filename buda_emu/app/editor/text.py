@@ -21,6 +21,7 @@ from buda_emu.support.garbage import no_collections
 
 
 def _place_order(finding: Diagnostic) -> tuple[int, int, str]:
+    """Return the sort key that puts findings in the order of the text, and by rule at the same place."""
     return finding.line, finding.column, finding.rule
 
 
@@ -79,6 +80,9 @@ class OpenText:
         return self._done
 
     def _check_steps(self) -> Steps[CheckResult]:
+        """Check the text in steps, between which the caller may stop. The result is the netlist, None if it could not
+        be read, and the sorted findings; a text that is not valid YAML or has placeholders of a template gets the
+        findings for that only."""
         if self.tree.problem is not None:
             findings = template_findings(self.text, self.path, None) or [self.tree.problem.diagnostic(self.path)]
             return None, findings
@@ -123,6 +127,7 @@ class OpenText:
         reader = TreeReader()
 
         def check(text: str) -> Sequence[Diagnostic]:
+            """Return the findings of a version of this text, without a second check for the text itself."""
             if text == self.text:
                 return self.fixable
             return OpenText(text, self.path, reader).fixable

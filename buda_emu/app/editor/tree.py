@@ -72,6 +72,8 @@ class TreeReader:
 
 
 def _at_once(text: str) -> Tree:
+    """Parse the whole text, without reuse of earlier results. A text that is not valid YAML gives an empty map and
+    the error."""
     try:
         return Tree(read_tree(text), None)
     except UnreadableError as error:
@@ -79,6 +81,7 @@ def _at_once(text: str) -> Tree:
 
 
 def _indent(row: str) -> int:
+    """Return the number of spaces at the start of the line."""
     return len(row) - len(row.lstrip(" "))
 
 
@@ -101,6 +104,7 @@ class _Piece:
 
 
 def _nodes(node: Node) -> Iterator[Node]:
+    """Yield the node and all nodes inside it, keys included, in the order of the text."""
     yield node
     if isinstance(node, Mapping):
         for key, value in node.pairs:
@@ -154,6 +158,8 @@ class _Reading:
             self._depth -= 1
 
     def _block(self, start: int, end: int, least: int) -> Mapping | Sequence | None:
+        """Return the block map or list in lines `start` to `end` (exclusive) that is indented by `least` spaces or
+        more, None if there is no entry. Entries that have not changed since the last reading are reused."""
         starts, indent = self._entries(start, end, least)
         if not starts:
             return None

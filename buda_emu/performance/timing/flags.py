@@ -22,7 +22,8 @@ MEANINGS: Final[Mapping[Flag, str]] = {
 
 
 def op_flags(netlist: Netlist, run: PerfRun, epoch: EpochReport) -> dict[str, tuple[Flag, ...]]:
-    """Return the flags of each op of an epoch."""
+    """Return by name the flags of each op of an epoch, which point out waste: mostly padding, a result computed
+    again, a limiting op on one core while others are free, waiting for DRAM."""
     ops = [netlist.ops[op_timing.op] for op_timing in epoch.timing.ops]
     read_shares = _read_shares(netlist)
     flagged: dict[Flag, frozenset[str]] = {

@@ -234,6 +234,8 @@ def host_channel_bytes(channel: int) -> int:
 
 
 def _sysmem_parameters(arch: str) -> dict[str, str]:
+    """Return the parameters of host memory: number and sizes of channels, and the part of each that the backend
+    reserves."""
     channels = ARCHS[arch].host_channels
     parameters = {"host_region_range_start": "0", "host_region_num_channels": str(channels)}
     for channel in range(channels):
@@ -245,6 +247,8 @@ def _sysmem_parameters(arch: str) -> dict[str, str]:
 
 
 def _dram_parameters(arch: str) -> dict[str, str]:
+    """Return the parameters of DRAM: channels, capacity, bandwidth, reserved memory and the cores that lead to each
+    channel."""
     chip = device(arch)
     parameters = {
         "num_channels": str(chip.dram_channels),
@@ -269,12 +273,15 @@ def _dram_parameters(arch: str) -> dict[str, str]:
 
 
 def _eth_parameters(arch: str) -> dict[str, str]:
+    """Return the parameters of the Ethernet cores: number, size of L1 and the place of each."""
     chip = device(arch)
     parameters = {"num_cores": str(len(chip.eth_cores)), "l1_size": str(chip.eth_l1_bytes)}
     return parameters | {f"core_xy_chan{channel}": core_label(core) for channel, core in enumerate(chip.eth_cores)}
 
 
 def _t6_parameters(arch: str) -> dict[str, str]:
+    """Return the parameters of the Tensix cores: number, grid, sizes of L1 and Dst, and the parts of L1 that the
+    backend reserves."""
     chip = device(arch)
     rows, columns = chip.grid
     return {
@@ -289,6 +296,7 @@ def _t6_parameters(arch: str) -> dict[str, str]:
 
 
 def _noc_parameters(arch: str) -> dict[str, str]:
+    """Return the parameters of the NoC: bandwidth, number of rings and of virtual channels."""
     chip = device(arch)
     return {
         "bw_gbps": f"{chip.noc_bytes_per_clock * chip.clock / 1000:g}",
@@ -495,12 +503,15 @@ class DeviceConfig:
         return self._integer(f"sysmem-host_region_range_size_chan{channel}")
 
     def _integer(self, name: str) -> int:
+        """Return the architecture's parameter `name` as an integer. Raise RuntimeError if there is none."""
         key = f"{self.arch_name}-{name}"
         if key not in self._parameters:
             raise RuntimeError(f"DeviceConfig: no parameter {key}")
         return int(self._parameters[key], 0)
 
     def _worker_grid(self, soc: Mapping[str, Any]) -> DeviceGrid:
+        """Return rows and columns of worker cores: counted from the cores of the chip's description, or if that lists
+        none, of the architecture."""
         cores: Any = soc.get("functional_workers") or []
         workers = [str(core).partition("-") for core in cores]
         if workers:
@@ -537,6 +548,7 @@ def _read_arch_parameters(path: str) -> dict[str, str]:
 
 
 def _read_section(path: str, name: str) -> dict[str, str]:
+    """Return a section of a YAML file as strings; empty if it is missing. Raise RuntimeError if it is not a map."""
     entries: Any = read_map(path).get(name) or {}
     if not isinstance(entries, dict):
         raise RuntimeError(f"{path}: {name} is not a map")
@@ -544,6 +556,7 @@ def _read_section(path: str, name: str) -> dict[str, str]:
 
 
 def _write_parameters(path: str, parameters: Mapping[str, str], system: Mapping[str, str]) -> None:
+    """Write the architecture's parameters to a YAML file, and those of the system if there are any."""
     content: dict[str, Any] = {"arch_level_params": dict(sorted(parameters.items())), "params_to_ignore": []}
     if system:
         content["system_level_params"] = dict(sorted(system.items()))

@@ -59,6 +59,7 @@ class ProgramThread:
             self._changed.notify_all()
 
     def _work(self) -> None:
+        """Run the waiting programs one after another, on the thread, until it is closed."""
         while True:
             with self._changed:
                 self._busy = False
@@ -130,19 +131,24 @@ class Machine:
         self._problem = ""  # the reason why the machine takes no more calls
 
     def push(self, name: str, array: "NDArray[Any]", df: str, timeout: float, slot: int) -> None:
+        """Write a host array, whose elements have format `df`, to a queue or to `slot` of a ram."""
         queue = self._queue(name)
         self._write(queue, host_tensors.entries_for(queue, array, df), timeout, slot)
 
     def push_packed(self, name: str, data: "NDArray[Any]", df: str, timeout: float, slot: int) -> None:
+        """Write packed tiles of format `df` to a queue or to `slot` of a ram."""
         queue = self._queue(name)
         host_tensors.refuse_repacking(queue.df, self.ideal)
         self._write(queue, host_tensors.unpack(self.netlist, queue, data, df), timeout, slot)
 
     def pack(self, name: str, array: "NDArray[Any]", df: str) -> "tuple[NDArray[Any], str]":
+        """Return the array in the queue's packed form, and the queue's format."""
         queue = self._queue(name)
         return host_tensors.pack(self.netlist, queue, host_tensors.entries_for(queue, array, df)), queue.df
 
     def read(self, name: str, single: bool, timeout: float, slot: int) -> "tuple[NDArray[Any], str]":
+        """Return entries of a queue, or of a ram from `slot` on, as the host reads them, and their format. Nothing is
+        popped; `single` asks for one entry instead of a batch. Raise HostError for a ram without a slot."""
         queue = self._queue(name)
         if queue.is_ram:
             if slot < 0:
@@ -153,10 +159,12 @@ class Machine:
         return host_tensors.host_elements(queue, values, self.ideal)
 
     def pop(self, name: str, single: bool, timeout: float) -> None:
+        """Remove one entry from a queue if `single`, else a batch."""
         queue = self._queue(name)
         self._emulator.pop(name, self._entry_count(queue, single), "raw", timeout=timeout)
 
     def check(self, name: str) -> bool:
+        """Return whether the queue is fed by an op that untilizes its output."""
         producer = self.netlist.ops.get(self._queue(name).input)
         return producer is not None and producer.untilize_output
 
@@ -192,17 +200,20 @@ class Machine:
         self._emulator.close()
 
     def _run_on_thread(self, program: str, parameters: Mapping[str, str]) -> None:
+        """Run a program; a failure closes the machine, and the next call reports it."""
         try:
             self._emulator.run(program, parameters, wait=HOST_WAIT)
         except Exception as error:  # noqa: BLE001 - kept for the next call, which may be from any thread
             self.close(f"program {program} failed, which closed the device: {error}")
 
     def _write(self, queue: "Queue", entries: "NDArray[Any]", timeout: float, slot: int) -> None:
+        """Write entries to a queue, or to `slot` of a ram. Raise HostError for a ram without a slot."""
         if queue.is_ram and slot < 0:
             raise HostError(f"push to ram {queue.name}: its slot must be given, not {slot}")
         self._emulator.push(queue.name, entries, slot if queue.is_ram else None, timeout=timeout)
 
     def _queue(self, name: str) -> "Queue":
+        """Return the queue or ram of that name. Raise HostError if there is none or the machine is closed."""
         self._require_open()
         queue = self.netlist.queues.get(name)
         if queue is None:
@@ -217,5 +228,6 @@ class Machine:
         return count
 
     def _require_open(self) -> None:
+        """Raise HostError if the machine is closed, with the reason."""
         if self._problem:
             raise HostError(self._problem)

@@ -27,6 +27,7 @@ def send(connection: "Connection[Any, Any]", message: object) -> None:
     buffers: list[memoryview] = []
 
     def collect_buffer(buffer: pickle.PickleBuffer) -> None:
+        """Set a large buffer aside, to be sent after the pickled message instead of in it."""
         buffers.append(buffer.raw())
 
     head = pickle.dumps(message, protocol=5, buffer_callback=collect_buffer)
@@ -66,21 +67,27 @@ class RemotePort:
         self._connections: WeakSet[Connection[Any, Any]] = WeakSet()  # the connection of a thread ends with it
 
     def push(self, name: str, array: Any, df: str, timeout: float, slot: int) -> None:
+        """Do `Machine.push` in the process that holds the machine."""
         self._call("push", name, array, df, timeout, slot)
 
     def push_packed(self, name: str, data: Any, df: str, timeout: float, slot: int) -> None:
+        """Do `Machine.push_packed` in the process that holds the machine."""
         self._call("push_packed", name, data, df, timeout, slot)
 
     def read(self, name: str, single: bool, timeout: float, slot: int) -> tuple[Any, str]:
+        """Return what `Machine.read` gives in the process that holds the machine."""
         return self._call("read", name, single, timeout, slot)
 
     def pop(self, name: str, single: bool, timeout: float) -> None:
+        """Do `Machine.pop` in the process that holds the machine."""
         self._call("pop", name, single, timeout)
 
     def pack(self, name: str, array: Any, df: str) -> tuple[Any, str]:
+        """Return what `Machine.pack` gives in the process that holds the machine."""
         return self._call("pack", name, array, df)
 
     def check(self, name: str) -> bool:
+        """Return what `Machine.check` gives in the process that holds the machine."""
         return self._call("check", name)
 
     def close(self) -> None:
@@ -93,6 +100,8 @@ class RemotePort:
         self._local = threading.local()
 
     def _call(self, method: str, *arguments: Any) -> Any:
+        """Call a method of the machine in the other process, and return its result. Raise HostTimeoutError or
+        HostError as it did there, and HostError if no process answers."""
         try:
             connection = self._connection()
             send(connection, (method, arguments))
@@ -108,6 +117,7 @@ class RemotePort:
         return value
 
     def _connection(self) -> "Connection[Any, Any]":
+        """Return the calling thread's connection to the machine's process, opened at its first use."""
         connection = getattr(self._local, "connection", None)
         if connection is None:
             connection = Client(str(socket_path(self._key)), "AF_UNIX", authkey=password())
@@ -159,6 +169,8 @@ class Server:
         self._clean()
 
     def _accept(self) -> None:
+        """Accept connections until the server is closed, each served by its own thread. Connections are refused while
+        too many have not proved that they know the password."""
         while not self._closed:
             try:
                 caller, _ = self._socket.accept()
@@ -187,6 +199,8 @@ class Server:
                 client.close()
 
     def _serve(self, client: "Connection[Any, Any]") -> None:
+        """Answer the requests of one client, once it has authenticated, until it hangs up or sends a broken
+        message."""
         try:
             with client:
                 if self._authenticate(client):
@@ -216,6 +230,8 @@ class Server:
         return True
 
     def _answer(self, method: str, arguments: tuple[Any, ...]) -> tuple[str, Any]:
+        """Return the reply to one request: `value` with the method's result, or `timeout` or `error` with a
+        message."""
         if method not in METHODS:
             return "error", f"a machine has no {method}"
         try:

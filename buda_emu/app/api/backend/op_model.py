@@ -120,10 +120,12 @@ def _op_call(desc: OpModelDesc) -> "OpCall":
 
 
 def _is_sparse(desc: OpModelDesc) -> bool:
+    """Return whether the op is a matmul with a sparse first operand."""
     return desc.type == "matmul" and desc.sparse_indices > 0
 
 
 def _has_sparse_counts(desc: OpModelDesc) -> bool:
+    """Return whether the caller has given the numbers of non-zero blocks and strips."""
     return desc.sparse_nz_ublocks >= 0 and desc.sparse_nz_strips >= 0
 
 

@@ -159,6 +159,8 @@ class BackendApi:
         return describe_queue(self._netlist, queue, self._config.type, self._config.ignores_precision, self._pickling)
 
     def _open_machine(self, result: BackendCompileResult) -> None:
+        """Make the machine, if that has not been done, and let other processes of the family reach it; then mark
+        `result` as a success. Raise HostError if the backend is finished."""
         if self._finished:
             raise HostError("the backend is finished")
         if self._machine is None:
@@ -314,13 +316,17 @@ def push_input(desc: DramIODesc, tensor: Any, *arguments: Any, **named: Any) -> 
     timeout_s, ptr = _plain_arguments(*arguments, **named)
 
     def act(timeout: float) -> None:
+        """Arrange the tensor for the queue and push it."""
         port_of(desc).push(desc.name, _arrange_elements(desc, tensor), format_word(tensor.format), timeout, ptr)
 
     return timed_status(f"push_input {desc.name}", "TT_BACKEND_PUSH_TIMEOUT", timeout_s, act)
 
 
 def _push_packed(desc: DramIODesc, tensor: TilizedTensorDesc, timeout_s: float, ptr: int) -> BackendStatusCode:
+    """Push tiles that are in packed form already, and return the status of the call."""
+
     def act(timeout: float) -> None:
+        """Push the tiles as they are."""
         port_of(desc).push_packed(desc.name, tensor.buffers(), format_word(tensor.format), timeout, ptr)
 
     return timed_status(f"push_input {desc.name}", "", timeout_s, act)
@@ -337,6 +343,7 @@ def get_output(
     """
 
     def act(timeout: float) -> None:
+        """Read the queue, undo its stacking, and let the descriptor take over the array."""
         from buda_emu.app.api.backend.host_tensors import move_batch_back
         from buda_emu.arithmetic.tensor.host import stack_entries
 
@@ -356,6 +363,7 @@ def pop_output(desc: DramIODesc, pop_one: bool, timeout_s: float) -> BackendStat
     """
 
     def act(timeout: float) -> None:
+        """Remove one entry from the queue, or a batch."""
         port_of(desc).pop(desc.name, bool(pop_one), timeout)
 
     return timed_status(f"pop_output {desc.name}", "TT_BACKEND_POP_TIMEOUT", timeout_s, act)
@@ -368,6 +376,7 @@ def free_tensor(tensor: PytorchTensorDesc | TilizedTensorDesc) -> BackendStatusC
     """
 
     def act() -> None:
+        """Release the tensor's memory. Raise HostError if it has none, or if that belongs to the front end."""
         if isinstance(tensor, TilizedTensorDesc):
             tensor.buffers()
         elif not tensor.address:
@@ -410,9 +419,11 @@ def _arrange_elements(desc: DramIODesc, tensor: PytorchTensorDesc) -> Any:
 
 # `push_input` has two signatures: these two functions bind the arguments of a call, by place or by name.
 def _plain_arguments(push_one: bool, timeout_s: float, ptr: int) -> tuple[float, int]:
+    """Return timeout and slot from the arguments of `push_input` for a plain tensor."""
     del push_one
     return timeout_s, int(ptr)
 
 
 def _tilized_arguments(timeout_s: float, ptr: int) -> tuple[float, int]:
+    """Return timeout and slot from the arguments of `push_input` for a tilized tensor."""
     return timeout_s, int(ptr)

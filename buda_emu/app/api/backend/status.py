@@ -55,6 +55,7 @@ def timed_status(call: str, variable: str, timeout_s: float, act: Callable[[floa
     timeouts: list[HostTimeoutError] = []
 
     def act_in_time() -> None:
+        """Do the action within its timeout, and note and log a timeout; with a timeout of 0 it is an error."""
         timeout = _timeout_seconds(variable, timeout_s)
         try:
             act(timeout)
@@ -71,6 +72,8 @@ def timed_status(call: str, variable: str, timeout_s: float, act: Callable[[floa
 
 
 def _timeout_seconds(variable: str, timeout_s: float) -> float:
+    """Return the timeout that the environment variable sets, else `timeout_s`; never below 0. Raise HostError if the
+    variable is not a number."""
     text = os.environ.get(variable, "") if variable else ""
     try:
         return max(0.0, float(text or timeout_s))

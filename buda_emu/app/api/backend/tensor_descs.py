@@ -192,6 +192,7 @@ class PytorchTensorDesc(BufferExporter):
         self._address = 0
 
     def _point_to(self, allocation: _Allocation) -> None:
+        """Let the descriptor use this memory, which is then found by its address."""
         self._allocation = allocation
         self._address = allocation.address
         if allocation.address:

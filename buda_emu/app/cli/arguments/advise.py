@@ -9,6 +9,8 @@ EXAMPLE = "buda-emu advise netlists/attention.yaml --write faster.yaml"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `advise`: the netlist, which changes to try, and how much accuracy and time they may
+    cost."""
     add_shared(parser, "netlist")
     add_program(parser, "make faster")
     add_shared(parser, "--param", "--arch", "--board")

@@ -11,6 +11,7 @@ EXAMPLE = "buda-emu check net.yaml model.tti --strict"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `check`: those that its use as a hook shares, and the baseline."""
     add_options(parser, None)
     add_shared(parser, "--baseline")
 

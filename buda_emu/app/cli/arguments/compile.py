@@ -16,6 +16,7 @@ PASSES_EXAMPLE = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `compile`: the model, where the image goes, the chip, formats and fidelity."""
     parser.add_argument("file", metavar="FILE", nargs="?", help="model: .onnx, or .pt2 of torch.export.save")
     parser.add_argument(
         "-o", "--output", type=Path, metavar="DIR", help="where to write model.yaml and model.tti; default: nowhere"

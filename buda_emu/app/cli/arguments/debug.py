@@ -9,6 +9,7 @@ EXAMPLE = "buda-emu debug netlists/attention.yaml -e 'break if nan(op:scores)' -
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `debug`: the document, commands to begin with, and the protocol for editors."""
     parser.add_argument("file", metavar="FILE", nargs="?", help="netlist, or device image (.tti)")
     parser.add_argument("-x", "--script", type=Path, metavar="FILE", help="do the commands in FILE first, one a line")
     parser.add_argument(

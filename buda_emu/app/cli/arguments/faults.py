@@ -9,6 +9,7 @@ EXAMPLE = "buda-emu faults netlists/attention.yaml --count 2000 -o campaign/"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `faults`: the document, how many faults of which kinds and where, and when to stop."""
     add_shared(parser, "FILE")
     parser.add_argument("--count", type=positive, default=1000, metavar="N", help="faults (default 1000)")
     parser.add_argument("--seconds", type=seconds, metavar="S", help="stop after so long, whatever --count says")

@@ -10,6 +10,7 @@ EXAMPLE = "buda-emu generate -o netlists/ --count 100 --types matmul,exp"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `generate`: where the random netlists go, how many, and how large."""
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="where netlists are written")
     parser.add_argument("--count", type=positive, default=10, metavar="N", help="how many (default 10)")
     add_shared(parser, "--seed")

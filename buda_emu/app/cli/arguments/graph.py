@@ -10,6 +10,7 @@ FORMATS = ("svg", "dot")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `graph`: the document, the picture's file and format, and the part that is drawn."""
     add_shared(parser, "FILE")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="where to write; default: standard output")
     parser.add_argument(

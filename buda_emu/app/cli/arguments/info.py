@@ -9,6 +9,7 @@ EXAMPLE = "buda-emu info model.tti schedule.json.gz"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `info`: documents and the form of the answer."""
     parser.add_argument("file", nargs="+", metavar="FILE", help="documents of any kind, or folders that have some")
     add_shared(parser, "--json")
     parser.add_argument(

@@ -9,6 +9,7 @@ EXAMPLE = "buda-emu pack net.yaml --tensors weights/ -o image.tti"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `pack`: the netlist, its tensors, and file, form and version of the image."""
     add_shared(parser, "netlist")
     parser.add_argument(
         "--tensors",

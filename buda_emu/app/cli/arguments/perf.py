@@ -10,6 +10,7 @@ EXAMPLE = "buda-emu perf netlists/attention.yaml --trace trace.json"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `perf`, in groups: what is modelled, comparisons, sweeps, files and printing."""
     add_shared(parser, "FILE")
     model_group = parser.add_argument_group("what is modelled")
     add_program(model_group, "model")
@@ -45,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_comparison(group: ArgumentTarget) -> None:
+    """Declare the options that compare the model with another netlist, an earlier run or a baseline."""
     group.add_argument(
         "--against",
         type=Path,
@@ -67,6 +69,7 @@ def _add_comparison(group: ArgumentTarget) -> None:
 
 
 def _add_sweep(group: ArgumentTarget) -> None:
+    """Declare the options that model the netlist at many settings."""
     group.add_argument(
         "--sweep",
         action="append",
@@ -80,6 +83,7 @@ def _add_sweep(group: ArgumentTarget) -> None:
 
 
 def _add_files(group: ArgumentTarget) -> None:
+    """Declare the options that name the files to write."""
     group.add_argument(
         "--csv",
         type=Path,
@@ -105,6 +109,7 @@ def _add_files(group: ArgumentTarget) -> None:
 
 
 def _add_printing(group: ArgumentTarget) -> None:
+    """Declare the options that choose which ops and epochs are printed, and in which order."""
     group.add_argument(
         "--top",
         type=natural,

@@ -9,6 +9,8 @@ EXAMPLE = "buda-emu reduce big.yaml --check './my-backend {}' -o small.yaml"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `reduce`: the failing netlist, the command that shows the failure, and the output
+    file."""
     add_shared(parser, "netlist")
     parser.add_argument(
         "--check",

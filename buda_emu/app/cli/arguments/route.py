@@ -9,6 +9,7 @@ EXAMPLE = "buda-emu route netlists/softmax.yaml -o streams"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `route`: the document, the folder for its streams, and the chips."""
     add_shared(parser, "FILE")
     parser.add_argument(
         "-o", "--output", type=Path, metavar="DIR", help="where to write epoch_N.yaml: streams by core with their pipes"

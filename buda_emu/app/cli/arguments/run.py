@@ -8,6 +8,7 @@ EXAMPLE = "buda-emu run net.yaml --program run_fwd --param p_loop_count=4 --outp
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `run`: the document, its inputs and outputs, and the emulator's precision."""
     add_shared(parser, "FILE")
     parser.add_argument(
         "--inputs",

@@ -21,6 +21,7 @@ DEFAULT_THRESHOLD = 0.99
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `test`, in groups: which netlists are tested, and what is compared with what."""
     parser.add_argument(
         "path",
         nargs="+",

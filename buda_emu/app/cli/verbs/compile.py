@@ -120,6 +120,8 @@ def _observer(args: argparse.Namespace, progress: Progress) -> Observer:
         require_pass_name(args.stop_after, "--stop-after")
 
     def foreseen(words: str) -> None:
+        """Tell the user what the compilation is about to need: as a message under a memory limit, else in the
+        progress line."""
         if args.memory_limit and not args.quiet:
             complain(f"buda-emu compile: {words}")
         progress.show(f"compiling {args.file or args.start_from}: {words}")

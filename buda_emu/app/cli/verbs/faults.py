@@ -131,6 +131,7 @@ def _replay(subject: Subject, settings: Settings, args: argparse.Namespace) -> i
 
 
 def _save_array(stream: Any, values: Any) -> None:
+    """Write an array to the stream in the .npy format."""
     np.save(stream, values)
 
 

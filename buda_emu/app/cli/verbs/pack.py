@@ -34,6 +34,7 @@ def main(args: argparse.Namespace) -> int:
     )
 
     def write(stream: IO[bytes]) -> None:
+        """Write the image to the stream, then check that none of its sources has changed meanwhile."""
         write_image(stream, contents, "zip" if args.zip else "tar")
         for check in checks:
             check()

@@ -19,6 +19,7 @@ def main(args: argparse.Namespace) -> int:
     start = time.perf_counter()
 
     def save_progress(step: ReductionState) -> None:
+        """Write the smallest netlist so far, if it is a new one, and show how the reduction gets on."""
         nonlocal written
         if step.steps and step.text != written:
             write_text(output, step.text)
@@ -49,6 +50,7 @@ def _default_output(path: Path) -> Path:
 
 
 def _line_count(text: str) -> str:
+    """Return the number of lines in words."""
     lines = text.count("\n")
     return f"{lines} lines"
 

@@ -86,9 +86,11 @@ def _run(args: argparse.Namespace, progress: Progress, opened: "Opened", load_se
     start = time.perf_counter()
 
     def inputs_done(done: int, count: int) -> None:
+        """Show how many of the `count` inputs are done, as a progress bar."""
         progress.bar(done, count, time.perf_counter() - start, "inputs")
 
     def print_note(text: str) -> None:
+        """Print a note above the progress bar."""
         progress.say_above(f"buda-emu run: {text}")
 
     with rounding_warnings() as warned, shown_kernels(progress) as show:
@@ -150,6 +152,8 @@ def _write_output_parts(output: "OutputParts", directory: "Path | None") -> None
     from numpy.lib.format import dtype_to_descr, write_array_header_1_0
 
     def write(stream: IO[bytes]) -> None:
+        """Write the output to the stream in the .npy format, one part after another, so that it is never in memory as
+        a whole."""
         form = {"descr": dtype_to_descr(output.dtype), "fortran_order": False, "shape": output.shape}
         write_array_header_1_0(stream, form)
         for part in output.parts:

@@ -226,6 +226,7 @@ class _Suite:
         order = [number for number in order if number not in self._results]
 
         def on_result(place: int, result: CaseResult) -> None:
+            """Store the verdict on a netlist, if verdicts are stored, and add it to the suite's results."""
             if self._verdicts is not None:
                 self._verdicts.keep(order[place], result)
             self._add(order[place], result)

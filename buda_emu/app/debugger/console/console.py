@@ -240,6 +240,8 @@ def command(
     name = usage.split()[0]
 
     def put(act: CommandFunction) -> CommandFunction:
+        """Enter the function in the table of commands, with its docstring as the help text, and return it
+        unchanged."""
         words = " ".join((act.__doc__ or "").split())
         COMMANDS[name] = Command(
             name=name,

@@ -248,6 +248,7 @@ def _define_reverse(kind: str, *aliases: str) -> None:
     """Add the command `reverse-KIND`, which is `back KIND` by another name."""
 
     def act(console: Console, text: str) -> Answer:
+        """Go back as `back` does; the help text of each command replaces this docstring."""
         return back(console, f"{kind} {text}")
 
     act.__doc__ = f"Go back as `back {kind}` does."

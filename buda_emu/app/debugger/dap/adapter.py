@@ -219,6 +219,7 @@ def request(name: str) -> Callable[[Handler], Handler]:
     """Return a decorator that puts a handler into the table under the name of a request."""
 
     def put(handler: Handler) -> Handler:
+        """Enter the handler in the table of requests, and return it unchanged."""
         HANDLERS[name] = handler
         return handler
 
@@ -258,6 +259,8 @@ class Adapter:
 
     @session.setter
     def session(self, session: Session) -> None:
+        """Start to debug with this session: connect its engine and breakpoints to the adapter, open a console on it.
+        Raise HostError if another session is active."""
         if self._session is not None:
             raise HostError("launch: something is debugged already; restart, or connect again")
         self._session = session
@@ -530,6 +533,7 @@ class Adapter:
         before = self.then
 
         def both() -> None:
+            """Do what an earlier request left to be done after its answer, then `act`."""
             if before is not None:
                 before()
             act()

@@ -35,6 +35,8 @@ def queue_variable(adapter: Adapter, queue: Queue) -> Message:
         text += f", holds {channel.ring.occupancy}"
 
     def children(first: int, count: int) -> list[Message]:
+        """Return the queue's pointers and those of its filled slots that belong to the page of `count` from
+        `first`."""
         slots = session.engine.call(lambda: [slot for slot in range(queue.entries) if channel.view.label(slot)])
         rows: list[Message] = [
             {"name": name, "value": str(value), "type": "pointer", "variablesReference": 0, **_READ_ONLY}

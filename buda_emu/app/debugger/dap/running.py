@@ -67,6 +67,8 @@ def set_breakpoints(adapter: Adapter, arguments: Message) -> Message:
     first = 1 if adapter.client.get("linesStartAt1", True) else 0
 
     def make(entry: Message) -> Breakpoint:
+        """Set a breakpoint at the line of one entry of the request, with its condition, ignore count and log
+        message."""
         line = integer_argument(entry, "line") + 1 - first
         condition = entry.get("condition") or ""
         log = entry.get("logMessage") or ""
@@ -128,6 +130,7 @@ def set_data_breakpoints(adapter: Adapter, arguments: Message) -> Message:
     """Handle `setDataBreakpoints`: watches of queues and rams."""
 
     def make(entry: Message) -> Breakpoint:
+        """Set a watchpoint on the tensor of one entry of the request, with its condition and ignore count."""
         point = adapter.session.watch(entry["dataId"])
         point.ignore = _ignore_count(entry)
         if entry.get("condition"):

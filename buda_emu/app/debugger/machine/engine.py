@@ -355,4 +355,5 @@ class Engine(Steps):
         return Position(self.count, self.done, STORED)
 
     def _hold(self, stop: Stop) -> None:
+        """Hold the machine's thread at this stop until the debugger lets it go on."""
         self._worker.hold(stop)

@@ -94,6 +94,7 @@ class Steps(Stepper):
         raise NotImplementedError
 
     def _reset(self, position: Position) -> None:
+        """Forget the running program, and count instructions from those begun at `position`."""
         self.count: int = position.instruction  # instructions begun
         self.program = ""
         self.index = -1
@@ -104,6 +105,8 @@ class Steps(Stepper):
         self.most_inputs = None
 
     def _leave_epoch(self) -> None:
+        """Clear all that belongs to the epoch: its graphs, counts of inputs, the current op and the tensors of the
+        running input."""
         self.graphs: tuple[str, ...] = ()
         self.input_count = 0
         self.done = 0  # inputs of the epoch

@@ -171,6 +171,7 @@ def ctrl_c(stop: Callable[[], None]) -> Generator[None]:
         return
 
     def handle(_number: int, _frame: object) -> None:
+        """Ask for a stop when SIGINT arrives."""
         stop()
 
     _SIGNAL.signal(SIGINT, handle)

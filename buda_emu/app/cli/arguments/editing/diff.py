@@ -9,6 +9,7 @@ EXAMPLE = "buda-emu diff before.yaml after.yaml"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `diff`: both documents, and in which form their differences come."""
     parser.add_argument("before", metavar="BEFORE", help="netlist, or device image (.tti)")
     parser.add_argument("after", metavar="AFTER", help="the other one")
     parser.add_argument("--no-cycles", action="store_true", help="do not model both: quicker")

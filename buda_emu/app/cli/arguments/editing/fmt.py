@@ -8,6 +8,7 @@ EXAMPLE = "buda-emu fmt net.yaml netlists/"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `fmt`: the netlists, and whether a new layout is written or only told of."""
     parser.add_argument(
         "file",
         nargs="+",

@@ -10,6 +10,7 @@ EXAMPLE = "buda-emu new 64x128 matmul:256 gelu add -o first.yaml"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `new`: shape and ops of the netlist to write, its file, chip and format."""
     parser.add_argument(
         "words",
         nargs="+",

@@ -41,6 +41,7 @@ class CacheFolder:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the actions of `cache`, info, warm and clear, with their arguments."""
     actions = parser.add_subparsers(metavar="ACTION", title="actions")
     parser.set_defaults(action=_info)
     info = actions.add_parser(

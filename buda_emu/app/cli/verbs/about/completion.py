@@ -12,6 +12,7 @@ _FOLDER = "DIR"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the only argument of `completion`, the shell."""
     parser.add_argument("shell", choices=SHELLS, help="its language; docs/netlists/ci.md says where the script goes")
 
 

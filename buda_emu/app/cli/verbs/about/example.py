@@ -12,6 +12,7 @@ EXAMPLE = "buda-emu example attention"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `example`: which one, and where it is written."""
     parser.add_argument("name", nargs="?", metavar="NAME", help="which one; without a name they are listed")
     parser.add_argument(
         "-o",

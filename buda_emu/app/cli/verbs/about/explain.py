@@ -23,6 +23,7 @@ _ID = re.compile(r"[A-Za-z]?-?\d{1,4}")  # an id, or a mistyped one, as opposed 
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the argument of `explain`: rules, a kind of documents, or a word to search for."""
     kinds = ", ".join(kind.name for kind in all_kinds())
     parser.add_argument(
         "rule",

@@ -20,6 +20,7 @@ DEVICE_HEADERS = ("op", "exact on wormhole_b0 and blackhole for", "what was not 
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `ops`: op types, and the precision that is described."""
     parser.add_argument("op", nargs="*", metavar="OP", help="only these op types, each with its attributes")
     parser.add_argument(
         "--precision",

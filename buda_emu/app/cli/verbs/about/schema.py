@@ -42,6 +42,7 @@ SCHEMAS: Mapping[str, tuple[str, Callable[[], Any]]] = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the only argument of `schema`, the schema's name."""
     help_text = "; ".join(f"{name}: {meaning}" for name, (meaning, _) in SCHEMAS.items() if meaning)
     others = ", ".join(name for name, (meaning, _) in SCHEMAS.items() if not meaning)
     help_text = f"{help_text}; and what these verbs give as JSON: {others}"
