@@ -39,7 +39,9 @@ class Sum:
 
 
 def accumulate(dst: U32, sums: Sequence[Sum], family: Family, mode: DstMode, core: Core) -> U32:
-    """Return the Dst image after one or two sums are added to it at once; all shapes are the same."""
+    """Return the Dst image after one or two sums are added to it at once; all shapes are the same. `family` is that of
+    the operands' formats; `core` says whose errors are imitated. Raises UnsupportedError for a 16-bit Dst of the other
+    family."""
     require_pairing(family, mode)
     old = to_word(dst, mode)
     old_exponent = exponent_of(old)

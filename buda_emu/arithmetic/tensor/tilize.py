@@ -14,7 +14,8 @@ TILE_SIDE: Final = 32
 
 def tilize(array: F32, tile_dim: tuple[int, int] = FULL_TILE, megarow: bool = False) -> F32:
     """Return float32[w, t, rows, cols] as a new float32[w, t, R, C, 32, 32]; rows = R * tile height, cols = C * tile
-    width. `megarow`: tiles hold consecutive runs of the row-major data. Raises HostError for another type or shape."""
+    width, smaller tiles are filled up with zeros. `megarow`: tiles hold consecutive runs of the row-major data. Raises
+    HostError for another type or shape."""
     if array.ndim != 4 or array.dtype != np.float32:
         raise HostError(f"expected a float32 tensor of 4 dimensions, got {array.dtype} of {array.ndim}")
     w, t, rows, cols = array.shape

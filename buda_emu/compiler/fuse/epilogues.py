@@ -27,9 +27,9 @@ _TAKEN: Final = ("bias", "identity", "relu_en", "sfpu_op")
 
 
 def fuse_bias(tiles: TileGraph) -> TileGraph:
-    """Fuse biases: `p = matmul(x, w); y = add(p, row)` becomes `y = matmul(x, w, row) {bias}`, if p has no other
-    reader. `row` is a constant of equal rows, or a product with ones that copies row 0 into all rows, which is then not
-    needed."""
+    """Fuse biases in the graph itself, and return it: `p = matmul(x, w); y = add(p, row)` becomes
+    `y = matmul(x, w, row) {bias}`, if p has no other reader. `row` is a constant of equal rows, or a product with ones
+    that copies row 0 into all rows, which goes if nothing else reads it."""
     readers = Readers(tiles)
     for op in list(tiles.ops.values()):
         for operand in (0, 1) if op.type == "add" else ():
@@ -92,8 +92,8 @@ def _rows_are_equal(constant: Constant) -> bool:
 
 
 def fuse_relu(tiles: TileGraph) -> TileGraph:
-    """Fuse clamps: `s = add(x, y); z = nop(s) {relu_en}` becomes `z = add(x, y) {relu_en}`, if s has no other
-    reader."""
+    """Fuse clamps in the graph itself, and return it: `s = add(x, y); z = nop(s) {relu_en}` becomes
+    `z = add(x, y) {relu_en}`, if s has no other reader."""
     readers = Readers(tiles)
     for op in list(tiles.ops.values()):
         if op.type != "nop" or not op.attrs.get("relu_en") or op.attrs.get("untilize"):

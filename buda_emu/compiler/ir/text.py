@@ -352,7 +352,8 @@ class _Parser:
 
 
 def _target(tokens: Tokens, reader: Reader) -> Target:
-    """Read the line that states the target of ops on tiles. Raises IrError for a target that does not exist."""
+    """Read the line that states the target of ops on tiles: architecture, formats, fidelity, board and grid. Raises
+    IrError for words and fields that do not fit, and for a grid larger than the chip's."""
     word = tokens.name("an architecture")
     if word not in ARCHS:
         tokens.fail(f"{word} is not an architecture: {', '.join(ARCHS)}")

@@ -121,8 +121,8 @@ def _reading(left: tuple[Index, np.float32, int], right: tuple[Index, np.float32
 
 
 def _every(call: PlannedOp, index: int, operand: gather.Operand, first: int, step: int) -> gather.Operand:
-    """Return the operand with only the t slices first, first + step, ... of those that in0 has: one of the products
-    that accumulate adds."""
+    """Return operand `index` with only the t slices first, first + step, ... of as many as in0 has, for one of the
+    products that accumulate adds; further slices of in1 are left out. The source is shared, only its map is cut."""
     source, tiles, pad_value, arrange = operand
     slices = tiles.reshape(call.operands[index].map.shape[0], -1)[: call.operands[0].map.shape[0]]
     chosen = np.ascontiguousarray(slices[first::step]).reshape(-1)

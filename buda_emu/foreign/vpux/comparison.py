@@ -224,7 +224,8 @@ def find_operand(program: Program, task: int, space: str, low: int, high: int) -
 
 
 def _find_new_races(first: RunResult, second: RunResult) -> tuple[Hazard, ...]:
-    """Return the races of the second run that the first does not have in these bytes."""
+    """Return the races of the second run for which the first has none of the same kind in exactly the same bytes; the
+    tasks may differ."""
     old_races = {(race.kind, race.space, race.address, race.size) for race in first.races}
     return tuple(race for race in second.races if (race.kind, race.space, race.address, race.size) not in old_races)
 

@@ -111,7 +111,8 @@ def _one_or_list(entry: Schema) -> Schema:
 
 
 def _arch(_: Field) -> Schema:
-    """Return the schema of the architectures; the reader takes any case, the schema the usual ones."""
+    """Return the schema of `arch`: one architecture or a list of them. The reader takes any case, the schema lower,
+    upper and capitalised."""
     words = list(chain.from_iterable((arch, arch.capitalize(), arch.upper()) for arch in ARCHS))
     return _one_or_list({"enum": [*words, "Wormhole_B0"]})
 

@@ -131,7 +131,7 @@ def _below(node: nodes.Node | None, key: str | int) -> nodes.Node | None:
 
 def _insert_key(text: _Text, node: nodes.Node | None, path: Sequence[str | int], value: str) -> tuple[int, int, str]:
     """Return the change of text (start, end, new text) that inserts a key with a value after the last one of its map
-    `node`; further keys of `path` become maps in it. Raises UnwritableError if there is no such map."""
+    `node`; further keys of `path` become maps in it. Raises UnwritableError if there is no such map, or it is empty."""
     if not isinstance(node, nodes.Mapping) or not node.pairs:
         raise UnwritableError(f"there is no map to write {path[0]} into")
     for key in reversed(path[1:]):

@@ -105,8 +105,9 @@ def quantise_integers(start: int, stop: int, tiles: Tiles, low: int, high: int) 
 
 @kernel
 def quantise_int32(start: int, stop: int, tiles: Tiles) -> None:
-    """Quantise to Int32: truncated from zero up, rounded half away below, in sign and magnitude (FORMATS 3.8, OPS
-    4.4)."""
+    """Quantise in place to Int32, in sign and magnitude: positive values truncated, negative ones rounded half away
+    from zero. Nothing is clamped: of positive values beyond the range the low 32 bits remain; -2^31 and less, NaN and
+    infinities become 0 (FORMATS 3.8, OPS 4.4)."""
     words = tiles.view(np.uint32)
     for index in claimed(start, stop):
         for k in range(_TILE):

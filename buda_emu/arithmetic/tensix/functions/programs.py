@@ -126,7 +126,7 @@ class Recorder:
         return self._note(lane_rows.EQUAL, a, b)
 
     def less(self, a: ProgramValue, b: Operand) -> ProgramValue:
-        """Record the condition a < b as integers."""
+        """Record the condition a < b of integers in two's complement."""
         return self._note(lane_rows.LESS, a, b)
 
     def select(self, condition: ProgramValue, a: Operand, b: Operand) -> ProgramValue:

@@ -37,8 +37,8 @@ def _make_handler(op: str) -> Handler:
 
 
 def as_float(operand: Any) -> Any:
-    """Convert a Python number to float, as torch does in arithmetic with tensors of floats; return anything else
-    unchanged."""
+    """Convert a Python int or float to float, as torch does in arithmetic with tensors of floats; return anything else,
+    bools too, unchanged."""
     if isinstance(operand, (int, float)) and not isinstance(operand, bool):
         return float(operand)
     return operand

@@ -100,7 +100,8 @@ class Executor:
         return self._widest_tiles * TILE_BYTES
 
     def run(self, temporal: TemporalGraph, popping: Sequence[Fifo]) -> None:
-        """Run all inputs of one epoch (NETLIST 4.3 step 4). Raises ProgramError."""
+        """Run all inputs of one epoch (NETLIST 4.3 step 4); `popping` are the queues whose entries its settings pop.
+        Raises ProgramError."""
         context = self._context
         topo = self._planned.topology(context.netlist, temporal)
         for listener in context.watched.listeners:

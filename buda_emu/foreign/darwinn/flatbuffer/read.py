@@ -144,7 +144,8 @@ class Reader:
         return self.data[at + 4 : at + 4 + count * size]
 
     def structs(self, at: int, width: int) -> tuple[tuple[int, ...], ...]:
-        """Read the vector of structs of `width` ints at `at`."""
+        """Read the vector of structs of `width` signed 32-bit ints at `at`. Raises Malformed for one beyond the
+        file."""
         cached = self._tables.get((width, at))
         if cached is None:
             view = self.vector(at, 4 * width)
