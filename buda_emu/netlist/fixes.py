@@ -177,7 +177,8 @@ class _Places:
         return node.span
 
     def _remove(self, nodes: list[_Node], _: Change) -> tuple[int, int, str] | None:
-        """Return the edit that removes the entry of a map or list at a place, or None where it has no exact bounds.
+        """Return the edit that removes the entry of a map or list at a place, or None where it has no exact bounds, is
+        the root, or holds what may be a comment.
         A map in a list whose only entry is removed goes as a whole, such as an instruction of a program.
         """
         node = _outermost_only_entry(nodes[-1])

@@ -545,7 +545,8 @@ class _Reader(SectionReader):
     type_rule = "V205"
 
     def all_checks(self, node: nodes.Node | None) -> Iterator[PerformanceCheck]:
-        """Yield every configuration of the section; reading ends with a finding where there are too many."""
+        """Yield every configuration of the section. After too many findings reading ends, with a last finding that
+        says so."""
         try:
             yield from self._checks(node)
         except TooManyFindingsError as error:

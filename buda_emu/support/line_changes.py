@@ -126,6 +126,7 @@ class _Comparison:
             self._append(start, part.old_end, start + shift, part.new_end)
 
     def _append(self, old_start: int, old_end: int, new_start: int, new_end: int) -> None:
+        """Append the change of these lines, whose ends are exclusive, as it is."""
         self.changes.append(LineChange(old_start=old_start, old_end=old_end, new_start=new_start, new_end=new_end))
 
     def _gaps(self, part: LineChange, window: int) -> Iterator[LineChange]:

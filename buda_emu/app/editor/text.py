@@ -135,5 +135,6 @@ class OpenText:
         return apply_fixes(self.text, check).text
 
     def with_text(self, text: str) -> "OpenText":
-        """Return another version with as many lines; the check of this one must be finished."""
+        """Return a version to try out, such as a completion put in; `text` must have as many lines as this one. Both
+        share nodes that reading may move: finish the check of this one first."""
         return OpenText(text, self.path, self._reader, self._last)

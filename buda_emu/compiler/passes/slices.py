@@ -444,8 +444,8 @@ def _columns_of_parts(matrix: Sparse, begin: int, size: int) -> Sparse:
 
 
 def _combine(build: Builder, node: Node, results: Sequence[Node]) -> Node:
-    """Combine the results of the parts to their maximum or their sum. The node is removed from the graph again so that
-    the caller can name it."""
+    """Return the maximum (of a reduce_max `node`) or the sum of the parts' results. The returned node is taken out of
+    the graph again, so that the caller can add it under the name of `node`."""
     total = results[0]
     for other in results[1:]:
         total = build.emit("maximum" if node.op == "reduce_max" else "add", total, other, dtype=node.dtype)

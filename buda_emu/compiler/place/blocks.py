@@ -296,8 +296,9 @@ def _bytes_of_product(op: TileOp, blocks: Blocks, reads: list[int], act: int, fl
 
 
 def _bytes_of_sums(op: TileOp, blocks: Blocks, reads: list[int], act: int) -> int:
-    """Return the bytes that a fused op with sums needs for its operands, two blocks of each, and its intermediates.
-    `reads` are the bytes of a tile of each operand, `act` those of a tile of activations."""
+    """Return the bytes that a fused op with sums needs for its operands (two blocks of each; all inner blocks of one
+    that several steps read, the whole inner dimension of a factor), its intermediates, and what its read buffers take
+    beyond their room. `reads` are the bytes of a tile of each operand, `act` those of a tile of activations."""
     total = 0
     tiles = dict[str, int]()
     deepest = max(step_blocks(op, blocks, step).m_k for step in op.steps)  # inner blocks that are read again

@@ -192,8 +192,8 @@ def held_bytes(
 
 
 def _entry_copies(netlist: Netlist, apart: Collection[str]) -> int:
-    """Return the bytes of host copies of the largest entry while it goes in or out; smaller entries go in parts. Queues
-    in `apart` go in parts in any case, or not at all."""
+    """Return the bytes that the host's copies of the largest entry take beyond a part (PART_BYTES) each while it goes
+    in or out; 0 where no entry is larger than a part. Queues in `apart` go in parts in any case, or not at all."""
     largest = max((entry_bytes(queue) for queue in netlist.queues.values() if queue.name not in apart), default=0)
     return max(0, largest - PART_BYTES) * _ENTRY_COPIES
 

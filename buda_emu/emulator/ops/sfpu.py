@@ -159,8 +159,9 @@ def region_of(call: PlannedOp) -> Region:
 
 
 def on_region(call: PlannedOp, type: str, region: Region, tiles: Tiles, outside: Tiles | float) -> Tiles:
-    """Apply function `type` by its definition to float32[..., 32, 32]: its results on the region, `outside`
-    elsewhere."""
+    """Apply function `type` by its definition to float32[..., 32, 32]: its results on the region, `outside` elsewhere.
+    Raises ProgramError where the reference aborts on an element of the region, unless undefined results are taken as
+    NaN."""
     function = _FUNCTIONS[type]
     part = tiles[..., : region.rows, : region.columns]
     result = np.array(np.broadcast_to(np.float32(outside), tiles.shape))

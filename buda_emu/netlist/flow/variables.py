@@ -147,8 +147,8 @@ class Variables:
         return result
 
     def _assign(self, step: VarInst, value: Value) -> None:
-        """Store the value that a varinst writes. A variable that is declared nowhere before is a note, and is
-        declared hereby.
+        """Store the value that a varinst writes. A variable that is declared nowhere before is declared hereby, with a
+        note unless the instruction also reads it, which is noted elsewhere.
         """
         name = stored_name(step.out)
         if name not in self._kinds:

@@ -201,9 +201,8 @@ def _read_op(context: Context, name: str, name_node: Scalar, node: Node, graph: 
     later: list[tuple[str, Scalar, Node]] = []
 
     def other(key: str, key_node: Scalar, value: Node) -> None:
-        """Read a key whose values add up when it is repeated, put attributes and shaping aside, and report an
-        unknown field.
-        """
+        """Read a key of an op that has no reader of its own: `in_df` and `forked_dram_inputs` are collected over
+        repetitions, attributes and shaping of inputs are put into `later`, any other key is a finding."""
         if key == "in_df":
             in_df.extend(read_formats(context, OP_FIELDS[key], value) or ())  # NETLIST 11.3 C1: appended
         elif key == "forked_dram_inputs":

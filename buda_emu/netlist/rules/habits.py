@@ -135,7 +135,8 @@ def op_overwrites(_: Context, op: Op) -> Findings:
 
 
 def _repeated_fields(subject: Queue | Graph | Op) -> Findings:
-    """Yield a finding for each field that occurs again further down, where that one counts alone."""
+    """Yield a finding for each scalar or list field that occurs again further down, where that one counts alone; not
+    for those of `_READ_AGAIN`."""
     source = subject.source
     if not isinstance(source, Mapping) or len({name for name, _, _ in source.items()}) == len(source.pairs):
         return

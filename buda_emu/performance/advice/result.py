@@ -55,7 +55,7 @@ class Advice:
 
     @property
     def reason(self) -> str:
-        """Return why no change helped, and what limits the programs; "" if some change did."""
+        """Return why no change helped, and what limits the slowest epoch; "" if some change did, or nothing runs."""
         if self.found.taken or not self.before.reports:
             return ""
         slowest_report = max(self.before.reports, key=lambda report: report.runs * report.cycles)

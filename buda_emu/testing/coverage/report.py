@@ -123,8 +123,8 @@ _FIX: Final = "write it again"
 
 
 def _counts(names: Any, subject: str, netlists: int) -> dict[str, int]:
-    """Read the counts of one list, none above the number of netlists. Raises ValueError for other content: counts made
-    with other lists cannot be merged."""
+    """Read the counts of one list, each from 1 to the number of netlists. Raises ValueError for other content: counts
+    made with other lists cannot be merged."""
     legal_names = every_list()[subject]
     counts: dict[str, int] = {}
     for name, count in _object(names, f"counts of {subject}").items():

@@ -347,7 +347,8 @@ class Draw:
         )
 
     def _entry_of(self, node: Node) -> int:
-        """Return the position of a value among those of its op or queue."""
+        """Return which of the values that its op or queue gets during the run a node of the trace is, counted from
+        0."""
         return self.sites.ordinals[node.number]
 
     def resolve(self, fault: Fault) -> Fault:

@@ -8,6 +8,7 @@ from buda_emu.app.api.reduce import reduce
 from buda_emu.app.cli.output import Progress, say, write_json, write_text
 from buda_emu.emulator.image.opened import netlist_of
 from buda_emu.report.terminal.text import table
+from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import Exit
 from buda_emu.testing.reduce.search import Reduction, ReductionState
 
@@ -50,9 +51,8 @@ def _default_output(path: Path) -> Path:
 
 
 def _line_count(text: str) -> str:
-    """Return the number of lines in words."""
-    lines = text.count("\n")
-    return f"{lines} lines"
+    """Return the number of lines with its noun, such as "12 lines"."""
+    return plural(text.count("\n"), "line")
 
 
 def _print_reduction(reduction: Reduction, output: Path, seconds: float) -> None:

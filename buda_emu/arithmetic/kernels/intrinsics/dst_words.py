@@ -106,8 +106,8 @@ class Dst:
 
     def common(self, old: Value, top: Value, least: int) -> Value:
         """Return the bits of the constant M = 1.5 * 2^k, which aligns and rounds what it is added to and subtracted
-        from again, for the larger of the exponents of the words `old` and of the sums, whose own M has the bits `top`; at
-        least the bits `least`."""
+        from again, for the larger of the exponents of the words `old` and of the sums, whose own M has the bits
+        `top`; at least the bits `least`."""
         code = self.code
         old_pattern = code.larger_pattern(self.pattern_of_m(old, ABOVE), code.word(least))
         return code.larger_pattern(self.builder.sub(top, self.down), old_pattern)

@@ -94,8 +94,8 @@ def gather_tiles(
     dims: tuple[int, int],
 ) -> None:
     """Write out[w, n, 1024]: tile i is tile index[i] of the source, its elements moved as `arrange` says, or filled
-    with `pad_value` where index[i] is negative; elements outside `dims`, rows and columns, are multiplied by 0. The items
-    that threads share are the w*n tiles."""
+    with `pad_value` where index[i] is negative; elements outside `dims`, rows and columns, are multiplied by 0. The
+    items that threads share are the w*n tiles."""
     height, width = dims
     tiles = out.shape[1]
     for result_index in claimed(start, stop):

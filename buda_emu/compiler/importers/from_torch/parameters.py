@@ -145,8 +145,8 @@ def _iterate_tensors(path: Path) -> Iterator[tuple[str, Stored]]:
 
 
 def _parse_entry(path: Path, name: str, entry: Any) -> tuple[str, tuple[int, ...], tuple[int, int]]:
-    """Return the element type, the shape and the first and last byte of a tensor from its entry in a safetensors
-    header. Raises HostError for an entry that is damaged or of a type that is not supported."""
+    """Return the element type, the shape, and where the bytes of a tensor begin and end (one past the last), from its
+    entry in a safetensors header. Raises HostError for an entry that is damaged or of a type that is not supported."""
     try:
         kind = str(entry["dtype"])
         shape = tuple(entry["shape"])

@@ -271,8 +271,9 @@ class Reader:
             self._refuse(f"{word} ({advice})" if advice else word, node)
 
     def _is_foldable(self, node: Any, word: str, operands: Sequence[Node]) -> bool:
-        """Return whether torch shall compute a node, the operator `word`, because all its operands are constants in
-        memory."""
+        """Return whether torch shall compute a node, the operator `word`: all its operands are constants in memory, and
+        it is no getitem, no higher-order operator, no random operator with a handler, and no product of floats, whose
+        sums depend on torch's threads."""
         if "getitem" in word or isinstance(node.target, HigherOrderOperator):
             return False
         if not all(operand.op == "constant" and not isinstance(operand.value, Referenced) for operand in operands):

@@ -371,7 +371,8 @@ def _has_wrong_source(index: Index, tensor: Tensor) -> bool:
 
 def _check_joint_ids(index: Index) -> Iterator[Finding]:
     """Yield the findings of G036 for dialect B: ids of a workload's joint operand that are not those of its buffer
-    entries."""
+    entries, or, where they agree, an entry whose ids are not those of its sources. Cores without order and ids without
+    a producer are left out."""
     for work in index.ir.workloads():
         for ifmap in work.ifmap if work.core not in index.unordered_cores else ():
             entries = operand_entries(work)

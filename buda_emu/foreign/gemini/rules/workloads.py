@@ -90,8 +90,8 @@ def check_time(index: Index, _: Network | None) -> Iterator[Finding]:
     source="GEMINI 3",
 )  # fmt: skip
 def check_complete(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Note an operand of which the sources hold fewer or more elements than it has, and a weight without
-    transfer_id (dialect B) (G070)."""
+    """Note, in dialect B, an operand whose sources hold fewer elements than it has, or more (which element-wise
+    workloads may), and a weight without transfer_id (G070)."""
     if not index.ir.form.joint_operands:
         return
     for work in index.ir.workloads():
