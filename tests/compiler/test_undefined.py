@@ -165,7 +165,7 @@ def test_netlists_that_always_have_a_result_say_nothing(function) -> None:
             return function(x)
 
     compiled = be.compile(Model(), (torch.rand(1, 8, 20),), effort="low")
-    assert "buda-emu:" not in compiled.text.split("programs:")[1]
+    assert "undefined:" not in compiled.text.split("programs:")[1]
 
 
 def test_comparisons_with_nan_are_what_the_page_says():

@@ -69,12 +69,12 @@ def _document(placement: Placement, path: str) -> WrittenNetlist:
 
 def _own_words(placement: Placement) -> dict[str, str]:
     """Return the words of the netlist's section `buda-emu`; empty where the defaults say the same."""
-    own: dict[str, str] = {}
+    words: dict[str, str] = {}
     if placement.tiles.undefined_is_nan:
-        own[UNDEFINED] = UNDEFINED_IS_NAN
+        words[UNDEFINED] = UNDEFINED_IS_NAN
     if placement.work.effort == LOW_EFFORT:
-        own[EFFORT] = LOW_EFFORT
-    return own
+        words[EFFORT] = LOW_EFFORT
+    return words
 
 
 def _device(placement: Placement, chip: int) -> int:
