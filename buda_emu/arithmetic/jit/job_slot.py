@@ -2,7 +2,7 @@
 
 A job is open while its owner, who called the kernel, works on it. A helper enters before it reads anything of it, and
 leaves when there are no more items; the owner shuts it and waits until nobody is inside. Kernels read and change the
-words by `add` and `read`, which are LLVM code (`intrinsics/thread_team.py`).
+words by `add` and `read`, which are LLVM code (`jit/intrinsics.py`).
 """
 
 from array import array
