@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from buda_emu.app.cli.main import main
 
 
@@ -25,6 +27,7 @@ def test_an_op_type_that_does_not_exist_is_refused(tmp_path, capsys):
     assert "op types matmull: known are matmul, depthwise" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_netlists_for_missing_coverage_are_written(tmp_path, capsys):
     from buda_emu.emulator.image.opened import netlist_of
     from buda_emu.testing import generate
