@@ -278,3 +278,11 @@ def _ids(entry: Any) -> Sequence[Any]:
     if isinstance(entry, dict):
         return tuple(cast("Mapping[Any, Any]", entry))
     return (entry,)
+
+
+def another_placement(board: str) -> str:
+    """Return the ways to a netlist for a board, for the second line of a message."""
+    return (
+        f"a netlist has its own places: compile the model with --board {board}, or "
+        "`buda-emu perf MODEL.onnx --sweep board=...`, which places it again for each board"
+    )

@@ -14,7 +14,7 @@ from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.test_config import read_performance_checks, read_test_config
 from buda_emu.performance.timing.checks import BoundResult, evaluate
 from buda_emu.performance.timing.figures import op_figures
-from buda_emu.performance.timing.model import another_placement, model_netlist
+from buda_emu.performance.timing.model import model_netlist
 from buda_emu.performance.timing.op.cost import Model
 from buda_emu.performance.timing.parts import EpochIntervals, cost_interval, program_intervals, run_intervals
 from buda_emu.performance.timing.result import EpochReport, PerfRun
@@ -185,15 +185,8 @@ def perf(
     it were half as fast. Raises NetlistError, HostError (no such program, parameter, speed; ops that the chip does not
     hold), ProgramError as the run would, UnsupportedError.
     """
-    arch = agreed_arch(board, arch)
-    opened = open_source(source, None if board else arch, allow_pickle=True)
+    opened = open_source(source, arch, board, allow_pickle=True)
     netlist = opened.netlist
-    if board and netlist.arch_name != arch:
-        raise HostError(
-            f"the netlist is for {netlist.arch_name}, {board} has chips of {arch}\n{another_placement(board)}"
-        )
-    if arch is not None and netlist.arch_name != arch.lower():
-        raise HostError(f"the netlist was loaded for {netlist.arch_name}: load it with arch={arch!r}")
     chip = None
     if not (board or grid or harvest):
         chip = chip_of_source(source)

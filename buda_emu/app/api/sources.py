@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from buda_emu.emulator.image.opened import Opened, open_file
 from buda_emu.netlist.model import Netlist
+from buda_emu.spec.boards import agreed_arch, another_placement
 from buda_emu.support.errors import HostError
 
 if TYPE_CHECKING:  # who has a compiled model or an image has imported its module, and nobody else needs it
@@ -52,15 +53,22 @@ def image_of(source: Any) -> "DeviceImage | None":
     return None
 
 
-def open_source(source: object, arch: str | None = None, *, allow_pickle: bool = False) -> Opened:
-    """Return the netlist of a source, and the image around it where there is one. Raises as `open_file`, and HostError
-    for a value of another kind and for a netlist of another architecture than `arch`."""
+def open_source(
+    source: object, arch: str | None = None, board: str | None = None, *, allow_pickle: bool = False
+) -> Opened:
+    """Return the netlist of a source, and the image around it where there is one. A file that names several
+    architectures is read for `arch`, or for the chips of `board`. Raises as `open_file` and `agreed_arch`, and
+    HostError for a value of another kind and for a netlist of another architecture."""
+    arch = agreed_arch(board, arch)
     if is_path(source):
         opened = open_file(source, arch, allow_pickle=allow_pickle)
     else:
         opened = _open_object(source)
-    if arch is not None and opened.netlist.arch_name != arch.lower():
-        raise HostError(f"the netlist was loaded for {opened.netlist.arch_name}: load it with arch={arch!r}")
+    arch_name = opened.netlist.arch_name
+    if arch is not None and arch_name != arch.lower():
+        if board:
+            raise HostError(f"the netlist is for {arch_name}, {board} has chips of {arch}\n{another_placement(board)}")
+        raise HostError(f"the netlist was loaded for {arch_name}: load it with arch={arch!r}")
     return opened
 
 

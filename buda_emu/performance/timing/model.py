@@ -30,6 +30,7 @@ from buda_emu.performance.timing.transfers.flows import Flow, flows
 from buda_emu.performance.timing.transfers.loading import EpochLoad, epoch_load
 from buda_emu.performance.timing.transfers.noc import Path, paths
 from buda_emu.performance.timing.transfers.rates import Speed, speed
+from buda_emu.spec.boards import another_placement
 from buda_emu.spec.devices import Device, device
 from buda_emu.spec.precision import DEFAULT_STEP_LIMIT
 from buda_emu.support.errors import HostError
@@ -146,14 +147,6 @@ def require_places(netlist: Netlist, chip: Device) -> None:
                 )
     if chip.board:
         _require_channels(netlist, chip, chip_name)
-
-
-def another_placement(board: str) -> str:
-    """Return the ways to a netlist for a board, for the second line of a message."""
-    return (
-        f"a netlist has its own places: compile the model with --board {board}, or "
-        "`buda-emu perf MODEL.onnx --sweep board=...`, which places it again for each board"
-    )
 
 
 def _require_channels(netlist: Netlist, chip: Device, chip_name: str) -> None:

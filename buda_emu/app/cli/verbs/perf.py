@@ -16,7 +16,6 @@ from buda_emu.app.cli.findings import open_baseline, print_findings, report_comp
 from buda_emu.app.cli.kernels import counted_kernels, shown_kernels
 from buda_emu.app.cli.output import Progress, say, say_lines, write_json, write_picture, write_printable, write_text
 from buda_emu.netlist.model import Netlist
-from buda_emu.performance.timing.model import another_placement
 from buda_emu.report.baselines import Baseline, BaselineComparison, Measure, perf_items
 from buda_emu.report.machine_readable.perf_json import (
     op_perf_table,
@@ -29,6 +28,7 @@ from buda_emu.report.pictures.epoch_picture import run_picture
 from buda_emu.report.sweep import sweep_chart, sweep_csv, sweep_table
 from buda_emu.report.terminal.perf import Selection, check_lines, expectation_lines, perf_lines, sensitivity_lines
 from buda_emu.report.terminal.text import prose
+from buda_emu.spec.boards import another_placement
 from buda_emu.support.errors import Exit, HostError
 from buda_emu.support.files import is_model, read_whole
 from buda_emu.support.lazy import lazy

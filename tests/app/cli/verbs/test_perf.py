@@ -421,6 +421,11 @@ def test_a_netlist_says_that_it_was_compiled_at_low_effort(tmp_path, capsys):
         assert json.loads((tmp_path / "perf.json").read_text())["effort"] == effort
 
 
+@pytest.mark.parametrize(("board", "arch"), [("n150", "wormhole_b0"), ("e150", "grayskull"), ("p150", "blackhole")])
+def test_a_file_for_several_chips_is_read_for_those_of_the_board(board, arch):
+    assert be.perf(DIRECTORY / "matmul.yaml", board=board).netlist.arch_name == arch
+
+
 def test_a_netlist_that_a_board_has_no_room_for_says_how_to_place_it(capsys):
     netlist = be.load(DIRECTORY / "attention.yaml")
     with pytest.raises(be.HostError, match="the netlist is for wormhole_b0, e150 has chips of grayskull") as refused:
