@@ -49,6 +49,13 @@ class Node:
         return self.attrs["value"]
 
 
+def other_operand(node: Node, name: str) -> str:
+    """Return the operand of a node with two operands that is not `name`, or `name` if both are."""
+    if node.inputs[0] == name:
+        return node.inputs[1]
+    return node.inputs[0]
+
+
 def dim_of(axis: int, rank: int) -> int:
     """Return the dimension that an axis names, counting from the end if it is negative. Raise ValueError if the rank
     has no such dimension."""

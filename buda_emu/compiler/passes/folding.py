@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from buda_emu.compiler.graph.graph import Array, Graph, Node
+from buda_emu.compiler.graph.graph import Array, Graph, Node, other_operand
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.passes.clean import dce
 
@@ -97,7 +97,7 @@ def _chain(graph: Graph, users: dict[str, list[str]], shown: set[str], product: 
         user = graph[users[node.name][0]]
         if user.op not in ("multiply", "add") or user.shape != product.shape or len(set(user.inputs)) != 2:
             return chain
-        other = graph[user.inputs[1 if user.inputs[0] == node.name else 0]]
+        other = graph[other_operand(user, node.name)]
         if other.op != "constant" or rounds(other.value):
             return chain
         shape = (1,) * (len(product.shape) - len(other.shape)) + other.shape
@@ -178,18 +178,18 @@ def _match_gelu(graph: Graph, users: dict[str, list[str]], node: Node) -> tuple[
     """Return the last node of the pattern around an erf, and x."""
     x = _input_of_scaling(graph, graph[node.inputs[0]])
     incremented = _only(graph, users, node.name, "add")
-    if x is None or incremented is None or _number(graph, _other_operand(incremented, node.name)) != 1.0:
+    if x is None or incremented is None or _number(graph, other_operand(incremented, node.name)) != 1.0:
         return None
     first = _only(graph, users, incremented.name, "multiply")
     if first is None:
         return None
-    other = _other_operand(first, incremented.name)
+    other = other_operand(first, incremented.name)
     if _half_of(graph, other) == x:
         return first.name, x
     last = _only(graph, users, first.name, "multiply")
     if last is None:
         return None
-    factors = {other, _other_operand(last, first.name)}
+    factors = {other, other_operand(last, first.name)}
     rest = factors - {x}
     if x in factors and len(rest) == 1 and _number(graph, rest.pop()) == 0.5:
         return last.name, x
@@ -202,7 +202,7 @@ def _input_of_scaling(graph: Graph, node: Node) -> str | None:
         return node.inputs[0]
     if node.op == "multiply":
         for name in node.inputs:
-            if abs((_number(graph, _other_operand(node, name)) or 0) - sqrt(0.5)) < 1e-4:
+            if abs((_number(graph, other_operand(node, name)) or 0) - sqrt(0.5)) < 1e-4:
                 return name
     return None
 
@@ -212,7 +212,7 @@ def _half_of(graph: Graph, name: str) -> str | None:
     node = graph[name]
     if node.op == "multiply":
         for factor in node.inputs:
-            if _number(graph, _other_operand(node, factor)) == 0.5:
+            if _number(graph, other_operand(node, factor)) == 0.5:
                 return factor
     return None
 
@@ -226,13 +226,6 @@ def _only(graph: Graph, users: dict[str, list[str]], name: str, op: str) -> Node
     if node.op == op:
         return node
     return None
-
-
-def _other_operand(node: Node, name: str) -> str:
-    """Return the operand of a node with two operands that is not `name`, or `name` if both are."""
-    if node.inputs[0] == name:
-        return node.inputs[1]
-    return node.inputs[0]
 
 
 def _number(graph: Graph, name: str) -> float | None:

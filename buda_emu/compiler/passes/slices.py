@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from buda_emu.compiler.graph.builder import Builder
-from buda_emu.compiler.graph.graph import SOURCES, Graph, Node, Shape
+from buda_emu.compiler.graph.graph import SOURCES, Graph, Node, Shape, other_operand
 from buda_emu.compiler.graph.registry import front_op
 from buda_emu.compiler.graph.sparse import Index, Sparse
 from buda_emu.compiler.lower.layout import tiles_along
@@ -36,7 +36,7 @@ def slice_products(graph: Graph) -> Graph:
                 dtype=node.dtype,
             )
             if term is not None:
-                held = graph[_other_operand(term, product.name)]
+                held = graph[other_operand(term, product.name)]
                 if held.shape[-1] == 1:
                     value = held.value
                 else:
@@ -97,15 +97,10 @@ def _term(graph: Graph, users: dict[str, list[str]], product: Node) -> Node | No
     node = graph[users[product.name][0]]
     if node.op != "add" or node.shape != product.shape or len(set(node.inputs)) != 2:
         return None
-    held = graph[_other_operand(node, product.name)]
+    held = graph[other_operand(node, product.name)]
     if held.op == "constant" and len(held.shape) <= len(product.shape) and held.shape:
         return node
     return None
-
-
-def _other_operand(node: Node, name: str) -> str:
-    """Return the operand of a node with two operands that is not `name`, or `name` if both are."""
-    return node.inputs[1 if node.inputs[0] == name else 0]
 
 
 def _columns(reader: Node, product: Node) -> Index | None:
