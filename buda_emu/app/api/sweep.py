@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from buda_emu.app.api.perf import parse_grid, parse_rows, perf
 from buda_emu.arithmetic.jit.kernel import announce
-from buda_emu.arithmetic.jit.reporting import with_sent_kernels
+from buda_emu.arithmetic.jit.reporting import SendKernel, with_sent_kernels
 from buda_emu.emulator.image.opened import is_image, netlist_of
 from buda_emu.netlist.model import Netlist
 from buda_emu.performance.timing.transfers.rates import WHAT_IF
@@ -194,9 +194,7 @@ PointTask = tuple[Mapping[str, str], bool]
 """The settings of a point, and whether it has all figures."""
 
 
-def modeller(
-    about: SweepConditions, report: Callable[[tuple[str, float | None]], object] = ignore_activity
-) -> Callable[[PointTask], Point]:
+def modeller(about: SweepConditions, report: SendKernel = ignore_activity) -> Callable[[PointTask], Point]:
     """Return the function that models one point in a process of its own. `report` gets the kernels that it
     compiles."""
     netlist = about.netlist

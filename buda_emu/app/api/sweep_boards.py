@@ -3,16 +3,14 @@
 from collections.abc import Callable
 
 from buda_emu.app.api.sweep import Point, PointTask, SweepConditions, model_point
-from buda_emu.arithmetic.jit.reporting import with_sent_kernels
+from buda_emu.arithmetic.jit.reporting import SendKernel, with_sent_kernels
 from buda_emu.compiler.compile import compile as compile_model
 from buda_emu.netlist.model import Netlist
 from buda_emu.support.errors import BudaError
 from buda_emu.support.progress import ignore_activity
 
 
-def modeller(
-    about: SweepConditions, report: Callable[[tuple[str, float | None]], object] = ignore_activity
-) -> Callable[[PointTask], Point]:
+def modeller(about: SweepConditions, report: SendKernel = ignore_activity) -> Callable[[PointTask], Point]:
     """Return the function that compiles a model for the board of a point, each board once in a process, and models the
     netlist there. `report` gets the kernels that it compiles."""
     netlists: dict[str, Netlist | BudaError] = {}

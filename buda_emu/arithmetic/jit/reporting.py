@@ -10,6 +10,11 @@ from buda_emu.support.progress import Activity, Report, reported_activities
 T = TypeVar("T")
 R = TypeVar("R")
 
+KernelReport = tuple[str, float | None]
+"""The name of a kernel that a worker process compiles, and the seconds that it took, None while it is compiled."""
+SendKernel = Callable[[KernelReport], object]
+"""Sends what a worker process reports of a kernel to its caller."""
+
 
 class _Reporter:
     """Passes activities on to a callback, those of kernels among them. When a kernel is done, what was reported before
@@ -47,7 +52,7 @@ def reported_kernels(callback: Report) -> Generator[tuple[Report, list[Compilati
         yield reporter.report, compiled
 
 
-def with_sent_kernels(work: Callable[[T], R], send: Callable[[tuple[str, float | None]], object]) -> Callable[[T], R]:
+def with_sent_kernels(work: Callable[[T], R], send: SendKernel) -> Callable[[T], R]:
     """Return the work of a worker process so that it sends the kernels that it compiles to its caller, who hands them
     to `kernel.announce`: each with its name, and with the seconds once it is done."""
 

@@ -13,7 +13,7 @@ from itertools import islice
 from threading import Condition, Thread
 from typing import Any, Final
 
-from buda_emu.arithmetic.jit.reporting import with_sent_kernels
+from buda_emu.arithmetic.jit.reporting import SendKernel, with_sent_kernels
 from buda_emu.compiler.memory_watch import Work
 from buda_emu.compiler.place.memory import MemoryFullError
 from buda_emu.compiler.search.candidate_table import CandidateTable
@@ -254,7 +254,7 @@ def _without_values(table: CandidateTable) -> CandidateTable:
 
 
 def worker(
-    _about: None, report: Callable[[tuple[str, float | None]], object] = ignore_activity
+    _about: None, report: SendKernel = ignore_activity
 ) -> Callable[[tuple[CandidateTable, Start, list[list[str]]]], list[ImprovedEpoch | None]]:
     """Return the work of `JOB`: a function that improves epochs and returns for each its decisions and the ops that
     were modelled, or None where that fails, as it then will in the main process. `report` gets the kernels that it

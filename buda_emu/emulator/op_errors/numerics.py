@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from buda_emu.arithmetic.jit.kernel import announce
-from buda_emu.arithmetic.jit.reporting import with_sent_kernels
+from buda_emu.arithmetic.jit.reporting import SendKernel, with_sent_kernels
 from buda_emu.arithmetic.tensix.registers import core_of
 from buda_emu.emulator.inputs.feed import push
 from buda_emu.emulator.inputs.prepared import RunChoice, prepare_run
@@ -281,9 +281,7 @@ def _with_workers(run: Callable[[], None], looking: "_Analysis", netlist: Netlis
         raise failed[0]
 
 
-def analyse_op_job(
-    netlist: Netlist, report: Callable[[tuple[str, float | None]], object] = ignore_activity
-) -> Callable[[OpTask], OpFindings]:
+def analyse_op_job(netlist: Netlist, report: SendKernel = ignore_activity) -> Callable[[OpTask], OpFindings]:
     """Return the work of `numerics` on workers, a function that analyses one op. `report` gets the kernels that it
     compiles."""
     looking = _Analysis(netlist, _ALL, serial, ignore_activity)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from buda_emu.arithmetic.jit.reporting import KernelReport
 from buda_emu.support.workers.job import Job, Lost, Workers
 from buda_emu.support.workers.spread import spread
 from buda_emu.testing.verify.result import CaseResult
@@ -46,7 +47,7 @@ def run_all(
     else:
         sent = cases
 
-    def on_report(_number: int, kernel: tuple[str, float | None]) -> None:
+    def on_report(_number: int, kernel: KernelReport) -> None:
         if on_kernel is not None:
             on_kernel(*kernel)
 

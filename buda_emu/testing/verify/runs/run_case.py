@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.arithmetic.jit.reporting import with_sent_kernels
+from buda_emu.arithmetic.jit.reporting import SendKernel, with_sent_kernels
 from buda_emu.emulator.image.opened import is_image
 from buda_emu.emulator.inputs.entries import default_parameters
 from buda_emu.emulator.inputs.feed import Feed, push
@@ -442,9 +442,7 @@ def compare_output(queue: Queue, config: TestConfig, runs: Runs, case: Case) -> 
     )
 
 
-def runner(
-    _about: None, report: Callable[[tuple[str, float | None]], object] = ignore_activity
-) -> Callable[[Case], CaseResult]:
+def runner(_about: None, report: SendKernel = ignore_activity) -> Callable[[Case], CaseResult]:
     """Return the function that `run_all.CASES` calls in a worker for each case; it needs no arguments of its own.
     `report` gets the kernels that it compiles (`run_all.OnKernel`)."""
     return with_sent_kernels(run_case, report)
