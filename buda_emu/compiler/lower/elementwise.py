@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from buda_emu.compiler.graph.graph import Array, Node, Shape
-from buda_emu.compiler.graph.signs import is_above, never_negative
+from buda_emu.compiler.graph.signs import is_nonnegative, never_negative
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.lower.layout import TILE, Dim, Extent, Layout, Piece, moves, reshape_layout, standard
 from buda_emu.compiler.lower.lowering import LoweredValue, Lowering, lowers
@@ -44,7 +44,7 @@ def mark_undefined_results(low: Lowering, node: Node) -> None:
     """Note whether a node may have elements without a result, and for the whole graph whether one of them would stop
     the reference: a root or a reciprocal of a value that may be NaN or below 0."""
     after_nan = any(name in low.undefined for name in node.inputs)
-    partial = node.op in _PARTIAL and not is_above(low.graph, node.inputs[0])
+    partial = node.op in _PARTIAL and not is_nonnegative(low.graph, node.inputs[0])
     if after_nan or (partial and node.op != "reciprocal"):
         low.undefined.add(node.name)
     if node.op in _STOPS and (after_nan or partial):
