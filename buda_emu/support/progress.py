@@ -49,6 +49,10 @@ class Activity(str):
 
 Report = Callable[[Activity], object]
 """A callback for activities."""
+KernelReport = tuple[str, float | None]
+"""The name of a kernel that a worker process compiles, and the seconds that it took, None while it is compiled."""
+SendKernel = Callable[[KernelReport], object]
+"""Sends what a worker process reports of a kernel to its caller."""
 
 
 def ignore_activity(_: object) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from buda_emu.app.api.perf import parse_grid, parse_rows, perf
 from buda_emu.arithmetic.jit.kernel import announce
-from buda_emu.arithmetic.jit.reporting import SendKernel, with_sent_kernels
+from buda_emu.arithmetic.jit.reporting import with_sent_kernels
 from buda_emu.emulator.image.opened import is_image, netlist_of
 from buda_emu.netlist.model import Netlist
 from buda_emu.performance.timing.transfers.rates import WHAT_IF
@@ -17,7 +17,7 @@ from buda_emu.spec.boards import agreed_arch
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import BudaError, HostError
 from buda_emu.support.files import is_model
-from buda_emu.support.progress import ignore_activity
+from buda_emu.support.progress import SendKernel, ignore_activity
 from buda_emu.support.workers.job import Job, Workers
 from buda_emu.support.workers.spread import in_order, spread_with_caller
 

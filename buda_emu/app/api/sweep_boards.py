@@ -3,11 +3,11 @@
 from collections.abc import Callable
 
 from buda_emu.app.api.sweep import Point, PointTask, SweepConditions, model_point
-from buda_emu.arithmetic.jit.reporting import SendKernel, with_sent_kernels
+from buda_emu.arithmetic.jit.reporting import with_sent_kernels
 from buda_emu.compiler.compile import compile as compile_model
 from buda_emu.netlist.model import Netlist
 from buda_emu.support.errors import BudaError
-from buda_emu.support.progress import ignore_activity
+from buda_emu.support.progress import SendKernel, ignore_activity
 
 
 def modeller(about: SweepConditions, report: SendKernel = ignore_activity) -> Callable[[PointTask], Point]:

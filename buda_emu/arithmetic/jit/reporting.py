@@ -5,15 +5,10 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from buda_emu.arithmetic.jit.kernel import Compilation, compilations
-from buda_emu.support.progress import Activity, Report, reported_activities
+from buda_emu.support.progress import Activity, Report, SendKernel, reported_activities
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-KernelReport = tuple[str, float | None]
-"""The name of a kernel that a worker process compiles, and the seconds that it took, None while it is compiled."""
-SendKernel = Callable[[KernelReport], object]
-"""Sends what a worker process reports of a kernel to its caller."""
 
 
 class _Reporter:

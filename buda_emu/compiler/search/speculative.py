@@ -13,14 +13,14 @@ from itertools import islice
 from threading import Condition, Thread
 from typing import Any, Final
 
-from buda_emu.arithmetic.jit.reporting import SendKernel, with_sent_kernels
+from buda_emu.arithmetic.jit.reporting import with_sent_kernels
 from buda_emu.compiler.memory_watch import Work
 from buda_emu.compiler.place.memory import MemoryFullError
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.improve import ImprovedEpoch, KnownResult, Start, improve_epoch, match_epochs, no_result
 from buda_emu.compiler.target import Objective
 from buda_emu.support.errors import BudaError
-from buda_emu.support.progress import ignore_activity
+from buda_emu.support.progress import SendKernel, ignore_activity
 from buda_emu.support.workers.job import Job, Shared
 from buda_emu.support.workers.spread import JobPool, short_turns
 

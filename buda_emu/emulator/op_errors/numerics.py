@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from buda_emu.arithmetic.jit.kernel import announce
-from buda_emu.arithmetic.jit.reporting import SendKernel, with_sent_kernels
+from buda_emu.arithmetic.jit.reporting import with_sent_kernels
 from buda_emu.arithmetic.tensix.registers import core_of
 from buda_emu.emulator.inputs.feed import push
 from buda_emu.emulator.inputs.prepared import RunChoice, prepare_run
@@ -30,7 +30,7 @@ from buda_emu.emulator.runtime.graph.threads import WorkerPool
 from buda_emu.emulator.runtime.machine.listeners import Listener
 from buda_emu.netlist.model import Netlist, Op
 from buda_emu.support.errors import HostError, InternalError
-from buda_emu.support.progress import Activity, Report, ignore_activity
+from buda_emu.support.progress import Activity, Report, SendKernel, ignore_activity
 from buda_emu.support.workers.job import Job, Workers
 from buda_emu.support.workers.spread import spread
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from buda_emu.arithmetic.jit.reporting import KernelReport
+from buda_emu.support.progress import KernelReport
 from buda_emu.support.workers.job import Job, Lost, Workers
 from buda_emu.support.workers.spread import spread
 from buda_emu.testing.verify.result import CaseResult

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.arithmetic.jit.reporting import SendKernel, with_sent_kernels
+from buda_emu.arithmetic.jit.reporting import with_sent_kernels
 from buda_emu.emulator.image.opened import is_image
 from buda_emu.emulator.inputs.entries import default_parameters
 from buda_emu.emulator.inputs.feed import Feed, push
@@ -42,7 +42,7 @@ from buda_emu.support.errors import (
     ProgramError,
     UnsupportedError,
 )
-from buda_emu.support.progress import ignore_activity
+from buda_emu.support.progress import SendKernel, ignore_activity
 from buda_emu.support.records import dataclass
 from buda_emu.testing.verify.comparison import (
     Flags,
