@@ -6,9 +6,8 @@ from typing import Any, Final
 import numpy as np
 
 from buda_emu.compiler.graph.builder import Builder
-from buda_emu.compiler.graph.graph import Node
+from buda_emu.compiler.graph.graph import Node, is_nonnegative, is_positive
 from buda_emu.compiler.graph.registry import composite
-from buda_emu.compiler.graph.signs import is_nonnegative, is_positive
 from buda_emu.spec.precision import STAND_IN
 
 _op = composite("elementwise")

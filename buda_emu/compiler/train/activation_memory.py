@@ -7,8 +7,7 @@ from math import prod
 from typing import Any, Final
 
 from buda_emu.compiler.compilation import Compilation
-from buda_emu.compiler.graph.graph import FORWARD, SOURCES, Graph, Node
-from buda_emu.compiler.graph.networks import import_networkx
+from buda_emu.compiler.graph.graph import FORWARD, SOURCES, Graph, Node, import_networkx
 from buda_emu.compiler.lower.layout import tiles_along
 from buda_emu.compiler.place.memory import MemoryFullError, buffer_bytes
 from buda_emu.compiler.place.placement import Placement

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from buda_emu.arithmetic.formats import host_decode
 from buda_emu.arithmetic.formats.packing import pack_datums
-from buda_emu.arithmetic.tensor.layout import EntryLayout, pack_entry, pack_strips
+from buda_emu.arithmetic.tensor.layout import EntryLayout, pack_entry, pack_strips, tilize
 from buda_emu.arithmetic.tensor.referenced import BLOCK, Referenced
-from buda_emu.arithmetic.tensor.tilize import tilize
 from buda_emu.emulator.image.archive import TOP, check_unique, checked_name
 from buda_emu.emulator.image.checks import CONFIG, queues_by_name
 from buda_emu.emulator.image.host_plan import FOLDER

@@ -9,9 +9,8 @@ from buda_emu.foreign.gemini.boxes import Box, hull
 from buda_emu.foreign.gemini.document import ScheduleDocument, load
 from buda_emu.foreign.gemini.index import Index, WorkloadOutput, find_read_tensor
 from buda_emu.foreign.gemini.model import IR, Ofmap, Region, Source, Tensor, Workload
-from buda_emu.foreign.gemini.rings import pieces
 from buda_emu.foreign.gemini.rules import check
-from buda_emu.foreign.gemini.sizes import UNIT, channel_multiple, fmap_bits, fmap_bytes, round_up
+from buda_emu.foreign.gemini.sizes import UNIT, channel_multiple, fmap_bits, fmap_bytes, pieces, round_up
 from buda_emu.support.checker.render import render
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError, ProgramError, ScheduleError, UnsupportedError

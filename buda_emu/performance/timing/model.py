@@ -12,7 +12,6 @@ from buda_emu.netlist.program.settings import Variables
 from buda_emu.netlist.rules.graphs import rectangle
 from buda_emu.performance.timing.epoch.pipeline import epoch_timing
 from buda_emu.performance.timing.epoch.result import Cost, EpochTiming
-from buda_emu.performance.timing.memory_use import dram_use, l1_use
 from buda_emu.performance.timing.op.call import OpCall
 from buda_emu.performance.timing.op.cost import (
     OPERANDS,
@@ -25,7 +24,7 @@ from buda_emu.performance.timing.op.cost import (
     op_cost,
 )
 from buda_emu.performance.timing.op.table import calls_of, operands_of
-from buda_emu.performance.timing.result import EpochReport, PerfRun, assumptions, bottleneck
+from buda_emu.performance.timing.result import EpochReport, PerfRun, assumptions, bottleneck, dram_use, l1_use
 from buda_emu.performance.timing.transfers.flows import Flow, flows
 from buda_emu.performance.timing.transfers.loading import EpochLoad, epoch_load
 from buda_emu.performance.timing.transfers.noc import Path, paths

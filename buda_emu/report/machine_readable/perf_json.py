@@ -11,9 +11,8 @@ from buda_emu.performance.timing.checks import BoundResult
 from buda_emu.performance.timing.epoch.critical import CriticalStep, critical_steps
 from buda_emu.performance.timing.epoch.result import Busy
 from buda_emu.performance.timing.figures import OpFigures, op_figures
-from buda_emu.performance.timing.memory_use import ChannelUse
 from buda_emu.performance.timing.parts import EpochIntervals, cost_interval, program_intervals, run_intervals
-from buda_emu.performance.timing.result import Bottleneck, EpochReport, PerfRun
+from buda_emu.performance.timing.result import Bottleneck, ChannelUse, EpochReport, PerfRun
 from buda_emu.performance.timing.sensitivity import Sensitivity
 from buda_emu.performance.timing.transfers.loading import ChipLoad
 from buda_emu.performance.timing.uncertainty import Interval, Part

@@ -24,7 +24,7 @@ from buda_emu.arithmetic.jit.intrinsics import (
     splat,
     tile_pointer,
 )
-from buda_emu.arithmetic.kernels.products.dense_product import LANE_TREE, LANES, Tree, add_dense_product
+from buda_emu.arithmetic.kernels.products.tile_product import LANE_TREE, LANES, Tree, add_dense_product
 from buda_emu.arithmetic.kernels.tiles.tile_memory import CACHE_LINE, EDGE, TILE
 
 Cell: TypeAlias = tuple[int, int]

@@ -27,9 +27,9 @@ from buda_emu.arithmetic.jit.intrinsics import (
     splat,
     tile_pointer,
 )
-from buda_emu.arithmetic.kernels.tensix.functions import lane_rows as rows
+from buda_emu.arithmetic.kernels.tensix.functions import lanes as rows
 from buda_emu.arithmetic.kernels.tensix.functions.fma import LANES
-from buda_emu.arithmetic.kernels.tensix.functions.lane_rows import execute_row
+from buda_emu.arithmetic.kernels.tensix.functions.lanes import execute_row
 from buda_emu.arithmetic.kernels.tiles.tile_memory import (
     CACHE_LINE,
     EDGE,

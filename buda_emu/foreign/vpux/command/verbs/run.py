@@ -12,8 +12,7 @@ from buda_emu.emulator.inputs.numpy_files import read_npy
 from buda_emu.foreign.vpux import load
 from buda_emu.foreign.vpux.comparison import Comparison, compare
 from buda_emu.foreign.vpux.execute.run import RunResult, run
-from buda_emu.foreign.vpux.pressure import barrier_pressure
-from buda_emu.foreign.vpux.report import comparison_lines, race_lines, run_lines, run_picture
+from buda_emu.foreign.vpux.report import barrier_pressure, comparison_lines, race_lines, run_lines, run_picture
 from buda_emu.foreign.vpux.schedule import CostModel, one_step
 from buda_emu.support.errors import Exit, HostError
 from buda_emu.support.version import RESULT_VERSION
