@@ -10,7 +10,7 @@ from typing import Final, cast
 
 from markupsafe import Markup
 
-from buda_emu.emulator.image.load import check_file
+from buda_emu.emulator.image.opened import check_file
 from buda_emu.netlist.model import Netlist
 from buda_emu.report.machine_readable.json_form import as_json
 from buda_emu.report.pages.engine import (

@@ -9,7 +9,7 @@ from buda_emu.app.api.diff import compare
 from buda_emu.app.api.perf import chip_of, chip_of_source
 from buda_emu.app.api.sources import compiled_of, is_path, open_source
 from buda_emu.arithmetic.jit.reporting import reported_work
-from buda_emu.emulator.image.load import is_image
+from buda_emu.emulator.image.opened import is_image
 from buda_emu.emulator.image.rules import ImageError
 from buda_emu.emulator.inputs.entries import check_parameters, default_parameters, select_programs
 from buda_emu.netlist.load import check_bytes

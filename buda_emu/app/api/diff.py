@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final
 
-from buda_emu.emulator.image.load import netlist_of
+from buda_emu.emulator.image.opened import netlist_of
 from buda_emu.netlist.model import Buffer, Netlist, Op
 from buda_emu.netlist.printer import program_lines
 from buda_emu.netlist.sourced import Sourced

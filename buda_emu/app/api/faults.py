@@ -8,7 +8,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, cast
 
-from buda_emu.emulator.image.load import Opened, open_file
+from buda_emu.emulator.image.opened import Opened, open_file
 from buda_emu.emulator.inputs.default import InputBlock
 from buda_emu.emulator.inputs.feed import push
 from buda_emu.emulator.inputs.of_image import archive_blocks, in_queues, initial_blocks, made_up_blocks

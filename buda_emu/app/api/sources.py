@@ -4,7 +4,7 @@ import sys
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from buda_emu.emulator.image.load import Opened, open_file
+from buda_emu.emulator.image.opened import Opened, open_file
 from buda_emu.netlist.model import Netlist
 from buda_emu.spec.boards import agreed_arch, another_placement
 from buda_emu.support.errors import HostError

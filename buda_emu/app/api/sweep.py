@@ -10,7 +10,7 @@ from typing import Any, Final
 from buda_emu.app.api.perf import parse_grid, parse_rows, perf
 from buda_emu.arithmetic.jit.kernel import announce
 from buda_emu.arithmetic.jit.reporting import with_sent_kernels
-from buda_emu.emulator.image.load import is_image, netlist_of
+from buda_emu.emulator.image.opened import is_image, netlist_of
 from buda_emu.netlist.model import Netlist
 from buda_emu.performance.timing.transfers.rates import WHAT_IF
 from buda_emu.spec.boards import agreed_arch

@@ -18,7 +18,7 @@ from buda_emu.app.debugger.machine.steps import Steps, UserChange
 from buda_emu.app.debugger.machine.stop import START, STORED, Goal, Interrupt, Kind, Position, Stop
 from buda_emu.app.debugger.names import Names
 from buda_emu.app.debugger.tensors import TensorValue, newest_slot
-from buda_emu.emulator.image.load import Opened, open_file
+from buda_emu.emulator.image.opened import Opened, open_file
 from buda_emu.emulator.inputs.feed import push
 from buda_emu.emulator.inputs.prepared import RunChoice, prepare_run
 from buda_emu.emulator.memory.host import usable_processors

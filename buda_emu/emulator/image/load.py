@@ -1,16 +1,6 @@
-"""Opens a file that can be run, a netlist or a device image with its netlist and its initial tensors; or checks an
-image and returns every finding."""
+"""Opens an image file for use, or checks it and returns every finding."""
 
-from os import PathLike, fspath
-from typing import TYPE_CHECKING
-
-from buda_emu.netlist import load as netlists
-from buda_emu.netlist.load import NetlistResult
-from buda_emu.netlist.model import Netlist
-from buda_emu.support.records import dataclass
-
-if TYPE_CHECKING:  # most files are netlists, which need nothing of it
-    from buda_emu.emulator.image.device_image import DeviceImage
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -21,61 +11,13 @@ from buda_emu.emulator.image.fields import map_of, parse_object, read_value, tex
 from buda_emu.emulator.image.metadata import DeviceMetadata, read_metadata
 from buda_emu.emulator.image.mismatch import DEVICE, Mismatch
 from buda_emu.emulator.image.rules import RULES, ImageError, combine_errors, finding, pointer
-from buda_emu.netlist.load import check_bytes
+from buda_emu.netlist.load import NetlistResult, check_bytes
 from buda_emu.netlist.yaml_reader import MAX_BYTES
 from buda_emu.support.checker.diagnostic import Diagnostic
 from buda_emu.support.checker.render import render
 from buda_emu.support.errors import NetlistError
 
-StrPath = str | PathLike[str]
-SUFFIX = ".tti"
-
-
-def is_image(path: StrPath) -> bool:
-    """Return whether a file is a device image, by its name."""
-    return fspath(path).lower().endswith(SUFFIX)
-
-
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """A netlist as its file has it, and the image around it, where there is one."""
-
-    netlist: Netlist
-    image: "DeviceImage | None" = None
-
-    @property
-    def to_run(self) -> Netlist:
-        """The netlist to run (see `DeviceImage.for_inputs`)."""
-        if self.image is not None:
-            return self.image.for_inputs
-        return self.netlist
-
-
-def open_file(path: StrPath, arch: str | None = None, *, cache: bool = True, allow_pickle: bool = False) -> Opened:
-    """Load a netlist or an image. `arch`, `cache` and `allow_pickle` are those of `netlist.load` and `load_image`.
-    Raises NetlistError, ImageError, and OSError for an image that cannot be read."""
-    if not is_image(path):
-        return Opened(netlists.load(path, arch, cache=cache))
-    from buda_emu.emulator.image.load import load_image
-
-    image = load_image(path, allow_pickle=allow_pickle, arch=arch)
-    return Opened(image.netlist, image)
-
-
-def netlist_of(path: StrPath, arch: str | None = None, *, cache: bool = True) -> Netlist:
-    """Load the netlist alone, without looking at tensors. Raises as `open_file`."""
-    return open_file(path, arch, cache=cache, allow_pickle=True).netlist
-
-
-def check_file(path: StrPath, arch: str | None = None) -> NetlistResult:
-    """Check a netlist or an image and return all findings. Never raises for the content of the file."""
-    if not is_image(path):
-        return netlists.check(path, arch)
-    from buda_emu.emulator.image.load import check_image
-
-    return check_image(path, arch)
-
-
+StrPath = str | os.PathLike[str]
 NetlistCheck = Callable[[bytes, str, str | None], NetlistResult]
 """A check of a netlist's bytes, under a name, for an architecture."""
 
@@ -138,7 +80,7 @@ def check_image(
     `routing.checking.check_bytes`, which also holds it against its pipes and streams. The bytes of tensors are not
     looked at, but for how many there are.
     """
-    name = fspath(path)
+    name = os.fspath(path)
     try:
         archive = open_archive(path, limits)
         metadata, _ = _content(archive, limits)

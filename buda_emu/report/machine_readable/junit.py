@@ -6,7 +6,7 @@ from pathlib import PurePath
 from typing import Final
 from xml.etree import ElementTree
 
-from buda_emu.emulator.image.load import check_file
+from buda_emu.emulator.image.opened import check_file
 from buda_emu.report.terminal.testing import failure_line, reason
 from buda_emu.support.checker import Diagnostic, Rule
 from buda_emu.support.screen import lines_of

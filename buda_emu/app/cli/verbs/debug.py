@@ -19,7 +19,7 @@ from buda_emu.app.debugger.console.execute import execute
 from buda_emu.app.debugger.inspection import stop_data
 from buda_emu.app.debugger.machine.history import DEFAULT_LIMIT
 from buda_emu.app.debugger.session import Session
-from buda_emu.emulator.image.load import is_image, open_file
+from buda_emu.emulator.image.opened import is_image, open_file
 from buda_emu.emulator.memory.host import usable_processors
 from buda_emu.report.machine_readable.strict import strict
 from buda_emu.report.terminal.text import wrap

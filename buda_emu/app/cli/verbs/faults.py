@@ -11,7 +11,7 @@ import numpy as np
 
 from buda_emu.app.api.faults import Budget, Maker, Settings, Subject, campaign_identity, faults, read_sites
 from buda_emu.app.cli.output import Progress, say, say_lines, write_json, write_printable, write_text
-from buda_emu.emulator.image.load import netlist_of
+from buda_emu.emulator.image.opened import netlist_of
 from buda_emu.netlist.model import Netlist
 from buda_emu.report.terminal.faults import campaign_lines, effect_lines
 from buda_emu.support.errors import Exit, HostError

@@ -5,7 +5,7 @@ import argparse
 from buda_emu.app.cli.arguments.graph import FORMATS
 from buda_emu.app.cli.findings import print_findings
 from buda_emu.app.cli.output import complain, say, write_printable
-from buda_emu.emulator.image.load import netlist_of
+from buda_emu.emulator.image.opened import netlist_of
 from buda_emu.netlist.model import Netlist
 from buda_emu.performance.routing.epochs import route_netlist
 from buda_emu.report.pictures.dot import dot

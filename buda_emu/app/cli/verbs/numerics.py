@@ -6,7 +6,7 @@ from buda_emu.app.cli.findings import print_findings
 from buda_emu.app.cli.kernels import shown_kernels
 from buda_emu.app.cli.output import Progress, say_lines, write_json
 from buda_emu.app.cli.shared_arguments import read_workers
-from buda_emu.emulator.image.load import open_file
+from buda_emu.emulator.image.opened import open_file
 from buda_emu.emulator.inputs.entries import select_programs
 from buda_emu.emulator.inputs.prepared import require_runnable
 from buda_emu.emulator.memory.host import usable_processors

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from buda_emu.app.api.reduce import reduce
 from buda_emu.app.cli.output import Progress, say, write_json, write_text
-from buda_emu.emulator.image.load import netlist_of
+from buda_emu.emulator.image.opened import netlist_of
 from buda_emu.report.terminal.text import table
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import Exit

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from buda_emu.app.cli.findings import print_findings
 from buda_emu.app.cli.output import say, write_text
-from buda_emu.emulator.image.load import netlist_of
+from buda_emu.emulator.image.opened import netlist_of
 from buda_emu.netlist.rules import BOOK
 from buda_emu.performance.routing.epochs import RoutedEpoch, route_netlist
 from buda_emu.performance.routing.streams.document import as_yaml

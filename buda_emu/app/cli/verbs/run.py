@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING
 from buda_emu.app.cli.findings import print_findings
 from buda_emu.app.cli.output import Progress, say, write_json, write_output
 from buda_emu.app.cli.shared_arguments import read_workers
-from buda_emu.emulator.image.load import is_image, open_file
+from buda_emu.emulator.image.opened import is_image, open_file
 from buda_emu.emulator.memory.host import usable_processors
 from buda_emu.report.terminal.text import table
 from buda_emu.spec.boards import agreed_arch, board
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from buda_emu.app.api.report import OutputSummary, RunReport
     from buda_emu.emulator.image.device_image import DeviceImage
-    from buda_emu.emulator.image.load import Opened
+    from buda_emu.emulator.image.opened import Opened
     from buda_emu.emulator.runtime.host.exchange import OutputParts
     from buda_emu.netlist.model import Netlist
     from buda_emu.support.workers.job import Workers

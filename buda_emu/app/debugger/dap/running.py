@@ -17,7 +17,7 @@ from buda_emu.app.debugger.dap.adapter import (
 )
 from buda_emu.app.debugger.machine.stop import START
 from buda_emu.app.debugger.session import Session
-from buda_emu.emulator.image.load import open_file
+from buda_emu.emulator.image.opened import open_file
 from buda_emu.emulator.memory.host import usable_processors
 from buda_emu.spec.precision import PRECISIONS, precision_named
 from buda_emu.support.errors import HostError

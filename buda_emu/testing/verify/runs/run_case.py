@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.jit.reporting import with_sent_kernels
-from buda_emu.emulator.image.load import is_image
+from buda_emu.emulator.image.opened import is_image
 from buda_emu.emulator.inputs.entries import default_parameters
 from buda_emu.emulator.inputs.feed import Feed, push
 from buda_emu.emulator.inputs.input_used import InputUsed

@@ -29,7 +29,7 @@ def test_an_op_type_that_does_not_exist_is_refused(tmp_path, capsys):
 
 @pytest.mark.slow
 def test_netlists_for_missing_coverage_are_written(tmp_path, capsys):
-    from buda_emu.emulator.image.load import netlist_of
+    from buda_emu.emulator.image.opened import netlist_of
     from buda_emu.testing import generate
     from buda_emu.testing.coverage.report import coverage_of, every_list
 

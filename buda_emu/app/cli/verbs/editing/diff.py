@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from buda_emu.app.api.diff import CycleChange, Difference, FieldChange, diff, structure_of
 from buda_emu.app.cli.output import complain, say, write_json, write_text
-from buda_emu.emulator.image.load import is_image, netlist_of
+from buda_emu.emulator.image.opened import is_image, netlist_of
 from buda_emu.report.perf_against import NO_COMPARISON, against
 from buda_emu.report.terminal.text import relative, table, whole
 from buda_emu.support.errors import Exit

@@ -1,0 +1,60 @@
+"""Opens a file that can be run: a netlist, or a device image with its netlist and its initial tensors."""
+
+from os import PathLike, fspath
+from typing import TYPE_CHECKING
+
+from buda_emu.netlist import load as netlists
+from buda_emu.netlist.load import NetlistResult
+from buda_emu.netlist.model import Netlist
+from buda_emu.support.records import dataclass
+
+if TYPE_CHECKING:  # most files are netlists, which need nothing of it
+    from buda_emu.emulator.image.device_image import DeviceImage
+
+StrPath = str | PathLike[str]
+SUFFIX = ".tti"
+
+
+def is_image(path: StrPath) -> bool:
+    """Return whether a file is a device image, by its name."""
+    return fspath(path).lower().endswith(SUFFIX)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A netlist as its file has it, and the image around it, where there is one."""
+
+    netlist: Netlist
+    image: "DeviceImage | None" = None
+
+    @property
+    def to_run(self) -> Netlist:
+        """The netlist to run (see `DeviceImage.for_inputs`)."""
+        if self.image is not None:
+            return self.image.for_inputs
+        return self.netlist
+
+
+def open_file(path: StrPath, arch: str | None = None, *, cache: bool = True, allow_pickle: bool = False) -> Opened:
+    """Load a netlist or an image. `arch`, `cache` and `allow_pickle` are those of `netlist.load` and `load_image`.
+    Raises NetlistError, ImageError, and OSError for an image that cannot be read."""
+    if not is_image(path):
+        return Opened(netlists.load(path, arch, cache=cache))
+    from buda_emu.emulator.image.load import load_image
+
+    image = load_image(path, allow_pickle=allow_pickle, arch=arch)
+    return Opened(image.netlist, image)
+
+
+def netlist_of(path: StrPath, arch: str | None = None, *, cache: bool = True) -> Netlist:
+    """Load the netlist alone, without looking at tensors. Raises as `open_file`."""
+    return open_file(path, arch, cache=cache, allow_pickle=True).netlist
+
+
+def check_file(path: StrPath, arch: str | None = None) -> NetlistResult:
+    """Check a netlist or an image and return all findings. Never raises for the content of the file."""
+    if not is_image(path):
+        return netlists.check(path, arch)
+    from buda_emu.emulator.image.load import check_image
+
+    return check_image(path, arch)
