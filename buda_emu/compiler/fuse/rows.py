@@ -385,6 +385,14 @@ class _Parts:
         }
 
 
+def _may_take_products(op: TileOp) -> bool:
+    """Return whether products may be fused with this reader: an element-wise op without the vector unit, which takes
+    longer than the way of a product to another op."""
+    if not (op.is_tile_by_tile and op.may_be_cut) or op.attrs.get("untilize"):
+        return False
+    return not any(step.has("vector unit") for step in steps_of(op))
+
+
 def fuse_products(tiles: TileGraph, target_of: TargetOf) -> TileGraph:
     """Fuse products with their reader: `p = matmul(x, w); y = add(p, r)` becomes one op, if p has no other reader and r
     is not ready later than x; of two products that are added, both are fused."""
@@ -392,9 +400,7 @@ def fuse_products(tiles: TileGraph, target_of: TargetOf) -> TileGraph:
     depths = depths_of(tiles)
     shown = tiles.shown
     for op in list(tiles.ops.values()):
-        if not (op.is_tile_by_tile and op.may_be_cut) or op.attrs.get("untilize"):
-            continue
-        if any(step.has("vector unit") for step in steps_of(op)):  # which takes longer than the way to it
+        if not _may_take_products(op):
             continue
         products = [product for product in _products(readers, op) if product.name not in shown]
         _drop_early_products(op, products, depths)

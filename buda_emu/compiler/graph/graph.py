@@ -228,8 +228,10 @@ class ArrayKey:
         right = other._array
         if left is right:
             return True
-        if isinstance(left, Referenced) or isinstance(right, Referenced):
-            return isinstance(left, Referenced) and isinstance(right, Referenced) and left.key == right.key
+        if isinstance(left, Referenced):
+            return isinstance(right, Referenced) and left.key == right.key
+        if isinstance(right, Referenced):
+            return False
         if left.shape != right.shape or left.dtype != right.dtype:
             return False
         return _share_memory(left, right) or _equal_bits(_bits(left), _bits(right))

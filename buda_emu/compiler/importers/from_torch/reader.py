@@ -422,15 +422,22 @@ class Reader:
                 value = self._values[fx_output]
             else:
                 value = self._b.constant(np.asarray(fx_output))
-            if isinstance(value, Complex):
-                raise UnsupportedError(
-                    f"compile: {self._graph.name}: output {number} is complex: give its torch.view_as_real"
-                )
-            if isinstance(value, Node) and 0 in value.shape:
-                raise UnsupportedError(f"compile: {self._graph.name}: output {number} has no elements: {value.shape}")
-            if isinstance(value, Node):
-                self._graph.outputs.append(Output(f"output_{number}" if number else "output", value.name, value.dtype))
+            self._add_output(number, value)
             number += 1
+
+    def _add_output(self, number: int, value: Any) -> None:
+        """Declare a value as an output of the graph, if it is a node. Raises UnsupportedError for a complex value and
+        for one without elements."""
+        if isinstance(value, Complex):
+            raise UnsupportedError(
+                f"compile: {self._graph.name}: output {number} is complex: give its torch.view_as_real"
+            )
+        if not isinstance(value, Node):
+            return
+        if 0 in value.shape:
+            raise UnsupportedError(f"compile: {self._graph.name}: output {number} has no elements: {value.shape}")
+        label = f"output_{number}" if number else "output"
+        self._graph.outputs.append(Output(label, value.name, value.dtype))
 
     def _refuse(self, construct: str, node: Any) -> None:
         """Record that a construct cannot be imported, with the user's line or else the layer."""
