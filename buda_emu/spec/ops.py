@@ -216,8 +216,10 @@ _binary = partial(
     on_device=OnDevice((*FLOATS, *INTEGERS)),
 )
 _TRAITS: tuple[Trait, ...] = (*TILE_BY_TILE, "clamps")
-_SUMS, _PRODUCTS = ("Int8", "UInt8", "Int32"), ("Int8", "UInt8")  # NETLIST V102
-_SUMS_IN_FUSED, _PRODUCTS_IN_FUSED = ("Int8", "Int32"), ("Int8",)  # NETLIST V141
+_SUMS = ("Int8", "UInt8", "Int32")  # NETLIST V102
+_PRODUCTS = ("Int8", "UInt8")
+_SUMS_IN_FUSED = ("Int8", "Int32")  # NETLIST V141
+_PRODUCTS_IN_FUSED = ("Int8",)
 
 BINARY: Iterable[OpType] = (
     _binary("add", doc="a + b", traits=_TRAITS, integers=_SUMS, integers_in_fused=_SUMS_IN_FUSED),

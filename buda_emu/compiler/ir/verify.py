@@ -253,12 +253,17 @@ def _detours(form: Ir) -> dict[str, str]:
     return {name: queue.input for name, queue in form.placement.queues.items() if queue.input in form.placement.ops}
 
 
+def _is_of_whole_tiles(shape: Sequence[int]) -> bool:
+    """Return whether an array of that shape is slices of at least one tile, with no tile cut."""
+    return len(shape) == 3 and all(size and size % 32 == 0 for size in shape[1:])
+
+
 def tile_problems(tiles: TileGraph, queues: Mapping[str, str], arch: str) -> Iterator[str]:
     """Yield problems of a graph of netlist ops: names, operands, attributes, shapes, formats. `queues` may also be
     operands; each holds what an op writes."""
     defined = {*tiles.inputs, *tiles.constants, *tiles.states, *queues}
     for name, constant in tiles.constants.items():
-        if constant.values.ndim != 3 or any(size % 32 or not size for size in constant.values.shape[1:]):
+        if not _is_of_whole_tiles(constant.values.shape):
             yield f"constant {name}: {list(constant.values.shape)} are not slices of whole tiles"
             return
     for op in tiles.ops.values():

@@ -164,6 +164,22 @@ def embedding_bag(
     return [bags, None, None, None]
 
 
+def _put_at_constants(
+    b: Builder, base: Node, values: Node, places: NDArray[np.int64], dim: int, add: bool
+) -> tuple[Node, Node]:
+    """Return the values at their places along a dimension, 0 elsewhere, and `base` with 0 at these places, unless the
+    values are added."""
+    size = base.shape[dim]
+    if not add and np.unique(places).size != places.size:
+        raise NotSupportedError("places that are written twice")
+    put = b.linear(values, dim=dim, matrix=Sparse.of((size, places.size), places, np.arange(places.size)))
+    if add:
+        return put, base
+    source = np.arange(size)
+    source[places] = -1
+    return put, b.take(base, dim=dim, index=source)
+
+
 @aten("index_put", "_unsafe_index_put")
 def index_put(b: Builder, x: Node, indices: Any, values: Node, add: bool = False) -> Node:
     """`linear` of the values to their places, added to the other elements; by computed indices a product with columns
@@ -186,14 +202,7 @@ def index_put(b: Builder, x: Node, indices: Any, values: Node, add: bool = False
     if any(node.op != "constant" for node in index_nodes):
         put, base = _put_by_indices(b, base, wide, _index_rows(b, index_nodes, sizes, shape), first, add)
     else:
-        flat = _flatten_indices(index_nodes, sizes)
-        if not add and np.unique(flat).size != flat.size:
-            raise NotSupportedError("places that are written twice")
-        put = b.linear(wide, dim=first, matrix=Sparse.of((prod(sizes), flat.size), flat, np.arange(flat.size)))
-        if not add:
-            source = np.arange(prod(sizes))
-            source[flat] = -1
-            base = b.take(base, dim=first, index=source)
+        put, base = _put_at_constants(b, base, wide, _flatten_indices(index_nodes, sizes), first, add)
     return view(b, b.add(base, put, dtype=x.dtype), x.shape)
 
 
