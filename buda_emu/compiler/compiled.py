@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from html import escape
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -603,7 +603,10 @@ class CompiledModel:
 
     def run(self, arrays: Mapping[str, Array], precision: Precision = "ideal") -> tuple[Array, ...]:
         """Return the outputs for inputs by name; the rest is as in a call."""
-        return self.machines.run(arrays, precision)
+        if not isinstance(cast("object", arrays), Mapping):
+            kind = type(arrays).__name__
+            raise HostError(f"run: a {kind}: give inputs by name ({', '.join(self.io.labels)}), or call it: m(x)")
+        return self.machines.run({name: as_numpy(array) for name, array in arrays.items()}, precision)
 
     def _arrays(self, inputs: Sequence[Any]) -> list[Array]:
         """Return one numpy array for each input. Raises HostError for another number of inputs."""

@@ -20,6 +20,7 @@ from buda_emu.app.cli.shared_arguments import add_shared
 from buda_emu.app.documents.kinds import KINDS, require_netlists
 from buda_emu.support.errors import BudaError, DocumentError, Exit
 from buda_emu.support.files import keep_pipe, refuse_pipe
+from buda_emu.support.other_packages import package_at_fault
 from buda_emu.support.screen import clean_streams, printing_on, screen_of
 from buda_emu.support.version import __version__
 
@@ -279,10 +280,18 @@ def _describe_os_error(error: OSError) -> str:
 
 
 def _internal_error() -> int:
-    """Print the traceback of the current exception, ask for a report, and return the exit code."""
+    """Print the traceback of the current exception, ask for a report to whoever wrote the code at fault, and return the
+    exit code."""
     import traceback
 
     complain(traceback.format_exc().rstrip())
+    package = package_at_fault(sys.exc_info()[2], own="buda_emu")
+    if package:
+        complain(
+            f"buda-emu: internal error: this is a bug of the package {package}, which adds to buda-emu. "
+            "Please report it to its authors with the traceback above and the document."
+        )
+        return Exit.INTERNAL
     complain(
         f"buda-emu: internal error: this is a bug of buda-emu {__version__}, not of the netlist. "
         "Please report it with the traceback above and the netlist."

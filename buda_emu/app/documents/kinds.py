@@ -17,6 +17,7 @@ from buda_emu.support.checker.result import CheckResult, Options
 from buda_emu.support.errors import HostError
 from buda_emu.support.files import is_model, looks_like_archive, read_whole, refuse_pipe
 from buda_emu.support.lazy import lazy
+from buda_emu.support.other_packages import DOCUMENTS, declared_by_others
 from buda_emu.support.records import dataclass
 
 if TYPE_CHECKING:
@@ -224,27 +225,12 @@ KINDS: tuple[Kind, ...] = (IMAGE, SCHEDULE, PACKAGE, VPUX)
 """The kinds of this package, in the order in which their tests are applied. `NETLIST` comes after them and after those
 of other packages: whatever is nothing else is read as a netlist, whose reader says what a netlist is."""
 
-GROUP = "buda_emu.documents"
-"""The group of entry points by which other packages declare kinds of documents."""
-
 
 @cache
 def kinds() -> tuple[Kind, ...]:
     """Return the kinds of this package and of all others, in the order in which their tests are applied. Raises
-    TypeError for an entry point whose object is not a `Kind` of the entry point's name."""
-    return *KINDS, *_kinds_of_other_packages(), NETLIST
-
-
-def _kinds_of_other_packages() -> Iterator[Kind]:
-    """Yield the kinds of documents that other installed packages offer by entry points. Raise TypeError for an entry
-    point that is not a Kind of its own name."""
-    from importlib.metadata import entry_points  # takes longer than the check of a small netlist
-
-    for point in entry_points(group=GROUP):
-        kind = point.load()
-        if not isinstance(kind, Kind) or kind.name != point.name:
-            raise TypeError(f"entry point {point.name} of {GROUP} is not a Kind of that name, but {kind!r}")
-        yield kind
+    HostError for an entry point whose object is not a `Kind` of the entry point's name."""
+    return *KINDS, *declared_by_others(DOCUMENTS, Kind), NETLIST
 
 
 def kind_by_name(name: str) -> Kind:

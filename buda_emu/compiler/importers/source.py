@@ -59,7 +59,7 @@ def _read_model_file(
         from buda_emu.compiler.importers.from_torch.reader import read_pt2
 
         return read_pt2(path, parameters, (inputs, sizes))
-    raise HostError(f"compile: {path} ends neither in .onnx nor in .pt2")
+    raise HostError(f"compile: {path} ends neither in .onnx nor in .pt2{_how_to_export(path)}")
 
 
 def _dispatch(
@@ -90,6 +90,15 @@ def _dispatch(
     raise HostError(
         f"compile: {kind.__name__} is none of: path, onnx.ModelProto, torch.nn.Module, ExportedProgram, function of JAX"
     )
+
+
+def _how_to_export(path: Path) -> str:
+    """Return how the model of a PyTorch program, or of saved parameters, becomes a file; "" for other files."""
+    suffix = path.suffix.partition(":")[0]
+    if suffix not in (".py", ".pt", ".pth"):
+        return ""
+    export = 'torch.export.save(torch.export.export(module, inputs), "model.pt2")'
+    return f": write the module with {export}, or compile it in Python, be.compile(module, inputs)"
 
 
 def _require_package(package: str, path: Path | str) -> None:

@@ -70,8 +70,8 @@ class PackageDocument(Package):
     def timeline(self) -> "TimelinePicture":
         """Replay one request with no link or clock assumed and return its timeline. Raises PackageError for a package
         of several chips."""
+        from buda_emu.foreign.darwinn.picture import replay_picture
         from buda_emu.foreign.darwinn.replaying import replay
-        from buda_emu.foreign.darwinn.report import replay_picture
 
         return replay_picture(replay([self], [0]))
 

@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from buda_emu.foreign.darwinn import build, load, replay
 from buda_emu.foreign.darwinn.assumptions import assume
+from buda_emu.foreign.darwinn.picture import replay_picture
 from buda_emu.foreign.darwinn.replaying import residence
-from buda_emu.foreign.darwinn.report import replay_json, replay_lines, replay_picture
+from buda_emu.foreign.darwinn.report import replay_json, replay_lines
 from buda_emu.support.errors import HostError, PackageError, UnsupportedError
 from foreign.darwinn import example_trees as ex
 

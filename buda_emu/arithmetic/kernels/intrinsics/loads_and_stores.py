@@ -1,5 +1,5 @@
 """LLVM code of loads and stores: of rows of tiles (`kernels/tiles/tile_memory.py`) and of rows of lanes
-(`kernels/tensix/functions/lane_rows.py`).
+(`kernels/tensix/functions/lanes.py`).
 """
 
 from collections.abc import Callable, Mapping

@@ -11,7 +11,8 @@ from buda_emu.emulator.inputs.numpy_files import read_npy
 from buda_emu.foreign import darwinn
 from buda_emu.foreign.darwinn.assumptions import SRAM_BYTES
 from buda_emu.foreign.darwinn.model import Package
-from buda_emu.foreign.darwinn.report import replay_json, replay_lines, replay_picture
+from buda_emu.foreign.darwinn.picture import replay_picture
+from buda_emu.foreign.darwinn.report import replay_json, replay_lines
 from buda_emu.support.checker.text import short_line
 from buda_emu.support.errors import HostError
 
