@@ -201,7 +201,8 @@ def test_a_broken_section_is_refused(tmp_path, capsys):
     ("words", "said"),
     [
         (["--program", "nope"], "no program 'nope'; programs: run_fwd"),
-        (["--what-if", "clock"], "--what-if clock: expected NAME=VALUE"),
+        (["--fail-above", "5"], "--fail-above has no effect without --against OLD or --baseline FILE"),
+        (["--what-if", "clock"], "--what-if clock: expected NAME=NUMBER"),
         (["--what-if", "speed=3"], "'speed' is not one of clock"),
         (["--what-if", "clock=0"], "must be above 0"),
         (["--grid", "big"], "--grid is rows x columns"),
