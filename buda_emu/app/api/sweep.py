@@ -9,7 +9,7 @@ from typing import Any, Final
 from buda_emu.app.api.perf import parse_grid, parse_rows, perf
 from buda_emu.arithmetic.jit.kernel import announce
 from buda_emu.arithmetic.jit.reporting import with_sent_kernels
-from buda_emu.emulator.image.opened import is_image, netlist_of
+from buda_emu.emulator.image.opened import holds_model, is_image, netlist_of
 from buda_emu.emulator.inputs.entries import select_programs
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.program.parameters import parameter_names
@@ -144,7 +144,8 @@ def sweep(
     progress: Callable[[int, int], None] = lambda _done, _count: None,
 ) -> list[Point]:
     """Model a netlist at every combination of the values of `axes` (values as text, by name). The path of a model
-    (.onnx, .pt2) is compiled for each board first, with the default options: cores of a netlist have their places.
+    (.onnx, .pt2) is compiled for each board first, with the default options: cores of a netlist have their places. So
+    is the model in an image that `compile` wrote, with the options of the image, if boards are swept.
 
     `workers` processes, or the Dask cluster whose scheduler is at `dask`, share the points. The result is in the order
     of `points_of` and does not depend on the workers. A point that cannot be modelled says why in `problem`. The first
@@ -156,13 +157,16 @@ def sweep(
         raise HostError("--sweep board: a board is given, too; leave out one of the two")
     swept: SweptNetlist = path
     names: Collection[str] = ()
+    places_again = is_model(path) or ("board" in axes and holds_model(path))
     if is_model(path):
         if not (board or "board" in axes):
             raise HostError(f"{path} is a model: it is placed for each board of --sweep board=n150,n300")
     else:
         netlist = netlist_of(path, arch)
         names = parameter_names(select_programs(netlist, programs))
-        if is_image(path):
+        if places_again:
+            swept = path
+        elif is_image(path):
             swept = netlist
         elif dask is not None:
             swept = _netlists_of_boards(path, netlist, arch, axes.get("board", ()))
@@ -174,7 +178,7 @@ def sweep(
         programs=tuple(programs),
         parameters=dict(parameters or {}),
     )
-    if is_model(path):
+    if places_again:
         job = Job("buda_emu.app.api.sweep_boards:modeller", about, reports=True)
     else:
         job = Job("buda_emu.app.api.sweep:modeller", about, reports=True)
