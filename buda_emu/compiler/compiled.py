@@ -494,8 +494,11 @@ class CompiledModel:
         title: str,
         origin: Origin | None = None,
         examples: Sequence[Any] | None = None,
+        source: Mapping[str, bytes] | None = None,
     ) -> None:
         self.graph = graph
+        self.source: Mapping[str, bytes] = source or {}
+        """The files of the imported model, which `save` puts into the image (`compiler.image_source`)."""
         self.origin = origin
         self._examples = examples
         self.placement = placement
@@ -766,6 +769,7 @@ class CompiledModel:
             form=form,
             model=io.as_json(),
             host=files,
+            source=self.source,
         )
         folder.mkdir(parents=True, exist_ok=True)
         write_file(image, lambda stream: write_image(stream, contents))

@@ -20,42 +20,58 @@ _TOP = 40.0
 _BOTTOM = 50.0
 _COLOURS: Final = ("#4269d0", "#b45309", "#15803d", "#b91c1c", "#7c3aed", "#0e7490", "#a21caf", "#57534e")
 _SIZE: Final = 11.0
-_CYCLES: Final = "cycles"
+_TIME: Final = "seconds"
 _SAME: Final = 1e-3
 """Relative: values that differ by less look the same in a chart."""
+_FAR_MORE: Final = 3.0
+"""How many times as much the time has to change as the pace to be drawn in its place."""
 _STYLE: Final = (
     "text{font-family:ui-monospace,monospace;fill:#222}.soft{fill:#555}line{stroke:#ccc}"
     "@media (prefers-color-scheme:dark){svg{background:#16181c}text{fill:#eee}.soft{fill:#bbb}line{stroke:#444}}"
 )
 
 
-def sweep_table(rows: Sequence[Mapping[str, Any]], axes: Sequence[str]) -> str:
-    """Return a table of a sweep for a terminal, a row for each point; the quickest is marked. `axes` are the names
-    of what varies, which the rows have as keys.
+def sweep_table(rows: Sequence[Mapping[str, Any]], axes: Sequence[str], *, same_work: bool = True) -> str:
+    """Return a table of a sweep for a terminal, a row for each point; that of the least time is marked, unless the
+    points differ in how much there is to do (`same_work`). `axes` are the names of what varies, which the rows have as
+    keys.
     """
-    best = min((row["seconds"] for row in rows if row["seconds"] is not None), default=None)
+    best = None
+    if same_work:
+        best = min((row["seconds"] for row in rows if row["seconds"] is not None), default=None)
     return table(
-        (*axes, "cycles", "ms", "cycles per input", "inputs per second", "bottleneck"),
+        (*axes, "cycles", "90 %", "ms", "cycles per input", "inputs per second", "bottleneck"),
         (_table_row(row, axes, best) for row in rows),
-        right=range(len(axes) + 4),
-        prose=(len(axes) + 4,),
+        right=range(len(axes) + 5),
+        prose=(len(axes) + 5,),
     )
 
 
 def _table_row(row: Mapping[str, Any], axes: Sequence[str], best: float | None) -> tuple[str, ...]:
     """Return the cells of a point of a sweep; `best` is the time in seconds of the quickest one."""
     milliseconds = None
+    mark = ""
     if row["seconds"] is not None:
         milliseconds = 1e3 * row["seconds"]
-    mark = " (quickest)" if row["seconds"] == best else ""
+        if row["seconds"] == best:
+            mark = " (least ms)"
     return (
         *(row[name] for name in axes),
         whole(row["cycles"]),
+        interval_text(row),
         figure(milliseconds),
         whole(row["cycles_per_input"]),
         figure(row["inputs_per_second"]),
         row["problem"] or f"{row['bottleneck']}{mark}",
     )
+
+
+def interval_text(row: Mapping[str, Any]) -> str:
+    """Return the bounds between which the cycles of a point lie on silicon with a probability of 90 %, "-" for a point
+    without figures."""
+    if row["cycles_low"] is None:
+        return "-"
+    return f"{whole(row['cycles_low'])} to {whole(row['cycles_high'])}"
 
 
 def sweep_csv(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -77,20 +93,21 @@ def sweep_chart(
 ) -> str:
     """Return a chart in SVG: a measure over the last axis, with a line for each combination of the other axes.
 
-    `words` describes the measure. If it is the same all along the axis and the rows' `cycles` are not, those are drawn
-    in its place. Rows without a value are left out. `in_page` leaves out colours, which a page has.
+    `words` describes the measure. If the time of all programs changes far more along the axis, it is drawn in its
+    place. Rows without a value are left out. `in_page` leaves out colours, which a page has.
     """
     along = axes[-1]
     measure, words = _choose_measure(rows, axes, measure, words)
+    factor = 1e3 if measure == _TIME else 1.0  # drawn in ms
     other_axes = axes[:-1]
     ticks = list(dict.fromkeys(row[along] for row in rows))
     lines: dict[str, list[tuple[str, float]]] = {}
     for row in rows:
         if row[measure]:
             name = ", ".join(f"{axis}={row[axis]}" for axis in other_axes)
-            lines.setdefault(name, []).append((row[along], row[measure]))
+            lines.setdefault(name, []).append((row[along], factor * row[measure]))
     places = _places(ticks)
-    values = value_ticks([row[measure] for row in rows if row[measure]])
+    values = value_ticks([factor * row[measure] for row in rows if row[measure]])
     scale = _Scale(values[0], values[-1])
     parts = [open_chart(_WIDTH, _HEIGHT, title).replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)]
     if not in_page:
@@ -110,19 +127,26 @@ def sweep_chart(
 def _choose_measure(
     rows: Sequence[Mapping[str, Any]], axes: Sequence[str], measure: str, words: str
 ) -> tuple[str, str]:
-    """Return the measure to draw and its description: `cycles` if only they change along the last axis."""
-    if _changes(rows, axes, measure) or not _changes(rows, axes, _CYCLES):
+    """Return the measure to draw and its description: the time of all programs if it changes far more along the last
+    axis."""
+    change = _largest_change(rows, axes, measure)
+    change_of_time = _largest_change(rows, axes, _TIME)
+    if change_of_time <= max(_SAME, _FAR_MORE * change):
         return measure, words
-    return _CYCLES, f"{_CYCLES}, modelled ({words.partition(' of ')[0]}: the same for every {axes[-1]})"
+    pace = words.partition(" of ")[0]
+    if change <= _SAME:
+        return _TIME, f"ms of all programs, modelled ({pace}: the same for every {axes[-1]})"
+    return _TIME, f"ms of all programs, modelled ({pace}: {100 * change:.1f} % apart at most)"
 
 
-def _changes(rows: Sequence[Mapping[str, Any]], axes: Sequence[str], measure: str) -> bool:
-    """Return whether a measure differs along the last axis while the other axes stay as they are."""
+def _largest_change(rows: Sequence[Mapping[str, Any]], axes: Sequence[str], measure: str) -> float:
+    """Return by which share of its greatest value a measure differs at most along the last axis, while the other axes
+    stay as they are."""
     values: dict[tuple[Any, ...], list[float]] = {}
     for row in rows:
         if row.get(measure):
             values.setdefault(tuple(row[axis] for axis in axes[:-1]), []).append(row[measure])
-    return any(max(line) - min(line) > _SAME * max(line) for line in values.values())
+    return max(((max(line) - min(line)) / max(line) for line in values.values()), default=0.0)
 
 
 @dataclass(frozen=True, slots=True)

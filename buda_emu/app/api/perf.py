@@ -16,7 +16,13 @@ from buda_emu.performance.timing.checks import BoundResult, evaluate
 from buda_emu.performance.timing.figures import op_figures
 from buda_emu.performance.timing.model import model_netlist
 from buda_emu.performance.timing.op.cost import Model
-from buda_emu.performance.timing.parts import EpochIntervals, cost_interval, program_intervals, run_intervals
+from buda_emu.performance.timing.parts import (
+    EpochIntervals,
+    cost_interval,
+    program_intervals,
+    run_intervals,
+    total_interval,
+)
 from buda_emu.performance.timing.result import EpochReport, PerfRun
 from buda_emu.performance.timing.sensitivity import Sensitivity
 from buda_emu.performance.timing.sensitivity import sensitivity as model_sensitivity
@@ -69,6 +75,11 @@ class Perf:
     def program_intervals(self) -> dict[str, Interval]:
         """The interval of the cycles of each program."""
         return program_intervals(self.run, self.epoch_intervals)
+
+    @property
+    def interval(self) -> Interval:
+        """The interval of `cycles`."""
+        return total_interval(self.run, self.epoch_intervals)
 
     @property
     def seconds(self) -> float:

@@ -198,6 +198,7 @@ VPUX = Kind(
     verb_help="Check, run and time software-layer schedules of an NPU compiler (MLIR text).",
     commands=(
         ("", "vpux run FILE"),
+        ("diff", "vpux run FILE --compare OTHER"),
         ("graph", "info FILE --timeline timeline.html"),
         ("fmt", "vpux check FILE"),
     ),

@@ -3,7 +3,7 @@ and results that no remaining layer reads go to DRAM."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, Final
 
 from buda_emu.foreign.gemini.boxes import Box, hull
 from buda_emu.foreign.gemini.document import ScheduleDocument, load
@@ -16,6 +16,10 @@ from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError, ProgramError, ScheduleError, UnsupportedError
 
 Json = dict[str, Any]
+
+
+_MOST_NAMES: Final = 12
+"""Layers that a message names."""
 
 
 def choose_layers(ir: IR, words: Sequence[str]) -> list[str]:
@@ -31,8 +35,10 @@ def choose_layers(ir: IR, words: Sequence[str]) -> list[str]:
             ends = [word]
         for name in ends:
             if name not in names:
-                hint = near(name, names)
-                raise HostError(f"the schedule has no layer {name!r}{f' ({hint})' if hint else ''}")
+                hint = near(name, names) or f"it has {', '.join(names[:_MOST_NAMES])}"
+                if not near(name, names) and len(names) > _MOST_NAMES:
+                    hint += f" and {len(names) - _MOST_NAMES} more"
+                raise HostError(f"the schedule has no layer {name!r} ({hint})")
         low = names.index(ends[0])
         high = names.index(ends[-1])
         chosen += names[low : high + 1]

@@ -15,7 +15,7 @@ from buda_emu.performance.timing.epoch.pipeline import describe_fill, extend_unt
 from buda_emu.performance.timing.epoch.result import EpochTiming
 from buda_emu.performance.timing.figures import op_figures
 from buda_emu.performance.timing.flags import MEANINGS
-from buda_emu.performance.timing.parts import epoch_intervals
+from buda_emu.performance.timing.parts import epoch_intervals, run_intervals
 from buda_emu.performance.timing.result import EpochReport, PerfRun
 from buda_emu.performance.timing.sensitivity import Sensitivity
 from buda_emu.report.pages.engine import (
@@ -43,7 +43,7 @@ from buda_emu.report.pictures.grid_svg import (
     uses_by_core,
 )
 from buda_emu.report.pictures.roofline import roofline_chart
-from buda_emu.report.terminal.perf import Sources
+from buda_emu.report.terminal.perf import Sources, memory_lines, program_sentences
 from buda_emu.report.terminal.plain_table import cut
 from buda_emu.report.terminal.text import number, percent, whole
 from buda_emu.support.checker.text import plural
@@ -151,6 +151,8 @@ def perf_page(
         assumed=run.assumed,
         table=_epochs(run, order, places),
         sensitivity=_sensitivity(study),
+        sensitivity_base=whole(study.base.cycles_per_input) if study else "",
+        totals=[*program_sentences(run, run_intervals(run)), *memory_lines(run)],
         note=note,
     )
 
@@ -199,7 +201,7 @@ def _epochs(run: PerfRun, order: Sequence[EpochReport], places: dict[int, str]) 
         Column("runs", "number"),
         Column("inputs", "number"),
         Column("cycles per input", "number"),
-        Column("on silicon", "number", tip="where the cycles per input lie with a probability of 90 %"),
+        Column("90 %", "number", tip="the cycles per input lie there on silicon with a probability of 90 %"),
         Column("inputs per second", "number"),
         Column("first input", "number"),
         Column("cycles", "number", tip="of all runs, loading it each time included"),

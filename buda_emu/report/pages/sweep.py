@@ -10,6 +10,7 @@ from buda_emu.report.pages.comparison_tables import change_cells, epochs_table, 
 from buda_emu.report.pages.engine import Cell, Column, Row, Table, name_cell, number_cell, pack_part, render, search_box
 from buda_emu.report.pages.engine import figure as cell_figure
 from buda_emu.report.perf_against import NO_COMPARISON, RunComparison, kind_of_change
+from buda_emu.report.sweep import interval_text
 from buda_emu.report.terminal.text import number, relative
 
 MOST_OPS: Final = 40
@@ -68,11 +69,12 @@ def _points_table(axes: Sequence[str], points: Sequence[SweepPoint], places: Map
     columns = [
         *(Column(axis) for axis in axes),
         Column("%", "number", tip="change of the time against the first point"),
-        Column("ms", "number"),
-        Column("cycles", "number"),
-        Column("cycles per input", "number"),
-        Column("inputs per second", "number"),
-        Column("bottleneck", "name"),
+        Column("ms", "number", tip="of all programs"),
+        Column("cycles", "number", tip="of all programs"),
+        Column("90 %", "number", tip="the cycles lie there on silicon with a probability of 90 %"),
+        Column("cycles per input", "number", tip="of the slowest epoch"),
+        Column("inputs per second", "number", tip="of the slowest epoch"),
+        Column("bottleneck", "words", tip="of the slowest epoch, or why the point has no figures"),
     ]
     rows: list[Row] = []
     for index, point in enumerate(points):
@@ -85,12 +87,20 @@ def _points_table(axes: Sequence[str], points: Sequence[SweepPoint], places: Map
             change_cells(points[0].milliseconds, point.milliseconds)[0],
             number_cell(number(point.milliseconds), point.milliseconds),
             cell_figure(row["cycles"]),
+            number_cell(interval_text(row), row["cycles_low"]),
             cell_figure(row["cycles_per_input"]),
             number_cell(number(row["inputs_per_second"]), row["inputs_per_second"]),
-            name_cell(row["problem"] or row["bottleneck"]),
+            _reason_cell(row),
         ]
         rows.append(Row(cells))
     return Table(columns, rows, search_box(rows, "find points"))
+
+
+def _reason_cell(row: Mapping[str, Any]) -> Cell:
+    """Return the cell with the bottleneck of a point, or with the whole reason why the point has no figures."""
+    if row["problem"]:
+        return Cell(row["problem"], css="soft")
+    return name_cell(row["bottleneck"])
 
 
 def _sort_key(text: str) -> float | str:

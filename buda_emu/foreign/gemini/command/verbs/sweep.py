@@ -17,8 +17,9 @@ def main(args: argparse.Namespace) -> int:
     """Time a schedule at every combination of rates, buffers and meshes. Exit code 0 also where points are
     infeasible, which the table says."""
     choices = {name: getattr(args, name) for name in _AXES}
+    ir = gemini.load(args.file)
     rows: list[dict[str, Any]] = []
-    for point in sweep(gemini.load(args.file), **choices, workers=read_workers(args)):
+    for point in sweep(ir, **choices, workers=read_workers(args)):
         if point.mesh is None:
             mesh = "-"
         else:
@@ -47,6 +48,11 @@ def main(args: argparse.Namespace) -> int:
     ]
     say(table((*axes, "cycles", "ms", "does not fit"), lines, range(len(axes) + 2), prose=(len(axes) + 2,)))
     say("every point is a model: transfers are fitted at 16 GiB/s and 1 GHz (docs/other-compilers/gemini.md)")
+    if not ir.form.addressed and any(size is not None for size in choices["buffersize"]):
+        say(
+            "a buffer size allocates the schedule first, as `gemini alloc` does: then it has waits for room and queues "
+            "that `gemini run` of the schedule as it stands does not have"
+        )
     if args.csv is not None:
         write_printable(args.csv, sweep_csv(rows))
     if args.chart is not None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from buda_emu.app.cli.output import say_lines, write_json, write_output, write_picture
+from buda_emu.app.cli.output import say, say_lines, write_json, write_output, write_picture
 from buda_emu.emulator.inputs.numpy_files import read_npy
 from buda_emu.foreign.vpux import load
 from buda_emu.foreign.vpux.comparison import Comparison, compare
@@ -57,6 +57,10 @@ def main(args: argparse.Namespace) -> int:
         duration=duration,
         memory_limit=args.memory_limit,
     )
+    if not args.quiet and len(document.functions) > 1 and args.function is None and args.split is None:
+        function = result.scheduled.program.function
+        count = len(document.functions)
+        say(f"@{function.name} of split {function.split}, one of {count} functions; --function and --split choose\n")
     _show(args, result, words)
     _write(args, result, words)
     return 0
