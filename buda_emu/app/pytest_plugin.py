@@ -108,8 +108,9 @@ def _encodable(text: str) -> str:
 
 
 def _has_python(folder: Path) -> bool:
-    """Return whether there is a Python file in a folder or below it."""
-    return any(name.endswith(".py") for _, _, names in os.walk(folder) for name in names)
+    """Return whether there is a Python file in a folder or below it, other than `conftest.py` with settings and
+    fixtures."""
+    return any(name.endswith(".py") and name != "conftest.py" for _, _, names in os.walk(folder) for name in names)
 
 
 class NetlistFile(pytest.File):
