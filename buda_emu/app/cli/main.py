@@ -14,7 +14,7 @@ from typing import Any, NoReturn, cast
 
 from buda_emu.app.cli import findings
 from buda_emu.app.cli.config import WITHOUT_SETTINGS, Settings, configure
-from buda_emu.app.cli.output import complain, keep_stdout_for_results, say, word_stream
+from buda_emu.app.cli.output import complain, keep_stdout_for_results, require_writable, say, word_stream
 from buda_emu.app.cli.parser import ExampleParser, Verb, add_verb
 from buda_emu.app.cli.shared_arguments import add_shared
 from buda_emu.app.documents.kinds import KINDS, require_netlists
@@ -85,6 +85,8 @@ _INSTEAD: Mapping[tuple[str, str], str] = {
     ("test", "inputs"): "here tensors come from --reference DIR, <queue>.npy for each queue, or from the test-config",
 }
 """(verb, option of other verbs) -> what the verb takes instead, under another name."""
+_RESULT_FILES = ("json", "junitxml", "csv", "trace", "chart", "timeline", "perfetto", "page", "coverage")
+"""Options whose FILE, where they take one, is written when the work is done."""
 _GC_THRESHOLD = 200_000  # imports make many objects and no garbage: collect after so many, not after every 700
 
 
@@ -184,6 +186,10 @@ def _run_verb(words: Sequence[str]) -> int:
         require_netlists(verb, _positional_values(parser, args), models=bool(getattr(args, "sweep", ())))
     _print_settings(settings, getattr(args, "verbose", False))
     keep_stdout_for_results(vars(args).values())
+    for name in _RESULT_FILES:
+        path = getattr(args, name, None)
+        if isinstance(path, os.PathLike):
+            require_writable(f"--{name}", cast("os.PathLike[str]", path))
     with printing_on(screen_of(word_stream(), args.color)):
         return args.verb(args)
 

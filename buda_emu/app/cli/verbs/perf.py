@@ -130,6 +130,8 @@ def _refuse_options_without_effect(args: argparse.Namespace) -> None:
         if mode:
             raise HostError(f"{option} has no effect with {mode}{_INSTEAD.get(option, '')}")
         raise HostError(f"{option} has no effect without --sweep")
+    if args.fail_above is not None and args.against is None and args.baseline is None:
+        raise HostError("--fail-above has no effect without --against or --baseline: there is nothing to compare with")
 
 
 def _open_baseline(args: argparse.Namespace) -> Baseline | None:

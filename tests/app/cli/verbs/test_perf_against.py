@@ -167,3 +167,9 @@ def test_options_that_would_do_nothing_are_refused(mode, capsys, tmp_path):
         assert f"{option} has no effect with" in said
         assert (mode or "--sweep") in said
     assert not list(tmp_path.iterdir())
+
+
+def test_a_limit_without_anything_to_compare_with_is_refused(capsys):
+    """Otherwise a forgotten --against would let everything pass."""
+    assert run_perf(MATMUL, "--fail-above", "5") == 2
+    assert "--fail-above has no effect without --against or --baseline" in capsys.readouterr().err
