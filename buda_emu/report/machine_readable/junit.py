@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Final
 from xml.etree import ElementTree
@@ -53,6 +54,8 @@ def _case(suite: ElementTree.Element, case: CaseResult) -> None:
     elif case.status != "passed":
         error = ElementTree.SubElement(element, "error", message=_clean(first), type=case.status)
         error.text = _clean(f"{case.message}\n\n{case.command}")
+    if case.doubts:
+        ElementTree.SubElement(element, "system-out").text = _clean("\n".join(case.doubts))
 
 
 def _clean(text: str) -> str:
@@ -61,17 +64,21 @@ def _clean(text: str) -> str:
 
 
 _NAME: Final = "test-{}"
+_DOUBT: Final = _NAME.format("doubtful")
 RULES: Final[Mapping[str, Rule]] = {
-    _NAME.format(status): Rule(_NAME.format(status), "error", meaning)
-    for status, meaning in STATUSES.items()
-    if status not in ("passed", "skipped")
+    **{
+        _NAME.format(status): Rule(_NAME.format(status), "error", meaning)
+        for status, meaning in STATUSES.items()
+        if status not in ("passed", "skipped")
+    },
+    _DOUBT: Rule(_DOUBT, "warning", "the verdict says less than it seems"),
 }
-"""One rule for each status of a netlist that does not pass."""
+"""One rule for each status of a netlist that does not pass, and one for a verdict that shows little."""
 
 
 def annotations(run: TestRun) -> list[Diagnostic]:
-    """Return a finding for each output that differs from the one expected, placed at its queue in the netlist, and for
-    everything else that went wrong.
+    """Return a finding for each output that differs from the one expected, placed at its queue in the netlist, for
+    everything else that went wrong, and a warning for each reason to doubt a verdict.
 
     For a netlist that the checker rejects, these are the checker's errors.
     """
@@ -79,6 +86,7 @@ def annotations(run: TestRun) -> list[Diagnostic]:
     for case in run.cases:
         if case.status not in ("passed", "skipped"):
             findings += _case_findings(case)
+        findings += [Diagnostic(case.netlist, _DOUBT, "warning", text) for text in case.doubts]
     return findings
 
 
@@ -88,9 +96,16 @@ def _case_findings(case: CaseResult) -> Iterator[Diagnostic]:
     """
     rule = _NAME.format(case.status)
     checked = check_file(case.netlist, case.arch or None)
-    if case.status == "rejected" and not checked.ok:
-        yield from (finding for finding in checked.diagnostics if finding.severity == "error")
-        return
+    if case.status == "rejected":
+        refusals = [finding for finding in checked.diagnostics if finding.severity == "error"]
+        if checked.ok:  # warnings that a run refuses: its message quotes them
+            quoted = (
+                finding for finding in checked.diagnostics if f"[{finding.rule}]: {finding.message}" in case.message
+            )
+            refusals = [replace(finding, severity="error") for finding in quoted]
+        if refusals:
+            yield from refusals
+            return
     if not case.failed_outputs:
         yield Diagnostic(case.netlist, rule, "error", reason(case))
     for output in case.failed_outputs:

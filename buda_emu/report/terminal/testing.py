@@ -180,6 +180,28 @@ def summary_lines(cases: Sequence[CaseResult]) -> Iterator[str]:
         yield f"{case.status.upper()} {shlex.quote(case.netlist)} - {reason(case)}"
 
 
+def skipped_lines(cases: Sequence[CaseResult]) -> Iterator[str]:
+    """Yield one line for each reason for which netlists were skipped; a single netlist is named as in
+    `summary_lines`."""
+    names_by_reason: dict[str, list[str]] = {}
+    for case in cases:
+        if case.status == "skipped":
+            names_by_reason.setdefault(reason(case), []).append(case.netlist)
+    for text, names in names_by_reason.items():
+        subject = shlex.quote(names[0])
+        if len(names) > 1:
+            subject = plural(len(names), "netlist")
+        yield f"SKIPPED {subject} - {text}"
+
+
+def doubt_lines(cases: Sequence[CaseResult]) -> Iterator[str]:
+    """Yield one line for each reason to doubt the verdict on a netlist that passed."""
+    for case in cases:
+        if case.status == "passed":
+            for text in case.doubts:
+                yield f"DOUBTFUL {shlex.quote(case.netlist)} - {text}"
+
+
 def durations_table(cases: Sequence[CaseResult], limit: int) -> str:
     """Return the table of the netlists that took longest, longest first; `limit` is the most rows, 0 shows all."""
     longest = sorted(cases, key=lambda case: -case.seconds)[: limit or None]
