@@ -87,6 +87,12 @@ _INSTEAD: Mapping[tuple[str, str], str] = {
 """(verb, option of other verbs) -> what the verb takes instead, under another name."""
 _RESULT_FILES = ("json", "junitxml", "csv", "trace", "chart", "timeline", "perfetto", "page", "coverage")
 """Options whose FILE, where they take one, is written when the work is done."""
+_OTHER_WORDS: Mapping[str, str] = {
+    "format": "fmt", "lint": "check", "validate": "check", "verify": "check", "simulate": "run", "exec": "run",
+    "profile": "perf", "bench": "perf", "benchmark": "perf", "draw": "graph", "plot": "graph", "init": "new",
+    "create": "new", "examples": "example", "help": "--help",
+}  # fmt: skip
+"""What other tools call a verb -> its name here."""
 _GC_THRESHOLD = 200_000  # imports make many objects and no garbage: collect after so many, not after every 700
 
 
@@ -260,6 +266,8 @@ def _unknown_verb(word: str) -> int:
     from buda_emu.support.checker.suggest import near
 
     hint = near(word, VERBS)
+    if word.lower() in _OTHER_WORDS:
+        hint = f"did you mean '{_OTHER_WORDS[word.lower()]}'?"
     if word.lower().endswith((".yaml", ".yml", ".tti")):  # the user left out the verb
         hint = f"to run it: buda-emu run {word}"
     suffix = f" ({hint})" if hint else ""
