@@ -1,8 +1,8 @@
 """A plugin of pytest: `pytest netlists/` tests netlists as `buda-emu test` does (docs/netlists/ci.md).
 
 It looks for YAML files in the files and folders of the command line, and in the folders of the ini option
-`buda_emu_netlists`. A folder on the command line that holds Python files is a folder of tests, whose YAML files are
-their data: it is left out. Nothing heavy is imported before the first netlist is tested.
+`buda_emu_netlists`. A folder on the command line that holds Python files, other than `conftest.py`, is a folder of
+tests, whose YAML files are their data: it is left out. Nothing heavy is imported before the first netlist is tested.
 """
 
 import argparse

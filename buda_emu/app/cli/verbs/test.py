@@ -111,7 +111,7 @@ def _select_netlists(args: argparse.Namespace) -> tuple[list[str], str]:
             raise HostError(f"-k {args.k!r} selects none of the netlists")
     note = ""
     if args.shard:
-        note = f", part {args.shard[0]} of {args.shard[1]} of {len(names)}"
+        note = f" of {len(names)}, part {args.shard[0]} of {args.shard[1]}"
         names = part(names, *args.shard)
     if args.lf:
         failed = failed_last_time(Path.cwd(), names)
