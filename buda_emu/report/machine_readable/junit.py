@@ -31,6 +31,8 @@ def junit_xml(run: TestRun) -> str:
     properties = ElementTree.SubElement(suite, "properties")
     for name in ("precision", "expected"):
         ElementTree.SubElement(properties, "property", name=name, value=str(run.settings[name]))
+    if run.not_run:
+        ElementTree.SubElement(properties, "property", name="not_run", value=str(run.not_run))
     for case in run.cases:
         _case(suite, case)
     ElementTree.indent(suites)

@@ -217,6 +217,8 @@ def closing_line(run: TestRun) -> str:
     from_cache = sum(case.from_cache for case in run.cases)
     totals = ", ".join(f"{counts[status]} {status}" for status in order) or "nothing ran"
     text = f"{totals} in {run.seconds:.1f} s"
+    if run.not_run:
+        text += f", {plural(run.not_run, 'netlist')} not run"
     if from_cache:
         text += f", {from_cache} of them unchanged since they were tested"
     return text

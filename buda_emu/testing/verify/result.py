@@ -225,6 +225,7 @@ class TestRun:
     version: str
     seconds: float
     settings: Mapping[str, Any]  # the settings of the invocation, JSON-ready
+    not_run: int = 0  # netlists without a result, because the run was ended or --maxfail was reached
 
 
 @contextmanager

@@ -66,6 +66,7 @@ def main(args: argparse.Namespace) -> int:
         version=__version__,
         seconds=time.perf_counter() - start,
         settings=_report_settings(args),
+        not_run=len(cases) - len(results),
     )
     remember(Path.cwd(), results)
     comparison = None
