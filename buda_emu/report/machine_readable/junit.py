@@ -1,7 +1,7 @@
 """Results of tests as JUnit XML and as findings, for CI systems and code forges."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 from typing import Final
@@ -98,16 +98,10 @@ def _case_findings(case: CaseResult) -> Iterator[Diagnostic]:
     """
     rule = _NAME.format(case.status)
     checked = check_file(case.netlist, case.arch or None)
-    if case.status == "rejected":
-        refusals = [finding for finding in checked.diagnostics if finding.severity == "error"]
-        if checked.ok:  # warnings that a run refuses: its message quotes them
-            quoted = (
-                finding for finding in checked.diagnostics if f"[{finding.rule}]: {finding.message}" in case.message
-            )
-            refusals = [replace(finding, severity="error") for finding in quoted]
-        if refusals:
-            yield from refusals
-            return
+    refusals = _refusals(case, checked.diagnostics)
+    if refusals:
+        yield from refusals
+        return
     if not case.failed_outputs:
         yield Diagnostic(case.netlist, rule, "error", reason(case))
     for output in case.failed_outputs:
@@ -119,3 +113,13 @@ def _case_findings(case: CaseResult) -> Iterator[Diagnostic]:
             yield Diagnostic(case.netlist, rule, "error", message)
         else:
             yield Diagnostic.at(queue.at(), case.netlist, rule, "error", message)
+
+
+def _refusals(case: CaseResult, findings: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """Return, of a rejected netlist, the findings of the checker for which it was rejected: errors, else warnings that
+    a run refuses, which its message quotes."""
+    if case.status != "rejected":
+        return []
+    errors = [finding for finding in findings if finding.severity == "error"]
+    quoted = [finding for finding in findings if f"[{finding.rule}]: {finding.message}" in case.message]
+    return errors or [replace(finding, severity="error") for finding in quoted]
