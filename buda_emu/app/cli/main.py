@@ -14,7 +14,7 @@ from typing import Any, NoReturn, cast
 
 from buda_emu.app.cli import findings
 from buda_emu.app.cli.config import WITHOUT_SETTINGS, Settings, configure
-from buda_emu.app.cli.output import complain, keep_stdout_for_results, say, word_stream
+from buda_emu.app.cli.output import complain, keep_stdout_for_results, require_writable, say, word_stream
 from buda_emu.app.cli.parser import ExampleParser, Verb, add_verb
 from buda_emu.app.cli.shared_arguments import add_shared
 from buda_emu.app.documents.kinds import KINDS, require_netlists
@@ -86,6 +86,14 @@ _INSTEAD: Mapping[tuple[str, str], str] = {
     ("test", "inputs"): "here tensors come from --reference DIR, <queue>.npy for each queue, or from the test-config",
 }
 """(verb, option of other verbs) -> what the verb takes instead, under another name."""
+_RESULT_FILES = ("json", "junitxml", "csv", "trace", "chart", "timeline", "perfetto", "page", "coverage")
+"""Options whose FILE, where they take one, is written when the work is done."""
+_OTHER_WORDS: Mapping[str, str] = {
+    "format": "fmt", "lint": "check", "validate": "check", "verify": "check", "simulate": "run", "exec": "run",
+    "profile": "perf", "bench": "perf", "benchmark": "perf", "draw": "graph", "plot": "graph", "init": "new",
+    "create": "new", "examples": "example", "help": "--help",
+}  # fmt: skip
+"""What other tools call a verb -> its name here."""
 _GC_THRESHOLD = 200_000  # imports make many objects and no garbage: collect after so many, not after every 700
 
 
@@ -185,6 +193,10 @@ def _run_verb(words: Sequence[str]) -> int:
         require_netlists(verb, _positional_values(parser, args), models=bool(getattr(args, "sweep", ())))
     _print_settings(settings, getattr(args, "verbose", False))
     keep_stdout_for_results(vars(args).values())
+    for name in _RESULT_FILES:
+        path = getattr(args, name, None)
+        if isinstance(path, os.PathLike):
+            require_writable(f"--{name}", cast("os.PathLike[str]", path))
     with printing_on(screen_of(word_stream(), args.color)):
         return args.verb(args)
 
@@ -255,6 +267,8 @@ def _unknown_verb(word: str) -> int:
     from buda_emu.support.checker.suggest import near
 
     hint = near(word, VERBS)
+    if word.lower() in _OTHER_WORDS:
+        hint = f"did you mean '{_OTHER_WORDS[word.lower()]}'?"
     if word.lower().endswith((".yaml", ".yml", ".tti")):  # the user left out the verb
         hint = f"to run it: buda-emu run {word}"
     suffix = f" ({hint})" if hint else ""

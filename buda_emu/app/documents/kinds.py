@@ -289,17 +289,20 @@ def _other_kind(kind: Kind, verb: str, path: str) -> str:
     return f"{path} is {article} {kind.words}, not a netlist: `buda-emu {command.replace('FILE', path)}`"
 
 
-def files_below(paths: Iterable[str], only: Kind | None = None) -> list[str]:
+def files_below(
+    paths: Iterable[str], only: Kind | None = None, on_left_out: Callable[[str], object] = lambda _path: None
+) -> list[str]:
     """Return the paths, each once; a folder is replaced by the documents in it and below it, sorted by name.
 
-    `only` limits the documents of folders to one kind. Raises HostError for a folder without documents.
+    `only` limits the documents of folders to one kind. `on_left_out` gets each file of a folder that may be what is
+    left of a netlist. Raises HostError for a folder without documents.
     """
     files: dict[str, None] = {}
     for path in paths:
         if not os.path.isdir(path):  # noqa: PTH112 - names are shown as they were given
             files.setdefault(path)
             continue
-        documents = sorted(_documents(path, only))
+        documents = sorted(_documents(path, only, on_left_out))
         if not documents:
             noun = only.words if only is not None else "document that can be checked"
             raise HostError(f"{path}: no {noun} in this folder")
@@ -323,14 +326,19 @@ def _has_content_of(path: str, only: Kind | None) -> bool:
     return kind is not NETLIST or netlists.holds_sections(path)
 
 
-def _documents(folder: str, only: Kind | None) -> Iterator[str]:
-    """Yield the regular files of a folder, and of those below it, that are documents; hidden folders are left out."""
+def _documents(folder: str, only: Kind | None, on_left_out: Callable[[str], object]) -> Iterator[str]:
+    """Yield the regular files of a folder, and of those below it, that are documents; hidden folders are left out.
+    `on_left_out` gets files as in `files_below`."""
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in names:
             path = os.path.join(place, name)  # noqa: PTH118
-            if os.path.isfile(path) and _is_document(path, only):  # noqa: PTH113
+            if not os.path.isfile(path):  # noqa: PTH113
+                continue
+            if _is_document(path, only):
                 yield path
+            elif only in (None, NETLIST) and netlists.may_be_cut_off(path):
+                on_left_out(path)
 
 
 def _is_document(path: str, only: Kind | None) -> bool:
