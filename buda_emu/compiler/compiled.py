@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from html import escape
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,7 @@ from buda_emu.emulator.image.sets import join_sets, split_into_rounds
 from buda_emu.emulator.op_errors.numerics_result import Numerics, OpNumerics, inherent_cause, own_error
 from buda_emu.emulator.op_errors.op_apart import Moments
 from buda_emu.emulator.runtime.emulator import Emulator
+from buda_emu.emulator.runtime.host.host_io import require_names
 from buda_emu.emulator.runtime.machine.listeners import Listener
 from buda_emu.netlist.load import NetlistResult, check_text
 from buda_emu.netlist.model import Netlist, Op
@@ -606,9 +607,7 @@ class CompiledModel:
 
     def run(self, arrays: Mapping[str, Array], precision: Precision = "ideal") -> tuple[Array, ...]:
         """Return the outputs for inputs by name; the rest is as in a call."""
-        if not isinstance(cast("object", arrays), Mapping):
-            kind = type(arrays).__name__
-            raise HostError(f"run: a {kind}: give inputs by name ({', '.join(self.io.labels)}), or call it: m(x)")
+        require_names(arrays, self.io.labels)
         return self.machines.run({name: as_numpy(array) for name, array in arrays.items()}, precision)
 
     def _arrays(self, inputs: Sequence[Any]) -> list[Array]:

@@ -26,6 +26,7 @@ from buda_emu.compiler.importers.source import read_model
 from buda_emu.compiler.ir.values import Printer, Reader, Tokens
 from buda_emu.emulator.image.host_plan import DeviceStep, HostPlan, HostStep, PlanInput, PlanOutput, Result, follow
 from buda_emu.emulator.image.model_io import check_input
+from buda_emu.emulator.runtime.host.host_io import require_names
 from buda_emu.spec.precision import Precision
 from buda_emu.support.checker.diagnostic import Diagnostic
 from buda_emu.support.checker.text import plural
@@ -336,7 +337,12 @@ class PartedModel:
         return self.run({label: as_numpy(array) for label, array in zip(labels, inputs, strict=True)}, precision)
 
     def run(self, arrays: Mapping[str, Array], precision: Precision = "ideal") -> tuple[Array, ...]:
-        """Return the outputs for inputs by name. Raises HostError as `check_input`."""
+        """Return the outputs for inputs by name. Raises HostError as `check_input`, and for names that are missing."""
+        labels = [entry.label for entry in self.plan.given]
+        require_names(arrays, labels)
+        missing = [label for label in labels if label not in arrays]
+        if missing:
+            raise HostError(f"inputs: no {', '.join(missing)}; the model takes {', '.join(labels)}")
         values = {name: self.graph[name].value for name in self.plan.constants}
         for entry in self.plan.given:
             values[entry.value] = check_input(arrays[entry.label], entry.label, entry.shape, entry.dtype)

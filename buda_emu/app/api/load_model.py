@@ -17,7 +17,7 @@ from buda_emu.emulator.image.sets import join_sets, split_into_rounds
 from buda_emu.emulator.inputs.host_parts import HostParts
 from buda_emu.emulator.inputs.stimulus import generator
 from buda_emu.emulator.runtime.emulator import Emulator
-from buda_emu.emulator.runtime.host.host_io import as_numpy
+from buda_emu.emulator.runtime.host.host_io import as_numpy, require_names
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.program.parameters import parameter_names, parameters_of_rounds
 from buda_emu.netlist.variants import LOOP
@@ -73,6 +73,7 @@ class LoadedModel:
 
     def run(self, arrays: Mapping[str, Any], precision: Precision = "ideal") -> tuple[Array, ...]:
         """Return the outputs for inputs by name; the rest is as in a call."""
+        require_names(arrays, self.io.labels)
         host_arrays = {label: as_numpy(array, f"input {label}") for label, array in arrays.items()}
         queues = self.image.for_inputs.queues
         ends = (*self.io.inputs, *self.io.outputs)
@@ -141,6 +142,7 @@ class LoadedParts(LoadedModel):
     def run(self, arrays: Mapping[str, Any], precision: Precision = "ideal") -> tuple[Array, ...]:
         """Return the outputs for one set of inputs by name. Raises HostError for other inputs than the model takes,
         ProgramError as a run does and where the host cannot compute the values."""
+        require_names(arrays, self.io.labels)
         host_arrays = {label: as_numpy(array, f"input {label}") for label, array in arrays.items()}
         values = self._parts.given(host_arrays)
         machine = self._machine(precision)

@@ -63,6 +63,15 @@ def test_a_model_around_operators_of_the_host(names):
     compiled.close()
 
 
+def test_run_says_which_inputs_it_lacks():
+    compiled = be.compile_in_parts(model(), on_host=["Det"])
+    (label,) = (entry.label for entry in compiled.plan.given)
+    with pytest.raises(be.HostError, match=f"run: a ndarray: give inputs by name \\({label}\\)"):
+        compiled.run(np.zeros(3, np.float32))
+    with pytest.raises(be.HostError, match=f"inputs: no {label}; the model takes {label}"):
+        compiled.run({})
+
+
 def test_a_name_that_the_model_has_not_is_refused():
     with pytest.raises(be.HostError, match="on_host 'TopK': the model has no such operator"):
         be.compile_in_parts(model(), on_host=["Det", "TopK"])
