@@ -68,9 +68,12 @@ def source_files(graph: Graph, options: CompileOptions) -> dict[str, bytes]:
 
 def _is_made_up(value: Any) -> bool:
     """Return whether only type and shape of a constant are kept: of large arrays of many different numbers."""
-    if not isinstance(value, np.ndarray) or value.dtype.kind != "f" or value.size <= _MOST_ELEMENTS:
+    if not isinstance(value, np.ndarray):
         return False
-    return len(np.unique(value.reshape(-1)[:_MOST_ELEMENTS])) > _FEW_VALUES
+    array = cast("Array", value)
+    if array.dtype.kind != "f" or array.size <= _MOST_ELEMENTS:
+        return False
+    return len(np.unique(array.reshape(-1)[:_MOST_ELEMENTS])) > _FEW_VALUES
 
 
 def _options_as_json(options: CompileOptions) -> dict[str, Any]:
