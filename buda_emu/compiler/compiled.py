@@ -3,7 +3,8 @@ it was made from.
 """
 
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from html import escape
@@ -35,6 +36,7 @@ from buda_emu.emulator.op_errors.op_apart import Moments
 from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.emulator.runtime.host.host_io import require_names
 from buda_emu.emulator.runtime.machine.listeners import Listener
+from buda_emu.emulator.runtime.open_machine import OnMachine, OpenMachine, do_nothing
 from buda_emu.netlist.load import NetlistResult, check_text
 from buda_emu.netlist.model import Netlist, Op
 from buda_emu.netlist.variants import LOOP, resize_microbatch
@@ -374,7 +376,7 @@ class Machines:
         self._placement = placement
         self._io = io
         self._tensors = weakref.WeakMethod(tensors)  # the model has its machines, and goes with them
-        self.open: dict[tuple[str, int], Emulator] = {}  # by precision and copies of the model
+        self._machine = OpenMachine()
 
     @cached_property
     def single(self) -> Netlist:
@@ -393,25 +395,27 @@ class Machines:
             copies = self._placement.copies
         else:
             copies = 1
-        machine = self.machine(precision, copies)
-        outputs = [self._round(machine, sets, copies) for sets in rounds]
+        outputs = [self._round(precision, sets, copies) for sets in rounds]
         return tuple(join_sets(parts) for parts in zip(*outputs, strict=True))
 
-    def _round(self, machine: Emulator, sets: Sequence[Mapping[str, Array]], copies: int) -> tuple[Array, ...]:
+    def _round(self, precision: Precision, sets: Sequence[Mapping[str, Array]], copies: int) -> tuple[Array, ...]:
         """Run one round of input sets, dealt to the copies of the model in turn. If the sets do not fill the last turn,
         the last set is repeated and the outputs of the repetitions are dropped."""
-        dealt = [*sets, *[sets[-1]] * (-len(sets) % copies)]
-        for position, arrays in enumerate(dealt):
-            for name, array in self._io.queues(arrays).items():
-                machine.push(self._queues(name, copies)[position % copies], array)
-        machine.run(program_name(FORWARD), {LOOP: len(dealt) // copies})
+        # All sets become entries before the first is pushed: a set that is refused must not leave others in the queues.
+        entries = [self._io.queues(arrays) for arrays in sets]
+        dealt = [*entries, *[entries[-1]] * (-len(sets) % copies)]
+        with self.use(precision, copies) as machine:
+            for position, arrays in enumerate(dealt):
+                for name, array in arrays.items():
+                    machine.push(self._queues(name, copies)[position % copies], array)
+            machine.run(program_name(FORWARD), {LOOP: len(dealt) // copies})
 
-        def pop_all(output: ModelOutput) -> Iterator[Array]:
-            """Yield the values of an output for all inputs of the round, in order of the inputs."""
-            names = self._queues(output.queue, copies)
-            return (output.from_queue(machine.pop(names[number % copies])) for number in range(len(dealt)))
+            def pop_all(output: ModelOutput) -> Iterator[Array]:
+                """Yield the values of an output for all inputs of the round, in order of the inputs."""
+                names = self._queues(output.queue, copies)
+                return (output.from_queue(machine.pop(names[number % copies])) for number in range(len(dealt)))
 
-        outputs = [list(pop_all(output))[: len(sets)] for output in self._io.outputs]
+            outputs = [list(pop_all(output))[: len(sets)] for output in self._io.outputs]
         return tuple(join_sets(parts) for parts in outputs)
 
     def _queues(self, name: str, copies: int) -> tuple[str, ...]:
@@ -420,21 +424,39 @@ class Machines:
             return self._placement.copy_names(name)
         return (name,)
 
-    def machine(self, precision: Precision, copies: int = 1) -> Emulator:
-        """Return a machine that holds all constants. It stays open for the next call; a call that needs another one
-        closes it."""
-        key = precision, copies
-        if key not in self.open:
-            self.close()
-            machine = Emulator(resize_microbatch(self._netlist, 1) if copies > 1 else self.single, precision)
-            weakref.finalize(self, machine.close)
-            try:
-                self.fill(machine, copies=copies)
-            except BaseException:
-                machine.close()
-                raise
-            self.open[key] = machine
-        return self.open[key]
+    @contextmanager
+    def use(
+        self,
+        precision: Precision,
+        copies: int = 1,
+        keep: OnMachine = do_nothing,
+        restore: OnMachine = do_nothing,
+    ) -> Generator[Emulator]:
+        """Give a machine that holds all constants to the calling thread alone. It stays open for the next call; a call
+        that needs another one closes it, and so does a failure, after `keep` has read it. `restore` gives a new one
+        what was kept."""
+        make = partial(self._open, precision, copies, restore)
+        with self._machine.use((precision, copies), make, keep) as machine:
+            yield machine
+
+    def _open(self, precision: Precision, copies: int, restore: OnMachine) -> Emulator:
+        """Open a machine, push all constants and parameters, and call `restore` with it."""
+        if copies > 1:
+            netlist = resize_microbatch(self._netlist, 1)
+        else:
+            netlist = self.single
+        machine = Emulator(netlist, precision)
+        try:
+            self.fill(machine, copies=copies)
+            restore(machine)
+        except BaseException:
+            machine.close()
+            raise
+        return machine
+
+    def current(self) -> AbstractContextManager[Emulator | None]:
+        """Give the machine that is open, or None, to the calling thread alone."""
+        return self._machine.current()
 
     def fill(self, machine: Emulator, inputs: Sequence[Array] = (), copies: int = 1) -> None:
         """Push constants and parameters, and one set of inputs if given."""
@@ -455,10 +477,8 @@ class Machines:
             return tuple(output.from_queue(machine.pop(output.queue)) for output in self._io.outputs)
 
     def close(self) -> None:
-        """Free all open machines; the next call opens a new one."""
-        for machine in self.open.values():
-            machine.close()
-        self.open.clear()
+        """Free the open machine; the next call opens a new one."""
+        self._machine.close()
 
 
 @dataclass(frozen=True, slots=True)

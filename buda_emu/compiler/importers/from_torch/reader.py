@@ -27,6 +27,7 @@ from buda_emu.compiler.importers.from_torch.parameters import (
     with_parameters,
 )
 from buda_emu.compiler.importers.from_torch.trace import (
+    TRACING,
     TorchOrigin,
     array_of,
     distinct_tensors,
@@ -137,7 +138,7 @@ def _refuse_whole(program: Any, name: str, error: Exception) -> NoReturn:
 def decompose(program: Any, keep: Sequence[str] = ()) -> Any:
     """Decompose an ExportedProgram to core ATen, without torch's warnings about deprecations in its own code, and drop
     assertions except those to `keep`."""
-    with warnings.catch_warnings(action="ignore", category=FutureWarning):
+    with TRACING, warnings.catch_warnings(action="ignore", category=FutureWarning):
         core_program = program.run_decompositions(decompositions())
     _drop_assertions(core_program.graph, keep)
     return core_program

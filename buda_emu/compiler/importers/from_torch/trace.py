@@ -18,6 +18,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
+from threading import RLock
 from typing import Any, Final
 
 import numpy as np
@@ -54,6 +55,9 @@ _CHANGES: Final = frozenset({
     "__setitem__", "__iadd__", "__isub__", "__imul__", "__idiv__", "__itruediv__", "__ifloordiv__", "__imod__",
     "__ipow__", "__iand__", "__ior__", "__ixor__",
 })  # fmt: skip
+
+TRACING: Final = RLock()
+"""Held by the thread that traces or decomposes: torch keeps what it does so far in globals."""
 
 
 class _ConstantValues(TorchFunctionMode):
@@ -164,6 +168,12 @@ def trace_module(module: Any, tensors: Sequence[Any], name: str, *, gradients: b
     in Python by values, torch decides by the example inputs and asserts the decisions. What depends on whole numbers in
     the module's buffers alone is decided by these (`constant_sizes`). Raise HostError if torch cannot trace the
     module."""
+    with TRACING:
+        return _trace_module(module, tensors, name, gradients)
+
+
+def _trace_module(module: Any, tensors: Sequence[Any], name: str, gradients: bool) -> tuple[Any, bool]:
+    """Trace a module as `trace_module` does."""
     program, error = _export(module, tensors, gradients)
     decides = isinstance(error, GuardOnDataDependentSymNode) or _reads_values(program)
     if decides and not gradients and constant_buffers(module):  # a step of a training may change buffers
@@ -246,17 +256,18 @@ def _export_draft(module: Any, tensors: Sequence[Any], gradients: bool) -> Any:
 
 @contextlib.contextmanager
 def silence_loggers() -> Generator[None]:
-    """Silence torch's log messages about decisions by values."""
+    """Silence torch's log messages about decisions by values. Other threads wait, as each restores what it found."""
     rooms = ("export._draft_export", "fx.experimental.symbolic_shapes")
     loggers = [logging.getLogger(f"torch.{room}") for room in rooms]
-    disabled_before = [logger.disabled for logger in loggers]
-    for logger in loggers:
-        logger.disabled = True
-    try:
-        yield
-    finally:
-        for logger, disabled in zip(loggers, disabled_before, strict=True):
-            logger.disabled = disabled
+    with TRACING:
+        disabled_before = [logger.disabled for logger in loggers]
+        for logger in loggers:
+            logger.disabled = True
+        try:
+            yield
+        finally:
+            for logger, disabled in zip(loggers, disabled_before, strict=True):
+                logger.disabled = disabled
 
 
 def _error_place(error: Exception) -> str:
