@@ -18,16 +18,16 @@ from buda_emu.compiler.compilation import (
 from buda_emu.compiler.compiled import CompiledModel, ModelPerf, as_numpy
 from buda_emu.compiler.emit.programs import program_name
 from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.graph.examples import example_sequence
 from buda_emu.compiler.graph.graph import Array, Graph, Node, Output, Shape
-from buda_emu.compiler.importers.source import example_sequence, read_model
+from buda_emu.compiler.importers.source import read_model
 from buda_emu.compiler.lower.tiles import State
 from buda_emu.compiler.place.placement import Placement
-from buda_emu.emulator.image.model_io import ModelIo
+from buda_emu.emulator.image.model_io import ModelIo, inputs_by_label
 from buda_emu.emulator.image.model_programs import ModelProgram, ModelState, WindowProgram
 from buda_emu.netlist.program.parameters import parameters_of_rounds
 from buda_emu.spec.precision import Precision
 from buda_emu.support.checker.suggest import near
-from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
 from buda_emu.support.unmasked import refuse_masked_arrays
 
@@ -210,11 +210,13 @@ class CompiledPrograms(CompiledModel):
         """Slots of the caches that are written slot by slot, else 1."""
 
     def __call__(
-        self, *inputs: Any, precision: Precision = "ideal", program: str = "", write_index: int = 0
+        self, *inputs: Any, precision: Precision = "ideal", program: str = "", write_index: int = 0, **named: Any
     ) -> tuple[Array, ...]:
         """Run one round of a program (by default the only one), which writes slot `write_index` of its caches. Raises
         HostError, ProgramError."""
-        return self.rounds([inputs], precision=precision, program=program, write_index=write_index)[0]
+        name, part = self._part(program)
+        arguments = tuple(inputs_by_label(part.inputs, inputs, named, name).values())
+        return self.rounds([arguments], precision=precision, program=program, write_index=write_index)[0]
 
     def rounds(
         self,
@@ -235,10 +237,8 @@ class CompiledPrograms(CompiledModel):
         io = self._io(part)
         machine = self.machines.machine(precision)
         for arguments in inputs:
-            if len(arguments) != len(part.inputs):
-                takes = f"{name} takes {len(part.inputs)}: {', '.join(part.inputs)}"
-                raise HostError(f"{plural(len(arguments), 'input')}, {takes}")
-            arrays = dict(zip(part.inputs, map(as_numpy, arguments), strict=True))
+            by_label = inputs_by_label(part.inputs, arguments, {}, name)
+            arrays = {label: as_numpy(array) for label, array in by_label.items()}
             for queue, array in io.queues(arrays).items():
                 machine.push(queue, array)
         machine.run(program_name(part.program), self._parameters(part, write_index, count))
