@@ -482,4 +482,4 @@ def compile_in_parts(
         compiled = CompiledPrograms(*compilation.place_prepared(parted.graph), parted.parts)
     else:
         compiled = None
-    return PartedModel(graph, parted.steps, compiled, origin, in_order)
+    return PartedModel(graph, parted.steps, compiled, origin=origin, examples=in_order)
