@@ -258,9 +258,11 @@ def _cases(
     """Yield a case for each netlist of the sources. A loaded netlist is tested for its own architecture if the settings
     name none. Raises HostError for a loaded netlist whose file is gone."""
     sources: Sequence[Source]
-    if isinstance(source, str | PathLike | Netlist) or not hasattr(source, "__iter__"):
+    if isinstance(source, str | PathLike | Netlist):
         sources = [source]
     else:
+        if not hasattr(source, "__iter__"):
+            _require_source(source)
         sources = source
     for entry in sources:
         _require_source(entry)
