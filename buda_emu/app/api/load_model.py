@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from buda_emu.emulator.image.device_image import DeviceImage, InitialTensor
 from buda_emu.emulator.image.load import load_image
-from buda_emu.emulator.image.model_io import ModelIo, ModelOutput, made_up
+from buda_emu.emulator.image.model_io import ModelIo, ModelOutput, inputs_by_label, made_up
 from buda_emu.emulator.image.model_programs import ModelProgram, WindowProgram
 from buda_emu.emulator.image.sets import join_sets, split_into_rounds
 from buda_emu.emulator.inputs.host_parts import HostParts
@@ -67,11 +67,12 @@ class LoadedModel:
         """SHA-256 of the image's file in hexadecimal."""
         return self.image.digest
 
-    def __call__(self, *inputs: Any, precision: Precision = "ideal") -> tuple[Array, ...]:
-        """Return the outputs in the model's shapes and element types, as the compiled model returned them. With N times
+    def __call__(self, *inputs: Any, precision: Precision = "ideal", **named: Any) -> tuple[Array, ...]:
+        """Return the outputs in the model's shapes and element types, as the compiled model returned them, for inputs
+        in order or by their names. With N times
         the model's first dimension in the inputs, N sets of them stream through the machine. Raises HostError for
         inputs that the model does not take, ProgramError as a run does."""
-        return self.run(dict(zip(self.io.labels, self._arrays(inputs, self.io.labels), strict=True)), precision)
+        return self.run(inputs_by_label(self.io.labels, inputs, named), precision)
 
     def run(self, arrays: Mapping[str, Any], precision: Precision = "ideal") -> tuple[Array, ...]:
         """Return the outputs for inputs by name; the rest is as in a call."""
@@ -110,13 +111,6 @@ class LoadedModel:
         """Give the machine that holds the parameters to the calling thread alone. It stays open for the next call; a
         call in another precision closes it, and so does a failure."""
         return self._open.use(precision, partial(self.image.emulator, precision))
-
-    @staticmethod
-    def _arrays(inputs: Sequence[Any], labels: Sequence[str], taker: str = "the model") -> list[Array]:
-        """Return one numpy array for each input. Raises HostError for another number of inputs."""
-        if len(inputs) != len(labels):
-            raise HostError(f"{plural(len(inputs), 'input')}, {taker} takes {len(labels)}: {', '.join(labels)}")
-        return [as_numpy(array, f"input {label}") for label, array in zip(labels, inputs, strict=True)]
 
     def example_inputs(self, seed: int = 0) -> tuple[Array, ...]:
         """Return random inputs of the model's shapes and element types, in its order."""
@@ -166,11 +160,13 @@ class LoadedPrograms(LoadedModel):
         """Contents of the caches, by queue, that a machine had when it was closed."""
 
     def __call__(
-        self, *inputs: Any, precision: Precision = "ideal", program: str = "", write_index: int = 0
+        self, *inputs: Any, precision: Precision = "ideal", program: str = "", write_index: int = 0, **named: Any
     ) -> tuple[Array, ...]:
         """Run one round of a program (by default the only one), which writes slot `write_index` of its caches. Raises
         HostError, ProgramError."""
-        return self.rounds([inputs], precision=precision, program=program, write_index=write_index)[0]
+        entry = self._program(program)
+        arguments = tuple(inputs_by_label(entry.inputs, inputs, named, entry.name).values())
+        return self.rounds([arguments], precision=precision, program=program, write_index=write_index)[0]
 
     def run(self, arrays: Mapping[str, Any], precision: Precision = "ideal") -> tuple[Array, ...]:
         """Run one round of the only program on inputs by name. Raises HostError where there are several programs."""
@@ -200,11 +196,14 @@ class LoadedPrograms(LoadedModel):
         if not 0 <= write_index <= self.slots - min(count, self.slots):
             slots = plural(self.slots, "slot")
             raise HostError(f"{entry.name}: write_index {write_index} for {count} rounds; its caches have {slots}")
-        sets = [
-            dict(zip(entry.inputs, self._arrays(arguments, entry.inputs, entry.name), strict=True))
-            for arguments in inputs
-        ]
+        sets = [self._arrays(arguments, entry) for arguments in inputs]
         return self._run_sets(self._io_of(entry), sets, entry.program, precision, write_index)
+
+    @staticmethod
+    def _arrays(inputs: Sequence[Any], program: ModelProgram) -> dict[str, Array]:
+        """Return a numpy array for each input of a program. Raises HostError for another number of inputs."""
+        by_label = inputs_by_label(program.inputs, inputs, {}, program.name)
+        return {label: as_numpy(array, f"input {label}") for label, array in by_label.items()}
 
     def reset(self) -> None:
         """Reset the caches to their initial content."""
@@ -310,7 +309,8 @@ class LoadedPrograms(LoadedModel):
 
 
 def load_model(path: str | PathLike[str], *, arch: str | None = None, digest: str | None = None) -> LoadedModel:
-    """Load a compiled model from the image that `save` wrote (`<name>.tti`), to call it again.
+    """Load a compiled model from the image that `save` wrote (`<name>.tti`), or from a folder with one image, to call
+    it again.
 
     The result gives for the same inputs what the compiled model gave: a `LoadedModel`, `LoadedPrograms` for a model
     with caches, `LoadedParts` for one with work of the host. The image is checked as by `load_image`, and no code of it
@@ -321,8 +321,7 @@ def load_model(path: str | PathLike[str], *, arch: str | None = None, digest: st
     Raises ImageError for an image that is refused, HostError for a file that is no image, for another digest, and for
     an image that does not state the inputs and outputs of a model, UnsupportedError for one of a training, OSError.
     """
-    name = fspath(path)
-    _require_image(name)
+    name = _image_path(fspath(path))
     image = load_image(name, arch=arch)
     if digest is not None and image.digest != digest.lower():
         raise HostError(f"{name}: its SHA-256 is {image.digest}, not {digest}: it is not the expected file")
@@ -340,17 +339,21 @@ def load_model(path: str | PathLike[str], *, arch: str | None = None, digest: st
     return LoadedModel(image, io)
 
 
-def _require_image(name: str) -> None:
-    """Raise HostError for a path that is a folder or a model's source, with what to give instead."""
+def _image_path(name: str) -> str:
+    """Return the path of an image, or of the only image of a folder. Raises HostError for another folder and for a
+    model's source, with what to give instead."""
     path = Path(name)
     if path.is_dir():
         images = sorted(entry.name for entry in path.glob("*.tti"))
+        if len(images) == 1:
+            return str(path / images[0])
         listing = f"it holds {', '.join(images)}" if images else "it holds no image (*.tti)"
         raise HostError(f"{name} is a folder, not an image: {listing}")
     if path.suffix in (".yaml", ".yml"):
         raise HostError(f"{name} is a netlist, which has no parameters: load_model takes the image (*.tti) beside it")
     if path.suffix in (".onnx", ".pt2"):
         raise HostError(f"{name} is a model that is not compiled: buda_emu.compile takes it")
+    return name
 
 
 def _require_forward_only(image: DeviceImage) -> None:

@@ -18,17 +18,17 @@ from buda_emu.compiler.compilation import (
 from buda_emu.compiler.compiled import CompiledModel, ModelPerf, as_numpy
 from buda_emu.compiler.emit.programs import program_name
 from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.graph.examples import example_sequence
 from buda_emu.compiler.graph.graph import Array, Graph, Node, Output, Shape
-from buda_emu.compiler.importers.source import example_sequence, read_model
+from buda_emu.compiler.importers.source import read_model
 from buda_emu.compiler.lower.tiles import State
 from buda_emu.compiler.place.placement import Placement
-from buda_emu.emulator.image.model_io import ModelIo
+from buda_emu.emulator.image.model_io import ModelIo, inputs_by_label
 from buda_emu.emulator.image.model_programs import ModelProgram, ModelState, WindowProgram
 from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.netlist.program.parameters import parameters_of_rounds
 from buda_emu.spec.precision import Precision
 from buda_emu.support.checker.suggest import near
-from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
 from buda_emu.support.unmasked import refuse_masked_arrays
 
@@ -213,11 +213,13 @@ class CompiledPrograms(CompiledModel):
         """Contents of the caches, by label, that a machine had when it was closed."""
 
     def __call__(
-        self, *inputs: Any, precision: Precision = "ideal", program: str = "", write_index: int = 0
+        self, *inputs: Any, precision: Precision = "ideal", program: str = "", write_index: int = 0, **named: Any
     ) -> tuple[Array, ...]:
         """Run one round of a program (by default the only one), which writes slot `write_index` of its caches. Raises
         HostError, ProgramError."""
-        return self.rounds([inputs], precision=precision, program=program, write_index=write_index)[0]
+        name, part = self._part(program)
+        arguments = tuple(inputs_by_label(part.inputs, inputs, named, name).values())
+        return self.rounds([arguments], precision=precision, program=program, write_index=write_index)[0]
 
     def rounds(
         self,
@@ -237,21 +239,16 @@ class CompiledPrograms(CompiledModel):
             raise HostError(f"{name}: write_index {write_index} for {count} rounds; its caches have {self.slots} slots")
         io = self._io(part)
         # All rounds become entries before the first is pushed: one that is refused must not leave others in the queues.
-        entries = [io.queues(self._by_label(name, part, arguments)) for arguments in inputs]
+        entries: list[Mapping[str, Array]] = []
+        for arguments in inputs:
+            by_label = inputs_by_label(part.inputs, arguments, {}, name)
+            entries.append(io.queues({label: as_numpy(array) for label, array in by_label.items()}))
         with self.machines.use(precision, keep=self._keep, restore=self._restore) as machine:
             for arrays in entries:
                 for queue, array in arrays.items():
                     machine.push(queue, array)
             machine.run(program_name(part.program), self._parameters(part, write_index, count))
             return [tuple(output.from_queue(machine.pop(output.queue)) for output in io.outputs) for _ in range(count)]
-
-    @staticmethod
-    def _by_label(name: str, part: Part, arguments: Sequence[Any]) -> dict[str, Array]:
-        """Return the inputs of one round by label. Raises HostError for another number of inputs."""
-        if len(arguments) != len(part.inputs):
-            takes = f"{name} takes {len(part.inputs)}: {', '.join(part.inputs)}"
-            raise HostError(f"{plural(len(arguments), 'input')}, {takes}")
-        return dict(zip(part.inputs, map(as_numpy, arguments), strict=True))
 
     def _keep(self, machine: Emulator) -> None:
         """Read the caches of a machine that is about to be closed, for the next one: after a failure, and for a call in
