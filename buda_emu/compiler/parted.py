@@ -242,7 +242,7 @@ def _as_input(node: Node, label: str) -> Node:
     )
 
 
-def _values_shown(graph: Graph, part_names: Collection[str]) -> set[str]:
+def _outputs_of_part(graph: Graph, part_names: Collection[str]) -> set[str]:
     """Return the values that nodes outside of a part read, and the outputs of the graph."""
     shown = set(chain.from_iterable(node.inputs for node in graph if node.name not in part_names))
     return shown | {output.value for output in graph.outputs}
@@ -265,7 +265,7 @@ def _add_part(graph: Graph, nodes: Sequence[Node], parted: PartedGraph) -> Devic
         whole_graph.nodes[name_in_part] = replace(node, name=name_in_part)
     for node in nodes:
         whole_graph.nodes[node.name] = replace(node, inputs=tuple(names[name] for name in node.inputs))
-    shown = _values_shown(graph, {node.name for node in nodes})
+    shown = _outputs_of_part(graph, {node.name for node in nodes})
     outputs = {f"{node.name}.to_host": node.name for node in nodes if node.name in shown}
     whole_graph.outputs += [Output(label, name, whole_graph[name].dtype, program) for label, name in outputs.items()]
     parted.parts[prefix] = Part(program, tuple(inputs), tuple(outputs))

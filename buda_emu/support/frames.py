@@ -24,4 +24,6 @@ def caller_lines(error: BaseException) -> Iterator[str]:
             place = f"cell, line {frame.lineno}"
         else:
             place = f'File "{frame.filename}", line {frame.lineno}, in {frame.name}'
-        yield f"{place}: {frame.line}" if frame.line else place
+        if frame.line:
+            place = f"{place}: {frame.line}"
+        yield place

@@ -453,7 +453,7 @@ def _is_late(op: TileOp, products: list[TileOp], depths: Mapping[str, int]) -> b
     return max(others, default=0) > min(_ready(product, depths) for product in products)
 
 
-def _with_inputs_renamed(step: SubOp, words: Mapping[str, str]) -> SubOp:
+def _rename_inputs(step: SubOp, words: Mapping[str, str]) -> SubOp:
     """Return the step with other names of inputs where the mapping has them."""
     return replace(step, inputs=tuple(words.get(name, name) for name in step.inputs))
 
@@ -480,7 +480,7 @@ def _join_products(op: TileOp, products: list[TileOp]) -> TileOp | None:
         first.append(SubOp(name, "matmul", tuple(inputs[:2]), slot, inner=product.inner))
     if len(uses) > MAX_INPUTS or op.intermediates + len(first) > MAX_INTERMEDIATES:
         return None
-    renamed = [_with_inputs_renamed(step, words) for step in steps_of(op)]
+    renamed = [_rename_inputs(step, words) for step in steps_of(op)]
     after = _pop_after_last_use(renamed, {step.output for step in first})
     sources = tuple(chain.from_iterable(part.sources for part in (*products, op)))
     return replace(op, type="fused_op", uses=uses, attrs={}, steps=(*first, *biases, *after), made_of=sources)

@@ -201,7 +201,9 @@ def _sarif_rule(rule: Rule) -> dict[str, Any]:
         "defaultConfiguration": {"level": rule.severity},
     }
     text = "\n\n".join(filter(None, (rule.explanation, rule.fix)))
-    return {**content, "help": {"text": text}} if text else content
+    if not text:
+        return content
+    return {**content, "help": {"text": text}}
 
 
 def _sarif_result(diagnostic: Diagnostic) -> dict[str, Any]:

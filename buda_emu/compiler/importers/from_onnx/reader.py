@@ -402,7 +402,7 @@ class _Reader:
         Raise UnsupportedError if none does."""
         if self._is_foldable(node, inputs):
             try:
-                return self._fold_counted(node, inputs, static_shapes(result_types))
+                return self._count_and_fold(node, inputs, static_shapes(result_types))
             except UnsupportedError:  # the evaluator does not know every operator in every version
                 if node.op_type not in ONNX:
                     raise
@@ -451,7 +451,7 @@ class _Reader:
             results[0] = b.alias(results[0], b.scope)
         return results
 
-    def _fold_counted(
+    def _count_and_fold(
         self, node: Any, inputs: Sequence[Node | None], shapes: Mapping[str, tuple[int, ...]]
     ) -> Sequence[Node | None]:
         """Compute a node of constants, after the sizes of its results have been counted against the limit of what a
