@@ -13,6 +13,7 @@ from buda_emu.arithmetic.jit.reporting import with_sent_kernels
 from buda_emu.emulator.image.opened import is_image, netlist_of
 from buda_emu.netlist.model import Netlist
 from buda_emu.performance.timing.transfers.rates import WHAT_IF
+from buda_emu.report.sweep import point_row
 from buda_emu.spec.boards import agreed_arch
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import BudaError, HostError
@@ -60,15 +61,7 @@ class Point:
 
     def row(self) -> dict[str, Any]:
         """Return the point as a plain dict, with a column for each axis and each figure."""
-        return {
-            **self.settings,
-            "cycles": self.cycles,
-            "seconds": self.seconds,
-            "cycles_per_input": self.cycles_per_input,
-            "inputs_per_second": self.inputs_per_second,
-            "bottleneck": self.bottleneck,
-            "problem": self.problem,
-        }
+        return point_row(self)
 
 
 def parse_axes(words: Sequence[str]) -> dict[str, tuple[str, ...]]:

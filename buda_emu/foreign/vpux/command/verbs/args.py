@@ -2,11 +2,11 @@
 
 import argparse
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypedDict
 
 from buda_emu.app.cli.output import say, say_json
 from buda_emu.foreign.vpux import load
-from buda_emu.foreign.vpux.arguments import unpack
+from buda_emu.foreign.vpux.arguments import UnpackedTensor, unpack
 from buda_emu.foreign.vpux.execute.invocation import make_invocations
 from buda_emu.foreign.vpux.program import Program, callee, entry_point
 from buda_emu.foreign.vpux.rules import check_document, check_function
@@ -52,7 +52,19 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def _decode_buffers(function: Any, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
+class ArgumentBuffer(TypedDict):
+    """An argument buffer that a task calls its kernel with, packed and decoded."""
+
+    task: int
+    run: int
+    kernel: str
+    bytes_of_a_tensor: int
+    hex: str
+    tensors: list[UnpackedTensor]
+    scalars: list[int | float]
+
+
+def _decode_buffers(function: Any, args: argparse.Namespace) -> Iterator[ArgumentBuffer]:
     """Yield the JSON rows of the argument buffers of a function's kernel tasks, or of the one that the command
     names."""
     program = Program(function, args.arch)
@@ -72,5 +84,6 @@ def _decode_buffers(function: Any, args: argparse.Namespace) -> Iterator[dict[st
                 "kernel": kernel,
                 "bytes_of_a_tensor": call.abi,
                 "hex": call.data.hex(),
-                **decoded,
+                "tensors": decoded["tensors"],
+                "scalars": decoded["scalars"],
             }
