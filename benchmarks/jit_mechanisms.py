@@ -126,7 +126,7 @@ MECHANISMS: Final[Mapping[str, Mechanism]] = {
     "helpers": Mechanism("no machine code of helpers alone", compile_helpers),
 }
 COMMANDS: Final = {False: (RUN,), True: (RUN, TEST)}
-    """A mechanism, how a process does without it, and whether that shows in a cold start, when kernels are compiled, or in
+"""The commands of warm and of cold starts. `check` calls no kernel; a worker of `test` is a process like `run`."""
 
 
 def seconds(without: str, command: tuple[str, ...], cache: Path) -> float:

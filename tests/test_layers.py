@@ -30,7 +30,7 @@ ALLOWED = {
     "testing": {"numpy"},
 }
 OWN = {
-    "compiler/train/joint.py": {"torch"},  # imported with the first model that is trained
+    "compiler/train/compile_training.py": {"torch"},  # imported with the first model that is trained
     **{
         path.relative_to(PACKAGE).as_posix(): {"numba", "llvmlite"}  # imported when a kernel is compiled
         for path in (

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from buda_emu.foreign.darwinn import idl, tflite
 from buda_emu.foreign.darwinn.flatbuffer import Table
-from buda_emu.foreign.darwinn.flatbuffer.table import fields_of
+from buda_emu.foreign.darwinn.flatbuffer.read import fields_of
 from buda_emu.foreign.darwinn.rules import BOOK
 from buda_emu.foreign.darwinn.twin.operators import OPERATORS
 

@@ -67,10 +67,11 @@ def _text(row: int, line: str, colour: str) -> str:
 
 
 def _scaled(svg: str, width: int) -> tuple[str, float]:
-    """A picture of that width inside another, and its height."""
+    """A picture of that width inside another, on a ground of its own, and its height."""
     head, _, rest = svg.partition(">")
     size = {name: float(head.partition(f' {name}="')[2].partition('"')[0]) for name in ("width", "height")}
     height = size["height"] * width / size["width"]
     old = f'width="{size["width"]:.0f}" height="{size["height"]:.0f}"'
     head = head.replace(old, f'width="{width}" height="{height:.0f}"')
-    return f"{head}>{rest.rstrip()}", height
+    ground = '<rect width="100%" height="100%" rx="8" style="fill:var(--bg-page)"/>'
+    return f"{head}>{ground}{rest.rstrip()}", height

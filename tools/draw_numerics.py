@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT))
 
 from buda_emu.arithmetic.formats.bits import from_bits, to_bits  # noqa: E402
 from buda_emu.arithmetic.formats.codecs import quantise  # noqa: E402
-from buda_emu.arithmetic.kernels.tensix.products.product import Extent, Product, RegisterOperand  # noqa: E402
+from buda_emu.arithmetic.kernels.tensix.products.accumulate import Extent, Product, RegisterOperand  # noqa: E402
 from buda_emu.arithmetic.kernels.tensix.products.tile_matmul import matmul_tiles  # noqa: E402 - found through the path above
 from buda_emu.arithmetic.tensix.conversions.pack import decode, pack  # noqa: E402
 from buda_emu.arithmetic.tensix.conversions.unpack import unpack  # noqa: E402

@@ -28,7 +28,7 @@ from buda_emu.arithmetic.kernels.tensix import conversions as l1_acc
 from buda_emu.arithmetic.kernels.tensix.conversions import Conversion, pack
 from buda_emu.arithmetic.kernels.tensix.functions.vector_unit import random_words
 from buda_emu.arithmetic.tensix.conversions.pack import intermediate
-from buda_emu.arithmetic.tensix.functions.dropout import seed_registers
+from buda_emu.arithmetic.tensix.functions.elementary import seed_registers
 from buda_emu.arithmetic.tensix.functions.table import FUNCTIONS, Bound, bf16_cut, bind, run
 from buda_emu.arithmetic.tensix.lanes import store, touched_mask
 from buda_emu.spec.formats import FORMATS, is_block

@@ -28,7 +28,7 @@ from buda_emu.arithmetic.kernels.tensix.elementwise import (
     multiply_by_singles,
     reduce_max_tiles,
 )
-from buda_emu.arithmetic.kernels.tensix.products.product import Extent, Product, RegisterOperand
+from buda_emu.arithmetic.kernels.tensix.products.accumulate import Extent, Product, RegisterOperand
 from buda_emu.arithmetic.kernels.tensix.products.tile_matmul import int_matmul_tiles, matmul_by_integers, matmul_tiles
 from buda_emu.arithmetic.tensix.conversions.unpack import unpack, unpacker
 from buda_emu.arithmetic.tensix.elementwise import KEPT

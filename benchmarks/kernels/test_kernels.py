@@ -12,11 +12,17 @@ import numpy as np
 import pytest
 
 from buda_emu.arithmetic.kernels.functions.transcendental import FUNCTIONS
-from buda_emu.arithmetic.kernels.tiles import binary, gather
-from buda_emu.arithmetic.kernels.tiles.pack import accumulate_tiles, embedding_tiles, place_tiles, relu_tiles
+from buda_emu.arithmetic.kernels.tiles import binary, tile_memory
 from buda_emu.arithmetic.kernels.tiles.quantise import quantisers
 from buda_emu.arithmetic.kernels.tiles.reduce import Z, reduce_tiles
-from buda_emu.arithmetic.kernels.tiles.tile_memory import NO_RELU, RELU_FROM
+from buda_emu.arithmetic.kernels.tiles.tile_memory import (
+    NO_RELU,
+    RELU_FROM,
+    accumulate_tiles,
+    embedding_tiles,
+    place_tiles,
+    relu_tiles,
+)
 from buda_emu.spec.formats import FORMATS
 
 TILES = 1024  # 4 MiB
@@ -34,7 +40,7 @@ def tiles():
     return np.random.default_rng(0).standard_normal((1, TILES, 1024)).astype(np.float32)
 
 
-def plain(source, arrange=gather.AS_IS):
+def plain(source, arrange=tile_memory.AS_IS):
     index = np.arange(source.shape[1], dtype=np.int32)
     index.flags.writeable = False
     return source, index, np.float32(0), arrange
@@ -54,8 +60,8 @@ def test_copy(benchmark, tiles):
 @pytest.mark.parametrize("arrange", ["AS_IS", "TRANSPOSE", "FIRST_ROW", "FIRST_COLUMN"])
 def test_gather(benchmark, tiles, arrange):
     out = np.empty_like(tiles)
-    _, index, pad, code = plain(tiles, getattr(gather, arrange))
-    measure(benchmark, 2 * BYTES, gather.gather_tiles, 0, TILES, out, tiles, index, pad, code, (32, 32))
+    _, index, pad, code = plain(tiles, getattr(tile_memory, arrange))
+    measure(benchmark, 2 * BYTES, tile_memory.gather_tiles, 0, TILES, out, tiles, index, pad, code, (32, 32))
 
 
 @pytest.mark.parametrize("name", FORMATS_TRIED)

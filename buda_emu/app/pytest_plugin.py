@@ -1,8 +1,8 @@
 """A plugin of pytest: `pytest netlists/` tests netlists as `buda-emu test` does (docs/netlists/ci.md).
 
 It looks for YAML files in the files and folders of the command line, and in the folders of the ini option
-`buda_emu_netlists`. A folder on the command line that holds Python files is a folder of tests, whose YAML files are
-their data: it is left out. Nothing heavy is imported before the first netlist is tested.
+`buda_emu_netlists`. A folder on the command line that holds Python files, other than `conftest.py`, is a folder of
+tests, whose YAML files are their data: it is left out. Nothing heavy is imported before the first netlist is tested.
 """
 
 import argparse
@@ -108,8 +108,9 @@ def _encodable(text: str) -> str:
 
 
 def _has_python(folder: Path) -> bool:
-    """Return whether there is a Python file in a folder or below it."""
-    return any(name.endswith(".py") for _, _, names in os.walk(folder) for name in names)
+    """Return whether there is a Python file in a folder or below it, other than `conftest.py` with settings and
+    fixtures."""
+    return any(name.endswith(".py") and name != "conftest.py" for _, _, names in os.walk(folder) for name in names)
 
 
 class NetlistFile(pytest.File):

@@ -11,6 +11,7 @@ from typing import Any, Final, Unpack, cast
 from buda_emu.compiler.compilation import Compilation, CompileOptions, OptionWords, with_words, within_memory
 from buda_emu.compiler.compiled import CompiledModel
 from buda_emu.compiler.generate.programs import Program, compile_programs
+from buda_emu.compiler.image_source import source_files
 from buda_emu.compiler.importers.source import example_sequence, read_model
 from buda_emu.compiler.ir.text import IrFile, read_ir
 from buda_emu.compiler.ir.values import IrError
@@ -69,7 +70,9 @@ def _compile_inference(source: Any, inputs: Any, parameters: Path | None, option
     examples = example_sequence(inputs)
     with compilation.reading(source):
         graph = read_model(source, examples, parameters=parameters, sizes=options.sizes)
-    return CompiledModel(*compilation.place(graph), graph.origin, examples)
+    graph.name = options.name or graph.name
+    files = source_files(graph, options)  # before passes change the graph
+    return CompiledModel(*compilation.place(graph), graph.origin, examples, files)
 
 
 def _compile_old_interface(

@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from html import escape
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -494,8 +494,11 @@ class CompiledModel:
         title: str,
         origin: Origin | None = None,
         examples: Sequence[Any] | None = None,
+        source: Mapping[str, bytes] | None = None,
     ) -> None:
         self.graph = graph
+        self.source: Mapping[str, bytes] = source or {}
+        """The files of the imported model, which `save` puts into the image (`compiler.image_source`)."""
         self.origin = origin
         self._examples = examples
         self.placement = placement
@@ -603,7 +606,10 @@ class CompiledModel:
 
     def run(self, arrays: Mapping[str, Array], precision: Precision = "ideal") -> tuple[Array, ...]:
         """Return the outputs for inputs by name; the rest is as in a call."""
-        return self.machines.run(arrays, precision)
+        if not isinstance(cast("object", arrays), Mapping):
+            kind = type(arrays).__name__
+            raise HostError(f"run: a {kind}: give inputs by name ({', '.join(self.io.labels)}), or call it: m(x)")
+        return self.machines.run({name: as_numpy(array) for name, array in arrays.items()}, precision)
 
     def _arrays(self, inputs: Sequence[Any]) -> list[Array]:
         """Return one numpy array for each input. Raises HostError for another number of inputs."""
@@ -763,6 +769,7 @@ class CompiledModel:
             form=form,
             model=io.as_json(),
             host=files,
+            source=self.source,
         )
         folder.mkdir(parents=True, exist_ok=True)
         write_file(image, lambda stream: write_image(stream, contents))

@@ -3,7 +3,7 @@ the host's work between the parts.
 """
 
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from importlib.util import find_spec
@@ -229,6 +229,12 @@ def _as_input(node: Node, label: str) -> Node:
     )
 
 
+def _values_shown(graph: Graph, part_names: Collection[str]) -> set[str]:
+    """Return the values that nodes outside of a part read, and the outputs of the graph."""
+    shown = set(chain.from_iterable(node.inputs for node in graph if node.name not in part_names))
+    return shown | {output.value for output in graph.outputs}
+
+
 def _add_part(graph: Graph, nodes: Sequence[Node], parted: PartedGraph) -> DeviceStep:
     """Add the device's nodes of one level to the cut as a program, and return its step."""
     whole_graph = parted.graph
@@ -246,9 +252,7 @@ def _add_part(graph: Graph, nodes: Sequence[Node], parted: PartedGraph) -> Devic
         whole_graph.nodes[name_in_part] = replace(node, name=name_in_part)
     for node in nodes:
         whole_graph.nodes[node.name] = replace(node, inputs=tuple(names[name] for name in node.inputs))
-    part_names = {node.name for node in nodes}
-    shown = set(chain.from_iterable(node.inputs for node in graph if node.name not in part_names))
-    shown |= {output.value for output in graph.outputs}
+    shown = _values_shown(graph, {node.name for node in nodes})
     outputs = {f"{node.name}.to_host": node.name for node in nodes if node.name in shown}
     whole_graph.outputs += [Output(label, name, whole_graph[name].dtype, program) for label, name in outputs.items()]
     parted.parts[prefix] = Part(program, tuple(inputs), tuple(outputs))

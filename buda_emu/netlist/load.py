@@ -143,13 +143,30 @@ def looks_like_netlist(path: str) -> bool:
     return path.endswith(_NAMES) and holds_sections(path)
 
 
+def may_be_cut_off(path: str) -> bool:
+    """Return whether a YAML file in a folder, which `looks_like_netlist` refuses, may be what is left of a netlist: it
+    is empty, or has a single section of one."""
+    return path.endswith(_NAMES) and _section_count(path) in (_EMPTY, 1)
+
+
 def holds_sections(path: str) -> bool:
     """Return whether a file, of any name, holds at least two of a netlist's sections. True for a file that cannot
     be read, so that opening it reports the reason.
     """
+    return _section_count(path) >= _LEAST_SECTIONS
+
+
+_EMPTY: Final = -1
+
+
+def _section_count(path: str) -> int:
+    """Return how many of a netlist's sections a file holds, all of them for one that cannot be read, and `_EMPTY` for
+    one without any text."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - importing pathlib takes longer than all of this
             data = file.read(_MOST_BYTES)
     except OSError:
-        return True
-    return len({match[1] for match in _SECTION.finditer(data)}) >= _LEAST_SECTIONS
+        return _LEAST_SECTIONS
+    if not data.strip():
+        return _EMPTY
+    return len({match[1] for match in _SECTION.finditer(data)})

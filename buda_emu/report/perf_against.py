@@ -13,7 +13,7 @@ from buda_emu.performance.timing.uncertainty import (
     interval_of_difference,
     total_cycles,
 )
-from buda_emu.report.terminal.text import relative, table, whole, wrap
+from buda_emu.report.terminal.text import number, relative, table, whole, wrap
 from buda_emu.support.errors import HostError
 
 _MOST: Final = 8  # units of an epoch that are listed
@@ -120,6 +120,8 @@ class RunComparison:
     epochs: tuple[EpochChange, ...]
     ops: tuple[OpChange, ...] = ()
     bottleneck: str = ""
+    clocks_mhz: tuple[float, float] | None = None
+    """Of the chips before and after, where they differ: then cycles do not say which run takes longer."""
 
     @property
     def changed_epochs(self) -> tuple[EpochChange, ...]:
@@ -155,9 +157,17 @@ def against(before: Mapping[str, Any], after: Mapping[str, Any]) -> RunCompariso
             epochs=tuple(_epoch_change(key, old.get(key), new.get(key)) for key in keys),
             ops=tuple(sorted(_op_changes(old, new), key=lambda change: -abs(change.difference))),
             bottleneck=_bottleneck_sentence(old, new),
+            clocks_mhz=_different_clocks(before, after),
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise HostError(f"the earlier run cannot be compared: {error!r}: write it again with `perf --json`") from None
+
+
+def _different_clocks(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[float, float] | None:
+    """Return the clocks of both runs in MHz, None if they are the same."""
+    if before["clock_mhz"] == after["clock_mhz"]:
+        return None
+    return float(before["clock_mhz"]), float(after["clock_mhz"])
 
 
 def _program_intervals(
@@ -433,12 +443,12 @@ def against_lines(comparison: RunComparison) -> Iterator[str]:
         ((name, *_figures(before, after)) for name, (before, after) in comparison.programs.items()),
         right=(1, 2, 3, 4),
     )
-    for name, (before, after) in comparison.programs.items():
-        yield from _certainty(f"program {name}", after - before, comparison.intervals.get(name))
+    for name in comparison.programs:
+        yield from map(wrap, program_sentences(comparison, name))
     for epoch in changed:
         yield ""
         yield wrap(f"{epoch.program}: {epoch.graphs}: {epoch.reason}")
-        yield from _certainty("cycles per input", epoch.difference, epoch.interval)
+        yield from map(wrap, epoch_sentences(epoch))
         rows = [("cycles per input", *_figures(epoch.before, epoch.after))]
         rows += [
             (_describe_unit(unit.kind, unit.name), *_figures(unit.before, unit.after)) for unit in epoch.units[:_MOST]
@@ -448,6 +458,26 @@ def against_lines(comparison: RunComparison) -> Iterator[str]:
             yield f"... and {len(epoch.units) - _MOST} more that changed less"
 
 
+def program_sentences(comparison: RunComparison, program: str) -> Iterator[str]:
+    """Yield the sentences about a program that both runs have: whether the difference of its cycles is larger than the
+    model's uncertainty, and its times where the clocks differ."""
+    before, after = comparison.programs[program]
+    yield from _certainty(f"program {program}", after - before, comparison.intervals.get(program))
+    if comparison.clocks_mhz is not None:
+        ms_before, ms_after = (
+            1e-3 * cycles / clock for cycles, clock in zip((before, after), comparison.clocks_mhz, strict=True)
+        )
+        change = relative(ms_before, ms_after)
+        yield f"program {program}: {number(ms_before)} ms, now {number(ms_after)} ms ({change} %); the clocks differ"
+
+
+def epoch_sentences(epoch: EpochChange) -> Iterator[str]:
+    """Yield the sentence that says whether the difference of an epoch's cycles per input is larger than the model's
+    uncertainty; nothing if there is no difference, or a run lacks the epoch."""
+    if epoch.before is not None and epoch.after is not None:
+        yield from _certainty("cycles per input", epoch.difference, epoch.interval)
+
+
 def _certainty(name: str, difference: float, interval: Interval | None) -> Iterator[str]:
     """Yield the sentence that says whether a difference is larger than the model's uncertainty; nothing if there is
     no difference. `name` begins it.
@@ -455,11 +485,11 @@ def _certainty(name: str, difference: float, interval: Interval | None) -> Itera
     if not difference:
         return
     if interval is None:
-        yield wrap(f"{name}: the earlier run has no intervals, so the uncertainty of the difference is not known")
+        yield f"{name}: the earlier run has no intervals, so the uncertainty of the difference is not known"
     elif interval.low > 0 or interval.high < 0:
-        yield wrap(f"{name}: {difference:+,.0f} ({interval}), more than the model's uncertainty")
+        yield f"{name}: {difference:+,.0f} ({interval}), more than the model's uncertainty"
     else:
-        yield wrap(f"{name}: {difference:+,.0f} ({interval}), within the model's uncertainty")
+        yield f"{name}: {difference:+,.0f} ({interval}), within the model's uncertainty"
 
 
 def _figures(before: float | None, after: float | None) -> tuple[str, str, str, str]:

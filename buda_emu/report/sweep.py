@@ -20,9 +20,11 @@ _TOP = 40.0
 _BOTTOM = 50.0
 _COLOURS: Final = ("#4269d0", "#b45309", "#15803d", "#b91c1c", "#7c3aed", "#0e7490", "#a21caf", "#57534e")
 _SIZE: Final = 11.0
-_CYCLES: Final = "cycles"
+_TIME: Final = "seconds"
 _SAME: Final = 1e-3
 """Relative: values that differ by less look the same in a chart."""
+_FAR_MORE: Final = 3.0
+"""How many times as much the time has to change as the pace to be drawn in its place."""
 _STYLE: Final = (
     "text{font-family:ui-monospace,monospace;fill:#222}.soft{fill:#555}line{stroke:#ccc}"
     "@media (prefers-color-scheme:dark){svg{background:#16181c}text{fill:#eee}.soft{fill:#bbb}line{stroke:#444}}"
@@ -45,6 +47,16 @@ class PointFigures(Protocol):
     @property
     def seconds(self) -> float | None:
         """Seconds of all programs."""
+        ...
+
+    @property
+    def cycles_low(self) -> float | None:
+        """The lower bound of the cycles on silicon, with a probability of 90 %."""
+        ...
+
+    @property
+    def cycles_high(self) -> float | None:
+        """The upper bound of the cycles on silicon."""
         ...
 
     @property
@@ -75,12 +87,24 @@ def milliseconds(point: PointFigures) -> float | None:
     return 1e3 * point.seconds
 
 
+def interval_text(point: PointFigures) -> str:
+    """Return the bounds between which the cycles of a point lie on silicon with a probability of 90 %, "-" for a point
+    without figures."""
+    if point.cycles_low is None:
+        return "-"
+    return f"{whole(point.cycles_low)} to {whole(point.cycles_high)}"
+
+
+_INTERVAL: Final = "the cycles lie there on silicon with a probability of 90 %"
+_REASON: Final = "of the slowest epoch, or why the point has no figures"
+_SLOWEST: Final = "of the slowest epoch"
 POINTS: Final = Columns[PointFigures](
-    figure("cycles", "cycles", lambda point: point.cycles, whole),
+    figure("cycles", "cycles", lambda point: point.cycles, whole, tip="of all programs"),
+    figure("", "90 %", lambda point: point.cycles_low, shown=interval_text, views=SHOWN, tip=_INTERVAL),
     Column("seconds", float | None, lambda point: point.seconds, views=DATA),
-    figure("", "ms", milliseconds, number_text, views=SHOWN),
-    figure("cycles_per_input", "cycles per input", lambda point: point.cycles_per_input, whole),
-    figure("inputs_per_second", "inputs per second", lambda point: point.inputs_per_second, number_text),
+    figure("", "ms", milliseconds, number_text, views=SHOWN, tip="of all programs"),
+    figure("cycles_per_input", "cycles per input", lambda point: point.cycles_per_input, whole, tip=_SLOWEST),
+    figure("inputs_per_second", "inputs per second", lambda point: point.inputs_per_second, number_text, tip=_SLOWEST),
     Column(
         "bottleneck",
         str,
@@ -88,8 +112,11 @@ POINTS: Final = Columns[PointFigures](
         title="bottleneck",
         shown=lambda point: point.problem or point.bottleneck,
         look="words",
+        tip=_REASON,
     ),
     Column("problem", str, lambda point: point.problem, views=DATA),
+    Column("cycles_low", float | None, lambda point: point.cycles_low, views=DATA),
+    Column("cycles_high", float | None, lambda point: point.cycles_high, views=DATA),
     name="Point",
 )
 """A point of a sweep, without its axes."""
@@ -110,13 +137,15 @@ def point_row(point: PointFigures) -> dict[str, Any]:
     return {**point.settings, **POINTS.row(point)}
 
 
-def sweep_table(points: Sequence[PointFigures], axes: Sequence[str]) -> str:
-    """Return a table of a sweep for a terminal, a row for each point; the quickest is marked. `axes` are the names
-    of what varies.
+def sweep_table(points: Sequence[PointFigures], axes: Sequence[str], *, same_work: bool = True) -> str:
+    """Return a table of a sweep for a terminal, a row for each point; that of the least time is marked, unless the
+    points differ in how much there is to do (`same_work`). `axes` are the names of what varies.
     """
-    best = min((point.seconds for point in points if point.seconds is not None), default=None)
+    best = None
+    if same_work:
+        best = min((point.seconds for point in points if point.seconds is not None), default=None)
     notes = {
-        number: " (quickest)"
+        number: " (least ms)"
         for number, point in enumerate(points)
         if point.seconds is not None and point.seconds == best
     }
@@ -133,20 +162,21 @@ def sweep_chart(
 ) -> str:
     """Return a chart in SVG: a measure over the last axis, with a line for each combination of the other axes.
 
-    `words` describes the measure. If it is the same all along the axis and the rows' `cycles` are not, those are drawn
-    in its place. Rows without a value are left out. `in_page` leaves out colours, which a page has.
+    `words` describes the measure. If the time of all programs changes far more along the axis, it is drawn in its
+    place. Rows without a value are left out. `in_page` leaves out colours, which a page has.
     """
     along = axes[-1]
     measure, words = _choose_measure(rows, axes, measure, words)
+    factor = 1e3 if measure == _TIME else 1.0  # drawn in ms
     other_axes = axes[:-1]
     ticks = list(dict.fromkeys(row[along] for row in rows))
     lines: dict[str, list[tuple[str, float]]] = {}
     for row in rows:
         if row[measure]:
             name = ", ".join(f"{axis}={row[axis]}" for axis in other_axes)
-            lines.setdefault(name, []).append((row[along], row[measure]))
+            lines.setdefault(name, []).append((row[along], factor * row[measure]))
     places = _places(ticks)
-    values = value_ticks([row[measure] for row in rows if row[measure]])
+    values = value_ticks([factor * row[measure] for row in rows if row[measure]])
     scale = _Scale(values[0], values[-1])
     parts = [open_chart(_WIDTH, _HEIGHT, title).replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)]
     if not in_page:
@@ -166,19 +196,26 @@ def sweep_chart(
 def _choose_measure(
     rows: Sequence[Mapping[str, Any]], axes: Sequence[str], measure: str, words: str
 ) -> tuple[str, str]:
-    """Return the measure to draw and its description: `cycles` if only they change along the last axis."""
-    if _changes(rows, axes, measure) or not _changes(rows, axes, _CYCLES):
+    """Return the measure to draw and its description: the time of all programs if it changes far more along the last
+    axis."""
+    change = _largest_change(rows, axes, measure)
+    change_of_time = _largest_change(rows, axes, _TIME)
+    if change_of_time <= max(_SAME, _FAR_MORE * change):
         return measure, words
-    return _CYCLES, f"{_CYCLES}, modelled ({words.partition(' of ')[0]}: the same for every {axes[-1]})"
+    pace = words.partition(" of ")[0]
+    if change <= _SAME:
+        return _TIME, f"ms of all programs, modelled ({pace}: the same for every {axes[-1]})"
+    return _TIME, f"ms of all programs, modelled ({pace}: {100 * change:.1f} % apart at most)"
 
 
-def _changes(rows: Sequence[Mapping[str, Any]], axes: Sequence[str], measure: str) -> bool:
-    """Return whether a measure differs along the last axis while the other axes stay as they are."""
+def _largest_change(rows: Sequence[Mapping[str, Any]], axes: Sequence[str], measure: str) -> float:
+    """Return by which share of its greatest value a measure differs at most along the last axis, while the other axes
+    stay as they are."""
     values: dict[tuple[Any, ...], list[float]] = {}
     for row in rows:
         if row.get(measure):
             values.setdefault(tuple(row[axis] for axis in axes[:-1]), []).append(row[measure])
-    return any(max(line) - min(line) > _SAME * max(line) for line in values.values())
+    return max(((max(line) - min(line)) / max(line) for line in values.values()), default=0.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,8 +68,9 @@ def _lines(run: TestRun, detailed: Sequence[CaseResult]) -> Iterator[str]:
 def _case(case: CaseResult) -> Iterator[str]:
     """Yield the section of one netlist: command, warnings, message, outputs, and the first op past the threshold."""
     yield from ("", f"## {_text(case.netlist)}: {case.status}", "", "```sh", case.command, "```")
-    if case.warnings:
-        yield from ("", *(f"* {_text(warning)}" for warning in case.warnings))
+    remarks = (*case.warnings, *case.doubts)
+    if remarks:
+        yield from ("", *(f"* {_text(remark)}" for remark in remarks))
     if case.message:
         yield from ("", "```text", *lines_of(case.message.replace("```", "'''")), "```")
     if case.outputs:

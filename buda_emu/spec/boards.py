@@ -284,5 +284,6 @@ def another_placement(board: str) -> str:
     """Return the ways to a netlist for a board, for the second line of a message."""
     return (
         f"a netlist has its own places: compile the model with --board {board}, or "
-        "`buda-emu perf MODEL.onnx --sweep board=...`, which places it again for each board"
+        "`buda-emu perf MODEL --sweep board=...`, which places a model (.onnx, .pt2, an image of `compile`) again for "
+        "each board"
     )

@@ -3,9 +3,10 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from buda_emu.spec.formats import NETLIST_FORMATS
+from buda_emu.support.other_packages import OPS, declared_by_others
 from buda_emu.support.records import dataclass
 
 Family: TypeAlias = str
@@ -145,9 +146,6 @@ INTEGERS = ("Int8", "UInt8", "Int32")
 READ = OnDevice(open="its place among the units was inferred")
 
 
-GROUP: Final = "buda_emu.ops"
-
-
 class OpTypes(Mapping[str, OpType]):
     """Op types by name: those of this package, and those that other packages declare by an entry point.
 
@@ -185,22 +183,12 @@ class OpTypes(Mapping[str, OpType]):
         return name in self._built_in
 
     def _load_entry_points(self) -> None:
-        """Add the op types that other packages declare by entry points of the group `GROUP`; names of this package
-        stay as they are. Raises TypeError for an entry point that is no op type of its name.
+        """Add the op types that other packages declare by entry points of the group `OPS`; names of this package
+        stay as they are. Raises HostError for an entry point that is no op type of its name.
         """
-        from importlib.metadata import entry_points
-
         self._entry_points_loaded = True
-        for point in entry_points(group=GROUP):
-            if point.name not in self._types:
-                self._types[point.name] = _require_op_type(point.name, point.load())
-
-
-def _require_op_type(name: str, declaration: object) -> OpType:
-    """Return the object of an entry point. Raises TypeError unless it is an op type of that name."""
-    if not isinstance(declaration, OpType) or declaration.name != name:
-        raise TypeError(f"entry point {name} of {GROUP} is not an OpType of that name, but {declaration!r}")
-    return declaration
+        for op_type in declared_by_others(OPS, OpType):
+            self._types.setdefault(op_type.name, op_type)
 
 
 _binary = partial(
@@ -216,8 +204,10 @@ _binary = partial(
     on_device=OnDevice((*FLOATS, *INTEGERS)),
 )
 _TRAITS: tuple[Trait, ...] = (*TILE_BY_TILE, "clamps")
-_SUMS, _PRODUCTS = ("Int8", "UInt8", "Int32"), ("Int8", "UInt8")  # NETLIST V102
-_SUMS_IN_FUSED, _PRODUCTS_IN_FUSED = ("Int8", "Int32"), ("Int8",)  # NETLIST V141
+_SUMS = ("Int8", "UInt8", "Int32")  # NETLIST V102
+_PRODUCTS = ("Int8", "UInt8")
+_SUMS_IN_FUSED = ("Int8", "Int32")  # NETLIST V141
+_PRODUCTS_IN_FUSED = ("Int8",)
 
 BINARY: Iterable[OpType] = (
     _binary("add", doc="a + b", traits=_TRAITS, integers=_SUMS, integers_in_fused=_SUMS_IN_FUSED),

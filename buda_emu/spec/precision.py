@@ -12,7 +12,7 @@ arithmetic on the bits of each format (DEVICE_NUMERICS 6)."""
 PRECISIONS: Final[tuple[Precision, ...]] = get_args(Precision)
 
 
-def precision_named(word: str) -> Precision | None:
+def find_precision(word: str) -> Precision | None:
     """Return the precision of this name, or None if there is none."""
     if word not in PRECISIONS:
         return None

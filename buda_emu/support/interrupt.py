@@ -5,10 +5,14 @@ callback of a weak reference, such as importlib has for each module, can raise n
 """
 
 import _thread
+import os
 import signal
 import sys
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from importlib.machinery import ExtensionFileLoader
+from threading import current_thread, main_thread
 from types import FrameType
 
 _AGAIN = 0.001  # seconds until a Ctrl-C that came too early comes again
@@ -39,3 +43,36 @@ def _send_again(main_thread: int) -> None:
         _thread.interrupt_main()
     else:
         signal.pthread_kill(main_thread, signal.SIGINT)  # also ends what it waits for meanwhile
+
+
+class Terminated(KeyboardInterrupt):
+    """Raised where SIGTERM asks the process to end: `timeout`, a job's time limit, a build that is cancelled."""
+
+
+@contextmanager
+def termination_as_interrupt() -> Generator[None]:
+    """Raise Terminated for SIGTERM during the block, so that what is done can still be reported. Nothing changes on
+    threads other than the main one, or where the process handles SIGTERM in another way already."""
+    if current_thread() is not main_thread() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+
+    def terminate(_number: int, _frame: FrameType | None) -> None:
+        """Raise Terminated."""
+        raise Terminated
+
+    signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def end_by_signal(number: int) -> None:
+    """End the process as the signal does, once its results are written: by KeyboardInterrupt for SIGINT, else by
+    the signal itself, whose number a caller then sees."""
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.kill(os.getpid(), number)

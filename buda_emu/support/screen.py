@@ -96,7 +96,18 @@ def _colours(terminal: bool, when: When) -> bool:
         return False
     if os.environ.get("FORCE_COLOR", "0") not in ("", "0"):
         return True
-    return terminal and os.environ.get("TERM") != "dumb"
+    return terminal and not _is_dumb()
+
+
+def has_cursor(stream: IO[str] | None) -> bool:
+    """Return whether a stream is a terminal on which a line can be replaced. One that calls itself dumb, as the pseudo
+    terminal of a build does, shows the commands to its cursor as text."""
+    return stream is not None and stream.isatty() and not _is_dumb()
+
+
+def _is_dumb() -> bool:
+    """Return whether the terminal says that it knows no commands."""
+    return os.environ.get("TERM") == "dumb"
 
 
 def escape_controls(text: str) -> str:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Merge what the tasks of a job array wrote: RESULTS/part-*.json and .xml into RESULTS/results.json and results.xml.
 
-merge_results.py RESULTS PARTS     exit code 1 where a netlist failed, 2 where a part is missing
+merge_results.py RESULTS PARTS     exit code 1 where a netlist failed, 2 where a part or the end of one is missing
 """
 
 import json
@@ -17,6 +17,11 @@ def main(folder: Path, count: int) -> int:
         print(f"{folder}: no results of part {', '.join(map(str, missing))} of {count}", file=sys.stderr)
         return 2
     documents = [json.loads((folder / f"part-{part}.json").read_text()) for part in range(1, count + 1)]
+    for part, document in enumerate(documents, 1):
+        if document["not_run"]:
+            text = f"part {part} of {count} was ended early, {document['not_run']} of its netlists were not run"
+            print(f"{folder}: {text}", file=sys.stderr)
+            return 2
     cases = [case for document in documents for case in document["cases"]]
     merged = {
         **documents[0],

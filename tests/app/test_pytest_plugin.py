@@ -30,6 +30,8 @@ def place(tmp_path_factory):
         "import sys\ndef test_light():\n"
         "    assert not {'numpy', 'numba', 'yaml', 'rich', 'jsonschema'} & set(sys.modules)\n"
     )
+    shutil.copytree(folder / "data", folder / "configured")
+    (folder / "configured" / "conftest.py").write_text("import pytest\n")
     (folder / "pytest.ini").write_text("[pytest]\n")
     return folder
 
@@ -53,6 +55,7 @@ def collected(done):
         (("netlists", "data"), ["netlists/good.yaml", "netlists/sub/bad.yaml", "data/matmul.yaml"]),
         (("netlists/other.yaml", "tests/data.yaml::netlist"), ["netlists/other.yaml", "tests/data.yaml"]),  # named
         (("tests",), ["tests/test_own.py"]),  # its YAML is data
+        (("configured",), ["configured/matmul.yaml"]),  # settings of pytest make no tests of a folder
         ((), ["tests/test_own.py"]),
         (("-o", "buda_emu_netlists=data"), ["data/matmul.yaml", "tests/test_own.py"]),
     ],

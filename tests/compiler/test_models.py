@@ -76,6 +76,22 @@ def test_wrong_inputs_are_refused_by_name(mlp):
         compiled(np.zeros(3, np.float32))
 
 
+def test_run_takes_inputs_by_name_in_any_form(mlp):
+    compiled = be.compile(mlp)
+    torch = pytest.importorskip("torch")
+    x = torch.linspace(-1, 1, 2 * 5).reshape(2, 5)
+    np.testing.assert_array_equal(compiled.run({"x": x.requires_grad_()})[0], compiled(x)[0])
+    for inputs, kind in ((x, "Tensor"), (x.detach().numpy(), "ndarray"), ((x,), "tuple")):
+        with pytest.raises(be.HostError, match=rf"run: a {kind}: give inputs by name \(x\), or call it"):
+            compiled.run(inputs)
+
+
+@pytest.mark.parametrize("name", ["model.py", "model.py:model", "weights.pt", "weights.pth"])
+def test_what_is_no_model_file_yet_is_told_how_to_become_one(name):
+    with pytest.raises(be.HostError, match=r"ends neither in .onnx nor in .pt2: write the module with torch\.export"):
+        be.compile(name)
+
+
 def test_every_unsupported_operator_is_named_with_its_count():
     from onnx import TensorProto, helper
 

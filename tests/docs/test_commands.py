@@ -8,7 +8,7 @@ from importlib.util import find_spec
 import pytest
 
 from buda_emu.arithmetic.jit.kernel import cache_folder
-from documents import marked_blocks, says
+from documents import marked_blocks, says, says_but_for_figures
 from shared_files import ROOT
 
 PAGES = [page for page in sorted((ROOT / "docs").glob("**/*.md")) if any(b.mark == "run" for b in marked_blocks(page))]
@@ -38,6 +38,21 @@ def test_there_are_commands_to_hold():
     assert {page.name for page in PAGES} >= {"getting-started.md", "run.md", "check.md", "embedding.md"}
 
 
+@pytest.mark.parametrize(
+    ("printed", "same"),
+    [
+        ("op a works 14,272.5 of 15,000 cycles", True),
+        ("op a works 7 of 8\n  cycles", True),
+        ("op b works 7 of 8 cycles", False),
+        ("op a works 7 of all cycles", False),
+        ("op a works 7 of 8 cycles, 9", False),
+    ],
+)
+def test_figures_of_a_page_stand_for_any(printed, same):
+    assert says_but_for_figures("op a works 1,000 of 2,000 cycles", printed) == same
+    assert not says_but_for_figures("op a1", "op a2")
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_page(page, place):
     """Runs the blocks of a page one after the other in one directory."""
@@ -56,5 +71,7 @@ def test_page(page, place):
             shown = done.stdout
         elif block.mark == "output":
             assert says(block.text, shown), f"{where}: it printed\n{shown}"
+        elif block.mark == "output with figures":
+            assert says_but_for_figures(block.text, shown), f"{where}: it printed\n{shown}"
         else:
             pytest.fail(f"{where}: unknown mark {block.mark}")

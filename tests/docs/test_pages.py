@@ -76,6 +76,15 @@ def test_files_that_are_named_exist(page):
     assert [path for path in named if not (ROOT / path).exists()] == []
 
 
+@pytest.mark.parametrize("page", ALL, ids=lambda page: page.name)
+def test_files_that_commands_name_exist(page):
+    """Also in blocks of code, from the project's folder or one in it. `FILE` and `NAME` stand for any name."""
+    folders = "buda_emu|netlists|examples|benchmarks|tools|tests|schemas|editors"
+    ending = "py|json|toml|yaml|mlir|txt"
+    named = re.findall(rf"(?<![\w./-])(?:\.\./)?((?:{folders})/[\w/.-]*\.(?:{ending}))\b", page.read_text())
+    assert [path for path in named if not re.search("FILE|NAME", path) and not (ROOT / path).exists()] == []
+
+
 def test_python_files_that_are_named_exist():
     """Pages and docstrings name a file by the end of its path: `search/forms.py`. `NAME.py` stands for any name."""
     folders = ("buda_emu", "tests", "tools", "benchmarks", "examples")

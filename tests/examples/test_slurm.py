@@ -87,3 +87,28 @@ def test_a_part_that_is_missing_is_told(tmp_path):
     command = [sys.executable, str(SLURM / "merge_results.py"), str(tmp_path), "2"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (2, f"{tmp_path}: no results of part 1, 2 of 2\n")
+
+
+def test_a_part_that_its_time_limit_ended_is_not_taken_for_whole(tmp_path):
+    for part, not_run in ((1, 0), (2, 5)):
+        (tmp_path / f"part-{part}.json").write_text(json.dumps({"cases": [], "seconds": 1, "not_run": not_run}))
+    command = [sys.executable, str(SLURM / "merge_results.py"), str(tmp_path), "2"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    text = f"{tmp_path}: part 2 of 2 was ended early, 5 of its netlists were not run\n"
+    assert (done.returncode, done.stderr) == (2, text)
+
+
+@pytest.mark.parametrize(
+    ("code", "writes", "expected"), [(0, True, 0), (1, True, 0), (3, True, 0), (2, False, 2), (143, True, 143)]
+)
+def test_a_task_has_done_its_work_when_its_results_are_written(tmp_path, code, writes, expected):
+    (tmp_path / "buda-emu").write_text(f"#!/bin/sh\n{'echo {} > results/part-1.json' if writes else ''}\nexit {code}\n")
+    (tmp_path / "buda-emu").chmod(0o755)
+    environment = {
+        **os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "SLURM_ARRAY_TASK_ID": "1",
+        "SLURM_ARRAY_TASK_COUNT": "1",
+    }  # fmt: skip
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "part-1.json").write_text("{}")  # of an earlier job
+    command = ["sh", str(SLURM / "test_part.sh"), "netlists", "results"]
+    assert subprocess.run(command, cwd=tmp_path, env=environment, check=False).returncode == expected

@@ -5,7 +5,7 @@ import pytest
 from buda_emu.spec import formats
 from buda_emu.spec.blocking import LEGAL_TILE_DIMS
 from buda_emu.spec.formats import FORMATS, NETLIST_FORMATS, exponent_bytes, tile_bytes
-from buda_emu.spec.precision import precision_named
+from buda_emu.spec.precision import find_precision
 
 ROWS = {
     "Float32 Tf32 Int32 RawUInt32": (
@@ -126,7 +126,7 @@ def test_integers_and_raw_words(name, bits, magnitude):
 
 
 def test_a_precision_by_its_name():
-    assert [precision_named(word) for word in ("format", "ideal", "device", "exact", "")] == [
+    assert [find_precision(word) for word in ("format", "ideal", "device", "exact", "")] == [
         "format",
         "ideal",
         "device",

@@ -37,7 +37,8 @@ def test_what_may_stand_in_a_fused_op():
 
 def test_claims_name_formats_or_say_what_is_open():
     for op in OP_TYPES.values():
-        assert bool(op.device) == bool(op.on_device.exact or op.on_device.open), op.name
+        claims = bool(op.on_device.exact or op.on_device.open)
+        assert claims == bool(op.device), f"{op.name}: with `device`, and only then, `on_device` says what is claimed"
         assert set(op.on_device.exact) <= {*NETLIST_FORMATS}, op.name
         assert {"Bfp8", "Bfp4", "Bfp2"}.isdisjoint(op.on_device.exact) or op.family == "ethernet"
 

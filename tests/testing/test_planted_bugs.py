@@ -64,7 +64,7 @@ def test_what_calls_the_changed_function_is_known():
 
 
 def test_definitions_of_llvm_code_are_not_compiled():
-    drawn = sample([PACKAGE / "arithmetic/kernels/tensix/functions/lane_rows.py"], None, 0)
+    drawn = sample([PACKAGE / "arithmetic/kernels/tensix/functions/lanes.py"], None, 0)
     assert not any(planted_bugs.is_compiled(mutant) for mutant in drawn)
 
 

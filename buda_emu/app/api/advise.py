@@ -67,7 +67,7 @@ def advise(
     """
     arch = agreed_arch(board, arch)
     selected_moves = _select_moves(moves)
-    data, netlist = _read_source(source, arch)
+    data, netlist = _read_source(source, arch, board)
     bodies = select_programs(netlist, programs)
     config = read_test_config(netlist.path, netlist.sections)
     values = {**default_parameters(bodies, config.args), **check_parameters(bodies, parameters or {})}
@@ -118,11 +118,11 @@ def _select_moves(names: Sequence[str]) -> list[Move]:
     return [move_of[name] for name in names] or list(MOVES)
 
 
-def _read_source(source: "Source", arch: str | None) -> tuple[bytes, Netlist]:
+def _read_source(source: "Source", arch: str | None, board: str | None = None) -> tuple[bytes, Netlist]:
     """Return the netlist of a source with the bytes of its text. Raises as `open_source`."""
     if is_path(source) and not is_image(source):
         return _read_netlist(fspath(source), arch)
-    opened = open_source(source, arch, allow_pickle=True)
+    opened = open_source(source, arch, board, allow_pickle=True)
     if opened.image is not None:
         return opened.image.netlist_text(), opened.netlist
     compiled = compiled_of(source)

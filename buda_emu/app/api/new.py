@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
+from types import MappingProxyType
 from typing import Final
 
 from buda_emu.netlist.load import check_text
@@ -13,13 +14,27 @@ from buda_emu.spec.blocking import TILE_EDGE
 from buda_emu.spec.formats import tile_bytes
 from buda_emu.spec.ops import OP_TYPES, OpType
 from buda_emu.support.checker.render import render
-from buda_emu.support.checker.suggest import near
+from buda_emu.support.checker.suggest import hint_in_parentheses
 from buda_emu.support.errors import HostError
 
 TILE: Final = TILE_EDGE
 PER_CORE: Final = 32
 """The largest number of tiles of a result on one core."""
 _SHAPE: Final = re.compile(r"(?:([0-9]+)x)?([0-9]+)x([0-9]+)")
+_RECIPES: Final = "several ops, see docs/recipes.md and `buda-emu example`"
+_WRITTEN_OTHERWISE: Final = MappingProxyType(
+    {
+        "softmax": _RECIPES,
+        "layernorm": _RECIPES,
+        "layer_norm": _RECIPES,
+        "attention": _RECIPES,
+        "linear": "a matmul; a bias is its third input with the attribute bias: true, see `buda-emu example matmul`",
+        "bias": "a third input of a matmul with the attribute bias: true, see `buda-emu example matmul`",
+        "transpose": "a TM of an input, input_0_tms: [transpose]",
+        "relu": "an attribute of other ops, relu_en: true",
+    }
+)
+"""Words that a user looks for among the op types, and how a netlist says them."""
 _QUEUE_ALIGNMENT = 0x10000
 _WIDE_FORMATS: Final = {"Float16": "Float16", "Float16_b": "Float16_b", "Bfp8": "Float16", "Bfp8_b": "Float16_b"}
 """The formats of tensors, and the format of accumulators and intermediates for each."""
@@ -221,7 +236,13 @@ def _op_type(name: str) -> OpType:
     """Return a matmul, or an op that keeps its input's shape. Raises HostError for other names."""
     op_type = OP_TYPES.get(name)
     if op_type is None:
-        raise HostError(f"new: there is no op type {name} {near(name, OP_TYPES)}".rstrip())
+        written = _WRITTEN_OTHERWISE.get(name.lower(), "")
+        if written:
+            raise HostError(f"new: there is no op type {name}: {written}")
+        hint = hint_in_parentheses(name.partition("+")[0], OP_TYPES)
+        if "+" in name:
+            hint = " (op types are words of their own: gelu add)"
+        raise HostError(f"new: there is no op type {name}{hint}")
     keeps_shape = op_type.has("tile by tile") and op_type.has("keeps shape") and op_type.inputs[0] < 3
     if name != "matmul" and not keeps_shape:
         raise HostError(f"new: {name} is written by hand: here are matmul and the ops that keep their input's shape")

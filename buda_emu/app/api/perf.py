@@ -15,7 +15,7 @@ from buda_emu.netlist.test_config import read_performance_checks, read_test_conf
 from buda_emu.performance.timing.checks import BoundResult, evaluate
 from buda_emu.performance.timing.model import model_netlist
 from buda_emu.performance.timing.op.cost import Model
-from buda_emu.performance.timing.parts import EpochIntervals, program_intervals, run_intervals
+from buda_emu.performance.timing.parts import EpochIntervals, program_intervals, run_intervals, total_interval
 from buda_emu.performance.timing.result import EpochReport, PerfRun
 from buda_emu.performance.timing.sensitivity import Sensitivity
 from buda_emu.performance.timing.sensitivity import sensitivity as model_sensitivity
@@ -69,6 +69,11 @@ class Perf:
     def program_intervals(self) -> dict[str, Interval]:
         """The interval of the cycles of each program."""
         return program_intervals(self.run, self.epoch_intervals)
+
+    @property
+    def interval(self) -> Interval:
+        """The interval of `cycles`."""
+        return total_interval(self.run, self.epoch_intervals)
 
     @property
     def seconds(self) -> float:
@@ -218,7 +223,7 @@ def chip_of(
         chip = device(arch)
     try:
         if harvest:
-            chip = chip.harvested(list(harvest))
+            chip = chip.without_rows(list(harvest))
         if grid:
             chip = chip.with_grid(*grid)
     except ValueError as error:

@@ -4,7 +4,7 @@ import sys
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from buda_emu.emulator.image.opened import Opened, open_file
+from buda_emu.emulator.image.opened import Opened, is_image, open_file
 from buda_emu.netlist.model import Netlist
 from buda_emu.spec.boards import agreed_arch, another_placement
 from buda_emu.support.errors import HostError
@@ -61,7 +61,9 @@ def open_source(
     HostError for a value of another kind and for a netlist of another architecture."""
     arch = agreed_arch(board, arch)
     if is_path(source):
-        opened = open_file(source, arch, allow_pickle=allow_pickle)
+        # An image is for one architecture: where a board asks for another, the message below names the board.
+        expected = None if board and is_image(source) else arch
+        opened = open_file(source, expected, allow_pickle=allow_pickle)
     else:
         opened = _open_object(source)
     arch_name = opened.netlist.arch_name

@@ -1,22 +1,24 @@
 """Models a netlist under many conditions: the product of speeds, chips and parameters."""
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import product
 from typing import Any, Final
 
 from buda_emu.app.api.perf import parse_grid, parse_rows, perf
 from buda_emu.arithmetic.jit.kernel import announce
 from buda_emu.arithmetic.jit.reporting import with_sent_kernels
-from buda_emu.emulator.image.opened import is_image, netlist_of
+from buda_emu.emulator.image.opened import holds_model, is_image, netlist_of
+from buda_emu.emulator.inputs.entries import select_programs
 from buda_emu.netlist.model import Netlist
+from buda_emu.netlist.program.parameters import parameter_names
 from buda_emu.performance.timing.transfers.rates import WHAT_IF
 from buda_emu.report.sweep import point_row
 from buda_emu.spec.boards import agreed_arch
+from buda_emu.spec.boards import board as board_named
 from buda_emu.support.checker.suggest import near
-from buda_emu.support.errors import BudaError, HostError
+from buda_emu.support.errors import BudaError, DocumentError, HostError
 from buda_emu.support.files import is_model
 from buda_emu.support.progress import SendKernel, ignore_activity
 from buda_emu.support.workers.job import Job, Workers
@@ -26,14 +28,15 @@ MOST_POINTS: Final = 100_000
 MOST_DETAILED: Final = 40
 """Points of a sweep whose ops a page compares with those of the first one."""
 AXES: Final = (*WHAT_IF, "board", "grid", "harvest")
-"""The names of axes; parameters of programs, whose names begin with $, are axes, too."""
+"""The names of axes; parameters of programs are axes, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
     """A point of a sweep: one value of every axis, as text by name in `settings`, and the figures of the model there.
 
-    `cycles` and `seconds` are those of all programs, `cycles_per_input`, `inputs_per_second` and `bottleneck` those of
+    `cycles` and `seconds` are those of all programs; the cycles lie between `cycles_low` and `cycles_high` on silicon
+    with a probability of 90 %. `cycles_per_input`, `inputs_per_second` and `bottleneck` those of
     the slowest epoch. `problem` says why a point has no figures, such as ops that the chip does not hold.
     """
 
@@ -44,6 +47,8 @@ class Point:
     inputs_per_second: float | None
     bottleneck: str = ""
     problem: str = ""
+    cycles_low: float | None = None
+    cycles_high: float | None = None
     figures: Mapping[str, Any] | None = field(default=None, repr=False)
     """All figures, as `perf --json` writes them, of a point for which `sweep` was asked for them."""
 
@@ -66,14 +71,13 @@ class Point:
 
 def parse_axes(words: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Parse axes that are written `NAME=a,b,c`, and return the values of each by name. Values of `harvest` are sets of
-    rows, separated by semicolons: `harvest=2;2,7`. Raises HostError for an unknown or repeated name, and for an axis
-    without values."""
+    rows, separated by semicolons: `harvest=2;2,7`. Raises HostError for a repeated name and an axis without values;
+    names are checked by `sweep`, which knows the parameters."""
     axes: dict[str, tuple[str, ...]] = {}
     for word in words:
         name, _, text = word.partition("=")
         separator = ";" if name == "harvest" else ","
         values = tuple(filter(None, (value.strip() for value in text.split(separator))))
-        _require_axis(name, word)
         if not values:
             raise HostError(f"--sweep {word}: expected NAME=a,b,c (harvest: sets of rows, NAME=2;2,7)")
         if name in axes:
@@ -82,14 +86,14 @@ def parse_axes(words: Sequence[str]) -> dict[str, tuple[str, ...]]:
     return axes
 
 
-def _require_axis(name: str, word: str) -> None:
-    """Raise HostError for a name that is no axis; `word` is the argument that the message shows."""
-    if name not in AXES and not name.startswith("$"):
-        suggestion = near(name, AXES)
-        hint = f" ({suggestion})" if suggestion else ""
-        raise HostError(
-            f"--sweep {word}: {name!r} is not one of {', '.join(AXES)}, nor a parameter ($p_loop_count){hint}"
-        )
+def _require_axis(name: str, parameters: Collection[str]) -> None:
+    """Raise HostError for a name that is no axis; `parameters` are those of the programs, whose $ may be left out."""
+    if name in AXES or name.startswith("$") or f"${name}" in parameters:
+        return
+    suggestion = near(name, (*AXES, *parameters))
+    hint = f" ({suggestion})" if suggestion else ""
+    known = ", ".join(parameters) or "$p_loop_count"
+    raise HostError(f"--sweep {name}: {name!r} is not one of {', '.join(AXES)}, nor a parameter ({known}){hint}")
 
 
 def _require_number(name: str, value: str) -> None:
@@ -100,11 +104,12 @@ def _require_number(name: str, value: str) -> None:
         raise HostError(f"--sweep {name}: {value!r} is not a number") from None
 
 
-def points_of(axes: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:
-    """Return every combination of values of the axes; the last axis changes fastest. Raises HostError for an axis that
-    does not exist, a speed that is not a number, and more than MOST_POINTS combinations."""
+def points_of(axes: Mapping[str, Sequence[str]], parameters: Collection[str] = ()) -> list[dict[str, str]]:
+    """Return every combination of values of the axes; the last axis changes fastest. `parameters` are those of the
+    programs, which are axes, too, with or without their $. Raises HostError for an axis that does not exist, a speed
+    that is not a number, and more than MOST_POINTS combinations."""
     for name in axes:
-        _require_axis(name, name)
+        _require_axis(name, parameters)
     for name in WHAT_IF:
         for value in axes.get(name, ()):
             _require_number(name, value)
@@ -130,25 +135,33 @@ def sweep(
     progress: Callable[[int, int], None] = lambda _done, _count: None,
 ) -> list[Point]:
     """Model a netlist at every combination of the values of `axes` (values as text, by name). The path of a model
-    (.onnx, .pt2) is compiled for each board first, with the default options: cores of a netlist have their places.
+    (.onnx, .pt2) is compiled for each board first, with the default options: cores of a netlist have their places. So
+    is the model in an image that `compile` wrote, with the options of the image, if boards are swept.
 
     `workers` processes, or the Dask cluster whose scheduler is at `dask`, share the points. The result is in the order
     of `points_of` and does not depend on the workers. A point that cannot be modelled says why in `problem`. The first
     `detailed` points have all `figures`. `board` is the board of all points. Raises the errors of loading the netlist
     and of `points_of`, and HostError for a board that is also an axis.
     """
-    points = points_of(axes)
     arch = agreed_arch(board, arch)
     if board and "board" in axes:
         raise HostError("--sweep board: a board is given, too; leave out one of the two")
-    swept: Netlist | str = path
+    swept: SweptNetlist = path
+    names: Collection[str] = ()
+    places_again = is_model(path) or ("board" in axes and holds_model(path))
     if is_model(path):
         if not (board or "board" in axes):
             raise HostError(f"{path} is a model: it is placed for each board of --sweep board=n150,n300")
     else:
         netlist = netlist_of(path, arch)
-        if dask is not None or is_image(path):
+        names = parameter_names(select_programs(netlist, programs))
+        if places_again:
+            swept = path
+        elif is_image(path):
             swept = netlist
+        elif dask is not None:
+            swept = _netlists_of_boards(path, netlist, arch, axes.get("board", ()))
+    points = points_of(axes, names)
     about = SweepConditions(
         netlist=swept,
         arch=arch,
@@ -156,7 +169,7 @@ def sweep(
         programs=tuple(programs),
         parameters=dict(parameters or {}),
     )
-    if is_model(path):
+    if places_again:
         job = Job("buda_emu.app.api.sweep_boards:modeller", about, reports=True)
     else:
         job = Job("buda_emu.app.api.sweep:modeller", about, reports=True)
@@ -171,12 +184,30 @@ def sweep(
     return modelled
 
 
+def _netlists_of_boards(
+    path: str, netlist: Netlist, arch: str | None, boards: Sequence[str]
+) -> Mapping[str | None, Netlist]:
+    """Return a netlist file as it is for the chips of each board, by their architecture, for machines that do not have
+    the file; `netlist` is what it is for `arch`. Boards that it cannot be for are left out."""
+    netlists: dict[str | None, Netlist] = {arch: netlist}
+    for board in boards:
+        with suppress(BudaError):
+            board_arch = agreed_arch(board, arch)
+            if board_arch not in netlists:
+                netlists[board_arch] = netlist_of(path, board_arch)
+    return netlists
+
+
+SweptNetlist = Netlist | str | Mapping[str | None, Netlist]
+"""The netlist of a sweep. The path of a file on this machine, which a process reads from the cache sooner than it would
+unpack an object, or the path of a model; a netlist as it is for each architecture; or one netlist."""
+
+
 @dataclass(frozen=True, slots=True)
 class SweepConditions:
-    """The conditions that all points share. `netlist` is the path of a netlist file on this machine, which a process
-    reads from the cache sooner than it would unpack the object, or the path of a model; else the object."""
+    """The conditions that all points share."""
 
-    netlist: Netlist | str
+    netlist: SweptNetlist
     arch: str | None
     board: str | None
     programs: tuple[str, ...]
@@ -190,16 +221,44 @@ PointTask = tuple[Mapping[str, str], bool]
 def modeller(about: SweepConditions, report: SendKernel = ignore_activity) -> Callable[[PointTask], Point]:
     """Return the function that models one point in a process of its own. `report` gets the kernels that it
     compiles."""
-    netlist = about.netlist
-    if isinstance(netlist, str):
-        netlist = netlist_of(netlist, about.arch)
-    return with_sent_kernels(partial(model_point, netlist, about), report)
+    netlists: dict[str, Netlist | BudaError] = {}
+
+    def model(task: PointTask) -> Point:
+        """Model one point, with the file read once for each board; where that fails, the point has the error instead
+        of figures."""
+        settings, _ = task
+        board = settings.get("board", about.board) or ""
+        if board not in netlists:
+            netlists[board] = _netlist_for(about, board)
+        netlist = netlists[board]
+        if isinstance(netlist, BudaError):
+            return Point.without_figures(settings, netlist)
+        return model_point(netlist, about, task)
+
+    return with_sent_kernels(model, report)
+
+
+def _netlist_for(about: SweepConditions, board: str) -> Netlist | BudaError:
+    """Return the netlist as its file is for the chips of a board, or the error that keeps it from being that."""
+    if isinstance(about.netlist, Netlist):
+        return about.netlist
+    try:
+        arch = agreed_arch(board, about.arch)
+        if isinstance(about.netlist, str):
+            return netlist_of(about.netlist, arch)
+    except DocumentError as error:
+        return HostError(f"{board} has chips of {board_named(board).arch}: {error.diagnostics[0].message}")
+    except BudaError as error:
+        return error
+    if arch not in about.netlist:
+        return HostError(f"{board} has chips of {arch}, which the netlist is not for")
+    return about.netlist[arch]
 
 
 def model_point(netlist: Netlist, about: SweepConditions, task: PointTask) -> Point:
     """Return the figures of a netlist at one point, or why it has none there."""
     settings, is_detailed = task
-    parameters = {name: text for name, text in settings.items() if name.startswith("$")}
+    parameters = {name: text for name, text in settings.items() if name not in AXES}
     try:
         result = perf(
             netlist,
@@ -213,6 +272,7 @@ def model_point(netlist: Netlist, about: SweepConditions, task: PointTask) -> Po
     except BudaError as error:
         return Point.without_figures(settings, error)
     slowest = max(result.epochs, key=lambda epoch: epoch.pace, default=None)
+    interval = result.interval
     return Point(
         settings=settings,
         cycles=result.cycles,
@@ -220,5 +280,7 @@ def model_point(netlist: Netlist, about: SweepConditions, task: PointTask) -> Po
         cycles_per_input=slowest.pace if slowest else None,
         inputs_per_second=result.inputs_per_second or None,
         bottleneck=slowest.bottleneck.name if slowest else "",
+        cycles_low=interval.low,
+        cycles_high=interval.high,
         figures=result.to_json() if is_detailed else None,
     )

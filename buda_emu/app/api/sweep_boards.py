@@ -1,10 +1,12 @@
-"""A sweep over boards of a model: each board gets a netlist of its own."""
+"""A sweep over boards of a model, or of an image that holds its model: each board gets a netlist of its own."""
 
 from collections.abc import Callable
 
 from buda_emu.app.api.sweep import Point, PointTask, SweepConditions, model_point
 from buda_emu.arithmetic.jit.reporting import with_sent_kernels
 from buda_emu.compiler.compile import compile as compile_model
+from buda_emu.compiler.image_source import compile_again
+from buda_emu.emulator.image.opened import is_image
 from buda_emu.netlist.model import Netlist
 from buda_emu.support.errors import BudaError
 from buda_emu.support.progress import SendKernel, ignore_activity
@@ -33,6 +35,8 @@ def modeller(about: SweepConditions, report: SendKernel = ignore_activity) -> Ca
 def _compile_for(path: str, board: str) -> Netlist | BudaError:
     """Return the netlist of a model for a board, or the error that kept it from being compiled."""
     try:
+        if is_image(path):
+            return compile_again(path, board).netlist
         return compile_model(path, board=board).netlist
     except BudaError as error:
         return error

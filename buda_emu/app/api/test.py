@@ -26,7 +26,7 @@ from buda_emu.support.version import __version__
 from buda_emu.support.workers.job import Workers
 from buda_emu.testing.verify.comparison import Mode
 from buda_emu.testing.verify.result import CaseResult, TestRun
-from buda_emu.testing.verify.runs.collect import Case, Settings, collect
+from buda_emu.testing.verify.runs.collect import Case, Settings, collect, mark_shared_references
 from buda_emu.testing.verify.runs.run_all import run_all
 from buda_emu.testing.verify.runs.run_case import run_case
 
@@ -137,7 +137,7 @@ def test(
         threshold=threshold,
         detail=detail,
     )
-    cases = list(_cases(source, settings, reference))
+    cases = mark_shared_references(list(_cases(source, settings, reference)))
     start = time.perf_counter()
     with reported_work(activity) as report:
         if pool.alone:

@@ -74,21 +74,27 @@ class Console:
             shown = shown[:MOST_LINES]
         for case in shown:
             self._case(case)
-        self._summary(run, reported)
-        if shown or not self._args.quiet:
+        has_summary = self._summary(run, reported)
+        if shown or has_summary or not self._args.quiet:
             say()
         has_failed = any(case.status not in ("passed", "skipped") for case in run.cases)
         colour: Style = "red" if has_failed else "green"
         say(current().paint(f"== {testing.closing_line(run)} ==", colour))
 
-    def _summary(self, run: "TestRun", reported: "Sequence[CaseResult]") -> None:
-        """Print a line for each of these cases that did not pass, and the longest durations if they were asked for."""
-        summary = list(testing.summary_lines(reported))
+    def _summary(self, run: "TestRun", reported: "Sequence[CaseResult]") -> bool:
+        """Print a line for each of these cases that did not pass, passed without showing much, or was skipped, and the
+        longest durations if they were asked for. Return whether there were such lines."""
+        summary = [
+            *testing.summary_lines(reported),
+            *testing.doubt_lines(reported),
+            *testing.skipped_lines(reported),
+        ]
         if summary:
             say("\nshort summary")
             say_lines(first_lines(summary) if self._args.quiet else summary)
         if self._args.durations is not None:
             say(f"\n{testing.durations_table(run.cases, self._args.durations)}")
+        return bool(summary)
 
     def _case(self, case: "CaseResult") -> None:
         """Print the result of one netlist in full."""
@@ -110,7 +116,7 @@ class Console:
         """Print the warnings and tables about one netlist."""
         if self._args.quiet:
             return
-        for text in case.warnings:
+        for text in (*case.warnings, *case.doubts):
             say(f"warning: {text}")
         if case.outputs:
             say(f"\n{testing.outputs_table(case)}")

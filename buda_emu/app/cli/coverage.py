@@ -1,6 +1,7 @@
 """`test --coverage`: counts which features of the language the tested netlists exercise."""
 
 import argparse
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,7 +43,7 @@ def record_coverage(args: argparse.Namespace, results: "Sequence[CaseResult]") -
     new_features = 0
     for case in results:
         if case.exercised:
-            new_features += len(list(coverage.count(case.exercised)))
+            new_features += len(coverage.count(case.exercised, _relative_path(case.netlist, args.coverage)))
     from buda_emu.report.pages.coverage import coverage_page
 
     write_json(args.coverage, coverage.as_json())
@@ -62,6 +63,15 @@ def record_coverage(args: argparse.Namespace, results: "Sequence[CaseResult]") -
         complain(f"buda-emu: coverage {coverage.percent:.1f} % is below --coverage-min {args.coverage_min:g}")
         return False
     return True
+
+
+def _relative_path(netlist: str, coverage: Path) -> str:
+    """Return the path of a netlist from the folder of a coverage file, which the links of its page lead along; "" where
+    there is none, as from one drive of Windows to another."""
+    try:
+        return Path(os.path.relpath(netlist, coverage.parent)).as_posix()
+    except ValueError:
+        return ""
 
 
 def _list_names(names: Sequence[str]) -> str:

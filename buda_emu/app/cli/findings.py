@@ -54,6 +54,12 @@ def print_findings(diagnostics: "Sequence[Diagnostic]", file: str) -> None:
         complain(f"{finding.path}:{finding.where}: {finding.severity}[{finding.rule}]: {finding.message}")
 
 
+def complain_of_left_out(path: str) -> None:
+    """Print to standard error that a file of a folder is left out although it may be what is left of a netlist, so that
+    a truncated file does not pass unseen."""
+    complain(f"buda-emu: {path} is left out: it is empty, or has a single section of a netlist")
+
+
 def open_baseline(
     args: argparse.Namespace, section: "Section", settings: Mapping[str, Any], measure: "Measure | None" = None
 ) -> "Baseline | None":

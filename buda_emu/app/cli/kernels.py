@@ -52,4 +52,6 @@ def compiled_line(kernels: list[str], seconds: float, folder: "Path | None") -> 
         outcome = f"kept in {folder}, later runs take them from there; `buda-emu cache warm` does this beforehand"
     else:
         outcome = "they could not be kept"
+        if folder is not None:
+            outcome += f" in {folder}: is the disk full?"
     return f"buda-emu: compiled {count} for this machine in {seconds:.1f} s ({names}); {outcome}"

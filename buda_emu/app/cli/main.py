@@ -14,12 +14,13 @@ from typing import Any, NoReturn, cast
 
 from buda_emu.app.cli import findings
 from buda_emu.app.cli.config import WITHOUT_SETTINGS, Settings, configure
-from buda_emu.app.cli.output import complain, keep_stdout_for_results, say, word_stream
+from buda_emu.app.cli.output import complain, keep_stdout_for_results, require_writable, say, word_stream
 from buda_emu.app.cli.parser import ExampleParser, Verb, add_verb
 from buda_emu.app.cli.shared_arguments import add_shared
 from buda_emu.app.documents.kinds import KINDS, require_netlists
 from buda_emu.support.errors import BudaError, DocumentError, Exit
 from buda_emu.support.files import keep_pipe, refuse_pipe
+from buda_emu.support.other_packages import package_at_fault
 from buda_emu.support.screen import clean_streams, printing_on, screen_of
 from buda_emu.support.version import __version__
 
@@ -85,6 +86,14 @@ _INSTEAD: Mapping[tuple[str, str], str] = {
     ("test", "inputs"): "here tensors come from --reference DIR, <queue>.npy for each queue, or from the test-config",
 }
 """(verb, option of other verbs) -> what the verb takes instead, under another name."""
+_RESULT_FILES = ("json", "junitxml", "csv", "trace", "chart", "timeline", "perfetto", "page", "coverage")
+"""Options whose FILE, where they take one, is written when the work is done."""
+_OTHER_WORDS: Mapping[str, str] = {
+    "format": "fmt", "lint": "check", "validate": "check", "verify": "check", "simulate": "run", "exec": "run",
+    "profile": "perf", "bench": "perf", "benchmark": "perf", "draw": "graph", "plot": "graph", "init": "new",
+    "create": "new", "examples": "example", "help": "--help",
+}  # fmt: skip
+"""What other tools call a verb -> its name here."""
 _GC_THRESHOLD = 200_000  # imports make many objects and no garbage: collect after so many, not after every 700
 
 
@@ -184,6 +193,10 @@ def _run_verb(words: Sequence[str]) -> int:
         require_netlists(verb, _positional_values(parser, args), models=bool(getattr(args, "sweep", ())))
     _print_settings(settings, getattr(args, "verbose", False))
     keep_stdout_for_results(vars(args).values())
+    for name in _RESULT_FILES:
+        path = getattr(args, name, None)
+        if isinstance(path, os.PathLike):
+            require_writable(f"--{name}", cast("os.PathLike[str]", path))
     with printing_on(screen_of(word_stream(), args.color)):
         return args.verb(args)
 
@@ -254,6 +267,8 @@ def _unknown_verb(word: str) -> int:
     from buda_emu.support.checker.suggest import near
 
     hint = near(word, VERBS)
+    if word.lower() in _OTHER_WORDS:
+        hint = f"did you mean '{_OTHER_WORDS[word.lower()]}'?"
     if word.lower().endswith((".yaml", ".yml", ".tti")):  # the user left out the verb
         hint = f"to run it: buda-emu run {word}"
     suffix = f" ({hint})" if hint else ""
@@ -279,10 +294,18 @@ def _describe_os_error(error: OSError) -> str:
 
 
 def _internal_error() -> int:
-    """Print the traceback of the current exception, ask for a report, and return the exit code."""
+    """Print the traceback of the current exception, ask for a report to whoever wrote the code at fault, and return the
+    exit code."""
     import traceback
 
     complain(traceback.format_exc().rstrip())
+    package = package_at_fault(sys.exc_info()[2], own="buda_emu")
+    if package:
+        complain(
+            f"buda-emu: internal error: this is a bug of the package {package}, which adds to buda-emu. "
+            "Please report it to its authors with the traceback above and the document."
+        )
+        return Exit.INTERNAL
     complain(
         f"buda-emu: internal error: this is a bug of buda-emu {__version__}, not of the netlist. "
         "Please report it with the traceback above and the netlist."

@@ -6,12 +6,13 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from errno import EACCES, EISDIR, ENOENT
 from functools import partial
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import IO, TYPE_CHECKING, Any, Final, Self
 
 from buda_emu.support.errors import HostError
 from buda_emu.support.progress import Activity, Heartbeat, duration_text
-from buda_emu.support.screen import as_it_is, escape_controls, harmless, plain, screen_of
+from buda_emu.support.screen import as_it_is, escape_controls, harmless, has_cursor, plain, screen_of
 from buda_emu.support.version import RESULT_VERSION
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ _LEAST_SECONDS = 0.1
 
 
 _TO_STDOUT = "-"
+_DOCUMENT_SUFFIXES: Final = (".yaml", ".yml", ".tti", ".mlir", ".tflite", ".onnx", ".pt2")
 _words_to_stderr = False  # whether `say` prints to standard error, because standard output is for results
 
 
@@ -109,6 +111,28 @@ def write_output(path: "str | os.PathLike[str]", write: Callable[[IO[bytes]], ob
     return size
 
 
+def require_writable(option: str, path: "str | os.PathLike[str]") -> None:
+    """Refuse, before any work is done, a file of results that could not be written when it is done, and one that would
+    replace a document: some verbs take `--json` alone, others with a FILE, so what follows may be another argument.
+
+    Raises OSError with the reason of the system, HostError for a document. `option` names the option in the message.
+    """
+    name = os.fspath(path)
+    if name == _TO_STDOUT:
+        return
+    folder = os.path.dirname(os.path.realpath(name))  # noqa: PTH120 - of the file that a link leads to
+    if os.path.isdir(name):  # noqa: PTH112
+        raise OSError(EISDIR, os.strerror(EISDIR), name)
+    if not os.path.isdir(folder):  # noqa: PTH112
+        raise OSError(ENOENT, os.strerror(ENOENT), name)
+    exists = os.path.exists(name)  # noqa: PTH110
+    if exists and name.lower().endswith(_DOCUMENT_SUFFIXES):
+        raise HostError(f"{option}: {name} is a document, which results are not written over")
+    # A regular file is replaced, which takes its folder; a device is written to.
+    if not os.access(folder if not exists or os.path.isfile(name) else name, os.W_OK):  # noqa: PTH113
+        raise OSError(EACCES, os.strerror(EACCES), name)
+
+
 def write_text(path: "str | os.PathLike[str]", text: str) -> None:
     """Write text as UTF-8 to an output (`write_output`)."""
     write_output(path, lambda stream: stream.write(text.encode("utf-8", "replace")))
@@ -181,7 +205,7 @@ class Progress:
     def __init__(self, quiet: bool = False, *, live: bool = True) -> None:
         """With `live` False there are lines on a terminal, too."""
         self.shown = not quiet
-        self.live = live and self.shown and _is_terminal(sys.stderr)
+        self.live = live and self.shown and has_cursor(sys.stderr)
         self._heartbeat: Heartbeat | None = None
         if self.shown and not self.live:
             self._heartbeat = Heartbeat(_print_heartbeat)

@@ -171,6 +171,17 @@ def path(text: str) -> "Path":
     return Path(text)
 
 
+def netlist_output(text: str) -> "Path":
+    """Parse the path that the text of a netlist goes to. Raises ArgumentTypeError for the name of a device image, which
+    every verb would take for an archive."""
+    if text.lower().endswith(".tti"):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is the name of a device image, and this is the text of a netlist: name it .yaml; "
+            "`buda-emu pack` makes an image of a netlist"
+        )
+    return path(text)
+
+
 def memory_size(text: str) -> int:
     """Parse a number of bytes, with or without a unit (argparse type)."""
     from buda_emu.emulator.memory.host import parse_size

@@ -11,7 +11,7 @@ from buda_emu.app.debugger.answer import Answer, answer
 from buda_emu.app.debugger.expressions import PAIR_FUNCTIONS, Tensor
 from buda_emu.app.debugger.names import Names
 from buda_emu.arithmetic.formats.stored import Bits
-from buda_emu.arithmetic.tensor.tilize import untilize
+from buda_emu.arithmetic.tensor.layout import untilize
 from buda_emu.emulator.memory.bit_store import BitView
 from buda_emu.emulator.memory.channel import Fifo
 from buda_emu.emulator.runtime.machine.gate import Tiles

@@ -17,6 +17,7 @@ from buda_emu.support.checker.result import CheckResult, Options
 from buda_emu.support.errors import HostError
 from buda_emu.support.files import is_model, looks_like_archive, read_whole, refuse_pipe
 from buda_emu.support.lazy import lazy
+from buda_emu.support.other_packages import DOCUMENTS, declared_by_others
 from buda_emu.support.records import dataclass
 
 if TYPE_CHECKING:
@@ -197,6 +198,7 @@ VPUX = Kind(
     verb_help="Check, run and time software-layer schedules of an NPU compiler (MLIR text).",
     commands=(
         ("", "vpux run FILE"),
+        ("diff", "vpux run FILE --compare OTHER"),
         ("graph", "info FILE --timeline timeline.html"),
         ("fmt", "vpux check FILE"),
     ),
@@ -224,27 +226,12 @@ KINDS: tuple[Kind, ...] = (IMAGE, SCHEDULE, PACKAGE, VPUX)
 """The kinds of this package, in the order in which their tests are applied. `NETLIST` comes after them and after those
 of other packages: whatever is nothing else is read as a netlist, whose reader says what a netlist is."""
 
-GROUP = "buda_emu.documents"
-"""The group of entry points by which other packages declare kinds of documents."""
-
 
 @cache
 def kinds() -> tuple[Kind, ...]:
     """Return the kinds of this package and of all others, in the order in which their tests are applied. Raises
-    TypeError for an entry point whose object is not a `Kind` of the entry point's name."""
-    return *KINDS, *_kinds_of_other_packages(), NETLIST
-
-
-def _kinds_of_other_packages() -> Iterator[Kind]:
-    """Yield the kinds of documents that other installed packages offer by entry points. Raise TypeError for an entry
-    point that is not a Kind of its own name."""
-    from importlib.metadata import entry_points  # takes longer than the check of a small netlist
-
-    for point in entry_points(group=GROUP):
-        kind = point.load()
-        if not isinstance(kind, Kind) or kind.name != point.name:
-            raise TypeError(f"entry point {point.name} of {GROUP} is not a Kind of that name, but {kind!r}")
-        yield kind
+    HostError for an entry point whose object is not a `Kind` of the entry point's name."""
+    return *KINDS, *declared_by_others(DOCUMENTS, Kind), NETLIST
 
 
 def kind_by_name(name: str) -> Kind:
@@ -302,17 +289,20 @@ def _other_kind(kind: Kind, verb: str, path: str) -> str:
     return f"{path} is {article} {kind.words}, not a netlist: `buda-emu {command.replace('FILE', path)}`"
 
 
-def files_below(paths: Iterable[str], only: Kind | None = None) -> list[str]:
+def files_below(
+    paths: Iterable[str], only: Kind | None = None, on_left_out: Callable[[str], object] = lambda _path: None
+) -> list[str]:
     """Return the paths, each once; a folder is replaced by the documents in it and below it, sorted by name.
 
-    `only` limits the documents of folders to one kind. Raises HostError for a folder without documents.
+    `only` limits the documents of folders to one kind. `on_left_out` gets each file of a folder that may be what is
+    left of a netlist. Raises HostError for a folder without documents.
     """
     files: dict[str, None] = {}
     for path in paths:
         if not os.path.isdir(path):  # noqa: PTH112 - names are shown as they were given
             files.setdefault(path)
             continue
-        documents = sorted(_documents(path, only))
+        documents = sorted(_documents(path, only, on_left_out))
         if not documents:
             noun = only.words if only is not None else "document that can be checked"
             raise HostError(f"{path}: no {noun} in this folder")
@@ -336,14 +326,19 @@ def _has_content_of(path: str, only: Kind | None) -> bool:
     return kind is not NETLIST or netlists.holds_sections(path)
 
 
-def _documents(folder: str, only: Kind | None) -> Iterator[str]:
-    """Yield the regular files of a folder, and of those below it, that are documents; hidden folders are left out."""
+def _documents(folder: str, only: Kind | None, on_left_out: Callable[[str], object]) -> Iterator[str]:
+    """Yield the regular files of a folder, and of those below it, that are documents; hidden folders are left out.
+    `on_left_out` gets files as in `files_below`."""
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in names:
             path = os.path.join(place, name)  # noqa: PTH118
-            if os.path.isfile(path) and _is_document(path, only):  # noqa: PTH113
+            if not os.path.isfile(path):  # noqa: PTH113
+                continue
+            if _is_document(path, only):
                 yield path
+            elif only in (None, NETLIST) and netlists.may_be_cut_off(path):
+                on_left_out(path)
 
 
 def _is_document(path: str, only: Kind | None) -> bool:

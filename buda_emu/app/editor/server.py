@@ -378,7 +378,7 @@ def rename_problem(text: OpenText, name: Name, new: str) -> str:
         kinds = ("queue", "op")  # an op reads both by their names
     for kind in kinds:
         if any(definition.text == new for definition in text.names.definitions(kind, name.scope)):
-            return f"there is a {name.kind} '{new}' already"
+            return f"'{new}' is the name of another {name.kind}"
     return ""
 
 

@@ -1,21 +1,64 @@
-"""One queue entry as the bytes of its buffers, and back (LAYOUT 3, 3.1, 3.3, 3.4)."""
+"""Row-major tensors as tiles and back (LAYOUT 2), and one queue entry as the bytes of its buffers and back (LAYOUT 3,
+3.1, 3.3, 3.4)."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.formats.codecs import Rounding
 from buda_emu.arithmetic.formats.packing import pack_datums, pack_tiles, unpack_datums, unpack_tiles
-from buda_emu.arithmetic.tensor.tilize import tilize, untilize
-from buda_emu.spec.blocking import Blocking
+from buda_emu.spec.blocking import FULL_TILE, Blocking
 from buda_emu.spec.formats import FORMATS, is_raw, tile_bytes
 from buda_emu.support.errors import HostError, UnsupportedError
 from buda_emu.support.records import dataclass
 
 F32 = NDArray[np.float32]
+TILE_SIDE: Final = 32
+
+
+def tilize(array: F32, tile_dim: tuple[int, int] = FULL_TILE, megarow: bool = False) -> F32:
+    """Return float32[w, t, rows, cols] as a new float32[w, t, R, C, 32, 32]; rows = R * tile height, cols = C * tile
+    width, smaller tiles are filled up with zeros. `megarow`: tiles hold consecutive runs of the row-major data. Raises
+    HostError for another type or shape."""
+    if array.ndim != 4 or array.dtype != np.float32:
+        raise HostError(f"expected a float32 tensor of 4 dimensions, got {array.dtype} of {array.ndim}")
+    w, t, rows, cols = array.shape
+    height, width = tile_dim
+    if rows % height or cols % width:
+        raise HostError(f"{rows}x{cols} elements do not divide into tiles of {height}x{width}")
+    down = rows // height
+    across = cols // width
+    if megarow:
+        return _padded_runs(array.reshape(w, t, down, across, height * width))
+    part = array.reshape(w, t, down, height, across, width).swapaxes(3, 4)
+    if tile_dim == FULL_TILE:
+        return part.copy()
+    tiles = np.zeros((w, t, down, across, TILE_SIDE, TILE_SIDE), np.float32)
+    tiles[..., :height, :width] = part
+    return tiles
+
+
+def untilize(tiles: F32, tile_dim: tuple[int, int] = FULL_TILE, megarow: bool = False) -> F32:
+    """Return float32[w, t, R, C, 32, 32] as a new float32[w, t, R * height, C * width], the inverse of `tilize`."""
+    w, t, down, across = tiles.shape[:4]
+    height, width = tile_dim
+    if megarow:
+        runs = tiles.reshape(w, t, down, across, TILE_SIDE * TILE_SIDE)[..., : height * width]
+        return runs.copy().reshape(w, t, down * height, across * width)
+    part = tiles[..., :height, :width].swapaxes(3, 4)
+    return part.copy().reshape(w, t, down * height, across * width)
+
+
+def _padded_runs(runs: F32) -> F32:
+    """Return runs float32[w, t, R, C, n] as tiles whose first n datums are the run."""
+    tiles = np.zeros((*runs.shape[:4], TILE_SIDE * TILE_SIDE), np.float32)
+    tiles[..., : runs.shape[4]] = runs
+    return tiles.reshape(*runs.shape[:4], TILE_SIDE, TILE_SIDE)
+
+
 Bytes = NDArray[np.uint8]
 Form = Literal["tilized", "flat", "untilized"]
 

@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 from buda_emu.arithmetic.formats.codecs import PACKED_AS
 from buda_emu.arithmetic.formats.packing import unpack_tiles
 from buda_emu.arithmetic.tensor.boxes import Box
-from buda_emu.arithmetic.tensor.layout import EntryLayout, tile_order
+from buda_emu.arithmetic.tensor.layout import TILE_SIDE, EntryLayout, tile_order, untilize
 from buda_emu.arithmetic.tensor.referenced import Referenced
-from buda_emu.arithmetic.tensor.tilize import TILE_SIDE, untilize
 from buda_emu.spec.blocking import Blocking
 from buda_emu.support.errors import BudaError, HostError
 from buda_emu.support.records import dataclass

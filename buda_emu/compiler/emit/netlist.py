@@ -1,6 +1,6 @@
 """Conversion of a placed graph to a netlist, and to its text."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from buda_emu.compiler.emit.programs import graph_names, programs
@@ -41,16 +41,22 @@ def netlist_text(placement: Placement, title: str) -> str:
     return print_netlist(netlist_of(placement, placement.target.arch.name), Notes(title, roles, sources))
 
 
+def _queues_by_section(placement: Placement) -> Iterator[PlacedQueue]:
+    """Yield the queues in the order of the sections of a netlist."""
+    for role in _SECTIONS:
+        for queue in placement.queues.values():
+            if queue.role == role:
+                yield queue
+
+
 def _document(placement: Placement, path: str) -> WrittenNetlist:
     """Return the document that the reader would make of the text, before copies are made and anything is derived."""
     arch = placement.target.arch.name
     document = WrittenNetlist(path, arch, (arch,))
-    for role in _SECTIONS:
-        for queue in placement.queues.values():
-            if queue.role == role:
-                document.queues[queue.name] = _queue(placement, queue)
-    for name in document.queues if placement.instances else ():
-        document.queue_devices[name] = placement.instances
+    for queue in _queues_by_section(placement):
+        document.queues[queue.name] = _queue(placement, queue)
+        if placement.instances:
+            document.queue_devices[queue.name] = placement.instances
     inputs: dict[GraphPlace, int] = {}
     for program, graphs in placement.programs.items():
         inputs |= dict.fromkeys(graphs, placement.count(program))

@@ -147,9 +147,12 @@ def where(b: Builder, c: Node, x: Node, y: Node) -> Node:
     if c.op == x.op == y.op == "constant":
         return b.constant(np.where(c.value.astype(bool), x.value, y.value))
     shape = np.broadcast_shapes(c.shape, x.shape, y.shape)
-    for flag, operand in ((True, x), (False, y)):
-        if c.op == "constant" and (c.value.astype(bool) == flag).all() and operand.shape == shape:
-            return operand
+    if c.op == "constant":
+        mask = c.value.astype(bool)
+        if mask.all() and x.shape == shape:
+            return x
+        if not mask.any() and y.shape == shape:
+            return y
     # there when it is computed
     if c.op == "expand":
         unexpanded = b.graph.nodes.get(c.inputs[0], c)

@@ -6,9 +6,8 @@ from typing import Any, Final
 import numpy as np
 
 from buda_emu.compiler.graph.builder import Builder
-from buda_emu.compiler.graph.graph import Node
+from buda_emu.compiler.graph.graph import Node, is_nonnegative, is_positive
 from buda_emu.compiler.graph.registry import composite
-from buda_emu.compiler.graph.signs import is_nonnegative, is_positive
 from buda_emu.spec.precision import STAND_IN
 
 _op = composite("elementwise")
@@ -251,15 +250,26 @@ def pow_(b: Builder, x: Node, y: Node) -> Node:
     powers and roots for some constant y"""
     if x.op == y.op == "constant":
         return b.constant(np.power(x.value.astype(np.float32), y.value.astype(np.float32)))
-    if y.op == "constant" and np.all(y.value == y.value.flat[0]) and y.value.size and len(y.shape) <= len(x.shape):
-        exponent = float(y.value.flat[0])
-        if np.broadcast_shapes(x.shape, y.shape) == x.shape:
-            simple = _simple_power(b, x, exponent)
-            if simple is not None:
-                return simple
-            if exponent % 1 and (exponent > 0 or is_positive(b.graph, x.name)):
-                return _fractional_power(b, x, exponent)
+    exponent = _common_exponent(x, y)
+    if exponent is None:
+        return _general_power(b, x, y)
+    simple = _simple_power(b, x, exponent)
+    if simple is not None:
+        return simple
+    if exponent % 1 and (exponent > 0 or is_positive(b.graph, x.name)):
+        return _fractional_power(b, x, exponent)
     return _general_power(b, x, y)
+
+
+def _common_exponent(x: Node, y: Node) -> float | None:
+    """Return the one number of which y consists, None where its elements differ, are no constants, or where it gives
+    the power a larger shape than x has."""
+    if y.op != "constant" or not y.value.size or len(y.shape) > len(x.shape):
+        return None
+    number = y.value.flat[0]
+    if np.any(y.value != number) or np.broadcast_shapes(x.shape, y.shape) != x.shape:
+        return None
+    return float(number)
 
 
 def _fractional_power(b: Builder, x: Node, exponent: float) -> Node:
@@ -320,17 +330,16 @@ def _simple_power(b: Builder, x: Node, exponent: float) -> Node | None:
         return b.reciprocal(inner)
     if exponent == 0:
         return b.add(b.multiply(x, 0.0), 1.0)
-    if exponent in (1, 2):
-        if exponent == 1:
-            return x
+    if exponent == 1:
+        return x
+    if exponent == 2:
         return b.square(x)
     if exponent == int(exponent) and exponent <= 8:
         return b.power(x, exp=int(exponent))
-    if exponent % 1 == 0.5 and exponent < 4:
-        root = b.sqrt(x)
-        if exponent == 0.5:
-            return root
-        return b.multiply(root, _simple_power(b, x, exponent - 0.5))
+    if exponent == 0.5:
+        return b.sqrt(x)
+    if exponent in (1.5, 2.5, 3.5):
+        return b.multiply(b.sqrt(x), _simple_power(b, x, exponent - 0.5))
     return None
 
 

@@ -200,13 +200,19 @@ def _only_copies(tiles: TileGraph, op: TileOp, source: TileOp) -> bool:
     return free and plain and op.program == source.program and op.precision == source.precision
 
 
+def _dependent_ops(ops: Mapping[str, TileOp], source: str) -> set[str]:
+    """Return the names of `source` and of the ops that depend on it. The ops are in an order in which they can run."""
+    dependent = {source}
+    for name, op in ops.items():
+        if any(use.source in dependent for use in op.uses):
+            dependent.add(name)
+    return dependent
+
+
 def _behind(ops: Mapping[str, TileOp], source: str, before: Collection[str]) -> dict[str, TileOp] | None:
     """Return the ops with `source`, and what depends on it, moved behind the ops `before`; None if these depend on
     it."""
-    dependent = {source}
-    for name, op in ops.items():  # in an order in which they can run
-        if any(use.source in dependent for use in op.uses):
-            dependent.add(name)
+    dependent = _dependent_ops(ops, source)
     if not dependent.isdisjoint(before):
         return None
     last = max((number for number, name in enumerate(ops) if name in before), default=-1)

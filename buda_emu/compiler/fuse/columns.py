@@ -140,11 +140,14 @@ def _has_equal_columns(tiles: TileGraph, op: TileOp, equal: set[str]) -> bool:
         return all(is_equal(tiles, use, equal) for use in op.uses[1:])
     if op.sums_rows:
         return op.steps[-1] in _numbers(op, [is_equal(tiles, use, equal) for use in op.uses])
-    return (
-        op.is_tile_by_tile
-        and "dropout" not in {op.type, *(step.type for step in op.steps)}
-        and all(is_equal(tiles, use, equal) for use in op.uses)
-    )
+    if not op.is_tile_by_tile or _has_dropout(op):
+        return False
+    return all(is_equal(tiles, use, equal) for use in op.uses)
+
+
+def _has_dropout(op: TileOp) -> bool:
+    """Return whether the op or a step of it drops elements at random."""
+    return op.type == "dropout" or any(step.type == "dropout" for step in op.steps)
 
 
 def _numbers(op: TileOp, equal: Sequence[bool]) -> list[SubOp]:

@@ -193,13 +193,9 @@ class _Rows:
             return None
         steps, uses = schedule
         fused_op = replace(root_op, type="fused_op", uses=uses, attrs={}, steps=steps, made_of=sources)
-        turns = any(("transpose",) in use.tms for use in uses)  # V038
-        if turns or sum(fused_op.is_factor(number) for number in range(len(uses))) > MOST_SHARED_OPERANDS:
+        if not _has_legal_operands(fused_op) or not _is_in_step(steps, root_op.shape[2], target.dest_tiles):
             return None
-        fits = _is_in_step(steps, root_op.shape[2], target.dest_tiles) and has_grid(target, fused_op)
-        if fits:
-            return fused_op
-        return None
+        return fused_op if has_grid(target, fused_op) else None
 
     def put(self, fused_ops: list[TileOp], group: Mapping[str, list[str]]) -> None:
         """Put fused ops in the places of the last ops of a group, and remove the others."""
@@ -385,6 +381,23 @@ class _Parts:
         }
 
 
+def _may_take_products(op: TileOp) -> bool:
+    """Return whether products may be fused with this reader: an element-wise op without the vector unit, which takes
+    longer than the way of a product to another op."""
+    if not (op.is_tile_by_tile and op.may_be_cut) or op.attrs.get("untilize"):
+        return False
+    return not any(step.has("vector unit") for step in steps_of(op))
+
+
+def _has_legal_operands(fused_op: TileOp) -> bool:
+    """Return whether no operand of the fused op is transposed (V038), and whether it has room for the factors that all
+    rows share."""
+    if any(("transpose",) in use.tms for use in fused_op.uses):
+        return False
+    factors = sum(fused_op.is_factor(number) for number in range(len(fused_op.uses)))
+    return factors <= MOST_SHARED_OPERANDS
+
+
 def fuse_products(tiles: TileGraph, target_of: TargetOf) -> TileGraph:
     """Fuse products with their reader: `p = matmul(x, w); y = add(p, r)` becomes one op, if p has no other reader and r
     is not ready later than x; of two products that are added, both are fused."""
@@ -392,9 +405,7 @@ def fuse_products(tiles: TileGraph, target_of: TargetOf) -> TileGraph:
     depths = depths_of(tiles)
     shown = tiles.shown
     for op in list(tiles.ops.values()):
-        if not (op.is_tile_by_tile and op.may_be_cut) or op.attrs.get("untilize"):
-            continue
-        if any(step.has("vector unit") for step in steps_of(op)):  # which takes longer than the way to it
+        if not _may_take_products(op):
             continue
         products = [product for product in _products(readers, op) if product.name not in shown]
         _drop_early_products(op, products, depths)
@@ -442,6 +453,11 @@ def _is_late(op: TileOp, products: list[TileOp], depths: Mapping[str, int]) -> b
     return max(others, default=0) > min(_ready(product, depths) for product in products)
 
 
+def _with_inputs_renamed(step: SubOp, words: Mapping[str, str]) -> SubOp:
+    """Return the step with other names of inputs where the mapping has them."""
+    return replace(step, inputs=tuple(words.get(name, name) for name in step.inputs))
+
+
 def _join_products(op: TileOp, products: list[TileOp]) -> TileOp | None:
     """Return the op with its products as steps; None if buffers do not suffice."""
     names = {product.name: product for product in products}
@@ -464,7 +480,7 @@ def _join_products(op: TileOp, products: list[TileOp]) -> TileOp | None:
         first.append(SubOp(name, "matmul", tuple(inputs[:2]), slot, inner=product.inner))
     if len(uses) > MAX_INPUTS or op.intermediates + len(first) > MAX_INTERMEDIATES:
         return None
-    renamed = [replace(step, inputs=tuple(words.get(name, name) for name in step.inputs)) for step in steps_of(op)]
+    renamed = [_with_inputs_renamed(step, words) for step in steps_of(op)]
     after = _pop_after_last_use(renamed, {step.output for step in first})
     sources = tuple(chain.from_iterable(part.sources for part in (*products, op)))
     return replace(op, type="fused_op", uses=uses, attrs={}, steps=(*first, *biases, *after), made_of=sources)

@@ -83,6 +83,20 @@ class _Cache:
 
 def _caches(programs: Mapping[str, Program], graphs: Mapping[str, Graph]) -> dict[str, _Cache]:
     """Return all caches by name. Raises HostError for shapes that do not match."""
+    written = _written_caches(programs, graphs)
+    caches: dict[str, _Cache] = {}
+    for cache, shape in written.items():
+        examples = [_example(programs[name], graph, cache) for name, graph in graphs.items()]
+        initial = next(example for example in examples if example is not None)
+        caches[cache] = _Cache(initial, *_slot_division(cache, initial.shape, shape))
+    if len({example.slots for example in caches.values()} - {1}) > 1:
+        raise HostError("compile: caches of one netlist have one number of slots, here there are several")
+    return caches
+
+
+def _written_caches(programs: Mapping[str, Program], graphs: Mapping[str, Graph]) -> dict[str, Shape]:
+    """Return the shape of what is written into each cache, by its name. Raises HostError for a cache that no program
+    reads, for one that is written twice, and for outputs that do not exist."""
     written: dict[str, Shape] = {}
     inputs = {name: [graph[node].attrs["label"] for node in graph.inputs] for name, graph in graphs.items()}
     for name, program in programs.items():
@@ -94,14 +108,7 @@ def _caches(programs: Mapping[str, Program], graphs: Mapping[str, Graph]) -> dic
             if cache in written:
                 raise HostError(f"compile: {cache} is written twice, and a ram has one writer (NETLIST V070)")
             written[cache] = graphs[name][graphs[name].outputs[number].value].shape
-    caches: dict[str, _Cache] = {}
-    for cache, shape in written.items():
-        examples = [_example(programs[name], graph, cache) for name, graph in graphs.items()]
-        initial = next(example for example in examples if example is not None)
-        caches[cache] = _Cache(initial, *_slot_division(cache, initial.shape, shape))
-    if len({example.slots for example in caches.values()} - {1}) > 1:
-        raise HostError("compile: caches of one netlist have one number of slots, here there are several")
-    return caches
+    return written
 
 
 def _cache_names(name: str, keeps: object) -> Mapping[int, str]:

@@ -84,6 +84,12 @@ class Builder:
 
         return emit
 
+    def _with_dtype(self, node: Node, dtype: str | None) -> Node:
+        """Return the value under the type asked for, None for its own."""
+        if dtype is None or node.dtype == dtype:
+            return node
+        return self.retype(node, dtype)
+
     def emit(self, op: str, *inputs: Any, dtype: str | None = None, **attrs: Any) -> Node:
         """Add a front-end op on nodes, arrays and numbers, and return the node of its value. Decompose a composite op
         if the builder decomposes; fold the op if all operands are constant. Raise ValueError for shapes that do not
@@ -92,10 +98,7 @@ class Builder:
         nodes = [self.node(operand) for operand in inputs]
         constant = all(node.op == "constant" for node in nodes)
         if declared.decompose is not None and (self._decompose or constant):
-            result = declared.decompose(self, *nodes, **attrs)
-            if dtype is None or result.dtype == dtype:
-                return result
-            return self.retype(result, dtype)
+            return self._with_dtype(declared.decompose(self, *nodes, **attrs), dtype)
         dtype = dtype or declared.dtype or _result_type(nodes)
         if declared.shape is None:
             return self._add(op, nodes, attrs, _decomposed_shape(op, nodes, attrs), dtype)

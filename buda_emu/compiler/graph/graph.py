@@ -1,5 +1,7 @@
 """The graph that all passes work on: nodes in order of their definition, and constants, which may be larger than
-memory should hold twice.
+memory should hold twice; and what is known of the signs of its values.
+
+Nothing is known of a value that the graph does not hold, as in the graph of one op that a builder makes for its shape.
 """
 
 import shutil
@@ -7,6 +9,7 @@ import tempfile
 import zlib
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any, Final, Protocol, cast
 
 import numpy as np
@@ -14,8 +17,17 @@ from numpy.typing import NDArray
 
 from buda_emu.arithmetic.tensor.mapped import map_bytes, page_releaser
 from buda_emu.arithmetic.tensor.referenced import LARGE, Referenced, reference_to
-from buda_emu.compiler.graph.networks import import_networkx
 from buda_emu.support.checker.text import plural
+from buda_emu.support.errors import HostError
+
+
+def import_networkx() -> Any:
+    """Return the module networkx, which has no types. Raises HostError where it is not installed."""
+    try:
+        return import_module("networkx")
+    except ModuleNotFoundError:
+        raise HostError("compile: networkx is not installed: pip install 'buda-emu[onnx]' brings it") from None
+
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
@@ -216,8 +228,10 @@ class ArrayKey:
         right = other._array
         if left is right:
             return True
-        if isinstance(left, Referenced) or isinstance(right, Referenced):
-            return isinstance(left, Referenced) and isinstance(right, Referenced) and left.key == right.key
+        if isinstance(left, Referenced):
+            return isinstance(right, Referenced) and left.key == right.key
+        if isinstance(right, Referenced):
+            return False
         if left.shape != right.shape or left.dtype != right.dtype:
             return False
         return _share_memory(left, right) or _equal_bits(_bits(left), _bits(right))
@@ -305,3 +319,59 @@ def _disk_has_room(size: int) -> bool:
 
 def _release_nothing() -> None:
     """Release no pages, because the copy lies in ordinary memory."""
+
+
+_SIGN_STAYS: Final = {"linear", "reshape", "transpose", "expand", "identity", "add", "multiply", "concat"}
+"""Ops whose result is not below 0 if no operand is; `linear` if no weight is."""
+
+
+def never_negative(graph: Graph, name: str) -> bool:
+    """Return whether a value, its padding included, cannot be below 0, so that nothing in the padding needs to be
+    zeroed, and what is normalised stays small there, too."""
+    node = graph.nodes.get(name)
+    if node is None:
+        return False
+    if node.op == "constant":
+        return bool((node.value >= 0).all())
+    if node.op in ("square", "abs", "exp", "relu", "sigmoid", "sqrt"):
+        return True
+    return _keeps_sign(node) and all(never_negative(graph, operand) for operand in node.inputs)
+
+
+def _keeps_sign(node: Node) -> bool:
+    """Return whether the result of a node is not below 0 if no operand is."""
+    if node.op == "linear" and (node.attrs["matrix"].weight < 0).any():
+        return False
+    return node.op in _SIGN_STAYS
+
+
+def is_nonnegative(graph: Graph, name: str) -> bool:
+    """Return whether a value cannot be below 0. In contrast to `never_negative`, which decides about masks, it knows
+    the larger one of two values and a product of a value with itself."""
+    node = graph.nodes.get(name)
+    if node is None:
+        return False
+    if node.op == "maximum":
+        return any(is_nonnegative(graph, operand) for operand in node.inputs)
+    if node.op == "multiply" and node.inputs[0] == node.inputs[1]:
+        return True
+    if _keeps_sign(node):
+        return all(is_nonnegative(graph, operand) for operand in node.inputs)
+    return never_negative(graph, name)
+
+
+def is_positive(graph: Graph, name: str) -> bool:
+    """Return whether a value is above 0, and not 0 itself: a positive constant, the larger one of such a value and
+    another, or the sum of such a value and another that cannot be below 0."""
+    node = graph.nodes.get(name)
+    if node is None:
+        return False
+    if node.op == "constant":
+        return bool((node.value > 0).all())
+    if node.op == "maximum":
+        return any(is_positive(graph, operand) for operand in node.inputs)
+    if node.op == "add":
+        return is_nonnegative(graph, name) and any(is_positive(graph, operand) for operand in node.inputs)
+    if node.op in ("reshape", "transpose", "expand", "identity"):
+        return is_positive(graph, node.inputs[0])
+    return False

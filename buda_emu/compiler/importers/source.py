@@ -45,6 +45,23 @@ def read_model(
     return graph
 
 
+def _read_model_file(
+    path: Path, inputs: Sequence[Any] | None, on_host: Sequence[str], parameters: Path | None, sizes: OpenSizes
+) -> Graph:
+    """Read a file with the importer that its suffix names. Raises HostError for any other suffix."""
+    if path.suffix == ".onnx":
+        _require_package("onnx", path)
+        from buda_emu.compiler.importers.from_onnx.reader import read_file
+
+        return read_file(path, inputs, on_host, sizes)
+    if path.suffix == ".pt2":
+        _require_package("torch", path)
+        from buda_emu.compiler.importers.from_torch.reader import read_pt2
+
+        return read_pt2(path, parameters, (inputs, sizes))
+    raise HostError(f"compile: {path} ends neither in .onnx nor in .pt2{_how_to_export(path)}")
+
+
 def _dispatch(
     source: Any, inputs: Sequence[Any] | None, on_host: Sequence[str], parameters: Path | None, sizes: OpenSizes
 ) -> Graph:
@@ -56,24 +73,11 @@ def _dispatch(
         from buda_emu.compiler.importers.from_torch.reader import read_torch
 
         return read_torch(source, inputs, parameters, sizes)
-    if isinstance(source, (str, Path)):
-        path = Path(source)
-    else:
-        path = Path()
+    path = Path(source) if isinstance(source, (str, Path)) else Path()
     if parameters is not None and path.suffix != ".pt2":
         raise HostError("compile: parameters: of a torch module or a .pt2 file: other models have their own")
     if isinstance(source, (str, Path)):
-        if path.suffix == ".onnx":
-            _require_package("onnx", path)
-            from buda_emu.compiler.importers.from_onnx.reader import read_file
-
-            return read_file(path, inputs, on_host, sizes)
-        if path.suffix == ".pt2":
-            _require_package("torch", path)
-            from buda_emu.compiler.importers.from_torch.reader import read_pt2
-
-            return read_pt2(path, parameters, (inputs, sizes))
-        raise HostError(f"compile: {path} ends neither in .onnx nor in .pt2")
+        return _read_model_file(path, inputs, on_host, parameters, sizes)
     if kind.__name__ == "ModelProto":
         from buda_emu.compiler.importers.from_onnx.reader import read_proto
 
@@ -86,6 +90,15 @@ def _dispatch(
     raise HostError(
         f"compile: {kind.__name__} is none of: path, onnx.ModelProto, torch.nn.Module, ExportedProgram, function of JAX"
     )
+
+
+def _how_to_export(path: Path) -> str:
+    """Return how the model of a PyTorch program, or of saved parameters, becomes a file; "" for other files."""
+    suffix = path.suffix.partition(":")[0]
+    if suffix not in (".py", ".pt", ".pth"):
+        return ""
+    export = 'torch.export.save(torch.export.export(module, inputs), "model.pt2")'
+    return f": write the module with {export}, or compile it in Python, be.compile(module, inputs)"
 
 
 def _require_package(package: str, path: Path | str) -> None:

@@ -199,18 +199,21 @@ def conforms(value: Any, hint: Any) -> bool:
     return hint is None or isinstance(value, hint)
 
 
+def _conforms_to_tuple(elements: tuple[Any, ...], arguments: tuple[Any, ...]) -> bool:
+    """Return whether the elements of a tuple have the types of its arguments, one each, or one for any number of
+    elements, with an ellipsis behind it."""
+    if len(arguments) == 2 and arguments[1] is Ellipsis:
+        return all(conforms(element, arguments[0]) for element in elements)
+    return len(elements) == len(arguments) and all(map(conforms, elements, arguments))
+
+
 def _conforms_to_generic(value: Any, origin: Any, arguments: tuple[Any, ...]) -> bool:
     """Return whether a value has a type with arguments: a union, a tuple, a collection, an array or another class,
     whose arguments are not checked."""
     if origin in (Union, types.UnionType):
         return any(conforms(value, element) for element in arguments)
     if origin is tuple:
-        if not isinstance(value, tuple):
-            return False
-        items = cast("tuple[Any, ...]", value)
-        if len(arguments) == 2 and arguments[1] is Ellipsis:
-            return all(conforms(element, arguments[0]) for element in items)
-        return len(items) == len(arguments) and all(map(conforms, items, arguments))
+        return isinstance(value, tuple) and _conforms_to_tuple(cast("tuple[Any, ...]", value), arguments)
     if origin in (list, frozenset):
         return isinstance(value, origin) and all(
             conforms(element, arguments[0]) for element in cast("list[Any]", value)
@@ -424,6 +427,20 @@ class Reader:
         finally:
             self._depth -= 1
 
+    def _negative_number(self, tokens: Tokens) -> int | float:
+        """Read the number after a minus sign, and return it with its sign."""
+        number = self.value(tokens)
+        if type(number) not in (int, float):
+            tokens.fail("a number is missing after '-'")
+        return -number
+
+    def _set(self, tokens: Tokens) -> frozenset[str]:
+        """Read the names of a set, to its closing bracket."""
+        names = self._until(tokens, "]")
+        if not all(isinstance(name, str) for name in names):
+            tokens.fail("a set holds names in quotes")
+        return frozenset(names)
+
     def _value(self, tokens: Tokens) -> Any:
         """Read a value: text, number, list, tuple, map, set, array, record, or a word that stands for one."""
         if tokens.kind == "text":
@@ -437,18 +454,12 @@ class Reader:
         if tokens.at("{"):
             return self.map(tokens)
         if tokens.take("-"):
-            number = self.value(tokens)
-            if type(number) not in (int, float):
-                tokens.fail("a number is missing after '-'")
-            return -number
+            return self._negative_number(tokens)
         word = tokens.name("a value")
         if word in _WORDS:
             return _WORDS[word]
         if word == "set" and tokens.take("["):
-            items = self._until(tokens, "]")
-            if not all(isinstance(element, str) for element in items):
-                tokens.fail("a set holds names in quotes")
-            return frozenset(items)
+            return self._set(tokens)
         if word in DTYPES:
             return self._array(tokens, word)
         return self._record(tokens, word)

@@ -38,6 +38,15 @@ _MANY: Final = 9
 TMS: Final = ("transpose", "broadcast", "hslice", "vslice", "hstack", "vstack")
 
 
+def _netlist_attribute_problems(op: TileOp, name: str, value: Any) -> Iterator[str]:
+    """Yield the problem with an attribute that netlists have: the op's type lacks it, or its value has another type."""
+    spec = ATTRIBUTES.get(name)
+    if spec is None or (spec.types is not None and op.type not in spec.types):
+        yield f"attribute {name} is not one of {op.type}"
+    elif not _has_type(spec, value):
+        yield f"attribute {name} of type {spec.kind} cannot be {value!r}"
+
+
 def attribute_problems(op: TileOp) -> Iterator[str]:
     """Yield problems with an op's attributes: an unknown op, an attribute that it does not have, a value of another
     type."""
@@ -47,12 +56,8 @@ def attribute_problems(op: TileOp) -> Iterator[str]:
     for name, value in op.attrs.items():
         if name in OWN:
             yield from _own_attribute_problems(name, value)
-            continue
-        spec = ATTRIBUTES.get(name)
-        if spec is None or (spec.types is not None and op.type not in spec.types):
-            yield f"attribute {name} is not one of {op.type}"
-        elif not _has_type(spec, value):
-            yield f"attribute {name} of type {spec.kind} cannot be {value!r}"
+        else:
+            yield from _netlist_attribute_problems(op, name, value)
     if op.inner < 0 or any(min(step.columns, step.across, step.inner) < 0 for step in op.steps):
         yield "a number of tiles is negative"
     yield from _step_problems(op)
@@ -248,12 +253,17 @@ def _detours(form: Ir) -> dict[str, str]:
     return {name: queue.input for name, queue in form.placement.queues.items() if queue.input in form.placement.ops}
 
 
+def _is_of_whole_tiles(shape: Sequence[int]) -> bool:
+    """Return whether an array of that shape is slices of at least one tile, with no tile cut."""
+    return len(shape) == 3 and all(size and size % 32 == 0 for size in shape[1:])
+
+
 def tile_problems(tiles: TileGraph, queues: Mapping[str, str], arch: str) -> Iterator[str]:
     """Yield problems of a graph of netlist ops: names, operands, attributes, shapes, formats. `queues` may also be
     operands; each holds what an op writes."""
     defined = {*tiles.inputs, *tiles.constants, *tiles.states, *queues}
     for name, constant in tiles.constants.items():
-        if constant.values.ndim != 3 or any(size % 32 or not size for size in constant.values.shape[1:]):
+        if not _is_of_whole_tiles(constant.values.shape):
             yield f"constant {name}: {list(constant.values.shape)} are not slices of whole tiles"
             return
     for op in tiles.ops.values():
@@ -324,15 +334,20 @@ def _unheld_constants(placement: Placement) -> Iterator[str]:
                 yield f"{name}: no line `held {use.source} of {name} = QUEUE` says from which queue it reads"
 
 
+def _kind_problems(queue: Queue) -> Iterator[str]:
+    """Yield problems with what kind of queue it is: its place, type, layout and role."""
+    if queue.loc not in LOCATIONS or queue.type not in QUEUE_TYPES or queue.layout not in LAYOUTS:
+        yield f"there is no {queue.type} of layout {queue.layout} in {queue.loc}"
+    if queue.role not in ROLES:
+        yield f"there is no role {queue.role}: {', '.join(ROLES)}"
+
+
 def _queue_problems(placement: Placement, queue: Queue) -> Iterator[str]:
     """Yield problems with a queue's format, buffers, type, role, entries and source."""
     if queue.df not in FORMATS:
         yield f"there is no format {queue.df}"
     yield from _address_problems(placement, queue)
-    if queue.loc not in LOCATIONS or queue.type not in QUEUE_TYPES or queue.layout not in LAYOUTS:
-        yield f"there is no {queue.type} of layout {queue.layout} in {queue.loc}"
-    if queue.role not in ROLES:
-        yield f"there is no role {queue.role}: {', '.join(ROLES)}"
+    yield from _kind_problems(queue)
     if queue.entries < 1:
         yield f"{queue.entries} entries"
     if queue.input != "HOST" and queue.input not in placement.ops:

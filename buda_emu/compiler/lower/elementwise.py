@@ -6,8 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from buda_emu.compiler.graph.graph import Array, Node, Shape
-from buda_emu.compiler.graph.signs import is_nonnegative, never_negative
+from buda_emu.compiler.graph.graph import Array, Node, Shape, is_nonnegative, never_negative
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.lower.layout import TILE, Dim, Extent, Layout, Piece, moves, reshape_layout, standard
 from buda_emu.compiler.lower.lowering import LoweredValue, Lowering, lowers

@@ -171,11 +171,16 @@ def _for_host(layout: Layout, core_columns: int) -> Layout:
         swapped = standard(shape, rows, columns)
     else:
         swapped = plain
-    tiles = swapped.extent[2] // TILE
-    fits = any(tiles % cores == 0 and tiles // cores <= MOST_TILES_OF_A_ROW for cores in range(1, core_columns + 1))
-    if fits and prod(swapped.extent) <= prod(plain.extent):
+    if _has_room_for_rows(swapped, core_columns) and prod(swapped.extent) <= prod(plain.extent):
         return swapped
     return plain
+
+
+def _has_room_for_rows(layout: Layout, core_columns: int) -> bool:
+    """Return whether at most `core_columns` cores can divide the columns of tiles evenly, each with a row that it has
+    room for."""
+    tiles = layout.extent[2] // TILE
+    return any(tiles % cores == 0 and tiles // cores <= MOST_TILES_OF_A_ROW for cores in range(1, core_columns + 1))
 
 
 def _in_order(layout: Layout) -> bool:

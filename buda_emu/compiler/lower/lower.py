@@ -1,8 +1,8 @@
 """Lowering of core ops to netlist ops, node by node, program by program."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from buda_emu.compiler.graph.graph import Graph, Node, OwnMemory
+from buda_emu.compiler.graph.graph import Graph, Node, Output, OwnMemory
 from buda_emu.compiler.lower import elementwise, inputs, integers, linear, matmul, moves
 from buda_emu.compiler.lower.layout import Layout
 from buda_emu.compiler.lower.lowering import RULES, Lowering
@@ -27,12 +27,7 @@ def lower(graph: Graph, target: Target, memory: OwnMemory | None = None) -> Tile
             _lower(low, node)
         program_outputs = [output for output in graph.outputs if output.program == program]
         _keep_old(low, program_of, program, {output.state for output in program_outputs if not output.accumulate})
-        for output in program_outputs:
-            if not output.state:
-                inputs.emit_output(low, output, used_names)
-        for output in program_outputs:  # last: all that reads a state stands before what writes it
-            if output.state:
-                inputs.emit_store(low, output)
+        _emit_results(low, program_outputs, used_names)
     low.out.places = _places_of_values(low)
     return store_early(prune(low.out))
 
@@ -107,12 +102,30 @@ def _lower(low: Lowering, node: Node) -> None:
         raise InternalError(f"{node.name}: {node.op} gives {low.values[node.name].layout.shape}, not {node.shape}")
 
 
-def prune(tiles: TileGraph) -> TileGraph:
-    """Remove ops, constants, inputs and states that no output or store depends on."""
-    needed: set[str] = {output.op for output in tiles.outputs.values()} | {store.op for store in tiles.stores.values()}
+def _emit_results(low: Lowering, program_outputs: Sequence[Output], used_names: set[str]) -> None:
+    """Emit the outputs of a program, and then the writes of its states: all that reads a state stands before what
+    writes it."""
+    for output in program_outputs:
+        if not output.state:
+            inputs.emit_output(low, output, used_names)
+    for output in program_outputs:
+        if output.state:
+            inputs.emit_store(low, output)
+
+
+def _needed_names(tiles: TileGraph) -> set[str]:
+    """Return the names of the ops and operands that an output or store depends on."""
+    needed = {output.op for output in tiles.outputs.values()}
+    needed |= {store.op for store in tiles.stores.values()}
     for op in reversed(tiles.ops.values()):
         if op.name in needed:
             needed |= {use.source for use in op.uses}
+    return needed
+
+
+def prune(tiles: TileGraph) -> TileGraph:
+    """Remove ops, constants, inputs and states that no output or store depends on."""
+    needed = _needed_names(tiles)
     tiles.ops = {name: op for name, op in tiles.ops.items() if name in needed}
     tiles.constants = {name: entry for name, entry in tiles.constants.items() if name in needed}
     tiles.inputs = {name: entry for name, entry in tiles.inputs.items() if name in needed}

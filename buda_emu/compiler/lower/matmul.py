@@ -65,12 +65,18 @@ def _goes_out(low: Lowering, node: Node) -> bool:
     if any(output.value == node.name for output in low.graph.outputs):
         return True
     readers = [low.graph[name] for name in low.graph.users()[node.name]]
-    if len(readers) != 1 or readers[0].shape[-1] != node.shape[-1] or prod(readers[0].shape) != prod(node.shape):
+    return len(readers) == 1 and _keeps_columns(low, node, readers[0]) and _goes_out(low, readers[0])
+
+
+def _keeps_columns(low: Lowering, node: Node, reader: Node) -> bool:
+    """Return whether a reader computes each element of a node's value by itself, with single numbers, and keeps its
+    columns."""
+    if reader.shape[-1] != node.shape[-1] or prod(reader.shape) != prod(node.shape):
         return False
-    others = [low.array(name) for name in readers[0].inputs if name != node.name]
-    alone = all(other is not None and other.size == 1 for other in others)
-    by_itself = readers[0].op == "reshape" or front_op(readers[0].op).family == "elementwise"
-    return alone and by_itself and _goes_out(low, readers[0])
+    if reader.op != "reshape" and front_op(reader.op).family != "elementwise":
+        return False
+    others = [low.array(name) for name in reader.inputs if name != node.name]
+    return all(other is not None and other.size == 1 for other in others)
 
 
 def _product_in_slices(low: Lowering, value: LoweredValue, matrix: Array, dim: int, out: bool) -> LoweredValue:

@@ -58,6 +58,10 @@ class _FactorMover:
     reads: Counter[str]
     longest_softmax: int
 
+    def _is_read_elsewhere(self, *nodes: Node) -> bool:
+        """Return whether one of the values has another reader than the next one."""
+        return any(self.reads[node.name] != 1 for node in nodes)
+
     def move_row_factor_later(self, product: Node) -> None:
         """Rewrite the product `(x * r) V` as `(x V) * r` if r is computed and has one number for each row, V has fewer
         columns than rows and nothing else reads the values between. Only leading dimensions may be reshaped between
@@ -67,11 +71,7 @@ class _FactorMover:
             scaled = self.graph[view.inputs[0]]
         if scaled.op != "multiply" or view.shape[-2:] != scaled.shape[-2:] or product.shape[-1] >= scaled.shape[-1]:
             return
-        if (
-            self.reads[view.name] != 1
-            or self.reads[scaled.name] != 1
-            or is_softmax(self.graph, scaled, self.longest_softmax)
-        ):
+        if self._is_read_elsewhere(view, scaled) or is_softmax(self.graph, scaled, self.longest_softmax):
             return
         for place, name in enumerate(scaled.inputs):
             row = self.graph[name]
@@ -392,12 +392,11 @@ def _products_to_multiply(graph: Graph, steps: Mapping[str, _Step], late: Mappin
     products: set[str] = set()
     needed = {name for name in shown if name in late}
     for node in reversed(graph.nodes.values()):
-        if node.name in needed:  # with the factor, by what cannot multiply
-            if node.op == "matmul":
-                products.add(node.name)
-            else:
-                carriers = (name for place, name in enumerate(node.inputs) if place not in steps[node.name].whole)
-                needed |= {name for name in carriers if name in late}
+        if node.name in needed and node.op == "matmul":  # with the factor, by what cannot multiply
+            products.add(node.name)
+        elif node.name in needed:
+            carriers = (name for place, name in enumerate(node.inputs) if place not in steps[node.name].whole)
+            needed |= late.keys() & carriers
         elif node.op not in SOURCES and front_op(node.op).family != "elementwise":
             needed |= {node.inputs[place] for place in steps[node.name].whole if node.inputs[place] in late}
     return products

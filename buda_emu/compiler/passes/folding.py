@@ -84,6 +84,18 @@ def _channel(product: Node) -> int:
     return len(product.shape) - 1
 
 
+def _numbers_by_channel(operand: Node, product: Node, channel: int) -> Array | None:
+    """Return the numbers of a constant operand for the channels of a product, whose dimension `channel` they lie along;
+    None for an operand that is computed, that rounding would change, or that differs along other dimensions."""
+    if operand.op != "constant" or rounds(operand.value):
+        return None
+    shape = (1,) * (len(product.shape) - len(operand.shape)) + operand.shape
+    if any(size != 1 for dim, size in enumerate(shape) if dim != channel):
+        return None
+    numbers = operand.value.astype(np.float32).reshape(-1)
+    return np.broadcast_to(numbers, (product.shape[channel],))
+
+
 def _chain(graph: Graph, users: dict[str, list[str]], shown: set[str], product: Node) -> list[tuple[Node, Array]]:
     """Return the ops behind a product that act on each channel by itself, each with its numbers. `users`: the readers
     of each value; `shown`: the values of outputs, behind which no op counts."""
@@ -97,14 +109,10 @@ def _chain(graph: Graph, users: dict[str, list[str]], shown: set[str], product: 
         user = graph[users[node.name][0]]
         if user.op not in ("multiply", "add") or user.shape != product.shape or len(set(user.inputs)) != 2:
             return chain
-        other = graph[other_operand(user, node.name)]
-        if other.op != "constant" or rounds(other.value):
+        numbers = _numbers_by_channel(graph[other_operand(user, node.name)], product, place)
+        if numbers is None:
             return chain
-        shape = (1,) * (len(product.shape) - len(other.shape)) + other.shape
-        if any(size != 1 for at, size in enumerate(shape) if at != place):
-            return chain
-        numbers = other.value.astype(np.float32).reshape(-1)
-        chain.append((user, np.broadcast_to(numbers, (product.shape[place],))))
+        chain.append((user, numbers))
         node = user
     return chain
 

@@ -238,6 +238,12 @@ def with_windows(
     return new_nodes
 
 
+def _adds_by_channel(graph: Graph, conv: Node, node: Node, user: Node) -> bool:
+    """Return whether the reader of a node adds to it a constant with one number for each channel of a convolution."""
+    terms = [graph[name] for name in user.inputs if name != node.name]
+    return user.op == "add" and len(terms) == 1 and terms[0].op == "constant" and _by_channel(conv, terms[0])
+
+
 def _channelwise_chain(graph: Graph, conv: Node) -> list[Node]:
     """Return the convolution and the ops behind it that treat each channel by itself, additions of constants and ReLU,
     as long as each has one reader."""
@@ -246,11 +252,7 @@ def _channelwise_chain(graph: Graph, conv: Node) -> list[Node]:
     chain = [conv]
     while chain[-1].name not in shown and len(users[chain[-1].name]) == 1:
         user = graph[users[chain[-1].name][0]]
-        terms = [graph[name] for name in user.inputs if name != chain[-1].name]
-        adds_by_channel = (
-            user.op == "add" and len(terms) == 1 and terms[0].op == "constant" and _by_channel(conv, terms[0])
-        )
-        if user.shape != conv.shape or not (adds_by_channel or user.op == "relu"):
+        if user.shape != conv.shape or not (user.op == "relu" or _adds_by_channel(graph, conv, chain[-1], user)):
             break
         chain.append(user)
     return chain

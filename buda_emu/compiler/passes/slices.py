@@ -331,12 +331,13 @@ def _put_together(graph: Graph, cut: SplitDimension, node: Node) -> tuple[int, i
 def _read(graph: Graph, plan: _Plan, node: Node) -> tuple[int, int] | None:
     """Return the tiles that an op and its result move, with whole operands and with parts; None for an op whose other
     operand would turn it into several ops."""
-    cut = next(plan.values[name].cut for name in node.inputs if name in plan.values)
     operands = [graph[name] for name in node.inputs]
-    others = [other for other in operands if other.name not in plan.values]
+    planned = [operand for operand in operands if operand.name in plan.values]
+    others = [operand for operand in operands if operand.name not in plan.values]
+    cut = plan.values[planned[0].name].cut
     if node.op in _ELSEWHERE or any(other.op != "constant" for other in others) or cut.dim != _channels(node):
         return None
-    read = sum(_rows(operand) for operand in operands if operand.name in plan.values)
+    read = sum(map(_rows, planned))
     tiles_whole = tiles_along(sum(cut.sizes))
     tiles_in_parts = sum(map(tiles_along, cut.sizes))
     if node.name in plan.values:
@@ -368,9 +369,10 @@ def _rebuild(graph: Graph, plan: _Plan) -> Graph:
     for node in graph:
         build.scope = node.name
         build.source = node.source
-        if node.name in plan.values and node.op == "concat" and not any(name in parts for name in node.inputs):
+        reads_parts = any(name in parts for name in node.inputs)
+        if node.name in plan.values and node.op == "concat" and not reads_parts:
             parts[node.name] = [rebuilt[name] for name in node.inputs]
-        elif node.op in SOURCES or not any(name in parts for name in node.inputs):
+        elif node.op in SOURCES or not reads_parts:
             rebuilt.nodes[node.name] = node
         else:
             results = _in_parts(build, graph, plan, parts, node)

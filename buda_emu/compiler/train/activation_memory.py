@@ -7,8 +7,7 @@ from math import prod
 from typing import Any, Final
 
 from buda_emu.compiler.compilation import Compilation
-from buda_emu.compiler.graph.graph import FORWARD, SOURCES, Graph, Node
-from buda_emu.compiler.graph.networks import import_networkx
+from buda_emu.compiler.graph.graph import FORWARD, SOURCES, Graph, Node, import_networkx
 from buda_emu.compiler.lower.layout import tiles_along
 from buda_emu.compiler.place.memory import MemoryFullError, buffer_bytes
 from buda_emu.compiler.place.placement import Placement
@@ -30,6 +29,17 @@ _VIEWS: Final = frozenset({"reshape", "transpose", "expand", "identity"})
 Values = tuple[str, ...]
 
 
+def _free_values(graph: Graph) -> set[str]:
+    """Return the values that take no memory of activations: inputs, constants, and states that the forward program does
+    not overwrite."""
+    overwritten = {output.state for output in graph.outputs if output.program == FORWARD and not output.accumulate}
+    return {
+        node.name
+        for node in graph
+        if node.op in ("input", "constant") or (node.op == "state" and node.attrs["label"] not in overwritten)
+    }
+
+
 class Crossing:
     """The values that cross from the forward to the backward pass in a graph of core ops.
 
@@ -43,12 +53,7 @@ class Crossing:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._of = graph.programs()
-        overwritten = {out.state for out in graph.outputs if out.program == FORWARD and not out.accumulate}
-        self._free = {
-            node.name
-            for node in graph
-            if node.op in ("input", "constant") or (node.op == "state" and node.attrs["label"] not in overwritten)
-        }
+        self._free = _free_values(graph)
         forward = [node for node in graph if self._of.get(node.name) == FORWARD]
         read = set(chain.from_iterable(node.inputs for node in graph if self._of.get(node.name, FORWARD) != FORWARD))
         read |= {output.value for output in graph.outputs if output.program != FORWARD}

@@ -1,10 +1,17 @@
-"""The compiler's entry point for trainings."""
+"""The compiler's entry point for trainings, and the joint graph of a module and its loss.
 
-from collections.abc import Mapping
+torch's ahead-of-time autograd writes the backward pass, and the importer reads both as one graph of two programs.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any, Final, Unpack
 
 import numpy as np
+import torch
+from torch.nn import functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from buda_emu.compiler.compilation import (
     Compilation,
@@ -15,14 +22,238 @@ from buda_emu.compiler.compilation import (
     without_sizes,
 )
 from buda_emu.compiler.graph.builder import Builder
-from buda_emu.compiler.graph.graph import Graph, Node, Output
+from buda_emu.compiler.graph.graph import FORWARD, Graph, Node, Output
+from buda_emu.compiler.importers.attention import Complex
+from buda_emu.compiler.importers.from_torch.reader import ASSERTED, Reader, decompose, dtype_name, refuse_changes
+from buda_emu.compiler.importers.from_torch.trace import array_of, distinct_tensors, silence_loggers, trace_module
 from buda_emu.compiler.importers.source import example_sequence
 from buda_emu.compiler.mixed import wide_df
 from buda_emu.compiler.train.activation_memory import fit_activations
-from buda_emu.compiler.train.choices import GRADIENT, MASTER, NUMBER, OPTIMIZE, Choices, Numbers, Optimizer, sums_df
-from buda_emu.compiler.train.joint import joint_graph
+from buda_emu.compiler.train.choices import (
+    BACKWARD,
+    GRADIENT,
+    MASTER,
+    NUMBER,
+    OPTIMIZE,
+    Choices,
+    Numbers,
+    Optimizer,
+    sums_df,
+)
 from buda_emu.compiler.train.training import CompiledTraining
 from buda_emu.support.errors import HostError
+from buda_emu.support.unmasked import refuse_masked_arrays
+
+LOSS = "loss"
+TARGET = "target"
+Loss = Callable[[Any, Any], Any]
+_LOSSES: Final[Mapping[str, Loss]] = {"mse": functional.mse_loss, "cross_entropy": functional.cross_entropy}
+
+
+class _WithLoss(torch.nn.Module):
+    """A module followed by its loss, divided by the number of microbatches."""
+
+    def __init__(self, model: Any, loss: Loss, share: float, several: int) -> None:
+        super().__init__()
+        self.model = model
+        self._loss = loss
+        self._share = share
+        self._several = several
+
+    def forward(self, *inputs: Any) -> Any:
+        """Return this microbatch's share of the loss; the last inputs are its targets."""
+        count = len(inputs) - (self._several or 1)
+        loss = self._loss(self.model(*inputs[:count]), inputs[count:] if self._several else inputs[-1])
+        if self._share == 1:
+            return loss
+        return loss * self._share
+
+
+def joint_graph(module: Any, inputs: Sequence[Any], target: Any, choices: Choices) -> Graph:
+    """Import forward and backward pass: the loss, and a gradient for each parameter that requires one. Raises
+    HostError, UnsupportedError."""
+    if not isinstance(module, torch.nn.Module):
+        raise HostError(f"compile: {type(module).__name__} is not a torch.nn.Module, and only those are trained")
+    refuse_masked_arrays(inputs, "compile: example inputs")
+    refuse_masked_arrays(target, "compile: target")
+    loss = choices.loss
+    if isinstance(loss, str):
+        function = _LOSSES[loss]
+    else:
+        function = loss
+    name = type(module).__name__
+    tensors = list(distinct_tensors(inputs))
+    if target is None:
+        target = _example_target(module, tensors, loss)
+    several = choices.targets
+    with_loss = _WithLoss(module, function, 1 / choices.microbatches, several)
+    arguments = (*tensors, *distinct_tensors(target if several else (target,)))
+    try:
+        program = _joint(with_loss, arguments, _parameters_in_loss(with_loss, arguments), name)
+    except HostError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever keeps torch from tracing
+        reason = str(error).strip().splitlines()
+        raise HostError(
+            f"compile: torch cannot trace the training of {name}: {reason[0] if reason else error!r}"
+        ) from None
+    refuse_changes(program.graph_signature, name, keeps_buffers=True)
+    return _JointReader(program, name, _labels(module, len(tensors), several), _first_names(with_loss)).read()
+
+
+def _parameters_in_loss(with_loss: Any, arguments: tuple[Any, ...]) -> set[str]:
+    """Return the names of the parameters that the loss depends on; torch's own optimizers leave the others
+    unchanged."""
+    with torch.enable_grad():
+        loss = _call_keeping_buffers(with_loss, arguments)
+        trained = {name: parameter for name, parameter in with_loss.named_parameters() if parameter.requires_grad}
+        gradients: Any = torch.autograd.grad(loss, tuple(trained.values()), allow_unused=True) if trained else ()
+    return {name for name, gradient in zip(trained, gradients, strict=True) if gradient is not None}
+
+
+def _call_keeping_buffers(module: Any, arguments: Sequence[Any]) -> Any:
+    """Call a module on copies of its buffers, because batch norms change theirs."""
+    buffers = {name: buffer.clone() for name, buffer in module.named_buffers()}
+    return torch.func.functional_call(module, buffers, tuple(arguments))
+
+
+def _first_names(with_loss: Any) -> dict[str, str]:
+    """Map each name of a parameter to its first one; a tied parameter has several."""
+    first = {id(parameter): name for name, parameter in with_loss.named_parameters()}
+    return {name: first[id(parameter)] for name, parameter in with_loss.named_parameters(remove_duplicate=False)}
+
+
+def _joint(with_loss: Any, arguments: tuple[Any, ...], needed_parameters: set[str], name: str) -> Any:
+    """Trace the module with its loss and return torch's joint program of forward and backward pass."""
+    from torch.export.experimental import _export_forward_backward  # pyright: ignore[reportPrivateUsage]
+
+    # The other kernels have backward passes of their own.
+    plain: Any = sdpa_kernel(SDPBackend.MATH)  # pyright: ignore[reportUnknownVariableType]
+    with plain, torch.enable_grad():
+        program, asserted = trace_module(with_loss, arguments, name, gradients=True)
+        first = _first_names(with_loss)
+        parameters = program.graph_signature.inputs_to_parameters
+        for node in program.graph.nodes:  # torch traces no gradients that there are not
+            if node.op == "placeholder":
+                parameter = parameters.get(node.name)
+            else:
+                parameter = None
+            if parameter is not None and (first[parameter] not in needed_parameters or not node.users):
+                node.meta["val"].requires_grad_(False)
+        with silence_loggers():
+            joint: Any = _export_forward_backward(program)
+            with torch.no_grad():
+                core_program = decompose(joint, ASSERTED if asserted else ())
+    if not any(map(_tests_nan, program.graph.nodes)):
+        _drop_tests_for_nan(core_program.graph)
+    return core_program
+
+
+def _drop_tests_for_nan(graph: Any) -> None:
+    """Remove the tests by which torch's own losses and backward passes propagate NaN, for a module without such tests:
+    a loss of NaN is lost either way."""
+    for node in list(graph.nodes):
+        word = str(node.target)
+        if word == "aten.where.self" and _tests_nan(node.args[0]):
+            value = node.args[2]
+        elif word == "aten.logical_or.default" and any(map(_tests_nan, node.args)):
+            value = node.args[_tests_nan(node.args[0])]
+        else:
+            continue
+        if value.meta["val"].shape == node.meta["val"].shape:
+            node.replace_all_uses_with(value)
+    graph.eliminate_dead_code()
+
+
+def _tests_nan(node: Any) -> bool:
+    """Return whether a node only says where other values are NaN."""
+    word = str(node.target)
+    return word == "aten.isnan.default" or (word == "aten.logical_and.default" and all(map(_tests_nan, node.args)))
+
+
+def _example_target(module: Any, inputs: Sequence[Any], loss: str | Loss) -> Any:
+    """Return a target of zeros with the shape that the loss takes for the module's output."""
+    with torch.no_grad():
+        output = _call_keeping_buffers(module, inputs)
+    if not isinstance(output, torch.Tensor) or not isinstance(loss, str):
+        raise HostError("compile: give target=, an example: the module has several outputs, or the loss is a function")
+    if loss == "cross_entropy":
+        return torch.zeros((output.shape[0], *output.shape[2:]) if output.dim() > 1 else (), dtype=torch.int64)
+    return torch.zeros_like(output)
+
+
+def _labels(module: Any, count: int, several: int) -> list[str]:
+    """Return the names of `count` inputs, those of the module's parameters if it has as many, and of the targets, of
+    which there are `several`, or 0 if there is a single one."""
+    names = [
+        parameter.name
+        for parameter in inspect.signature(module.forward).parameters.values()
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+    ]
+    if len(names) >= count:
+        names = names[:count]
+    else:
+        names = [f"input_{number}" for number in range(count)]
+    if several:
+        return [*names, *(f"{TARGET}_{number}" for number in range(several))]
+    return [*names, TARGET]
+
+
+class _JointReader(Reader):
+    """An importer that reads parameters with a gradient, and buffers that change, as states, and adds gradients to
+    states."""
+
+    def __init__(self, program: Any, name: str, labels: Sequence[str], first: Mapping[str, str]) -> None:
+        super().__init__(program, name)
+        self._first = first
+        signature = program.graph_signature
+        self._labels = dict(zip(signature.user_inputs, labels, strict=True))
+        self._gradients: dict[str, str] = signature.backward_signature.gradients_to_parameters
+        self._mutated_buffers: dict[str, str] = signature.buffers_to_mutate
+        self._loss: str = signature.backward_signature.loss_output
+
+    def _placeholder(self, node: Any, names: dict[str, str], tensors: dict[str, Any]) -> Node | Complex:
+        """Add a placeholder: a state for a parameter with a gradient or a buffer that changes, an input for a value
+        that is no parameter, or else a constant."""
+        name = names.get(node.name)
+        if name is None:
+            example = node.meta["val"]
+            return self._b.input(self._labels[node.name], tuple(map(int, example.shape)), dtype_name(example.dtype))
+        if name in self._gradients.values() or name in self._mutated_buffers.values():
+            return self._b.state(self._module_name(name), array_of(tensors[name]))
+        return super()._placeholder(node, names, tensors)
+
+    def _outputs(self, node: Any, signature: Any) -> None:
+        """Declare the loss and new values of buffers as outputs of the forward program, and gradients as outputs of the
+        backward one that add to states. Raises HostError if the loss depends on no parameter."""
+        del signature
+        forward: list[Output] = []
+        backward: list[Output] = []
+        for node_of_output in node.args[0]:
+            if node_of_output is None:
+                continue
+            value = self._values[node_of_output]
+            if not isinstance(value, Node):
+                continue
+            if node_of_output.name == self._loss:
+                forward.append(Output(LOSS, value.name, value.dtype))
+            elif node_of_output.name in self._mutated_buffers:
+                label = self._module_name(self._mutated_buffers[node_of_output.name])
+                forward.append(Output(label=label, value=value.name, dtype=value.dtype, program=FORWARD, state=label))
+            elif node_of_output.name in self._gradients:
+                label = GRADIENT + self._module_name(self._gradients[node_of_output.name])
+                backward.append(
+                    Output(
+                        label=label, value=value.name, dtype=value.dtype, program=BACKWARD, state=label, accumulate=True
+                    )
+                )
+        if not backward and not self._refused:
+            raise HostError(f"compile: {self._graph.name} has no parameter that the loss depends on")
+        self._graph.outputs += [*forward, *backward]
+
+    def _module_name(self, name: str) -> str:
+        """Return the module's own first name of a parameter or buffer."""
+        return self._first.get(name, name).removeprefix("model.")
 
 
 def training_graph(module: Any, inputs: Any, target: Any, choices: Choices) -> Graph:

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from buda_emu.emulator.image.archive import TOP, Archive
 from buda_emu.emulator.image.arrays import Array, np
 from buda_emu.emulator.image.checks import queues_by_name
 from buda_emu.emulator.image.host_checks import output_groups
-from buda_emu.emulator.image.host_plan import FOLDER
+from buda_emu.emulator.image.host_plan import FOLDER, SOURCE
 from buda_emu.emulator.image.metadata import NO_HOST_TM, NO_TRANSFORM, CompiledGraphState, DeviceMetadata, TensorEntry
 from buda_emu.netlist.model import Netlist, Queue
 from buda_emu.netlist.variants import resize_microbatch, restrict_to_chip
@@ -43,6 +43,10 @@ class InitialTensor:
     queue: str
     array: "Array"
     slot: int | None
+
+
+SOURCE_BYTES: Final = 1 << 30
+"""The most bytes of one file of the model that an image was compiled from."""
 
 
 class DeviceImage:
@@ -253,6 +257,22 @@ class DeviceImage:
     def host_file(self, name: str) -> bytes:
         """Read a file that the plan names. Raises ImageError."""
         return self._archive.read(f"{TOP}/{FOLDER}/{name}")
+
+    @property
+    def has_source(self) -> bool:
+        """Whether the image holds the model that it was compiled from (`compiler.image_source`)."""
+        return bool(self.source_names())
+
+    def source_names(self, folder: str = "") -> list[str]:
+        """Return the names of the files of the model that the image was compiled from, those of one folder alone if it
+        is given."""
+        top = f"{TOP}/{SOURCE}/"
+        names = [name.removeprefix(top) for name in self._archive.members if name.startswith(top)]
+        return [name for name in names if name.startswith(folder) and self._archive.has(f"{top}{name}")]
+
+    def source_file(self, name: str) -> bytes:
+        """Read a file of the model that the image was compiled from. Raises ImageError."""
+        return self._archive.read(f"{TOP}/{SOURCE}/{name}", SOURCE_BYTES)
 
     @property
     def model(self) -> "ModelIo | None":

@@ -30,6 +30,8 @@ COMPUTES: Final = "buda_emu.compiler.parted"
 is executed."""
 FORMS: Final = ("onnx", "numpy")
 FOLDER: Final = "host"
+SOURCE: Final = "source"
+"""The folder of the model that an image was compiled from."""
 DTYPES: Final = (
     "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
 )  # fmt: skip

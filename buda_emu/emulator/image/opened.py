@@ -51,6 +51,15 @@ def netlist_of(path: StrPath, arch: str | None = None, *, cache: bool = True) ->
     return open_file(path, arch, cache=cache, allow_pickle=True).netlist
 
 
+def holds_model(path: StrPath) -> bool:
+    """Return whether a file is an image that holds the model which it was compiled from, so that the model can be
+    compiled for another board. Raises as `open_file`."""
+    if not is_image(path):
+        return False
+    image = open_file(path, allow_pickle=True).image
+    return image is not None and image.has_source
+
+
 def check_file(path: StrPath, arch: str | None = None) -> NetlistResult:
     """Check a netlist or an image and return all findings. Never raises for the content of the file."""
     if not is_image(path):

@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 
 from buda_emu.arithmetic.formats import host_decode
 from buda_emu.arithmetic.formats.packing import pack_datums
-from buda_emu.arithmetic.tensor.layout import EntryLayout, pack_entry, pack_strips
+from buda_emu.arithmetic.tensor.layout import EntryLayout, pack_entry, pack_strips, tilize
 from buda_emu.arithmetic.tensor.referenced import BLOCK, Referenced
-from buda_emu.arithmetic.tensor.tilize import tilize
 from buda_emu.emulator.image.archive import TOP, check_unique, checked_name
 from buda_emu.emulator.image.checks import CONFIG, queues_by_name
-from buda_emu.emulator.image.host_plan import FOLDER
+from buda_emu.emulator.image.host_plan import FOLDER, SOURCE
 from buda_emu.emulator.image.metadata import ARCH_WORDS, VERSION, no_transform_json
 from buda_emu.emulator.image.mismatch import DEVICE
 from buda_emu.emulator.image.model_io import KEY
@@ -153,7 +152,8 @@ class Contents:
     """The content of an image to write. `tensors` are by queue: [entries, t, rows, cols] as `Emulator.push` takes them.
     `netlist_text` is the netlist's file. `name` is the image's own, `version` that of the front end for which it is
     written: a front end reads only images of its own version. `model` is the JSON of `ModelIo` for the model that the
-    netlist was compiled from; `host` has the files that its host plan names."""
+    netlist was compiled from; `host` has the files that its host plan names, `source` those of the model itself, from
+    which it can be compiled for another board."""
 
     netlist: Netlist
     netlist_text: bytes
@@ -163,6 +163,7 @@ class Contents:
     form: Form = "BACKEND"
     model: Mapping[str, Any] | None = None
     host: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+    source: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
 
 
 def write_image(stream: IO[bytes], contents: Contents, container: Container = "tar") -> None:
@@ -191,6 +192,8 @@ def _members(contents: Contents) -> dict[str, _Member | None]:
     _add(members, CONFIG, _json({}), place)
     for name, data in contents.host.items():
         _add(members, f"{TOP}/{FOLDER}/{name}", _Member.of(data), place)
+    for name, data in contents.source.items():
+        _add(members, f"{TOP}/{SOURCE}/{name}", _Member.of(data), place)
     try:
         check_unique(((name, member is None) for name, member in members.items()), place)
     except ImageError as error:

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from buda_emu.arithmetic.formats import host_decode
 from buda_emu.arithmetic.tensor.host import prestride, stack_entries
-from buda_emu.arithmetic.tensor.layout import EntryLayout, unpack_entry
+from buda_emu.arithmetic.tensor.layout import EntryLayout, unpack_entry, untilize
 from buda_emu.arithmetic.tensor.mapped import packed_tiles, page_releaser, pushed_layout
 from buda_emu.arithmetic.tensor.referenced import Referenced, reference_to
-from buda_emu.arithmetic.tensor.tilize import untilize
 from buda_emu.emulator.image.host_checks import (
     concat_problem,
     cut_problem,

@@ -27,7 +27,7 @@ from buda_emu.emulator.memory.host import SHARE, default_memory_limit, size_text
 from buda_emu.emulator.runtime.graph.plan import build_plan
 from buda_emu.emulator.runtime.graph.steps import topology
 from buda_emu.emulator.runtime.host.exchange import PART_BYTES
-from buda_emu.emulator.runtime.host.lending import SHARE_OF_LENT
+from buda_emu.emulator.runtime.host.host_io import SHARE_OF_LENT
 from buda_emu.netlist.model import Execute, Netlist, Program, Queue
 from buda_emu.netlist.test_config import TestConfig, read_test_config
 from buda_emu.spec.blocking import TILE_ELEMENTS

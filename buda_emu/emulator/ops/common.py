@@ -6,14 +6,19 @@ from typing import Final
 
 import numpy as np
 
-from buda_emu.arithmetic.kernels.tiles import gather
+from buda_emu.arithmetic.kernels.tiles import tile_memory
 from buda_emu.arithmetic.kernels.tiles.tile_memory import NO_RELU, RELU_FROM, RELU_WITHIN
 from buda_emu.arithmetic.tensor.tilemap import Index, tile_broadcast
 from buda_emu.emulator.ops.base import PlannedOp, Relu, Tiles
 from buda_emu.spec.blocking import FULL_TILE, TILE_ELEMENTS, Shape
 from buda_emu.support.errors import ProgramError
 
-TILE_BROADCASTS: Final = {"": gather.AS_IS, "r": gather.FIRST_ROW, "c": gather.FIRST_COLUMN, "rc": gather.FIRST_ELEMENT}
+TILE_BROADCASTS: Final = {
+    "": tile_memory.AS_IS,
+    "r": tile_memory.FIRST_ROW,
+    "c": tile_memory.FIRST_COLUMN,
+    "rc": tile_memory.FIRST_ELEMENT,
+}
 
 
 def require_operands(call: PlannedOp, count: int) -> None:
@@ -61,7 +66,7 @@ def arrangement(call: PlannedOp, index: int) -> int:
     """Return the code of the in-tile move of operand `index`: the in-tile transpose flag is for operand 0 (OPS 7.4),
     other moves are tile broadcasts."""
     if call.transpose and index == 0:
-        return gather.TRANSPOSE
+        return tile_memory.TRANSPOSE
     return TILE_BROADCASTS[call.operands[index].tile_broadcast]
 
 
@@ -95,7 +100,7 @@ def relu_arguments(relu: Relu | None) -> tuple[int, np.float32]:
     return RELU_WITHIN if mode == "max" else RELU_FROM, np.float32(threshold)
 
 
-def kernel_operand(call: PlannedOp, index: int, inputs: Sequence[Tiles]) -> gather.Operand:
+def kernel_operand(call: PlannedOp, index: int, inputs: Sequence[Tiles]) -> tile_memory.Operand:
     """Return operand `index` in the form of the kernels: source, tile map, pad value, arrangement."""
     return inputs[index], *operand_map(call, index)
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from buda_emu.arithmetic.kernels.products.sparse import mark_finite_tiles
 from buda_emu.arithmetic.kernels.products.tile_product import depthwise_tiles
-from buda_emu.arithmetic.kernels.tiles import gather
+from buda_emu.arithmetic.kernels.tiles import tile_memory
 from buda_emu.emulator.ops.base import Implementation, Parallel, PlannedOp, Tiles, implements
 from buda_emu.emulator.ops.common import blank, items, kernel_operand, require_operands
 from buda_emu.emulator.ops.matmul import add_bias, require_full_shape
@@ -65,5 +65,5 @@ class Depthwise(Implementation):
         parallel(mark_finite_tiles, items(inputs[1]), finite, inputs[1])
         parallel(depthwise_tiles, items(out), out, in0, in1, finite, (rows, cols, call.attributes.m_k))
         if call.attributes.bias:
-            run_add(out, kernel_operand(call, 2, inputs), parallel, gather.FIRST_ROW)
+            run_add(out, kernel_operand(call, 2, inputs), parallel, tile_memory.FIRST_ROW)
         blank_in_place(out, call.operands[0].tile_dim, parallel)

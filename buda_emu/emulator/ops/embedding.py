@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.arithmetic.kernels.tiles.pack import embedding_tiles
+from buda_emu.arithmetic.kernels.tiles.tile_memory import embedding_tiles
 from buda_emu.emulator.ops.base import Parallel, PlannedOp, Tiles, implements
 from buda_emu.emulator.ops.common import items, kernel_operand, require_operands
 from buda_emu.emulator.ops.operands import after_tms, all_entries, gather_operand

@@ -19,7 +19,7 @@ from buda_emu.arithmetic.kernels.products.matmul import (
     matmul_tiles,
 )
 from buda_emu.arithmetic.kernels.tiles import binary as binary_kernel
-from buda_emu.arithmetic.kernels.tiles import gather
+from buda_emu.arithmetic.kernels.tiles import tile_memory
 from buda_emu.arithmetic.tensor.tilemap import Index
 from buda_emu.emulator.ops.base import Parallel, PlannedOp, Relu, Tiles, implements
 from buda_emu.emulator.ops.common import blank, items, kernel_operand, operand_map, relu_arguments
@@ -106,21 +106,21 @@ def _fixed_arguments(call: PlannedOp) -> _Fixed:
     left = operand_map(call, 0)[:2]
     right = operand_map(call, 1)[:2]
     if call.transpose:
-        arrange = gather.TRANSPOSE
+        arrange = tile_memory.TRANSPOSE
     else:
-        arrange = gather.AS_IS
+        arrange = tile_memory.AS_IS
     full_tiles = all(operand.tile_dim == FULL_TILE for operand in call.operands[:2])
-    reading = _reading((*left, gather.AS_IS), (*right, arrange))
+    reading = _reading((*left, tile_memory.AS_IS), (*right, arrange))
     return _Fixed(reading, arrange, full_tiles and not call.attributes.accumulate)
 
 
 def _reading(left: tuple[Index, np.float32, int], right: tuple[Index, np.float32, int]) -> Reading:
     """Return the reading of both operands, each a map, pad value and arrangement without its source, in the form of the
     kernel."""
-    return Reading(*left[:2], *right[:2], right[2] == gather.TRANSPOSE)
+    return Reading(*left[:2], *right[:2], right[2] == tile_memory.TRANSPOSE)
 
 
-def _every(call: PlannedOp, index: int, operand: gather.Operand, first: int, step: int) -> gather.Operand:
+def _every(call: PlannedOp, index: int, operand: tile_memory.Operand, first: int, step: int) -> tile_memory.Operand:
     """Return operand `index` with only the t slices first, first + step, ... of as many as in0 has, for one of the
     products that accumulate adds; further slices of in1 are left out. The source is shared, only its map is cut."""
     source, tiles, pad_value, arrange = operand
@@ -226,9 +226,9 @@ def run_bias(call: PlannedOp, inputs: Sequence[Tiles], out: Tiles, parallel: Par
     """Add the bias, operand `first`, in place to the product in `out`, if the op has one."""
     if call.attributes.bias:
         if integer_mode(call):
-            arrange = gather.AS_IS
+            arrange = tile_memory.AS_IS
         else:
-            arrange = gather.FIRST_ROW
+            arrange = tile_memory.FIRST_ROW
         run_add(out, kernel_operand(call, first, inputs), parallel, arrange)
 
 

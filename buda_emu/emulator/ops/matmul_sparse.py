@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.kernels.products.sparse import Terms, Weights, mark_finite_tiles, same_words, sparse_tiles
-from buda_emu.arithmetic.kernels.tiles import gather
+from buda_emu.arithmetic.kernels.tiles import tile_memory
 from buda_emu.emulator.ops.base import Parallel, PlannedOp, Tiles
 from buda_emu.emulator.ops.common import items
 from buda_emu.emulator.ops.operands import after_tms, blank_operand, gather_operand
@@ -291,7 +291,7 @@ def run_product(call: PlannedOp, inputs: Sequence[Tiles], out: Tiles, parallel: 
     """Compute the product into `out` float32[w, tiles, 1024], of inputs as `buda_emu.emulator.ops.base` describes
     them."""
     weights = _weights(call, gather_operand(blank_operand(call, 0, inputs, parallel), parallel))
-    acts = blank_operand(call, 1, inputs, parallel, gather.TRANSPOSE if call.transpose else gather.AS_IS)
+    acts = blank_operand(call, 1, inputs, parallel, tile_memory.TRANSPOSE if call.transpose else tile_memory.AS_IS)
     terms = _terms(call, inputs)
     if len(terms) == 1:
         _run_entries(call, terms[0], weights, acts, out, parallel)
@@ -335,7 +335,7 @@ def _same_bits(a: Tiles, b: Tiles) -> bool:
 
 
 def _run_entries(
-    call: PlannedOp, terms: Terms, weights: Weights, acts: gather.Operand, out: Tiles, parallel: Parallel
+    call: PlannedOp, terms: Terms, weights: Weights, acts: tile_memory.Operand, out: Tiles, parallel: Parallel
 ) -> None:
     """Compute the product for all entries of `out` by one encoding."""
     finite = np.empty(acts[0].shape[:2], np.bool_)

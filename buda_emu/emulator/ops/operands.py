@@ -7,9 +7,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.arithmetic.kernels.tiles import binary, gather
-from buda_emu.arithmetic.kernels.tiles.pack import accumulate_tiles, relu_tiles
+from buda_emu.arithmetic.kernels.tiles import binary, tile_memory
 from buda_emu.arithmetic.kernels.tiles.quantise import quantisers
+from buda_emu.arithmetic.kernels.tiles.tile_memory import accumulate_tiles, relu_tiles
 from buda_emu.arithmetic.tensor.tilemap import TileMap
 from buda_emu.emulator.ops.base import Implementation, Parallel, PlannedOp, Relu, Tiles
 from buda_emu.emulator.ops.common import items, operand_map, relu_arguments
@@ -22,9 +22,9 @@ def all_entries(inputs: Sequence[Tiles]) -> list[Tiles]:
     return [np.broadcast_to(tensor, (w, *tensor.shape[1:])) for tensor in inputs]
 
 
-def plain(tiles: Tiles) -> gather.Operand:
+def plain(tiles: Tiles) -> tile_memory.Operand:
     """Return a tensor float32[w, n, 1024] as a kernel operand that is read in its order."""
-    return tiles, _each_in_its_place(tiles.shape[1]), _NO_PAD, gather.AS_IS
+    return tiles, _each_in_its_place(tiles.shape[1]), _NO_PAD, tile_memory.AS_IS
 
 
 _NO_PAD: Final = np.float32(0)
@@ -37,8 +37,8 @@ def _each_in_its_place(tiles: int) -> NDArray[np.int32]:
 
 
 def blank_operand(
-    call: PlannedOp, index: int, inputs: Sequence[Tiles], parallel: Parallel, arrange: int = gather.AS_IS
-) -> gather.Operand:
+    call: PlannedOp, index: int, inputs: Sequence[Tiles], parallel: Parallel, arrange: int = tile_memory.AS_IS
+) -> tile_memory.Operand:
     """Return operand `index` arranged, then blanked to its static tile dim (OPS 6): copied only where that is not
     32x32."""
     source = inputs[index]
@@ -47,18 +47,18 @@ def blank_operand(
     if operand.tile_dim == FULL_TILE:
         return source, tiles, pad_value, arrange
     copy = np.empty((source.shape[0], tiles.size, TILE_ELEMENTS), np.float32)
-    parallel(gather.gather_tiles, items(copy), copy, source, tiles, pad_value, arrange, operand.tile_dim)
+    parallel(tile_memory.gather_tiles, items(copy), copy, source, tiles, pad_value, arrange, operand.tile_dim)
     return plain(copy)
 
 
-def gather_operand(operand: gather.Operand, parallel: Parallel) -> Tiles:
+def gather_operand(operand: tile_memory.Operand, parallel: Parallel) -> Tiles:
     """Return the tiles of an operand, float32[w or 1, n, 1024]: its source where that is read in its order, else a
     copy."""
     source, tiles, pad_value, arrange = operand
-    if arrange == gather.AS_IS and np.array_equal(tiles, _each_in_its_place(source.shape[1])):
+    if arrange == tile_memory.AS_IS and np.array_equal(tiles, _each_in_its_place(source.shape[1])):
         return source
     copy = np.empty((source.shape[0], tiles.size, TILE_ELEMENTS), np.float32)
-    parallel(gather.gather_tiles, items(copy), copy, source, tiles, pad_value, arrange, FULL_TILE)
+    parallel(tile_memory.gather_tiles, items(copy), copy, source, tiles, pad_value, arrange, FULL_TILE)
     return copy
 
 
@@ -69,13 +69,15 @@ def after_tms(call: PlannedOp, index: int, inputs: Sequence[Tiles]) -> Tiles:
     return tiles.apply(source.reshape(source.shape[0], *tiles.source_shape, 32, 32))
 
 
-def run_add(out: Tiles, operand: gather.Operand, parallel: Parallel, arrange: int = gather.AS_IS) -> None:
+def run_add(out: Tiles, operand: tile_memory.Operand, parallel: Parallel, arrange: int = tile_memory.AS_IS) -> None:
     """Compute out += the operand's tiles, arranged first."""
     source, tiles, pad_value, _ = operand
     run_binary(out, binary.ADD, (source, tiles, pad_value, arrange), parallel)
 
 
-def run_binary(out: Tiles, code: int, operand: gather.Operand, parallel: Parallel, zero_point: float = 0.0) -> None:
+def run_binary(
+    out: Tiles, code: int, operand: tile_memory.Operand, parallel: Parallel, zero_point: float = 0.0
+) -> None:
     """Compute out = out OP operand, with a code of `kernels.binary`."""
     operation = code, np.float32(zero_point)
     parallel(binary.binary_tiles, items(out), out, plain(out), operand, operation, FULL_TILE, relu_arguments(None))
@@ -140,4 +142,4 @@ def convert(tiles: Tiles, format_name: str, parallel: Parallel, *, truncate: boo
 def blank_in_place(out: Tiles, dims: tuple[int, int], parallel: Parallel) -> None:
     """Blank `out` float32[w, n, 1024] outside `dims` (OPS 6)."""
     if dims != FULL_TILE:
-        parallel(gather.blank_tiles, items(out), out, *dims)
+        parallel(tile_memory.blank_tiles, items(out), out, *dims)

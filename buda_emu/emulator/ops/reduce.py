@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.kernels.tiles import reduce
-from buda_emu.arithmetic.kernels.tiles.gather import TRANSPOSE
+from buda_emu.arithmetic.kernels.tiles.tile_memory import TRANSPOSE
 from buda_emu.emulator.ops.base import Implementation, Parallel, PlannedOp, Tiles, implements
 from buda_emu.emulator.ops.common import items, kernel_operand, require_operands
 from buda_emu.spec.blocking import Shape

@@ -8,7 +8,7 @@ import numpy as np
 
 from buda_emu.arithmetic.kernels.functions import elementary, transcendental
 from buda_emu.arithmetic.kernels.functions.dropout import keep_mask, keep_scale
-from buda_emu.arithmetic.kernels.tiles.gather import gather_tiles
+from buda_emu.arithmetic.kernels.tiles.tile_memory import gather_tiles
 from buda_emu.emulator.ops.base import Implementation, Parallel, PlannedOp, Tiles, implements
 from buda_emu.emulator.ops.common import arrange_tiles, blank, items, kernel_operand, require_operands, unblanked_dims
 from buda_emu.emulator.ops.operands import blank_in_place

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.arithmetic.kernels.tiles.pack import place_tiles
+from buda_emu.arithmetic.kernels.tiles.tile_memory import place_tiles
 from buda_emu.emulator.ops.base import Parallel, PlannedOp, Tiles, implements
 from buda_emu.emulator.ops.common import kernel_operand
 from buda_emu.emulator.ops.operands import all_entries

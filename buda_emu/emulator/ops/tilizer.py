@@ -4,7 +4,7 @@ them to its format."""
 from collections.abc import Sequence
 from math import prod
 
-from buda_emu.arithmetic.tensor.tilize import tilize
+from buda_emu.arithmetic.tensor.layout import tilize
 from buda_emu.emulator.ops.base import Implementation, Parallel, PlannedOp, Tiles, implements
 from buda_emu.emulator.ops.common import blank, require_operands
 from buda_emu.spec.blocking import FULL_TILE, Shape

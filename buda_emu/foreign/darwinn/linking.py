@@ -6,7 +6,7 @@ from typing import Any
 from buda_emu.foreign.darwinn import flexbuffer, tflite
 from buda_emu.foreign.darwinn.container import CUSTOM_CODE
 from buda_emu.foreign.darwinn.document import load
-from buda_emu.foreign.darwinn.flatbuffer.table import from_plain
+from buda_emu.foreign.darwinn.flatbuffer.read import from_plain
 from buda_emu.foreign.darwinn.flatbuffer.write import write
 from buda_emu.foreign.darwinn.idl import (
     IDENTIFIER,

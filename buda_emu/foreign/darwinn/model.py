@@ -4,7 +4,7 @@ from dataclasses import field
 from typing import Any, Final, Literal
 
 from buda_emu.foreign.darwinn import tflite
-from buda_emu.foreign.darwinn.flatbuffer.table import to_plain
+from buda_emu.foreign.darwinn.flatbuffer.read import to_plain
 from buda_emu.foreign.darwinn.idl import EXECUTION_ONLY, PARAMETER_CACHING, STAND_ALONE, Executable, PackageTable
 from buda_emu.support.checker import RuleBook
 from buda_emu.support.errors import PackageError

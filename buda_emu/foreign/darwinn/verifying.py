@@ -231,8 +231,11 @@ def _compute_missing(arrays: Mapping[str, Array], missing: Sequence[str], twin: 
     not computed."""
     computed = twin.compute(arrays, twin.between(arrays, missing))
     absent = [name for name in missing if name not in computed]
+    if absent and arrays:
+        raise HostError(f"input {absent[0]!r} is neither given nor computed from {', '.join(arrays)}")
     if absent:
-        raise HostError(f"input {absent[0]!r} is neither given nor computed from {', '.join(arrays) or 'nothing'}")
+        names = ", ".join(missing)
+        raise HostError(f"no input is given (--input {absent[0]}=FILE.npy); the package takes {names}")
     return {name: computed[name] for name in missing}
 
 

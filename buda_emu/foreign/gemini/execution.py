@@ -15,8 +15,16 @@ from buda_emu.foreign.gemini.execution_network import DTYPES, LaidWeights, Value
 from buda_emu.foreign.gemini.frontend import Layer, read_network
 from buda_emu.foreign.gemini.index import Index, find_read_tensor, tensors_holding
 from buda_emu.foreign.gemini.model import IR, DramOut, Ifmap, Region, Tensor, Tile, Workload
-from buda_emu.foreign.gemini.rings import pieces, region_of
-from buda_emu.foreign.gemini.sizes import CHANNELS, EXTRA, channel_multiple, fmap_bytes, round_up, weight_bytes
+from buda_emu.foreign.gemini.sizes import (
+    CHANNELS,
+    EXTRA,
+    channel_multiple,
+    fmap_bytes,
+    pieces,
+    region_of,
+    round_up,
+    weight_bytes,
+)
 from buda_emu.foreign.gemini.time.plan import DramTransfer, Send, Step, make_plan
 from buda_emu.support.errors import UnsupportedError
 

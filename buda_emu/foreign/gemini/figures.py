@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from buda_emu.foreign.gemini.index import Index, find_read_tensor, tensors_holding
 from buda_emu.foreign.gemini.model import IR, Tensor, Workload
-from buda_emu.foreign.gemini.rings import region_of
+from buda_emu.foreign.gemini.sizes import region_of
 from buda_emu.foreign.gemini.time.plan import Send
 from buda_emu.foreign.gemini.time.timing import WAIT_KINDS, Timeline
 from buda_emu.performance.timeline import Access, Hazard, Ring, happens_before, idle, order_conflicts, time_by_category

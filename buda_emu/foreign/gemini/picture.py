@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from buda_emu.foreign.gemini.figures import model_notes
 from buda_emu.foreign.gemini.index import Life
 from buda_emu.foreign.gemini.model import IR
-from buda_emu.foreign.gemini.rings import region_of
+from buda_emu.foreign.gemini.sizes import region_of
 from buda_emu.foreign.gemini.time.timing import Timeline
 from buda_emu.performance.timeline import Live, Ring
 from buda_emu.performance.timeline.picture import Detail, Memory, TimelinePicture, picture

@@ -1,6 +1,10 @@
-"""Sizes of feature maps and weights in bytes and bits (facts GEMINI 2.6, 3)."""
+"""Sizes of feature maps and weights in bytes and bits (facts GEMINI 2.6, 3), and the ring regions of an L2: a tensor
+that passes the end of its region continues at its first byte (2.4)."""
+
+from collections.abc import Sequence
 
 from buda_emu.foreign.gemini.boxes import Box
+from buda_emu.foreign.gemini.model import Region
 
 CHANNELS = 8  # of a weight are padded to a multiple of so many
 EXTRA = 32  # undocumented bytes for each output channel of a weight
@@ -39,3 +43,17 @@ def weight_bytes(box: Box) -> int:
 def fmap_bits(box: Box) -> int:
     """Return the bits of a feature map without padding, one byte for each element (dialect B)."""
     return 8 * box.volume
+
+
+def region_of(regions: Sequence[Region], address: int) -> Region | None:
+    """Return the ring region that holds an address, None if none does."""
+    return next(((low, high) for low, high in regions if low <= address < high), None)
+
+
+def pieces(region: Region, address: int, size: int) -> list[Region]:
+    """Return the byte ranges of a tensor in its region, in order: one range, or two where it wraps."""
+    low, high = region
+    end = address + size
+    if end <= high:
+        return [(address, end)]
+    return [(address, high), (low, low + end - high)]

@@ -3,20 +3,23 @@ and results that no remaining layer reads go to DRAM."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, Final
 
 from buda_emu.foreign.gemini.boxes import Box, hull
 from buda_emu.foreign.gemini.document import ScheduleDocument, load
 from buda_emu.foreign.gemini.index import Index, WorkloadOutput, find_read_tensor
 from buda_emu.foreign.gemini.model import IR, Ofmap, Region, Source, Tensor, Workload
-from buda_emu.foreign.gemini.rings import pieces
 from buda_emu.foreign.gemini.rules import check
-from buda_emu.foreign.gemini.sizes import UNIT, channel_multiple, fmap_bits, fmap_bytes, round_up
+from buda_emu.foreign.gemini.sizes import UNIT, channel_multiple, fmap_bits, fmap_bytes, pieces, round_up
 from buda_emu.support.checker.render import render
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError, ProgramError, ScheduleError, UnsupportedError
 
 Json = dict[str, Any]
+
+
+_MOST_NAMES: Final = 12
+"""Layers that a message names."""
 
 
 def choose_layers(ir: IR, words: Sequence[str]) -> list[str]:
@@ -32,8 +35,10 @@ def choose_layers(ir: IR, words: Sequence[str]) -> list[str]:
             ends = [word]
         for name in ends:
             if name not in names:
-                hint = near(name, names)
-                raise HostError(f"the schedule has no layer {name!r}{f' ({hint})' if hint else ''}")
+                hint = near(name, names) or f"it has {', '.join(names[:_MOST_NAMES])}"
+                if not near(name, names) and len(names) > _MOST_NAMES:
+                    hint += f" and {len(names) - _MOST_NAMES} more"
+                raise HostError(f"the schedule has no layer {name!r} ({hint})")
         low = names.index(ends[0])
         high = names.index(ends[-1])
         chosen += names[low : high + 1]

@@ -397,7 +397,7 @@ class VpuxFile:
             return candidates[0]
         names = sorted({candidate.name for candidate in candidates})
         if name is None:
-            raise HostError(f"{source} holds several functions, choose one: {', '.join(names)}")
+            raise HostError(f"{source} holds several functions, choose one (--function NAME): {', '.join(names)}")
         raise HostError(f"{source} holds no function {name}, {near(name, names)}".removesuffix(", "))
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from collections.abc import Mapping as AnyMapping
 from functools import partial
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from buda_emu.netlist.model import Declare, Param, Program, Queue, QueueSettings, VarInst
@@ -62,6 +63,8 @@ def name_mark(step: Declare | Param, name: str) -> Mark:
 Value = int | None
 """The value of an operand, None if it is not known."""
 
+_BOOLEAN_WORDS: Final = MappingProxyType({"yes": "true", "on": "true", "no": "false", "off": "false"})
+"""Words that YAML 1.1 takes for booleans, and the reference's programs do not (NETLIST 3.1)."""
 UNDEFINED = "V270"
 IMPOSSIBLE = "V271"
 TWICE = "V272"
@@ -88,7 +91,7 @@ class Variables:
             try:
                 return immediate(text)
             except ProgramError as error:
-                self._notes.add(IMPOSSIBLE, place, f"{prefix}{error}", about=prefix)
+                self._notes.add(IMPOSSIBLE, place, f"{prefix}{error}", partial(self._operand_hint, text), prefix)
                 return None
         name = stored_name(text)
         if name not in self._kinds:
@@ -100,6 +103,16 @@ class Variables:
             self._notes.add(UNDEFINED, place, f"{prefix}variable {text} has no value here", hint, prefix)
             return None
         return None if self._blind else self._values[name]
+
+    def _operand_hint(self, text: str) -> str:
+        """Return what was probably meant by an operand that has no value: a word of YAML that is no number here, or a
+        variable without its $; "" for neither."""
+        word = _BOOLEAN_WORDS.get(text.lower())
+        if word is not None:
+            return f"write {word}"
+        if f"${text}" in self._declared:
+            return f"did you mean '${text}'?"
+        return ""
 
     def is_param(self, text: str) -> bool:
         """Return whether an operand names a variable that `param` declared."""

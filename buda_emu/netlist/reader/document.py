@@ -133,7 +133,10 @@ class _Statement:
 def _words(context: Context, rule: str, label: str, node: Node) -> tuple[str, ...] | None:
     """Return the texts of a list of scalars; anything else is reported under `rule`, and None is returned."""
     if not isinstance(node, Sequence):
-        context.report(rule, node, f"{label} needs a list, not {kind_of(node)}")
+        hint = ""
+        if isinstance(node, Scalar) and node.text:
+            hint = f"write [{node.text}]"
+        context.report(rule, node, f"{label} needs a list, not {kind_of(node)}", hint)
         return None
     texts: list[str] = []
     for entry in node.items:

@@ -4,6 +4,7 @@ Each function reports a value that it cannot read and returns None; the field th
 is broken.
 """
 
+import re
 from collections import abc
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias, TypeVar
@@ -23,6 +24,8 @@ from buda_emu.support.checker.text import plural, quote
 
 T = TypeVar("T")
 FORMAT_WORDS = frozenset(NETLIST_FORMATS)
+_SIZE = re.compile(r"(\d+) ?[xX,] ?(\d+)")
+"""Two integers as people write a size, `2x4`."""
 NOT_INTEGER = "V180"
 NOT_BOOLEAN = "V181"
 NOT_NUMBER = "V182"
@@ -136,7 +139,8 @@ def read_fidelity(context: Context, field: Field, node: Node) -> str | None:
     """
     word = text_of(node) if isinstance(node, Scalar) else ""
     if word not in FIDELITY_WORDS:
-        context.report("V025", node, f"unknown {field.name} {kind_of(node)}", near(word, FIDELITY_WORDS))
+        hint = near(word, FIDELITY_WORDS) or f"one of {', '.join(FIDELITY_WORDS)}"
+        context.report("V025", node, f"unknown {field.name} {kind_of(node)}", hint)
     return FIDELITY_WORDS.get(word)
 
 
@@ -172,7 +176,12 @@ def read_pair(context: Context, field: Field, node: Node) -> tuple[int, ...] | N
         length = f"{len(node.items)}"
     else:
         length = kind_of(node)
-    context.report(field.rule, node, f"{field.name} needs a list of two integers, not {length}")
+    hint = ""
+    if isinstance(node, Scalar):
+        match = _SIZE.fullmatch(node.text)
+        if match is not None:
+            hint = f"write [{match[1]}, {match[2]}]"
+    context.report(field.rule, node, f"{field.name} needs a list of two integers, not {length}", hint)
     return None
 
 

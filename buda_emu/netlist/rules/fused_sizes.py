@@ -320,17 +320,21 @@ def legal_tms(_: Context, use: FusedUse) -> Findings:
     """Refuse TMs that sub-ops cannot apply: they work on ublocks, turn no tiles and add none."""
     for step in use.steps:
         for index, tms in enumerate(step.sub.input_tms):
-            names = [tm.name for tm in tms]
-            if names.count("transpose") % 2:
-                yield _finding(step, index, "a fused op cannot transpose")
-            if "pad" in names:
-                yield _finding(step, index, "a fused op cannot pad")
-            if any(tm.args[0] == "z" for tm in broadcasts(step, index)):
-                yield _finding(step, index, "a fused op cannot broadcast z")
-            legal = step.sub.type in ("add", "subtract", "multiply") and index == 1 and not use.adds_int32(step)
-            if "tile_broadcast" in names and not legal:
-                message = "tile_broadcast works on input 1 of add, subtract and multiply, not of Int32"
-                yield _finding(step, index, message)
+            yield from _illegal_tms(use, step, index, [tm.name for tm in tms])
+
+
+def _illegal_tms(use: FusedUse, step: SubOpStep, index: int, names: list[str]) -> Findings:
+    """Yield a finding for each TM of one input that its sub-op cannot apply. `names` are those of the input's TMs."""
+    if names.count("transpose") % 2:
+        yield _finding(step, index, "a fused op cannot transpose")
+    if "pad" in names:
+        yield _finding(step, index, "a fused op cannot pad")
+    if any(tm.args[0] == "z" for tm in broadcasts(step, index)):
+        yield _finding(step, index, "a fused op cannot broadcast z")
+    legal = step.sub.type in ("add", "subtract", "multiply") and index == 1 and not use.adds_int32(step)
+    if "tile_broadcast" in names and not legal:
+        message = "tile_broadcast works on input 1 of add, subtract and multiply, not of Int32"
+        yield _finding(step, index, message)
 
 
 @fused_check(
@@ -352,16 +356,21 @@ def broadcasts_possible(_: Context, use: FusedUse) -> Findings:
     for step in use.steps:
         for index, name in enumerate(step.sub.inputs):
             directions = {str(tm.args[0]) for tm in broadcasts(step, index)} & {"r", "c"}
-            if not directions:
-                continue
-            if not name.startswith("intermed"):
-                yield _finding(step, index, f"broadcasts {name}", "only an intermed can be broadcast r or c")
-            elif step.quantizes or step.sub.type == "maximum" or use.adds_int32(step):
-                yield _finding(step, index, f"{step.sub.type} cannot broadcast its inputs here")
-            elif len(directions) == 2:
-                yield _finding(step, index, "broadcasts both r and c on one input")
-            elif reason := _shape_forbids(step, index, directions.pop()):
-                yield _finding(step, index, reason)
+            if directions:
+                yield from _impossible_broadcast(use, step, (index, name), directions)
+
+
+def _impossible_broadcast(use: FusedUse, step: SubOpStep, operand: tuple[int, str], directions: set[str]) -> Findings:
+    """Yield the finding on an operand, by index and name, that the core cannot repeat in these directions, if any."""
+    index, name = operand
+    if not name.startswith("intermed"):
+        yield _finding(step, index, f"broadcasts {name}", "only an intermed can be broadcast r or c")
+    elif step.quantizes or step.sub.type == "maximum" or use.adds_int32(step):
+        yield _finding(step, index, f"{step.sub.type} cannot broadcast its inputs here")
+    elif len(directions) == 2:
+        yield _finding(step, index, "broadcasts both r and c on one input")
+    elif reason := _shape_forbids(step, index, directions.pop()):
+        yield _finding(step, index, reason)
 
 
 def _shape_forbids(step: SubOpStep, index: int, direction: str) -> str:

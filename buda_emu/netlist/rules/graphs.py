@@ -1,6 +1,7 @@
 """Rules on graphs and on connections between ops: cores, temporal graphs, cycles (NETLIST 1.8, 11.1 A1, A14)."""
 
 from bisect import bisect_left
+from collections.abc import Collection
 from functools import partial
 from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
@@ -18,7 +19,7 @@ from buda_emu.netlist.rules.registry import (
     queue_check,
     rule,
 )
-from buda_emu.support.checker.suggest import near
+from buda_emu.support.checker.suggest import near, nearest
 
 Rectangle = tuple[int, int, int, int]  # first row, first column, row after the last, column after the last
 
@@ -254,8 +255,21 @@ def acyclic(ctx: Context, __: Netlist) -> Findings:
             yield Finding(
                 ctx.ops[cycle[0]].at("inputs"),
                 f"the ops form a cycle: {' -> '.join(cycle[:6])}{ending}",
-                "feed values back through a queue of type ram",
+                partial(_cycle_hint, ctx, cycle),
             )
+
+
+def _cycle_hint(ctx: Context, cycle: Collection[str]) -> str:
+    """Return the queue that one of the ops most likely meant to read, where nothing reads it and an input of the cycle
+    has nearly its name; else how values go back without a cycle."""
+    read_names = {name for op in ctx.ops.values() for name in op.inputs}
+    unread_queues = [queue.name for queue in ctx.queues.values() if queue.host_fed and queue.name not in read_names]
+    for op in (ctx.ops[name] for name in cycle if name in ctx.ops):
+        for name in op.inputs:
+            meant = nearest(name, unread_queues) if name in cycle else ""
+            if meant:
+                return f"did op {op.name} mean to read queue '{meant}', which nothing reads, in place of '{name}'?"
+    return "feed values back through a queue of type ram"
 
 
 def _sorters(ctx: Context) -> list[TopologicalSorter[str]]:

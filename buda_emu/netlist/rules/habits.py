@@ -226,17 +226,23 @@ def zeros_in_block(ctx: Context, op: Op) -> Findings:
         yield _zeros(op, op.type, reduce.name)
 
 
+def _reduced_columns(ctx: Context, op: Op) -> dict[str, str]:
+    """Return for each input buffer of a fused op that holds a reduced column the name of the reduce."""
+    columns: dict[str, str] = {}
+    for number, name in enumerate(op.inputs):
+        reduce = _reduce_behind(ctx, name)
+        if reduce is not None and "c" in _ALONG.get(reduce.attributes.dim, ()):
+            columns[f"input{number}"] = reduce.name
+    return columns
+
+
 @fused_check("V212")
 def zeros_in_fused_block(ctx: Context, use: FusedUse) -> Findings:
     """Warn of a fused op that writes a block format and whose last step is large at 0, on a column that another op or
     an earlier step reduced (OPS 6.7)."""
     if not _is_block(use.op.out_df):
         return
-    columns: dict[str, str] = {}  # for each buffer that holds a reduced column, the name of the reduce
-    for number, name in enumerate(use.op.inputs):
-        reduce = _reduce_behind(ctx, name)
-        if reduce is not None and "c" in _ALONG.get(reduce.attributes.dim, ()):
-            columns[f"input{number}"] = reduce.name
+    columns = _reduced_columns(ctx, use.op)
     for step in use.steps:
         sub = step.sub
         reduce_name = ""

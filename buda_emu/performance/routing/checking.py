@@ -17,7 +17,7 @@ from buda_emu.netlist.yaml_reader import StrPath, UnreadableError, decode, read_
 from buda_emu.performance.routing.pipes.build import Built, build
 from buda_emu.performance.routing.pipes.core_use import find_warnings
 from buda_emu.performance.routing.pipes.epoch import Epoch, epochs
-from buda_emu.performance.routing.pipes.refusal import Refusal
+from buda_emu.performance.routing.pipes.model import Refusal
 from buda_emu.performance.routing.streams import model as streams
 from buda_emu.performance.routing.streams.route import route
 from buda_emu.spec.boards import Cluster

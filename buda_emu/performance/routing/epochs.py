@@ -6,7 +6,7 @@ from buda_emu.netlist.model import Netlist
 from buda_emu.performance.routing.pipes.build import build
 from buda_emu.performance.routing.pipes.epoch import Epoch, epochs
 from buda_emu.performance.routing.pipes.model import PipeGraph
-from buda_emu.performance.routing.pipes.refusal import Refusal as RefusedPipes
+from buda_emu.performance.routing.pipes.model import Refusal as RefusedPipes
 from buda_emu.performance.routing.streams.model import Place, Refusal, Routed
 from buda_emu.performance.routing.streams.route import require_arch, route
 from buda_emu.spec.boards import Cluster

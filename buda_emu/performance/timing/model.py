@@ -12,7 +12,6 @@ from buda_emu.netlist.program.settings import Variables
 from buda_emu.netlist.rules.graphs import rectangle
 from buda_emu.performance.timing.epoch.pipeline import epoch_timing
 from buda_emu.performance.timing.epoch.result import Cost, EpochTiming
-from buda_emu.performance.timing.memory_use import dram_use, l1_use
 from buda_emu.performance.timing.op.call import OpCall
 from buda_emu.performance.timing.op.cost import (
     OPERANDS,
@@ -25,7 +24,15 @@ from buda_emu.performance.timing.op.cost import (
     op_cost,
 )
 from buda_emu.performance.timing.op.table import calls_of, operands_of
-from buda_emu.performance.timing.result import EpochReport, PerfRun, assumptions, bottleneck
+from buda_emu.performance.timing.result import (
+    EpochReport,
+    PerfRun,
+    assumptions,
+    bottleneck,
+    dram_use,
+    host_bytes_by_program,
+    l1_use,
+)
 from buda_emu.performance.timing.transfers.flows import Flow, flows
 from buda_emu.performance.timing.transfers.loading import EpochLoad, epoch_load
 from buda_emu.performance.timing.transfers.noc import Path, paths
@@ -162,9 +169,18 @@ def _require_channels(netlist: Netlist, chip: Device, chip_name: str) -> None:
             )
 
 
+class EpochTotals(NamedTuple):
+    """Totals of all runs of one epoch: cycles of the chips, cycles that all math units work for one input, and the
+    bytes of each queue that the host pushes or pops."""
+
+    cycles: float
+    math: float
+    host_queues: Mapping[str, int]
+
+
 class Totals(NamedTuple):
-    """Totals of a netlist or an epoch: cycles of the chips, seconds of the host link, and cycles that all math units
-    work for one input. `epochs` has the cycles of each epoch, in the order in which they run."""
+    """Totals of a netlist: cycles of the chips, seconds of the host link, and cycles that all math units work for one
+    input. `epochs` has the cycles of each epoch, in the order in which they run."""
 
     cycles: float
     host: float
@@ -187,15 +203,19 @@ def model_totals(
     netlists that share `modelled_epochs`, which must all be for one chip. Raises the same errors as `model_netlist`."""
     require_places(netlist, chip)
     model_epoch = EpochModel(speed(chip, {}), chip)
-    totals = [
-        model_epoch.totals(netlist, epoch, modelled_epochs)
+    executed = [
+        epoch
         for epoch in epochs(netlist, programs, parameters)
         if any(netlist.graphs[name].ops for name in epoch.temporal.graphs)
     ]
+    totals = [model_epoch.totals(netlist, epoch, modelled_epochs) for epoch in executed]
     cycles = tuple(epoch_totals.cycles for epoch_totals in totals)
+    host_bytes = host_bytes_by_program(
+        (epoch.program, epoch_totals.host_queues) for epoch, epoch_totals in zip(executed, totals, strict=True)
+    )
     return Totals(
         sum(cycles),
-        sum(epoch_totals.host for epoch_totals in totals),
+        sum(host_bytes.values()) / speed(chip, {}).host,
         sum(epoch_totals.math for epoch_totals in totals),
         cycles,
     )
@@ -222,7 +242,7 @@ class EpochModel:
             graphs=epoch.temporal.graphs,
             graph_chips=chips,
             runs=epoch.runs,
-            host_bytes=timing.inputs * _host_bytes(netlist, edges),
+            host_queues=_host_queues(netlist, edges, timing.inputs),
             load=load,
             timing=timing,
             bottleneck=bottleneck(timing, edges, paths_of_edges, self._chip.dram_channels, self._assumed),
@@ -230,7 +250,7 @@ class EpochModel:
             paths=tuple(paths_of_edges),
         )
 
-    def totals(self, netlist: Netlist, epoch: Epoch, modelled_epochs: ModelledEpochs) -> Totals:
+    def totals(self, netlist: Netlist, epoch: Epoch, modelled_epochs: ModelledEpochs) -> EpochTotals:
         """Return the totals of one epoch. An epoch whose key is in `modelled_epochs` is not modelled again. Raises the
         same errors as `model_netlist`."""
         edges, paths_of_edges, costs = self._transfers_and_costs(netlist, epoch)
@@ -272,8 +292,12 @@ class EpochModel:
             modelled_epochs[key] = self._fast.setup + load.cycles + timing.total, paths_of_edges
         ops = chain.from_iterable(netlist.graphs[name].ops for name in epoch.temporal.graphs)
         math = sum(costs[op.name].math * op.blocking.cells for op in ops)
-        host = max(netlist.graphs[epoch.temporal.graphs[0]].input_count, 1) * _host_bytes(netlist, edges)
-        return Totals(epoch.runs * modelled_epochs[key][0], epoch.runs * host / self._fast.host, math)
+        inputs = max(netlist.graphs[epoch.temporal.graphs[0]].input_count, 1)
+        return EpochTotals(
+            cycles=epoch.runs * modelled_epochs[key][0],
+            math=math,
+            host_queues=_host_queues(netlist, edges, epoch.runs * inputs),
+        )
 
     def _transfers_and_costs(self, netlist: Netlist, epoch: Epoch) -> tuple[list[Flow], list[Path], dict[str, Cost]]:
         """Return the edges of an epoch, the path of each edge, and the cost of each op."""
@@ -323,21 +347,21 @@ class _Sources:
         self.from_op = {edge.target for edge in inputs if edge.memory == "none"}
 
 
-def _host_bytes(netlist: Netlist, edges: Sequence[Flow]) -> int:
-    """Return the bytes that the host pushes and pops for one input: queues that it feeds, and queues that no op
-    reads."""
+def _host_queues(netlist: Netlist, edges: Sequence[Flow], inputs: int) -> dict[str, int]:
+    """Return the bytes that the host pushes into or pops from each queue for a number of inputs: queues that it feeds,
+    and queues that no op reads."""
     read = set(chain.from_iterable(op.inputs for op in netlist.ops.values()))
-    pushed = {
-        edge.source: sum(edge.memory_bytes.values())
-        for edge in edges
-        if edge.operand >= 0 and not edge.once and edge.source in netlist.queues and _streams(netlist, edge.source)
-    }
-    popped = {
-        edge.target: sum(edge.memory_bytes.values())
-        for edge in edges
-        if edge.operand < 0 and edge.target not in read and not netlist.queues[edge.target].is_ram
-    }
-    return sum(pushed.values()) + sum(popped.values())
+    host_queues: dict[str, int] = {}
+    for edge in edges:
+        if edge.operand >= 0:
+            queue = edge.source
+            is_of_host = not edge.once and queue in netlist.queues and _streams(netlist, queue)
+        else:
+            queue = edge.target
+            is_of_host = queue not in read and not netlist.queues[queue].is_ram
+        if is_of_host:
+            host_queues[queue] = inputs * sum(edge.memory_bytes.values())
+    return host_queues
 
 
 def _streams(netlist: Netlist, queue: str) -> bool:

@@ -52,6 +52,16 @@ def program_intervals(run: PerfRun, epochs: Sequence[EpochIntervals]) -> dict[st
     return {program: interval_of(of_program).plus(setup[program]) for program, of_program in parts.items()}
 
 
+def total_interval(run: PerfRun, epochs: Sequence[EpochIntervals]) -> Interval:
+    """Return the interval of the cycles of all programs together; `epochs` are those of the run, in its order."""
+    parts: list[Part] = []
+    setup = 0.0
+    for epoch, intervals in zip(run.epochs, epochs, strict=True):
+        parts += [replace(part, cycles=epoch.runs * part.cycles) for part in intervals.parts]
+        setup += epoch.runs * run.setup
+    return interval_of(parts).plus(setup)
+
+
 def cost_interval(cost: Cost) -> Interval:
     """Return the interval of the cycles that an op takes for one input."""
     return interval_of(Part("op", family, cycles) for family, cycles in cost.errors)

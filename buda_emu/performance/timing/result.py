@@ -1,17 +1,60 @@
-"""The result of modelling the programs of a netlist: the objects that tables, CSV, JSON, pictures and checks read."""
+"""The result of modelling the programs of a netlist: the objects that tables, CSV, JSON, pictures and checks read,
+among them the memory in L1 and DRAM that a netlist takes (LAYOUT 6, PERF 1.1, NETLIST 1.9, 2.2)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from buda_emu.netlist.model import Netlist, Op
+from buda_emu.netlist.rules.queues.memory import l1_bytes
+from buda_emu.netlist.sizes import buffer_bytes
+from buda_emu.performance.timeline.tasks import union_length
 from buda_emu.performance.timing.epoch.critical import contention
 from buda_emu.performance.timing.epoch.result import INPUT_BUFFERS, EpochTiming
-from buda_emu.performance.timing.memory_use import ChannelUse
 from buda_emu.performance.timing.transfers.flows import Flow
 from buda_emu.performance.timing.transfers.loading import EpochLoad
 from buda_emu.performance.timing.transfers.noc import Path
 from buda_emu.spec.boards import board
 from buda_emu.spec.devices import Device, device
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelUse:
+    """Memory of the queues in one DRAM channel of one chip, in bytes. Memory that several rams share counts once."""
+
+    chip: int
+    channel: int
+    used: int
+    capacity: int
+
+    @property
+    def share(self) -> float:
+        """Return the used part of the capacity."""
+        return self.used / self.capacity
+
+
+def l1_use(op: Op, netlist: Netlist, chip: Device) -> tuple[int, int]:
+    """Return the bytes that the buffers of one core of an op take at least, and the bytes of L1 that a core has for
+    them (rule V164)."""
+    return l1_bytes(op, netlist.arch.alignment), chip.l1_data_bytes
+
+
+def dram_use(netlist: Netlist, chip: Device) -> tuple[ChannelUse, ...]:
+    """Return the use of every DRAM channel that holds queues, by chip and channel. Overlapping buffers count once."""
+    ops = netlist.ops
+    ranges: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for queue in netlist.queues.values():
+        if queue.loc.lower() != "dram":
+            continue
+        size = buffer_bytes(queue, netlist, ops)
+        for buffer in queue.buffers:
+            place = queue.target_device, buffer.channel
+            ranges.setdefault(place, []).append((buffer.address, buffer.address + size))
+    return tuple(
+        ChannelUse(device, channel, union_length(ranges[device, channel]), chip.dram_channel_bytes)
+        for device, channel in sorted(ranges)
+    )
+
 
 UNCOMPARED_SHARE: Final = 0.9
 """Share of the time that a link or port works from which on silicon was never looked at."""
@@ -42,7 +85,7 @@ class EpochReport:
     graphs: tuple[str, ...]
     graph_chips: tuple[int, ...]  # parallel to graphs
     runs: int
-    host_bytes: int  # that the host pushes and pops for one run, beside what is loaded once
+    host_queues: Mapping[str, int]  # bytes of each queue that the host pushes or pops for one run
     load: EpochLoad  # before anything of a run
     timing: EpochTiming
     bottleneck: Bottleneck
@@ -53,6 +96,11 @@ class EpochReport:
     def chips(self) -> tuple[int, ...]:
         """Return the chips of the epoch, each once."""
         return tuple(dict.fromkeys(self.graph_chips))
+
+    @property
+    def host_bytes(self) -> int:
+        """Return the bytes that the host pushes and pops for one run, beside what is loaded once."""
+        return sum(self.host_queues.values())
 
     @property
     def cycles(self) -> float:
@@ -73,6 +121,18 @@ class EpochReport:
     def pace(self) -> float:
         """Return the cycles from one input to the next, or those of the only input."""
         return self.timing.pace
+
+
+def host_bytes_by_program(epochs: Iterable[tuple[str, Mapping[str, int]]]) -> dict[str, int]:
+    """Return the bytes that the host pushes and pops at least for each program, from the program of each epoch and the
+    bytes of its queues in all its runs. The host pushes an entry once, however many epochs of the program read it: a
+    queue counts as often as the epoch that takes most of it."""
+    by_program: dict[str, dict[str, int]] = {}
+    for program, queues in epochs:
+        most = by_program.setdefault(program, {})
+        for queue, size in queues.items():
+            most[queue] = max(size, most.get(queue, 0))
+    return {program: sum(queues.values()) for program, queues in by_program.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +175,11 @@ class PerfRun:
     def host_seconds(self) -> dict[str, float]:
         """Return the seconds that the host link needs at least to push the inputs of each program and to pop its
         outputs."""
-        return self._by_program(lambda epoch: epoch.runs * epoch.host_bytes / self.host_rate)
+        pushed_and_popped = host_bytes_by_program(
+            (epoch.program, {queue: epoch.runs * size for queue, size in epoch.host_queues.items()})
+            for epoch in self.epochs
+        )
+        return {program: size / self.host_rate for program, size in pushed_and_popped.items()}
 
     def _by_program(self, figure: Callable[[EpochReport], float]) -> dict[str, float]:
         """Return the sum of a figure over the epochs of each program."""

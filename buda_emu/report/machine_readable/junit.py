@@ -1,7 +1,8 @@
 """Results of tests as JUnit XML and as findings, for CI systems and code forges."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Final
 from xml.etree import ElementTree
@@ -31,6 +32,8 @@ def junit_xml(run: TestRun) -> str:
     properties = ElementTree.SubElement(suite, "properties")
     for name in ("precision", "expected"):
         ElementTree.SubElement(properties, "property", name=name, value=str(run.settings[name]))
+    if run.not_run:
+        ElementTree.SubElement(properties, "property", name="not_run", value=str(run.not_run))
     for case in run.cases:
         _case(suite, case)
     ElementTree.indent(suites)
@@ -54,6 +57,8 @@ def _case(suite: ElementTree.Element, case: CaseResult) -> None:
     elif case.status != "passed":
         error = ElementTree.SubElement(element, "error", message=_clean(first), type=case.status)
         error.text = _clean(f"{case.message}\n\n{case.command}")
+    if case.doubts:
+        ElementTree.SubElement(element, "system-out").text = _clean("\n".join(case.doubts))
 
 
 def _clean(text: str) -> str:
@@ -62,17 +67,21 @@ def _clean(text: str) -> str:
 
 
 _NAME: Final = "test-{}"
+_DOUBT: Final = _NAME.format("doubtful")
 RULES: Final[Mapping[str, Rule]] = {
-    _NAME.format(status): Rule(_NAME.format(status), "error", meaning)
-    for status, meaning in STATUSES.items()
-    if status not in ("passed", "skipped")
+    **{
+        _NAME.format(status): Rule(_NAME.format(status), "error", meaning)
+        for status, meaning in STATUSES.items()
+        if status not in ("passed", "skipped")
+    },
+    _DOUBT: Rule(_DOUBT, "warning", "the verdict says less than it seems"),
 }
-"""One rule for each status of a netlist that does not pass."""
+"""One rule for each status of a netlist that does not pass, and one for a verdict that shows little."""
 
 
 def annotations(run: TestRun) -> list[Diagnostic]:
-    """Return a finding for each output that differs from the one expected, placed at its queue in the netlist, and for
-    everything else that went wrong.
+    """Return a finding for each output that differs from the one expected, placed at its queue in the netlist, for
+    everything else that went wrong, and a warning for each reason to doubt a verdict.
 
     For a netlist that the checker rejects, these are the checker's errors.
     """
@@ -80,6 +89,7 @@ def annotations(run: TestRun) -> list[Diagnostic]:
     for case in run.cases:
         if case.status not in ("passed", "skipped"):
             findings += _case_findings(case)
+        findings += [Diagnostic(case.netlist, _DOUBT, "warning", text) for text in case.doubts]
     return findings
 
 
@@ -89,8 +99,9 @@ def _case_findings(case: CaseResult) -> Iterator[Diagnostic]:
     """
     rule = _NAME.format(case.status)
     checked = check_file(case.netlist, case.arch or None)
-    if case.status == "rejected" and not checked.ok:
-        yield from (finding for finding in checked.diagnostics if finding.severity == "error")
+    refusals = _refusals(case, checked.diagnostics)
+    if refusals:
+        yield from refusals
         return
     if not case.failed_outputs:
         yield Diagnostic(case.netlist, rule, "error", reason(case))
@@ -103,3 +114,13 @@ def _case_findings(case: CaseResult) -> Iterator[Diagnostic]:
             yield Diagnostic(case.netlist, rule, "error", message)
         else:
             yield Diagnostic.at(queue.at(), case.netlist, rule, "error", message)
+
+
+def _refusals(case: CaseResult, findings: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """Return, of a rejected netlist, the findings of the checker for which it was rejected: errors, else warnings that
+    a run refuses, which its message quotes."""
+    if case.status != "rejected":
+        return []
+    errors = [finding for finding in findings if finding.severity == "error"]
+    quoted = [finding for finding in findings if f"[{finding.rule}]: {finding.message}" in case.message]
+    return errors or [replace(finding, severity="error") for finding in quoted]

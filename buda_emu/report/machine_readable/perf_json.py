@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from buda_emu.netlist.model import Netlist
 from buda_emu.performance.timing.checks import BoundResult
 from buda_emu.performance.timing.figures import OpFigures, op_figures
-from buda_emu.performance.timing.memory_use import ChannelUse
 from buda_emu.performance.timing.parts import EpochIntervals, program_intervals, run_intervals
-from buda_emu.performance.timing.result import EpochReport, PerfRun
+from buda_emu.performance.timing.result import ChannelUse, EpochReport, PerfRun
 from buda_emu.performance.timing.sensitivity import Sensitivity
 from buda_emu.performance.timing.uncertainty import Interval
 from buda_emu.report.machine_readable.schema import columns_document

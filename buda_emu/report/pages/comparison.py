@@ -17,7 +17,15 @@ from buda_emu.report.pages.comparison_tables import (
     units_table,
 )
 from buda_emu.report.pages.engine import as_script, pack_part, render
-from buda_emu.report.perf_against import NO_COMPARISON, EpochChange, OpChange, RunComparison, kind_of_change
+from buda_emu.report.perf_against import (
+    NO_COMPARISON,
+    EpochChange,
+    OpChange,
+    RunComparison,
+    epoch_sentences,
+    kind_of_change,
+    program_sentences,
+)
 from buda_emu.report.pictures.grid_svg import grid_svg
 from buda_emu.report.terminal.text import relative, whole
 from buda_emu.support.checker.text import plural
@@ -91,6 +99,7 @@ def comparison_page(
         sides=list(zip(_WORDS, (before.name, after.name), strict=True)),
         lead=_cycles_sentence(comparison),
         bottleneck=comparison.bottleneck,
+        certainty=[line for name in comparison.programs for line in program_sentences(comparison, name)],
         conditions=comparison.conditions,
         note=statements.note,
         programs=programs_table(comparison),
@@ -182,6 +191,7 @@ def _epoch_part(change: EpochChange | None, pictures: Sequence[Markup | None]) -
     return render(
         "compared_epoch.html",
         sentence=_epoch_sentence(change),
+        certainty=list(epoch_sentences(change)) if change else [],
         pictures=list(zip(_WORDS, pictures, strict=True)),
         units=units_table(units[:MOST_UNITS]),
         left_out=max(0, len(units) - MOST_UNITS),

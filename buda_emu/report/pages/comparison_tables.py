@@ -116,7 +116,7 @@ def epochs_table(comparison: RunComparison, places: Mapping[str, str]) -> Table 
         Column("graph", "name"),
         *change_columns("all runs"),
         *change_columns("per input"),
-        Column("change", choose=True),
+        Column("change", choose=True, tip="of the cycles of all runs"),
         Column("why", "words"),
     ]
     has_programs = len({epoch.program for epoch in comparison.epochs}) > 1
@@ -125,6 +125,8 @@ def epochs_table(comparison: RunComparison, places: Mapping[str, str]) -> Table 
     rows: list[Row] = []
     for epoch in sorted(comparison.epochs, key=lambda epoch: -abs(_epoch_difference(epoch))):
         kind = kind_of_change(epoch.before, epoch.after)
+        if kind not in _ONE_SIDED and epoch.cycles_before is not None and epoch.cycles_after is not None:
+            kind = kind_of_change(epoch.cycles_before, epoch.cycles_after)
         cells = [
             name_cell(epoch.graphs, _link(places.get(epoch.graphs))),
             *change_cells(epoch.cycles_before, epoch.cycles_after),

@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 from math import ceil, log10
+from urllib.parse import quote
 
 from buda_emu.report.pages.engine import Cell, Column, figure, name_cell, render, table
 from buda_emu.support.checker.text import plural
-from buda_emu.testing.coverage.report import Coverage, every_list
+from buda_emu.testing.coverage.report import Coverage, Example, every_list
 
 _SHADES = 7  # beside the one for names that nothing exercises
 
@@ -46,18 +47,27 @@ def coverage_page(coverage: Coverage, path: str) -> str:
             ]
         )
         counts = coverage.counts[subject]
+        examples = coverage.examples[subject]
         ordered = sorted(every_list()[subject], key=counts.__contains__)
         ids = {name: f"{place}-{position}" for position, name in enumerate(ordered)}
         shades = [
-            NameShade(ids[name], _shade(counts.get(name, 0)), f"{name}: {plural(counts.get(name, 0), 'netlist')}")
+            NameShade(ids[name], _shade(counts.get(name, 0)), _tip(name, counts.get(name, 0), examples.get(name)))
             for name in every_list()[subject]
         ]
         heat.append(ListHeat(subject, f"{place}-0", f"{exercised} of {total}", shades))
         for name in ordered:
             count = counts.get(name, 0)
             share_of_netlists = min(count / max(coverage.netlists, 1), 1.0)
-            names.append(([subject, name_cell(name), figure(count, bar=share_of_netlists)], ids[name]))
-    columns = (Column("list", choose=True), Column("name", "name"), Column("netlists", "number"))
+            cells = [subject, name_cell(name), figure(count, bar=share_of_netlists), _example_cell(examples.get(name))]
+            names.append((cells, ids[name]))
+    columns = (
+        Column("list", choose=True),
+        Column("name", "name"),
+        Column("netlists", "number"),
+        Column(
+            "for example", "name", tip="of the netlists that have the name, the one that exercises the fewest names"
+        ),
+    )
     return str(
         render(
             "coverage.html",
@@ -78,6 +88,21 @@ def coverage_page(coverage: Coverage, path: str) -> str:
             ids=[place for _, place in names],
         )
     )
+
+
+def _tip(name: str, count: int, example: Example | None) -> str:
+    """Return the tooltip of a name: how many netlists have it, and which one for example."""
+    tip = f"{name}: {plural(count, 'netlist')}"
+    if example is None:
+        return tip
+    return f"{tip}, such as {example.netlist}"
+
+
+def _example_cell(example: Example | None) -> Cell:
+    """Return the cell with a link to the netlist that is an example of a name, empty for none."""
+    if example is None:
+        return Cell("")
+    return name_cell(example.netlist, quote(example.netlist))
 
 
 def _shade(count: int) -> int:

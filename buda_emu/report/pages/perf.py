@@ -15,6 +15,7 @@ from buda_emu.performance.timing.epoch.pipeline import describe_fill, extend_unt
 from buda_emu.performance.timing.epoch.result import EpochTiming
 from buda_emu.performance.timing.figures import op_figures
 from buda_emu.performance.timing.flags import MEANINGS
+from buda_emu.performance.timing.parts import run_intervals
 from buda_emu.performance.timing.result import EpochReport, PerfRun
 from buda_emu.performance.timing.sensitivity import Sensitivity
 from buda_emu.report.pages.engine import (
@@ -44,8 +45,9 @@ from buda_emu.report.pictures.grid_svg import (
 )
 from buda_emu.report.pictures.roofline import roofline_chart
 from buda_emu.report.terminal.epoch_columns import EPOCHS, OPS, EpochRow, OpRow, Sources, op_rows
+from buda_emu.report.terminal.perf import memory_lines, program_sentences
 from buda_emu.report.terminal.plain_table import cut
-from buda_emu.report.terminal.text import number, percent
+from buda_emu.report.terminal.text import number, percent, whole
 from buda_emu.support.checker.text import plural
 
 MOST_LINES: Final = 40
@@ -151,6 +153,8 @@ def perf_page(
         assumed=run.assumed,
         table=_epochs(netlist, run, order, places),
         sensitivity=_sensitivity(study),
+        sensitivity_base=whole(study.base.cycles_per_input) if study else "",
+        totals=[*program_sentences(run, run_intervals(run)), *memory_lines(run)],
         note=note,
     )
 

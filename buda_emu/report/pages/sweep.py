@@ -8,7 +8,7 @@ from typing import Final
 from markupsafe import Markup
 
 from buda_emu.report.pages.comparison_tables import change_cells, epochs_table, ops_table
-from buda_emu.report.pages.engine import Cell, Table, pack_part, page_table, render
+from buda_emu.report.pages.engine import Cell, Table, name_cell, pack_part, page_table, render
 from buda_emu.report.perf_against import NO_COMPARISON, RunComparison, kind_of_change
 from buda_emu.report.sweep import POINTS, PointFigures, axis_columns, milliseconds
 from buda_emu.report.terminal.text import number, relative
@@ -78,8 +78,15 @@ def _points_table(axes: Sequence[str], points: Sequence[SweepPoint], places: Map
         Columns(*axis_columns(axes), change, *POINTS.listed),
         [point.figures for point in points],
         "find points",
-        cells={"%": change_cell, **{axis: partial(axis_cell, axis) for axis in axes}},
+        cells={"%": change_cell, "bottleneck": _reason_cell, **{axis: partial(axis_cell, axis) for axis in axes}},
     )
+
+
+def _reason_cell(point: PointFigures) -> Cell:
+    """Return the cell with the bottleneck of a point, or with the whole reason why the point has no figures."""
+    if point.problem:
+        return Cell(point.problem, css="soft")
+    return name_cell(point.bottleneck)
 
 
 def _sort_key(text: str) -> float | str:

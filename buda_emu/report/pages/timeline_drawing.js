@@ -16,11 +16,15 @@ const timelineDrawing = (model, {layout, laneNames}, view, g) => {
   };
   const legend = box => {
     box.textContent = '';
+    const heading = document.createElement('span');
+    heading.textContent = `${data.unit} at work:`;
+    box.append(heading);
     for (const [key, rank] of ranks) {
       if (!words[key] || rank >= 10) continue;
       const item = document.createElement('span'), spot = document.createElement('i');
       spot.style.background = colour(rank);
-      item.append(spot, `${words[key]} ${format(model.totals.get(key))}`);
+      const total = model.totals.get(key);
+      item.append(spot, `${words[key]} ${format(total < 100 ? total : Math.round(total))}`);
       box.append(item);
     }
     if (!inChain.size) return;

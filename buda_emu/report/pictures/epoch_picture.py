@@ -47,10 +47,15 @@ def run_picture(run: PerfRun) -> TimelinePicture:
         counters += drawn.counters()
         begin += drawn.cycles
     about = {"netlist": run.netlist, "arch": run.arch, "clock_mhz": run.clock, "buda_emu": run.version}
+    notes: list[str] = []
     if run.assumed:
-        notes = [f"{hypothetical(run.assumed).capitalize()}."]
-    else:
-        notes = []
+        notes.append(f"{hypothetical(run.assumed).capitalize()}.")
+    total = sum(run.programs().values())
+    if begin < 0.999 * total:
+        notes.append(
+            f"Drawn are {begin:,.0f} cycles: each epoch once, with as many inputs as fill its pipeline. "
+            f"All runs of the programs take {total:,.0f} cycles."
+        )
     return TimelinePicture(
         f"{run.netlist} on {run.arch}",
         lanes,

@@ -25,7 +25,7 @@ _TABLES: Final[tuple[View, ...]] = ("rows", *SHOWN)
 _CYCLES: Final = "of one input on each core"
 _FROM: Final = "the source of the cycles; the letters are explained below"
 _FLAGS: Final = "what the op wastes, or what holds it back; a tooltip says what each means"
-_ON_SILICON: Final = "where the cycles per input lie with a probability of 90 %"
+_ON_SILICON: Final = "the cycles per input lie there on silicon with a probability of 90 %"
 _LOADING: Final = "share of its cycles in which blobs, binaries and queue headers are read"
 _KIND: Final = "of its bottleneck"
 
@@ -183,7 +183,7 @@ EPOCHS: Final = Columns[EpochRow](
     figure("cycles_per_input", "cycles per input", lambda row: row.report.pace, whole, views=_TABLES),
     Column("cycles_per_input_low", float, lambda row: row.intervals.pace.low, views=_ROWS),
     Column("cycles_per_input_high", float, lambda row: row.intervals.pace.high, views=_ROWS),
-    figure("", "on silicon", _width, shown=_interval_text, views=_PAGE, tip=_ON_SILICON),
+    figure("", "90 %", _width, shown=_interval_text, views=_PAGE, tip=_ON_SILICON),
     figure("inputs_per_second", "inputs per second", lambda row: row.inputs_per_second, number, views=_TABLES),
     figure("first_input_cycles", "first input", lambda row: row.report.timing.first_input, whole, kind=float),
     Column("total_cycles", float, lambda row: row.report.timing.total, views=DATA),

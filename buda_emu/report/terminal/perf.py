@@ -169,8 +169,9 @@ def perf_lines(netlist: Netlist, run: PerfRun, selection: Selection = _ALL) -> I
     yield epochs_table(netlist, run, epochs)
     yield ""
     intervals = run_intervals(run)
-    yield from _programs(run, intervals)
-    yield from _memory(run)
+    for sentence in program_sentences(run, intervals):
+        yield from prose(sentence)
+    yield from memory_lines(run)
     sources = Sources()
     for index, epoch in epochs:
         yield ""
@@ -184,14 +185,14 @@ def perf_lines(netlist: Netlist, run: PerfRun, selection: Selection = _ALL) -> I
         yield from meaning
 
 
-def _programs(run: PerfRun, intervals: Sequence[EpochIntervals]) -> Iterator[str]:
+def program_sentences(run: PerfRun, intervals: Sequence[EpochIntervals]) -> Iterator[str]:
     """Yield a sentence on the cycles of each program; `intervals` are those of the epochs."""
     loads = run.program_loads()
     bounds = program_intervals(run, intervals)
     for program, cycles in run.programs().items():
         took = f"{whole(cycles)} cycles ({bounds[program]}), {_ms(run.seconds(cycles))}"
         took += f", {percent(loads[program] / cycles)} loading epochs"
-        yield from prose(f"program {program}: {took}{_host(run, program, cycles)}")
+        yield f"program {program}: {took}{_host(run, program, cycles)}"
 
 
 def _uncertainty(epoch: "EpochReport", intervals: EpochIntervals) -> str:
@@ -218,7 +219,7 @@ def _host(run: PerfRun, program: str, cycles: float) -> str:
     return f"{text}, which can go on meanwhile"
 
 
-def _memory(run: PerfRun) -> Iterator[str]:
+def memory_lines(run: PerfRun) -> Iterator[str]:
     """Yield a line on the use of L1 by the op that needs most, and one on the fullest DRAM channel."""
     if run.l1:
         op = max(run.l1, key=lambda name: run.l1[name])

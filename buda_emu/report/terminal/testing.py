@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from buda_emu.report.terminal.case_columns import CHECKS, OPS, OUTPUTS, STATS, all_finite, reason
 from buda_emu.report.terminal.text import column_table, correlation, number, percent, table
+from buda_emu.support.checker.text import plural
 from buda_emu.support.screen import lines_of
 from buda_emu.testing.verify.result import CaseResult, OpResult, OutputResult, TestRun
 
@@ -91,6 +92,28 @@ def summary_lines(cases: Sequence[CaseResult]) -> Iterator[str]:
         yield f"{case.status.upper()} {shlex.quote(case.netlist)} - {reason(case)}"
 
 
+def skipped_lines(cases: Sequence[CaseResult]) -> Iterator[str]:
+    """Yield one line for each reason for which netlists were skipped; a single netlist is named as in
+    `summary_lines`."""
+    names_by_reason: dict[str, list[str]] = {}
+    for case in cases:
+        if case.status == "skipped":
+            names_by_reason.setdefault(reason(case), []).append(case.netlist)
+    for text, names in names_by_reason.items():
+        subject = shlex.quote(names[0])
+        if len(names) > 1:
+            subject = plural(len(names), "netlist")
+        yield f"SKIPPED {subject} - {text}"
+
+
+def doubt_lines(cases: Sequence[CaseResult]) -> Iterator[str]:
+    """Yield one line for each reason to doubt the verdict on a netlist that passed."""
+    for case in cases:
+        if case.status == "passed":
+            for text in case.doubts:
+                yield f"DOUBTFUL {shlex.quote(case.netlist)} - {text}"
+
+
 def durations_table(cases: Sequence[CaseResult], limit: int) -> str:
     """Return the table of the netlists that took longest, longest first; `limit` is the most rows, 0 shows all."""
     longest = sorted(cases, key=lambda case: -case.seconds)[: limit or None]
@@ -106,6 +129,8 @@ def closing_line(run: TestRun) -> str:
     from_cache = sum(case.from_cache for case in run.cases)
     totals = ", ".join(f"{counts[status]} {status}" for status in order) or "nothing ran"
     text = f"{totals} in {run.seconds:.1f} s"
+    if run.not_run:
+        text += f", {plural(run.not_run, 'netlist')} not run"
     if from_cache:
         text += f", {from_cache} of them unchanged since they were tested"
     return text

@@ -100,11 +100,13 @@ def counts(diagnostics: Iterable[Diagnostic]) -> dict[str, int]:
 
 
 def summary(diagnostics: Sequence[Diagnostic]) -> str:
-    """Return a line such as `2 errors, 1 warning`, with the command that explains the first rule."""
+    """Return a line such as `2 errors, 1 warning`, with the command that explains the first rule, that of
+    an error before those of warnings."""
     totals = ", ".join(plural(count, word) for word, count in counts(diagnostics).items() if count)
     if not totals:
         return "no findings"
-    return f"{totals}; `buda-emu explain {diagnostics[0].rule}` tells more"
+    first = min(diagnostics, key=lambda diagnostic: SEVERITIES.index(diagnostic.severity))
+    return f"{totals}; `buda-emu explain {first.rule}` tells more"
 
 
 def as_json(diagnostics: Sequence[Diagnostic]) -> dict[str, Any]:

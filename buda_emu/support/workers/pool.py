@@ -16,7 +16,7 @@ from multiprocessing import Pipe
 from multiprocessing.connection import wait
 from typing import Any, Final, Literal
 
-from buda_emu.support.errors import InternalError
+from buda_emu.support.errors import InternalError, UnsupportedError
 from buda_emu.support.records import dataclass
 from buda_emu.support.workers.job import Job, Lost, shares
 from buda_emu.support.workers.wire import pack, unpack
@@ -177,8 +177,10 @@ class Pool:
         self.closed = False
 
     def answers(self, items: Iterable[Any]) -> Generator[tuple[int, Answer], None, None]:
-        """Give the number and the answer of each item as it is done. Raises InternalError when no process can be
-        started. Leaving the loop early closes the pool."""
+        """Give the number and the answer of each item as it is done. Leaving the loop early closes the pool.
+
+        Raises UnsupportedError or InternalError when no process can be started.
+        """
         self._items = enumerate(items)
         self._next = None
         self._are_left = not self.closed
@@ -239,7 +241,7 @@ class Pool:
         try:
             process = Process(self._job)
         except OSError as error:  # no processes or no memory left
-            self._report_failed_start(f"could not start ({error.strerror or error})")
+            self._report_failed_start(f"could not start ({error.strerror or error})", by_machine=True)
             return False
         self._workers.append(_Worker(process, time.monotonic()))
         return True
@@ -292,7 +294,7 @@ class Pool:
         code = worker.process.end(grace=0.5)
         if not worker.started:
             self._workers.remove(worker)
-            self._report_failed_start(f"could not start ({describe_exit_code(code)})")
+            self._report_failed_start(f"could not start ({describe_exit_code(code)})", by_machine=code < 0)
             return
         self._without(worker, "crashed", death_reason(code), time.monotonic() - worker.since)
 
@@ -309,14 +311,19 @@ class Pool:
         if self._first is not None:
             self._start()
 
-    def _report_failed_start(self, how: str) -> None:
+    def _report_failed_start(self, how: str, *, by_machine: bool) -> None:
         """Report a process that could not be started; `how` ends the message. It costs an item, so that a machine
-        that can start no more processes comes to an end. As long as none has ever started, the others may; raises
-        InternalError when none does."""
+        that can start no more processes comes to an end. As long as none has ever started, the others may; when none
+        does, raises UnsupportedError where that is the machine's fault, InternalError where it is not."""
         if not self._any_started:
-            if not self._workers:
-                raise InternalError(f"a worker process {how}")
-            return
+            if self._workers:
+                return
+            if by_machine:
+                raise UnsupportedError(
+                    f"a worker process {how}: is there enough memory, and are more processes allowed? Fewer workers "
+                    "take less of both (-n 1)"
+                )
+            raise InternalError(f"a worker process {how}")
         if self._first is not None:
             self._answers.append((self._first[0], Lost("crashed", f"the worker process for it {how}", 0.0)))
             self._next = None
@@ -331,4 +338,4 @@ class Pool:
                 self._without(worker, "timeout", timeout_reason(self._timeout), current_time - worker.since)
             else:
                 self._workers.remove(worker)
-                self._report_failed_start(f"did not start within {START_SECONDS:.0f} s")
+                self._report_failed_start(f"did not start within {START_SECONDS:.0f} s", by_machine=True)

@@ -1,7 +1,7 @@
 """Coverage of several netlists: counted, written, read again and merged."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import field
 from functools import cache
 from os import PathLike
@@ -32,29 +32,50 @@ def every_list() -> Mapping[str, tuple[str, ...]]:
     }
 
 
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A netlist that exercises a name: its path from the folder of the coverage file, and how many names it exercises
+    in all."""
+
+    netlist: str
+    names: int
+
+
 @dataclass(slots=True)
 class Coverage:
-    """Counts of the netlists that exercise each name of each list."""
+    """Counts of the netlists that exercise each name of each list. `examples` has one of these netlists for each name,
+    as far as their paths are known: the one that exercises the fewest names, where the name is easiest to find."""
 
     netlists: int = 0
     counts: dict[str, dict[str, int]] = field(default_factory=lambda: {name: {} for name in every_list()})
+    examples: dict[str, dict[str, Example]] = field(default_factory=lambda: {name: {} for name in every_list()})
 
     def add(self, netlist: Netlist) -> list[str]:
         """Count the features of one more netlist; return the names that no netlist before it had, as `list: name`."""
         return self.count(features(netlist))
 
-    def count(self, exercised: Mapping[str, Iterable[str]]) -> list[str]:
+    def count(self, exercised: Mapping[str, Collection[str]], netlist: str = "") -> list[str]:
         """Count what one more netlist exercises, names by list; return the names that none before it had, as `list:
-        name`."""
+        name`. `netlist` is its path from the folder of the coverage file."""
         new: list[str] = []
         self.netlists += 1
+        example = Example(netlist, sum(map(len, exercised.values())))
         for subject, names in exercised.items():
             counts = self.counts[subject]
+            if netlist:
+                self._keep_simplest(subject, dict.fromkeys(names, example))
             for name in sorted(names):
                 if name not in counts:
                     new.append(f"{subject}: {name}")
                 counts[name] = counts.get(name, 0) + 1
         return new
+
+    def _keep_simplest(self, subject: str, examples: Mapping[str, Example]) -> None:
+        """Keep those of further examples of names of a list that exercise fewer names than the ones before."""
+        simplest = self.examples[subject]
+        for name, example in examples.items():
+            if name not in simplest or example.names < simplest[name].names:
+                simplest[name] = example
 
     def merge(self, other: "Coverage") -> None:
         """Add the counts of netlists that were tested elsewhere."""
@@ -63,6 +84,7 @@ class Coverage:
             counts = self.counts[subject]
             for name, count in other_counts.items():
                 counts[name] = counts.get(name, 0) + count
+            self._keep_simplest(subject, other.examples[subject])
 
     def missing(self, subject: str) -> list[str]:
         """Return the names of the list `subject` that no netlist exercises, in the order of the list."""
@@ -89,6 +111,13 @@ class Coverage:
             "percent": self.percent,
             "counts": {subject: dict(sorted(counts.items())) for subject, counts in self.counts.items()},
             "missing": {subject: self.missing(subject) for subject in every_list()},
+            "examples": {
+                subject: {
+                    name: {"netlist": example.netlist, "names": example.names}
+                    for name, example in sorted(examples.items())
+                }
+                for subject, examples in self.examples.items()
+            },
         }
 
 
@@ -113,6 +142,10 @@ def read(path: "str | PathLike[str]") -> Coverage:
             if subject not in coverage.counts:
                 raise ValueError(f"this version has no list {subject!r}")
             coverage.counts[subject] = _counts(names, subject, netlists)
+        for subject, names in _object(content.get("examples", {}), "examples").items():  # added later
+            if subject not in coverage.counts:
+                raise ValueError(f"this version has no list {subject!r}")
+            coverage.examples[subject] = _examples(names, subject, coverage.counts[subject])
     except ValueError as error:
         raise HostError(f"{path}: not {_CONTENT}: {error}: {_FIX}") from None
     return coverage
@@ -134,6 +167,19 @@ def _counts(names: Any, subject: str, netlists: int) -> dict[str, int]:
         if not counts[name]:
             raise ValueError(f"the count of {subject}: {name} is 0")
     return counts
+
+
+def _examples(names: Any, subject: str, counts: Mapping[str, int]) -> dict[str, Example]:
+    """Read the examples of one list, which are netlists of names that are counted. Raises ValueError for other
+    content."""
+    examples: dict[str, Example] = {}
+    for name, entry in _object(names, f"examples of {subject}").items():
+        place = f"the example of {subject}: {name}"
+        netlist = _object(entry, place).get("netlist")
+        if name not in counts or not isinstance(netlist, str):
+            raise ValueError(f"{place}: no netlist of a name that is counted")
+        examples[name] = Example(netlist, _natural(_object(entry, place).get("names"), place, 1 << 53))
+    return examples
 
 
 def _natural(value: Any, name: str, maximum: int) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.formats.bits import ulp
-from buda_emu.arithmetic.tensor.tilize import tilize
+from buda_emu.arithmetic.tensor.layout import tilize
 from buda_emu.emulator.op_errors.numerics import Key, Rendezvous, Side, Tiles, run_both
 from buda_emu.emulator.op_errors.op_apart import Moments
 from buda_emu.emulator.runtime.emulator import Emulator

@@ -34,7 +34,7 @@ STATUSES: Final[Mapping[Status, str]] = {
     "timeout": "took longer than allowed",
     "crashed": "its worker process died",
     "error": "a bug of buda-emu (exit code 101)",
-    "skipped": "not for the asked architecture, or nothing to compare",
+    "skipped": "not for the asked architecture or program, or nothing to compare",
 }
 
 
@@ -84,6 +84,7 @@ class OutputFigures:
     tiles: int
     bad_tiles: int
     first_bad_tile: TilePlace | None
+    all_zero: bool = False  # on both sides
     detail: OutputDetail | None = None
 
 
@@ -104,6 +105,7 @@ class OutputResult:
     figures: OutputFigures = field(metadata=INLINED)
     model_shape: tuple[int, ...] = ()
     """The shape of the model's own tensor, of a compiled image, with the entries in front if there are several."""
+    uncompared_entries: int = 0  # of the side that holds more
 
     @property
     def shown_shape(self) -> tuple[int, ...]:
@@ -200,6 +202,7 @@ class CaseResult:
     first_bad: FirstBad | None = None
     performance: tuple[PerformanceResult, ...] = ()
     warnings: tuple[str, ...] = ()  # differences of the observed run from a run on the chip
+    doubts: tuple[str, ...] = ()  # why the verdict says less than it seems
     stopped: Mapping[str, Any] | None = None  # where and why a program stopped (docs/run/stopped-programs.md)
     exercised: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     """The exercised features by list of docs/stress/coverage.md, where that was asked for."""
@@ -222,6 +225,7 @@ class TestRun:
     version: str
     seconds: float
     settings: Mapping[str, Any]  # the settings of the invocation, JSON-ready
+    not_run: int = 0  # netlists without a result, because the run was ended or --maxfail was reached
 
 
 @contextmanager

@@ -2,9 +2,11 @@
 import * as vscode from "vscode";
 import { LanguageClient, State } from "vscode-languageclient/node";
 
+import { install, isMissing, REQUIREMENT } from "./environment";
 import { Grid } from "./grid";
 
 let client: LanguageClient | undefined;
+let storage: vscode.Uri | undefined;
 
 function command(): { command: string; args: string[] } {
     const [program = "buda-emu", ...args] = vscode.workspace.getConfiguration("buda-emu").get<string[]>("command", []);
@@ -23,11 +25,41 @@ async function start(): Promise<void> {
         await client.start();
     } catch (error) {
         client = undefined;
-        const said = `The language server did not start: ${String(error)}. Is buda-emu[editor] installed?`;
-        const settings = "Open Settings";
-        if ((await vscode.window.showErrorMessage(said, settings)) === settings) {
-            await vscode.commands.executeCommand("workbench.action.openSettings", "buda-emu.command");
-        }
+        await offerHelp(error);
+    }
+}
+
+// Says why the server did not start, and offers what may help: settings, or an installation if the program is missing.
+async function offerHelp(error: unknown): Promise<void> {
+    const settings = "Open Settings";
+    const installation = "Install in a Virtual Environment";
+    const offers = isMissing(error) ? [installation, settings] : [settings];
+    const message = `The language server did not start: ${String(error)}. Is ${REQUIREMENT} installed?`;
+    const choice = await vscode.window.showErrorMessage(message, ...offers);
+    if (choice === settings) {
+        await vscode.commands.executeCommand("workbench.action.openSettings", "buda-emu.command");
+    } else if (choice === installation) {
+        await installCommand();
+    }
+}
+
+// Installs buda-emu into a virtual environment of the extension and sets `buda-emu.command`, which starts the server.
+async function installCommand(): Promise<void> {
+    if (storage === undefined || !vscode.workspace.isTrusted) {
+        return;
+    }
+    const folder = vscode.Uri.joinPath(storage, "venv").fsPath;
+    const options = { location: vscode.ProgressLocation.Notification, title: `Installing ${REQUIREMENT}` };
+    try {
+        const program = await vscode.window.withProgress(options, (progress) =>
+            install(folder, (step) => {
+                progress.report({ message: step });
+            }),
+        );
+        const configuration = vscode.workspace.getConfiguration("buda-emu");
+        await configuration.update("command", [program], vscode.ConfigurationTarget.Global);
+    } catch (error) {
+        await vscode.window.showErrorMessage(`${REQUIREMENT} was not installed: ${String(error)}`);
     }
 }
 
@@ -72,11 +104,13 @@ class DebugAdapter implements vscode.DebugAdapterDescriptorFactory, vscode.Debug
 }
 
 export async function activate(context: vscode.ExtensionContext): Promise<void> {
+    storage = context.globalStorageUri;
     const grid = new Grid(async (uri, line) => client?.sendRequest("buda/picture", { uri, line }));
     const adapter = new DebugAdapter();
     context.subscriptions.push(
         grid,
         vscode.commands.registerCommand("buda-emu.grid", () => grid.show()),
+        vscode.commands.registerCommand("buda-emu.install", installCommand),
         vscode.commands.registerCommand("buda-emu.restart", async () => {
             await stop();
             await start();

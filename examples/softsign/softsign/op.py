@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from buda_emu.arithmetic.kernels.tiles.gather import gather_tiles
+from buda_emu.arithmetic.kernels.tiles.tile_memory import gather_tiles
 from buda_emu.emulator.ops.base import Parallel, PlannedOp, Tiles, implements
 from buda_emu.emulator.ops.common import arrange_tiles, blank, items, kernel_operand, require_operands, unblanked_dims
 from buda_emu.spec.blocking import Shape

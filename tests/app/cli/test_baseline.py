@@ -76,7 +76,7 @@ def test_shards_have_every_netlist_once(run):
     assert parts == [["nets/bad.yaml", "nets/stopped.yaml"], ["nets/good.yaml"]]
     code, lines, ran = run("test", "nets", "--shard", "4/4")
     assert (code, ran) == (0, [])
-    assert "0 netlists, part 4 of 4 of 3" in lines[0]
+    assert "0 netlists of 3, part 4 of 4," in lines[0]
     for wrong in ("0/2", "3/2", "1", "a/b"):
         with pytest.raises(SystemExit, match="2"):
             main(["test", "nets", "--shard", wrong])

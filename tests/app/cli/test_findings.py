@@ -123,3 +123,12 @@ def test_a_misspelt_variable_is_reported_before_the_run(tmp_path, capsys):
     assert "unknown variable $c_zreo" in shown.err
     assert main(["check", "--strict", str(path)]) == 2
     assert "did you mean '$c_zero'?" in capsys.readouterr().out
+
+
+def test_what_may_be_left_of_a_netlist_in_a_folder_is_named(tmp_path, capsys):
+    (path := tmp_path / "empty.yaml").write_text("")
+    write_copies(tmp_path)
+    assert main(["check", str(tmp_path)]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == "1 file: no findings\n"
+    assert printed.err == f"buda-emu: {path} is left out: it is empty, or has a single section of a netlist\n"

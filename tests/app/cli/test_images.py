@@ -196,3 +196,26 @@ def test_perf_knows_the_padding_of_an_image(model):
     flagged = {row["op"] for row in be.perf(model / "model.tti").op_rows if "padding" in row["flags"]}
     assert flagged == {name for name, share in shares.items() if share > 0.5}
     assert not any("padding" in row["flags"] for row in be.perf(model / "model.yaml").op_rows)
+
+
+@pytest.mark.parametrize("verb", ["perf", "advise"])
+def test_an_image_for_other_chips_names_the_board_that_was_asked_for(verb, model, capsys):
+    assert command(verb, model / "model.tti", "--board", "p150") == 2
+    said = capsys.readouterr().err
+    assert "the netlist is for wormhole_b0, p150 has chips of blackhole" in said
+    assert "--arch" not in said
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["advise", "net.yaml", "--write"],
+        ["new", "64x64", "gelu", "-o"],
+        ["reduce", "net.yaml", "--check", "false", "-o"],
+    ],
+)
+def test_the_text_of_a_netlist_does_not_get_the_name_of_an_image(words, tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        command(*words, tmp_path / "net.TTI")
+    assert "is the name of a device image, and this is the text of a netlist" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

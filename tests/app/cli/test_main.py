@@ -153,6 +153,7 @@ def test_without_a_verb_help_is_printed(capsys):
 @pytest.mark.parametrize(
     ("word", "said"),
     [("chekc", "no verb 'chekc' (did you mean 'check'?)"), ("net.yaml", "to run it: buda-emu run net.yaml"),
+     ("format", "(did you mean 'fmt'?)"), ("lint", "(did you mean 'check'?)"), ("profile", "(did you mean 'perf'?)"),
      ("dance", "no verb 'dance'; verbs: run, check")],
 )  # fmt: skip
 def test_an_unknown_verb(word, said, capsys):

@@ -2,11 +2,14 @@
 
 import io
 import sys
+from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 
 from buda_emu.app.cli import output
 from buda_emu.app.cli.output import Progress, bar_text, count_text, duration_text, say
+from buda_emu.support.errors import HostError
 
 
 class Terminal(io.StringIO):
@@ -47,6 +50,43 @@ def test_a_line_on_a_terminal_and_nothing_elsewhere(monkeypatch: pytest.MonkeyPa
         progress.bar(2, 2, 3, "inputs")  # too soon after the one before
         progress.clear()
         assert stream.getvalue() == expected
+
+
+def test_a_dumb_terminal_gets_lines_without_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pseudo terminal of a build has no cursor: what would replace a line is shown as text there."""
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    progress = Progress()
+    assert not progress.live
+    progress.show("inputs")
+    progress.clear()
+    assert sys.stderr.getvalue() == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "words"),
+    [
+        ("new.json", None, ""),
+        ("-", None, ""),
+        ("/dev/null", None, ""),
+        ("old.json", None, ""),
+        ("folder", IsADirectoryError, "folder"),
+        ("nowhere/new.json", FileNotFoundError, "nowhere/new.json"),
+        ("locked/new.json", PermissionError, "locked/new.json"),
+        ("net.YAML", HostError, "--json: net.YAML is a document"),
+        ("new.yaml", None, ""),
+    ],
+)
+def test_a_file_of_results_is_refused_before_the_work(tmp_path, monkeypatch, name, error, words) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder in ("folder", "locked"):
+        (tmp_path / folder).mkdir()
+    for file in ("old.json", "net.YAML"):
+        (tmp_path / file).write_text("{}")
+    # Root may write anywhere.
+    monkeypatch.setattr(output.os, "access", lambda path, _mode: "locked" not in str(path))
+    with pytest.raises(error, match=words) if error else nullcontext():
+        output.require_writable("--json", Path(name))
 
 
 class Beat:

@@ -139,7 +139,7 @@ def test_a_test_says_which_kernel_a_worker_compiles(quiet, monkeypatch, capsys):
     ]
     assert shown[3].startswith("1 of 3 netlists, 1 not passed")
     monkeypatch.setattr(kernels, "cache_folder", lambda: None)
-    shows.end(SimpleNamespace(cases=[failed(0)], seconds=1.0), frozenset())
+    shows.end(SimpleNamespace(cases=[failed(0)], seconds=1.0, not_run=0), frozenset())
     said = "buda-emu: compiled 1 kernel for this machine in 2.2 s (gather); they could not be kept\n"
     assert capsys.readouterr().err == ("" if quiet else said)
 
@@ -148,7 +148,7 @@ def test_quietly_the_first_netlists_that_fail_stand_for_all(monkeypatch, capsys)
     cases = [failed(number) for number in range(30)]
     for quiet, lines in ((True, 20), (False, 30)):
         shows, _ = console(monkeypatch, 30, quiet=quiet)
-        shows.end(SimpleNamespace(cases=cases, seconds=1.0), frozenset())
+        shows.end(SimpleNamespace(cases=cases, seconds=1.0, not_run=0), frozenset())
         out = capsys.readouterr().out
         assert out.count("FAILED nets/") == lines
         assert ("and 10 more\n" in out) is quiet

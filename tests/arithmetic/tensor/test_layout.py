@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from buda_emu.arithmetic.formats import quantise
 from buda_emu.arithmetic.formats.packing import unpack_tiles
-from buda_emu.arithmetic.tensor.layout import EntryLayout, pack_entry, tile_order, unpack_entry
-from buda_emu.arithmetic.tensor.tilize import tilize
+from buda_emu.arithmetic.tensor.layout import EntryLayout, pack_entry, tile_order, tilize, unpack_entry
 from buda_emu.spec.blocking import Blocking
 from buda_emu.spec.formats import FORMATS, tile_bytes
 from buda_emu.support.errors import HostError, UnsupportedError

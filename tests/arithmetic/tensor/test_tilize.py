@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from buda_emu.arithmetic.tensor.tilize import tilize, untilize
+from buda_emu.arithmetic.tensor.layout import tilize, untilize
 from buda_emu.spec.blocking import LEGAL_TILE_DIMS
 from buda_emu.support.errors import HostError
 

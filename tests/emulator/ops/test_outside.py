@@ -1,13 +1,13 @@
 """An op type that another package declares (examples/softsign) goes through check, run and perf as any other."""
 
-import os
 import subprocess
 import sys
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+
+from outside_package import environment_with
 
 PROGRAM = """
 import sys
@@ -29,17 +29,7 @@ print(be.perf(path).op_rows)
 @pytest.fixture
 def environment(tmp_path: Path, root: Path, child_environment: Mapping[str, str]) -> dict[str, str]:
     """Of processes that find the package of the example as an installed one is found: by its entry points."""
-    package = root / "examples" / "softsign"
-    points = tomllib.loads((package / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"]
-    info = tmp_path / "softsign-1.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: softsign\nVersion: 1\n", encoding="utf-8")
-    (info / "entry_points.txt").write_text(
-        "".join(f"[{group}]\n" + "".join(f"{n} = {v}\n" for n, v in rows.items()) for group, rows in points.items()),
-        encoding="utf-8",
-    )
-    path = os.pathsep.join((str(tmp_path), str(package), child_environment["PYTHONPATH"]))
-    return {**child_environment, "PYTHONPATH": path, "XDG_CACHE_HOME": str(tmp_path)}
+    return environment_with(root / "examples" / "softsign", tmp_path, child_environment)
 
 
 def python(environment: Mapping[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:

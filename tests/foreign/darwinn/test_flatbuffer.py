@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from buda_emu.foreign.darwinn import idl, tflite
 from buda_emu.foreign.darwinn.flatbuffer import Malformed, Table, kinds, read
-from buda_emu.foreign.darwinn.flatbuffer.table import fields_of, from_plain, to_plain
+from buda_emu.foreign.darwinn.flatbuffer.read import fields_of, from_plain, to_plain
 from buda_emu.foreign.darwinn.flatbuffer.write import write
 
 TABLES = (*idl.TABLES, *tflite.TABLES)

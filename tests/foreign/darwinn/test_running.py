@@ -95,9 +95,11 @@ def test_a_reference_that_does_not_fit_is_refused_and_does_not_match(edit, says)
 
 
 def test_inputs_that_do_not_fit_are_refused():
-    with pytest.raises(HostError, match="neither given nor computed"):
+    with pytest.raises(HostError, match=r"no input is given \(--input image=FILE.npy\); the package takes image"):
         run(package(), {}, reference=MODEL)
-    with pytest.raises(HostError, match="no tensor"):
+    with pytest.raises(HostError, match="the model has no tensor 'imgae': did you mean 'image'"):
+        run(package(), {"imgae": picture()}, reference=MODEL)
+    with pytest.raises(HostError, match="no tensor 'picture': its inputs are image"):
         run(package(), {"picture": picture()}, reference=MODEL)
     with pytest.raises(HostError, match="uint8"):
         run(package(), {"image": picture().astype(np.int16)}, reference=MODEL)

@@ -169,6 +169,7 @@ REFUSED = {
             "[@CMX_NN, 0]>",
         )
     ],
+    "X048": [body('%v = "VPUIP.NNDMAX"(%arg0) : (memref<4xf16>) -> memref<4xf16>')],
 }
 RUNNING = {"X040", "X041", "X042", "X045", "X046"}
 
@@ -210,7 +211,15 @@ def test_architecture_chooses_limits() -> None:
 
 def test_values_are_not_looked_at_beside_skipped_ops() -> None:
     text = body(BUFFERS, "%9 = Some.Op %arg0 {", "}", task(dma("%nobody", "%in")))
-    assert rules(text) == []
+    assert rules(text) == ["X048"]
+
+
+def test_an_unknown_op_is_noted_once_with_the_known_one_that_was_meant() -> None:
+    wrong = NETWORK.replace("VPUIP.NNDMA ", "VPUIP.NNDMAX ")
+    assert wrong.count("VPUIP.NNDMAX") > 1
+    (found,) = document(wrong).check()
+    assert (found.rule, found.severity) == ("X048", "note")
+    assert "did you mean 'VPUIP.NNDMA'?" in str(found)
 
 
 def test_a_split_that_cannot_be_read_leaves_the_others() -> None:

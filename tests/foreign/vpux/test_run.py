@@ -13,7 +13,7 @@ from buda_emu.foreign import vpux
 from buda_emu.foreign.vpux.execute.invocation import device_address
 from buda_emu.foreign.vpux.execute.memory import make_stimulus
 from buda_emu.foreign.vpux.execute.run import RunResult
-from buda_emu.foreign.vpux.pressure import barrier_pressure
+from buda_emu.foreign.vpux.report import barrier_pressure
 from buda_emu.foreign.vpux.schedule import CostModel
 from buda_emu.support.errors import HostError, ProgramError, UnsupportedError, VpuxError
 from vpux_documents import (

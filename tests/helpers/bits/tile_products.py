@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from buda_emu.arithmetic.kernels.tensix.products.product import Extent, Product, RegisterOperand
+from buda_emu.arithmetic.kernels.tensix.products.accumulate import Extent, Product, RegisterOperand
 from buda_emu.arithmetic.kernels.tensix.words import Setting
 
 

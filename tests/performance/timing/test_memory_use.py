@@ -2,7 +2,7 @@
 
 from buda_emu.netlist.load import load
 from buda_emu.netlist.sizes import buffer_bytes
-from buda_emu.performance.timing.memory_use import dram_use, l1_use
+from buda_emu.performance.timing.result import dram_use, l1_use
 from buda_emu.spec.devices import device
 
 

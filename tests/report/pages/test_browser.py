@@ -1,8 +1,10 @@
 """Reports in a real browser: no error, nothing too wide or hard to read, and what people do with them."""
 
+import os
 import re
 from collections import Counter
 from dataclasses import replace
+from urllib.parse import unquote
 
 import pytest
 
@@ -13,7 +15,8 @@ from buda_emu.report.pages.coverage import coverage_page
 from buda_emu.report.pages.faults import faults_page
 from buda_emu.report.pages.perf import perf_page
 from buda_emu.report.test_report import Picture, html_page, write_report
-from buda_emu.testing.coverage.report import coverage_of, every_list
+from buda_emu.testing.coverage.features import features
+from buda_emu.testing.coverage.report import Coverage, every_list
 from report.browsing import in_browser, layout_problems, open_page, opens_all, wait_until_drawn
 from report.results import finished_run
 from shared_files import corpus_files
@@ -384,8 +387,11 @@ def test_shades_of_errors_are_of_two_scales(browser, page_file):
 def coverage_file(tmp_path_factory, root):
     """The page of what two netlists exercise."""
     file = tmp_path_factory.mktemp("coverage") / "coverage.html"
-    netlists = [be.load(root / "netlists" / name) for name in ("matmul.yaml", "softmax.yaml")]
-    file.write_text(coverage_page(coverage_of(netlists), "coverage.json"))
+    coverage = Coverage()
+    for name in ("matmul.yaml", "softmax.yaml"):
+        netlist = root / "netlists" / name
+        coverage.count(features(be.load(netlist)), os.path.relpath(netlist, file.parent))
+    file.write_text(coverage_page(coverage, "coverage.json"))
     return file
 
 
@@ -398,8 +404,11 @@ def test_a_page_of_coverage_is_fine(browser, coverage_file, width, scheme):
         exercised = page.locator(".strip div a:has(i:not(.heat0))").first
         exercised.click()
         row = page.locator(f"id={exercised.get_attribute('href')[1:]}")
-        name = exercised.get_attribute("title").rpartition(": ")[0]
+        name, _, said = exercised.get_attribute("title").partition(": ")
         assert name in row.inner_text()
+        link = row.locator("a").last.get_attribute("href")
+        assert unquote(link) == said.partition("such as ")[2]
+        assert (coverage_file.parent / unquote(link)).exists()
         assert row.evaluate("row => row.getBoundingClientRect().top < innerHeight")
 
 

@@ -248,14 +248,14 @@ def test_a_sweep_has_round_ticks_around_all_of_its_values(seed):
 
 
 def test_a_sweep_draws_what_changes():
-    """The pace of the slowest epoch may stay while the cycles of all do not."""
+    """The pace of the slowest epoch may stay, or nearly so, while the time of all does not."""
     rows = [
-        {"noc_bytes": str(size), "inputs_per_second": 70_000.0, "cycles": 300_000.0 + 1000 * number}
+        {"noc_bytes": str(size), "inputs_per_second": 70_000.0, "seconds": 0.3 + 0.001 * number}
         for number, size in enumerate((32, 16, 8, 4))
     ]
     drawn = sweep_chart(rows, ("noc_bytes",), "t")
     tips = [item.find("{*}title").text for item in elements(drawn, "circle")]
-    assert tips == ["32: 300,000 cycles", "16: 301,000 cycles", "8: 302,000 cycles", "4: 303,000 cycles"]
+    assert tips == ["32: 300 ms", "16: 301 ms", "8: 302 ms", "4: 303 ms"]
     heights = [attribute_numbers(item, "cy")[0] for item in elements(drawn, "circle")]
     assert heights == sorted(heights, reverse=True)
     assert heights[0] - heights[-1] > 100  # not a flat line
@@ -263,8 +263,15 @@ def test_a_sweep_draws_what_changes():
     assert "the same for every noc_bytes" in words
     assert "axis does not begin at 0" in words
     assert_words_inside(drawn)
-    same = [{**row, "cycles": 300_000.0} for row in rows]
+    same = [{**row, "seconds": 0.3} for row in rows]
     assert "inputs per second" in elements(sweep_chart(same, ("noc_bytes",), "t"), "text")[1].text
+    paces = (62_344.0, 61_881.0, 61_397.0, 61_000.0)
+    nearly = [{**row, "inputs_per_second": pace} for row, pace in zip(rows, paces, strict=True)]
+    assert "inputs per second" in elements(sweep_chart(nearly, ("noc_bytes",), "t"), "text")[1].text
+    faster = [{**row, "seconds": 0.3 - 0.05 * number} for number, row in enumerate(nearly)]
+    assert elements(sweep_chart(faster, ("noc_bytes",), "t"), "text")[1].text == (
+        "ms of all programs, modelled (inputs per second: 2.2 % apart at most)"
+    )
 
 
 def test_labels_of_a_crowded_axis_do_not_touch():

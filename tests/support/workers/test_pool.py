@@ -1,5 +1,6 @@
 """The pool of worker processes: order, deadlines, deaths, Ctrl-C. The cases do what their names say."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -11,7 +12,7 @@ from threading import Thread
 
 import pytest
 
-from buda_emu.support.errors import InternalError
+from buda_emu.support.errors import InternalError, UnsupportedError
 from buda_emu.support.workers import pool
 from buda_emu.support.workers.job import Job, Workers
 from buda_emu.support.workers.pool import describe_exit_code
@@ -182,6 +183,29 @@ def test_a_worker_that_cannot_start_is_a_bug_of_ours(capfd):
     with pytest.raises(InternalError, match=r"could not start \(exit code 1\)"):
         run_all(cases("number 1"), Workers(1), timeout=LONG, job=Job("no_module_at_all:none"))
     assert "no_module_at_all" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_worker_that_the_machine_does_not_let_start_is_no_bug(monkeypatch, count):
+    def refuse(*_arguments, **_options):
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(pool.subprocess, "Popen", refuse)
+    with pytest.raises(UnsupportedError, match=r"could not start \(Resource temporarily unavailable\): .* \(-n 1\)"):
+        run_all(cases("number 1", "number 2"), Workers(count), timeout=LONG, job=OBEY)
+
+
+def test_workers_that_are_killed_while_they_start_are_no_bug(monkeypatch):
+    class Killed(pool.Process):
+        """A process that the system kills at once, for want of memory."""
+
+        def __init__(self, job):
+            super().__init__(job)
+            os.kill(self.number, signal.SIGKILL)
+
+    monkeypatch.setattr(pool, "Process", Killed)
+    with pytest.raises(UnsupportedError, match=r"could not start \(signal SIGKILL\)"):
+        run_all(cases("number 1"), Workers(1), timeout=LONG, job=OBEY)
 
 
 PROGRAM = """

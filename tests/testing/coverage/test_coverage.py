@@ -2,6 +2,8 @@
 
 import json
 import re
+import shutil
+from urllib.parse import unquote
 
 import pytest
 
@@ -96,6 +98,50 @@ def test_the_verb(tmp_path, capsys):
     assert main([*command, "--coverage-min", "90", "-q"]) == 1
     assert "is below --coverage-min 90" in capsys.readouterr().err
     assert read(path).netlists == 2
+
+
+def test_each_name_has_the_simplest_netlist_that_has_it(tmp_path, capsys):
+    """Of several runs, in any order; the page leads to it from its own folder."""
+    (tmp_path / "nets").mkdir()
+    (tmp_path / "found").mkdir()
+    for name in ("matmul", "attention"):
+        shutil.copy(DIRECTORY / f"{name}.yaml", tmp_path / "nets" / f"{name} 1.yaml")
+    path = tmp_path / "found" / "coverage.json"
+    for name in ("attention", "matmul"):
+        file = str(tmp_path / "nets" / f"{name} 1.yaml")
+        assert main(["test", file, "-n", "1", "-q", "--precision", "format", "--coverage", str(path)]) == 0
+    capsys.readouterr()
+    found = read(path)
+    assert found.examples["op types"]["matmul"].netlist == "../nets/matmul 1.yaml"
+    assert found.examples["op types"]["exp"].netlist == "../nets/attention 1.yaml"
+    assert {name: set(names) for name, names in found.examples.items()} == {
+        name: set(names) for name, names in found.counts.items()
+    }
+    page = path.with_suffix(".html").read_text()
+    links = set(re.findall(r'href="([^"#]*yaml)"', page))
+    assert links == {"../nets/matmul%201.yaml", "../nets/attention%201.yaml"}
+    assert all((path.parent / unquote(link)).exists() for link in links)
+    assert 'title="exp: 1 netlist, such as ../nets/attention 1.yaml"' in page
+
+
+@pytest.mark.parametrize(
+    "examples",
+    [
+        {"op types": {"gelu": {"netlist": "a.yaml", "names": 3}}},  # which no netlist has
+        {"op types": {"matmul": {"netlist": 1, "names": 3}}},
+        {"op types": {"matmul": {"netlist": "a.yaml"}}},
+        {"op types": {"matmul": "a.yaml"}},
+        {"no such list": {}},
+    ],
+)
+def test_examples_that_are_none_are_refused(examples, tmp_path):
+    path = tmp_path / "coverage.json"
+    content = coverage_of([be.load(DIRECTORY / "matmul.yaml")]).as_json()
+    path.write_text(json.dumps({name: value for name, value in content.items() if name != "examples"}))
+    assert read(path).netlists == 1  # of an earlier version
+    path.write_text(json.dumps({**content, "examples": examples}))
+    with pytest.raises(be.HostError, match=r"coverage\.json: "):
+        read(path)
 
 
 def test_generated_netlists_exercise_most_without_being_asked_to():

@@ -4,7 +4,7 @@ import os
 from typing import Final
 
 from buda_emu.app.api.backend.enums import BackendDevice, BackendType, DeviceMode
-from buda_emu.spec.precision import PRECISIONS, Precision, precision_named
+from buda_emu.spec.precision import PRECISIONS, Precision, find_precision
 
 DEFAULT_OUTPUT = "tt_build/test_out"
 _ALWAYS_TRUE: Final = ("--concurrent-mode",)
@@ -49,7 +49,7 @@ class BackendConfig:
             if self.type == BackendType.Golden and self.golden_ignore_df_precision:
                 return "ideal"
             return "format"
-        precision = precision_named(word)
+        precision = find_precision(word)
         if precision is None:
             raise RuntimeError(f"runtime arguments: --precision {word!r} is not one of: {', '.join(PRECISIONS)}")
         return precision

@@ -9,8 +9,7 @@ import numpy as np
 from buda_emu.app.api.backend.tensor_descs import StrideDescriptor
 from buda_emu.arithmetic.formats.host import host_decode, host_read
 from buda_emu.arithmetic.tensor.host import prestride
-from buda_emu.arithmetic.tensor.layout import EntryLayout, pack_entry, unpack_entry
-from buda_emu.arithmetic.tensor.tilize import tilize, untilize
+from buda_emu.arithmetic.tensor.layout import EntryLayout, pack_entry, tilize, unpack_entry, untilize
 from buda_emu.netlist.model import Netlist, Queue
 from buda_emu.spec.formats import FORMATS, is_raw
 from buda_emu.support.errors import HostError, UnsupportedError

@@ -1,9 +1,8 @@
 """Arguments of `buda-emu advise`."""
 
 import argparse
-from pathlib import Path
 
-from buda_emu.app.cli.shared_arguments import add_program, add_shared, positive
+from buda_emu.app.cli.shared_arguments import add_program, add_shared, netlist_output, positive
 
 EXAMPLE = "buda-emu advise netlists/attention.yaml --write faster.yaml"
 
@@ -32,5 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--tries", type=positive, default=160, metavar="N", help="epochs that are modelled, at most (default 160)"
     )
     add_shared(parser, "--seed", "--workers", "--top")
-    parser.add_argument("--write", type=Path, metavar="FILE", help="write the netlist with the changes, comments kept")
+    parser.add_argument(
+        "--write", type=netlist_output, metavar="FILE", help="write the netlist with the changes, comments kept"
+    )
     add_shared(parser, "--json FILE", "--quiet")

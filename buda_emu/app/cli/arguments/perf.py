@@ -75,7 +75,7 @@ def _add_sweep(group: ArgumentTarget) -> None:
         action="append",
         default=[],
         metavar="NAME=a,b,c",
-        help="model at every value: a speed of --what-if, board, grid, harvest (sets apart by ;) or a $parameter; "
+        help="model at every value: a speed of --what-if, board, grid, harvest (sets apart by ;) or a parameter; "
         "repeatable, all combinations",
     )
     add_shared(group, "--workers")

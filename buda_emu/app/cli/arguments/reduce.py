@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from buda_emu.app.cli.shared_arguments import add_shared, positive, seconds
+from buda_emu.app.cli.shared_arguments import add_shared, netlist_output, positive, seconds
 
 EXAMPLE = "buda-emu reduce big.yaml --check './my-backend {}' -o small.yaml"
 
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o",
         "--output",
-        type=Path,
+        type=netlist_output,
         metavar="FILE",
         help="where the smallest netlist goes, each time one is found (default: FILE with .reduced before .yaml)",
     )

@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from buda_emu.app.cli.findings import open_baseline, report_comparison, select_findings
+from buda_emu.app.cli.findings import complain_of_left_out, open_baseline, report_comparison, select_findings
 from buda_emu.app.cli.output import complain, require_open, say, say_data
 from buda_emu.app.documents.kinds import NETLIST, Kind, documents_among, files_below, kind_of, rule_kind
 from buda_emu.support.checker.render import as_github, as_json, as_sarif, concise, render_one, summary
@@ -67,7 +67,7 @@ def check_files(args: argparse.Namespace, only: Kind | None) -> Results:
         raise HostError("check: --cluster tells which pipes there are, and pipes are made with --strict")
     options = Options(**{name: arguments[name] for name in Options.__dataclass_fields__ if name in arguments})
     results: dict[str, CheckedFile] = {}
-    for name in files_below(_paths(args), only):
+    for name in files_below(_paths(args), only, complain_of_left_out):
         kind = only or kind_of(name)
         if name == "-" and kind is NETLIST:
             from buda_emu.app.documents.netlists import check_stream

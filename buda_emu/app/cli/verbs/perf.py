@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from buda_emu.app.api.diff import compare, structure_of
 from buda_emu.app.api.perf import Perf, parse_grid, parse_rows, perf
-from buda_emu.app.api.sweep import MOST_DETAILED, Point, parse_axes, sweep
+from buda_emu.app.api.sweep import AXES, MOST_DETAILED, Point, parse_axes, sweep
 from buda_emu.app.cli.findings import open_baseline, print_findings, report_comparison
 from buda_emu.app.cli.kernels import counted_kernels, shown_kernels
 from buda_emu.app.cli.output import Progress, say, say_lines, write_json, write_picture, write_printable, write_text
@@ -131,6 +131,8 @@ def _refuse_options_without_effect(args: argparse.Namespace) -> None:
         if mode:
             raise HostError(f"{option} has no effect with {mode}{_INSTEAD.get(option, '')}")
         raise HostError(f"{option} has no effect without --sweep")
+    if args.fail_above != args.default_of("fail_above") and not mode and args.baseline is None:
+        raise HostError("--fail-above has no effect without --against OLD or --baseline FILE")
 
 
 def _open_baseline(args: argparse.Namespace) -> Baseline | None:
@@ -169,7 +171,7 @@ def _parse_what_if(text: str) -> dict[str, float]:
         try:
             speeds[name.strip()] = float(value)
         except ValueError:
-            raise HostError(f"--what-if {setting}: expected NAME=VALUE") from None
+            raise HostError(f"--what-if {setting}: expected NAME=NUMBER, such as clock=1200") from None
     return speeds
 
 
@@ -248,7 +250,7 @@ def _sweep(args: argparse.Namespace) -> int:
     rows = [point.row() for point in points]
     names = list(axes)
     if not args.quiet:
-        say(sweep_table(points, names))
+        say(sweep_table(points, names, same_work=set(names) <= set(AXES)))
         if "board" in axes and not is_model(args.file) and any(point.problem for point in points):
             say_lines(prose(another_placement("NAME")))
     if args.csv is not None:

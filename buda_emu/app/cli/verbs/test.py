@@ -2,13 +2,16 @@
 
 import argparse
 import json
+import signal
 import time
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from buda_emu.app.cli.console import Console
 from buda_emu.app.cli.coverage import record_coverage
-from buda_emu.app.cli.findings import open_baseline, report_comparison
+from buda_emu.app.cli.findings import complain_of_left_out, open_baseline, report_comparison
 from buda_emu.app.cli.output import complain, print_words_to_stderr, say, write_json, write_printable, write_text
 from buda_emu.app.documents.kinds import documents_among, rule_kind
 from buda_emu.emulator.memory.host import default_memory_limit, usable_processors
@@ -17,14 +20,16 @@ from buda_emu.report.machine_readable.junit import RULES, annotations
 from buda_emu.report.perf_against import describe_settings
 from buda_emu.support.checker import Rule
 from buda_emu.support.checker.render import as_github, as_sarif
+from buda_emu.support.checker.suggest import hint_in_parentheses
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import Exit, HostError
 from buda_emu.support.files import read_whole
+from buda_emu.support.interrupt import Terminated, end_by_signal, termination_as_interrupt
 from buda_emu.support.screen import note_names
 from buda_emu.support.version import __version__
 from buda_emu.support.workers.job import Workers
 from buda_emu.testing.verify.result import CaseResult, TestRun
-from buda_emu.testing.verify.runs.collect import Case, Settings, collect, part, selection
+from buda_emu.testing.verify.runs.collect import Case, Settings, collect, mark_shared_references, part, selection
 from buda_emu.testing.verify.runs.run_all import run_all
 from buda_emu.testing.verify.runs.verdicts import Verdicts, failed_last_time, longest_first, remember
 
@@ -55,12 +60,13 @@ def main(args: argparse.Namespace) -> int:
     workers = max(1, min(args.workers or usable_processors(), len(cases)))
     console = _console(args, cases, workers, note)
     start = time.perf_counter()
-    results, interrupted = _run_cases(args, cases, workers, console)
+    results, ended_by = _run_cases(args, cases, workers, console)
     run = TestRun(
         cases=tuple(results),
         version=__version__,
         seconds=time.perf_counter() - start,
         settings=_report_settings(args),
+        not_run=len(cases) - len(results),
     )
     remember(Path.cwd(), results)
     comparison = None
@@ -73,10 +79,16 @@ def main(args: argparse.Namespace) -> int:
     is_covered = record_coverage(args, results)
     if args.format != "text":
         _print_for_programs(args.format, run)
-    _warn_of_unused_parameters(args, results)
-    if interrupted:
-        raise KeyboardInterrupt
+    unmet = list(_unmet_choices(args, results))
+    for text in unmet:
+        complain(f"buda-emu: {text}")
+    if ended_by:
+        if ended_by == signal.SIGTERM:
+            complain("buda-emu: terminated")
+        end_by_signal(ended_by)
     code = _verdict(args, results, comparison)
+    if code == Exit.OK and unmet and args.shard is None:  # another part may have what this one lacks
+        return Exit.REFUSED
     if code == Exit.OK and not is_covered:
         return Exit.DIFFERS
     return code
@@ -91,7 +103,7 @@ def _verdict(args: argparse.Namespace, results: list[CaseResult], comparison: Ba
 
 def _select_netlists(args: argparse.Namespace) -> tuple[list[str], str]:
     """Return the netlists that the command line selects, and a note on the selection. Raises HostError for none."""
-    names = collect(args.path)
+    names = collect(args.path, complain_of_left_out)
     note_names(names)
     if args.k:
         selects = selection(args.k)
@@ -100,7 +112,7 @@ def _select_netlists(args: argparse.Namespace) -> tuple[list[str], str]:
             raise HostError(f"-k {args.k!r} selects none of the netlists")
     note = ""
     if args.shard:
-        note = f", part {args.shard[0]} of {args.shard[1]} of {len(names)}"
+        note = f" of {len(names)}, part {args.shard[0]} of {args.shard[1]}"
         names = part(names, *args.shard)
     if args.lf:
         failed = failed_last_time(Path.cwd(), names)
@@ -160,8 +172,8 @@ def make_cases(args: argparse.Namespace, names: list[str]) -> list[Case]:
             from buda_emu.emulator.inputs.reference import DirectoryFiles
 
             reference = DirectoryFiles.for_netlist(args.reference, name, settings.memory_limit)
-        cases.append(Case(name=name, path=name, text=None, reference=reference, defaults=defaults, settings=settings))
-    return cases
+        cases.append(Case(name=name, path=name, reference=reference, defaults=defaults, settings=settings))
+    return mark_shared_references(cases)
 
 
 def _memory_limit(args: argparse.Namespace, workers: int) -> int | None:
@@ -174,17 +186,21 @@ def _memory_limit(args: argparse.Namespace, workers: int) -> int | None:
 
 def _run_cases(
     args: argparse.Namespace, cases: list[Case], workers: int, console: Console
-) -> tuple[list[CaseResult], bool]:
-    """Run the cases that no stored verdict answers. Return the results in order, and whether Ctrl-C cut them short."""
+) -> tuple[list[CaseResult], int]:
+    """Run the cases that no stored verdict answers. Return the results in order, and the signal that cut them short,
+    SIGINT for Ctrl-C, 0 for none."""
     suite = _Suite(args, cases, console)
-    interrupted = False
+    ended_by = 0
     try:
-        suite.take_stored_results()
-        if suite.failures_left != 0:
-            suite.run_others(workers)
+        with termination_as_interrupt():
+            suite.take_stored_results()
+            if suite.failures_left != 0:
+                suite.run_others(workers)
+    except Terminated:
+        ended_by = signal.SIGTERM
     except KeyboardInterrupt:
-        interrupted = True
-    return suite.results(), interrupted
+        ended_by = signal.SIGINT
+    return suite.results(), ended_by
 
 
 class _Suite:
@@ -302,9 +318,14 @@ def _print_for_programs(form: str, run: TestRun) -> None:
     write_printable("-", json.dumps(as_sarif(findings, rules, run.version), indent=1) + "\n")
 
 
-def _warn_of_unused_parameters(args: argparse.Namespace, results: list[CaseResult]) -> None:
-    """Warn of a parameter that no tested program takes, since it is most likely misspelt."""
+def _unmet_choices(args: argparse.Namespace, results: list[CaseResult]) -> Iterator[str]:
+    """Yield a text for each choice of the command line that no netlist meets, since it is most likely misspelt: a
+    parameter that no tested program takes, and anything because of which all netlists are skipped."""
+    ran = [case for case in results if case.programs]
     for name, _ in args.param:
-        ran = [case for case in results if case.programs]
         if ran and not any(name in case.parameters for case in ran):
-            complain(f"buda-emu: no tested program takes the parameter {name}")
+            taken = sorted({parameter for case in ran for parameter in case.parameters})
+            yield f"no tested program takes the parameter {name}{hint_in_parentheses(name, taken)}"
+    reasons = Counter(case.message for case in results)
+    if results and not args.only_documents and all(case.status == "skipped" for case in results):
+        yield f"nothing was tested: {reasons.most_common(1)[0][0]}"

@@ -19,7 +19,7 @@ from buda_emu.app.debugger.machine.stop import START
 from buda_emu.app.debugger.session import Session
 from buda_emu.emulator.image.opened import open_file
 from buda_emu.emulator.memory.host import usable_processors
-from buda_emu.spec.precision import PRECISIONS, precision_named
+from buda_emu.spec.precision import PRECISIONS, find_precision
 from buda_emu.support.errors import HostError
 
 _MAX_DIGITS = 9  # of a hit condition
@@ -214,7 +214,7 @@ def launch(adapter: Adapter, arguments: Message) -> Message:
     path = arguments.get("program")
     if not isinstance(path, str):
         raise HostError("launch: `program` names the netlist or device image")
-    precision = precision_named(str(arguments.get("precision", "format")))
+    precision = find_precision(str(arguments.get("precision", "format")))
     if precision is None:
         raise HostError(f"launch: precision is one of {', '.join(PRECISIONS)}")
     programs = _list_of_strings(arguments, "programs")

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from buda_emu.arithmetic.jit.kernel import kernel
 from buda_emu.arithmetic.jit.thread_team import claimed
-from buda_emu.arithmetic.kernels.tiles.gather import Tensor
-from buda_emu.arithmetic.kernels.tiles.tile_memory import TILE
+from buda_emu.arithmetic.kernels.tiles.tile_memory import TILE, Tensor
 
 ABS: Final = 0
 SQUARE: Final = 1

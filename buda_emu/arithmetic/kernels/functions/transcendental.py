@@ -21,7 +21,7 @@ from buda_emu.arithmetic.kernels.functions.libm.logf import logf
 from buda_emu.arithmetic.kernels.functions.libm.sincosf import LARGE, cosf, cosf_small, sinf, sinf_small
 from buda_emu.arithmetic.kernels.functions.libm.tanh import tanh
 from buda_emu.arithmetic.kernels.functions.libm.tanhf import tanhf
-from buda_emu.arithmetic.kernels.tiles.gather import Tensor
+from buda_emu.arithmetic.kernels.tiles.tile_memory import Tensor
 
 LARGEST: Final = np.finfo(np.float32).max
 EXP_MARGIN: Final = 2.0**-48  # relative

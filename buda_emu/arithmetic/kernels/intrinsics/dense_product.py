@@ -1,4 +1,4 @@
-"""LLVM code of `kernels/products/dense_product.py`.
+"""LLVM code of `kernels/products/tile_product.py`.
 
 A vector holds neighbouring columns j, a block is a few rows of a few vectors. The lanes are visited in the order in
 which the tree of sums needs them, so few sums are alive at once; most of those wait in memory, which beats what LLVM
@@ -24,7 +24,7 @@ from buda_emu.arithmetic.jit.intrinsics import (
     splat,
     tile_pointer,
 )
-from buda_emu.arithmetic.kernels.products.dense_product import LANE_TREE, LANES, Tree, add_dense_product
+from buda_emu.arithmetic.kernels.products.tile_product import LANE_TREE, LANES, Tree, add_dense_product
 from buda_emu.arithmetic.kernels.tiles.tile_memory import CACHE_LINE, EDGE, TILE
 
 Cell: TypeAlias = tuple[int, int]

@@ -1,5 +1,5 @@
 """LLVM code of loads and stores: of rows of tiles (`kernels/tiles/tile_memory.py`) and of rows of lanes
-(`kernels/tensix/functions/lane_rows.py`).
+(`kernels/tensix/functions/lanes.py`).
 """
 
 from collections.abc import Callable, Mapping
@@ -27,9 +27,9 @@ from buda_emu.arithmetic.jit.intrinsics import (
     splat,
     tile_pointer,
 )
-from buda_emu.arithmetic.kernels.tensix.functions import lane_rows as rows
+from buda_emu.arithmetic.kernels.tensix.functions import lanes as rows
 from buda_emu.arithmetic.kernels.tensix.functions.fma import LANES
-from buda_emu.arithmetic.kernels.tensix.functions.lane_rows import execute_row
+from buda_emu.arithmetic.kernels.tensix.functions.lanes import execute_row
 from buda_emu.arithmetic.kernels.tiles.tile_memory import (
     CACHE_LINE,
     EDGE,

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from buda_emu.arithmetic.jit.kernel import kernel
 from buda_emu.arithmetic.jit.thread_team import claimed
-from buda_emu.arithmetic.kernels.products.dense_product import add_dense_product, dense_product
-from buda_emu.arithmetic.kernels.tiles.gather import Tensor
+from buda_emu.arithmetic.kernels.products.tile_product import add_dense_product, dense_product
 from buda_emu.arithmetic.kernels.tiles.tile_memory import (
     EDGE,
     NO_RELU,
     TILE,
     WORKING_TILES,
+    Tensor,
     add_row,
     add_tile,
     copy_tile,

@@ -14,8 +14,7 @@ from buda_emu.arithmetic.kernels.products.tile_product import (
     add_sparse_tile_product,
     add_tile_product,
 )
-from buda_emu.arithmetic.kernels.tiles.gather import Operand, Tensor, fetch_tile
-from buda_emu.arithmetic.kernels.tiles.tile_memory import is_finite, tile_at
+from buda_emu.arithmetic.kernels.tiles.tile_memory import Operand, Tensor, fetch_tile, is_finite, tile_at
 
 
 class Weights(NamedTuple):

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from buda_emu.arithmetic.jit.kernel import helper, kernel
 from buda_emu.arithmetic.jit.thread_team import claimed
-from buda_emu.arithmetic.kernels.tensix.images import TILE, as_rows, none
-from buda_emu.arithmetic.kernels.tensix.words import Tiles, i32
+from buda_emu.arithmetic.kernels.tensix.words import TILE, Tiles, as_rows, i32, none
 from buda_emu.spec.formats import FORMATS, is_block, is_integer
 from buda_emu.spec.single import HIDDEN, INFINITY, MAGNITUDE, NEGATIVE_SIGN, SIGN
 from buda_emu.support.errors import UnsupportedError

@@ -10,10 +10,16 @@ from numpy.typing import NDArray
 from buda_emu.arithmetic.jit.kernel import helper, kernel
 from buda_emu.arithmetic.jit.shifts import shift_left, shift_right
 from buda_emu.arithmetic.kernels.fma import fma_f32
-from buda_emu.arithmetic.kernels.tensix.products.accumulate import accumulate_narrow, accumulate_wide, exponent_bias
-from buda_emu.arithmetic.kernels.tensix.products.fidelity import exponent_of, srca_part, srcb_part
+from buda_emu.arithmetic.kernels.tensix.products.accumulate import (
+    RegisterOperand,
+    accumulate_narrow,
+    accumulate_wide,
+    exponent_bias,
+    exponent_of,
+    srca_part,
+    srcb_part,
+)
 from buda_emu.arithmetic.kernels.tensix.products.prepared import align_to_cache_line
-from buda_emu.arithmetic.kernels.tensix.products.product import RegisterOperand
 from buda_emu.arithmetic.kernels.tensix.words import (
     BF16,
     EDGE,

@@ -19,8 +19,14 @@ from buda_emu.arithmetic.jit.kernel import helper, kernel
 from buda_emu.arithmetic.jit.parts import part_of
 from buda_emu.arithmetic.kernels.tensix.conversions import add_bf16_tile, spread_groups
 from buda_emu.arithmetic.kernels.tensix.elementwise import LANES, LIFT, multiply_words
-from buda_emu.arithmetic.kernels.tensix.products.accumulate import accumulate_narrow, accumulate_wide, exponent_bias
-from buda_emu.arithmetic.kernels.tensix.products.fidelity import PHASES, srca_part, srcb_part
+from buda_emu.arithmetic.kernels.tensix.products.accumulate import (
+    PHASES,
+    accumulate_narrow,
+    accumulate_wide,
+    exponent_bias,
+    srca_part,
+    srcb_part,
+)
 from buda_emu.arithmetic.kernels.tensix.products.prepared import (
     INFINITE,
     align_to_cache_line,

@@ -1,16 +1,19 @@
-"""Tiles of register words and of Dst images as the kernels take them (`buda_emu.arithmetic.tensix.registers`).
+"""Tiles of register words and of Dst images as the kernels take them (`buda_emu.arithmetic.tensix.registers`), and
+tiles as rows of 1024 datums.
 
-Both are uint32[n, 1024], a tile in natural order of rows and columns in each row of the array. Inside a kernel they are
-looked at as int32.
+Words and images are uint32[n, 1024], a tile in natural order of rows and columns in each row of the array. Inside a
+kernel they are looked at as int32.
 """
 
-from typing import Final, NamedTuple, TypeAlias
+from math import prod
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.jit.kernel import helper
 from buda_emu.spec.blocking import TILE_EDGE, TILE_ELEMENTS
+from buda_emu.support.errors import InternalError
 
 Tiles: TypeAlias = NDArray[np.uint32]
 Tensor: TypeAlias = NDArray[np.uint32]
@@ -111,3 +114,19 @@ def words_at(room: Lanes, source: Tensor, entry: int, at: int, pad: np.uint32, t
         fetch_words(room, source, entry, at, pad, transposed)
         return room
     return source[entry if source.shape[0] > 1 else 0, at].view(np.int32)
+
+
+T = TypeVar("T", bound=np.generic)
+
+
+def as_rows(tiles: NDArray[T]) -> NDArray[T]:
+    """Return [n, 32, 32] datums as [n, 1024], or [n, 32, 2] exponents as [n, 64]: the same memory. Raises InternalError
+    for what is not C-contiguous: results that are written to a copy would be lost."""
+    if not tiles.flags.c_contiguous:
+        raise InternalError(f"an image of {tiles.shape} is not C-contiguous")
+    return tiles.reshape(len(tiles), prod(tiles.shape[1:]))
+
+
+def none(kind: type[Any]) -> NDArray[Any]:
+    """Return an image of no tiles, for a parameter that a call does not use."""
+    return np.empty((0, TILE), dtype=kind)

@@ -6,8 +6,18 @@ import numpy as np
 
 from buda_emu.arithmetic.jit.kernel import helper, kernel
 from buda_emu.arithmetic.jit.thread_team import claimed
-from buda_emu.arithmetic.kernels.tiles.gather import Operand, Tensor, Tile, blank_tile, fetch_tile
-from buda_emu.arithmetic.kernels.tiles.tile_memory import TILE, expect_tile, is_same, relu_tile, tile_at
+from buda_emu.arithmetic.kernels.tiles.tile_memory import (
+    TILE,
+    Operand,
+    Tensor,
+    Tile,
+    blank_tile,
+    expect_tile,
+    fetch_tile,
+    is_same,
+    relu_tile,
+    tile_at,
+)
 
 ADD: Final = 0
 SUBTRACT: Final = 1

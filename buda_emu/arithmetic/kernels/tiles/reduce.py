@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from buda_emu.arithmetic.jit.kernel import helper, kernel
 from buda_emu.arithmetic.jit.thread_team import claimed
-from buda_emu.arithmetic.kernels.tiles.gather import Operand, Tensor, blank_tile, fetch_tile
-from buda_emu.arithmetic.kernels.tiles.tile_memory import TILE
+from buda_emu.arithmetic.kernels.tiles.tile_memory import TILE, Operand, Tensor, blank_tile, fetch_tile
 
 ROWS: Final = 0
 COLUMNS: Final = 1

@@ -1,14 +1,80 @@
-"""Elementary functions as the kernels of Wormhole B0 and Blackhole compute them (DEVICE_NUMERICS 3.3).
+"""Elementary functions as the kernels of Wormhole B0 and Blackhole compute them (DEVICE_NUMERICS 3.3), with the
+piecewise linear tables of the vector unit (LUT8 with 3 ranges, LUT16 with 6; 3.2) and dropout (6.3).
 
 Each is a sequence of vector instructions; where the text says a*b+c it is one multiply-add, a bare product is one with
 addend 0. Constants are fp32 patterns. `x` and results are lanes, before the store into Dst.
+
+For dropout every lane has a 16-bit Galois shift register, stepped after each pass of 32 datums; its state runs on over
+faces, tiles and epochs until it is seeded again.
 """
 
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
-from buda_emu.arithmetic.tensix.functions.lut import Lut, lut8, lut16
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.arithmetic.formats.bits import U32, to_bits
 from buda_emu.arithmetic.tensix.functions.vector_unit import V, VectorUnit
+from buda_emu.arithmetic.tensix.lanes import VectorMode, lane_positions, touched_mask
 from buda_emu.spec.single import FRACTION, INFINITY, MAGNITUDE, SIGN
+from buda_emu.support.errors import InternalError
+
+_BREAKS_3 = (1.0, 2.0)
+_BREAKS_6 = {1: (0.5, 1.0, 1.5, 2.0, 3.0), 2: (0.5, 1.0, 1.5, 2.0, 4.0)}
+
+
+@dataclass(frozen=True, slots=True)
+class Lut:
+    """slope * |x| + offset by the range in which |x| lies.
+
+    `breaks` are the lower ends of the second and later ranges, `slopes` and `offsets` one more each, all fp32
+    patterns. `retain`: the sign of x is copied onto the result.
+    """
+
+    breaks: tuple[int, ...]
+    slopes: tuple[int, ...]
+    offsets: tuple[int, ...]
+    retain: bool
+
+    def __post_init__(self) -> None:
+        if not len(self.breaks) + 1 == len(self.slopes) == len(self.offsets):
+            raise InternalError(f"a table of {len(self.breaks) + 1} ranges needs as many slopes and offsets")
+        if any(low >= high for low, high in pairwise(self.breaks)):
+            raise InternalError("the ranges of a table ascend")
+
+
+def lut8(coefficients: tuple[int, int, int]) -> Lut:
+    """Return a table of 3 ranges from 16-bit words, slope byte above, offset byte below."""
+    slopes, offsets = zip(*((_small(word >> 8), _small(word & 255)) for word in coefficients), strict=True)
+    return Lut(_patterns(_BREAKS_3), slopes, offsets, retain=True)
+
+
+def lut16(slopes: tuple[int, ...], offsets: tuple[int, ...], table: int, retain: bool) -> Lut:
+    """Return a table of 6 ranges from fp16 coefficients; `table` 1 has its last range from 3, table 2 from 4. `retain`:
+    see `Lut`."""
+    return Lut(_patterns(_BREAKS_6[table]), tuple(map(_half, slopes)), tuple(map(_half, offsets)), retain)
+
+
+def _small(byte: int) -> int:
+    """Decode `s e3 m4`: (-1)^s * 2^-e * (1 + m/16); all ones is zero."""
+    if byte == 0xFF:
+        return 0
+    return (byte >> 7) << 31 | (127 - (byte >> 4 & 7)) << 23 | (byte & 15) << 19
+
+
+def _half(word: int) -> int:
+    """Decode fp16 with its exponent moved by 112; exponent 31 is zero."""
+    if word >> 10 & 31 == 31:
+        return 0
+    return (word >> 15) << 31 | ((word >> 10 & 31) + 112) << 23 | (word & 0x3FF) << 13
+
+
+def _patterns(values: tuple[float, ...]) -> tuple[int, ...]:
+    """Return the fp32 patterns of these numbers."""
+    return tuple(int(pattern) for pattern in to_bits(np.array(values, dtype=np.float32)))
+
 
 WITHOUT_EXPONENT: Final = SIGN | FRACTION
 ONE: Final = 0x3F800000
@@ -259,3 +325,55 @@ def to_sign_magnitude(u: VectorUnit[V], x: V) -> V:
 def from_sign_magnitude(u: VectorUnit[V], x: V) -> V:
     """Convert sign and magnitude to two's complement."""
     return u.select(u.negative(x), u.subtract(0, u.bit_and(x, MAGNITUDE)), x)
+
+
+LANES: Final = 32
+TAPS: Final = 0xB400
+State = NDArray[np.uint32]
+"""uint32[32]: the shift register of each lane."""
+
+
+def seed_registers(seed: int, placement: tuple[int, int] = (0, 0)) -> State:
+    """Return the registers after `seed` was loaded on the core at NOC coordinates (x, y); only 16 bits of the seed
+    count."""
+    x, y = placement
+    lane = np.arange(LANES, dtype=np.uint32)
+    return (lane * np.uint32(2) << np.uint32(10)) ^ np.uint32((seed ^ x << y) & 0xFFFF)
+
+
+def step_registers(state: State) -> State:
+    """Return the registers one step further."""
+    return state >> np.uint32(1) ^ np.where(state & np.uint32(1) != 0, np.uint32(TAPS), np.uint32(0))
+
+
+def random_words(state: State, tiles: int, vector: VectorMode = "rc") -> tuple[U32, State]:
+    """Return the random word of each datum, uint32[tiles, 32, 32] with rows and columns as usual, and the registers
+    afterwards."""
+    words = np.zeros((tiles, 32, 32), dtype=np.uint32)
+    reached = touched_mask(vector)
+    for tile in words:
+        for rows, columns in passes():
+            if reached[rows[0], columns[0]]:
+                tile[rows, columns] = state
+                state = step_registers(state)
+    return words, state
+
+
+def passes() -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Return rows and columns in the tile of the 32 lanes, for each of the 32 passes over the four faces in order."""
+    places: list[tuple[NDArray[np.intp], NDArray[np.intp]]] = []
+    for face in range(4):
+        for rows, columns in map(lane_positions, range(8)):
+            places.append((rows + 16 * (face >> 1), columns + 16 * (face & 1)))
+    return places
+
+
+def threshold(probability: float) -> int:
+    """Return the random word below which a datum is dropped."""
+    return int(probability * 65535)
+
+
+def dropout(u: VectorUnit[V], x: V, random: V, scale: int, below: int) -> V:
+    """Return x * scale, or 0 where the random word is less than `below`; `scale` is a pattern with the lower half
+    zero."""
+    return u.select(u.less(random, below), 0, multiply(u, x, scale))

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.formats.bits import U32
-from buda_emu.arithmetic.kernels.tensix.functions import lane_rows, vector_unit
+from buda_emu.arithmetic.kernels.tensix.functions import lanes, vector_unit
 from buda_emu.arithmetic.kernels.tensix.functions.lanes import BF16, FP16, FP32, INT32
-from buda_emu.arithmetic.kernels.tensix.images import TILE, as_rows
+from buda_emu.arithmetic.kernels.tensix.words import TILE, as_rows
 from buda_emu.arithmetic.tensix.functions.elementary import MINUS_ONE, ONE
 from buda_emu.arithmetic.tensix.lanes import DstMode
 from buda_emu.support.errors import InternalError
@@ -78,44 +78,44 @@ class Recorder:
     def fma(self, x: Operand, y: Operand, z: Operand) -> ProgramValue:
         """Record x * y + z; sums and products without a third part have instructions of their own."""
         if z == 0:
-            return self._note(lane_rows.MULTIPLY, x, y)
+            return self._note(lanes.MULTIPLY, x, y)
         if x == ONE:
-            return self._note(lane_rows.ADD_FLOATS, z, y)
+            return self._note(lanes.ADD_FLOATS, z, y)
         if x == MINUS_ONE:
-            return self._note(lane_rows.SUBTRACT_FLOATS, z, y)
-        return self._note(lane_rows.FMA, x, y, z)
+            return self._note(lanes.SUBTRACT_FLOATS, z, y)
+        return self._note(lanes.FMA, x, y, z)
 
     def merge(self, a: ProgramValue, mask: int, added: Operand) -> ProgramValue:
         """Record (a & mask) | added."""
-        return self._note(lane_rows.MERGE, a, mask, added)
+        return self._note(lanes.MERGE, a, mask, added)
 
     def exponent(self, a: ProgramValue) -> ProgramValue:
         """Record the exponent field of `a`."""
-        return self._note(lane_rows.EXPONENT, a)
+        return self._note(lanes.EXPONENT, a)
 
     def bit_and(self, a: ProgramValue, b: Operand) -> ProgramValue:
         """Record a & b."""
-        return self._note(lane_rows.AND, a, b)
+        return self._note(lanes.AND, a, b)
 
     def bit_or(self, a: ProgramValue, b: Operand) -> ProgramValue:
         """Record a | b."""
-        return self._note(lane_rows.OR, a, b)
+        return self._note(lanes.OR, a, b)
 
     def shift_left(self, a: ProgramValue, places: int) -> ProgramValue:
         """Record a shift towards the high bits."""
-        return self._note(lane_rows.SHIFT_LEFT, a, number=places)
+        return self._note(lanes.SHIFT_LEFT, a, number=places)
 
     def shift_right(self, a: ProgramValue, places: int) -> ProgramValue:
         """Record a shift towards the low bits, with zeros at the top."""
-        return self._note(lane_rows.SHIFT_RIGHT, a, number=places)
+        return self._note(lanes.SHIFT_RIGHT, a, number=places)
 
     def add(self, a: Operand, b: Operand) -> ProgramValue:
         """Record the integer sum modulo 2^32."""
-        return self._note(lane_rows.ADD, a, b)
+        return self._note(lanes.ADD, a, b)
 
     def subtract(self, a: Operand, b: Operand) -> ProgramValue:
         """Record the integer difference modulo 2^32."""
-        return self._note(lane_rows.SUBTRACT, a, b)
+        return self._note(lanes.SUBTRACT, a, b)
 
     def negative(self, a: ProgramValue) -> ProgramValue:
         """Return the condition that `a` is negative: the value itself, whose sign bit decides."""
@@ -123,35 +123,35 @@ class Recorder:
 
     def equal(self, a: ProgramValue, b: Operand) -> ProgramValue:
         """Record the condition that all bits agree."""
-        return self._note(lane_rows.EQUAL, a, b)
+        return self._note(lanes.EQUAL, a, b)
 
     def less(self, a: ProgramValue, b: Operand) -> ProgramValue:
         """Record the condition a < b of integers in two's complement."""
-        return self._note(lane_rows.LESS, a, b)
+        return self._note(lanes.LESS, a, b)
 
     def select(self, condition: ProgramValue, a: Operand, b: Operand) -> ProgramValue:
         """Record the choice of `a` where the condition holds, else `b`."""
-        return self._note(lane_rows.SELECT, condition, a, b)
+        return self._note(lanes.SELECT, condition, a, b)
 
     def lookup(self, breaks: tuple[int, ...], values: tuple[int, ...], a: ProgramValue) -> ProgramValue:
         """Record a table lookup; equal tables are stored once, filled up to the kernel's number of ranges."""
-        missing = lane_rows.TABLE_BREAKS - len(breaks)
+        missing = lanes.TABLE_BREAKS - len(breaks)
         row = breaks + (0xFFFFFFFF,) * missing + values + (0,) * missing
         if row not in self.tables:
             self.tables.append(row)
-        return self._note(lane_rows.LOOKUP, a, number=self.tables.index(row))
+        return self._note(lanes.LOOKUP, a, number=self.tables.index(row))
 
     def to_integer(self, a: ProgramValue, limit: int) -> ProgramValue:
         """Record the conversion to an integer of at most `limit` in magnitude."""
-        return self._note(lane_rows.TO_INTEGER, a, number=limit)
+        return self._note(lanes.TO_INTEGER, a, number=limit)
 
     def to_float(self, a: ProgramValue) -> ProgramValue:
         """Record the conversion of an integer to fp32."""
-        return self._note(lane_rows.TO_FLOAT, a)
+        return self._note(lanes.TO_FLOAT, a)
 
     def greater(self, a: Operand, b: Operand) -> ProgramValue:
         """Record the choice of the larger in the order of sign and magnitude."""
-        return self._note(lane_rows.GREATER, a, b)
+        return self._note(lanes.GREATER, a, b)
 
     def _note(self, operation: int, *operands: Operand, number: int = 0) -> ProgramValue:
         """Append an instruction of the kernel, `number` its constant (places, limit or table), and return its
@@ -180,7 +180,7 @@ def record(function: Callable[..., ProgramValue], inputs: int = 1) -> Program:
     return Program(
         np.array(code, dtype=np.int32),
         np.array(constants, dtype=np.uint32),
-        np.array(recorder.tables or [(0,) * (2 * lane_rows.TABLE_BREAKS + 1)], dtype=np.uint32),
+        np.array(recorder.tables or [(0,) * (2 * lanes.TABLE_BREAKS + 1)], dtype=np.uint32),
         registers,
     )
 
@@ -196,18 +196,18 @@ def _mark_conditional(steps: list[Step]) -> list[Step]:
     marked = list(steps)
     for at, (operation, operands, _) in enumerate(steps):
         reader = readers.get(_INPUTS + at, [])
-        if operation != lane_rows.MULTIPLY or len(reader) != 1:
+        if operation != lanes.MULTIPLY or len(reader) != 1:
             continue
         condition = _choice_condition(steps[reader[0]], ProgramValue(_INPUTS + at))
         if condition is not None:
-            marked[at] = lane_rows.MULTIPLY, (*operands, condition), lane_rows.UNLESS
+            marked[at] = lanes.MULTIPLY, (*operands, condition), lanes.UNLESS
     return marked
 
 
 def _choice_condition(step: Step, value: ProgramValue) -> ProgramValue | None:
     """Return the condition of a choice that takes `value` where it does not hold, if the condition is computed before
     the value; None for any other step."""
-    if step[0] != lane_rows.SELECT:
+    if step[0] != lanes.SELECT:
         return None
     condition, _, otherwise = step[1]
     if otherwise == value and isinstance(condition, ProgramValue) and condition.index < value.index:

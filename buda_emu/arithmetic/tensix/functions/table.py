@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from buda_emu.arithmetic.formats.bits import U32, single
 from buda_emu.arithmetic.formats.codecs import SCALAR_CODECS
 from buda_emu.arithmetic.kernels.tensix.functions import vector_unit as kernels
-from buda_emu.arithmetic.kernels.tensix.images import as_rows
-from buda_emu.arithmetic.tensix.functions import dropout, elementary
+from buda_emu.arithmetic.kernels.tensix.words import as_rows
+from buda_emu.arithmetic.tensix.functions import elementary
 from buda_emu.arithmetic.tensix.functions import elementary as wormhole
 from buda_emu.arithmetic.tensix.functions.elementary import (
     HALF,
@@ -29,13 +29,13 @@ from buda_emu.arithmetic.tensix.functions.elementary import (
     ONE,
     SIGN,
     from_sign_magnitude,
+    lut8,
     minus,
     multiply,
     plus,
     table,
     to_sign_magnitude,
 )
-from buda_emu.arithmetic.tensix.functions.lut import lut8
 from buda_emu.arithmetic.tensix.functions.programs import Program, record
 from buda_emu.arithmetic.tensix.functions.vector_unit import NumpyUnit, V, VectorUnit
 from buda_emu.arithmetic.tensix.lanes import FAMILY_SHIFT, DstMode, VectorMode, load, store, touched_mask
@@ -245,7 +245,7 @@ FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType(
             Function("lrelu", elementary.leaky_relu, ("slope",)),
             Function("relu_min", elementary.relu_min, ("threshold",)),
             Function("relu_max", elementary.relu_max, ("threshold",)),
-            Function("dropout", dropout.dropout, ("scale", "below"), reads=(None, "int32")),
+            Function("dropout", elementary.dropout, ("scale", "below"), reads=(None, "int32")),
             Function("maximum", elementary.maximum, (), reads=(None, None)),
             Function("cast_to_fp16", elementary.cast_to_fp16, (), reads=("fp32",), writes="fp16"),
             Function("quantization", quantization, ("zero_point",), reads=("fp32", "fp32"), writes="int32"),

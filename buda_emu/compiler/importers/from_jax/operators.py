@@ -191,12 +191,18 @@ def _strip_negative_wrap(b: Builder, index: Node, size: int) -> Node:
         return b.emit(index.op, unwrapped, **index.attrs)
     if index.op != "where":
         return index
-    chosen, added, plain = (b.graph[name] for name in index.inputs)
-    comparison_operands, sum_operands = ([b.graph[name] for name in node.inputs] for node in (chosen, added))
-    fits = chosen.op == "less" and added.op == "add" and comparison_operands[0] is plain and sum_operands[0] is plain
-    if fits and _is_constant_of(comparison_operands[1], 0) and _is_constant_of(sum_operands[1], size):
+    is_negative, wrapped, plain = (b.graph[name] for name in index.inputs)
+    if _applies_constant(b, is_negative, "less", plain, 0) and _applies_constant(b, wrapped, "add", plain, size):
         return plain
     return index
+
+
+def _applies_constant(b: Builder, node: Node, op: str, operand: Node, number: int) -> bool:
+    """Return whether a node is the op on the operand and a constant that is `number` everywhere."""
+    if node.op != op:
+        return False
+    left, right = (b.graph[name] for name in node.inputs)
+    return left is operand and _is_constant_of(right, number)
 
 
 def _is_constant_of(node: Node, number: int) -> bool:

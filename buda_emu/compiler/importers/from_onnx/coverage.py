@@ -45,6 +45,13 @@ def _locate_operator(name: str, schemas: Mapping[str, Any]) -> tuple[Place, str]
         return "refused", "of sequences, strings or optional values"
     if not schema.inputs:
         return "compiler", "a constant"
+    return _locate_by_definition(name, schemas)
+
+
+def _locate_by_definition(name: str, schemas: Mapping[str, Any]) -> tuple[Place, str]:
+    """Return where an operator without a handler is computed, and how: by its definition in the standard, or by onnx's
+    evaluator on the host."""
+    schema = schemas[name]
     parts = _function_operators(schema)
     if not parts and schema.has_context_dependent_function:
         return "chip", "made of other operators, as its attributes and operands tell, or else on the host"

@@ -6,6 +6,7 @@ from math import prod
 import numpy as np
 import onnx
 
+from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node, dim_of
 from buda_emu.compiler.importers.from_onnx.call import Call, onnx_op
 
@@ -126,10 +127,8 @@ def conv_transpose(call: Call) -> Node:
     if by_stride:
         shape = [size * stride for size, stride in zip(x.shape[2:], strides, strict=True)]
     if shape is not None:
-        totals: list[int] = []
-        for k in range(rank):
-            reach = (w.shape[2 + k] - 1) * dilations[k] + 1
-            totals.append(strides[k] * (x.shape[2 + k] - 1) + extra[k] + reach - shape[-rank + k])
+        reaches = [(size - 1) * dilation + 1 for size, dilation in zip(w.shape[2:], dilations, strict=True)]
+        totals = [strides[k] * (x.shape[2 + k] - 1) + extra[k] + reaches[k] - shape[-rank + k] for k in range(rank)]
         if by_stride and min(totals, default=0) < 0:
             raise call.refuse(f"auto_pad={auto}, of a window smaller than the stride: give output_shape or pads")
         pads = tuple(_divide_pad(total, auto) for total in totals)
@@ -239,6 +238,14 @@ def _order_letters(call: Call, x: Node, term: str, order: str) -> Node:
     return call.b.transpose(x, perm=tuple(term.index(letter) for letter in order))
 
 
+def _group_letters(b: Builder, node: Node, term: str, groups: Sequence[str]) -> Node:
+    """Bring an operand of einsum, whose letters are `term`, into the order of `groups` of letters, and join the
+    dimensions of each group."""
+    size = dict(zip(term, node.shape, strict=True))
+    ordered = b.transpose(node, perm=tuple(term.index(letter) for letter in "".join(groups)))
+    return b.reshape(ordered, shape=tuple(prod(size[letter] for letter in group) for group in groups))
+
+
 def _multiply_terms(call: Call, left: tuple[Node, str], right: tuple[Node, str], result: str) -> Node:
     """Multiply two factors of an einsum, each with its letters, as matrices, and return the product with its dimensions
     in the order of the letters `result`. Common letters that `result` has are a batch, other common ones are summed."""
@@ -247,20 +254,14 @@ def _multiply_terms(call: Call, left: tuple[Node, str], right: tuple[Node, str],
     y, y_term = right
     size = {**dict(zip(x_term, x.shape, strict=True)), **dict(zip(y_term, y.shape, strict=True))}
     common = [letter for letter in x_term if letter in y_term]
-    batch = [letter for letter in common if letter in result]
-    inner = [letter for letter in common if letter not in result]
-    rows = [letter for letter in x_term if letter not in y_term]
-    columns = [letter for letter in y_term if letter not in x_term]
-
-    def matrix(node: Node, term: str, groups: Sequence[Sequence[str]]) -> Node:
-        """Bring an operand of einsum, whose letters are `term`, into the order of `groups` of letters, and join the
-        dimensions of each group."""
-        order = "".join("".join(group) for group in groups)
-        ordered = b.transpose(node, perm=tuple(term.index(letter) for letter in order))
-        return b.reshape(ordered, shape=tuple(prod(size[letter] for letter in group) for group in groups))
-
-    product = b.matmul(matrix(x, x_term, (batch, rows, inner)), matrix(y, y_term, (batch, inner, columns)))
-    order = "".join((*batch, *rows, *columns))
+    batch = "".join(letter for letter in common if letter in result)
+    inner = "".join(letter for letter in common if letter not in result)
+    rows = "".join(letter for letter in x_term if letter not in y_term)
+    columns = "".join(letter for letter in y_term if letter not in x_term)
+    product = b.matmul(
+        _group_letters(b, x, x_term, (batch, rows, inner)), _group_letters(b, y, y_term, (batch, inner, columns))
+    )
+    order = batch + rows + columns
     return _order_letters(call, b.reshape(product, shape=tuple(size[letter] for letter in order)), order, result)
 
 

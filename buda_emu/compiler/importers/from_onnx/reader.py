@@ -3,6 +3,7 @@ have none."""
 
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from importlib.metadata import version
 from itertools import chain
@@ -391,11 +392,8 @@ class _Reader:
         """Fold a node, leave it to the host, hand it to its handler, or inline its definition, whichever applies first.
         Raise UnsupportedError if none does."""
         if self._is_foldable(node, inputs):
-            shapes = static_shapes(result_types)
-            for shape in shapes.values():
-                self._b.count_growth(node.op_type, shape, (operand for operand in inputs if operand is not None))
             try:
-                return self._fold(node, inputs, shapes)
+                return self._fold_counted(node, inputs, static_shapes(result_types))
             except UnsupportedError:  # the evaluator does not know every operator in every version
                 if node.op_type not in ONNX:
                     raise
@@ -444,6 +442,15 @@ class _Reader:
             results[0] = b.alias(results[0], b.scope)
         return results
 
+    def _fold_counted(
+        self, node: Any, inputs: Sequence[Node | None], shapes: Mapping[str, tuple[int, ...]]
+    ) -> Sequence[Node | None]:
+        """Compute a node of constants, after the sizes of its results have been counted against the limit of what a
+        small file may grow to."""
+        for shape in shapes.values():
+            self._b.count_growth(node.op_type, shape, (operand for operand in inputs if operand is not None))
+        return self._fold(node, inputs, shapes)
+
     def _read_otherwise(
         self,
         node: Any,
@@ -455,24 +462,16 @@ class _Reader:
     ) -> Sequence[Node | None]:
         """Import a node whose handler refused it by its definition in the standard, or leave it to the host. Raise
         NotSupportedError with all reasons if neither is possible."""
-        if node.op_type in ONNX:
-            body = find_body(node, inputs, self._opset)
-        else:
-            body = None
+        body = find_body(node, inputs, self._opset) if node.op_type in ONNX else None
         if body is not None:
-            try:
+            with suppress(UnsupportedError):
                 return self._inline(node, body, inputs, within or self._b.scope)
-            except UnsupportedError:
-                pass
         text = printable_name(str(error), _SENTENCE)
         if REFUSED in self._on_host and not within and node.op_type not in RANDOM:
             try:
                 return self._leave_to_host(node, values, result_types, text or "no operator of the device")
             except NotSupportedError as other:
-                if text:
-                    text = f"{text}; {other}"
-                else:
-                    text = str(other)
+                text = "; ".join(filter(None, (text, str(other))))
         raise NotSupportedError(text)
 
     def _leave_to_host(

@@ -37,15 +37,7 @@ def recurrent(call: Call) -> tuple[Node, ...]:
         call.attr("direction", b"forward")
     ]
     runs = [_Direction(call, x, number).run(backward) for number, backward in enumerate(directions)]
-    steps, batch, _ = x.shape
-    size = runs[0].states[0].shape[-1]
-    step_states: list[Node] = []
-    for step in range(steps):
-        step_states += [b.reshape(run.states[step], shape=(1, 1, batch, size)) for run in runs]
-    all_states = _concatenate(b, step_states)
-    all_states = b.reshape(all_states, shape=(steps, len(runs), batch, size))
-    last = [[b.reshape(state, shape=(1, batch, size)) for state in (run.last, run.cell)] for run in runs]
-    results = [all_states, *(_concatenate(b, [pair[place] for pair in last]) for place in range(2))]
+    results = _join_directions(b, runs, x.shape[0], x.shape[1])
     if call.attr("layout", 0):
         results[0] = b.transpose(results[0], perm=(2, 0, 1, 3))
         results[1:] = [b.transpose(state, perm=(1, 0, 2)) for state in results[1:]]
@@ -67,6 +59,18 @@ class _Run:
     states: list[Node]
     last: Node
     cell: Node
+
+
+def _join_directions(b: Builder, runs: Sequence[_Run], steps: int, batch: int) -> list[Node]:
+    """Return all states [steps, directions, batch, size], then the last state and the last cell of each direction."""
+    size = runs[0].states[0].shape[-1]
+    step_states: list[Node] = []
+    for step in range(steps):
+        step_states += [b.reshape(run.states[step], shape=(1, 1, batch, size)) for run in runs]
+    all_states = b.reshape(_concatenate(b, step_states), shape=(steps, len(runs), batch, size))
+    last = [[b.reshape(state, shape=(1, batch, size)) for state in (run.last, run.cell)] for run in runs]
+    last_state, last_cell = (_concatenate(b, [pair[place] for pair in last]) for place in range(2))
+    return [all_states, last_state, last_cell]
 
 
 class _Direction:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
-from itertools import chain
+from itertools import chain, starmap
 from typing import Any, Final
 
 import numpy as np
@@ -47,7 +47,7 @@ def infer_results(node: Any, inputs: Sequence[Node | None], opset: Mapping[str, 
                 types,
                 _small_constants(operands),
                 ir_version=onnx.IR_VERSION,
-                opset_imports=[helper.make_opsetid(domain, number) for domain, number in opset.items()],
+                opset_imports=list(starmap(helper.make_opsetid, opset.items())),
             )
         except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
             first_error = first_error or error

@@ -10,7 +10,7 @@ import io
 import json
 import re
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -77,9 +77,10 @@ def find_fault(document: Any) -> str:
         if rule is None:
             continue
         noun, is_harmless = rule
-        for text in value if isinstance(value, list) else [value]:
-            if isinstance(text, str) and not is_harmless(text):
-                return f"has the {noun} {printable_name(text)}"
+        texts = value if isinstance(value, list) else [value]
+        harmful = next((text for text in texts if isinstance(text, str) and not is_harmless(text)), None)
+        if harmful is not None:
+            return f"has the {noun} {printable_name(harmful)}"
     return ""
 
 
@@ -324,6 +325,16 @@ def read_checked_archive(path: Path) -> io.BytesIO:
     return result
 
 
+def _refuse_equal_names(source: _Source, infos: Sequence[zipfile.ZipInfo]) -> None:
+    """Raise HostError if two members have names that torch takes for the same."""
+    lowered_names: set[str] = set()
+    for info in infos:
+        name = info.filename.lower()
+        if name in lowered_names:
+            raise source.refusal(info.filename, "stands in it twice, as torch compares names")
+        lowered_names.add(name)
+
+
 def _describe_archive(path: Path, archive: zipfile.ZipFile) -> _Source:
     """Return the folder and the name patterns of the archive. Raise HostError for members with the same name or with
     compressed or encrypted bytes, BadZipFile if there are no members or they overlap."""
@@ -333,11 +344,8 @@ def _describe_archive(path: Path, archive: zipfile.ZipFile) -> _Source:
     first, slash, _ = infos[0].filename.partition("/")
     is_older = any(info.filename == "version" for info in infos)
     source = _Source(path, "" if is_older else first + slash, _OF_OLDER if is_older else _OF_ARCHIVES)
-    seen: set[str] = set()
+    _refuse_equal_names(source, infos)
     for info in infos:
-        if info.filename.lower() in seen:
-            raise source.refusal(info.filename, "stands in it twice, as torch compares names")
-        seen.add(info.filename.lower())
         if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
             raise HostError(
                 f"compile: {path}: {printable_name(info.filename)} is compressed or encrypted, and torch.export.save "

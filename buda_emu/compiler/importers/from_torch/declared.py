@@ -7,8 +7,8 @@ from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.importers.operators import Operators
 
-FAMILIES = ("elementwise", "products", "windows", "reductions", "moves", "index", "order", "pairs", "complex_numbers",
-            "scatter", "backward")  # fmt: skip
+FAMILIES = ("elementwise", "products", "windows", "reductions", "moves", "index", "complex_numbers",
+            "backward")  # fmt: skip
 """The modules of `operators`. None of them imports torch."""
 Handler = Callable[..., Any]
 """A handler takes the builder and the arguments of the operator that it reads (`run_handler`). It returns a node, or a

@@ -166,6 +166,13 @@ def _without_data(layout: Layout) -> Any:
     return layout.of_memory(memory)
 
 
+def _written_tensors(schema: Any, words: Mapping[str, Any]) -> list[torch.Tensor]:
+    """Return the tensors among the arguments of an operator, by name, that it writes by its schema."""
+    written = (declared for declared in schema.arguments if declared.alias_info and declared.alias_info.is_write)
+    targets = [words.get(declared.name) for declared in written]
+    return [tensor for tensor in tree_leaves(targets) if isinstance(tensor, torch.Tensor)]
+
+
 class _Writes(TorchDispatchMode):
     """A dispatch mode that records the tensors to which operators write: `certain` for whole tensors, `by_data` for
     selected elements. `statistics` are those that norms change in training; neither torch's version counter nor the
@@ -186,12 +193,7 @@ class _Writes(TorchDispatchMode):
             self.statistics += [declared for declared in statistics if declared is not None]
             self.certain += self.statistics
         is_by_data = schema.name in _WHERE_DATA_SAYS and self._has_places()
-        targets = [
-            words.get(declared.name)
-            for declared in schema.arguments
-            if declared.alias_info and declared.alias_info.is_write
-        ]
-        tensors = [declared for declared in tree_leaves(targets) if isinstance(declared, torch.Tensor)]
+        tensors = _written_tensors(schema, words)
         (self.by_data if is_by_data else self.certain).extend(tensors)
         return func(*args, **(kwargs or {}))
 
@@ -364,12 +366,7 @@ class _Compiled:
             elif result.first < number:
                 outputs.append(outputs[result.first])
             elif result.argument is not None:
-                source = arguments[result.argument]
-                if result.is_argument:
-                    view = source
-                else:
-                    view = result.layout.of_memory(source)
-                outputs.append(view if result.is_argument or result.layout.wants_gradient else view.detach())
+                outputs.append(_view_of_argument(result, arguments[result.argument]))
             else:
                 tensor = result.layout.of_memory(memories[result.memory])
                 if number in values:
@@ -594,6 +591,15 @@ def _refuse_shared_memory(arguments: Sequence[Any], changed: Sequence[int]) -> N
             raise UnsupportedError(
                 "torch.compile: two inputs share memory, and one of them is changed in place: clone one of them"
             )
+
+
+def _view_of_argument(result: Result, argument: Any) -> Any:
+    """Return the argument of the module that is a result, or the view of it that is one, without a gradient where the
+    module's result has none."""
+    if result.is_argument:
+        return argument
+    view = result.layout.of_memory(argument)
+    return view if result.layout.wants_gradient else view.detach()
 
 
 def _allocate_results(results: Sequence[Any]) -> dict[int, Any]:

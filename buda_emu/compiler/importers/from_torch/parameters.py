@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import chain
 from math import prod
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import IO, Any, Final, cast
 
 import numpy as np
 import torch
@@ -103,18 +103,24 @@ def _read_shards(index: Path) -> dict[str, Stored]:
     return tensors
 
 
+def _read_header(path: Path, stream: IO[bytes], size: int) -> tuple[dict[str, Any], int]:
+    """Read the header of a safetensors file of `size` bytes, and return it with its length in bytes. Raises HostError
+    for a length that the file cannot have."""
+    length = int.from_bytes(stream.read(8), "little")
+    if size < 8 or length > min(size - 8, _MOST_HEADER):
+        raise _checkpoint_error(
+            path, f"{size} bytes cannot hold a header of {length}: it is truncated, or no safetensors"
+        )
+    return _parse_object(path, stream.read(length)), length
+
+
 def _iterate_tensors(path: Path) -> Iterator[tuple[str, Stored]]:
     """Yield the name and the mapped data of each tensor of a safetensors file that has elements, in the order of the
     file. Raises HostError for a file that is damaged or truncated."""
     try:
         with path.open("rb") as stream:
             size = os.fstat(stream.fileno()).st_size
-            length = int.from_bytes(stream.read(8), "little")
-            if size < 8 or length > min(size - 8, _MOST_HEADER):
-                raise _checkpoint_error(
-                    path, f"{size} bytes cannot hold a header of {length}: it is truncated, or no safetensors"
-                )
-            header = _parse_object(path, stream.read(length))
+            header, length = _read_header(path, stream, size)
             if size > 8 + length:
                 data = map_bytes(stream, 8 + length, size - 8 - length)
             else:

@@ -250,9 +250,8 @@ class Reader:
         if "getitem" in word:
             return self._take_result(node, arguments)
         example = node.meta.get("val")
-        sizes: tuple[Any, ...] = tuple(example.shape) if isinstance(example, torch.Tensor) else ()
-        if any(isinstance(size, int) and size == 0 for size in sizes):  # others depend on data
-            return self._b.constant(np.zeros(sizes, dtype_name(example.dtype)))
+        if _is_empty(example):
+            return self._b.constant(np.zeros(tuple(example.shape), dtype_name(example.dtype)))
         try:
             handler = self._handler(_operator_name(word), operands, example)
             return self._call_handler(handler, node, arguments, options)
@@ -394,14 +393,17 @@ class Reader:
             reason = str(error).strip().splitlines() or [repr(error)]
             self._refuse(f"{word} (of constants: {reason[0]})", node)
             return _POISONED
-        if isinstance(output, torch.Tensor):
+        if isinstance(output, torch.Tensor) and _operator_name(word).startswith(_EMPTY):
             # Memory that nobody wrote may hold anything, NaN, too: zeros are as right, and the same every time.
-            if _operator_name(word).startswith(_EMPTY):
-                output = torch.zeros_like(output)
-            return self._constant(array_of(output))
-        if not isinstance(output, (list, tuple)):  # a number, or an assertion of the model, which held
-            return output
-        return [self._constant(array_of(part)) if isinstance(part, torch.Tensor) else part for part in output]
+            output = torch.zeros_like(output)
+        if isinstance(output, (list, tuple)):
+            return [self._constant_or_other(part) for part in output]
+        return self._constant_or_other(output)
+
+    def _constant_or_other(self, result: Any) -> Any:
+        """Return a computed tensor as a constant of the graph, and anything else as it is: a number, or an assertion of
+        the model, which held."""
+        return self._constant(array_of(result)) if isinstance(result, torch.Tensor) else result
 
     def _count_results(self, word: str, examples: Any, operands: Sequence[Node]) -> None:
         """Account for the results of folded operands, `examples`, of the operator `word`. Raise UnsupportedError if
@@ -422,15 +424,22 @@ class Reader:
                 value = self._values[fx_output]
             else:
                 value = self._b.constant(np.asarray(fx_output))
-            if isinstance(value, Complex):
-                raise UnsupportedError(
-                    f"compile: {self._graph.name}: output {number} is complex: give its torch.view_as_real"
-                )
-            if isinstance(value, Node) and 0 in value.shape:
-                raise UnsupportedError(f"compile: {self._graph.name}: output {number} has no elements: {value.shape}")
-            if isinstance(value, Node):
-                self._graph.outputs.append(Output(f"output_{number}" if number else "output", value.name, value.dtype))
+            self._add_output(number, value)
             number += 1
+
+    def _add_output(self, number: int, value: Any) -> None:
+        """Declare a value as an output of the graph, if it is a node. Raises UnsupportedError for a complex value and
+        for one without elements."""
+        if isinstance(value, Complex):
+            raise UnsupportedError(
+                f"compile: {self._graph.name}: output {number} is complex: give its torch.view_as_real"
+            )
+        if not isinstance(value, Node):
+            return
+        if 0 in value.shape:
+            raise UnsupportedError(f"compile: {self._graph.name}: output {number} has no elements: {value.shape}")
+        label = f"output_{number}" if number else "output"
+        self._graph.outputs.append(Output(label, value.name, value.dtype))
 
     def _refuse(self, construct: str, node: Any) -> None:
         """Record that a construct cannot be imported, with the user's line or else the layer."""
@@ -548,6 +557,14 @@ def _to_int64(operand: Any) -> Any:
     if operand in _UNSIGNED:
         return torch.int64
     return operand
+
+
+def _is_empty(example: Any) -> bool:
+    """Return whether a traced value is a tensor without elements. A size that depends on data counts as some."""
+    if not isinstance(example, torch.Tensor):
+        return False
+    sizes: tuple[Any, ...] = tuple(example.shape)
+    return any(isinstance(size, int) and size == 0 for size in sizes)
 
 
 def _user_line(node: Any) -> str:

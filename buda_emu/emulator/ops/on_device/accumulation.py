@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from buda_emu.arithmetic.formats.bits import U32, single
 from buda_emu.arithmetic.formats.stored import Bits
-from buda_emu.arithmetic.kernels.tiles.gather import FIRST_ROW
+from buda_emu.arithmetic.kernels.tiles.tile_memory import FIRST_ROW
 from buda_emu.arithmetic.tensix.conversions.pack import intermediate
 from buda_emu.arithmetic.tensix.functions.table import bind
 from buda_emu.arithmetic.tensix.lanes import DstMode

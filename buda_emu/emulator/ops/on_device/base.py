@@ -11,7 +11,7 @@ import numpy as np
 
 from buda_emu.arithmetic.formats.bits import U32
 from buda_emu.arithmetic.formats.stored import Bits
-from buda_emu.arithmetic.kernels.tiles.gather import AS_IS, FIRST_COLUMN, FIRST_ELEMENT, FIRST_ROW, TRANSPOSE
+from buda_emu.arithmetic.kernels.tiles.tile_memory import AS_IS, FIRST_COLUMN, FIRST_ELEMENT, FIRST_ROW, TRANSPOSE
 from buda_emu.arithmetic.tensix.conversions.pack import RELU_MODES, ReluMode, intermediate, relu_threshold
 from buda_emu.arithmetic.tensix.lanes import DstMode, VectorMode
 from buda_emu.arithmetic.tensix.registers import REGISTERS, Core, OpRegisters, op_registers

@@ -1,6 +1,6 @@
 """nop, datacopy, ethernet_datacopy (DEVICE_NUMERICS 2.7, 6.2)."""
 
-from buda_emu.arithmetic.kernels.tiles.gather import AS_IS
+from buda_emu.arithmetic.kernels.tiles.tile_memory import AS_IS
 from buda_emu.arithmetic.tensix.lanes import DstMode
 from buda_emu.arithmetic.tensix.registers import IN_DST, REGISTERS, OpRegisters
 from buda_emu.emulator.ops.on_device.base import (

@@ -20,9 +20,9 @@ from buda_emu.arithmetic.kernels.tensix import elementwise as singles_kernels
 from buda_emu.arithmetic.kernels.tensix import picks as pick_kernels
 from buda_emu.arithmetic.kernels.tensix.products import tile_matmul as integer_kernels
 from buda_emu.arithmetic.kernels.tensix.products import tile_matmul as matmul_kernels
+from buda_emu.arithmetic.kernels.tensix.products.accumulate import Extent, RegisterOperand
+from buda_emu.arithmetic.kernels.tensix.products.accumulate import Product as ProductOfTiles
 from buda_emu.arithmetic.kernels.tensix.products.matmul_by_singles import Traversal
-from buda_emu.arithmetic.kernels.tensix.products.product import Extent, RegisterOperand
-from buda_emu.arithmetic.kernels.tensix.products.product import Product as ProductOfTiles
 from buda_emu.arithmetic.kernels.tensix.products.spills import AS_IT_WAS, SPILLS
 from buda_emu.arithmetic.kernels.tensix.products.tile_matmul import runs
 from buda_emu.arithmetic.kernels.tensix.words import MODES, Setting

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from buda_emu.arithmetic.formats.bits import U32
 from buda_emu.arithmetic.formats.stored import Bits
 from buda_emu.arithmetic.kernels.tensix.picks import Picks
-from buda_emu.arithmetic.kernels.tiles.gather import TRANSPOSE
+from buda_emu.arithmetic.kernels.tiles.tile_memory import TRANSPOSE
 from buda_emu.arithmetic.tensix.registers import OpRegisters
 from buda_emu.emulator.ops import matmul_sparse
 from buda_emu.emulator.ops.base import PlannedOp

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from buda_emu.arithmetic.formats.bits import U32
 from buda_emu.arithmetic.formats.stored import Bits
-from buda_emu.arithmetic.kernels.tiles.gather import AS_IS, FIRST_COLUMN, FIRST_ELEMENT, FIRST_ROW, TRANSPOSE
+from buda_emu.arithmetic.kernels.tiles.tile_memory import AS_IS, FIRST_COLUMN, FIRST_ELEMENT, FIRST_ROW, TRANSPOSE
 from buda_emu.arithmetic.tensix.lanes import DstMode
 from buda_emu.emulator.ops.base import Parallel
 from buda_emu.emulator.ops.on_device.units import Index, Units, Words, family_of

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.formats.stored import Bits, floats_for
-from buda_emu.arithmetic.kernels.tiles.gather import AS_IS
+from buda_emu.arithmetic.kernels.tiles.tile_memory import AS_IS
 from buda_emu.arithmetic.tensor.tilemap import TileMap
 from buda_emu.emulator.memory.bit_store import BitView
 from buda_emu.emulator.memory.store import EntryView

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.arithmetic.kernels.tiles.gather import AS_IS, gather_tiles
+from buda_emu.arithmetic.kernels.tiles.tile_memory import AS_IS, gather_tiles
 from buda_emu.arithmetic.tensor.tilemap import TileMap
 from buda_emu.emulator.memory.channel import Fifo, Ram
 from buda_emu.emulator.memory.host import size_text

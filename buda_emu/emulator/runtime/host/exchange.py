@@ -13,8 +13,7 @@ from buda_emu.arithmetic.formats.float_state import exact_floats
 from buda_emu.arithmetic.tensor.referenced import Referenced
 from buda_emu.emulator.memory.channel import Fifo, Ram
 from buda_emu.emulator.memory.store import EntryView
-from buda_emu.emulator.runtime.host.host_io import HostIo, Readout, whole_tiles
-from buda_emu.emulator.runtime.host.lending import Lender
+from buda_emu.emulator.runtime.host.host_io import HostIo, Lender, Readout, whole_tiles
 from buda_emu.emulator.runtime.machine.gate import Gate, Slices
 from buda_emu.emulator.runtime.machine.listeners import HOST
 from buda_emu.emulator.runtime.machine.memory import Channel, Memory, Watchers

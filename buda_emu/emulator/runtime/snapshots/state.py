@@ -42,7 +42,7 @@ from buda_emu.netlist.load import check_bytes
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.program.settings import Kind
 from buda_emu.netlist.yaml_reader import UnreadableError, read_bytes
-from buda_emu.spec.precision import Precision, precision_named
+from buda_emu.spec.precision import Precision, find_precision
 from buda_emu.spec.varinst import INT_MAX, INT_MIN, is_variable
 from buda_emu.support.records import dataclass
 from buda_emu.support.version import __version__
@@ -552,7 +552,7 @@ def text_of(netlist: Netlist) -> bytes | None:
 def precision_of(reader: Reader) -> Precision:
     """Return the precision of the machine that was saved."""
     fields = Fields(reader.header, "", reader.refusal)
-    precision = precision_named(fields.text("precision"))
+    precision = find_precision(fields.text("precision"))
     if precision is None:
         raise fields.bad("names a precision that is not known")
     return precision

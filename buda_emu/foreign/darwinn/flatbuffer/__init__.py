@@ -5,7 +5,6 @@ Nothing here depends on a particular format.
 """
 
 from buda_emu.foreign.darwinn.flatbuffer.kinds import starts
-from buda_emu.foreign.darwinn.flatbuffer.read import Malformed, read
-from buda_emu.foreign.darwinn.flatbuffer.table import Table
+from buda_emu.foreign.darwinn.flatbuffer.read import Malformed, Table, read
 
 __all__ = ["Malformed", "Table", "read", "starts"]

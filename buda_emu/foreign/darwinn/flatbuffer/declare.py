@@ -13,7 +13,7 @@ from dataclasses import field
 from typing import Any
 
 from buda_emu.foreign.darwinn.flatbuffer import kinds
-from buda_emu.foreign.darwinn.flatbuffer.table import Kind, Table
+from buda_emu.foreign.darwinn.flatbuffer.read import Kind, Table
 
 
 def _slot(kind: Kind, default: Any = None) -> Any:

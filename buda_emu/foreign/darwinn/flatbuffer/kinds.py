@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from buda_emu.foreign.darwinn.flatbuffer.read import INT32, UINT16, Reader
-from buda_emu.foreign.darwinn.flatbuffer.table import Table, fields_of, from_plain, to_plain
+from buda_emu.foreign.darwinn.flatbuffer.read import INT32, UINT16, Reader, Table, fields_of, from_plain, to_plain
 
 if TYPE_CHECKING:
     from buda_emu.foreign.darwinn.flatbuffer.write import Writer

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from buda_emu.foreign.darwinn.flatbuffer.table import Table, fields_of
+from buda_emu.foreign.darwinn.flatbuffer.read import Table, fields_of
 from buda_emu.support.errors import UnsupportedError
 
 

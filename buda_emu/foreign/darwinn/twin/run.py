@@ -9,6 +9,7 @@ from buda_emu.foreign.darwinn import tflite
 from buda_emu.foreign.darwinn.reading import Source
 from buda_emu.foreign.darwinn.twin.graph import Array, Operation, Tensor, read_graph
 from buda_emu.foreign.darwinn.twin.operators import OPERATORS, Call, TensorValue
+from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError, UnsupportedError
 
 
@@ -61,7 +62,9 @@ class Twin:
         for name, array in feeds.items():
             number = self.graph.number_of(name)
             if number is None:
-                raise HostError(f"the model has no tensor {name!r}")
+                names = [input_name for input_name, *_ in self.inputs]
+                hint = near(name, names) or f"its inputs are {', '.join(names)}"
+                raise HostError(f"the model has no tensor {name!r}: {hint}")
             values[number] = feed(self.graph.tensors[number], array)
             if self.graph.tensors[number].is_variable:
                 self.variables[number] = values[number]

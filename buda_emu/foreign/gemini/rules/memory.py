@@ -7,8 +7,7 @@ from buda_emu.foreign.gemini.book import BOOK
 from buda_emu.foreign.gemini.frontend import Network
 from buda_emu.foreign.gemini.index import Index, Life, find_read_tensor, operand_entries, reached_sources
 from buda_emu.foreign.gemini.model import IR, Ofmap, Region, Tensor, Workload
-from buda_emu.foreign.gemini.rings import pieces, region_of
-from buda_emu.foreign.gemini.sizes import fmap_bytes, is_legal_alignment, weight_bytes
+from buda_emu.foreign.gemini.sizes import fmap_bytes, is_legal_alignment, pieces, region_of, weight_bytes
 from buda_emu.support.checker import Finding
 
 

@@ -62,7 +62,7 @@ def _run(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="write a trace for ui.perfetto.dev (.json, .json.gz), or a page with lanes and CMX over time (.html)",
     )
-    parser.add_argument("--quiet", action="store_true", help="print nothing but races")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but races")
 
 
 def _args(parser: argparse.ArgumentParser) -> None:

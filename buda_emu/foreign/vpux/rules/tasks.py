@@ -8,8 +8,10 @@ from typing import Final
 from buda_emu.foreign.vpux.arguments import MOST_TENSORS
 from buda_emu.foreign.vpux.model import Op
 from buda_emu.foreign.vpux.program import Program, callee, is_cache_op
+from buda_emu.foreign.vpux.reader.table import OPS
 from buda_emu.foreign.vpux.rules.book import BOOK, finding
 from buda_emu.support.checker import Finding
+from buda_emu.support.checker.suggest import near
 from buda_emu.support.checker.text import plural
 
 
@@ -308,3 +310,19 @@ BOOK.declare(
     "X046", "error", "a kernel's attributes or operands are impossible", stage="run", source="VPUX 5, 7",
     fix="see the kernel's attributes in docs/other-compilers/vpux-kernels.md",
 )  # fmt: skip
+
+
+@BOOK.rule(
+    "X048", "note", "an op is not known here", stage="emulator", source="VPUX 8",
+    fix="see that its name is right",
+)  # fmt: skip
+def check_known_ops(program: Program) -> Iterator[Finding]:
+    """Note each name of an op that the reader does not know, at its first place (X048)."""
+    places: dict[str, Op] = {}
+    for op in program.function.walk():
+        if not op.known:
+            places.setdefault(op.name, op)
+    for name, op in places.items():
+        dialect = name.partition(".")[0]
+        hint = near(name, [known for known in OPS if known.partition(".")[0] == dialect])
+        yield finding(program, op, f"{name} is neither checked nor run", hint)

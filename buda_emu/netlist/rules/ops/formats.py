@@ -72,12 +72,18 @@ def grayskull_formats(ctx: Context, op: Op) -> Findings:
     thread = op.attributes.sfpu_execution_thread
     if thread not in ("", "math"):
         yield Finding(attribute_mark(op, "sfpu_execution_thread"), f"grayskull runs the SFPU on math, not on {thread}")
-    if op.out_df != op.intermed_df and (op.gradient_op or op.attributes.m_k > 1):
-        pair = {op.out_df, op.intermed_df}
-        widened = op.out_df == "Float32" and op.intermed_df in B_FORMATS
-        if not (pair <= {*A_FORMATS} or pair <= {*B_FORMATS} or widened):
-            message = f"grayskull cannot accumulate in {op.intermed_df} and write {op.out_df}"
-            yield Finding(op.at("intermed_df"), message, "both need the same exponent width")
+    accumulates = op.gradient_op or op.attributes.m_k > 1
+    if accumulates and not _can_accumulate_on_grayskull(op):
+        message = f"grayskull cannot accumulate in {op.intermed_df} and write {op.out_df}"
+        yield Finding(op.at("intermed_df"), message, "both need the same exponent width")
+
+
+def _can_accumulate_on_grayskull(op: Op) -> bool:
+    """Return whether grayskull can accumulate in the op's intermediate format and write its output format: both have
+    the same exponent width, or the result is widened to Float32 (NETLIST 2)."""
+    pair = {op.out_df, op.intermed_df}
+    widened = op.out_df == "Float32" and op.intermed_df in B_FORMATS
+    return len(pair) == 1 or pair <= {*A_FORMATS} or pair <= {*B_FORMATS} or widened
 
 
 @op_check(

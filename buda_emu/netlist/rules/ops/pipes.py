@@ -201,19 +201,25 @@ def flat_operands(ctx: Context, op: Op) -> Findings:
 def unread_inputs(_: Context, op: Op) -> Findings:
     """Refuse more inputs than the attributes use: a third operand is a bias or a scale, a fourth the scale in
     addition to a bias (NETLIST 2)."""
+    if _has_unread_inputs(op):
+        yield Finding(
+            op.at("inputs"),
+            f"{plural(len(op.inputs), 'input')}, but its attributes use fewer",
+            "bias: true, requant or dequant",
+        )
+
+
+def _has_unread_inputs(op: Op) -> bool:
+    """Return whether the op has an input beside its operands that no attribute of it reads."""
     attributes = op.attributes
     count = len(op.inputs)
-    scaled = attributes.requant or attributes.dequant
     if op.type == "depthwise":
-        useless = count > 2 and not attributes.bias
-    elif attributes.identity:
-        useless = count > 3 and not attributes.bias
-    else:
-        useless = (count == 3 and not (attributes.bias or scaled)) or (count > 3 and not (attributes.bias and scaled))
-    if useless:
-        yield Finding(
-            op.at("inputs"), f"{plural(count, 'input')}, but its attributes use fewer", "bias: true, requant or dequant"
-        )
+        return count > 2 and not attributes.bias
+    if attributes.identity:
+        return count > 3 and not attributes.bias
+    scaled = attributes.requant or attributes.dequant
+    inputs_beside_operands = min(count, 4) - 2  # of more inputs this rule says nothing
+    return inputs_beside_operands > int(attributes.bias) + int(scaled)
 
 
 @op_check(

@@ -3,7 +3,7 @@
 Only the last body of a program name is checked (11.1 A16); the model holds no other.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from itertools import islice
 
@@ -84,10 +84,21 @@ def graph_exists(ctx: Context, program: Program) -> Findings:
             else:
                 message = "executes no graph"
             if step.graph:
-                hint = partial(near, step.graph, ctx.netlist.graphs)
+                hint = partial(_graph_hint, step.graph, ctx.netlist.graphs)
             else:
                 hint = "add graph_name"
             yield Finding(step.at("graph_name"), message, hint)
+
+
+_FEW_GRAPHS = 4
+
+
+def _graph_hint(name: str, graphs: Collection[str]) -> str:
+    """Return the graph that was probably meant, else all graphs where there are few."""
+    hint = near(name, graphs)
+    if not hint and 0 < len(graphs) <= _FEW_GRAPHS:
+        hint = f"the netlist has {', '.join(graphs)}"
+    return hint
 
 
 @program_check(

@@ -488,7 +488,11 @@ def buffered_queue(ctx: Context, queue: Queue) -> Findings:
     if ctx.temporal.get(producer.graph) != ctx.temporal.get(readers[0].graph):
         return
     if queue.name not in ctx.dynamic:
-        yield Finding(queue.at(), "buffers between two ops of one temporal graph, but no program allocates it")
+        yield Finding(
+            queue.at(),
+            "buffers between two ops of one temporal graph, but no program allocates it",
+            f"add allocate_queue: [{queue.name}] to the program, or let op {readers[0].name} read op {producer.name}",
+        )
 
 
 @program_check("V127")

@@ -5,7 +5,7 @@ DRAM that the backend reserves for itself (V153) is not checked, as its size is 
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 from buda_emu.netlist.model import Allocate, Deallocate, Netlist, Op, Program, Queue
@@ -483,15 +483,18 @@ def views_divide(ctx: Context, netlist: Netlist) -> Findings:
     for queue in netlist.queues.values():
         if queue.is_ram and queue.buffers and queue.name not in ctx.dynamic and queue.name not in ctx.broken:
             places.setdefault((queue.loc, queue.target_device, queue.buffers), []).append(queue)
-    for group in places.values():
-        if len(group) > 1:
-            sizes = [_buffer_bytes(ctx, queue) for queue in group]
-        else:
-            sizes = []
-        for size in {*sizes}:
-            yield from _indivisible_views(
-                [queue for queue, view_bytes in zip(group, sizes, strict=True) if view_bytes == size]
-            )
+    for rams in places.values():
+        if len(rams) > 1:
+            for views in _rams_of_equal_size(ctx, rams):
+                yield from _indivisible_views(views)
+
+
+def _rams_of_equal_size(ctx: Context, rams: Sequence[Queue]) -> Iterable[list[Queue]]:
+    """Return the rams in groups whose buffers have equally many bytes."""
+    groups: dict[int, list[Queue]] = {}
+    for ram in rams:
+        groups.setdefault(_buffer_bytes(ctx, ram), []).append(ram)
+    return groups.values()
 
 
 def _indivisible_views(views: list[Queue]) -> Findings:

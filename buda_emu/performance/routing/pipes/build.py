@@ -26,11 +26,10 @@ from buda_emu.performance.routing.pipes.granularity import Granularity, op_cut, 
 from buda_emu.performance.routing.pipes.hops import Hops
 from buda_emu.performance.routing.pipes.links import Links
 from buda_emu.performance.routing.pipes.make_pipes import Draft, PipeMaker, relays
-from buda_emu.performance.routing.pipes.model import PipeGraph
+from buda_emu.performance.routing.pipes.model import PipeGraph, Refusal, RefusedError
 from buda_emu.performance.routing.pipes.nocs import Nocs, finish_pipes
 from buda_emu.performance.routing.pipes.ops.edges import OpEdges, op_edges, queue_edge
 from buda_emu.performance.routing.pipes.ops.general import is_drainer, is_ethernet
-from buda_emu.performance.routing.pipes.refusal import Refusal, RefusedError
 from buda_emu.performance.routing.pipes.source_map import within_bounds
 from buda_emu.support.errors import UnsupportedError
 from buda_emu.support.garbage import no_collections

@@ -13,10 +13,10 @@ from buda_emu.performance.routing.pipes.edge import EdgeMap
 from buda_emu.performance.routing.pipes.epoch import Epoch
 from buda_emu.performance.routing.pipes.granularity import base_of
 from buda_emu.performance.routing.pipes.make_pipes import Draft, PipeMaker
+from buda_emu.performance.routing.pipes.model import Refusal
 from buda_emu.performance.routing.pipes.op_buffers import core_of
 from buda_emu.performance.routing.pipes.ops.edges import OpEdges
 from buda_emu.performance.routing.pipes.ops.general import is_ethernet
-from buda_emu.performance.routing.pipes.refusal import Refusal
 from buda_emu.performance.routing.pipes.source_map import Tiles, cores, places
 from buda_emu.spec.archs import EXTRA_STREAMS, GATHER_STREAMS
 from buda_emu.spec.devices import device

@@ -14,7 +14,7 @@ from typing import Final, Literal
 import numpy as np
 
 from buda_emu.netlist.model import Op, Pad, Tm
-from buda_emu.performance.routing.pipes.refusal import RefusedError
+from buda_emu.performance.routing.pipes.model import RefusedError
 from buda_emu.performance.routing.pipes.source_map import CORE, SourceMap, Tiles, cores, divides, places, within_bounds
 from buda_emu.spec.blocking import Blocking, Shape
 

@@ -9,9 +9,8 @@ from typing import Final
 from buda_emu.netlist.model import Execute, Netlist, Op, Queue
 from buda_emu.performance.routing.pipes.library_order import in_table_order
 from buda_emu.performance.routing.pipes.links import Links
-from buda_emu.performance.routing.pipes.ops.fused_use import FusedUse, fused_use
 from buda_emu.performance.routing.pipes.ops.kinds import kind_of
-from buda_emu.performance.routing.pipes.ops.operands import OpInputs
+from buda_emu.performance.routing.pipes.ops.operands import FusedUse, OpInputs, fused_use
 from buda_emu.spec.boards import Cluster
 
 _TRUE: Final = ("true", "1")

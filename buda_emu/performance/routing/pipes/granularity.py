@@ -9,10 +9,10 @@ from typing import Final
 from buda_emu.netlist.model import Op, Queue
 from buda_emu.performance.routing.pipes.edge import EdgeMap
 from buda_emu.performance.routing.pipes.epoch import Epoch
+from buda_emu.performance.routing.pipes.model import RefusedError
 from buda_emu.performance.routing.pipes.ops.edges import OpEdges
 from buda_emu.performance.routing.pipes.ops.general import buffered_mblocks, mblock_tiles
 from buda_emu.performance.routing.pipes.ops.operands import flat_row_bytes
-from buda_emu.performance.routing.pipes.refusal import RefusedError
 from buda_emu.spec.formats import tile_bytes
 
 DRAM_PIECE_BYTES = 64 << 10

@@ -13,8 +13,8 @@ from buda_emu.performance.routing.pipes.granularity import base_of
 from buda_emu.performance.routing.pipes.library_order import sort_as_vendor
 from buda_emu.performance.routing.pipes.links import ETHERNET_CORES, NO_WAY, Links
 from buda_emu.performance.routing.pipes.make_pipes import Draft
+from buda_emu.performance.routing.pipes.model import RefusedError
 from buda_emu.performance.routing.pipes.op_buffers import result_fields
-from buda_emu.performance.routing.pipes.refusal import RefusedError
 
 _FEWER: Final = "cut producer and consumer alike, send it to fewer ops, or use a queue between two epochs"
 

@@ -24,12 +24,11 @@ from buda_emu.performance.routing.pipes.ethernet import (
     size_relays,
 )
 from buda_emu.performance.routing.pipes.granularity import Granularity
-from buda_emu.performance.routing.pipes.model import NO_PADDING, Buffer
+from buda_emu.performance.routing.pipes.model import NO_PADDING, Buffer, RefusedError
 from buda_emu.performance.routing.pipes.op_buffers import Place, core_of
 from buda_emu.performance.routing.pipes.ops.edges import OpEdges
 from buda_emu.performance.routing.pipes.ops.general import is_ethernet
 from buda_emu.performance.routing.pipes.ops.multicast import Multicast, direct, multicast
-from buda_emu.performance.routing.pipes.refusal import RefusedError
 from buda_emu.spec.devices import device
 
 MIN_PERIOD = 32

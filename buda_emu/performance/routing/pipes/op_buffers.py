@@ -8,9 +8,8 @@ from buda_emu.netlist.model import Op, Queue
 from buda_emu.performance.routing.pipes.epoch import Epoch
 from buda_emu.performance.routing.pipes.ethernet import EthernetCore, arrives_at, sends_from
 from buda_emu.performance.routing.pipes.granularity import Granularity, Ids
-from buda_emu.performance.routing.pipes.model import Buffer
+from buda_emu.performance.routing.pipes.model import Buffer, RefusedError
 from buda_emu.performance.routing.pipes.ops.edges import OpEdges
-from buda_emu.performance.routing.pipes.ops.fused_use import FusedUse
 from buda_emu.performance.routing.pipes.ops.general import (
     buffered_mblocks,
     has_output_buffer,
@@ -19,8 +18,7 @@ from buda_emu.performance.routing.pipes.ops.general import (
     shares_output,
 )
 from buda_emu.performance.routing.pipes.ops.kinds import kind_of
-from buda_emu.performance.routing.pipes.ops.operands import Operand
-from buda_emu.performance.routing.pipes.refusal import RefusedError
+from buda_emu.performance.routing.pipes.ops.operands import FusedUse, Operand
 from buda_emu.performance.routing.pipes.source_map import divides
 from buda_emu.spec.archs import Arch
 from buda_emu.spec.formats import tile_bytes

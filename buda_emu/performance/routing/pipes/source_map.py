@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from buda_emu.netlist.model import Pad, Tm
-from buda_emu.performance.routing.pipes.refusal import RefusedError
+from buda_emu.performance.routing.pipes.model import RefusedError
 from buda_emu.spec.blocking import Blocking
 from buda_emu.support.errors import UnsupportedError
 

@@ -4,12 +4,13 @@ import glob
 import os
 import re
 import shlex
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, field
+from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from buda_emu.netlist.load import looks_like_netlist
+from buda_emu.netlist.load import looks_like_netlist, may_be_cut_off
 from buda_emu.spec.precision import Precision
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError
@@ -26,15 +27,16 @@ _TOKEN: Final = re.compile(r"\s*(?:(\(|\))|([^\s()]+))")
 Selects = Callable[[str], bool]
 
 
-def collect(paths: Iterable[str]) -> list[str]:
+def collect(paths: Iterable[str], on_left_out: Callable[[str], object] = lambda _path: None) -> list[str]:
     """Return the files in the order of the paths, a folder's by name, each once.
 
     A folder stands for the YAML files below it that have sections of a netlist; a file or a pattern for the files of
-    this name. Raises HostError for a path without files.
+    this name. `on_left_out` gets each file of a folder that may be what is left of a netlist. Raises HostError for a
+    path without files.
     """
     collected: dict[str, None] = {}
     for path in paths:
-        files = list(_files(path))
+        files = list(_files(path, on_left_out))
         if not files:
             raise HostError(_nothing(path))
         collected |= dict.fromkeys(files)
@@ -47,9 +49,9 @@ def part(names: Sequence[str], place: int, count: int) -> list[str]:
     return list(names[place - 1 :: count])
 
 
-def _files(path: str) -> Iterator[str]:
+def _files(path: str, on_left_out: Callable[[str], object]) -> Iterator[str]:
     """Yield the files that a path stands for: itself, netlists below a folder, or matches of a pattern; none if there
-    are none."""
+    are none. `on_left_out` gets files as in `collect`."""
     if os.path.isdir(path):  # noqa: PTH112 - names are shown as they were given
         for folder, folders, names in os.walk(path):
             folders.sort()
@@ -57,11 +59,13 @@ def _files(path: str) -> Iterator[str]:
                 file = os.path.join(folder, name)  # noqa: PTH118
                 if looks_like_netlist(file):
                     yield file
+                elif may_be_cut_off(file):
+                    on_left_out(file)
     elif os.path.exists(path):  # noqa: PTH110
         yield path
     elif glob.has_magic(path):
         for match in sorted(glob.glob(path, recursive=True)):  # noqa: PTH207
-            yield from _files(match)
+            yield from _files(match, on_left_out)
 
 
 def _nothing(path: str) -> str:
@@ -216,6 +220,7 @@ class Case:
     reference: "Files | None" = None
     defaults: tuple[str, bytes] | None = None
     settings: Settings = field(default_factory=Settings)
+    shares_reference: bool = False  # with other netlists, whose tensors lie in the same folder
 
     @property
     def command(self) -> str:
@@ -226,6 +231,15 @@ class Case:
         if self.defaults is not None:
             words += ["--defaults", self.defaults[0]]
         return shlex.join(words)
+
+
+def mark_shared_references(cases: Sequence[Case]) -> list[Case]:
+    """Return the cases with `shares_reference` set for those whose tensors from outside lie in one folder."""
+    folders = Counter(case.reference.where for case in cases if case.reference is not None)
+    return [
+        replace(case, shares_reference=case.reference is not None and folders[case.reference.where] > 1)
+        for case in cases
+    ]
 
 
 def unfinished_result(case: Case, status: Status, text: str, seconds: float) -> CaseResult:

@@ -24,7 +24,7 @@ from buda_emu.emulator.inputs.prepared import held_bytes, require_memory, requir
 from buda_emu.emulator.inputs.reference import Files, tensors, whole_array
 from buda_emu.emulator.op_errors.op_apart import Moments
 from buda_emu.emulator.runtime.emulator import Emulator
-from buda_emu.netlist.load import check, check_bytes
+from buda_emu.netlist.load import NetlistResult, check, check_bytes
 from buda_emu.netlist.model import Netlist, Program, Queue
 from buda_emu.netlist.program.parameters import parameter_names
 from buda_emu.netlist.test_config import TestConfig, merge_defaults, read_defaults, read_test_config
@@ -54,6 +54,7 @@ from buda_emu.testing.verify.comparison import (
     tile_blocks,
     tiles_that_hold,
 )
+from buda_emu.testing.verify.doubts import comparison_doubts, reference_doubts
 from buda_emu.testing.verify.op_by_op import run_pair
 from buda_emu.testing.verify.result import (
     CaseResult,
@@ -105,6 +106,7 @@ class _Summary:
         self._largest: tuple[float, tuple[int, ...]] | None = None
         self._tiles = 0
         self._bad = 0
+        self._all_zero = True
         self._first_bad: TilePlace | None = None
         if detail:
             self._picture = _Picture(shape[2] // tile_dim[0], shape[3] // tile_dim[1])
@@ -119,6 +121,7 @@ class _Summary:
         finite_b = np.isfinite(b)
         finite = finite_a & finite_b
         self._size += a.size
+        self._all_zero = self._all_zero and not (a.any() or b.any())
         self._not_finite[0] += a.size - int(np.count_nonzero(finite_a))
         self._not_finite[1] += a.size - int(np.count_nonzero(finite_b))
         self._matches += int(np.count_nonzero(close(a, b, comparison.atol, comparison.rtol)))
@@ -161,6 +164,7 @@ class _Summary:
             not_finite_observed=self._not_finite[1],
             tiles=self._tiles,
             bad_tiles=self._bad,
+            all_zero=self._all_zero,
             first_bad_tile=self._first_bad,
             detail=self._picture.detail() if self._picture is not None else None,
         )
@@ -413,7 +417,8 @@ def compare_output(queue: Queue, config: TestConfig, runs: Runs, case: Case) -> 
     entries = min(len(observed), len(expected))
     if not entries:
         raise HostError(f"{source} holds no entries for output {queue.name}")
-    if entries < max(len(observed), len(expected)):
+    uncompared_entries = max(len(observed), len(expected)) - entries
+    if uncompared_entries:
         source += f" (first {entries} of {len(observed)} observed, {len(expected)} expected entries)"
     observed = observed[:entries]
     expected = expected[:entries]
@@ -439,6 +444,7 @@ def compare_output(queue: Queue, config: TestConfig, runs: Runs, case: Case) -> 
         reason=verdict.reason,
         figures=output_figures,
         model_shape=model_shape,
+        uncompared_entries=uncompared_entries,
     )
 
 
@@ -495,16 +501,25 @@ def _rule_outcomes(case: Case) -> Mapping[str, tuple[str, ...]]:
     return outcomes(text, case.path, case.settings.arch)
 
 
+def _check_for(case: Case, arch: str | None) -> NetlistResult:
+    """Check the netlist of a case for an architecture, None for its default one."""
+    if case.text is not None:
+        return check_bytes(case.text, case.path, arch)
+    return check(case.path, arch, cache=case.settings.cache)
+
+
 @contextmanager
 def _open(case: Case) -> "Generator[tuple[Netlist, DeviceImage | None]]":
     """Open the netlist to run, with the image that it is from, None for a netlist. Raises NetlistError, ImageError,
     OSError."""
     settings = case.settings
     if not is_image(case.path):
-        if case.text is None:
-            checked = check(case.path, settings.arch, cache=settings.cache)
-        else:
-            checked = check_bytes(case.text, case.path, settings.arch)
+        checked = _check_for(case, settings.arch)
+        if checked.netlist is None and settings.arch is not None:
+            # A netlist that lists architectures is refused for any other one. Read for one of its own, it is skipped.
+            of_own_arch = _check_for(case, None)
+            if of_own_arch.netlist is not None and settings.arch.lower() not in of_own_arch.netlist.archs:
+                checked = of_own_arch
         if checked.netlist is None:
             raise NetlistError(render(checked.diagnostics), checked.diagnostics)
         yield checked.netlist, None
@@ -555,6 +570,9 @@ def _compare(case: Case, result: CaseResult, netlist: Netlist, image: "DeviceIma
         reference=case.reference,
         image=image,
     )
+    doubts: tuple[str, ...] = ()
+    if case.reference is not None:
+        doubts = reference_doubts(case.reference, netlist, image, shared=case.shares_reference)
     compared, skipped = _outputs_to_compare(netlist, config)
     with rounding_warnings() as warned:
         runs = runs_of(netlist, bodies, parameters, feed, case, compared)
@@ -572,6 +590,7 @@ def _compare(case: Case, result: CaseResult, netlist: Netlist, image: "DeviceIma
         ops=runs.ops,
         first_bad=runs.first_bad,
         warnings=(*_checker_warnings(netlist.diagnostics, case.name), *warned),
+        doubts=(*doubts, *comparison_doubts(outputs)),
         exercised=_exercised_features(netlist, runs, settings),
     )
     if settings.perf:

@@ -97,7 +97,7 @@ class Verdicts:
                 text = Path(case.path).read_bytes()
             outside = None
             if case.reference is not None:
-                outside = (case.reference.where, _tensors(case.reference))
+                outside = (case.reference.where, case.shares_reference, _tensors(case.reference))
         except (OSError, HostError):
             return ""
         about = (_versions(), case.name, case.path, settings, self._memory_limit, case.defaults, outside)

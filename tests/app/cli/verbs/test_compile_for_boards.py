@@ -100,7 +100,7 @@ def test_a_default_netlist_says_how_to_fit_a_board(model, tmp_path, capsys):
     assert main(["perf", str(path), "--board", "n150"]) == 2
     said = " ".join(capsys.readouterr().err.split())
     assert "the chip of n150 has 9x8" in said
-    assert "compile the model with --board n150, or `buda-emu perf MODEL.onnx --sweep board=...`" in said
+    assert "compile the model with --board n150, or `buda-emu perf MODEL --sweep board=...`" in said
     assert main(["perf", str(path), "--sweep", "board=n150"]) == 1
     assert "the chip of n150 has 9x8" in (shown := words_of(capsys))
     assert "compile the model with --board NAME" in shown

@@ -192,8 +192,13 @@ def test_sweep(tmp_path, capsys):
     assert len(rows) == 8
     assert [row["cycles"] for row in rows if row["buffersize"] == "8192"] == ["2841", "2079"] * 2
     assert chart.read_text().startswith("<svg")
+    capsys.readouterr()
+    assert gemini("sweep", UNPLACED, "--dram-gibps", "4,16") == 0
+    assert "allocates the schedule first" not in capsys.readouterr().out
     assert gemini("sweep", UNPLACED, "--mesh", "2x1,3x3", "--buffersize", "1K,4K") == 0
-    assert "1024 bytes is too small" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "a buffer size allocates the schedule first, as `gemini alloc` does" in printed
+    assert "1024 bytes is too small" in printed
     assert gemini("sweep", HALO, "--mesh", "1x1") == 2
     assert "no place for core number 1" in capsys.readouterr().err
 

@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import re
+from html import unescape
 
 import pytest
 
@@ -201,7 +202,8 @@ def test_a_broken_section_is_refused(tmp_path, capsys):
     ("words", "said"),
     [
         (["--program", "nope"], "no program 'nope'; programs: run_fwd"),
-        (["--what-if", "clock"], "--what-if clock: expected NAME=VALUE"),
+        (["--fail-above", "5"], "--fail-above has no effect without --against OLD or --baseline FILE"),
+        (["--what-if", "clock"], "--what-if clock: expected NAME=NUMBER"),
         (["--what-if", "speed=3"], "'speed' is not one of clock"),
         (["--what-if", "clock=0"], "must be above 0"),
         (["--grid", "big"], "--grid is rows x columns"),
@@ -321,6 +323,27 @@ def test_the_page_shows_what_each_core_takes_of_its_streams_and_l1(page_of):
     assert "takes, of extra streams and of the L1 for data buffers: 1 of 24, L1 11 %." in page
 
 
+def test_the_page_has_the_totals_that_the_terminal_shows(tmp_path, capsys):
+    assert run_perf(DIRECTORY / "training.yaml", "--report", tmp_path / "r") == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    page = unpack_page(tmp_path / "r/perf.html")
+    (totals,) = re.findall(r"<p>Program run_fwd.*?(?=<div|<input|<section)", page, re.DOTALL)
+    lines = [unescape(line) for line in re.findall(r"<p>(.*?)</p>", totals)]
+    assert [line.split(":")[0] for line in lines] == [
+        "Program run_fwd",
+        "Program run_bwd",
+        "Program run_opt",
+        "L1",
+        "DRAM",
+    ]
+    for line in lines[:3]:
+        figures = line[1:-1].partition("; the host")[0]
+        assert figures in shown
+    total = be.perf(DIRECTORY / "training.yaml").cycles
+    assert run_perf(DIRECTORY / "training.yaml", "-q", "--trace", tmp_path / "t.html") == 0
+    assert f"All runs of the programs take {total:,.0f} cycles." in (tmp_path / "t.html").read_text()
+
+
 def test_the_page_says_why_an_epoch_has_no_streams(page_of, tmp_path, monkeypatch):
     page = page_of(DIRECTORY / "two_chips.yaml")
     assert "No streams are shown: op send: no pipes are made of this ethernet_datacopy" in page
@@ -406,6 +429,7 @@ def test_sensitivity_is_printed_written_and_refused_where_it_does_nothing(tmp_pa
     assert titles[0] == "DRAM bandwidth"
     page = unpack_page(tmp_path / "page" / "perf.html")
     assert "What each resource would bring" in page
+    assert f"{re.search(r'sensitivity: ([0-9,]+) cycles', shown)[1]} cycles per input as it is" in page
     assert json.loads((tmp_path / "page" / "perf.json").read_text())["sensitivity"] == written
     assert run_perf(attention, "--json", tmp_path / "perf.json") == 0
     assert json.loads((tmp_path / "perf.json").read_text())["sensitivity"] is None

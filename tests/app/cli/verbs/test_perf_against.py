@@ -1,6 +1,8 @@
 """`perf --against`: what changed between two runs, and which resource changed it."""
 
 import json
+import re
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from buda_emu.app.cli.verbs import perf as perf_verb
 from buda_emu.report.perf_against import against
 from buda_emu.support.errors import HostError
 from example_netlists import DIRECTORY
+from report.unpacked import unpack_page
 
 MATMUL = DIRECTORY / "matmul.yaml"
 
@@ -81,6 +84,37 @@ def test_a_run_without_intervals_is_compared_all_the_same(tmp_path, capsys):
     before.write_text(json.dumps(content))
     assert run_perf(MATMUL, "--against", before) == 0
     assert "the earlier run has no intervals" in capsys.readouterr().out
+
+
+def test_an_epoch_of_one_run_has_no_uncertain_difference(capsys):
+    assert run_perf(MATMUL, "--against", DIRECTORY / "softmax.yaml") == 0
+    shown = capsys.readouterr().out
+    assert "not any more" in shown
+    assert "no intervals" not in shown
+
+
+def test_runs_with_other_clocks_are_compared_in_time(tmp_path, capsys):
+    before = tmp_path / "before.json"
+    assert run_perf(MATMUL, "-q", "--what-if", "clock=500", "--json", before) == 0
+    assert run_perf(MATMUL, "--against", before, "--report", tmp_path / "r") == 0
+    old, new = model(MATMUL, what_if={"clock": 500}), model(MATMUL)
+    change = f"{1e3 * old.seconds:.4g} ms, now {1e3 * new.seconds:.4g} ms"
+    assert f"program run_fwd: {change}" in capsys.readouterr().out
+    assert f"Program run_fwd: {change}" in (tmp_path / "r" / "comparison.html").read_text()
+    assert run_perf(MATMUL, "--against", MATMUL) == 0
+    assert " ms, now " not in capsys.readouterr().out
+
+
+def test_the_page_says_how_sure_a_difference_is(tmp_path, capsys):
+    faster = tmp_path / "faster.yaml"
+    faster.write_text(Path(MATMUL).read_text().replace("HiFi3", "LoFi"))
+    assert run_perf(faster, "--against", MATMUL, "--report", tmp_path / "r") == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    page = unpack_page(tmp_path / "r" / "comparison.html")
+    sentences = re.findall(r"<p>((?:Program run_fwd|Cycles per input): .*?)\.</p>", page)
+    assert len(sentences) == 2
+    for sentence in sentences:
+        assert unescape(sentence)[1:] in shown
 
 
 def test_equal_new_and_gone_units():

@@ -35,7 +35,39 @@ def test_points_are_the_product_and_equal_single_calls(tmp_path, capsys):
     assert len(chart.findall("{*}polyline")) == 2
     assert len(chart.findall("{*}circle")) == 4
     printed = capsys.readouterr().out
-    assert printed.count("(quickest)") == 1
+    assert printed.count("(least ms)") == 1
+
+
+def test_a_file_is_read_for_the_chips_of_each_board():
+    path = str(DIRECTORY / "matmul.yaml")
+    boards = ("n150", "e150", "p150")
+    points = sweep(path, {"board": boards})
+    singles = [model(path, board=board) for board in boards]
+    assert [point.cycles for point in points] == [single.cycles for single in singles]
+    assert [(point.cycles_low, point.cycles_high) for point in points] == [
+        (single.interval.low, single.interval.high) for single in singles
+    ]
+    assert sweep(path, {"board": boards}, workers=2) == points
+    refused = sweep(ATTENTION, {"board": ("e150", "n15")})
+    assert "the netlist is not for grayskull" in refused[0].problem
+    assert "no board 'n15'" in refused[1].problem
+    (other,) = sweep(ATTENTION, {"board": ("n150",)}, arch="blackhole")
+    assert "board n150 has chips of wormhole_b0" in other.problem
+
+
+def test_a_parameter_needs_no_dollar_sign(tmp_path, capsys):
+    for name in ("p_loop_count", "$p_loop_count"):
+        assert run_perf(ATTENTION, "-q", "--sweep", f"{name}=1,3", "--csv", tmp_path / f"{name}.csv") == 0
+    written = [(tmp_path / f"{name}.csv").read_text().splitlines() for name in ("p_loop_count", "$p_loop_count")]
+    assert written[0][1:] == written[1][1:]
+    assert written[0][0] == written[1][0].lstrip("$")
+    assert run_perf(ATTENTION, "--sweep", "loop_count=1") == 2
+    assert "did you mean '$p_loop_count'?" in capsys.readouterr().err
+
+
+def test_no_point_is_the_quickest_where_the_work_differs(capsys):
+    assert run_perf(ATTENTION, "--sweep", "$p_loop_count=1,2", "--sweep", "clock=800,1000") == 0
+    assert "least ms" not in capsys.readouterr().out
 
 
 def test_processes_do_not_change_the_result():

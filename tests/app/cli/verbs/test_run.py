@@ -267,7 +267,9 @@ def test_a_first_run_says_what_it_compiled(tmp_path):
         f"kept in {tmp_path}, later runs take them from there; `buda-emu cache warm` does this beforehand"
     )
     (tmp_path / "pack-0123.o").unlink()  # as on a full disk
-    assert compiled_line(["gather", "pack"], 4.26, tmp_path).endswith("(gather, pack); they could not be kept")
+    assert compiled_line(["gather", "pack"], 4.26, tmp_path).endswith(
+        f"(gather, pack); they could not be kept in {tmp_path}: is the disk full?"
+    )
     unkept = compiled_line(["pack"], 0.5, None)
     assert unkept == "buda-emu: compiled 1 kernel for this machine in 0.5 s (pack); they could not be kept"
 

@@ -398,11 +398,12 @@ def test_defaults_fill_what_a_netlist_leaves_open(results, folder):
 
 def test_architectures_and_programs(results):
     code, run, printed = results("nets/good.yaml", "--arch", "grayskull")
-    assert (code, statuses(run)) == (0, {"nets/good.yaml": "skipped"})
+    assert (code, statuses(run)) == (2, {"nets/good.yaml": "skipped"})
     assert run["cases"][0]["message"] == "it is for wormhole_b0, not grayskull"
     assert printed.out.splitlines()[-1].startswith("== 1 skipped in ")
+    assert printed.err == "buda-emu: nothing was tested: it is for wormhole_b0, not grayskull\n"
     code, run, _ = results("nets/good.yaml", "--program", "q")
-    assert (code, run["cases"][0]["message"]) == (0, "no program q; programs: p")
+    assert (code, run["cases"][0]["message"]) == (2, "no program q; programs: p")
     assert results("nets/good.yaml", "--program", "p")[1]["cases"][0]["programs"] == ["p"]
 
 
@@ -419,9 +420,77 @@ def test_parameters(results, folder):
     assert "--param at=1" in run["cases"][0]["command"]
     assert printed.err == ""
     code, run, printed = results("net.yaml", "--param", "att=1", "--param", "at=0")
-    assert printed.err == "buda-emu: no tested program takes the parameter $att\n"
+    assert printed.err == "buda-emu: no tested program takes the parameter $att (did you mean '$at'?)\n"
     assert run["cases"][0]["parameters"] == {"$at": "0"}
-    assert code == 0
+    assert code == 2
+    assert results("net.yaml", "--param", "att=1", "--shard", "1/1")[0] == 0  # another part may take it
+
+
+@pytest.mark.parametrize("arch", ["arch: wormhole_b0", "arch: [wormhole_b0, blackhole]"])
+def test_a_netlist_for_other_architectures_is_skipped_with_its_reason(results, folder, arch):
+    (folder / "nets/other.yaml").write_text(GOOD.replace("arch: wormhole_b0", arch))
+    (folder / "nets/grey.yaml").write_text(GOOD.replace("wormhole_b0", "grayskull"))
+    code, run, printed = results("nets/other.yaml", "nets/grey.yaml", "--arch", "grayskull")
+    assert (code, statuses(run)) == (0, {"nets/other.yaml": "skipped", "nets/grey.yaml": "passed"})
+    archs = arch.removeprefix("arch: ").strip("[]")
+    assert f"\nshort summary\nSKIPPED nets/other.yaml - it is for {archs}, not grayskull\n" in printed.out
+
+
+def test_a_part_of_the_netlists_may_be_skipped_whole(results):
+    code, run, _ = results("nets/good.yaml", "--program", "q", "--shard", "1/1")
+    assert (code, statuses(run)) == (0, {"nets/good.yaml": "skipped"})
+    assert results("nets/good.yaml", "--program", "q", "--only-documents")[0] == 0  # of a hook: all that has changed
+
+
+def test_a_comparison_that_shows_nothing_is_said_wherever_results_are_read(results, folder):
+    zeros = GOOD.replace(
+        "type: Uniform, uniform_lower_bound: 0, uniform_upper_bound: 1", "type: Constant, constant_value: 0"
+    )
+    (folder / "nets/zero.yaml").write_text(zeros)
+    names = ("nets/good.yaml", "nets/zero.yaml")
+    doubt = "o: every value is zero on both sides, so the comparison shows nothing"
+    code, run, printed = results(*names, "-q", "--junitxml", "junit.xml", "--report", "report")
+    assert (code, [case["doubts"] for case in run["cases"]]) == (0, [[], [doubt]])
+    assert f"\nshort summary\nDOUBTFUL nets/zero.yaml - {doubt}\n\n== 2 passed in " in printed.out
+    assert doubt in Path("junit.xml").read_text()
+    assert doubt in Path("report/report.md").read_text()
+    assert doubt in unpack_page(folder / "report/report.html")
+    _, _, printed = results(*names, "--format", "github")
+    assert printed.out == f"::warning file=nets/zero.yaml,title=test-doubtful::{doubt}\n"
+    _, _, printed = results("nets/zero.yaml", "--format", "sarif")
+    assert json.loads(printed.out)["runs"][0]["results"][0]["level"] == "warning"
+
+
+def test_what_may_be_left_of_a_netlist_is_named(results, folder):
+    (folder / "nets/empty.yaml").write_text("\n")
+    (folder / "nets/truncated.yml").write_text("devices:\n  arch: worm")
+    (folder / "nets/other.yaml").write_text("a: 1\n")
+    _, run, printed = results("nets")
+    assert list(statuses(run)) == ALL
+    texts = [
+        f"buda-emu: nets/{name} is left out: it is empty, or has a single section of a netlist\n"
+        for name in ("empty.yaml", "truncated.yml")
+    ]
+    assert printed.err == "".join(texts)
+
+
+def test_a_netlist_that_a_run_refuses_is_annotated_at_its_line(results, folder):
+    (folder / "small.yaml").write_text(GOOD.replace("input_count: 1", "input_count: 3"))
+    code, _, printed = results("small.yaml", "--format", "github")
+    assert code == 2
+    assert re.match(r"::error file=small\.yaml,line=\d+,col=\d+,endColumn=\d+,title=V208::", printed.out)
+
+
+def test_results_are_not_written_over_a_netlist_nor_lost_at_the_end(in_process, folder, capsys):
+    assert main(["test", "--json", "nets/good.yaml", "nets/bad.yaml"]) == 2
+    assert capsys.readouterr().err == (
+        "buda-emu: --json: nets/good.yaml is a document, which results are not written over\n"
+    )
+    assert (folder / "nets/good.yaml").read_text() == GOOD
+    for option in ("--json", "--junitxml"):
+        assert main(["test", "nets/good.yaml", option, "nowhere/results"]) == 2
+        printed = capsys.readouterr()
+        assert (printed.out, printed.err) == ("", "buda-emu: nowhere/results: No such file or directory\n")
 
 
 # ------------------------------------------------------------------------------------------------- what is written
@@ -555,8 +624,23 @@ def test_ctrl_c_keeps_what_is_done(folder, command):
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=30)
     assert (process.returncode, err) == (130, "buda-emu: interrupted\n")
+    assert re.fullmatch(r"== 1 passed in .* s, 1 netlist not run ==", out.splitlines()[-1])
+    assert json.loads((folder / "results.json").read_text())["not_run"] == 1
+    assert statuses(json.loads((folder / "results.json").read_text())) == {"nets/good.yaml": "passed"}
+
+
+def test_a_time_limit_from_outside_keeps_what_is_done(folder, command):
+    (folder / "nets/hangs.yaml").write_text(endless())
+    process = command("nets/good.yaml", "nets/hangs.yaml", "-n", "1", "--json", "results.json", "--junitxml", "j.xml")
+    first_result(process)
+    process.terminate()
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (-signal.SIGTERM, "buda-emu: terminated\n")
     assert out.splitlines()[-1].startswith("== 1 passed in ")
     assert statuses(json.loads((folder / "results.json").read_text())) == {"nets/good.yaml": "passed"}
+    suite = ElementTree.parse(folder / "j.xml").getroot()[0]
+    assert suite.get("tests") == "1"
+    assert {each.get("name"): each.get("value") for each in suite.iter("property")}["not_run"] == "1"
 
 
 def test_the_examples_pass_on_two_workers(folder, command):

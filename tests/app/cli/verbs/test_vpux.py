@@ -1,5 +1,7 @@
 """`buda-emu vpux`: what its arguments may be."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -55,3 +57,27 @@ def test_inputs_that_are_no_arrays(room, what, content, tmp_path, capsys):
         words = ["darwinn", "run", str(package), "--reference", str(package), "--input", f"x={file}"]
     assert main(words) == 2
     assert f"{file} is not a numpy array file" in capsys.readouterr().err
+
+
+def test_a_file_of_several_functions_says_which_one_runs(capsys):
+    for words, said in (((), True), (("--split", "1"), False), (("--function", "main"), False), (("-q",), False)):
+        assert main(["vpux", "run", CLAMP, *words]) == 0
+        assert ("@main of split 0, one of 2 functions" in capsys.readouterr().out) == said
+
+
+def test_functions_of_other_names_have_to_be_chosen(tmp_path, capsys):
+    source = tmp_path / "several.mlir"
+    text = Path(CLAMP).read_text()
+    source.write_text(text.replace("func.func @main(", "func.func @first(", 1).replace("@main(", "@second("))
+    assert main(["vpux", "run", str(source)]) == 2
+    assert "choose one (--function NAME): first, second" in capsys.readouterr().err
+    assert main(["vpux", "run", str(source), "--function", "second", "-q"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("task", "said"),
+    [("9", "there is no task 9: there are 3, counted from 0; tasks that call one: 1"), ("0", "task 0 calls no kernel")],
+)
+def test_a_task_without_a_kernel_is_told_from_one_that_is_not_there(task, said, capsys):
+    assert main(["vpux", "args", CLAMP, "--split", "0", "--task", task]) == 2
+    assert said in capsys.readouterr().err

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from buda_emu.arithmetic.jit.kernel import kernel
 from buda_emu.arithmetic.kernels.fma import fma
-from buda_emu.arithmetic.kernels.products.dense_product import dense_product
 from buda_emu.arithmetic.kernels.products.matmul import (
     AS_IT_IS,
     COLUMNS,
@@ -28,6 +27,7 @@ from buda_emu.arithmetic.kernels.products.matmul import (
     matmul_reference,
     matmul_tiles,
 )
+from buda_emu.arithmetic.kernels.products.tile_product import dense_product
 from buda_emu.arithmetic.kernels.tiles.tile_memory import (
     NO_RELU,
     RELU_FROM,

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from buda_emu.arithmetic.kernels.tiles.gather import (
+from buda_emu.arithmetic.kernels.tiles.tile_memory import (
     AS_IS,
     FIRST_COLUMN,
     FIRST_ELEMENT,

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from buda_emu.arithmetic.kernels.products.matmul import count_beyond
-from buda_emu.arithmetic.kernels.tiles.pack import embedding_tiles, place_tiles
 from buda_emu.arithmetic.kernels.tiles.reduce import topk_rows
+from buda_emu.arithmetic.kernels.tiles.tile_memory import embedding_tiles, place_tiles
 
 pytestmark = pytest.mark.tiny
 F32 = np.float32

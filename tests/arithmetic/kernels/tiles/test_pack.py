@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from buda_emu.arithmetic.kernels.tiles.pack import accumulate_tiles, relu_tiles
-from buda_emu.arithmetic.kernels.tiles.tile_memory import RELU_FROM, RELU_WITHIN
+from buda_emu.arithmetic.kernels.tiles.tile_memory import RELU_FROM, RELU_WITHIN, accumulate_tiles, relu_tiles
 from buda_emu.emulator.ops.common import relu
 
 pytestmark = pytest.mark.tiny

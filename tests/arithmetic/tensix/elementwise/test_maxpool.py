@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from buda_emu.arithmetic.kernels.tensix.elementwise import reduce_max_tiles
-from buda_emu.arithmetic.kernels.tensix.products.product import RegisterOperand
+from buda_emu.arithmetic.kernels.tensix.products.accumulate import RegisterOperand
 from buda_emu.arithmetic.tensix.conversions.unpack import unpack
 from buda_emu.arithmetic.tensix.elementwise import KEPT, max_pool, reduce_max
 from buda_emu.arithmetic.tensix.registers import kernel_setting

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from buda_emu.arithmetic.kernels.tensix.functions.vector_unit import random_words as kernel
-from buda_emu.arithmetic.tensix.functions.dropout import random_words, seed_registers, step_registers, threshold
+from buda_emu.arithmetic.tensix.functions.elementary import random_words, seed_registers, step_registers, threshold
 from buda_emu.arithmetic.tensix.functions.table import bf16_cut, bind, reference
 from buda_emu.arithmetic.tensix.lanes import touched_mask
 from device_vectors import mismatches

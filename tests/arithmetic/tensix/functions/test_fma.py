@@ -3,7 +3,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from buda_emu.arithmetic.kernels.tensix.functions import lane_rows, vector_unit
+from buda_emu.arithmetic.kernels.tensix.functions import lanes, vector_unit
 from buda_emu.arithmetic.tensix.functions.programs import record
 from buda_emu.arithmetic.tensix.functions.vector_unit import fma
 from buda_emu.arithmetic.tensix.lanes import touched_mask
@@ -49,7 +49,7 @@ def test_vectors(suffix):
 def test_vectors_by_kernel(suffix):
     v = vectors("fma")
     lanes = np.concatenate([np.resize(v[key], (80, 256)) for key in ("x", "y", "z")]).reshape(3, 80, 256)
-    code = np.array([[lane_rows.FMA, 3, 0, 1, 2, 0]], np.int32)
+    code = np.array([[lanes.FMA, 3, 0, 1, 2, 0]], np.int32)
     out = np.empty((80, 256), np.uint32)
     for row in range(80):
         # x is the constant of a program here, so that all three operands are free: one row of lanes at a time.
@@ -82,7 +82,7 @@ WORDS = st.integers(0, 0xFFFFFFFF)
 def test_any_words(blackhole, triples):
     x, y, z = np.array(triples, np.uint32).T
     row = np.stack([np.resize(operand, 256) for operand in (x, y, z)])
-    out = one_row(np.array([[lane_rows.FMA, 3, 0, 1, 2, 0]], np.int32), row, blackhole)
+    out = one_row(np.array([[lanes.FMA, 3, 0, 1, 2, 0]], np.int32), row, blackhole)
     assert mismatches(out, fma(*row, blackhole)) == 0
 
 
@@ -92,7 +92,7 @@ def test_any_words(blackhole, triples):
 def test_millions(kind, blackhole):
     for seed in range(8):
         x, y, z = (words(kind, (1024, 256), 10 * seed + i) for i in range(3))
-        code = np.array([[lane_rows.FMA, 3, 0, 1, 2, 0]], np.int32)
+        code = np.array([[lanes.FMA, 3, 0, 1, 2, 0]], np.int32)
         out = np.stack([one_row(code, np.stack(row), blackhole) for row in zip(x, y, z, strict=True)])
         assert mismatches(out, fma(x, y, z, blackhole)) == 0
 

@@ -1,6 +1,6 @@
 import pytest
 
-from buda_emu.arithmetic.tensix.functions.lut import Lut, lut8, lut16
+from buda_emu.arithmetic.tensix.functions.elementary import Lut, lut8, lut16
 from buda_emu.support.errors import InternalError
 
 pytestmark = pytest.mark.tiny

@@ -1,16 +1,18 @@
 """The epoch model: what must hold whatever the figures are, and small pipelines by hand."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import buda_emu as be
 from buda_emu.netlist.load import check_text
 from buda_emu.performance.timing.epoch.pipeline import epoch_timing
 from buda_emu.performance.timing.epoch.result import Cost
 from buda_emu.performance.timing.epoch.tasks import parts_of
-from buda_emu.performance.timing.model import epochs, model_netlist
+from buda_emu.performance.timing.model import epochs, model_netlist, model_totals
 from buda_emu.performance.timing.op.table import calls_of
 from buda_emu.performance.timing.transfers.flows import _tiles_per_core, flows, operand_shape
 from buda_emu.performance.timing.transfers.noc import paths
@@ -111,6 +113,19 @@ def test_the_host_pushes_and_pops_what_queues_of_its_own_hold():
     netlist = chain(mblock=(1, 2))
     (epoch,) = model_netlist(netlist, list(netlist.programs.values()), {}).epochs
     assert epoch.host_bytes == 8 * (2 + 2) * 2080  # a tile has a header of 32 bytes
+
+
+def test_a_queue_that_two_epochs_read_is_pushed_once():
+    netlist = be.load(Path(__file__).parents[4] / "netlists" / "attention.yaml")
+    run = be.perf(netlist).run
+    by_queue = [epoch.host_queues for epoch in run.epochs]
+    assert [sorted(queues) for queues in by_queue] == [["x"], ["out", "x"]]
+    pushed, popped = 2 * by_queue[0]["x"], 2 * by_queue[1]["out"]  # two rounds
+    assert run.host_seconds()["run_fwd"] == pytest.approx((pushed + popped) / run.host_rate)
+    programs = list(netlist.programs.values())
+    totals = model_totals(netlist, programs, run.parameters, run.chip, {})
+    assert totals.host == pytest.approx(sum(run.host_seconds().values()))
+    assert totals.cycles == pytest.approx(sum(run.programs().values()))
 
 
 def test_a_call_has_the_formats_of_both_operands():

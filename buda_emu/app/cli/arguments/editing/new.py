@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from buda_emu.app.api.new import FORMATS
-from buda_emu.app.cli.shared_arguments import add_arch, positive
+from buda_emu.app.cli.shared_arguments import add_arch, netlist_output, positive
 
 EXAMPLE = "buda-emu new 64x128 matmul:256 gelu add -o first.yaml"
 
@@ -17,7 +17,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="WORD",
         help="shape of the input in elements, 64x128 or 4x64x128; then op types in order: matmul:COLUMNS, gelu, ...",
     )
-    parser.add_argument("-o", "--output", type=Path, default=Path("-"), metavar="FILE", help="default: standard output")
+    parser.add_argument(
+        "-o", "--output", type=netlist_output, default=Path("-"), metavar="FILE", help="default: standard output"
+    )
     parser.add_argument("--force", action="store_true", help="write over a file that is there")
     add_arch(parser, "wormhole_b0")
     parser.add_argument("--count", type=positive, default=2, metavar="N", help="inputs that one run takes; default: 2")

@@ -1,12 +1,19 @@
-"""Loads and stores of rows of lanes (DEVICE_NUMERICS 3.2); `buda_emu.arithmetic.tensix.lanes` is the definition."""
+"""Rows of lanes of the vector unit in kernels: loads, stores (DEVICE_NUMERICS 3.2) and single instructions.
 
+`buda_emu.arithmetic.tensix.lanes` defines loads and stores. In a kernel an instruction (`vector_unit`) is vector code
+(`intrinsics/loads_and_stores.py`); called from Python it computes the same in numpy, and so defines that code.
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from buda_emu.arithmetic.jit.kernel import helper
-from buda_emu.arithmetic.kernels.tensix.functions.fma import LANES
-from buda_emu.spec.single import INFINITY, MAGNITUDE, SIGN
+from buda_emu.arithmetic.kernels.tensix.functions.fma import LANES, fma_any
+from buda_emu.spec.single import FRACTION, HIDDEN, INFINITY, MAGNITUDE, SIGN
 
 U = np.uint32
 
@@ -64,3 +71,104 @@ def store_row(lanes: Any, place: Any, mode: int, keep: Any, mask: Any, dst: Any)
     else:
         for i in range(_ROW):
             dst[i] = lanes[place + i] if mask[i] else keep[i]
+
+
+# An instruction is: operation, register of the result, three registers of operands, and a number: the places of a
+# shift, the bound of TO_INTEGER, the table of LOOKUP; with UNLESS the third operand of MULTIPLY is the condition where
+# nobody reads the result. A condition is a word whose sign bit tells.
+FMA: Final = 0
+MULTIPLY: Final = 1
+ADD_FLOATS: Final = 2
+SUBTRACT_FLOATS: Final = 3
+MERGE: Final = 4
+AND: Final = 5
+OR: Final = 6
+SHIFT_LEFT: Final = 7
+SHIFT_RIGHT: Final = 8
+EXPONENT: Final = 9
+ADD: Final = 10
+SUBTRACT: Final = 11
+EQUAL: Final = 12
+LESS: Final = 13
+SELECT: Final = 14
+LOOKUP: Final = 15
+TO_INTEGER: Final = 16
+TO_FLOAT: Final = 17
+GREATER: Final = 18
+
+UNLESS: Final = 1
+
+TABLE_BREAKS: Final = 5
+"""A row of `tables` has this many ascending breaks, unused ones 2^32 - 1, and then one value more."""
+
+_Row = NDArray[np.uint32]
+_ONE: Final = np.uint32(0x3F800000)
+
+
+def execute_row(code: Any, step: int, lanes: Any, tables: Any, special: Any, blackhole: bool) -> None:
+    """Execute instruction `step` of `code`, int32[n, 6], on registers of LANES lanes one after the other in `lanes`,
+    uint32.
+
+    special: int32[1], set to a negative number where lanes of a multiply-add, product or sum are not right, which
+    `fma.may_be_special` decides. The result's register is not one of the operands'.
+    """
+    operation, out, *operands, number = code[step].tolist()
+    a, b, c = (lanes[n * LANES : (n + 1) * LANES] for n in operands)
+    special[0] = 0
+    if operation <= SUBTRACT_FLOATS:
+        result = _arithmetic(operation, a, b, c, blackhole)
+    elif operation == LOOKUP:
+        result = _lookup(a, tables[number])
+    elif operation == TO_INTEGER:
+        result = _to_integer(a, number)
+    else:
+        result = _SIMPLE[operation](a, b, c, np.uint32(number))
+    lanes[out * LANES : (out + 1) * LANES] = result
+
+
+def _arithmetic(operation: int, a: _Row, b: _Row, c: _Row, blackhole: bool) -> _Row:
+    """Return the result of a multiply-add, product or sum, computed lane by lane: nothing is special."""
+    if operation == MULTIPLY:
+        c = np.zeros_like(a)
+    elif operation != FMA:
+        a, b, c = np.full_like(a, _ONE | _SIGN * (operation == SUBTRACT_FLOATS)), b, a
+    return np.array([fma_any(x, y, z, blackhole) for x, y, z in zip(a, b, c, strict=True)], np.uint32)
+
+
+def _lookup(a: _Row, table: _Row) -> _Row:
+    """Return the value of the range of `table` in which each lane lies."""
+    return table[TABLE_BREAKS + np.searchsorted(table[:TABLE_BREAKS], a, side="right")]
+
+
+def _to_integer(a: _Row, limit: int) -> _Row:
+    """Convert fp32 to the nearest integer, ties away from zero, magnitude at most `limit`."""
+    e = (a >> 23 & 255).astype(np.int64) - 127
+    drop = np.clip(23 - e, 1, 25)
+    size = ((a & FRACTION | HIDDEN).astype(np.int64) + (1 << (drop - 1))) >> drop
+    size = np.where((e >= 16) | (size > limit), limit, size)
+    size = np.where(e < -1, 0, size).astype(np.uint32)
+    return np.where(size == 0, np.uint32(0), a & _SIGN | size)
+
+
+def _key(a: _Row) -> NDArray[np.int32]:
+    """Return patterns as integers in the order of sign and magnitude."""
+    return np.where(a >= _SIGN, a ^ _MAGNITUDE, a).view(np.int32)
+
+
+_SIMPLE: Final[Mapping[int, Callable[[_Row, _Row, _Row, np.uint32], Any]]] = MappingProxyType(
+    {
+        MERGE: lambda a, b, c, _: a & b | c,
+        AND: lambda a, b, _c, _: a & b,
+        OR: lambda a, b, _c, _: a | b,
+        SHIFT_LEFT: lambda a, _b, _c, number: a << number,
+        SHIFT_RIGHT: lambda a, _b, _c, number: a >> number,
+        EXPONENT: lambda a, _b, _c, _: a >> 23 & 255,
+        ADD: lambda a, b, _c, _: a + b,
+        SUBTRACT: lambda a, b, _c, _: a - b,
+        EQUAL: lambda a, b, _c, _: np.where(a == b, np.uint32(0xFFFFFFFF), np.uint32(0)),
+        LESS: lambda a, b, _c, _: np.where(a.view(np.int32) < b.view(np.int32), np.uint32(0xFFFFFFFF), np.uint32(0)),
+        SELECT: lambda a, b, c, _: np.where(a >= _SIGN, b, c),
+        TO_FLOAT: lambda a, _b, _c, _: a & _SIGN | (a & _MAGNITUDE).astype(np.float32).view(np.uint32),
+        GREATER: lambda a, b, _c, _: np.where(_key(a) >= _key(b), a, b),
+    }
+)

@@ -12,10 +12,17 @@ from numpy.typing import NDArray
 
 from buda_emu.arithmetic.jit.kernel import helper, kernel
 from buda_emu.arithmetic.kernels.tensix.functions.fma import LANES, fma_any, may_be_special
-from buda_emu.arithmetic.kernels.tensix.functions.lane_rows import FMA, MULTIPLY, SUBTRACT_FLOATS, UNLESS, execute_row
-from buda_emu.arithmetic.kernels.tensix.functions.lanes import load_row, store_row
-from buda_emu.arithmetic.kernels.tensix.images import TILE
+from buda_emu.arithmetic.kernels.tensix.functions.lanes import (
+    FMA,
+    MULTIPLY,
+    SUBTRACT_FLOATS,
+    UNLESS,
+    execute_row,
+    load_row,
+    store_row,
+)
 from buda_emu.arithmetic.kernels.tensix.products.prepared import align_to_cache_line
+from buda_emu.arithmetic.kernels.tensix.words import TILE
 from buda_emu.spec.single import SIGN
 
 Image = NDArray[np.uint32]

@@ -1,19 +1,19 @@
-"""ACC as kernels compute it (`buda_emu.arithmetic.tensix.products`), in integers of 32 bits with signs, without
-branches.
+"""Products of the matrix unit in kernels: their operands and sizes, operands taken apart for a fidelity phase, and
+ACC, the accumulation (`buda_emu.arithmetic.tensix.products`), in integers of 32 bits with signs, without branches.
 
-Two identities carry it. A sum in sign and magnitude that rounds its ties towards +inf is a signed integer plus half,
+Two identities carry ACC. A sum in sign and magnitude that rounds its ties towards +inf is a signed integer plus half,
 shifted down. And normalising and rounding away from zero is what adding half to the pattern of a single does, once the
 exact integer is one.
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from buda_emu.arithmetic.jit.kernel import helper
 from buda_emu.arithmetic.jit.shifts import shift_left, shift_right
-from buda_emu.arithmetic.kernels.tensix.words import FP32, i32
-from buda_emu.spec.single import FRACTION, HIDDEN, MAGNITUDE, NEGATIVE_SIGN
+from buda_emu.arithmetic.kernels.tensix.words import FP32, TILE, Index, Lanes, Setting, Tensor, i32
+from buda_emu.spec.single import FRACTION, HIDDEN, INFINITY, MAGNITUDE, NEGATIVE_SIGN
 
 ZERO_EXPONENT: Final = -(1 << 20)
 """Exponent of a zero operand: far below all others."""
@@ -122,3 +122,102 @@ def _wide_term(v: np.int32, distance: np.int32) -> np.int32:
     """Return v * 2^13 / 2^distance rounded to the nearest integer, ties upward."""
     distance = min(distance, i32(29))
     return shift_right(i32(i32(v << i32(13)) + i32(shift_left(i32(1), distance) >> i32(1))), distance)
+
+
+class RegisterOperand(NamedTuple):
+    """An operand in a register file: words uint32[w or 1, tiles, 1024] (1: the same entry for every w), read through
+    `places`, in which a negative number is a tile full of the word `pad`; `transposed` inside each tile first."""
+
+    words: Tensor
+    places: Index
+    pad: np.uint32
+    transposed: bool = False
+
+
+class Extent(NamedTuple):
+    """Sizes in tiles: `t` slices of `rows` x `inner` x `cols`, of which the inner tiles first to last - 1 are added;
+    `faces`: how many faces the inner dimension of a tile has, 1 or 2."""
+
+    t: int
+    rows: int
+    inner: int
+    cols: int
+    first: int
+    last: int
+    faces: int
+
+
+class Product(NamedTuple):
+    """in0 (SrcB), read through t * rows * inner places, x in1 (SrcA), through t * inner * cols. `phases`:
+    bit p is set where phase p runs; `faces_first`: the phases run inside a face, as on Grayskull."""
+
+    in0: RegisterOperand
+    in1: RegisterOperand
+    extent: Extent
+    phases: int
+    faces_first: bool
+    setting: Setting
+
+
+PHASES: Final = 4
+
+
+@helper
+def phase_and_face(step: int, faces: int, faces_first: bool) -> tuple[int, int]:
+    """Return phase and face of step 0 to PHASES * faces - 1 of a tile's product; `faces_first`: the phases run inside a
+    face."""
+    if faces_first:
+        return step % PHASES, step // PHASES
+    return step // faces, step % faces
+
+
+@helper
+def exponent_of(word: np.int32) -> np.int32:
+    """Return the exponent field of a Src word, that of a zero far below."""
+    exponent = i32(i32(word >> i32(23)) & i32(255))
+    return i32(ZERO_EXPONENT) if exponent == 0 else exponent
+
+
+@helper
+def srca_part(word: np.int32, phase: int) -> np.int32:
+    """Return the 5 bits of the significand that a phase multiplies in SrcA, with the word's sign; 0 of a zero."""
+    m = i32(i32(i32(word >> i32(13)) & i32(0x3FF)) | i32(0x400))
+    part = i32(i32(m >> i32(1)) & i32(31)) if phase & 1 else i32(m >> i32(6))
+    return _with_sign(part, word)
+
+
+@helper
+def srcb_part(word: np.int32, phase: int) -> np.int32:
+    """Return the 7 bits of the significand that a phase multiplies in SrcB, with the word's sign; 0 of a zero."""
+    m = i32(i32(i32(word >> i32(13)) & i32(0x3FF)) | i32(0x400))
+    part = i32(i32(m & i32(15)) << i32(3)) if phase & 2 else i32(m >> i32(4))
+    return _with_sign(part, word)
+
+
+@helper
+def _with_sign(part: np.int32, word: np.int32) -> np.int32:
+    """Return a part with the sign of its word, 0 where the word is a zero."""
+    part = i32(0) if i32(word & i32(INFINITY)) == 0 else part
+    sign = i32(word >> i32(31))
+    return i32(i32(part ^ sign) - sign)
+
+
+@helper
+def exponents(out: Lanes, words: Lanes) -> None:
+    """Write the exponents of a tile's words."""
+    for n in range(TILE):
+        out[n] = exponent_of(words[n])
+
+
+@helper
+def srca_parts(out: Lanes, words: Lanes, phase: int) -> None:
+    """Write the parts of a tile in SrcA that a phase multiplies."""
+    for n in range(TILE):
+        out[n] = srca_part(words[n], phase)
+
+
+@helper
+def srcb_parts(out: Lanes, words: Lanes, phase: int) -> None:
+    """Write the parts of a tile in SrcB that a phase multiplies."""
+    for n in range(TILE):
+        out[n] = srcb_part(words[n], phase)

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from buda_emu.arithmetic.jit.kernel import helper, kernel
 from buda_emu.arithmetic.jit.parts import part_of
-from buda_emu.arithmetic.kernels.tensix.products.accumulate import exponent_bias
-from buda_emu.arithmetic.kernels.tensix.products.fidelity import PHASES, phase_and_face
+from buda_emu.arithmetic.kernels.tensix.products.accumulate import PHASES, Product, exponent_bias, phase_and_face
 from buda_emu.arithmetic.kernels.tensix.products.group_sums import ABOVE, LOWEST_COMMON, LOWEST_WIDE, OFFSET, add_tile
 from buda_emu.arithmetic.kernels.tensix.products.prepared import (
     COUNTS,
@@ -26,7 +25,6 @@ from buda_emu.arithmetic.kernels.tensix.products.prepared import (
     prepare_srcb,
     range_of,
 )
-from buda_emu.arithmetic.kernels.tensix.products.product import Product
 from buda_emu.arithmetic.kernels.tensix.products.spills import AS_IT_WAS, spill_words
 from buda_emu.arithmetic.kernels.tensix.words import (
     BF16,

@@ -13,16 +13,18 @@ import numpy as np
 
 from buda_emu.arithmetic.jit.kernel import helper, kernel
 from buda_emu.arithmetic.jit.shifts import shift_right
-from buda_emu.arithmetic.kernels.tensix.products.accumulate import accumulate_narrow, accumulate_wide, exponent_bias
-from buda_emu.arithmetic.kernels.tensix.products.fidelity import (
+from buda_emu.arithmetic.kernels.tensix.products.accumulate import (
     PHASES,
+    Product,
+    accumulate_narrow,
+    accumulate_wide,
+    exponent_bias,
     exponents,
     phase_and_face,
     srca_parts,
     srcb_parts,
 )
 from buda_emu.arithmetic.kernels.tensix.products.matmul_by_singles import Traversal, matmul_by_singles, room_for
-from buda_emu.arithmetic.kernels.tensix.products.product import Product
 from buda_emu.arithmetic.kernels.tensix.products.spills import AS_IT_WAS, BLOCKS
 from buda_emu.arithmetic.kernels.tensix.words import (
     EDGE,

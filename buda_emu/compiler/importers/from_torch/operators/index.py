@@ -1,8 +1,9 @@
-"""Handlers of tables and indices, which may be constants, inputs of the model, or computed."""
+"""Handlers of tables and indices, which may be constants, inputs of the model, or computed; of writes to elements at
+computed places; and of sorting and its relatives, running products, and one-hot rows."""
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,14 +11,18 @@ from numpy.typing import NDArray
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.graph.sparse import Sparse
-from buda_emu.compiler.importers.from_torch.declared import aten
+from buda_emu.compiler.importers.from_torch.declared import as_float, aten
+from buda_emu.compiler.importers.from_torch.operators.elementwise import to_copy
 from buda_emu.compiler.importers.from_torch.operators.moves import expand, view
 from buda_emu.compiler.importers.operators import (
     NotSupportedError,
+    Scatter,
     constant_places,
     is_picked_by_host,
     one_hot_rows,
     picked_rows,
+    scatter_elements,
+    scatter_slices,
     table_rows,
 )
 
@@ -159,6 +164,22 @@ def embedding_bag(
     return [bags, None, None, None]
 
 
+def _put_at_constants(
+    b: Builder, base: Node, values: Node, places: NDArray[np.int64], dim: int, add: bool
+) -> tuple[Node, Node]:
+    """Return the values at their places along a dimension, 0 elsewhere, and `base` with 0 at these places, unless the
+    values are added."""
+    size = base.shape[dim]
+    if not add and np.unique(places).size != places.size:
+        raise NotSupportedError("places that are written twice")
+    put = b.linear(values, dim=dim, matrix=Sparse.of((size, places.size), places, np.arange(places.size)))
+    if add:
+        return put, base
+    source = np.arange(size)
+    source[places] = -1
+    return put, b.take(base, dim=dim, index=source)
+
+
 @aten("index_put", "_unsafe_index_put")
 def index_put(b: Builder, x: Node, indices: Any, values: Node, add: bool = False) -> Node:
     """`linear` of the values to their places, added to the other elements; by computed indices a product with columns
@@ -181,14 +202,7 @@ def index_put(b: Builder, x: Node, indices: Any, values: Node, add: bool = False
     if any(node.op != "constant" for node in index_nodes):
         put, base = _put_by_indices(b, base, wide, _index_rows(b, index_nodes, sizes, shape), first, add)
     else:
-        flat = _flatten_indices(index_nodes, sizes)
-        if not add and np.unique(flat).size != flat.size:
-            raise NotSupportedError("places that are written twice")
-        put = b.linear(wide, dim=first, matrix=Sparse.of((prod(sizes), flat.size), flat, np.arange(flat.size)))
-        if not add:
-            source = np.arange(prod(sizes))
-            source[flat] = -1
-            base = b.take(base, dim=first, index=source)
+        put, base = _put_at_constants(b, base, wide, _flatten_indices(index_nodes, sizes), first, add)
     return view(b, b.add(base, put, dtype=x.dtype), x.shape)
 
 
@@ -255,3 +269,144 @@ def _put_by_indices(b: Builder, base: Node, values: Node, rows: Node, dim: int, 
     flat = view(b, moved, (moved.shape[0], prod(moved.shape[1:])))
     placed = b.matmul(b.transpose(rows, perm=(1, 0)), flat)
     return b.transpose(view(b, placed, (base.shape[dim], *moved.shape[1:])), perm=back), base
+
+
+@aten("topk")
+def topk(b: Builder, x: Node, count: int, dim: int = -1, largest: bool = True) -> list[Node]:
+    """`ordered` and `order`: every element against every other
+
+    Returns the `count` largest or smallest elements of a dimension in order, and their places.
+    """
+    return [b.emit(op, x, dim=dim, count=count, descending=largest) for op in ("ordered", "order")]
+
+
+@aten("sort")
+def sort(b: Builder, x: Node, *, dim: int = -1, descending: bool = False) -> list[Node]:
+    """`ordered` and `order` of all"""
+    return topk(b, x, x.shape[dim], dim, descending)
+
+
+@aten("median")
+def median(b: Builder, x: Node, dim: int | None = None, keep: bool = False) -> Any:
+    """`ordered`, and the lower one in the middle
+
+    Returns values and places along a dimension; without one the median of all elements alone.
+    """
+    if dim is None:
+        return kthvalue(b, b.reshape(x, shape=(prod(x.shape),)), (prod(x.shape) + 1) // 2, 0)[0]
+    return kthvalue(b, x, (x.shape[dim] + 1) // 2, dim, keep)
+
+
+@aten("kthvalue")
+def kthvalue(b: Builder, x: Node, place: int, dim: int = -1, keep: bool = False) -> list[Node]:
+    """`ordered` and `order` up to the k-th
+
+    Returns the element number `place`, counted from 1 in ascending order, of each row of a dimension, and where it
+    stood.
+    """
+    dim %= len(x.shape)
+    results: list[Node] = []
+    for node in topk(b, x, place, dim, False):
+        last = b.slice(node, dim=dim, start=place - 1, count=1)
+        shape = (*x.shape[:dim], *x.shape[dim + 1 :])
+        results.append(last if keep else b.reshape(last, shape=shape))
+    return results
+
+
+@aten("cumprod")
+def cumprod(b: Builder, x: Node, dim: int, *, dtype: Any = None) -> Node:
+    """`cumprod`: by recursive halving"""
+    return b.cumprod(to_copy(b, x, dtype=dtype), dim=dim)
+
+
+@aten("one_hot", whole=True)
+def one_hot(b: Builder, index: Node, count: int = -1) -> Node:
+    """`one_hot`: comparison with 0, 1, 2, ..."""
+    if count < 0:
+        raise NotSupportedError("as many classes as the values tell")
+    return b.retype(one_hot_rows(b, index, count), "int64")
+
+
+@aten("histc")
+def histc(b: Builder, x: Node, bins: int = 100, low: float = 0, high: float = 0) -> Node:
+    """`greater_equal` with the edges of the bins, summed; differences of neighbours
+
+    Returns how many elements lie in each of `bins` equal ranges from `low` to `high`. Raises NotSupportedError unless
+    low is below high: torch then takes the values' own range.
+    """
+    if low >= high:
+        raise NotSupportedError("bins between the least and the greatest value: give min and max")
+    edges = low + np.arange(bins, dtype=np.float64) * (high - low) / bins
+    if x.op == "identity" and np.dtype(b.graph[x.inputs[0]].dtype).kind in "iu":
+        edges = np.ceil(edges)  # which tells the same of whole numbers, and is exact in more formats
+    wide = b.reshape(x, shape=(1, int(np.prod(x.shape))))
+    reached = b.greater_equal(wide, b.constant(edges.astype(np.float32).reshape(bins, 1)), dtype="float32")
+    inside = b.less_equal(wide, float(high), dtype="float32")
+    counts = b.reduce_sum(b.multiply(reached, inside), axes=(1,), keepdims=False)
+    return b.subtract(counts, b.take(counts, dim=0, index=np.append(np.arange(1, bins), -1)))
+
+
+_REDUCTIONS: Final = {
+    None: "none", "add": "sum", "multiply": "prod",  # of `scatter`
+    "sum": "sum", "prod": "prod", "mean": "mean", "amax": "amax", "amin": "amin",
+}  # fmt: skip
+
+
+@aten("scatter")
+def scatter(b: Builder, x: Node, dim: int, index: Node, source: Any, *, reduce: str | None = None) -> Node:
+    """`scatter`: where one-hot rows of the index meet, the last value for a place, or with `reduce` all of them
+
+    Returns x with the values of `source` at the places `index` of dimension `dim`.
+    """
+    return scatter_reduce(b, x, dim, index, source, reduce)
+
+
+@aten("scatter_add")
+def scatter_add(b: Builder, x: Node, dim: int, index: Node, source: Node) -> Node:
+    """`scatter`: one-hot rows of the index times the values, summed, and added
+
+    Returns x with the values of `source` added at the places `index` of dimension `dim`.
+    """
+    return scatter_reduce(b, x, dim, index, source, "sum")
+
+
+@aten("scatter_reduce")
+def scatter_reduce(
+    b: Builder, x: Node, dim: int, index: Node, source: Any, reduce: str | None, *, include_self: bool = True
+) -> Node:
+    """`scatter`: the sum, product, mean, largest or smallest of the values for a place, and of the element itself
+
+    Returns x with the values of `source` reduced at the places `index` of dimension `dim`; with `include_self` the
+    element of x takes part.
+    """
+    if not x.shape:
+        x, index = (b.reshape(operand, shape=(1,)) for operand in (x, index))
+        if isinstance(source, Node):
+            source = b.reshape(source, shape=(1,))
+        result = scatter_reduce(b, x, 0, index, source, reduce, include_self=include_self)
+        return b.reshape(result, shape=())
+    if not isinstance(source, Node):
+        source = b.constant(np.full(index.shape, as_float(source), np.float32))
+    for place, size in enumerate(index.shape):
+        if size != source.shape[place]:
+            source = b.slice(source, dim=place, start=0, count=size)
+    return scatter_elements(b, x, index, source, Scatter(dim, _reduction(reduce), include_self))
+
+
+@aten("index_reduce")
+def index_reduce(
+    b: Builder, x: Node, dim: int, index: Node, source: Node, reduce: str, *, include_self: bool = True
+) -> Node:
+    """`scatter` of whole slices: their product, mean, largest or smallest, and that of the slice itself
+
+    Returns x with the slices of `source` reduced at the places `index` of dimension `dim`; with `include_self` the
+    slice of x takes part.
+    """
+    return scatter_slices(b, x, index, source, Scatter(dim, _reduction(reduce), include_self))
+
+
+def _reduction(reduce: str | None) -> str:
+    """Return the front-end name of torch's `reduce`. Raises NotSupportedError for any other."""
+    if reduce not in _REDUCTIONS:
+        raise NotSupportedError(f"reduce={reduce}")
+    return _REDUCTIONS[reduce]

@@ -43,11 +43,17 @@ def main(args: argparse.Namespace) -> int:
     """Time a schedule at every combination of rates, buffers and meshes. Exit code 0 also where points are
     infeasible, which the table says."""
     choices = {name: getattr(args, name) for name in _AXES}
-    points = list(sweep(gemini.load(args.file), **choices, workers=read_workers(args)))
+    ir = gemini.load(args.file)
+    points = list(sweep(ir, **choices, workers=read_workers(args)))
     rows = [_POINTS.row(point) for point in points]
     axes = [name for name in _AXES if len(choices[name]) > 1] or ["dram_gibps"]
     say(column_table(_POINTS, points, without=set(_AXES) - set(axes)))
     say("every point is a model: transfers are fitted at 16 GiB/s and 1 GHz (docs/other-compilers/gemini.md)")
+    if not ir.form.addressed and any(size is not None for size in choices["buffersize"]):
+        say(
+            "a buffer size allocates the schedule first, as `gemini alloc` does: then it has waits for room and queues "
+            "that `gemini run` of the schedule as it stands does not have"
+        )
     if args.csv is not None:
         write_printable(args.csv, csv_text(rows))
     if args.chart is not None:

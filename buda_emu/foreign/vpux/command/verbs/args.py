@@ -35,7 +35,7 @@ def main(args: argparse.Namespace) -> int:
         raise VpuxError(render(errors), errors)
     buffers = list(_decode_buffers(function, args))
     if not buffers:
-        raise HostError("no task calls a kernel" if args.task is None else f"task {args.task} calls no kernel")
+        raise HostError(_explain_no_buffer(Program(function, args.arch), args.task))
     if args.json:
         say_json({"arguments": buffers})
         return 0
@@ -62,6 +62,18 @@ class ArgumentBuffer(TypedDict):
     hex: str
     tensors: list[UnpackedTensor]
     scalars: list[int | float]
+
+
+def _explain_no_buffer(program: Program, task: int | None) -> str:
+    """Return the message for a task that calls no kernel, or that does not exist, and for a function without such
+    tasks."""
+    calling = [str(other.index) for other in program.tasks if other.op.name == "VPUIP.SW.Kernel"]
+    if not calling:
+        return "no task calls a kernel"
+    callers = f"tasks that call one: {', '.join(calling)}"
+    if task is not None and all(other.index != task for other in program.tasks):
+        return f"there is no task {task}: there are {len(program.tasks)}, counted from 0; {callers}"
+    return f"task {task} calls no kernel; {callers}"
 
 
 def _decode_buffers(function: Any, args: argparse.Namespace) -> Iterator[ArgumentBuffer]:

@@ -6,13 +6,19 @@ from typing import Any, Final
 
 import numpy as np
 
-from buda_emu.app.cli.output import say_lines, write_json, write_output, write_picture
+from buda_emu.app.cli.output import say, say_lines, write_json, write_output, write_picture
 from buda_emu.emulator.inputs.numpy_files import read_npy
 from buda_emu.foreign.vpux import load
 from buda_emu.foreign.vpux.comparison import Comparison, compare
 from buda_emu.foreign.vpux.execute.run import BarrierResult, RunResult, TaskResult, run
-from buda_emu.foreign.vpux.pressure import Pressure, barrier_pressure
-from buda_emu.foreign.vpux.report import comparison_lines, race_lines, run_lines, run_picture
+from buda_emu.foreign.vpux.report import (
+    Pressure,
+    barrier_pressure,
+    comparison_lines,
+    race_lines,
+    run_lines,
+    run_picture,
+)
 from buda_emu.foreign.vpux.schedule import CostModel, one_step
 from buda_emu.performance.timeline import Hazard
 from buda_emu.support.columns import Column, Columns
@@ -58,6 +64,10 @@ def main(args: argparse.Namespace) -> int:
         duration=duration,
         memory_limit=args.memory_limit,
     )
+    if not args.quiet and len(document.functions) > 1 and args.function is None and args.split is None:
+        function = result.scheduled.program.function
+        count = len(document.functions)
+        say(f"@{function.name} of split {function.split}, one of {count} functions; --function and --split choose\n")
     _show(args, result, words)
     _write(args, result, words)
     return 0

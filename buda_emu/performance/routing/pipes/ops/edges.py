@@ -21,10 +21,10 @@ from buda_emu.performance.routing.pipes.edge import (
     shape_after,
     source_map,
 )
+from buda_emu.performance.routing.pipes.model import RefusedError
 from buda_emu.performance.routing.pipes.ops.general import buffered_mblocks
 from buda_emu.performance.routing.pipes.ops.kinds import kind_of
 from buda_emu.performance.routing.pipes.ops.operands import OpInputs
-from buda_emu.performance.routing.pipes.refusal import RefusedError
 from buda_emu.performance.routing.pipes.source_map import CORE, Tiles, cores
 from buda_emu.support.errors import UnsupportedError
 

@@ -3,7 +3,7 @@
 from functools import cache
 
 from buda_emu.netlist.model import Op
-from buda_emu.performance.routing.pipes.refusal import RefusedError
+from buda_emu.performance.routing.pipes.model import RefusedError
 from buda_emu.spec.ops import OP_TYPES
 
 

@@ -13,9 +13,9 @@ from buda_emu.performance.routing.pipes.edge import (
     shape_after,
     table_rows_map,
 )
+from buda_emu.performance.routing.pipes.model import RefusedError
 from buda_emu.performance.routing.pipes.ops.general import mblock_tiles
 from buda_emu.performance.routing.pipes.ops.operands import OpInputs, OpKind, Shared
-from buda_emu.performance.routing.pipes.refusal import RefusedError
 from buda_emu.spec.blocking import Blocking, Shape
 
 IDENTITY_K: Final = (1 << 16) - 3

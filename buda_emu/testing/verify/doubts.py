@@ -1,0 +1,63 @@
+"""Reasons to doubt a verdict: comparisons that show less than "passed" seems to say, and tensor files from outside that
+nothing of the netlist takes."""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from buda_emu.emulator.inputs.reference import Files, tensor_names
+from buda_emu.netlist.model import Netlist
+from buda_emu.support.checker.suggest import near
+from buda_emu.support.checker.text import plural
+from buda_emu.support.errors import HostError
+from buda_emu.testing.verify.result import OutputResult
+
+if TYPE_CHECKING:
+    from buda_emu.emulator.image.device_image import DeviceImage
+
+
+def comparison_doubts(outputs: Sequence[OutputResult]) -> Iterator[str]:
+    """Yield a text for each compared output whose verdict says less than it seems: without a value that tells a right
+    netlist from a wrong one, or compared in a part of its entries only."""
+    for output in outputs:
+        figures = output.figures
+        size = math.prod(output.shape)
+        if figures.all_zero:
+            yield f"{output.queue}: every value is zero on both sides, so the comparison shows nothing"
+        elif figures.not_finite_expected == size == figures.not_finite_observed:
+            yield f"{output.queue}: no value is finite on either side, so the comparison shows nothing"
+        if output.uncompared_entries:
+            total = plural(output.shape[0] + output.uncompared_entries, "entry")
+            yield f"{output.queue}: {output.shape[0]} of {total} compared, expected from {output.expected_from}"
+
+
+def reference_doubts(files: Files, netlist: Netlist, image: "DeviceImage | None", *, shared: bool) -> tuple[str, ...]:
+    """Return a text for each tensor from outside whose name is nearly that of a queue or op, and one if none belongs to
+    the netlist. Other names are no reason to doubt: one folder may serve several netlists.
+
+    Raises HostError for files that are not `shared` with other netlists of the same test, and have no tensor of this
+    one.
+    """
+    files_by_name = tensor_names(files)
+    strangers = [name for name in files_by_name if not _belongs_to(name, netlist, image)]
+    doubts: list[str] = []
+    for name in strangers:
+        hint = near(name, (*netlist.queues, *netlist.ops))
+        if hint:
+            place = files_by_name[name]
+            if not place.startswith(name):
+                place = f"{name} in {place}"
+            doubts.append(f"reference: {place} of {files.where} belongs to no queue or op of the netlist ({hint})")
+    if len(strangers) == len(files_by_name):
+        none = f"reference: {files.where} has no tensor for a queue or op of the netlist"
+        if not shared:
+            raise HostError("\n".join((none, *doubts)))
+        doubts.insert(0, f"{none}: all inputs and expected outputs are generated")
+    return tuple(doubts)
+
+
+def _belongs_to(name: str, netlist: Netlist, image: "DeviceImage | None") -> bool:
+    """Return whether a tensor is that of a queue, of an op, or of an input or output of the model of an image."""
+    if name.removesuffix(".init") in netlist.queues or name in netlist.ops:
+        return True
+    return image is not None and image.model is not None and name in image.model.labels
