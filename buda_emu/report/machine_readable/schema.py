@@ -124,16 +124,8 @@ def _type_schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of values of a type, a `Row` or a tuple of alternatives. Classes among them are added to
     `definitions` and referred to.
     """
-    if isinstance(kind, Row):
-        return _row_schema(kind, definitions)
-    if isinstance(kind, Columns):
-        return _columns_schema(cast("Columns[Any]", kind), definitions)
-    if isinstance(kind, dict):
-        return _row_schema(Row(cast("dict[str, Any]", kind)), definitions)
-    if isinstance(kind, list):
-        return {"type": "array", "items": _type_schema(cast("list[Any]", kind)[0], definitions)}
-    if isinstance(kind, tuple):
-        return {"anyOf": [_type_schema(alternative, definitions) for alternative in cast("tuple[Any, ...]", kind)]}
+    if isinstance(kind, Row | Columns | dict | list | tuple):
+        return _declared_schema(kind, definitions)
     if kind in _PLAIN:
         return dict(_PLAIN[kind])
     if is_typeddict(kind):
@@ -145,6 +137,19 @@ def _type_schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
             definitions[name] = class_schema(kind, definitions)
         return {"$ref": f"#/$defs/{name}"}
     return _generic_schema(kind, definitions)
+
+
+def _declared_schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a `Row`, of columns, of a dict or list of types, or of a tuple of alternatives."""
+    if isinstance(kind, Row):
+        return _row_schema(kind, definitions)
+    if isinstance(kind, Columns):
+        return _columns_schema(cast("Columns[Any]", kind), definitions)
+    if isinstance(kind, dict):
+        return _row_schema(Row(cast("dict[str, Any]", kind)), definitions)
+    if isinstance(kind, list):
+        return {"type": "array", "items": _type_schema(cast("list[Any]", kind)[0], definitions)}
+    return {"anyOf": [_type_schema(alternative, definitions) for alternative in cast("tuple[Any, ...]", kind)]}
 
 
 def _columns_schema(columns: Columns[Any], definitions: dict[str, Any]) -> dict[str, Any]:

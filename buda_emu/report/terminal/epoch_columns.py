@@ -104,7 +104,7 @@ class OpRow:
 
     @property
     def is_bottleneck(self) -> bool:
-        """Whether the op limits its epoch."""
+        """True where the op limits its epoch."""
         return self.figures.op == self.epoch.report.bottleneck.name
 
     @property
@@ -123,7 +123,7 @@ class OpRow:
         return cost_interval(self.timing.cost)
 
 
-def _starred(row: OpRow) -> str:
+def _star_bottleneck(row: OpRow) -> str:
     """Return the name of an op, with a star after that of the bottleneck."""
     return f"{row.figures.op} *" if row.is_bottleneck else row.figures.op
 
@@ -147,7 +147,7 @@ def op_rows(epoch: EpochRow) -> list[OpRow]:
 OPS: Final = Columns[OpRow](
     Column("program", str, lambda row: row.epoch.report.program, views=_ROWS),
     Column("graphs", str, lambda row: row.epoch.graphs, views=_ROWS),
-    Column("op", str, lambda row: row.figures.op, title="op", shown=_starred, views=_TABLES),
+    Column("op", str, lambda row: row.figures.op, title="op", shown=_star_bottleneck, views=_TABLES),
     Column("type", str, lambda row: row.figures.type, title="type", choose=True, views=_TABLES),
     Column("chip", int, lambda row: row.figures.chip, views=_ROWS),
     figure("cores", "cores", lambda row: row.figures.cores, whole, views=_TABLES),

@@ -48,7 +48,7 @@ class _File:
 
     @property
     def accepted(self) -> bool:
-        """Whether the rules of its kind accept it."""
+        """True where the rules of its kind accept it."""
         return not self.findings["error"]
 
 
