@@ -130,4 +130,9 @@ __all__ = [
 ]
 
 keep_old_names()
-__getattr__, __dir__ = lazy_names(__name__, _LAZY)
+__getattr__, _ = lazy_names(__name__, _LAZY)
+
+
+def __dir__() -> list[str]:
+    """Return the public names, without the packages below this one, so that completion shows what a user calls."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -25,7 +25,7 @@ from buda_emu.compiler.target import Objective, Target
 from buda_emu.emulator.image.model_io import made_up as values
 from buda_emu.spec.archs import DEFAULT_ARCH
 from buda_emu.spec.boards import Board, Cluster, agreed_arch, board, read_cluster
-from buda_emu.support.checker.suggest import near
+from buda_emu.support.checker.suggest import near, nearest
 from buda_emu.support.errors import HostError, InternalError, UnsupportedError
 from buda_emu.support.progress import Activity, Report, reported_activities
 from buda_emu.support.workers.job import Workers
@@ -125,12 +125,23 @@ def without_sizes(options: CompileOptions, function: str) -> CompileOptions:
     return options
 
 
+_ELSEWHERE = {
+    "precision": "precision is chosen in a call of the model: model(x, precision=...)",
+    "on_host": "compile_in_parts has on_host",
+    "lr": "did you mean 'learning_rate'?",
+    "inputs": "example inputs follow the model, compile(model, inputs)",
+}
+"""What callers mean by words that are no options, by the word."""
+
+
 def with_words(options: CompileOptions | None, words: Mapping[str, Any], function: str = "compile") -> CompileOptions:
     """Return options in which the keywords of a call replace the fields of the same names. Raises TypeError for a
     keyword that is not an option."""
     for name in words:
         if name not in FIELDS:
-            raise TypeError(f"{function}() has no option {name!r}; {near(name, FIELDS)}".removesuffix("; "))
+            meant = nearest(name, (*FIELDS, *_ELSEWHERE))
+            hint = _ELSEWHERE.get(meant) or near(name, FIELDS)
+            raise TypeError(f"{function}() has no option {name!r}; {hint}".removesuffix("; "))
     return replace(options or CompileOptions(), **words)
 
 

@@ -11,8 +11,9 @@ from typing import Any, Final, Unpack, cast
 from buda_emu.compiler.compilation import Compilation, CompileOptions, OptionWords, with_words, within_memory
 from buda_emu.compiler.compiled import CompiledModel
 from buda_emu.compiler.generate.programs import Program, compile_programs
+from buda_emu.compiler.graph.examples import example_inputs, example_sequence, examples_in_order
 from buda_emu.compiler.image_source import source_files
-from buda_emu.compiler.importers.source import example_sequence, read_model
+from buda_emu.compiler.importers.source import read_model
 from buda_emu.compiler.ir.text import IrFile, read_ir
 from buda_emu.compiler.ir.values import IrError
 from buda_emu.compiler.pipeline import require_pass_name
@@ -38,8 +39,9 @@ def compile(  # noqa: A001 - as be.compile
     """Compile a model for inference.
 
     `source`: path of an .onnx or .pt2 file, onnx.ModelProto, torch.nn.Module, ExportedProgram, or a function of JAX;
-    `inputs`: example inputs, a tuple of arrays or a single array, needed for a module or function, and for what an ONNX
-    model leaves open (symbolic sizes, shapes that are inputs).
+    `inputs`: example inputs, a tuple of arrays, a single array, or a dict by the names of the inputs; needed for a
+    module or function, and for what an ONNX model leaves open (symbolic sizes, shapes that are inputs). In a dict for a
+    torch module, values that are no tensors (`use_cache=False`) are constants of the model.
     `parameters`: path of the parameters and buffers of a torch module or .pt2 file: a .safetensors file, its
     .index.json, a folder of both, or a file that torch.save wrote. The module may be made, and exported, under
     torch.device("meta"). They are read when the image is written, and never all in memory (docs/compile/compile.md).
@@ -67,12 +69,13 @@ def compile(  # noqa: A001 - as be.compile
 def _compile_inference(source: Any, inputs: Any, parameters: Path | None, options: CompileOptions) -> CompiledModel:
     """Compile a model for inference. Raises UnsupportedError for what is not supported or beyond the memory limit."""
     compilation = Compilation.of(options)
-    examples = example_sequence(inputs)
+    examples = example_inputs(inputs)
     with compilation.reading(source):
         graph = read_model(source, examples, parameters=parameters, sizes=options.sizes)
+    in_order = examples_in_order(examples, graph)
     graph.name = options.name or graph.name
     files = source_files(graph, options)  # before passes change the graph
-    return CompiledModel(*compilation.place(graph), graph.origin, examples, files)
+    return CompiledModel(*compilation.place(graph), graph.origin, in_order, files)
 
 
 def _compile_old_interface(

@@ -3,13 +3,14 @@ it was made from.
 """
 
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from html import escape
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from buda_emu.arithmetic.tensor.referenced import Referenced
 from buda_emu.compiler.compilation import below, made_up
 from buda_emu.compiler.emit.netlist import netlist_of, netlist_text
 from buda_emu.compiler.emit.programs import program_name
+from buda_emu.compiler.graph.examples import example_inputs
 from buda_emu.compiler.graph.graph import FORWARD, Array, Graph, Origin, host_shape
 from buda_emu.compiler.lower.layout import TILE, Layout, Piece
 from buda_emu.compiler.lower.tiles import Shape, TileGraph
@@ -27,13 +29,15 @@ from buda_emu.compiler.search.evaluate import evaluate
 from buda_emu.compiler.search.placer import first_placement
 from buda_emu.compiler.search.report import report
 from buda_emu.emulator.image.host_plan import HostPlan
-from buda_emu.emulator.image.model_io import ModelInput, ModelIo, ModelOutput
+from buda_emu.emulator.image.model_io import ModelInput, ModelIo, ModelOutput, inputs_by_label
 from buda_emu.emulator.image.pack import Contents, Form, write_image
 from buda_emu.emulator.image.sets import join_sets, split_into_rounds
 from buda_emu.emulator.op_errors.numerics_result import Numerics, OpNumerics, inherent_cause, own_error
 from buda_emu.emulator.op_errors.op_apart import Moments
 from buda_emu.emulator.runtime.emulator import Emulator
+from buda_emu.emulator.runtime.host.host_io import require_names
 from buda_emu.emulator.runtime.machine.listeners import Listener
+from buda_emu.emulator.runtime.open_machine import OnMachine, OpenMachine, do_nothing
 from buda_emu.netlist.load import NetlistResult, check_text
 from buda_emu.netlist.model import Netlist, Op
 from buda_emu.netlist.variants import LOOP, resize_microbatch
@@ -48,12 +52,17 @@ from buda_emu.support.checker.render import render
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError, InternalError
 from buda_emu.support.files import write_file
+from buda_emu.support.html_table import html_table
 from buda_emu.support.progress import Activity, Report
 from buda_emu.support.unmasked import refuse_masked_arrays
 from buda_emu.support.version import RESULT_VERSION, __version__
 
 if TYPE_CHECKING:
     from buda_emu.performance.timing.result import PerfRun
+
+
+SHOWN: Final = 5
+"""Number of layers whose repair is printed with the table, and of outputs in a short form; the result has all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +96,33 @@ class ModelComparison:
         """Return the comparison as JSON-compatible data with its schema version."""
         return {"schema_version": RESULT_VERSION, **asdict(self)}
 
+    @property
+    def _title(self) -> str:
+        """The model, the precision of its run, and the framework that it is compared with."""
+        return f"{self.model}, precision {self.precision}, against {self.tool}"
+
+    def _tables(self) -> Iterator[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
+        """Yield headers and rows of the tables of outputs and of layers, without empty tables."""
+        for heading, differences in (("output", self.outputs), ("layer", self.layers)):
+            if differences:
+                yield (heading, "shape", "PCC", "error", "max error"), [_row(item) for item in differences]
+
     def __str__(self) -> str:
         """Return a table of the outputs and a table of the layers."""
-        parts = [f"{self.model}, precision {self.precision}, against {self.tool}"]
-        for heading, rows in (("output", self.outputs), ("layer", self.layers)):
-            if rows:
-                headers = (heading, "shape", "PCC", "error", "max error")
-                parts.append(table(headers, (_row(difference) for difference in rows), right=(2, 3, 4)))
-        return "\n\n".join(parts)
+        tables = [table(headers, rows, right=(2, 3, 4)) for headers, rows in self._tables()]
+        return "\n\n".join([self._title, *tables])
+
+    def __repr__(self) -> str:
+        outputs = ", ".join(f"{output.name} PCC {correlation(output.pcc)}" for output in self.outputs[:SHOWN])
+        if len(self.outputs) > SHOWN:
+            outputs += ", ..."
+        return f"<ModelComparison of {self._title}: {outputs}; {plural(len(self.layers), 'layer')}>"
+
+    def _repr_html_(self) -> str:
+        """Return the tables of outputs and layers for a notebook."""
+        titles = (self._title, "")
+        tables = zip(titles, self._tables(), strict=False)
+        return "".join(html_table(title, headers, rows) for title, (headers, rows) in tables)
 
 
 def _row(difference: Difference) -> tuple[str, ...]:
@@ -214,10 +242,6 @@ def _infinite(values: NDArray[np.float64]) -> NDArray[np.bool_]:
     return np.abs(values) >= INFINITE
 
 
-SHOWN: Final = 5
-"""Number of layers whose repair is printed with the table; `layers` has all."""
-
-
 @dataclass(frozen=True, slots=True)
 class LayerNumerics:
     """Numeric errors of one layer. `error`, `pcc`: those of its result in the whole run, errors of its operands
@@ -233,6 +257,13 @@ class LayerNumerics:
     def own(self) -> float:
         """The largest error that one of its ops adds by itself."""
         return own_error(self.worst)
+
+    def __repr__(self) -> str:
+        if self.error is None:
+            error = "-"
+        else:
+            error = f"{self.error:.1e}"
+        return f"<LayerNumerics {self.layer}: error {error}, {plural(len(self.ops), 'op')}, worst {self.worst!r}>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,14 +282,31 @@ class ModelNumerics:
         """Return the figures as JSON-compatible data with their schema version."""
         return {"schema_version": RESULT_VERSION, **asdict(self)}
 
+    def _repairs(self) -> list[str]:
+        """Return the sentences about repairs of the worst layers."""
+        sentences: list[str] = []
+        for layer in self.worst(SHOWN):
+            sentences += _repair(layer.worst)
+        return sentences
+
     def __str__(self) -> str:
         """Return a table of the layers, and repairs for the worst ones."""
-        headers = ("layer", "run: error", "PCC", "op: error", "op", "main cause")
-        lines = [table(headers, (_layer_row(layer) for layer in self.layers), right=(1, 2, 3))]
-        lines.append("")
-        for layer in self.worst(SHOWN):
-            lines += _repair(layer.worst)
+        rows = [_layer_row(layer) for layer in self.layers]
+        lines = [table(_LAYER_HEADERS, rows, right=(1, 2, 3)), "", *self._repairs()]
         return f"{self.model} ({self.arch})\n\n" + "\n".join(lines).rstrip()
+
+    def __repr__(self) -> str:
+        worst = "".join(f", worst alone {layer.layer} ({layer.own:.1e})" for layer in self.worst(1))
+        return f"<ModelNumerics of {self.model} on {self.arch}: {plural(len(self.layers), 'layer')}{worst}>"
+
+    def _repr_html_(self) -> str:
+        """Return the table of the layers and the repairs for a notebook."""
+        rows = [_layer_row(layer) for layer in self.layers]
+        repairs = "".join(f"<li>{escape(sentence)}</li>" for sentence in self._repairs())
+        return html_table(repr(self)[1:-1], _LAYER_HEADERS, rows) + (f"<ul>{repairs}</ul>" if repairs else "")
+
+
+_LAYER_HEADERS: Final = ("layer", "run: error", "PCC", "op: error", "op", "main cause")
 
 
 def _layer_row(layer: LayerNumerics) -> tuple[str, ...]:
@@ -373,7 +421,7 @@ class Machines:
         self._placement = placement
         self._io = io
         self._tensors = weakref.WeakMethod(tensors)  # the model has its machines, and goes with them
-        self.open: dict[tuple[str, int], Emulator] = {}  # by precision and copies of the model
+        self._machine = OpenMachine()
 
     @cached_property
     def single(self) -> Netlist:
@@ -392,25 +440,27 @@ class Machines:
             copies = self._placement.copies
         else:
             copies = 1
-        machine = self.machine(precision, copies)
-        outputs = [self._round(machine, sets, copies) for sets in rounds]
+        outputs = [self._round(precision, sets, copies) for sets in rounds]
         return tuple(join_sets(parts) for parts in zip(*outputs, strict=True))
 
-    def _round(self, machine: Emulator, sets: Sequence[Mapping[str, Array]], copies: int) -> tuple[Array, ...]:
+    def _round(self, precision: Precision, sets: Sequence[Mapping[str, Array]], copies: int) -> tuple[Array, ...]:
         """Run one round of input sets, dealt to the copies of the model in turn. If the sets do not fill the last turn,
         the last set is repeated and the outputs of the repetitions are dropped."""
-        dealt = [*sets, *[sets[-1]] * (-len(sets) % copies)]
-        for position, arrays in enumerate(dealt):
-            for name, array in self._io.queues(arrays).items():
-                machine.push(self._queues(name, copies)[position % copies], array)
-        machine.run(program_name(FORWARD), {LOOP: len(dealt) // copies})
+        # All sets become entries before the first is pushed: a set that is refused must not leave others in the queues.
+        entries = [self._io.queues(arrays) for arrays in sets]
+        dealt = [*entries, *[entries[-1]] * (-len(sets) % copies)]
+        with self.use(precision, copies) as machine:
+            for position, arrays in enumerate(dealt):
+                for name, array in arrays.items():
+                    machine.push(self._queues(name, copies)[position % copies], array)
+            machine.run(program_name(FORWARD), {LOOP: len(dealt) // copies})
 
-        def pop_all(output: ModelOutput) -> Iterator[Array]:
-            """Yield the values of an output for all inputs of the round, in order of the inputs."""
-            names = self._queues(output.queue, copies)
-            return (output.from_queue(machine.pop(names[number % copies])) for number in range(len(dealt)))
+            def pop_all(output: ModelOutput) -> Iterator[Array]:
+                """Yield the values of an output for all inputs of the round, in order of the inputs."""
+                names = self._queues(output.queue, copies)
+                return (output.from_queue(machine.pop(names[number % copies])) for number in range(len(dealt)))
 
-        outputs = [list(pop_all(output))[: len(sets)] for output in self._io.outputs]
+            outputs = [list(pop_all(output))[: len(sets)] for output in self._io.outputs]
         return tuple(join_sets(parts) for parts in outputs)
 
     def _queues(self, name: str, copies: int) -> tuple[str, ...]:
@@ -419,21 +469,39 @@ class Machines:
             return self._placement.copy_names(name)
         return (name,)
 
-    def machine(self, precision: Precision, copies: int = 1) -> Emulator:
-        """Return a machine that holds all constants. It stays open for the next call; a call that needs another one
-        closes it."""
-        key = precision, copies
-        if key not in self.open:
-            self.close()
-            machine = Emulator(resize_microbatch(self._netlist, 1) if copies > 1 else self.single, precision)
-            weakref.finalize(self, machine.close)
-            try:
-                self.fill(machine, copies=copies)
-            except BaseException:
-                machine.close()
-                raise
-            self.open[key] = machine
-        return self.open[key]
+    @contextmanager
+    def use(
+        self,
+        precision: Precision,
+        copies: int = 1,
+        keep: OnMachine = do_nothing,
+        restore: OnMachine = do_nothing,
+    ) -> Generator[Emulator]:
+        """Give a machine that holds all constants to the calling thread alone. It stays open for the next call; a call
+        that needs another one closes it, and so does a failure, after `keep` has read it. `restore` gives a new one
+        what was kept."""
+        make = partial(self._open, precision, copies, restore)
+        with self._machine.use((precision, copies), make, keep) as machine:
+            yield machine
+
+    def _open(self, precision: Precision, copies: int, restore: OnMachine) -> Emulator:
+        """Open a machine, push all constants and parameters, and call `restore` with it."""
+        if copies > 1:
+            netlist = resize_microbatch(self._netlist, 1)
+        else:
+            netlist = self.single
+        machine = Emulator(netlist, precision)
+        try:
+            self.fill(machine, copies=copies)
+            restore(machine)
+        except BaseException:
+            machine.close()
+            raise
+        return machine
+
+    def current(self) -> AbstractContextManager[Emulator | None]:
+        """Give the machine that is open, or None, to the calling thread alone."""
+        return self._machine.current()
 
     def fill(self, machine: Emulator, inputs: Sequence[Array] = (), copies: int = 1) -> None:
         """Push constants and parameters, and one set of inputs if given."""
@@ -454,10 +522,8 @@ class Machines:
             return tuple(output.from_queue(machine.pop(output.queue)) for output in self._io.outputs)
 
     def close(self) -> None:
-        """Free all open machines; the next call opens a new one."""
-        for machine in self.open.values():
-            machine.close()
-        self.open.clear()
+        """Free the open machine; the next call opens a new one."""
+        self._machine.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -482,6 +548,40 @@ class ModelPerf:
     def __repr__(self) -> str:
         pace = f"{self.inputs_per_second:.5g} inputs/s, {self.cycles:.0f} cycles for {self.inputs}"
         return f"ModelPerf({self.run.netlist!r}, {self.run.arch}, {pace})"
+
+    def _epoch_rows(self) -> list[tuple[str, ...]]:
+        """Return a row of texts for each epoch, in the order in which they run."""
+        return [
+            (
+                epoch.program,
+                " + ".join(epoch.graphs),
+                f"{epoch.timing.inputs:,}",
+                f"{epoch.pace:,.0f}",
+                f"{epoch.load.cycles:,.0f}",
+                epoch.bottleneck.name or epoch.bottleneck.kind,
+            )
+            for epoch in self.run.epochs
+        ]
+
+    def __str__(self) -> str:
+        """Return the pace, and a table of the epochs with what limits each."""
+        return f"{self!r}\n\n{table(_EPOCH_HEADERS, self._epoch_rows(), right=(2, 3, 4))}"
+
+    def _repr_html_(self) -> str:
+        """Return the table of the epochs for a notebook."""
+        return html_table(repr(self), _EPOCH_HEADERS, self._epoch_rows())
+
+
+_EPOCH_HEADERS: Final = ("program", "graph", "inputs", "cycles per input", "cycles to load", "bottleneck")
+
+
+class ReportText(str):
+    """A text that a prompt and a notebook show as it is printed."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 class CompiledModel:
@@ -597,26 +697,32 @@ class CompiledModel:
             yield state.written, state.entries(state.held)
 
     # --------------------------------------------------------------------------------------------------- running
-    def __call__(self, *inputs: Any, precision: Precision = "ideal") -> tuple[Array, ...]:
-        """The outputs in the model's shapes and element types. With N times the model's first dimension in the inputs,
-        N sets of them stream through the machine, and the outputs are joined along their first dimension; an input of
-        the model's own shape goes with each set. Raises HostError for inputs that the model does not take, ProgramError
-        as a run does."""
-        return self.run(dict(zip(self.io.labels, self._arrays(inputs), strict=True)), precision)
+    def __call__(self, *inputs: Any, precision: Precision = "ideal", **named: Any) -> tuple[Array, ...]:
+        """The outputs in the model's shapes and element types, for inputs in order or by their names. With N times the
+        model's first dimension in the inputs, N sets of them stream through the machine, and the outputs are joined
+        along their first dimension; an input of the model's own shape goes with each set. Raises HostError for inputs
+        that the model does not take, ProgramError as a run does."""
+        return self.run(dict(zip(self.io.labels, self._arrays(inputs, named), strict=True)), precision)
 
     def run(self, arrays: Mapping[str, Array], precision: Precision = "ideal") -> tuple[Array, ...]:
         """Return the outputs for inputs by name; the rest is as in a call."""
-        if not isinstance(cast("object", arrays), Mapping):
-            kind = type(arrays).__name__
-            raise HostError(f"run: a {kind}: give inputs by name ({', '.join(self.io.labels)}), or call it: m(x)")
+        require_names(arrays, self.io.labels)
         return self.machines.run({name: as_numpy(array) for name, array in arrays.items()}, precision)
 
-    def _arrays(self, inputs: Sequence[Any]) -> list[Array]:
-        """Return one numpy array for each input. Raises HostError for another number of inputs."""
-        labels = self.io.labels
-        if len(inputs) != len(labels):
-            raise HostError(f"{plural(len(inputs), 'input')}, the model takes {len(labels)}: {', '.join(labels)}")
-        return [as_numpy(array) for array in inputs]
+    def _arrays(self, inputs: Sequence[Any], named: Mapping[str, Any] | None = None) -> list[Array]:
+        """Return one numpy array for each input, from those in order and those by name. Raises HostError for others
+        than the model takes."""
+        return [as_numpy(array) for array in inputs_by_label(self.io.labels, inputs, named or {}).values()]
+
+    def _one_set(self, inputs: Any) -> list[Array]:
+        """Return one set of inputs, given as `compile` takes example inputs, as arrays; None takes the example
+        inputs. Raises HostError for others than the model takes."""
+        if inputs is None:
+            return list(self.example_inputs())
+        examples = example_inputs(inputs)
+        if isinstance(examples, Mapping):
+            return self._arrays((), examples)
+        return self._arrays(examples or ())
 
     def example_inputs(self, seed: int = 0) -> tuple[Array, ...]:
         """Return the example inputs that `compile` was called with, or random ones from the seed if there were none."""
@@ -642,20 +748,17 @@ class CompiledModel:
 
     def compare(
         self,
-        inputs: Sequence[Any] | None = None,
+        inputs: Any = None,
         *,
         precision: Precision = "ideal",
         layers: bool = True,
         progress: Report | None = None,
     ) -> "ModelComparison":
         """Compare the outputs, and with `layers` the values of layers, with those of the model as torch or onnxruntime
-        runs it. `inputs`: one set, None takes the example inputs; `progress`: a callback for activities
-        (docs/python/embedding.md). Print the result for a table. Raises HostError if the framework is not installed or
-        refuses the inputs, and what a call raises."""
-        if inputs is None:
-            arrays = self.example_inputs()
-        else:
-            arrays = self._arrays(inputs)
+        runs it. `inputs`: one set, as `compile` takes example inputs, or None for those; `progress`: a callback for
+        activities (docs/python/embedding.md). Print the result for a table. Raises HostError if the framework is not
+        installed or refuses the inputs, and what a call raises."""
+        arrays = self._one_set(inputs)
         labels = [output.label for output in self.io.outputs]
         with reported_work(progress) as report:
             report(Activity("running the model", "programs", 0, 2))
@@ -668,22 +771,22 @@ class CompiledModel:
 
     def numerics(
         self,
-        inputs: Sequence[Any] | None = None,
+        inputs: Any = None,
         *,
         only: str | None = None,
         threads: int = 1,
         progress: Report | None = None,
     ) -> "ModelNumerics":
         """Explain the difference between precisions `device` and `ideal`, layer by layer: errors, causes and repairs as
-        in `buda-emu numerics`. `inputs`: one set, None takes the example inputs; `only`: one op of the netlist;
-        `progress`: a callback for activities (docs/python/embedding.md). Print the result for a table. Raises HostError
-        for an op that does not exist, and what a call raises."""
+        in `buda-emu numerics`. `inputs`: one set, as `compile` takes example inputs, or None for those; `only`: one op
+        of the netlist; `progress`: a callback for activities (docs/python/embedding.md). Print the result for a table.
+        Raises HostError for an op that does not exist, and what a call raises."""
         ops = self.numerics_of_ops(inputs, only=only, threads=threads, progress=progress).ops
         return by_layer(self.graph, self.placement, ops)
 
     def numerics_of_ops(
         self,
-        inputs: Sequence[Any] | None = None,
+        inputs: Any = None,
         *,
         only: str | None = None,
         threads: int = 1,
@@ -699,7 +802,7 @@ class CompiledModel:
         if inputs is None:
             arrays = self.example_inputs(seed)
         else:
-            arrays = self._arrays(inputs)
+            arrays = self._one_set(inputs)
         self.close()
         programs = self._programs_with_parameters()
         with reported_work(progress) as report:
@@ -725,11 +828,11 @@ class CompiledModel:
         """Return the programs that compute the outputs, with parameters for one round."""
         return [(program_name(FORWARD), {LOOP: "1"})]
 
-    def report(self) -> str:
+    def report(self) -> ReportText:
         """Describe where the modelled time goes: the whole beside the first legal placement and the limits of cores,
         DRAM and the host link, then for each epoch what sets its pace and why no move improves it
         (docs/compile/placing.md)."""
-        return report(evaluate(self.placement), first_placement(self.placement))
+        return ReportText(report(evaluate(self.placement), first_placement(self.placement)))
 
     def save(
         self,

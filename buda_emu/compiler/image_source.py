@@ -68,9 +68,12 @@ def source_files(graph: Graph, options: CompileOptions) -> dict[str, bytes]:
 
 def _is_made_up(value: Any) -> bool:
     """Return whether only type and shape of a constant are kept: of large arrays of many different numbers."""
-    if not isinstance(value, np.ndarray) or value.dtype.kind != "f" or value.size <= _MOST_ELEMENTS:
+    if not isinstance(value, np.ndarray):
         return False
-    return len(np.unique(value.reshape(-1)[:_MOST_ELEMENTS])) > _FEW_VALUES
+    array = cast("Array", value)
+    if array.dtype.kind != "f" or array.size <= _MOST_ELEMENTS:
+        return False
+    return len(np.unique(array.reshape(-1)[:_MOST_ELEMENTS])) > _FEW_VALUES
 
 
 def _options_as_json(options: CompileOptions) -> dict[str, Any]:
@@ -99,7 +102,7 @@ def compile_again(path: str | PathLike[str], board: str) -> CompiledModel:
         )
     place = f"{image.path}: source/{OPTIONS}"
     settings = read_object(image.source_file(OPTIONS), place, "the options of a compiled model", _FIX)
-    made_up = _read_made_up(settings.pop(_MADE_UP, None), place)
+    made_up = _parse_parameters(settings.pop(_MADE_UP, None), place)
     unknown = sorted(settings.keys() - set(_KEPT_OPTIONS))
     if unknown:
         raise HostError(f"{place}: this version has no option {unknown[0]!r}")
@@ -115,7 +118,7 @@ def compile_again(path: str | PathLike[str], board: str) -> CompiledModel:
         raise IrError(f"{image.path}: source/{GRAPH}: a pass failed on it ({error!r})") from error
 
 
-def _read_made_up(entries: Any, place: str) -> dict[str, tuple[str, tuple[int, ...]]]:
+def _parse_parameters(entries: Any, place: str) -> dict[str, tuple[str, tuple[int, ...]]]:
     """Return type and shape of the parameters that are made up, by name. Raises HostError for other content."""
     if not isinstance(entries, dict):
         raise HostError(f"{place}: {_MADE_UP}: not an object: {_FIX}")
@@ -147,11 +150,11 @@ def _read_form(image: DeviceImage, made_up: Mapping[str, tuple[str, tuple[int, .
         node = graph.nodes.get(name)
         if node is None or node.op != "constant" or shape != node.shape:
             raise HostError(f"{file.path}: there is no constant {name!r} of shape {list(shape)}: {_FIX}")
-        graph.nodes[name] = _with_made_up_values(node, dtype, stream)
+        graph.nodes[name] = _fill_with_numbers(node, dtype, stream)
     return form
 
 
-def _with_made_up_values(node: Node, dtype: str, stream: np.random.Generator) -> Node:
+def _fill_with_numbers(node: Node, dtype: str, stream: np.random.Generator) -> Node:
     """Return a constant with small normal numbers for values."""
     values = _SPREAD * stream.standard_normal(node.shape, np.float32)
     return replace(node, attrs={**node.attrs, "value": values.astype(dtype)})

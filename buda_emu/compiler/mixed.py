@@ -3,8 +3,9 @@ masks.
 """
 
 import fnmatch
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -15,6 +16,7 @@ from buda_emu.compiler.lower.tiles import TileGraph, TileOp
 from buda_emu.compiler.target import ACC_CHOICES, DF_CHOICES, Precision, Target
 from buda_emu.spec.formats import FORMATS
 from buda_emu.spec.precision import FIDELITIES
+from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError
 from buda_emu.support.files import read_yaml
 
@@ -30,6 +32,8 @@ class Rule:
 
     match: str
     precision: Precision
+    place: str = ""
+    """Where the rule stands, for messages."""
 
     def fits(self, op: TileOp) -> bool:
         """Return whether the rule applies to an op."""
@@ -54,6 +58,9 @@ def read_rules(source: Mixed, target: Target) -> list[Rule]:
     ]
 
 
+_SHOWN_NAMES: Final = 5
+
+
 def _rule(place: str, entry: Any, target: Target) -> Rule:
     """Check one rule of a file or sequence. Raises HostError naming its `place`."""
     if not isinstance(entry, dict) or not isinstance(cast("dict[str, Any]", entry).get("match"), str):
@@ -68,7 +75,7 @@ def _rule(place: str, entry: Any, target: Target) -> Rule:
         raise HostError(f"{place}: df {df} has another exponent width than --df {target.activation_df}")
     if target.arch.name == "grayskull" and "Float32" in (df, fields.get("acc_df")):
         raise HostError(f"{place}: grayskull has no Float32")
-    return Rule(fields["match"], Precision(df, fields.get("acc_df", ""), fields.get("fidelity", "")))
+    return Rule(fields["match"], Precision(df, fields.get("acc_df", ""), fields.get("fidelity", "")), place)
 
 
 def _check_word(place: str, key: str, word: Any) -> None:
@@ -101,6 +108,17 @@ def assign(tiles: TileGraph, rules: Sequence[Rule]) -> None:
             else:
                 df = ""
         op.precision = replace(precision, df=df)
+
+
+def idle_rules(graphs: Sequence[TileGraph], rules: Sequence[Rule]) -> Iterator[str]:
+    """Yield a sentence for each rule that fits no op of any of the graphs, with the layers that the pattern may mean.
+    A rule that fits an op and changes nothing, as that of another rule, is not among them."""
+    ops = [op for tiles in graphs for op in tiles.ops.values()]
+    for rule in rules:
+        if not any(rule.fits(op) for op in ops):
+            names = dict.fromkeys(name for op in ops for name in op.sources)
+            hint = near(rule.match.rstrip("*"), names) or f"names are such as {', '.join(islice(names, _SHOWN_NAMES))}"
+            yield f"{rule.place}: no op of the model matches {rule.match!r}: the rule changes nothing; {hint}"
 
 
 def precision_of(op: TileOp, rules: Sequence[Rule]) -> Precision:

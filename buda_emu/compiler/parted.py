@@ -3,7 +3,7 @@ the host's work between the parts.
 """
 
 import io
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from importlib.util import find_spec
@@ -14,18 +14,28 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from buda_emu.compiler.compilation import Compilation, CompileOptions, OptionWords, below, with_words, within_memory
-from buda_emu.compiler.compiled import as_numpy
+from buda_emu.compiler.compilation import (
+    Compilation,
+    CompileOptions,
+    OptionWords,
+    below,
+    made_up,
+    with_words,
+    within_memory,
+)
+from buda_emu.compiler.compiled import ModelComparison, ModelPerf, ReportText, as_numpy, difference
 from buda_emu.compiler.emit.programs import program_name
 from buda_emu.compiler.generate.programs import CompiledPrograms, Part
 from buda_emu.compiler.graph.builder import Builder
-from buda_emu.compiler.graph.graph import Array, Graph, Node, Output, host_shape
+from buda_emu.compiler.graph.examples import example_inputs, examples_in_order
+from buda_emu.compiler.graph.graph import Array, Graph, Node, Origin, Output, host_shape
 from buda_emu.compiler.graph.registry import front_op
 from buda_emu.compiler.importers.operators import REFUSED
 from buda_emu.compiler.importers.source import read_model
 from buda_emu.compiler.ir.values import Printer, Reader, Tokens
 from buda_emu.emulator.image.host_plan import DeviceStep, HostPlan, HostStep, PlanInput, PlanOutput, Result, follow
-from buda_emu.emulator.image.model_io import check_input
+from buda_emu.emulator.image.model_io import check_input, inputs_by_label
+from buda_emu.emulator.runtime.host.host_io import require_names
 from buda_emu.spec.precision import Precision
 from buda_emu.support.checker.diagnostic import Diagnostic
 from buda_emu.support.checker.text import plural
@@ -67,6 +77,9 @@ class HostWork:
     nodes: tuple[Node, ...]
 
     operands: tuple[Node, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<HostWork {self}>"
 
     def __str__(self) -> str:
         names = ", ".join(node.name for node in self.nodes)
@@ -274,10 +287,19 @@ class PartedModel:
     """A model compiled by `compile_in_parts`, with operators that run on the host. `steps`: programs of the netlist and
     the host's work, in order; `compiled`: all programs, None if the host does everything."""
 
-    def __init__(self, graph: Graph, steps: Sequence[DeviceStep | HostWork], compiled: CompiledPrograms | None) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        steps: Sequence[DeviceStep | HostWork],
+        compiled: CompiledPrograms | None,
+        origin: Origin | None = None,
+        examples: Sequence[Any] | None = None,
+    ) -> None:
         self.graph = graph
         self.steps = tuple(steps)
         self.compiled = compiled
+        self.origin = origin
+        self._examples = examples
 
     def __repr__(self) -> str:
         if self.compiled is None:
@@ -298,12 +320,19 @@ class PartedModel:
             raise HostError(f"compile: {self.graph.name}: the host does all of it: there is no netlist")
         return self.compiled
 
+    def step_lines(self) -> Iterator[str]:
+        """Yield a line for each step, in order: a program of the netlist, or the work of the host with its bytes and
+        the reason for it."""
+        for step in self.steps:
+            if isinstance(step, HostWork):
+                yield str(step)
+            else:
+                yield f"program {step.program}"
+
     @property
     def text(self) -> str:
         """The netlist, with comments that say what the host does before each program."""
-        comments = "".join(
-            f"# {step if isinstance(step, HostWork) else f'program {step.program}'}\n" for step in self.steps
-        )
+        comments = "".join(f"# {line}\n" for line in self.step_lines())
         return comments + ("" if self.compiled is None else self.compiled.text)
 
     @cached_property
@@ -328,15 +357,19 @@ class PartedModel:
             return ()
         return self.compiled.check(strict)
 
-    def __call__(self, *inputs: Any, precision: Precision = "ideal") -> tuple[Array, ...]:
-        """Return the outputs for one set of inputs. Raises HostError for other inputs than the model takes."""
-        labels = [entry.label for entry in self.plan.given]
-        if len(inputs) != len(labels):
-            raise HostError(f"{plural(len(inputs), 'input')}, the model takes {len(labels)}: {', '.join(labels)}")
-        return self.run({label: as_numpy(array) for label, array in zip(labels, inputs, strict=True)}, precision)
+    def __call__(self, *inputs: Any, precision: Precision = "ideal", **named: Any) -> tuple[Array, ...]:
+        """Return the outputs for one set of inputs, in order or by their names. Raises HostError for other inputs than
+        the model takes."""
+        arrays = inputs_by_label([entry.label for entry in self.plan.given], inputs, named)
+        return self.run({label: as_numpy(array) for label, array in arrays.items()}, precision)
 
     def run(self, arrays: Mapping[str, Array], precision: Precision = "ideal") -> tuple[Array, ...]:
-        """Return the outputs for inputs by name. Raises HostError as `check_input`."""
+        """Return the outputs for inputs by name. Raises HostError as `check_input`, and for names that are missing."""
+        labels = [entry.label for entry in self.plan.given]
+        require_names(arrays, labels)
+        missing = [label for label in labels if label not in arrays]
+        if missing:
+            raise HostError(f"inputs: no {', '.join(missing)}; the model takes {', '.join(labels)}")
         values = {name: self.graph[name].value for name in self.plan.constants}
         for entry in self.plan.given:
             values[entry.value] = check_input(arrays[entry.label], entry.label, entry.shape, entry.dtype)
@@ -359,6 +392,50 @@ class PartedModel:
             [[operands[label] for label in part.inputs]], precision=precision, program=name
         )
         return dict(zip(part.outputs, arrays, strict=True))
+
+    def example_inputs(self, seed: int = 0) -> tuple[Array, ...]:
+        """Return the example inputs that the model was compiled with, or random ones from the seed if there were
+        none."""
+        if self._examples is not None:
+            return tuple(map(as_numpy, self._examples))
+        return made_up(self.graph, seed)
+
+    def compare(self, inputs: Any = None, *, precision: Precision = "ideal") -> ModelComparison:
+        """Compare the outputs with those of the model as its own framework runs it. `inputs`: one set, as `compile`
+        takes example inputs, or None for those. Print the result for a table. Raises HostError if the framework is not
+        installed or refuses the inputs, and what a call raises."""
+        if self.origin is None:
+            raise HostError("compare: the model was not imported: there is nothing to compare it with")
+        examples = example_inputs(inputs)
+        if examples is None:
+            examples = self.example_inputs()
+        labels = [entry.label for entry in self.plan.given]
+        if isinstance(examples, Mapping):
+            by_label = inputs_by_label(labels, (), examples)
+        else:
+            by_label = inputs_by_label(labels, examples, {})
+        arrays = {label: as_numpy(array) for label, array in by_label.items()}
+        expected, _ = self.origin.values(list(arrays.values()), ())
+        outputs = zip(self.plan.gives, expected, self.run(arrays, precision), strict=True)
+        return ModelComparison(
+            model=self.graph.name,
+            tool=self.origin.tool,
+            precision=precision,
+            outputs=tuple(difference(output.label, want, got) for output, want, got in outputs),
+            layers=(),
+        )
+
+    def perf(self) -> ModelPerf:
+        """Return the modelled cycles of the programs, without the host's steps. Raises HostError if the host does
+        everything."""
+        return self.on_device.perf()
+
+    def report(self) -> ReportText:
+        """Describe the steps, and where the modelled time of the programs goes, as a compiled model does."""
+        lines = "\n".join(self.step_lines())
+        if self.compiled is None:
+            return ReportText(lines)
+        return ReportText(f"{lines}\n\n{self.compiled.report()}")
 
     def save(self, folder: str | Path, name: str = "model") -> tuple[Path, Path]:
         """Write `<name>.yaml` and `<name>.tti`, the netlist and an image of it with the host's parts, and return both
@@ -400,12 +477,15 @@ def compile_in_parts(
     """
     resolved_options = with_words(options, words, "compile_in_parts")
     compilation = Compilation.of(resolved_options)
+    examples = example_inputs(inputs)
     with compilation.loading(source):
-        read = read_model(source, inputs, on_host, sizes=resolved_options.sizes)
+        read = read_model(source, examples, on_host, sizes=resolved_options.sizes)
+    origin = read.origin
+    in_order = examples_in_order(examples, read)
     graph = compilation.prepare(mark_host_ops(read, on_host))
     parted = cut(graph)
     if parted.parts:
         compiled = CompiledPrograms(*compilation.place_prepared(parted.graph), parted.parts)
     else:
         compiled = None
-    return PartedModel(graph, parted.steps, compiled)
+    return PartedModel(graph, parted.steps, compiled, origin=origin, examples=in_order)

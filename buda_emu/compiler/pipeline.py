@@ -22,6 +22,7 @@ from buda_emu.compiler.memory_watch import MemoryWatch, Work
 from buda_emu.compiler.mixed import (
     Rule,
     assign,
+    idle_rules,
     keep_apart,
     keep_from_padding,
     large_values,
@@ -43,8 +44,9 @@ from buda_emu.compiler.search.placer import place_best
 from buda_emu.compiler.target import ONE_BY_ONE, Objective, Precision, Target
 from buda_emu.spec.formats import FORMATS
 from buda_emu.support.checker.suggest import near
-from buda_emu.support.errors import HostError, InternalError
+from buda_emu.support.errors import HostError, HostWarning, InternalError
 from buda_emu.support.progress import Activity, Report, ignore_activity
+from buda_emu.support.warned import warn_caller
 
 IMPORT: Final = "import"
 """Name of the stage before the first pass."""
@@ -121,6 +123,15 @@ class Pass:
 def _on_each_graph(function: Callable[[Graph], Graph], level_after: str) -> Run:
     """Return the run of a pass that is a function on graphs; `level_after` is that of its results."""
     return lambda forms, _: [Ir(level_after, function(form.graph)) for form in forms]
+
+
+def _assign_rules(forms: Sequence[Ir], context: Context) -> list[Ir]:
+    """Give ops the formats of the caller's rules, and warn of rules that fit none."""
+    results = _on_each_tile_graph(lambda tiles, _: assign(tiles, context.rules))(forms, context)
+    graphs = [form.tiles for form in results if form.tiles is not None]
+    for sentence in idle_rules(graphs, context.rules):
+        warn_caller(f"compile: {sentence}", HostWarning)
+    return results
 
 
 def _on_each_tile_graph(function: Callable[[TileGraph, Context], TileGraph | None]) -> Run:
@@ -413,7 +424,7 @@ PASSES: Final[tuple[Pass, ...]] = (
         before=TILE,
         after=TILE,
         doc="ops get the formats that --mixed names",
-        run=_on_each_tile_graph(lambda tiles, context: assign(tiles, context.rules)),
+        run=_assign_rules,
     ),
     Pass(
         name="masks",

@@ -136,6 +136,10 @@ class Graph(Sourced):
     input_count: int = -1
     ops: tuple[Op, ...] = ()
 
+    def __repr__(self) -> str:
+        inputs = plural(self.input_count, "input")
+        return f"<Graph {self.name} on chip {self.target_device}: {plural(len(self.ops), 'op')}, {inputs}>"
+
 
 @sourced_dataclass
 class SubOp(Sourced, OfOpType):
@@ -249,6 +253,9 @@ class Program(Sourced):
 
     name: str
     instructions: tuple[Instruction, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Program {self.name}: {plural(len(self.instructions), 'instruction')}>"
 
 
 @dataclass(frozen=True, slots=True)

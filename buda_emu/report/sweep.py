@@ -167,16 +167,13 @@ def sweep_chart(
     """
     along = axes[-1]
     measure, words = _choose_measure(rows, axes, measure, words)
-    factor = 1e3 if measure == _TIME else 1.0  # drawn in ms
-    other_axes = axes[:-1]
     ticks = list(dict.fromkeys(row[along] for row in rows))
-    lines: dict[str, list[tuple[str, float]]] = {}
-    for row in rows:
-        if row[measure]:
-            name = ", ".join(f"{axis}={row[axis]}" for axis in other_axes)
-            lines.setdefault(name, []).append((row[along], factor * row[measure]))
+    lines = _lines(rows, axes, measure)
     places = _places(ticks)
-    values = value_ticks([factor * row[measure] for row in rows if row[measure]])
+    drawn: list[float] = []
+    for points in lines.values():
+        drawn += [value for _, value in points]
+    values = value_ticks(drawn)
     scale = _Scale(values[0], values[-1])
     parts = [open_chart(_WIDTH, _HEIGHT, title).replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)]
     if not in_page:
@@ -191,6 +188,20 @@ def sweep_chart(
     for index, (name, points) in enumerate(lines.items()):
         parts += _line(name, [(places[tick], scale.y(value), tick, value) for tick, value in points], index, unit)
     return "".join([*parts, "</svg>"])
+
+
+def _lines(rows: Sequence[Mapping[str, Any]], axes: Sequence[str], measure: str) -> dict[str, list[tuple[str, float]]]:
+    """Return the points of each line of a chart by its name: value of the last axis and of the measure, a time in
+    milliseconds."""
+    factor = 1.0
+    if measure == _TIME:
+        factor = 1e3
+    lines: dict[str, list[tuple[str, float]]] = {}
+    for row in rows:
+        if row[measure]:
+            name = ", ".join(f"{axis}={row[axis]}" for axis in axes[:-1])
+            lines.setdefault(name, []).append((row[axes[-1]], factor * row[measure]))
+    return lines
 
 
 def _choose_measure(

@@ -32,6 +32,13 @@ class BudaError(Exception):
 
     exit_code: ClassVar[int] = Exit.INTERNAL
 
+    def _render_traceback_(self) -> list[str]:
+        """Return what a notebook shows of the exception: the caller's lines, and the message. The frames of this
+        package, which may be hundreds of lines, tell whoever made the mistake nothing."""
+        from buda_emu.support.frames import caller_lines  # only a notebook needs it
+
+        return [*caller_lines(self), f"{type(self).__name__}: {self}"]
+
 
 class DocumentError(BudaError):
     """Raised for a document that is wrong. `diagnostics` holds every finding, each with its rule and place. There is
@@ -153,6 +160,12 @@ class InternalError(BudaError):
     """Raised for a bug of buda-emu itself."""
 
     exit_code: ClassVar[int] = Exit.INTERNAL
+
+    def _render_traceback_(self) -> list[str]:
+        """Return what a notebook shows of the exception: all of its frames, for who looks for the bug."""
+        from traceback import format_exception
+
+        return "".join(format_exception(self)).splitlines()
 
 
 class NetlistWarning(UserWarning):

@@ -1,5 +1,6 @@
 """A table as HTML for notebooks, which call `_repr_html_` of what a cell returns."""
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -15,20 +16,41 @@ MOST_ROWS: Final = 60
 _FRAME: Final = '<div style="overflow-x:auto;max-width:100%">'
 """A table wider than the notebook scrolls inside this frame and does not run off the page."""
 
+_FIGURE: Final = re.compile(r"[-+]?[\d,.]+(e[-+]\d+)?%?|-|")
+"""Texts of cells that are figures, and those of missing ones."""
+_LONG: Final = 24
+"""Characters of a cell beyond which it is wrapped, at this width."""
+
 
 def html_table(sentence: str, columns: Sequence[str], rows: Sequence[Iterable[str]]) -> str:
     """Return a sentence, and below it a table of texts as HTML; rows beyond MOST_ROWS are only counted."""
     text = f"<p>{html.escape(sentence)}</p>"
     if not rows:
         return text
-    head = "".join(f"<th>{html.escape(column)}</th>" for column in columns)
-    body = "".join(f"<tr>{_cells(row)}</tr>" for row in rows[:MOST_ROWS])
-    text += f"{_FRAME}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    shown = [tuple(row) for row in rows[:MOST_ROWS]]
+    words = [not all(map(_FIGURE.fullmatch, cells)) for cells in zip(*shown, strict=True)]
+    head = _row("th", columns, words)
+    body = "".join(_row("td", row, words) for row in shown)
+    text += f"{_FRAME}<table><thead>{head}</thead><tbody>{body}</tbody></table></div>"
     if len(rows) > MOST_ROWS:
         text += f"<p>... and {len(rows) - MOST_ROWS:,} more rows</p>"
     return text
 
 
-def _cells(row: Iterable[str]) -> str:
-    """Return the cells of a row as HTML."""
-    return "".join(f"<td>{html.escape(cell)}</td>" for cell in row)
+def _row(element: str, texts: Sequence[str], words: Sequence[bool]) -> str:
+    """Return a row of cells as HTML; `words` says of each column whether it holds words, else figures."""
+    return f"<tr>{''.join(_cell(element, *pair) for pair in zip(texts, words, strict=True))}</tr>"
+
+
+def _cell(element: str, text: str, words: bool) -> str:
+    """Return a cell of a column of `words` or of figures as HTML. Notebooks align cells to the right, as figures need
+    it: words stand to the left, and a sentence gets room for some words in a line."""
+    styles: list[str] = []
+    if words:
+        styles.append("text-align:left")
+    elif element == "td":
+        styles.append("white-space:nowrap")
+    if len(text) > _LONG:
+        styles.append(f"min-width:{_LONG}em")
+    style = f' style="{";".join(styles)}"' if styles else ""
+    return f"<{element}{style}>{html.escape(text)}</{element}>"

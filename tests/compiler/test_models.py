@@ -76,14 +76,16 @@ def test_wrong_inputs_are_refused_by_name(mlp):
         compiled(np.zeros(3, np.float32))
 
 
-def test_run_takes_inputs_by_name_in_any_form(mlp):
+def test_run_takes_inputs_by_name_in_any_form(mlp, tmp_path):
     compiled = be.compile(mlp)
+    loaded = be.load_model(compiled.save(tmp_path)[1])
     torch = pytest.importorskip("torch")
     x = torch.linspace(-1, 1, 2 * 5).reshape(2, 5)
     np.testing.assert_array_equal(compiled.run({"x": x.requires_grad_()})[0], compiled(x)[0])
     for inputs, kind in ((x, "Tensor"), (x.detach().numpy(), "ndarray"), ((x,), "tuple")):
-        with pytest.raises(be.HostError, match=rf"run: a {kind}: give inputs by name \(x\), or call it"):
-            compiled.run(inputs)
+        for model in (compiled, loaded):
+            with pytest.raises(be.HostError, match=rf"run: a {kind}: give inputs by name \(x\), or call the model"):
+                model.run(inputs)
 
 
 @pytest.mark.parametrize("name", ["model.py", "model.py:model", "weights.pt", "weights.pth"])

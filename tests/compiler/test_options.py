@@ -77,6 +77,9 @@ def test_other_functions_take_the_same_options(tmp_path):
     [
         (lambda: be.compile(small(), efort="low"), r"compile\(\) has no option 'efort'; did you mean 'effort'\?$"),
         (lambda: be.compile(small(), zzz=1), r"compile\(\) has no option 'zzz'$"),
+        (lambda: be.compile(small(), precison="device"), r"no option 'precison'; precision is chosen in a call"),
+        (lambda: be.compile(small(), on_host=["relu"]), r"no option 'on_host'; compile_in_parts has on_host$"),
+        (lambda: be.compile_training(None, loss="mse", lr=1), r"no option 'lr'; did you mean 'learning_rate'\?$"),
         (lambda: be.compile_programs({}, loss="mse"), r"compile_programs\(\) has no option 'loss'"),
         (lambda: be.compile_training(None, loss="mse", keeps={}), r"compile_training\(\) has no option 'keeps'"),
     ],

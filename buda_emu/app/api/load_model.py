@@ -1,7 +1,8 @@
 """`be.load_model`: makes a model callable again from the image that `CompiledModel.save` wrote."""
 
-import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
 from html import escape
 from os import PathLike, fspath
 from pathlib import Path
@@ -9,15 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from buda_emu.emulator.image.device_image import DeviceImage
+from buda_emu.emulator.image.device_image import DeviceImage, InitialTensor
 from buda_emu.emulator.image.load import load_image
-from buda_emu.emulator.image.model_io import ModelIo, ModelOutput, made_up
+from buda_emu.emulator.image.model_io import ModelIo, ModelOutput, inputs_by_label, made_up
 from buda_emu.emulator.image.model_programs import ModelProgram, WindowProgram
 from buda_emu.emulator.image.sets import join_sets, split_into_rounds
 from buda_emu.emulator.inputs.host_parts import HostParts
 from buda_emu.emulator.inputs.stimulus import generator
 from buda_emu.emulator.runtime.emulator import Emulator
-from buda_emu.emulator.runtime.host.host_io import as_numpy
+from buda_emu.emulator.runtime.host.host_io import as_numpy, require_names
+from buda_emu.emulator.runtime.open_machine import OpenMachine
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.program.parameters import parameter_names, parameters_of_rounds
 from buda_emu.netlist.variants import LOOP
@@ -44,7 +46,7 @@ class LoadedModel:
     def __init__(self, image: DeviceImage, io: ModelIo) -> None:
         self.image = image
         self.io = io
-        self._open: dict[Precision, Emulator] = {}
+        self._open = OpenMachine()
 
     def __repr__(self) -> str:
         ops = plural(len(self.netlist.ops), "op")
@@ -65,14 +67,16 @@ class LoadedModel:
         """SHA-256 of the image's file in hexadecimal."""
         return self.image.digest
 
-    def __call__(self, *inputs: Any, precision: Precision = "ideal") -> tuple[Array, ...]:
-        """Return the outputs in the model's shapes and element types, as the compiled model returned them. With N times
+    def __call__(self, *inputs: Any, precision: Precision = "ideal", **named: Any) -> tuple[Array, ...]:
+        """Return the outputs in the model's shapes and element types, as the compiled model returned them, for inputs
+        in order or by their names. With N times
         the model's first dimension in the inputs, N sets of them stream through the machine. Raises HostError for
         inputs that the model does not take, ProgramError as a run does."""
-        return self.run(dict(zip(self.io.labels, self._arrays(inputs, self.io.labels), strict=True)), precision)
+        return self.run(inputs_by_label(self.io.labels, inputs, named), precision)
 
     def run(self, arrays: Mapping[str, Any], precision: Precision = "ideal") -> tuple[Array, ...]:
         """Return the outputs for inputs by name; the rest is as in a call."""
+        require_names(arrays, self.io.labels)
         host_arrays = {label: as_numpy(array, f"input {label}") for label, array in arrays.items()}
         queues = self.image.for_inputs.queues
         ends = (*self.io.inputs, *self.io.outputs)
@@ -87,36 +91,26 @@ class LoadedModel:
         self, io: ModelIo, sets: Sequence[Mapping[str, Array]], program: str, precision: Precision, write_index: int = 0
     ) -> list[tuple[Array, ...]]:
         """Run a program once on several sets of inputs, and return the outputs of each set."""
-        machine = self._machine(precision)
-        for arrays in sets:
-            for queue, entries in io.queues(arrays).items():
-                machine.push(queue, entries)
-        body = machine.netlist.programs[program]
-        parameters = parameters_of_rounds(len(sets), write_index)
-        machine.run(program, {name: parameters[name] for name in parameter_names([body])})
+        # All sets become entries before the first is pushed: a set that is refused must not leave others in the queues.
+        entries_of_sets = [io.queues(arrays) for arrays in sets]
+        with self._machine(precision) as machine:
+            for entries_by_queue in entries_of_sets:
+                for queue, entries in entries_by_queue.items():
+                    machine.push(queue, entries)
+            body = machine.netlist.programs[program]
+            parameters = parameters_of_rounds(len(sets), write_index)
+            machine.run(program, {name: parameters[name] for name in parameter_names([body])})
 
-        def pop(output: ModelOutput) -> Array:
-            """Pop the queue of an output, and return the values in the model's own shape."""
-            return output.from_queue(machine.pop(output.queue))
+            def pop(output: ModelOutput) -> Array:
+                """Pop the queue of an output, and return the values in the model's own shape."""
+                return output.from_queue(machine.pop(output.queue))
 
-        return [tuple(pop(output) for output in io.outputs) for _ in sets]
+            return [tuple(pop(output) for output in io.outputs) for _ in sets]
 
-    def _machine(self, precision: Precision) -> Emulator:
-        """Return the machine that holds the parameters. It stays open for the next call; a call in another precision
-        closes it."""
-        if precision not in self._open:
-            self.close()
-            machine = self.image.emulator(precision)
-            weakref.finalize(self, machine.close)
-            self._open[precision] = machine
-        return self._open[precision]
-
-    @staticmethod
-    def _arrays(inputs: Sequence[Any], labels: Sequence[str], taker: str = "the model") -> list[Array]:
-        """Return one numpy array for each input. Raises HostError for another number of inputs."""
-        if len(inputs) != len(labels):
-            raise HostError(f"{plural(len(inputs), 'input')}, {taker} takes {len(labels)}: {', '.join(labels)}")
-        return [as_numpy(array, f"input {label}") for label, array in zip(labels, inputs, strict=True)]
+    def _machine(self, precision: Precision) -> AbstractContextManager[Emulator]:
+        """Give the machine that holds the parameters to the calling thread alone. It stays open for the next call; a
+        call in another precision closes it, and so does a failure."""
+        return self._open.use(precision, partial(self.image.emulator, precision))
 
     def example_inputs(self, seed: int = 0) -> tuple[Array, ...]:
         """Return random inputs of the model's shapes and element types, in its order."""
@@ -126,9 +120,7 @@ class LoadedModel:
 
     def close(self) -> None:
         """Free the machine that calls opened; the next call opens a new one."""
-        for machine in self._open.values():
-            machine.close()
-        self._open.clear()
+        self._open.close()
 
 
 class LoadedParts(LoadedModel):
@@ -141,17 +133,18 @@ class LoadedParts(LoadedModel):
     def run(self, arrays: Mapping[str, Any], precision: Precision = "ideal") -> tuple[Array, ...]:
         """Return the outputs for one set of inputs by name. Raises HostError for other inputs than the model takes,
         ProgramError as a run does and where the host cannot compute the values."""
+        require_names(arrays, self.io.labels)
         host_arrays = {label: as_numpy(array, f"input {label}") for label, array in arrays.items()}
         values = self._parts.given(host_arrays)
-        machine = self._machine(precision)
+        with self._machine(precision) as machine:
 
-        def run_program(name: str) -> None:
-            """Run a program for one round, with those of the parameters that it takes."""
-            body = machine.netlist.programs[name]
-            parameters = parameters_of_rounds(1)
-            machine.run(name, {parameter: parameters[parameter] for parameter in parameter_names([body])})
+            def run_program(name: str) -> None:
+                """Run a program for one round, with those of the parameters that it takes."""
+                body = machine.netlist.programs[name]
+                parameters = parameters_of_rounds(1)
+                machine.run(name, {parameter: parameters[parameter] for parameter in parameter_names([body])})
 
-        outputs = self._parts.run(machine, values, run_program, "the call").outputs
+            outputs = self._parts.run(machine, values, run_program, "the call").outputs
         return tuple(outputs[output.label] for output in self._parts.plan.gives)
 
 
@@ -163,13 +156,17 @@ class LoadedPrograms(LoadedModel):
         self.programs = {program.name: program for program in io.programs}
         self.slots = max((state.slots for state in io.states), default=1)
         """Slots of the caches that are written slot by slot, else 1."""
+        self._kept: dict[str, Array] = {}
+        """Contents of the caches, by queue, that a machine had when it was closed."""
 
     def __call__(
-        self, *inputs: Any, precision: Precision = "ideal", program: str = "", write_index: int = 0
+        self, *inputs: Any, precision: Precision = "ideal", program: str = "", write_index: int = 0, **named: Any
     ) -> tuple[Array, ...]:
         """Run one round of a program (by default the only one), which writes slot `write_index` of its caches. Raises
         HostError, ProgramError."""
-        return self.rounds([inputs], precision=precision, program=program, write_index=write_index)[0]
+        entry = self._program(program)
+        arguments = tuple(inputs_by_label(entry.inputs, inputs, named, entry.name).values())
+        return self.rounds([arguments], precision=precision, program=program, write_index=write_index)[0]
 
     def run(self, arrays: Mapping[str, Any], precision: Precision = "ideal") -> tuple[Array, ...]:
         """Run one round of the only program on inputs by name. Raises HostError where there are several programs."""
@@ -199,29 +196,69 @@ class LoadedPrograms(LoadedModel):
         if not 0 <= write_index <= self.slots - min(count, self.slots):
             slots = plural(self.slots, "slot")
             raise HostError(f"{entry.name}: write_index {write_index} for {count} rounds; its caches have {slots}")
-        sets = [
-            dict(zip(entry.inputs, self._arrays(arguments, entry.inputs, entry.name), strict=True))
-            for arguments in inputs
-        ]
+        sets = [self._arrays(arguments, entry) for arguments in inputs]
         return self._run_sets(self._io_of(entry), sets, entry.program, precision, write_index)
+
+    @staticmethod
+    def _arrays(inputs: Sequence[Any], program: ModelProgram) -> dict[str, Array]:
+        """Return a numpy array for each input of a program. Raises HostError for another number of inputs."""
+        by_label = inputs_by_label(program.inputs, inputs, {}, program.name)
+        return {label: as_numpy(array, f"input {label}") for label, array in by_label.items()}
 
     def reset(self) -> None:
         """Reset the caches to their initial content."""
-        names = {state.queue for state in self.io.states}
-        for machine in self._open.values():
-            for tensor in self.image.initial_tensors():
-                if tensor.queue in names:
+        with self._open.current() as machine:
+            self._kept.clear()
+            if machine is not None:
+                for tensor in self._initial_caches():
                     machine.push(tensor.queue, tensor.array, tensor.slot)
 
     def caches(self) -> dict[str, Array]:
         """Return the present content of each cache, in the shape that the module sees."""
         contents: dict[str, Array] = {}
-        for state in self.io.states:
-            entries = self.image.tensor(state.queue)
-            for machine in self._open.values():
-                entries = machine.peek(state.queue, state.slots, readout="raw")
-            contents[state.label] = state.content(entries)
+        with self._open.current() as machine:
+            for state in self.io.states:
+                if machine is not None:
+                    entries = machine.peek(state.queue, state.slots, readout="raw")
+                elif state.queue in self._kept:
+                    entries = self._kept[state.queue]
+                else:
+                    entries = self.image.tensor(state.queue)
+                contents[state.label] = state.content(entries)
         return contents
+
+    def close(self) -> None:
+        """Free the machine that calls opened; the next call opens a new one, with the caches' initial content."""
+        with self._open.current():
+            super().close()
+            self._kept.clear()
+
+    def _machine(self, precision: Precision) -> AbstractContextManager[Emulator]:
+        """Give the machine to the calling thread alone. After a failure, and in another precision, the next one has the
+        caches as this one leaves them."""
+        return self._open.use(precision, partial(self._with_caches, precision), self._keep)
+
+    def _keep(self, machine: Emulator) -> None:
+        """Read the caches of a machine that is about to be closed."""
+        self._kept = {state.queue: machine.peek(state.queue, state.slots, readout="raw") for state in self.io.states}
+
+    def _with_caches(self, precision: Precision) -> Emulator:
+        """Open a machine with the parameters, and the caches as the last one left them."""
+        machine = self.image.emulator(precision)
+        try:
+            for tensor in self._initial_caches():
+                if tensor.queue in self._kept:
+                    held = self._kept[tensor.queue]
+                    machine.push(tensor.queue, held, tensor.slot)
+        except BaseException:
+            machine.close()
+            raise
+        return machine
+
+    def _initial_caches(self) -> Iterator[InitialTensor]:
+        """Yield the initial contents of the caches."""
+        names = {state.queue for state in self.io.states}
+        return (tensor for tensor in self.image.initial_tensors() if tensor.queue in names)
 
     def generate(
         self,
@@ -272,7 +309,8 @@ class LoadedPrograms(LoadedModel):
 
 
 def load_model(path: str | PathLike[str], *, arch: str | None = None, digest: str | None = None) -> LoadedModel:
-    """Load a compiled model from the image that `save` wrote (`<name>.tti`), to call it again.
+    """Load a compiled model from the image that `save` wrote (`<name>.tti`), or from a folder with one image, to call
+    it again.
 
     The result gives for the same inputs what the compiled model gave: a `LoadedModel`, `LoadedPrograms` for a model
     with caches, `LoadedParts` for one with work of the host. The image is checked as by `load_image`, and no code of it
@@ -283,8 +321,7 @@ def load_model(path: str | PathLike[str], *, arch: str | None = None, digest: st
     Raises ImageError for an image that is refused, HostError for a file that is no image, for another digest, and for
     an image that does not state the inputs and outputs of a model, UnsupportedError for one of a training, OSError.
     """
-    name = fspath(path)
-    _require_image(name)
+    name = _image_path(fspath(path))
     image = load_image(name, arch=arch)
     if digest is not None and image.digest != digest.lower():
         raise HostError(f"{name}: its SHA-256 is {image.digest}, not {digest}: it is not the expected file")
@@ -302,17 +339,21 @@ def load_model(path: str | PathLike[str], *, arch: str | None = None, digest: st
     return LoadedModel(image, io)
 
 
-def _require_image(name: str) -> None:
-    """Raise HostError for a path that is a folder or a model's source, with what to give instead."""
+def _image_path(name: str) -> str:
+    """Return the path of an image, or of the only image of a folder. Raises HostError for another folder and for a
+    model's source, with what to give instead."""
     path = Path(name)
     if path.is_dir():
         images = sorted(entry.name for entry in path.glob("*.tti"))
+        if len(images) == 1:
+            return str(path / images[0])
         listing = f"it holds {', '.join(images)}" if images else "it holds no image (*.tti)"
         raise HostError(f"{name} is a folder, not an image: {listing}")
     if path.suffix in (".yaml", ".yml"):
         raise HostError(f"{name} is a netlist, which has no parameters: load_model takes the image (*.tti) beside it")
     if path.suffix in (".onnx", ".pt2"):
         raise HostError(f"{name} is a model that is not compiled: buda_emu.compile takes it")
+    return name
 
 
 def _require_forward_only(image: DeviceImage) -> None:

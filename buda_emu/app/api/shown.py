@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any, Final
 
-from buda_emu.report.terminal.text import number
+from buda_emu.report.terminal.text import correlation, number
 from buda_emu.support.html_table import html_table as text_table
 from buda_emu.testing.verify.result import CaseResult, OutputResult
 
@@ -19,7 +19,7 @@ def html_table(sentence: str, rows: Sequence[Mapping[str, Any]]) -> str:
     columns of the first."""
     columns = list(rows[0]) if rows else []
     titles = [column.replace("_", " ") for column in columns]
-    return text_table(sentence, titles, [[cell(row[column]) for column in columns] for row in rows])
+    return text_table(sentence, titles, [[cell(column, row[column]) for column in columns] for row in rows])
 
 
 def error_maps(cases: Iterable[CaseResult]) -> str:
@@ -44,8 +44,11 @@ def error_maps(cases: Iterable[CaseResult]) -> str:
     return html
 
 
-def cell(value: object) -> str:
-    """Return the text of a table cell; floats and None are written as in the tables of the command line."""
+def cell(column: str, value: object) -> str:
+    """Return the text of a table cell; floats and None are written as in the tables of the command line, correlations
+    with all their digits: 0.99996 is not 1."""
+    if column.endswith("pcc") and (value is None or isinstance(value, float)):
+        return correlation(value)
     if isinstance(value, float) or value is None:
         return number(value)
     return str(value)

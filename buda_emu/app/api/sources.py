@@ -62,7 +62,9 @@ def open_source(
     arch = agreed_arch(board, arch)
     if is_path(source):
         # An image is for one architecture: where a board asks for another, the message below names the board.
-        expected = None if board and is_image(source) else arch
+        expected = arch
+        if board and is_image(source):
+            expected = None
         opened = open_file(source, expected, allow_pickle=allow_pickle)
     else:
         opened = _open_object(source)

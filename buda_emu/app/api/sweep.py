@@ -17,7 +17,7 @@ from buda_emu.performance.timing.transfers.rates import WHAT_IF
 from buda_emu.report.sweep import point_row
 from buda_emu.spec.boards import agreed_arch
 from buda_emu.spec.boards import board as board_named
-from buda_emu.support.checker.suggest import near
+from buda_emu.support.checker.suggest import hint_in_parentheses
 from buda_emu.support.errors import BudaError, DocumentError, HostError
 from buda_emu.support.files import is_model
 from buda_emu.support.progress import SendKernel, ignore_activity
@@ -90,8 +90,7 @@ def _require_axis(name: str, parameters: Collection[str]) -> None:
     """Raise HostError for a name that is no axis; `parameters` are those of the programs, whose $ may be left out."""
     if name in AXES or name.startswith("$") or f"${name}" in parameters:
         return
-    suggestion = near(name, (*AXES, *parameters))
-    hint = f" ({suggestion})" if suggestion else ""
+    hint = hint_in_parentheses(name, (*AXES, *parameters))
     known = ", ".join(parameters) or "$p_loop_count"
     raise HostError(f"--sweep {name}: {name!r} is not one of {', '.join(AXES)}, nor a parameter ({known}){hint}")
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from buda_emu.app.api.shown import error_maps, html_table
+from buda_emu.app.api.sources import compiled_of, image_of
 from buda_emu.arithmetic.jit.kernel import announce
 from buda_emu.arithmetic.jit.reporting import reported_work
 from buda_emu.emulator.inputs.reference import DirectoryFiles
@@ -188,6 +189,16 @@ def _with_dollar_signs(parameters: Mapping[str, str]) -> Iterator[tuple[str, str
             yield f"${name}", str(value)
 
 
+def _require_source(source: object) -> None:
+    """Raise HostError for a source that is neither a path nor a netlist."""
+    if isinstance(source, str | PathLike | Netlist):
+        return
+    hint = ""
+    if compiled_of(source) is not None or image_of(source) is not None:
+        hint = ": give the path of its image (save writes it); compare and numerics of a compiled model need no image"
+    raise HostError(f"test: {type(source).__name__} is neither a path nor a netlist{hint}")
+
+
 def _cases(
     source: Source | Sequence[Source], settings: Settings, reference: str | PathLike[str] | None
 ) -> Iterator[Case]:
@@ -197,8 +208,11 @@ def _cases(
     if isinstance(source, str | PathLike | Netlist):
         sources = [source]
     else:
+        if not hasattr(source, "__iter__"):
+            _require_source(source)
         sources = source
     for entry in sources:
+        _require_source(entry)
         case_settings = settings
         if isinstance(entry, Netlist):
             path = entry.path

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
+from buda_emu.app.api.sources import compiled_of, open_source
 from buda_emu.app.debugger.breakpoints import Breakpoint, BreakpointSet, locate
 from buda_emu.app.debugger.expressions import parse_tensor
 from buda_emu.app.debugger.lookup import Lookup
@@ -18,7 +19,7 @@ from buda_emu.app.debugger.machine.steps import Steps, UserChange
 from buda_emu.app.debugger.machine.stop import START, STORED, Goal, Interrupt, Kind, Position, Stop
 from buda_emu.app.debugger.names import Names
 from buda_emu.app.debugger.tensors import TensorValue, newest_slot
-from buda_emu.emulator.image.opened import Opened, open_file
+from buda_emu.emulator.image.opened import Opened
 from buda_emu.emulator.inputs.feed import push
 from buda_emu.emulator.inputs.prepared import RunChoice, prepare_run
 from buda_emu.emulator.memory.host import usable_processors
@@ -29,6 +30,9 @@ from buda_emu.spec.precision import Precision
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError
 from buda_emu.support.unmasked import refuse_masked_arrays
+
+if TYPE_CHECKING:
+    from buda_emu.app.api.sources import Source
 
 
 def fill_elements(
@@ -241,6 +245,9 @@ class Session(ChangeableRun):
             emulator.close()
             raise
 
+    def __repr__(self) -> str:
+        return f"<Session of {self.netlist.path}, precision {self.precision}>"
+
     def __enter__(self) -> Self:
         return self
 
@@ -422,7 +429,7 @@ class Session(ChangeableRun):
 
 
 def debug(
-    source: str | PathLike[str] | Netlist,
+    source: "Source",
     *,
     precision: Precision = "format",
     programs: Sequence[str] = (),
@@ -434,11 +441,13 @@ def debug(
     memory_limit: int | None = None,
     history_limit: int = DEFAULT_LIMIT,
 ) -> Session:
-    """Open a debugging session on a netlist, the path of one, or a device image; see `Session`. The session stands
-    before the first program. Raises the errors of loading the netlist and its inputs."""
-    opened = Opened(source) if isinstance(source, Netlist) else open_file(fspath(source), arch)
+    """Open a debugging session on a netlist, image or loaded model, or the path of a netlist or image; see `Session`.
+    The session stands before the first program. Raises the errors of loading the netlist and its inputs, and HostError
+    for a compiled model, whose netlist has no parameters."""
+    if compiled_of(source) is not None:
+        raise HostError("debug: a netlist without the model's parameters: save the model, and give the image")
     return Session(
-        opened,
+        open_source(source, arch),
         precision=precision,
         programs=programs,
         parameters=parameters,

@@ -290,12 +290,17 @@ def _other_kind(kind: Kind, verb: str, path: str) -> str:
 
 
 def files_below(
-    paths: Iterable[str], only: Kind | None = None, on_left_out: Callable[[str], object] = lambda _path: None
+    paths: Iterable[str],
+    only: Kind | None = None,
+    on_left_out: Callable[[str], object] = lambda _path: None,
+    *,
+    to_write: bool = False,
 ) -> list[str]:
     """Return the paths, each once; a folder is replaced by the documents in it and below it, sorted by name.
 
     `only` limits the documents of folders to one kind. `on_left_out` gets each file of a folder that may be what is
-    left of a netlist. Raises HostError for a folder without documents.
+    left of a netlist. With `to_write` links in a folder to files outside of it are left out: whoever names a folder
+    means the files in it. Raises HostError for a folder without documents.
     """
     files: dict[str, None] = {}
     for path in paths:
@@ -303,12 +308,20 @@ def files_below(
             files.setdefault(path)
             continue
         documents = sorted(_documents(path, only, on_left_out))
+        if to_write:
+            documents = [name for name in documents if _is_inside(name, path)]
         if not documents:
             noun = only.words if only is not None else "document that can be checked"
             raise HostError(f"{path}: no {noun} in this folder")
         for name in documents:
             files.setdefault(name)
     return list(files)
+
+
+def _is_inside(path: str, folder: str) -> bool:
+    """Return whether a file lies in a folder or below it, wherever links lead."""
+    root = os.path.join(os.path.realpath(folder), "")  # noqa: PTH118
+    return os.path.realpath(path).startswith(root)
 
 
 def documents_among(paths: Iterable[str], only: Kind | None = None) -> list[str]:

@@ -57,9 +57,18 @@ def _pad_indices(size: int, low: int, high: int, mode: str) -> Array:
     if mode == "edge":
         return np.clip(index, 0, size - 1)
     if mode == "wrap":
-        return index % size
+        return _wrap_indices(size, low, high)
     period = max(1, 2 * (size - 1))
     return size - 1 - np.abs(size - 1 - index % period)
+
+
+def _wrap_indices(size: int, low: int, high: int) -> Array:
+    """Return the indices of a dimension that is padded from its other end. Where one side is negative it is cut off
+    first, and what is left is repeated, as torch and onnxruntime do."""
+    left = np.arange(size)[max(0, -low) : size - max(0, -high)]
+    if not left.size:
+        raise ValueError(f"pads {low} and {high} leave nothing of {size} elements to repeat")
+    return left[np.arange(-max(0, low), left.size + max(0, high)) % left.size]
 
 
 @_op

@@ -18,16 +18,17 @@ from buda_emu.compiler.compilation import (
 from buda_emu.compiler.compiled import CompiledModel, ModelPerf, as_numpy
 from buda_emu.compiler.emit.programs import program_name
 from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.graph.examples import example_sequence
 from buda_emu.compiler.graph.graph import Array, Graph, Node, Output, Shape
-from buda_emu.compiler.importers.source import example_sequence, read_model
+from buda_emu.compiler.importers.source import read_model
 from buda_emu.compiler.lower.tiles import State
 from buda_emu.compiler.place.placement import Placement
-from buda_emu.emulator.image.model_io import ModelIo
+from buda_emu.emulator.image.model_io import ModelIo, inputs_by_label
 from buda_emu.emulator.image.model_programs import ModelProgram, ModelState, WindowProgram
+from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.netlist.program.parameters import parameters_of_rounds
 from buda_emu.spec.precision import Precision
 from buda_emu.support.checker.suggest import near
-from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
 from buda_emu.support.unmasked import refuse_masked_arrays
 
@@ -208,13 +209,17 @@ class CompiledPrograms(CompiledModel):
         self.parts = dict(parts)
         self.slots = max((state.slots for state in placement.tiles.states.values()), default=1)
         """Slots of the caches that are written slot by slot, else 1."""
+        self._kept: dict[str, Array] = {}
+        """Contents of the caches, by label, that a machine had when it was closed."""
 
     def __call__(
-        self, *inputs: Any, precision: Precision = "ideal", program: str = "", write_index: int = 0
+        self, *inputs: Any, precision: Precision = "ideal", program: str = "", write_index: int = 0, **named: Any
     ) -> tuple[Array, ...]:
         """Run one round of a program (by default the only one), which writes slot `write_index` of its caches. Raises
         HostError, ProgramError."""
-        return self.rounds([inputs], precision=precision, program=program, write_index=write_index)[0]
+        name, part = self._part(program)
+        arguments = tuple(inputs_by_label(part.inputs, inputs, named, name).values())
+        return self.rounds([arguments], precision=precision, program=program, write_index=write_index)[0]
 
     def rounds(
         self,
@@ -233,33 +238,57 @@ class CompiledPrograms(CompiledModel):
         if not 0 <= write_index <= self.slots - min(count, self.slots):
             raise HostError(f"{name}: write_index {write_index} for {count} rounds; its caches have {self.slots} slots")
         io = self._io(part)
-        machine = self.machines.machine(precision)
+        # All rounds become entries before the first is pushed: one that is refused must not leave others in the queues.
+        entries: list[Mapping[str, Array]] = []
         for arguments in inputs:
-            if len(arguments) != len(part.inputs):
-                takes = f"{name} takes {len(part.inputs)}: {', '.join(part.inputs)}"
-                raise HostError(f"{plural(len(arguments), 'input')}, {takes}")
-            arrays = dict(zip(part.inputs, map(as_numpy, arguments), strict=True))
-            for queue, array in io.queues(arrays).items():
-                machine.push(queue, array)
-        machine.run(program_name(part.program), self._parameters(part, write_index, count))
-        return [tuple(output.from_queue(machine.pop(output.queue)) for output in io.outputs) for _ in range(count)]
+            by_label = inputs_by_label(part.inputs, arguments, {}, name)
+            entries.append(io.queues({label: as_numpy(array) for label, array in by_label.items()}))
+        with self.machines.use(precision, keep=self._keep, restore=self._restore) as machine:
+            for arrays in entries:
+                for queue, array in arrays.items():
+                    machine.push(queue, array)
+            machine.run(program_name(part.program), self._parameters(part, write_index, count))
+            return [tuple(output.from_queue(machine.pop(output.queue)) for output in io.outputs) for _ in range(count)]
+
+    def _keep(self, machine: Emulator) -> None:
+        """Read the caches of a machine that is about to be closed, for the next one: after a failure, and for a call in
+        another precision."""
+        self._kept = {
+            state.label: machine.peek(state.written, state.slots, readout="raw").reshape(state.held.shape)
+            for state in self.placement.tiles.states.values()
+        }
+
+    def _restore(self, machine: Emulator) -> None:
+        """Give a new machine the caches as the last one left them."""
+        for state in self.placement.tiles.states.values():
+            if state.label in self._kept:
+                machine.push(state.written, state.entries(self._kept[state.label]))
 
     def reset(self) -> None:
-        """Reset the caches of the open machines to their initial content."""
-        for machine in self.machines.open.values():
-            for state in self.placement.tiles.states.values():
-                machine.push(state.written, state.entries(state.held))
+        """Reset the caches to their initial content."""
+        with self.machines.current() as machine:
+            self._kept.clear()
+            if machine is not None:
+                for state in self.placement.tiles.states.values():
+                    machine.push(state.written, state.entries(state.held))
 
     def caches(self) -> dict[str, Array]:
         """Return the present content of each cache, in the shape that the module sees."""
         contents: dict[str, Array] = {}
-        for state in self.placement.tiles.states.values():
-            held = state.held
-            for machine in self.machines.open.values():
-                held = machine.peek(state.written, state.slots, readout="raw")
-            flat = held.reshape(-1)[state.layout.place("zrc").ravel()]
-            contents[state.label] = flat.reshape(state.host_shape)
+        with self.machines.current() as machine:
+            for state in self.placement.tiles.states.values():
+                held = self._kept.get(state.label, state.held)
+                if machine is not None:
+                    held = machine.peek(state.written, state.slots, readout="raw")
+                flat = held.reshape(-1)[state.layout.place("zrc").ravel()]
+                contents[state.label] = flat.reshape(state.host_shape)
         return contents
+
+    def close(self) -> None:
+        """Free the machine that calls opened; the next call opens a new one, with the caches' initial content."""
+        with self.machines.current():
+            super().close()
+            self._kept.clear()
 
     def perf(self, program: str = "") -> ModelPerf:
         """Return the modelled cycles of one round of a program, which is one token for a decoder; by default of all

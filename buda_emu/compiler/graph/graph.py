@@ -123,6 +123,13 @@ class Graph:
     outputs: list[Output] = field(default_factory=list[Output])
     origin: Origin | None = None
 
+    def __repr__(self) -> str:
+        labels = ", ".join(str(self.nodes[name].attrs.get("label", name)) for name in self.inputs)
+        outputs = ", ".join(output.label for output in self.outputs)
+        return (
+            f"<Graph {self.name}: {plural(len(self.nodes), 'node')}, inputs {labels or '-'}, outputs {outputs or '-'}>"
+        )
+
     def __iter__(self) -> Iterator[Node]:
         return iter(self.nodes.values())
 

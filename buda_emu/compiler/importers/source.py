@@ -1,27 +1,15 @@
 """Choose the importer for a model."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
+from buda_emu.compiler.graph.examples import Examples, example_inputs
 from buda_emu.compiler.graph.graph import Graph
 from buda_emu.compiler.importers.operators import OpenSizes
 from buda_emu.support.errors import HostError
 from buda_emu.support.unmasked import refuse_masked_arrays
-
-
-def example_sequence(inputs: Any) -> Sequence[Any] | None:
-    """Return example inputs in the model's order; a single array, tensor or number is the only input. None stays None.
-    Raises HostError for a mapping, and for a value that holds no arrays."""
-    if inputs is None or isinstance(inputs, (list, tuple)):
-        return cast("Sequence[Any] | None", inputs)
-    if isinstance(inputs, (int, float)) or hasattr(inputs, "__array__") or hasattr(inputs, "shape"):
-        return (inputs,)
-    if isinstance(inputs, Mapping) or not isinstance(inputs, Iterable):
-        kind = type(cast("object", inputs)).__name__
-        raise HostError(f"compile: example inputs: a {kind}: give one array, or a tuple of arrays in the model's order")
-    return tuple(cast("Iterable[Any]", inputs))
 
 
 def read_model(
@@ -31,12 +19,14 @@ def read_model(
     parameters: Path | None = None,
     sizes: Mapping[str, int] | None = None,
 ) -> Graph:
-    """Import a model in any form that `compile` takes, with example inputs as `example_sequence` takes them. Operators
+    """Import a model in any form that `compile` takes, with example inputs as `example_inputs` takes them. Operators
     listed in `on_host` stay as they are if the model's own framework can run them. `parameters` names a file with the
     parameters of a torch module or .pt2 program, `sizes` the sizes that the model leaves open. Raise HostError for a
     model that cannot be read, UnsupportedError for one that cannot be compiled."""
-    examples = example_sequence(inputs)
-    refuse_masked_arrays(examples, "compile: example inputs")
+    examples = example_inputs(inputs)
+    refuse_masked_arrays(
+        list(examples.values()) if isinstance(examples, Mapping) else examples, "compile: example inputs"
+    )
     open_sizes = OpenSizes(sizes or {})
     graph = _dispatch(source, examples, on_host, parameters, open_sizes)
     open_sizes.check(graph.name)
@@ -46,7 +36,7 @@ def read_model(
 
 
 def _read_model_file(
-    path: Path, inputs: Sequence[Any] | None, on_host: Sequence[str], parameters: Path | None, sizes: OpenSizes
+    path: Path, inputs: Examples, on_host: Sequence[str], parameters: Path | None, sizes: OpenSizes
 ) -> Graph:
     """Read a file with the importer that its suffix names. Raises HostError for any other suffix."""
     if path.suffix == ".onnx":
@@ -63,7 +53,7 @@ def _read_model_file(
 
 
 def _dispatch(
-    source: Any, inputs: Sequence[Any] | None, on_host: Sequence[str], parameters: Path | None, sizes: OpenSizes
+    source: Any, inputs: Examples, on_host: Sequence[str], parameters: Path | None, sizes: OpenSizes
 ) -> Graph:
     """Read a model with the importer for its kind, which is told by its type or the suffix of its file. Only that
     importer's packages are imported. Raises HostError for any other source, or for `parameters` beside a model that has
@@ -83,6 +73,7 @@ def _dispatch(
 
         return read_proto(source, inputs, on_host=on_host, sizes=sizes)
     if callable(source):
+        _refuse_tensors_of_torch(source, inputs)
         _require_package("jax", getattr(source, "__name__", kind.__name__))
         from buda_emu.compiler.importers.from_jax.reader import read_jax
 
@@ -99,6 +90,17 @@ def _how_to_export(path: Path) -> str:
         return ""
     export = 'torch.export.save(torch.export.export(module, inputs), "model.pt2")'
     return f": write the module with {export}, or compile it in Python, be.compile(module, inputs)"
+
+
+def _refuse_tensors_of_torch(function: Any, inputs: Examples) -> None:
+    """Raise HostError for a function with example inputs of torch: functions are of JAX, and torch's is a module."""
+    examples = list(inputs.values()) if isinstance(inputs, Mapping) else inputs or ()
+    if any(type(example).__module__.split(".")[0] == "torch" for example in examples):
+        name = getattr(function, "__name__", type(function).__name__)
+        raise HostError(
+            f"compile: {name}: a function is one of JAX, and its example inputs are of torch: put it into the forward "
+            'of a torch.nn.Module, or call torch.compile(function, backend="buda")'
+        )
 
 
 def _require_package(package: str, path: Path | str) -> None:

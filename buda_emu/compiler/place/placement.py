@@ -8,6 +8,7 @@ from buda_emu.compiler.memory_watch import Work
 from buda_emu.compiler.place.blocks import Blocks
 from buda_emu.compiler.target import Target
 from buda_emu.spec.boards import Cluster, row_of_chips
+from buda_emu.support.checker.text import plural
 
 ROLES = ("input", "constant", "state", "between", "fork", "output")
 """Roles of queues, in the order in which a netlist lists them."""
@@ -104,6 +105,10 @@ class Placement:
     """Inputs in one step of a training."""
     work: Work = field(default_factory=Work)
     """The work that was done to find it."""
+
+    def __repr__(self) -> str:
+        counts = (plural(len(self.ops), "op"), plural(len(self.queues), "queue"), plural(self.epochs, "epoch"))
+        return f"<Placement for {self.target.title}: {', '.join(counts)}>"
 
     @property
     def links(self) -> Cluster | None:

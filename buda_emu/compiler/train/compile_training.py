@@ -22,11 +22,17 @@ from buda_emu.compiler.compilation import (
     without_sizes,
 )
 from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.graph.examples import example_sequence
 from buda_emu.compiler.graph.graph import FORWARD, Graph, Node, Output
 from buda_emu.compiler.importers.attention import Complex
 from buda_emu.compiler.importers.from_torch.reader import ASSERTED, Reader, decompose, dtype_name, refuse_changes
-from buda_emu.compiler.importers.from_torch.trace import array_of, distinct_tensors, silence_loggers, trace_module
-from buda_emu.compiler.importers.source import example_sequence
+from buda_emu.compiler.importers.from_torch.trace import (
+    Arguments,
+    array_of,
+    distinct_tensors,
+    silence_loggers,
+    trace_module,
+)
 from buda_emu.compiler.mixed import wide_df
 from buda_emu.compiler.train.activation_memory import fit_activations
 from buda_emu.compiler.train.choices import (
@@ -130,7 +136,7 @@ def _joint(with_loss: Any, arguments: tuple[Any, ...], needed_parameters: set[st
     # The other kernels have backward passes of their own.
     plain: Any = sdpa_kernel(SDPBackend.MATH)  # pyright: ignore[reportUnknownVariableType]
     with plain, torch.enable_grad():
-        program, asserted = trace_module(with_loss, arguments, name, gradients=True)
+        program, asserted = trace_module(with_loss, Arguments(arguments), name, gradients=True)
         first = _first_names(with_loss)
         parameters = program.graph_signature.inputs_to_parameters
         for node in program.graph.nodes:  # torch traces no gradients that there are not
@@ -212,7 +218,7 @@ class _JointReader(Reader):
         self._mutated_buffers: dict[str, str] = signature.buffers_to_mutate
         self._loss: str = signature.backward_signature.loss_output
 
-    def _placeholder(self, node: Any, names: dict[str, str], tensors: dict[str, Any]) -> Node | Complex:
+    def _placeholder(self, node: Any, names: dict[str, str], tensors: dict[str, Any]) -> Node | Complex | None:
         """Add a placeholder: a state for a parameter with a gradient or a buffer that changes, an input for a value
         that is no parameter, or else a constant."""
         name = names.get(node.name)

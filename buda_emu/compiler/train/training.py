@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
+from threading import RLock
 from typing import Any, cast, get_args
 
 import numpy as np
@@ -50,6 +51,8 @@ class CompiledTraining(CompiledModel):
         self.step = 0
         self._held: dict[str, Array] = {state.queue: state.held[None] for state in self._states.values()}
         self._machine: Emulator | None = None
+        self._lock = RLock()
+        """Held by the thread that makes a step."""
 
     @property
     def _states(self) -> Mapping[str, State]:
@@ -61,8 +64,8 @@ class CompiledTraining(CompiledModel):
         """Make a step and return the loss before it. `inputs`: an array, or a tuple if the module takes several, and
         `target` a tuple if there are several; with microbatches their first dimensions hold all of them.
 
-        A change of precision takes over parameters and optimizer state as the step before rounded them. Raises
-        HostError for other inputs than the module takes.
+        A change of precision takes over parameters and optimizer state as the step before rounded them. A step that
+        fails or is interrupted leaves them as far as it came. Raises HostError for other inputs than the module takes.
         """
         input_arrays: tuple[Any, ...] = tuple(inputs) if type(inputs) in (tuple, list) else (inputs,)
         count = self.choices.targets
@@ -76,7 +79,16 @@ class CompiledTraining(CompiledModel):
             raise HostError(f"{plural(len(targets), 'target')}, the loss takes {count}")
         arrays = dict(zip(labels, map(as_numpy, (*input_arrays, *targets)), strict=True))
         parts = [self.io.queues(part) for part in self._microbatches(arrays)]
-        machine = self._running(precision)
+        with self._lock:
+            try:
+                return self._step(self._running(precision), parts)
+            except BaseException:
+                # Queues may hold inputs that no program has read, which the next step would take for its own.
+                self.close()
+                raise
+
+    def _step(self, machine: Emulator, parts: Sequence[Mapping[str, Array]]) -> float:
+        """Make a step on the entries of all microbatches, and return the loss."""
         for part in parts:
             for name, array in part.items():
                 machine.push(name, array)
@@ -219,10 +231,12 @@ class CompiledTraining(CompiledModel):
 
     def close(self) -> None:
         """Free the machine. Parameters and state stay, and the next step opens a new machine."""
-        if self._machine is not None:
-            self._held = {queue: self._machine.peek(queue, readout="raw") for queue in self._states}
-            self._machine.close()
-            self._machine = None
+        with self._lock:
+            machine = self._machine
+            if machine is not None:
+                self._held = {queue: machine.peek(queue, readout="raw") for queue in self._states}
+                self._machine = None
+                machine.close()
 
     def run(self, arrays: Mapping[str, Array], precision: Precision = "ideal") -> tuple[Array, ...]:
         """Raise HostError: a training only runs in steps."""

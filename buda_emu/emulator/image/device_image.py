@@ -260,7 +260,7 @@ class DeviceImage:
 
     @property
     def has_source(self) -> bool:
-        """Whether the image holds the model that it was compiled from (`compiler.image_source`)."""
+        """True if the image holds the model that it was compiled from (`compiler.image_source`)."""
         return bool(self.source_names())
 
     def source_names(self, folder: str = "") -> list[str]:

@@ -3,7 +3,7 @@
 An image of `buda-emu compile` has them under `buda_emu_model` in device.json; the vendor's transforms do not have the
 model's names."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from math import prod
@@ -29,6 +29,8 @@ from buda_emu.emulator.image.host_plan import HostPlan, Windows, dtype, read_win
 from buda_emu.emulator.image.model_programs import ModelProgram, ModelState
 from buda_emu.emulator.image.rules import Place
 from buda_emu.spec.precision import INFINITE, LARGEST, STAND_IN
+from buda_emu.support.checker.suggest import near
+from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
 from buda_emu.support.unmasked import refuse_masked_arrays
 
@@ -62,6 +64,30 @@ def replace_infinities(values: "Array", largest: float = LARGEST) -> "Array":
     infinite = np.isinf(values)
     clipped = np.clip(values, -largest, largest)
     return np.where(infinite, np.copysign(np.float32(min(STAND_IN, largest)), values), clipped)
+
+
+def inputs_by_label(
+    labels: Sequence[str], inputs: Sequence[Any], named: Mapping[str, Any], taker: str = "the model"
+) -> dict[str, Any]:
+    """Return inputs by the labels of a model, in its order, from those given by position and those given by name.
+    Raises HostError if one is missing, given twice or unknown; `taker` names the model there."""
+    takes = f"{taker} takes {len(labels)}: {', '.join(labels)}"
+    if not named and len(inputs) != len(labels):
+        raise HostError(f"{plural(len(inputs), 'input')}, {takes}")
+    if len(inputs) > len(labels):
+        raise HostError(f"{plural(len(inputs), 'input')} by position, {takes}")
+    by_label = dict(zip(labels, inputs, strict=False))
+    for name, value in named.items():
+        if name not in labels:
+            hint = near(name, (*labels, "precision"))
+            raise HostError(f"no input is called {name!r}{f'; {hint}' if hint else ''}; {takes}")
+        if name in by_label:
+            raise HostError(f"input {name}: given by position and by name")
+        by_label[name] = value
+    missing = [label for label in labels if label not in by_label]
+    if missing:
+        raise HostError(f"no input {', '.join(missing)}; {takes}")
+    return {label: by_label[label] for label in labels}
 
 
 def check_input(array: Any, label: str, shape: tuple[int, ...], dtype: str) -> "Array":

@@ -69,7 +69,9 @@ class WindowProgram:
         width = self.shapes[0][1]
         tokens = [int(token) for token in prompt]
         longest = width * self.slots
-        if not tokens or len(tokens) + count - 1 > longest:
+        if not tokens:
+            raise HostError("generate: the prompt has no tokens: give at least the one that a text begins with")
+        if len(tokens) + count - 1 > longest:
             raise HostError(
                 f"generate: {plural(len(tokens), 'token')} and {count} more; caches have room for {longest}"
             )

@@ -99,7 +99,7 @@ def comparison_page(
         sides=list(zip(_WORDS, (before.name, after.name), strict=True)),
         lead=_cycles_sentence(comparison),
         bottleneck=comparison.bottleneck,
-        certainty=[line for name in comparison.programs for line in program_sentences(comparison, name)],
+        certainty=_program_certainty(comparison),
         conditions=comparison.conditions,
         note=statements.note,
         programs=programs_table(comparison),
@@ -113,6 +113,14 @@ def comparison_page(
         pictures_note=_pictures_note(sides, len(order) - len(places)),
         index=as_script(_op_index(sides, pairs, places)),
     )
+
+
+def _program_certainty(comparison: RunComparison) -> list[str]:
+    """Return the sentences about all programs that both runs have: how sure each difference is, and its times."""
+    sentences: list[str] = []
+    for program in comparison.programs:
+        sentences += program_sentences(comparison, program)
+    return sentences
 
 
 def _importance(epoch: EpochChange | None) -> float:
@@ -186,12 +194,14 @@ def _note(change: OpChange) -> str:
 def _epoch_part(change: EpochChange | None, pictures: Sequence[Markup | None]) -> Markup:
     """Return the part of the page about one epoch: both pictures, and its units that changed."""
     units = ()
+    certainty: list[str] = []
     if change is not None:
         units = change.units
+        certainty = list(epoch_sentences(change))
     return render(
         "compared_epoch.html",
         sentence=_epoch_sentence(change),
-        certainty=list(epoch_sentences(change)) if change else [],
+        certainty=certainty,
         pictures=list(zip(_WORDS, pictures, strict=True)),
         units=units_table(units[:MOST_UNITS]),
         left_out=max(0, len(units) - MOST_UNITS),

@@ -138,6 +138,9 @@ def perf_page(
     note = ""
     if left_out:
         note = f"{plural(left_out, 'epoch')} without pictures here: perf.json has every figure."
+    sensitivity_base = ""
+    if study is not None:
+        sensitivity_base = whole(study.base.cycles_per_input)
     types = {name: op.type for name, op in netlist.ops.items()}
     op_index: list[tuple[str, str, str, str]] = []
     for epoch in detailed:
@@ -153,7 +156,7 @@ def perf_page(
         assumed=run.assumed,
         table=_epochs(netlist, run, order, places),
         sensitivity=_sensitivity(study),
-        sensitivity_base=whole(study.base.cycles_per_input) if study else "",
+        sensitivity_base=sensitivity_base,
         totals=[*program_sentences(run, run_intervals(run)), *memory_lines(run)],
         note=note,
     )

@@ -47,15 +47,6 @@ def run_picture(run: PerfRun) -> TimelinePicture:
         counters += drawn.counters()
         begin += drawn.cycles
     about = {"netlist": run.netlist, "arch": run.arch, "clock_mhz": run.clock, "buda_emu": run.version}
-    notes: list[str] = []
-    if run.assumed:
-        notes.append(f"{hypothetical(run.assumed).capitalize()}.")
-    total = sum(run.programs().values())
-    if begin < 0.999 * total:
-        notes.append(
-            f"Drawn are {begin:,.0f} cycles: each epoch once, with as many inputs as fill its pipeline. "
-            f"All runs of the programs take {total:,.0f} cycles."
-        )
     return TimelinePicture(
         f"{run.netlist} on {run.arch}",
         lanes,
@@ -64,10 +55,23 @@ def run_picture(run: PerfRun) -> TimelinePicture:
         counters=counters,
         per_microsecond=run.clock,
         about=about,
-        notes=notes,
+        notes=list(_notes(run, begin)),
         chain=chain,
         stretches=stretches,
     )
+
+
+def _notes(run: PerfRun, drawn: float) -> Iterator[str]:
+    """Yield the sentences above a picture of `drawn` cycles: what is hypothetical, and which part of all runs it
+    shows."""
+    if run.assumed:
+        yield f"{hypothetical(run.assumed).capitalize()}."
+    total = sum(run.programs().values())
+    if drawn < 0.999 * total:
+        yield (
+            f"Drawn are {drawn:,.0f} cycles: each epoch once, with as many inputs as fill its pipeline. "
+            f"All runs of the programs take {total:,.0f} cycles."
+        )
 
 
 def loading_name(load: ChipLoad) -> str:

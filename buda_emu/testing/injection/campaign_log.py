@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from buda_emu.support.errors import HostError
-from buda_emu.support.files import write_file
+from buda_emu.support.files import read_regular, write_file
 from buda_emu.support.identity import differences
 from buda_emu.support.strict_json import parse, read_object
 from buda_emu.testing.injection.result import Effect
 
 LOG: Final = "faults.jsonl"
+_MOST_BYTES: Final = 8 << 30
+"""The largest log that is read: that of some ten million faults."""
 _FIX: Final = "remove this line, and its fault is injected again; or give another folder"
 _FIX_HEAD: Final = "give another folder, or remove this file"
 
@@ -61,7 +63,7 @@ class CampaignLog:
         campaign, a damaged line, and lines that contradict each other."""
         data = b""
         if self.path.exists():
-            data = self.path.read_bytes()
+            data = read_regular(self.path, _MOST_BYTES)
         if not data:
             return []
         first, *lines = data.split(b"\n")

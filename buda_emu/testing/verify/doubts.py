@@ -28,7 +28,7 @@ def comparison_doubts(outputs: Sequence[OutputResult]) -> Iterator[str]:
             yield f"{output.queue}: no value is finite on either side, so the comparison shows nothing"
         if output.uncompared_entries:
             total = plural(output.shape[0] + output.uncompared_entries, "entry")
-            yield f"{output.queue}: {output.shape[0]} of {total} compared, expected from {output.expected_from}"
+            yield f"{output.queue}: {output.shape[0]} of {total} compared: {output.expected_from}"
 
 
 def reference_doubts(files: Files, netlist: Netlist, image: "DeviceImage | None", *, shared: bool) -> tuple[str, ...]:

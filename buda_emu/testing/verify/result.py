@@ -6,9 +6,8 @@ run in another precision or a tensor from outside, "observed" the run under test
 the elements where both are finite, None where there are none.
 """
 
-import warnings
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -18,6 +17,7 @@ from buda_emu.spec.precision import Precision
 from buda_emu.spec.test_config import Comparison
 from buda_emu.support.errors import StochasticRoundingWarning, UnsupportedError
 from buda_emu.support.records import dataclass
+from buda_emu.support.warned import collected_warnings
 
 if TYPE_CHECKING:
     import numpy as np
@@ -241,15 +241,6 @@ def refusals(precision: Precision) -> Generator[None, None, None]:
         ) from error
 
 
-@contextmanager
-def rounding_warnings() -> Generator[list[str], None, None]:
+def rounding_warnings() -> AbstractContextManager[list[str]]:
     """Collect StochasticRoundingWarnings: at the end the list holds each text once. Other warnings are passed on."""
-    texts: list[str] = []
-    with warnings.catch_warnings(record=True) as recorded:
-        warnings.simplefilter("always", StochasticRoundingWarning)
-        yield texts
-    for warning in recorded:
-        if not issubclass(warning.category, StochasticRoundingWarning):
-            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-        elif str(warning.message) not in texts:
-            texts.append(str(warning.message))
+    return collected_warnings(StochasticRoundingWarning)

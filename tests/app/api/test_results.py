@@ -167,5 +167,77 @@ def test_a_notebook_shows_a_run(tmp_path):
     from buda_emu.app.api.run_netlist import run_netlist
 
     html = run_netlist(netlist)._repr_html_()
-    assert "<td>out</td>" in html
+    assert ">out</td>" in html
     assert "2x1x128x192" in html
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    torch = pytest.importorskip("torch")
+    net = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.GELU(), torch.nn.Linear(64, 10), torch.nn.Softmax(-1))
+    return be.compile(net.eval(), torch.ones(4, 64), effort="low")
+
+
+@pytest.mark.parametrize("method", ["compare", "numerics", "perf"])
+def test_a_notebook_shows_tables_of_a_compiled_model(compiled, method):
+    found = getattr(compiled, method)()
+    tree = ElementTree.fromstring(f"<div>{found._repr_html_()}</div>")
+    assert tree.findall(".//tbody/tr")
+    assert len(repr(found)) < 250
+    cells = [cell.text for cell in tree.iter("td")]
+    assert all(cell in str(found) for cell in cells if cell)
+
+
+def test_layers_and_ops_have_short_words(compiled):
+    (worst,) = compiled.numerics().worst(1)
+    assert repr(worst).startswith(f"<LayerNumerics {worst.layer}: error ")
+    assert f"<OpNumerics {worst.worst.name} (" in repr(worst)
+    assert len(repr(worst)) < 400
+
+
+def test_a_report_is_shown_as_it_is_printed(compiled):
+    report = compiled.report()
+    assert repr(report) == str(report)
+    assert "\n" in repr(report)
+
+
+def test_a_correlation_below_1_is_not_shown_as_1():
+    from buda_emu.app.api.shown import html_table
+
+    html = html_table("a table", [{"op": "a", "run_pcc": 0.999954}, {"op": "b", "run_pcc": 1.0}])
+    cells = [cell.text for cell in ElementTree.fromstring(f"<div>{html}</div>").iter("td")]
+    assert cells == ["a", "0.999954", "b", "1"]
+
+
+def test_words_stand_to_the_left_and_a_sentence_has_room():
+    from buda_emu.support.html_table import html_table
+
+    sentence = "in_df: [Float16_b, Float16_b] -> [Float32, Float32], acc_df: Float16_b -> Float32"
+    html = html_table("a table", ["op", "cycles", "repair"], [("a", "1,234", sentence), ("b", "-", "")])
+    tree = ElementTree.fromstring(f"<div>{html}</div>")
+    head = [cell.get("style") for cell in tree.iter("th")]
+    assert head == ["text-align:left", None, "text-align:left"]
+    assert [cell.get("style") for cell in tree.findall(".//tbody/tr[1]/td")] == [
+        "text-align:left",
+        "white-space:nowrap",
+        "text-align:left;min-width:24em",
+    ]
+
+
+def test_completion_shows_what_a_user_calls():
+    import buda_emu.report  # noqa: F401 - becomes an attribute of the package
+
+    public = [name for name in dir(be) if not name.startswith("_")]
+    assert public == sorted(name for name in be.__all__ if not name.startswith("_"))
+
+
+def test_verbs_of_netlists_say_what_to_give_for_a_model(compiled, tmp_path):
+    with pytest.raises(be.HostError, match="test: CompiledModel is neither a path nor a netlist: give the path of its"):
+        be.test(compiled)
+    with pytest.raises(be.HostError, match=r"test: int is neither a path nor a netlist$"):
+        be.test(3)
+    with pytest.raises(be.HostError, match="debug: a netlist without the model's parameters: save the model"):
+        be.debug(compiled)
+    compiled.save(tmp_path)
+    with be.debug(be.load_model(tmp_path)) as session:
+        assert repr(session).startswith("<Session of ")

@@ -5,7 +5,7 @@ import pytest
 
 import buda_emu as be
 from buda_emu.app.cli.main import main
-from buda_emu.compiler.importers.source import example_sequence
+from buda_emu.compiler.graph.examples import example_sequence
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")
@@ -164,10 +164,11 @@ def test_what_is_a_sequence_of_examples_stays_one(several):
     assert example_sequence(iter([1, 2])) == (1, 2)
 
 
-@pytest.mark.parametrize("wrong", [{"x": np.zeros(2)}, object()])
-def test_examples_of_other_kinds_are_refused(wrong):
-    with pytest.raises(be.HostError, match=f"example inputs: a {type(wrong).__name__}: give one array, or a tuple"):
-        be.compile(layers(), wrong)
+def test_examples_of_other_kinds_are_refused():
+    with pytest.raises(be.HostError, match="example inputs: a object: give one array, or a tuple"):
+        be.compile(layers(), object())
+    with pytest.raises(be.HostError, match="example inputs: a dict: give one array, or a tuple"):
+        example_sequence({"x": np.zeros(2)})
 
 
 def test_other_compilations_take_a_single_tensor():

@@ -65,3 +65,24 @@ def test_json_and_sarif_carry_the_edits(faulty_netlist, capsys):
     (replacement,) = change["replacements"]
     assert replacement["insertedContent"] == {"text": "queue"}
     assert replacement["deletedRegion"]["startLine"] == edit["line"]
+
+
+@pytest.mark.parametrize("command", [["check", "--fix"], ["fmt"]])
+def test_a_folder_means_the_files_in_it(tmp_path, command):
+    """A link to a file outside is left alone there, and followed if it is named itself."""
+    text = GOOD.replace("type: queue", "type:   qeue", 1)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    outside = tmp_path / "outside.yaml"
+    inside = folder / "inside.yaml"
+    for path in (outside, inside):
+        path.write_text(text)
+    link = folder / "link.yaml"
+    link.symlink_to(outside)
+    (folder / "again.yaml").symlink_to(inside)
+    main([*command, str(folder)])
+    assert inside.read_text() != text
+    assert outside.read_text() == text
+    main([*command, str(link)])
+    assert outside.read_text() != text
+    assert link.is_symlink()

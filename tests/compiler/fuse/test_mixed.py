@@ -5,6 +5,7 @@ import pytest
 import yaml
 
 import buda_emu as be
+from buda_emu.support.errors import HostWarning
 
 onnx = pytest.importorskip("onnx")
 
@@ -118,3 +119,31 @@ def test_wide_operands_of_a_product_have_room(inner):
     (product,) = [op.op for op in compiled.placement.ops.values() if op.op.type == "matmul"]
     assert product.precision.reads == ("Float16_b", "Bfp8_b")
     assert compiled.check(strict=True) == ()
+
+
+def test_a_rule_that_fits_no_op_is_reported_at_the_line_of_the_caller():
+    rules = [{"match": "*", "df": "Bfp8_b"}, {"match": "layr.0.first*", "fidelity": "LoFi"}]
+    with pytest.warns(HostWarning) as warned:
+        be.compile(model(), mixed=rules, effort="low")
+    (warning,) = warned
+    assert "mixed: rule 2: no op of the model matches 'layr.0.first*'" in str(warning.message)
+    assert "did you mean 'layer.0.first'?" in str(warning.message)
+    assert warning.filename == __file__
+
+
+@pytest.mark.filterwarnings("error")
+def test_rules_that_fit_are_not_reported():
+    be.compile(model(), mixed=[{"match": "*", "df": "Bfp8_b"}, {"match": "*softmax*", "df": "Float16_b"}], effort="low")
+
+
+def test_the_command_prints_which_rule_fits_no_op(tmp_path, capsys):
+    from buda_emu.app.cli.main import main
+
+    onnx.save(model(), tmp_path / "model.onnx")
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump([{"match": "nothing*", "df": "Bfp8_b"}]))
+    arguments = ["compile", tmp_path / "model.onnx", "--mixed", tmp_path / "rules.yaml", "--effort", "low"]
+    assert main([*map(str, arguments)]) == 0
+    error = capsys.readouterr().err
+    assert "warning: compile: " in error
+    assert "rule 1: no op of the model matches 'nothing*'" in error
+    assert "names are such as layer.0.first" in error

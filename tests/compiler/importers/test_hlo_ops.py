@@ -46,6 +46,28 @@ def test_rows_by_indices_with_the_offsets_in_front():
     np.testing.assert_allclose(found, x[:, [6, 0]])
 
 
+def test_rows_by_indices_outside_are_the_first_and_the_last():
+    x = RNG.standard_normal((7, 3)).astype(np.float32)
+    index = np.array([[6], [9], [-1], [-20]], np.int32)
+    numbers = {"offset_dims": [1], "collapsed_slice_dims": [0], "start_index_map": [0], "index_vector_dim": 1}
+    found = made("stablehlo.gather", x, index, shape=(4, 3), dimension_numbers=numbers, slice_sizes=[1, 3])
+    np.testing.assert_allclose(found, x[[6, 6, 0, 0]])
+
+
+def test_elements_by_indices_outside_are_the_first_and_the_last():
+    x = RNG.standard_normal((3, 5)).astype(np.float32)
+    index = np.array([[[0], [7]], [[4], [-9]], [[-1], [2]]], np.int32)
+    numbers = {
+        "collapsed_slice_dims": [1],
+        "start_index_map": [1],
+        "index_vector_dim": 2,
+        "operand_batching_dims": [0],
+        "start_indices_batching_dims": [0],
+    }
+    found = made("stablehlo.gather", x, index, shape=(3, 2), dimension_numbers=numbers, slice_sizes=[1, 1])
+    np.testing.assert_allclose(found, np.take_along_axis(x, np.clip(index[..., 0], 0, 4), 1))
+
+
 @pytest.mark.parametrize("is_from_end", [True, False])
 def test_rows_of_a_constant_table_by_an_input_count_from_the_end_where_jax_does(is_from_end):
     """jax writes where(i < 0, i + n, i) for `table[i]`; a gather without that has no negative indices."""

@@ -157,3 +157,16 @@ def test_wrong_inputs():
         be.compile(lambda p, x: x + p["a"], ({"a": X}, X))
     with pytest.raises(be.HostError, match="jax cannot trace"):
         be.compile(lambda x: x.nothing, (X,))
+
+
+def test_computed_indices_outside_are_clipped_where_jax_clips_them():
+    index = np.array([0, 1, -1, 4, -9], np.int32)
+    held(
+        lambda x, i: (
+            jnp.take(x, i * 2, axis=1, mode="clip"),
+            jnp.asarray(x).at[:, i].get(mode="clip"),
+            jnp.take_along_axis(x, i[:3, None] * 2, 1, mode="clip"),
+        ),
+        np.random.default_rng(0).standard_normal((3, 5)).astype(np.float32),
+        index,
+    )

@@ -63,6 +63,66 @@ def test_a_model_around_operators_of_the_host(names):
     compiled.close()
 
 
+def test_run_says_which_inputs_it_lacks():
+    compiled = be.compile_in_parts(model(), on_host=["Det"])
+    (label,) = (entry.label for entry in compiled.plan.given)
+    with pytest.raises(be.HostError, match=f"run: a ndarray: give inputs by name \\({label}\\)"):
+        compiled.run(np.zeros(3, np.float32))
+    with pytest.raises(be.HostError, match=f"inputs: no {label}; the model takes {label}"):
+        compiled.run({})
+
+
+def test_a_model_in_parts_compares_with_its_source_and_says_what_it_costs():
+    pytest.importorskip("onnxruntime")
+    compiled = be.compile_in_parts(model())
+    found = compiled.compare()
+    assert [output.name for output in found.outputs] == ["y", "d"]
+    assert all(output.pcc is None or output.pcc > 0.9999 for output in found.outputs)
+    assert "Det" in repr(compiled.steps)
+    assert len(repr(compiled.steps)) < 800  # and not the operator's bytes
+    lines = list(compiled.step_lines())
+    assert [line.partition(":")[0].split(" ")[0] for line in lines] == ["program", "on", "program"]
+    assert str(compiled.report()).startswith("\n".join(lines))
+    assert "limited by" in compiled.report()
+    assert compiled.perf().cycles == be.perf(compiled).cycles
+    x = np.ones((3, 5), np.float32)
+    assert compiled.compare(x, precision="device").precision == "device"
+    assert be.compile_in_parts(model(), (x,)).example_inputs()[0] is not None
+    compiled.close()
+
+
+def test_the_host_is_recommended_where_it_can_help():
+    from onnx import TensorProto, helper
+
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 3]) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", values[:1], values[1:])
+    opset = [helper.make_opsetid("", 18)]
+    with pytest.raises(be.UnsupportedError, match=r"open size n .*example inputs\): 1 time, first at x$"):
+        be.compile(helper.make_model(graph, opset_imports=opset))
+    with pytest.raises(be.UnsupportedError, match=r"be\.compile_in_parts"):
+        be.compile(model())
+
+
+def test_of_a_torch_model_the_way_over_onnx_is_named():
+    torch = pytest.importorskip("torch")
+
+    class Determinant(torch.nn.Module):
+        def forward(self, x):
+            return torch.linalg.det(x)
+
+    class Selected(torch.nn.Module):
+        def forward(self, x):
+            return x[x > 0]
+
+    with pytest.raises(
+        be.UnsupportedError, match=r"_linalg_det.*; export the model with torch\.onnx\.export: .*in_parts"
+    ):
+        be.compile(Determinant(), torch.eye(3))
+    with pytest.raises(be.UnsupportedError) as refused:
+        be.compile(Selected(), torch.ones(3))
+    assert "torch.onnx" not in str(refused.value)
+
+
 def test_a_name_that_the_model_has_not_is_refused():
     with pytest.raises(be.HostError, match="on_host 'TopK': the model has no such operator"):
         be.compile_in_parts(model(), on_host=["Det", "TopK"])

@@ -341,3 +341,11 @@ def test_negative_indices_that_are_an_input_count_from_the_end(op, seed):
     attrs = {} if op == "ScatterND" else {"axis": axis}
     names = ["x", "i", *(["u"] if "u" in inputs else [])]
     agrees(model([(op, names, ["y"], attrs)], inputs, ["y"], {} if is_input else {"x": held}), inputs)
+
+
+@pytest.mark.parametrize("pads", [(-1, 2), (3, -3), (-3, 4), (7, 0), (-1, 9), (-2, -1)])
+def test_a_side_that_is_cut_off_is_not_repeated_on_the_other(pads):
+    """onnxruntime cuts off what is negative first, and repeats the rest as often as it takes."""
+    x = normal(2, 5)
+    held = {"pads": np.array([0, pads[0], 0, pads[1]])}
+    agrees(model([("Pad", ["x", "pads"], ["y"], {"mode": "wrap"})], {"x": x}, ["y"], held), {"x": x})

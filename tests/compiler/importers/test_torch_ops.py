@@ -777,3 +777,10 @@ def test_powers_of_zero_and_below(seed):
 @pytest.mark.parametrize("seed", range(2, 30))
 def test_many_powers_of_zero_and_below(seed):
     powers_agree(seed)
+
+
+@pytest.mark.parametrize("pads", [(-1, 2), (-2, 3), (4, -1), (2, 1), (-1, -2)])
+def test_a_side_that_is_cut_off_is_not_repeated_on_the_other(pads):
+    """torch cuts off what is negative first; `reflect` and `replicate` read the whole."""
+    modes = ["circular", "replicate", "reflect"]
+    agrees(lambda x: [F.pad(x, pads, mode=mode) for mode in modes], torch.randn(2, 3, 5))

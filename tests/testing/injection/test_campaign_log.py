@@ -1,6 +1,7 @@
 """The log of a campaign: what is continued is the same campaign, and a damaged line is refused with its place."""
 
 import json
+import os
 import random
 import shutil
 from pathlib import Path
@@ -154,3 +155,12 @@ def test_lines_that_are_damaged_at_random(finished, tmp_path, capsys, seed):
         assert "give another folder" in said
     else:
         assert len(json.loads((folder / "faults.json").read_text())["faults"]) == COUNT
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="without named pipes")
+def test_a_log_that_is_a_pipe_is_not_waited_for(finished, tmp_path, capsys):
+    netlist, folder = copied(finished, tmp_path)
+    (folder / "faults.jsonl").unlink()
+    os.mkfifo(folder / "faults.jsonl")
+    assert command(netlist, folder) == Exit.REFUSED
+    assert "faults.jsonl: no regular file" in capsys.readouterr().err

@@ -21,14 +21,14 @@ from buda_emu.compiler.ir.text import print_file, write_ir
 from buda_emu.compiler.parted import PartedModel, compile_in_parts
 from buda_emu.compiler.pipeline import NAMES, Observer, require_pass_name
 from buda_emu.compiler.place.placement import Placement
-from buda_emu.emulator.image.host_plan import DeviceStep
 from buda_emu.netlist.fields import LOW_EFFORT, LOW_EFFORT_LOSS
 from buda_emu.report.terminal.text import prose, table
 from buda_emu.spec.boards import board_with_grid, largest_board
 from buda_emu.support.checker.text import plural
-from buda_emu.support.errors import HostError, UnsupportedError
+from buda_emu.support.errors import HostError, HostWarning, UnsupportedError
 from buda_emu.support.interrupt import interrupt
 from buda_emu.support.progress import Activity
+from buda_emu.support.warned import collected_warnings
 
 
 def main(args: argparse.Namespace) -> int:
@@ -42,7 +42,11 @@ def main(args: argparse.Namespace) -> int:
     try:
         if args.stop_after:
             return _compile_until(args, observer)
-        with ctrl_c(partial(_end_search, observer)), counted_kernels(progress):
+        with (
+            ctrl_c(partial(_end_search, observer)),
+            counted_kernels(progress),
+            collected_warnings(HostWarning) as warned,
+        ):
             compiled = _compile(args, observer)
         findings = compiled.check(strict=True)
         paths: Iterable[Path] = ()
@@ -53,6 +57,8 @@ def main(args: argparse.Namespace) -> int:
         if args.time_passes:
             say(pass_times(observer.seconds))
 
+    for text in warned:
+        complain(f"buda-emu: warning: {text}")
     for finding in findings:
         complain(f"buda-emu compile: {finding}")
     if not args.quiet:
@@ -193,11 +199,7 @@ def parts_lines(parted: PartedModel) -> Iterator[str]:
     """Yield the summary of the netlist, and the steps of device and host in the order in which they run."""
     if parted.compiled is not None:
         yield summary(parted.compiled)
-    for step in parted.steps:
-        if isinstance(step, DeviceStep):
-            yield f"program {step.program}"
-        else:
-            yield f"{step}"
+    yield from parted.step_lines()
 
 
 def pass_times(seconds: Mapping[str, float]) -> str:

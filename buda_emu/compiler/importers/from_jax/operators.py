@@ -136,7 +136,7 @@ def gather(call: Call) -> Node:
     is_from_end = plain_index is not index
     index = b.reshape(plain_index, shape=index_shape)
     if numbers.get("operand_batching_dims"):
-        return _gather_elements(call, x, index, dim, numbers)
+        return _gather_elements(call, x, _clamp_indices(b, index, x.shape[dim], is_from_end), dim, numbers)
     row_sizes = [1 if place == dim else size for place, size in enumerate(x.shape)]
     if sizes != row_sizes:
         raise NotSupportedError("of parts of rows")
@@ -161,7 +161,17 @@ def _gather_rows(b: Builder, x: Node, index: Node, dim: int, is_from_end: bool) 
     if dim == 0 and x.op == "constant" and is_picked_by_host(b, index):
         table = b.constant(x.value.reshape(x.shape[0], -1).astype(np.float32))
         return b.reshape(table_rows(b, table, index, from_end=is_from_end), shape=shape)
-    return b.gather(x, index, dim=dim)
+    return b.gather(x, _clamp_indices(b, index, x.shape[dim], is_from_end), dim=dim)
+
+
+def _clamp_indices(b: Builder, index: Node, size: int, is_from_end: bool) -> Node:
+    """Return indices of a dimension of `size` elements with those outside moved to its ends, as StableHLO does."""
+    least = -size if is_from_end else 0
+    if index.op == "constant":
+        return b.constant(np.clip(index.value, least, size - 1))
+    low = b.constant(np.full(index.shape, least, index.dtype))
+    high = b.constant(np.full(index.shape, size - 1, index.dtype))
+    return b.minimum(b.maximum(index, low), high)
 
 
 def _gather_elements(call: Call, x: Node, index: Node, dim: int, numbers: dict[str, Any]) -> Node:

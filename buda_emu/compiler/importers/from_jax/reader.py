@@ -2,7 +2,8 @@
 loops with a known end are unrolled."""
 
 import re
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
+from inspect import signature
 from typing import Any, Final
 
 import jax
@@ -11,6 +12,7 @@ from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import stablehlo
 
 from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.graph.examples import Examples
 from buda_emu.compiler.graph.graph import Array, Graph, Node, Output, Shape
 from buda_emu.compiler.importers.arguments import REQUIRED, Argument, RecordedAttributes, refuse_unread
 from buda_emu.compiler.importers.from_jax.declared import HLO, Call
@@ -120,12 +122,14 @@ _MOST_NODES: Final = 200_000
 """Limit for the nodes of a graph, which ends nested loops."""
 
 
-def read_jax(function: Any, inputs: Sequence[Any] | None) -> Graph:
+def read_jax(function: Any, inputs: Examples) -> Graph:
     """Import a function with example inputs. Raise HostError if jax cannot trace it, UnsupportedError naming every
     operator that is not supported."""
     name = getattr(function, "__name__", type(function).__name__)
     if inputs is None:
         raise HostError("compile: a JAX function needs example inputs: compile(function, (array, ...))")
+    if isinstance(inputs, Mapping):
+        inputs = _in_order_of_signature(function, name, inputs)
     for number, example in enumerate(inputs):
         if not hasattr(example, "shape"):
             raise HostError(
@@ -143,6 +147,19 @@ def read_jax(function: Any, inputs: Sequence[Any] | None) -> Graph:
         reason = str(error).strip().splitlines()
         raise HostError(f"compile: jax cannot trace {name}: {reason[0] if reason else error!r}") from None
     return _Reader(module, name.strip("<>"), jitted).read()
+
+
+def _in_order_of_signature(function: Any, name: str, inputs: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return example inputs by name in the order of a function's parameters. Raises HostError if they do not fit
+    them."""
+    try:
+        bound = signature(function).bind(**inputs)
+    except TypeError as error:
+        raise HostError(f"compile: {name}: example inputs: {error}") from None
+    if bound.kwargs:
+        names = ", ".join(bound.kwargs)
+        raise HostError(f"compile: {name}: example inputs {names}: the function takes them by name alone")
+    return bound.args
 
 
 class _Reader:

@@ -16,6 +16,7 @@ from onnx import helper, inliner, numpy_helper
 
 from buda_emu.arithmetic.tensor.referenced import Referenced
 from buda_emu.compiler.graph.builder import MOST_ELEMENTS, Builder, printable_name
+from buda_emu.compiler.graph.examples import Examples, in_order
 from buda_emu.compiler.graph.graph import Array, Graph, Node, Output
 from buda_emu.compiler.importers.arguments import RecordedAttributes, RecordedOperands, refuse_unread
 from buda_emu.compiler.importers.from_onnx.call import ONNX, Call
@@ -41,14 +42,20 @@ from buda_emu.compiler.importers.from_onnx.standard import (
     static_shapes,
     type_family,
 )
-from buda_emu.compiler.importers.operators import REFUSED, NotSupportedError, OpenSizes, Refusals, missing_size_text
+from buda_emu.compiler.importers.operators import (
+    REFUSED,
+    NotSupportedError,
+    OpenSizes,
+    Refusals,
+    missing_size_text,
+)
 from buda_emu.support.errors import BudaError, HostError, UnsupportedError
 
 MOST_OPERATORS: Final = 1 << 17
 """Limit for the operators of a model after its own functions are inlined, since nested functions grow without bound."""
 
 
-def prepare_model(model: Any, inputs: Sequence[Any] | None, sizes: OpenSizes) -> Any:
+def prepare_model(model: Any, inputs: Examples, sizes: OpenSizes) -> Any:
     """Inline functions, bind open sizes and infer shapes of an onnx.ModelProto. Raise what onnx raises for a broken
     model."""
     return _infer_shapes(_bind_open_sizes(_inline_functions(model), inputs, sizes))
@@ -94,7 +101,7 @@ def _set_open_sizes(value: Any, sizes: OpenSizes) -> None:
                 dim.dim_value = size
 
 
-def _bind_open_sizes(model: Any, inputs: Sequence[Any] | None, sizes: OpenSizes) -> Any:
+def _bind_open_sizes(model: Any, inputs: Examples, sizes: OpenSizes) -> Any:
     """Replace symbolic sizes by those of example inputs or those that were requested."""
     if inputs is None and not sizes.given:
         return model
@@ -104,7 +111,8 @@ def _bind_open_sizes(model: Any, inputs: Sequence[Any] | None, sizes: OpenSizes)
     values = [entry for entry in copy.graph.input if entry.name not in initializer_names]
     for value in values:
         _set_open_sizes(value, sizes)
-    for value, array in zip(values, inputs or (), strict=False):
+    examples = in_order(inputs, [value.name for value in values])
+    for value, array in zip(values, examples or (), strict=False):
         shape = value.type.tensor_type.shape
         del shape.dim[:]
         for size in np.shape(array):
@@ -179,9 +187,7 @@ _SENTENCE: Final = 600
 RANDOM: Final = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial"}
 
 
-def read_file(
-    path: Path, inputs: Sequence[Any] | None, on_host: Sequence[str] = (), sizes: OpenSizes | None = None
-) -> Graph:
+def read_file(path: Path, inputs: Examples, on_host: Sequence[str] = (), sizes: OpenSizes | None = None) -> Graph:
     """Import an ONNX file. Raise HostError for a file that is not an ONNX model, and as `read_proto`."""
     try:
         model = onnx.load(path, load_external_data=False)
@@ -201,7 +207,7 @@ def read_file(
 
 def read_proto(
     model: Any,
-    inputs: Sequence[Any] | None = None,
+    inputs: Examples = None,
     name: str = "",
     on_host: Sequence[str] = (),
     references: Mapping[str, Referenced] | None = None,
@@ -255,10 +261,13 @@ class _Reader:
         for value in graph.input:
             if value.name not in values:
                 values[value.name] = self._input(value)
+        refused_inputs = len(self._refused.counts)
         self._run(graph.node, values, "")
         self._outputs(graph.output, values)
-        advice = "be.compile_in_parts (the command, without --no-host) leaves to the host what it can"
-        self._refused.raise_if_any(self._graph.name, *([] if REFUSED in self._on_host else [advice]))
+        advice: list[str] = []
+        if REFUSED not in self._on_host and len(self._refused.counts) > refused_inputs:
+            advice.append("be.compile_in_parts (the command, without --no-host) leaves to the host what it can")
+        self._refused.raise_if_any(self._graph.name, *advice)
         node_names = {name: node.name for name, node in values.items() if node is not None and node.op != "constant"}
         self._graph.origin = OnnxOrigin(self._model, node_names)
         return self._graph

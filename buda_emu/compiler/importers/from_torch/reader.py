@@ -14,6 +14,7 @@ from torch._ops import HigherOrderOperator, OpOverload
 from buda_emu.arithmetic.tensor.mapped import FileMappings
 from buda_emu.arithmetic.tensor.referenced import Referenced
 from buda_emu.compiler.graph.builder import Builder, printable_name
+from buda_emu.compiler.graph.examples import Examples, in_order
 from buda_emu.compiler.graph.graph import Array, Graph, Node, Output
 from buda_emu.compiler.importers.attention import Complex
 from buda_emu.compiler.importers.from_torch.archive import read_checked_archive
@@ -27,20 +28,30 @@ from buda_emu.compiler.importers.from_torch.parameters import (
     with_parameters,
 )
 from buda_emu.compiler.importers.from_torch.trace import (
+    TRACING,
+    Arguments,
     TorchOrigin,
     array_of,
     distinct_tensors,
     input_labels,
     input_shapes,
+    is_plain_constant,
     layer_names,
+    named_arguments,
     silence_loggers,
     trace_module,
 )
-from buda_emu.compiler.importers.operators import ARGUMENT_ERRORS, NotSupportedError, OpenSizes, Refusals, reason_of
+from buda_emu.compiler.importers.operators import (
+    ARGUMENT_ERRORS,
+    NotSupportedError,
+    OpenSizes,
+    Refusals,
+    reason_of,
+)
 from buda_emu.support.errors import HostError, UnsupportedError
 
 
-def read_pt2(path: Path, parameters: Path | None, inputs_and_sizes: tuple[Sequence[Any] | None, OpenSizes]) -> Graph:
+def read_pt2(path: Path, parameters: Path | None, inputs_and_sizes: tuple[Examples, OpenSizes]) -> Graph:
     """Import a file of torch.export.save. `parameters` names a file with the parameters of a program that was exported
     on the device "meta"; `inputs_and_sizes` is as for `read_program`. Raise HostError for a file that is damaged or may
     run code, and for parameters that are not the program's."""
@@ -54,7 +65,7 @@ def read_pt2(path: Path, parameters: Path | None, inputs_and_sizes: tuple[Sequen
     return read_program(program, path.stem, inputs_and_sizes=inputs_and_sizes)
 
 
-def read_torch(source: Any, inputs: Sequence[Any] | None, parameters: Path | None, sizes: OpenSizes) -> Graph:
+def read_torch(source: Any, inputs: Examples, parameters: Path | None, sizes: OpenSizes) -> Graph:
     """Import a module with example inputs, or an ExportedProgram. `parameters` names a file with the parameters of the
     module. Raise HostError if torch cannot trace the module, and as `with_parameters`."""
     if isinstance(source, torch.export.ExportedProgram):
@@ -68,7 +79,11 @@ def read_torch(source: Any, inputs: Sequence[Any] | None, parameters: Path | Non
     name = type(source).__name__
     if parameters is not None:
         source = with_parameters(source, parameters)
-    program, asserted = trace_module(source, distinct_tensors(inputs), name)
+    if isinstance(inputs, Mapping):
+        examples = named_arguments(source, inputs)
+    else:
+        examples = Arguments(distinct_tensors(inputs))
+    program, asserted = trace_module(source, examples, name)
     return read_program(program, name, asserted=asserted)
 
 
@@ -77,13 +92,13 @@ def read_program(
     name: str,
     *,
     asserted: bool = False,
-    inputs_and_sizes: tuple[Sequence[Any] | None, OpenSizes] | None = None,
+    inputs_and_sizes: tuple[Examples, OpenSizes] | None = None,
 ) -> Graph:
     """Import an ExportedProgram. `asserted` says that it is right only if its assertions hold; `inputs_and_sizes` are
     example inputs, and sizes that the program leaves open. Raise UnsupportedError naming every operator that is not
     supported, HostError for sizes out of bounds."""
     inputs, sizes = inputs_and_sizes or (None, OpenSizes({}))
-    shapes = input_shapes(program, name, inputs, sizes)
+    shapes = input_shapes(program, name, in_order(inputs, list(input_labels(program).values())), sizes)
     with torch.no_grad(), silence_loggers():
         try:
             program = decompose(program, ASSERTED if asserted else ())
@@ -137,7 +152,7 @@ def _refuse_whole(program: Any, name: str, error: Exception) -> NoReturn:
 def decompose(program: Any, keep: Sequence[str] = ()) -> Any:
     """Decompose an ExportedProgram to core ATen, without torch's warnings about deprecations in its own code, and drop
     assertions except those to `keep`."""
-    with warnings.catch_warnings(action="ignore", category=FutureWarning):
+    with TRACING, warnings.catch_warnings(action="ignore", category=FutureWarning):
         core_program = program.run_decompositions(decompositions())
     _drop_assertions(core_program.graph, keep)
     return core_program
@@ -211,22 +226,28 @@ class Reader:
                 self._outputs(node, signature)
             elif node.op == "get_attr":
                 self._values[node] = None
-        self._refused.raise_if_any(self._graph.name)
+        advice: list[str] = []
+        if any("(" not in construct for construct in self._refused.counts):  # others say what to do instead
+            advice.append(_ON_HOST)
+        self._refused.raise_if_any(self._graph.name, *advice)
         node_names = {node: value.name for node, value in self._values.items() if isinstance(value, Node)}
         self._graph.origin = TorchOrigin(
             program, {node: name for node, name in node_names.items() if node.op != "placeholder"}
         )
         return self._graph
 
-    def _placeholder(self, node: Any, names: dict[str, str], tensors: dict[str, Any]) -> Node | Complex:
+    def _placeholder(self, node: Any, names: dict[str, str], tensors: dict[str, Any]) -> Node | Complex | None:
         """Add what a placeholder stands for: a constant for a parameter or buffer (`names` maps it to its key in
-        `tensors`), or else an input. Raises UnsupportedError for an input that is complex or no tensor."""
+        `tensors`), or else an input; None for a constant of Python. Raises UnsupportedError for an input that is
+        complex or no tensor."""
         if node.name in names:
             name = names[node.name]
             if tensors[name].is_complex():
                 return complex_constant(self._b, array_of(tensors[name]))
             return self._b.constant(parameter_constant(tensors[name].detach(), name, self._mappings), name=name)
         example = node.meta["val"]
+        if is_plain_constant(example) and not node.users:
+            return None
         if not isinstance(example, torch.Tensor):
             raise UnsupportedError(f"compile: input {node.name} is not a tensor")
         if example.is_complex():
@@ -447,6 +468,10 @@ class Reader:
 
 
 _POISONED = object()
+_ON_HOST = (
+    "export the model with torch.onnx.export: of an ONNX model, be.compile_in_parts leaves to the host what the device "
+    "cannot do"
+)
 _EMPTY = ("empty", "new_empty")
 """Prefixes of operators that return memory without writing it."""
 _MASKED = "the size of its result depends on data: multiply by the mask, or use torch.where"

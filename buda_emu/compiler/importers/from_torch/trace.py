@@ -13,11 +13,14 @@ import logging
 import sysconfig
 import traceback
 from collections import Counter
-from collections.abc import Callable, Container, Generator, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
+from inspect import signature
 from itertools import chain
 from pathlib import Path
+from threading import RLock
 from typing import Any, Final
 
 import numpy as np
@@ -54,6 +57,9 @@ _CHANGES: Final = frozenset({
     "__setitem__", "__iadd__", "__isub__", "__imul__", "__idiv__", "__itruediv__", "__ifloordiv__", "__imod__",
     "__ipow__", "__iand__", "__ior__", "__ixor__",
 })  # fmt: skip
+
+TRACING: Final = RLock()
+"""Held by the thread that traces or decomposes: torch keeps what it does so far in globals."""
 
 
 class _ConstantValues(TorchFunctionMode):
@@ -159,26 +165,38 @@ def answer_constants(module: Any) -> Generator[None]:
             handle.remove()
 
 
-def trace_module(module: Any, tensors: Sequence[Any], name: str, *, gradients: bool = False) -> tuple[Any, bool]:
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """Example inputs of a module: tensors by position, and values by name. A value by name that is no tensor, such as
+    `use_cache=False`, is a constant of the model."""
+
+    tensors: Sequence[Any]
+    named: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+def trace_module(module: Any, examples: Arguments, name: str, *, gradients: bool = False) -> tuple[Any, bool]:
     """Return the ExportedProgram of a module, and whether it is right only if its assertions hold: if the model decides
     in Python by values, torch decides by the example inputs and asserts the decisions. What depends on whole numbers in
     the module's buffers alone is decided by these (`constant_sizes`). Raise HostError if torch cannot trace the
     module."""
-    program, error = _export(module, tensors, gradients)
+    with TRACING:
+        return _trace_module(module, examples, name, gradients)
+
+
+def _trace_module(module: Any, examples: Arguments, name: str, gradients: bool) -> tuple[Any, bool]:
+    """Trace a module as `trace_module` does."""
+    program, error = _export(module, examples, gradients)
     decides = isinstance(error, GuardOnDataDependentSymNode) or _reads_values(program)
     if decides and not gradients and constant_buffers(module):  # a step of a training may change buffers
         with answer_constants(module):
-            better, _ = _export(module, tensors, gradients)
+            better, _ = _export(module, examples, gradients)
         if better is not None:
             return better, False
     if error is None:
         return program, False
-    reason = str(error).strip().splitlines()
-    refusal = HostError(
-        f"compile: torch.export cannot trace {name}: {reason[0] if reason else repr(error)}{_error_place(error)}"
-    )
+    refusal = HostError(f"compile: torch.export cannot trace {name}: {_reason(error)}{_error_place(error)}")
     if isinstance(error, GuardOnDataDependentSymNode):
-        draft = _export_draft(module, tensors, gradients)
+        draft = _export_draft(module, examples, gradients)
     else:
         draft = None
     if draft is None:
@@ -186,11 +204,30 @@ def trace_module(module: Any, tensors: Sequence[Any], name: str, *, gradients: b
     return draft, True
 
 
-def _export(module: Any, tensors: Sequence[Any], gradients: bool) -> tuple[Any, Exception | None]:
+_UNKNOWN_TYPE = " in output, which is not a known type"
+"""Words of torch about a model that returns an object other than tensors in tuples, lists and dicts."""
+
+
+def _reason(error: Exception) -> str:
+    """Return the first line of an error of torch.export; for an output that torch cannot take apart, with what to do
+    about it instead of torch's advice for its own developers."""
+    lines = str(error).strip().splitlines()
+    if not lines:
+        return repr(error)
+    found, unknown, _ = lines[0].partition(_UNKNOWN_TYPE)
+    if unknown:
+        return (
+            f"{found}{unknown}: let the model return tensors, or tuples and dicts of them; a model of transformers "
+            "does without its cache if the example inputs are a dict with use_cache=False"
+        )
+    return lines[0]
+
+
+def _export(module: Any, examples: Arguments, gradients: bool) -> tuple[Any, Exception | None]:
     """Return the ExportedProgram of a module and None, or None and the error that keeps torch from tracing."""
     try:
         with _quietly(gradients):
-            return torch.export.export(module, tuple(tensors)), None
+            return torch.export.export(module, tuple(examples.tensors), dict(examples.named)), None
     except Exception as error:  # noqa: BLE001 - whatever keeps torch from tracing
         return None, error
 
@@ -227,7 +264,7 @@ def _quietly(gradients: bool) -> Generator[None]:
         kind._apply = convert
 
 
-def _export_draft(module: Any, tensors: Sequence[Any], gradients: bool) -> Any:
+def _export_draft(module: Any, examples: Arguments, gradients: bool) -> Any:
     """Export the program as example inputs decide it, with assertions of every decision; return None if torch
     cannot."""
     if find_spec("torch.export._draft_export") is None:  # before torch 2.6
@@ -235,7 +272,7 @@ def _export_draft(module: Any, tensors: Sequence[Any], gradients: bool) -> Any:
     draft: Any = import_module("torch.export._draft_export")
     try:
         with _quietly(gradients):
-            program = draft.draft_export(module, tuple(tensors))
+            program = draft.draft_export(module, tuple(examples.tensors), dict(examples.named))
     except Exception:  # noqa: BLE001 - torch raises many kinds
         return None
     kinds = {failure.failure_type for failure in program._report.failures}
@@ -246,17 +283,18 @@ def _export_draft(module: Any, tensors: Sequence[Any], gradients: bool) -> Any:
 
 @contextlib.contextmanager
 def silence_loggers() -> Generator[None]:
-    """Silence torch's log messages about decisions by values."""
+    """Silence torch's log messages about decisions by values. Other threads wait, as each restores what it found."""
     rooms = ("export._draft_export", "fx.experimental.symbolic_shapes")
     loggers = [logging.getLogger(f"torch.{room}") for room in rooms]
-    disabled_before = [logger.disabled for logger in loggers]
-    for logger in loggers:
-        logger.disabled = True
-    try:
-        yield
-    finally:
-        for logger, disabled in zip(loggers, disabled_before, strict=True):
-            logger.disabled = disabled
+    with TRACING:
+        disabled_before = [logger.disabled for logger in loggers]
+        for logger in loggers:
+            logger.disabled = True
+        try:
+            yield
+        finally:
+            for logger, disabled in zip(loggers, disabled_before, strict=True):
+                logger.disabled = disabled
 
 
 def _error_place(error: Exception) -> str:
@@ -287,6 +325,19 @@ def distinct_tensors(inputs: Sequence[Any]) -> tuple[Any, ...]:
     )
 
 
+def named_arguments(module: Any, values: Mapping[str, Any]) -> Arguments:
+    """Return example inputs by name, in the order of the module's parameters. Raises HostError for a name that it does
+    not take, or if one that it needs is missing."""
+    try:
+        bound = signature(module.forward).bind(**values)
+    except TypeError as error:
+        raise HostError(f"compile: {type(module).__name__}: example inputs: {error}") from None
+    arrays = {name: value for name, value in values.items() if hasattr(value, "shape") or hasattr(value, "__array__")}
+    tensors = dict(zip(arrays, distinct_tensors(list(arrays.values())), strict=True))
+    names = [name for name in bound.arguments if name in values]
+    return Arguments((), {name: tensors.get(name, values[name]) for name in dict.fromkeys((*names, *values))})
+
+
 class TorchOrigin:
     """A decomposed ExportedProgram, run by torch. `names` maps its nodes to nodes of the imported graph."""
 
@@ -307,10 +358,25 @@ class TorchOrigin:
         walk = _Walk(module, names, node_names, seen)
         try:
             with torch.no_grad():
-                outputs = walk.run(*(torch.from_numpy(leaf.copy()) for leaf in inputs))
+                outputs = walk.run(*self._leaves_of(module, inputs))
         except Exception as error:  # noqa: BLE001 - torch raises many kinds
             raise HostError(f"compare: torch cannot run the model: {error}") from None
         return [array_of(leaf) for leaf in _leaves(outputs)], seen
+
+    def _leaves_of(self, module: Any, inputs: Sequence[Array]) -> Iterator[Any]:
+        """Yield what the placeholders of the program's module take: an input's tensor, or a constant that the program
+        was traced with."""
+        constants = {
+            node.name: node.meta["val"]
+            for node in self._program.graph.nodes
+            if node.op == "placeholder" and is_plain_constant(node.meta.get("val", ...))
+        }
+        arrays = iter(inputs)
+        for node in module.graph.nodes:
+            if node.op == "placeholder" and node.name in constants:
+                yield constants[node.name]
+            elif node.op == "placeholder":
+                yield torch.from_numpy(next(arrays).copy())
 
 
 def _leaves(tree: Any) -> list[Any]:
@@ -348,6 +414,11 @@ def array_of(tensor: Any) -> Array:
     """Return a tensor as an array that shares its memory; bfloat16 becomes float32, since numpy has none."""
     plain = tensor.detach().cpu()
     return (plain.float() if plain.dtype == torch.bfloat16 else plain).numpy()
+
+
+def is_plain_constant(value: object) -> bool:
+    """Return whether the value of a placeholder is a constant of Python, whose uses torch has replaced by its value."""
+    return value is None or isinstance(value, (bool, int, float, str))
 
 
 def input_labels(program: Any) -> dict[str, str]:

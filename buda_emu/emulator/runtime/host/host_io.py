@@ -2,6 +2,7 @@
 machine's memory hold arrays by reference, instead of a copy of what the host pushed."""
 
 import sys
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -63,6 +64,14 @@ def with_batch(array: NDArray[Any]) -> NDArray[Any]:
     if array.ndim == 2:
         return array[np.newaxis, np.newaxis]
     return array
+
+
+def require_names(arrays: object, labels: Sequence[str]) -> None:
+    """Raise HostError for inputs of a model that are not given by name, such as a single array; `labels` are the
+    names."""
+    if not isinstance(arrays, Mapping):
+        kind = type(arrays).__name__
+        raise HostError(f"run: a {kind}: give inputs by name ({', '.join(labels)}), or call the model with them")
 
 
 def as_numpy(tensor: object, context: str = "tensor") -> NDArray[Any]:

@@ -17,6 +17,7 @@ from typing import Final, Literal, get_args
 
 from buda_emu.performance.timing.transfers.noc import Link, route
 from buda_emu.performance.timing.uncertainty import Interval, Part, interval_of
+from buda_emu.spec.boards import BOARDS
 from buda_emu.spec.devices import Core, Device, device
 from buda_emu.support.errors import HostError, UnsupportedError
 
@@ -121,21 +122,28 @@ class Traffic:
 def transfer_cycles(transactions: Transactions, chip: Device | str = "wormhole_b0") -> float:
     """Return the cycles from the issue of the first transaction to the last acknowledgement, for the median core.
 
-    `chip` is a device or the name of an architecture. Raises HostError for a place outside of its NoC, and
+    `chip` is a device, or the name of an architecture or board. Raises HostError for a place outside of its NoC, and
     UnsupportedError for a chip whose NoC nobody has measured.
     """
-    if isinstance(chip, str):
-        chip = device(chip)
+    chip = _device_of(chip)
     cost = noc_cost(chip.name)
     return cycles_of(transactions, traffic_of(transactions, chip), cost, chip)
 
 
 def transfer_interval(transactions: Transactions, chip: Device | str = "wormhole_b0") -> Interval:
     """Return where `transfer_cycles` lie on silicon with a probability of 90 %. Raises the same errors."""
-    if isinstance(chip, str):
-        chip = device(chip)
+    chip = _device_of(chip)
     family = f"{chip.name} {error_topic(transactions, chip)}"
     return interval_of([Part("transfer", family, transfer_cycles(transactions, chip))])
+
+
+def _device_of(chip: Device | str) -> Device:
+    """Return the device of an architecture or board. Raises HostError for a name that is neither."""
+    if not isinstance(chip, str):
+        return chip
+    if chip in BOARDS:
+        return BOARDS[chip].chip
+    return device(chip)
 
 
 def error_topic(transactions: Transactions, chip: Device) -> str:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from buda_emu.performance.timing import Transactions, transfer_cycles
+from buda_emu.performance.timing import Transactions, transfer_cycles, transfer_interval
 from buda_emu.performance.timing.transfers.transactions import KINDS
 from buda_emu.spec.devices import device
 from buda_emu.support.errors import HostError, UnsupportedError
@@ -112,3 +112,12 @@ def test_a_chip_that_was_not_measured_is_refused():
     reads = Transactions(kind="read", cores=((1, 2),), partners=(((1, 3),),), size=64)
     with pytest.raises(UnsupportedError, match="measured on blackhole, wormhole_b0, not on grayskull"):
         transfer_cycles(reads, "grayskull")
+
+
+@pytest.mark.parametrize(("board", "arch"), [("n150", "wormhole_b0"), ("p150", "blackhole")])
+def test_the_chip_of_a_board_has_its_name(board, arch):
+    read = Transactions(kind="read", cores=((1, 2),), partners=(((1, 3),),), size=8192, count=64)
+    assert transfer_cycles(read, board) == transfer_cycles(read, arch)
+    assert transfer_interval(read, board) == transfer_interval(read, arch)
+    with pytest.raises(HostError, match="no device table"):
+        transfer_cycles(read, "n151")

@@ -27,7 +27,7 @@ def main(args: argparse.Namespace) -> int:
     paths = args.file
     if args.only_documents:
         paths = documents_among(paths, NETLIST)
-    for name in files_below(paths, NETLIST):
+    for name in files_below(paths, NETLIST, to_write=True):
         note_names((name,))
         result = _format_file(name)
         if isinstance(result, TextChange):
