@@ -140,7 +140,7 @@ NO_COMPARISON: Final = RunComparison(before="", after="", conditions=(), program
 
 
 def against(before: Mapping[str, Any], after: Mapping[str, Any]) -> RunComparison:
-    """Compare two results of `perf_json`, the earlier one first. Raises HostError for one that lacks a key."""
+    """Compare two results of `perf --json`, the earlier one first. Raises HostError for one that lacks a key."""
     try:
         old = _epochs(before)
         new = _epochs(after)

@@ -1,16 +1,16 @@
-"""A sweep as a table, as CSV and as a chart."""
+"""A sweep: its columns, its table for a terminal, and its chart."""
 
-import csv
-import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import log10
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from buda_emu.report.pictures.axes import tick_text, value_ticks
 from buda_emu.report.pictures.grid_svg import clean, fit_text, number, open_chart, text, width_of
-from buda_emu.report.terminal.text import number as figure
-from buda_emu.report.terminal.text import table, whole
+from buda_emu.report.terminal.text import column_table, whole
+from buda_emu.report.terminal.text import number as number_text
+from buda_emu.support.columns import DATA, SHOWN, Column, Columns, figure
 
 _WIDTH: Final = 760.0
 _HEIGHT: Final = 360.0
@@ -31,56 +31,125 @@ _STYLE: Final = (
 )
 
 
-def sweep_table(rows: Sequence[Mapping[str, Any]], axes: Sequence[str], *, same_work: bool = True) -> str:
+class PointFigures(Protocol):
+    """What tables show of a point of a sweep (`buda_emu.app.api.sweep.Point`)."""
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """The value of each axis."""
+        ...
+
+    @property
+    def cycles(self) -> float | None:
+        """Cycles of all programs, None for a point that cannot be modelled."""
+        ...
+
+    @property
+    def seconds(self) -> float | None:
+        """Seconds of all programs."""
+        ...
+
+    @property
+    def cycles_low(self) -> float | None:
+        """The lower bound of the cycles on silicon, with a probability of 90 %."""
+        ...
+
+    @property
+    def cycles_high(self) -> float | None:
+        """The upper bound of the cycles on silicon."""
+        ...
+
+    @property
+    def cycles_per_input(self) -> float | None:
+        """Cycles per input of the slowest epoch."""
+        ...
+
+    @property
+    def inputs_per_second(self) -> float | None:
+        """Inputs per second of the slowest epoch."""
+        ...
+
+    @property
+    def bottleneck(self) -> str:
+        """The bottleneck of the slowest epoch."""
+        ...
+
+    @property
+    def problem(self) -> str:
+        """The reason why the point has no figures, "" if it has."""
+        ...
+
+
+def milliseconds(point: PointFigures) -> float | None:
+    """Return the time of all programs, None for a point that could not be modelled."""
+    if point.seconds is None:
+        return None
+    return 1e3 * point.seconds
+
+
+def interval_text(point: PointFigures) -> str:
+    """Return the bounds between which the cycles of a point lie on silicon with a probability of 90 %, "-" for a point
+    without figures."""
+    if point.cycles_low is None:
+        return "-"
+    return f"{whole(point.cycles_low)} to {whole(point.cycles_high)}"
+
+
+_INTERVAL: Final = "the cycles lie there on silicon with a probability of 90 %"
+_REASON: Final = "of the slowest epoch, or why the point has no figures"
+_SLOWEST: Final = "of the slowest epoch"
+POINTS: Final = Columns[PointFigures](
+    figure("cycles", "cycles", lambda point: point.cycles, whole, tip="of all programs"),
+    figure("", "90 %", lambda point: point.cycles_low, shown=interval_text, views=SHOWN, tip=_INTERVAL),
+    Column("seconds", float | None, lambda point: point.seconds, views=DATA),
+    figure("", "ms", milliseconds, number_text, views=SHOWN, tip="of all programs"),
+    figure("cycles_per_input", "cycles per input", lambda point: point.cycles_per_input, whole, tip=_SLOWEST),
+    figure("inputs_per_second", "inputs per second", lambda point: point.inputs_per_second, number_text, tip=_SLOWEST),
+    Column(
+        "bottleneck",
+        str,
+        lambda point: point.bottleneck,
+        title="bottleneck",
+        shown=lambda point: point.problem or point.bottleneck,
+        look="words",
+        tip=_REASON,
+    ),
+    Column("problem", str, lambda point: point.problem, views=DATA),
+    Column("cycles_low", float | None, lambda point: point.cycles_low, views=DATA),
+    Column("cycles_high", float | None, lambda point: point.cycles_high, views=DATA),
+    name="Point",
+)
+"""A point of a sweep, without its axes."""
+
+
+def axis_columns(axes: Iterable[str]) -> list[Column[PointFigures]]:
+    """Return a column for each axis."""
+    return [Column(axis, str, partial(_setting, axis), title=axis, look="figure") for axis in axes]
+
+
+def _setting(axis: str, point: PointFigures) -> str:
+    """Return the value of an axis at a point."""
+    return point.settings[axis]
+
+
+def point_row(point: PointFigures) -> dict[str, Any]:
+    """Return a point as a plain dict, with a column for each axis and each figure."""
+    return {**point.settings, **POINTS.row(point)}
+
+
+def sweep_table(points: Sequence[PointFigures], axes: Sequence[str], *, same_work: bool = True) -> str:
     """Return a table of a sweep for a terminal, a row for each point; that of the least time is marked, unless the
-    points differ in how much there is to do (`same_work`). `axes` are the names of what varies, which the rows have as
-    keys.
+    points differ in how much there is to do (`same_work`). `axes` are the names of what varies.
     """
     best = None
     if same_work:
-        best = min((row["seconds"] for row in rows if row["seconds"] is not None), default=None)
-    return table(
-        (*axes, "cycles", "90 %", "ms", "cycles per input", "inputs per second", "bottleneck"),
-        (_table_row(row, axes, best) for row in rows),
-        right=range(len(axes) + 5),
-        prose=(len(axes) + 5,),
-    )
-
-
-def _table_row(row: Mapping[str, Any], axes: Sequence[str], best: float | None) -> tuple[str, ...]:
-    """Return the cells of a point of a sweep; `best` is the time in seconds of the quickest one."""
-    milliseconds = None
-    mark = ""
-    if row["seconds"] is not None:
-        milliseconds = 1e3 * row["seconds"]
-        if row["seconds"] == best:
-            mark = " (least ms)"
-    return (
-        *(row[name] for name in axes),
-        whole(row["cycles"]),
-        interval_text(row),
-        figure(milliseconds),
-        whole(row["cycles_per_input"]),
-        figure(row["inputs_per_second"]),
-        row["problem"] or f"{row['bottleneck']}{mark}",
-    )
-
-
-def interval_text(row: Mapping[str, Any]) -> str:
-    """Return the bounds between which the cycles of a point lie on silicon with a probability of 90 %, "-" for a point
-    without figures."""
-    if row["cycles_low"] is None:
-        return "-"
-    return f"{whole(row['cycles_low'])} to {whole(row['cycles_high'])}"
-
-
-def sweep_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return the points as CSV with a header."""
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return stream.getvalue()
+        best = min((point.seconds for point in points if point.seconds is not None), default=None)
+    notes = {
+        number: " (least ms)"
+        for number, point in enumerate(points)
+        if point.seconds is not None and point.seconds == best
+    }
+    return column_table(Columns(*axis_columns(axes), *POINTS.listed), points, notes=notes)
 
 
 def sweep_chart(
@@ -217,7 +286,7 @@ def _line(name: str, points: Sequence[tuple[float, float, str, float]], index: i
     path = " ".join(f"{number(x)},{number(y)}" for x, y, _, _ in sorted(points))
     parts = [f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>']
     for x, y, tick, value in points:
-        tip = clean(f"{name} {tick}: {figure(value)} {unit}".strip())
+        tip = clean(f"{name} {tick}: {number_text(value)} {unit}".strip())
         parts.append(f'<circle cx="{number(x)}" cy="{number(y)}" r="4" fill="{colour}"><title>{tip}</title></circle>')
     y = _TOP + 8 + 16 * index
     if name and y < _HEIGHT - _BOTTOM:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
-from typing import Final, cast
+from typing import Final, TypeVar, cast
 
 from markupsafe import Markup
 
@@ -15,27 +15,23 @@ from buda_emu.netlist.model import Netlist
 from buda_emu.report.machine_readable.json_form import as_json
 from buda_emu.report.pages.engine import (
     Cell,
-    Column,
-    Row,
     Table,
     name_cell,
-    number_cell,
     pack_part,
+    page_table,
     render,
-    search_box,
     severity_rank,
-    status,
     table,
-    verdict_cell,
 )
-from buda_emu.report.pages.engine import figure as cell_figure
 from buda_emu.report.perf_against import describe_settings
 from buda_emu.report.pictures.error_charts import ERROR_SCALE, heat_map, histogram, op_chart, op_heat
 from buda_emu.report.pictures.grid_svg import grid_svg, html_legend
-from buda_emu.report.terminal.testing import reason
-from buda_emu.report.terminal.text import correlation, number, percent, shape
+from buda_emu.report.terminal.case_columns import CASES, INPUTS, OPS, OUTPUTS, STATS
+from buda_emu.report.terminal.text import correlation, number
 from buda_emu.spec.test_config import Comparison
 from buda_emu.support.checker.text import plural
+from buda_emu.support.columns import Column as ResultColumn
+from buda_emu.support.columns import Columns
 from buda_emu.support.errors import HostError
 from buda_emu.support.files import write_file
 from buda_emu.support.screen import lines_of
@@ -45,8 +41,9 @@ from buda_emu.testing.verify.result import (
     OpResult,
     OutputResult,
     TestRun,
-    ValueStats,
 )
+
+T = TypeVar("T")
 
 
 def markdown(run: TestRun, detailed: Sequence[CaseResult]) -> str:
@@ -63,8 +60,7 @@ def _lines(run: TestRun, detailed: Sequence[CaseResult]) -> Iterator[str]:
     yield ""
     yield f"buda-emu {run.version}, {run.seconds:.1f} s, {describe_settings(run.settings)}"
     yield ""
-    verdicts = ((code(case.netlist), case.status, len(case.outputs), reason(case)) for case in run.cases)
-    yield from _table(("netlist", "verdict", "outputs", "why"), verdicts)
+    yield from _column_table(CASES, run.cases)
     for case in detailed:
         yield from _case(case)
 
@@ -79,41 +75,27 @@ def _case(case: CaseResult) -> Iterator[str]:
         yield from ("", "```text", *lines_of(case.message.replace("```", "'''")), "```")
     if case.outputs:
         yield ""
-        yield from _table(
-            ("output", "verdict", "format", "shape", "PCC", "match", "max error", "bad tiles", "why"),
-            (
-                (
-                    code(output.queue),
-                    "passed" if output.passed else "failed",
-                    output.format,
-                    shape(output.shape),
-                    correlation(output.figures.pcc),
-                    percent(output.figures.match),
-                    number(output.figures.max_error),
-                    f"{output.figures.bad_tiles}/{output.figures.tiles}",
-                    output.reason,
-                )
-                for output in case.outputs
-            ),
-        )
+        yield from _column_table(OUTPUTS, case.outputs)
     bad = case.first_bad
     if bad is not None:
         yield from ("", f"The first op past the threshold is {code(bad.op)}: {_text(bad.reason)}. Its inputs:", "")
-        yield from _table(
-            ("input", "format", "min", "max", "mean", "not finite", "PCC"),
-            (
-                (
-                    code(stats.name),
-                    stats.format,
-                    number(stats.min),
-                    number(stats.max),
-                    number(stats.mean),
-                    percent(stats.not_finite),
-                    correlation(stats.pcc),
-                )
-                for stats in bad.inputs
-            ),
-        )
+        yield from _column_table(STATS, bad.inputs)
+
+
+def _column_table(columns: Columns[T], records: Iterable[T]) -> Iterator[str]:
+    """Yield the lines of the table of records under their columns in Markdown; names of things are in code type."""
+    chosen = columns.seen_in("markdown")
+    rows = ([_column_text(column, record) for column in chosen] for record in records)
+    yield from _table([column.title for column in chosen], rows)
+
+
+def _column_text(column: ResultColumn[T], record: T) -> str:
+    """Return the text of a record in a column for Markdown."""
+    if column.look == "verdict":
+        return "passed" if column.get(record) else "failed"
+    if column.look == "name":
+        return code(column.cell(record))
+    return column.cell(record)
 
 
 def _table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
@@ -205,47 +187,13 @@ def _verdicts(cases: Sequence[CaseResult], places: Mapping[str, str], prefix: in
     """Return the table of verdicts, with links to the netlists that have details. `places` holds the anchors of
     these; `prefix` is the length of the folder that all paths share, which is left out.
     """
-    columns = [
-        Column("verdict", choose=True),
-        Column("netlist", "name"),
-        Column("outputs", "number"),
-        Column("worst PCC", "number"),
-        Column("seconds", "number"),
-        Column("why", "words"),
-    ]
-    rows: list[Row] = []
-    for case in cases:
-        pcc = min((output.figures.pcc for output in case.outputs if output.figures.pcc is not None), default=None)
+
+    def name(case: CaseResult) -> Cell:
+        """Return the cell with the name of a netlist."""
         place = places.get(case.netlist)
-        name = name_cell(case.netlist, f"#{place}" if place else "", text=case.netlist[prefix:])
-        rows.append(
-            Row(
-                [
-                    status(case.status),
-                    name,
-                    cell_figure(len(case.outputs)),
-                    _pcc(pcc),
-                    cell_figure(case.seconds, 2),
-                    Cell(reason(case)),
-                ]
-            )
-        )
-    return Table(columns, rows, "find netlists", tall=True)
+        return name_cell(case.netlist, f"#{place}" if place else "", text=case.netlist[prefix:])
 
-
-def _pcc(value: float | None) -> Cell:
-    """Return a cell with a PCC; None is shown as "-" and sorted above all."""
-    return number_cell(correlation(value), value, missing=2.0)
-
-
-def _value(value: float | None) -> Cell:
-    """Return a cell with a figure; None is shown as "-" and sorted below all errors."""
-    return number_cell(number(value), value)
-
-
-def _numbers(*titles: str) -> list[Column]:
-    """Return columns of figures with these titles."""
-    return [Column(title, "number") for title in titles]
+    return page_table(CASES, cases, "find netlists", cells={"netlist": name}, tall=True)
 
 
 def _page_case(case: CaseResult, picture: Picture | None, threshold: float) -> Markup:
@@ -257,7 +205,7 @@ def _page_case(case: CaseResult, picture: Picture | None, threshold: float) -> M
     if bad is not None:
         first_bad = bad.index
         bad_op = case.ops[bad.index]
-        stats = _stats(bad.inputs)
+        stats = page_table(STATS, bad.inputs)
     not_compared = None
     if case.not_compared:
         not_compared = table(("queue", "why"), case.not_compared.items())
@@ -277,48 +225,13 @@ def _page_case(case: CaseResult, picture: Picture | None, threshold: float) -> M
         chart=Markup(op_chart(case.ops, threshold, first_bad)),
         ops=_ops(case.ops),
         settings=table(("setting", "value"), _facts(case)),
-        inputs=_inputs(case) if case.inputs else None,
+        inputs=page_table(INPUTS, case.inputs) if case.inputs else None,
     )
-
-
-def _inputs(case: CaseResult) -> Table:
-    """Return the table of the inputs of a netlist: format, shape and source of the data."""
-    rows = (
-        (test_input.queue, test_input.format, shape(test_input.shape), test_input.source) for test_input in case.inputs
-    )
-    return table(("input", "format", "shape", "source"), rows)
 
 
 def _outputs(case: CaseResult) -> Table:
     """Return the table of compared outputs, those that do not hold first."""
-    rows = (
-        (
-            verdict_cell(output.passed),
-            output.queue,
-            output.format,
-            shape(output.shape),
-            _pcc(output.figures.pcc),
-            Cell(percent(output.figures.match), output.figures.match),
-            _value(output.figures.max_error),
-            _value(output.figures.mean_error),
-            Cell(f"{output.figures.bad_tiles}/{output.figures.tiles}", float(output.figures.bad_tiles)),
-            str(output.figures.first_bad_tile or "-"),
-            f"{output.figures.not_finite_observed} ({output.figures.not_finite_expected} expected)",
-            output.expected_from,
-        )
-        for output in sorted(case.outputs, key=lambda output: output.passed)
-    )
-    columns = (
-        Column("verdict", choose=True),
-        "output",
-        "format",
-        "shape",
-        *_numbers("PCC", "match", "max error", "mean error", "bad tiles"),
-        "first bad tile",
-        "not finite",
-        "expected from",
-    )
-    return table(columns, rows, search_box(case.outputs, "find outputs"))
+    return page_table(OUTPUTS, sorted(case.outputs, key=lambda output: output.passed), "find outputs")
 
 
 def _output(output: OutputResult) -> _Output:
@@ -348,56 +261,9 @@ def _comparison(comparison: Comparison) -> str:
 
 def _ops(ops: Sequence[OpResult]) -> Table | None:
     """Return the table of every op, None without ops."""
-    columns = [
-        Column("op"),
-        Column("#", "number"),
-        Column("type", choose=True),
-        Column("format", choose=True),
-        *_numbers("PCC", "max error", "mean error", "max ulp", "mean ulp", "not finite"),
-    ]
-    rows = [
-        Row(
-            [
-                Cell(op.name),
-                cell_figure(op.index),
-                Cell(op.type),
-                Cell(op.format),
-                _pcc(op.pcc),
-                _value(op.max_error),
-                _value(op.mean_error),
-                _value(op.max_ulp),
-                _value(op.mean_ulp),
-                Cell(percent(op.not_finite_observed), op.not_finite_observed),
-            ],
-            op.name,
-        )
-        for op in ops
-    ]
-    if not rows:
+    if not ops:
         return None
-    return Table(columns, rows, search_box(rows, "find ops"), tall=True)
-
-
-def _stats(inputs: Sequence[ValueStats]) -> Table:
-    """Return the table of the inputs of an op with the statistics of their values."""
-    rows = (
-        (
-            stats.name,
-            stats.kind,
-            stats.format,
-            shape(stats.shape),
-            _value(stats.min),
-            _value(stats.max),
-            _value(stats.mean),
-            _value(stats.std),
-            percent(stats.zeros),
-            percent(stats.not_finite),
-            _pcc(stats.pcc),
-        )
-        for stats in inputs
-    )
-    titles = ("min", "max", "mean", "std", "zeros", "not finite", "PCC")
-    return table(("input", "kind", "format", "shape", *_numbers(*titles)), rows)
+    return page_table(OPS, ops, "find ops", names=lambda op: op.name, tall=True)
 
 
 def _facts(case: CaseResult) -> Iterator[tuple[str, str]]:

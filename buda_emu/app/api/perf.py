@@ -1,6 +1,6 @@
 """`be.perf`: models the cycles of a netlist."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -13,21 +13,15 @@ from buda_emu.emulator.inputs.of_image import image_args
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.test_config import read_performance_checks, read_test_config
 from buda_emu.performance.timing.checks import BoundResult, evaluate
-from buda_emu.performance.timing.figures import op_figures
 from buda_emu.performance.timing.model import model_netlist
 from buda_emu.performance.timing.op.cost import Model
-from buda_emu.performance.timing.parts import (
-    EpochIntervals,
-    cost_interval,
-    program_intervals,
-    run_intervals,
-    total_interval,
-)
+from buda_emu.performance.timing.parts import EpochIntervals, program_intervals, run_intervals, total_interval
 from buda_emu.performance.timing.result import EpochReport, PerfRun
 from buda_emu.performance.timing.sensitivity import Sensitivity
 from buda_emu.performance.timing.sensitivity import sensitivity as model_sensitivity
 from buda_emu.performance.timing.uncertainty import Interval
-from buda_emu.report.machine_readable.perf_json import perf_json
+from buda_emu.report.machine_readable.perf_json import MODELLED, Modelled
+from buda_emu.report.terminal.epoch_columns import EPOCHS, OPS, EpochRow, op_rows
 from buda_emu.spec.boards import agreed_arch
 from buda_emu.spec.boards import board as board_named
 from buda_emu.spec.devices import Device, device
@@ -102,62 +96,24 @@ class Perf:
     @cached_property
     def epoch_rows(self) -> list[dict[str, Any]]:
         """A plain dict for each epoch (`pandas.DataFrame(perf.epoch_rows)`), cycles of the AI clock."""
-        return [
-            {
-                "program": epoch.program,
-                "graphs": " + ".join(epoch.graphs),
-                "runs": epoch.runs,
-                "inputs": epoch.timing.inputs,
-                "cycles_per_input": epoch.pace,
-                "cycles_per_input_low": intervals.pace.low,
-                "cycles_per_input_high": intervals.pace.high,
-                "inputs_per_second": 1 / self.run.seconds(epoch.pace) if epoch.pace else None,
-                "first_input_cycles": epoch.timing.first_input,
-                "total_cycles": epoch.timing.total,
-                "load_cycles": epoch.load.cycles,
-                "load_share": epoch.load_share,
-                "bottleneck_kind": epoch.bottleneck.kind,
-                "bottleneck": epoch.bottleneck.name,
-                "bottleneck_share": epoch.bottleneck.share,
-            }
-            for epoch, intervals in zip(self.epochs, self.epoch_intervals, strict=True)
-        ]
+        return [EPOCHS.row(EpochRow(self.netlist, self.run, epoch)) for epoch in self.epochs]
 
     @cached_property
     def op_rows(self) -> list[dict[str, Any]]:
         """A plain dict for each op of each epoch, cycles of one input on each of its cores."""
-        return list(self._op_rows())
-
-    def _op_rows(self) -> Iterator[dict[str, Any]]:
-        """Yield a row of figures for each op of each epoch, in the order of the netlist: costs in cycles with their
-        interval, waiting, provenance."""
-        for epoch in self.epochs:
-            for timing, figures in zip(epoch.timing.ops, op_figures(self.netlist, self.run, epoch), strict=True):
-                bounds = cost_interval(timing.cost)
-                yield {
-                    "program": epoch.program,
-                    "graphs": " + ".join(epoch.graphs),
-                    "op": figures.op,
-                    "type": figures.type,
-                    "chip": figures.chip,
-                    "cores": figures.cores,
-                    "cycles": timing.cost.cycles,
-                    "cycles_low": bounds.low,
-                    "cycles_high": bounds.high,
-                    "math_cycles": figures.math,
-                    "share_of_pace": timing.cost.cycles / max(epoch.pace, 1.0),
-                    "waiting_for_input": figures.waiting_for_input,
-                    "waiting_for_room": figures.waiting_for_room,
-                    "provenance": figures.provenance,
-                    "flags": ", ".join(figures.flags),
-                }
+        epochs = (EpochRow(self.netlist, self.run, epoch) for epoch in self.epochs)
+        return [OPS.row(op) for epoch in epochs for op in op_rows(epoch)]
 
     def to_json(self) -> dict[str, Any]:
         """Return all figures as `buda-emu perf --json` writes them, with `schema_version`."""
-        return {
-            **perf_json(self.netlist, self.run, self.checks, self.sensitivity),
-            "host_parts": [{"step": step.step, "seconds": step.seconds} for step in self.on_host],
-        }
+        modelled = Modelled(
+            netlist=self.netlist,
+            run=self.run,
+            checks=self.checks,
+            sensitivity=self.sensitivity,
+            on_host=self.on_host,
+        )
+        return MODELLED.document(modelled)
 
     def __repr__(self) -> str:
         slowest = max(self.epochs, key=lambda epoch: epoch.pace, default=None)

@@ -14,6 +14,7 @@ from buda_emu.emulator.inputs.entries import select_programs
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.program.parameters import parameter_names
 from buda_emu.performance.timing.transfers.rates import WHAT_IF
+from buda_emu.report.sweep import point_row
 from buda_emu.spec.boards import agreed_arch
 from buda_emu.spec.boards import board as board_named
 from buda_emu.support.checker.suggest import hint_in_parentheses
@@ -65,17 +66,7 @@ class Point:
 
     def row(self) -> dict[str, Any]:
         """Return the point as a plain dict, with a column for each axis and each figure."""
-        return {
-            **self.settings,
-            "cycles": self.cycles,
-            "seconds": self.seconds,
-            "cycles_per_input": self.cycles_per_input,
-            "inputs_per_second": self.inputs_per_second,
-            "bottleneck": self.bottleneck,
-            "problem": self.problem,
-            "cycles_low": self.cycles_low,
-            "cycles_high": self.cycles_high,
-        }
+        return point_row(self)
 
 
 def parse_axes(words: Sequence[str]) -> dict[str, tuple[str, ...]]:

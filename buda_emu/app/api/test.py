@@ -18,7 +18,7 @@ from buda_emu.emulator.inputs.reference import DirectoryFiles
 from buda_emu.emulator.memory.host import default_memory_limit, usable_processors
 from buda_emu.netlist.model import Netlist
 from buda_emu.report.machine_readable.json_form import as_json
-from buda_emu.report.terminal.testing import reason
+from buda_emu.report.terminal.case_columns import CASES, OPS, OUTPUTS
 from buda_emu.spec.precision import Precision
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
@@ -56,51 +56,17 @@ class Tested:
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
         """A plain dict for each netlist (`pandas.DataFrame(tested.rows)`)."""
-        return [_case_row(case) for case in self.cases]
+        return [CASES.row(case) for case in self.cases]
 
     @cached_property
     def output_rows(self) -> list[dict[str, Any]]:
         """A plain dict for each compared output."""
-        return [
-            {
-                "netlist": case.netlist,
-                "output": output.queue,
-                "passed": output.passed,
-                "pcc": output.figures.pcc,
-                "match": output.figures.match,
-                "max_error": output.figures.max_error,
-                "mean_error": output.figures.mean_error,
-                "bad_tiles": output.figures.bad_tiles,
-                "tiles": output.figures.tiles,
-                "format": output.format,
-                "shape": output.shown_shape,
-                "comparison": output.comparison.type,
-                "reason": output.reason,
-            }
-            for case in self.cases
-            for output in case.outputs
-        ]
+        return [{"netlist": case.netlist, **OUTPUTS.row(output)} for case in self.cases for output in case.outputs]
 
     @cached_property
     def op_rows(self) -> list[dict[str, Any]]:
         """A plain dict for each op of each netlist if the test ran with `per_op`, else an empty list."""
-        return [
-            {
-                "netlist": case.netlist,
-                "op": op.name,
-                "type": op.type,
-                "graph": op.graph,
-                "format": op.format,
-                "shape": op.shape,
-                "pcc": op.pcc,
-                "max_error": op.max_error,
-                "mean_error": op.mean_error,
-                "max_ulp": op.max_ulp,
-                "mean_ulp": op.mean_ulp,
-            }
-            for case in self.cases
-            for op in case.ops
-        ]
+        return [{"netlist": case.netlist, **OPS.row(op)} for case in self.cases for op in case.ops]
 
     def to_json(self) -> dict[str, Any]:
         """Return all results as `buda-emu test --json` writes them, with `schema_version`."""
@@ -115,25 +81,6 @@ class Tested:
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the table of cases and the maps of their errors."""
         return html_table(repr(self)[1:-1], self.rows) + error_maps(self.cases)
-
-
-def _case_row(case: CaseResult) -> dict[str, Any]:
-    """Return the result of a netlist as a plain dict; PCC and error are those of its worst output."""
-    correlations = [output.figures.pcc for output in case.outputs if output.figures.pcc is not None]
-    errors = [output.figures.max_error for output in case.outputs if output.figures.max_error is not None]
-    return {
-        "netlist": case.netlist,
-        "status": case.status,
-        "arch": case.arch,
-        "precision": case.precision,
-        "expected": case.expected,
-        "outputs": len(case.outputs),
-        "failed_outputs": len(case.failed_outputs),
-        "pcc": min(correlations, default=None),
-        "max_error": max(errors, default=None),
-        "seconds": case.seconds,
-        "reason": "" if case.status == "passed" else reason(case),
-    }
 
 
 Source = str | PathLike[str] | Netlist

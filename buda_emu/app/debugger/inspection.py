@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from buda_emu.app.debugger.answer import Answer, answer
 from buda_emu.app.debugger.breakpoints import pointers_of
 from buda_emu.app.debugger.machine.engine import Engine
 from buda_emu.app.debugger.machine.history import Chunk
 from buda_emu.app.debugger.machine.steps import Steps
-from buda_emu.app.debugger.machine.stop import STORED, Position
+from buda_emu.app.debugger.machine.stop import STORED, Position, Stop
 from buda_emu.app.debugger.names import Names, describe_instruction
 from buda_emu.app.debugger.session import Session
 from buda_emu.app.debugger.tensors import TensorValue, extremes, queue_entry, running_value, summary
@@ -20,6 +20,7 @@ from buda_emu.netlist.model import Op, Queue
 from buda_emu.netlist.program.settings import instruction_text
 from buda_emu.report.terminal.text import table
 from buda_emu.support.checker.text import plural
+from buda_emu.support.columns import Column, Columns
 from buda_emu.support.errors import HostError, ProgramError
 from buda_emu.support.records import dataclass
 
@@ -198,16 +199,27 @@ def _writer_text(entry: EntryVersion) -> str:
 
 def stop_data(run: Session) -> dict[str, Any]:
     """Return why and where the run stands, as plain data."""
-    stop = run.stop
-    position = stop.position
-    return {
-        "reason": stop.reason,
-        "position": str(position),
-        "text": stop.text,
-        "breakpoints": list(stop.breakpoints),
-        "instructions": position.instruction,
-        "input": position.input + 1 if position.in_epoch else None,
-    }
+    return STOP.as_json(run.stop)
+
+
+def _input_number(stop: Stop) -> int | None:
+    """Return the number of the input at which the program stands, from 1 on; None outside of an epoch."""
+    return stop.position.input + 1 if stop.position.in_epoch else None
+
+
+STOP: Final = Columns[Stop](
+    Column(
+        "reason",
+        Literal["start", "step", "breakpoint", "interrupted", "end", "error"],
+        lambda stop: stop.reason,
+    ),
+    Column("position", str, lambda stop: str(stop.position)),
+    Column("text", str, lambda stop: stop.text),
+    Column("breakpoints", list[int], lambda stop: stop.breakpoints),
+    Column("instructions", int, lambda stop: stop.position.instruction),
+    Column("input", int | None, _input_number),
+)
+"""Why and where a run stands, in JSON."""
 
 
 def describe_place(run: Session) -> Answer:

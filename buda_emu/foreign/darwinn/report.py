@@ -2,8 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from buda_emu.foreign.darwinn.assumptions import LINKS, Assumptions
 from buda_emu.foreign.darwinn.document import Report
@@ -11,7 +10,6 @@ from buda_emu.foreign.darwinn.summary import ExecutableSummary, LayerSummary, Su
 from buda_emu.report.terminal.text import percent, shape, table
 from buda_emu.support.checker.text import plural, short_line
 from buda_emu.support.lazy import lazy
-from buda_emu.support.version import RESULT_VERSION
 
 if TYPE_CHECKING:
     from buda_emu.foreign.darwinn import replaying
@@ -174,7 +172,7 @@ def _request_rows(replay: "Replay") -> list[tuple[str, ...]]:
     ]
 
 
-def _hazards(replay: "Replay") -> "list[Hazard] | None":
+def hazards_of(replay: "Replay") -> "list[Hazard] | None":
     """Return the races and the reads of unwritten bytes; None where a replay has too many tasks to look for them."""
     if len(replay.timeline.schedule) > replaying.MOST_CHECKED:
         return None
@@ -183,7 +181,7 @@ def _hazards(replay: "Replay") -> "list[Hazard] | None":
 
 def hazard_lines(replay: "Replay") -> Iterator[str]:
     """Yield a line for each of the first races and reads of unwritten bytes, and one for the number of others."""
-    hazards = _hazards(replay)
+    hazards = hazards_of(replay)
     if hazards is None:
         yield f"memory accesses are not checked: there are more than {replaying.MOST_CHECKED:,} tasks"
         return
@@ -204,32 +202,3 @@ def _times(replay: "Replay", number: int, starts: dict[int, int]) -> tuple[str, 
     if replay.assumptions.link is None and replay.assumptions.frequency_hz is None:
         return "-", "-"
     return f"{starts[number] / 1e6:.3f}", f"{replay.outcomes[number].end / 1e6:.3f}"
-
-
-def replay_json(replay: "Replay") -> dict[str, Any]:
-    """Return the content of the JSON of a replay, which holds everything but single DMAs."""
-    hazards = _hazards(replay)
-    link = replay.assumptions.link
-    clock = replay.assumptions.frequency_hz
-    return {
-        "schema_version": RESULT_VERSION,
-        "assumptions": {
-            "transport": replay.assumptions.transport,
-            "overlap": replay.assumptions.overlap,
-            "link": None if link is None else link._asdict(),
-            "frequency_hz": clock,
-            "sram_bytes": replay.assumptions.sram_bytes,
-        },
-        "packages": list(replay.packages),
-        "requests": list(replay.requests),
-        "events": [event._asdict() for event in replay.events],
-        "evictions": [record._asdict() for record in replay.evictions],
-        "resets": list(replay.resets),
-        "tokens": [outcome.token for outcome in replay.outcomes],
-        "resident": [outcome.resident for outcome in replay.outcomes],
-        "bytes": replay.bytes,
-        "request_end_ns": [outcome.end for outcome in replay.outcomes],
-        "unknown_compute": replay.unknown_compute,
-        "warnings": list(replay.warnings),
-        "hazards": None if hazards is None else [asdict(record) for record in hazards],
-    }

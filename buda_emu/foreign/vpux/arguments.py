@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias, TypedDict, cast
 
 from buda_emu.foreign.vpux.elements import Element, data_type, data_type_name, element
 from buda_emu.foreign.vpux.layout import DimsOrder
@@ -210,6 +210,28 @@ def flatten(values: Iterable[Any]) -> list[Any]:
     raise HostError(f"more than {MOST_SCALARS} values and lists of them")
 
 
+class UnpackedTensor(TypedDict):
+    """A tensor struct of an argument buffer."""
+
+    address: int
+    static: bool
+    num_dims: int
+    dims_address: int
+    strides_address: int
+    dtype: str
+    order: int
+    location: int | None
+    dims: list[int] | None
+    strides: list[int] | None
+
+
+class Unpacked(TypedDict):
+    """What a kernel reads from its argument buffer."""
+
+    tensors: list[UnpackedTensor]
+    scalars: list[int | float]
+
+
 def unpack(
     data: bytes,
     tensors: int,
@@ -217,7 +239,7 @@ def unpack(
     abi: Abi = 36,
     window: int = WINDOW_ARGUMENTS,
     offset: int = 0,
-) -> dict[str, Any]:
+) -> Unpacked:
     """Return what a kernel reads from its buffer: `tensors` structs, then scalars of these types.
 
     Dimensions and strides are innermost first, as they stand there; None where they stand outside of the buffer.
@@ -239,7 +261,7 @@ def unpack(
     return {"tensors": decoded, "scalars": scalars}
 
 
-def _unpack_tensor(data: bytes, at: int, abi: Abi, base: int) -> dict[str, Any]:
+def _unpack_tensor(data: bytes, at: int, abi: Abi, base: int) -> UnpackedTensor:
     """Return the fields of the tensor struct at byte `at` of a buffer whose first byte has the address `base`.
     Raises HostError for more than 15 dimensions."""
     address, static, rank, dims_at, strides_at, code, order = _HEAD.unpack_from(data, at)

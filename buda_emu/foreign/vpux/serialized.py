@@ -2,7 +2,7 @@
 (VPUX 6, Serialisation)."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final, Literal, TypedDict
 
 from buda_emu.foreign.vpux.execute.invocation import make_invocations
 from buda_emu.foreign.vpux.model import Function, VpuxFile
@@ -13,8 +13,74 @@ from buda_emu.foreign.vpux.rules.tasks import stack_sizes
 from buda_emu.support.checker.render import render
 from buda_emu.support.errors import VpuxError
 
+_RUNTIMES: Final[tuple[tuple[str, Literal["shave", "tile"]], ...]] = (
+    ("VPURT.SW.Runtime", "shave"),
+    ("VPURT.Graph", "tile"),
+)
 ALIGNMENT: Final = 64
 """Bytes that each piece of kernel data is aligned to."""
+
+
+class Blob(TypedDict):
+    """A place in the kernel data."""
+
+    data: int
+    offset: int
+    size: int
+
+
+class KernelData(TypedDict):
+    """A piece of the kernel data, in hexadecimal digits."""
+
+    name: str
+    position: int
+    size: int
+    bytes: str
+
+
+class Kernel(TypedDict):
+    """A kernel with its code."""
+
+    function: str
+    entry: str
+    text: Blob
+    entry_point: int
+
+
+class Invocation(TypedDict):
+    """A call of a kernel with its arguments."""
+
+    kernel: int
+    arguments: Blob
+    data: None
+    tile: int
+
+
+class KernelTask(TypedDict):
+    """A task, and the barriers that it waits for and updates."""
+
+    invocation: int
+    task: int
+    waits: list[int]
+    updates: list[int]
+
+
+class Runtime(TypedDict):
+    """The management kernel and the bytes of its stacks."""
+
+    kernel: int | None
+    stacks: list[int]
+    per: Literal["shave", "tile"]
+
+
+class Serialized(TypedDict):
+    """A function in the structures for a runtime."""
+
+    kernel_data: list[KernelData]
+    kernels: list[Kernel]
+    invocations: list[Invocation]
+    tasks: list[KernelTask]
+    runtime: Runtime | None
 
 
 def serialize(
@@ -23,7 +89,7 @@ def serialize(
     split: int | None = None,
     code: Mapping[str, bytes] | None = None,
     arch: str = "37XX",
-) -> dict[str, Any]:
+) -> Serialized:
     """Return a function's kernels, invocations, tasks and runtime as plain data for JSON; blobs are hex digits.
 
     `code` is the machine code of kernels by function name or entry point; that of others is empty. Raises VpuxError for
@@ -41,9 +107,9 @@ class _Serializer:
 
     def __init__(self, program: Program, code: Mapping[str, bytes]) -> None:
         self._program = program
-        self._data: list[dict[str, Any]] = []
+        self._data: list[KernelData] = []
         self._position = 0
-        self._kernels: list[dict[str, Any]] = []
+        self._kernels: list[Kernel] = []
         self._numbers: dict[Function, int] = {}
         for declaration in kernel_functions(program.function):
             entry = entry_point(declaration)
@@ -52,17 +118,17 @@ class _Serializer:
             reference = self._add(f"{declaration.name}.text", text)
             self._kernels.append({"function": declaration.name, "entry": entry, "text": reference, "entry_point": 0})
 
-    def _add(self, name: str, data: bytes) -> dict[str, int]:
+    def _add(self, name: str, data: bytes) -> Blob:
         """Add a blob of kernel data under a name and return the reference to it."""
         self._data.append({"name": name, "position": self._position, "size": len(data), "bytes": data.hex()})
         self._position += -(-len(data) // ALIGNMENT) * ALIGNMENT
         return {"data": len(self._data) - 1, "offset": 0, "size": len(data)}
 
-    def result(self) -> dict[str, Any]:
+    def result(self) -> Serialized:
         """Return kernel data, kernels, invocations, tasks and runtime as plain data."""
         program = self._program
-        calls: list[dict[str, Any]] = []
-        tasks: list[dict[str, Any]] = []
+        calls: list[Invocation] = []
+        tasks: list[KernelTask] = []
         for task in program.tasks:
             if task.op.name != "VPUIP.SW.Kernel":
                 continue
@@ -94,10 +160,10 @@ class _Serializer:
             "runtime": self._runtime(),
         }
 
-    def _runtime(self) -> dict[str, Any] | None:
+    def _runtime(self) -> Runtime | None:
         """Return the management kernel and its stacks, one for each SHAVE today, one for each tile in the old dialect;
         None where the modules name none."""
-        for name, per in (("VPURT.SW.Runtime", "shave"), ("VPURT.Graph", "tile")):
+        for name, per in _RUNTIMES:
             for _, op in self._program.function.module_ops(name):
                 symbol = runtime_symbol(op.attributes)
                 if symbol is None:

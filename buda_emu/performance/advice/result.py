@@ -2,17 +2,21 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, Literal
 
 from buda_emu.performance.advice.accuracy import Loss
-from buda_emu.performance.advice.edits import Proposal
+from buda_emu.performance.advice.edits import Edit, Proposal
 from buda_emu.performance.advice.evaluate import Variant
-from buda_emu.performance.advice.search import Found, Tried
+from buda_emu.performance.advice.search import Found, Tried, Unsplit
 from buda_emu.performance.timing.epoch.critical import chain_sentence, critical_steps
+from buda_emu.performance.timing.result import EpochReport
 from buda_emu.spec.devices import Device
 from buda_emu.support.checker.text import plural
+from buda_emu.support.columns import Column, Columns
 from buda_emu.support.html_table import html_table
-from buda_emu.support.version import RESULT_VERSION
+
+Change = tuple[Proposal, Loss | None]
+"""A proposal and what it costs in accuracy; None for one that changes no values, or that was not measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,46 +109,7 @@ class Advice:
 
     def to_json(self) -> dict[str, Any]:
         """Return all figures and proposals as `buda-emu advise --json` writes them."""
-        return {
-            "schema_version": RESULT_VERSION,
-            "netlist": self.netlist,
-            "arch": self.arch,
-            "board": self.chip.board,
-            "epochs_modelled": self.tries,
-            "before": _figures(self.before),
-            "after": {**_figures(self.after), "pcc_lost": self.lost},
-            "alone": [
-                {
-                    **_proposal_json(entry.proposal, entry.loss),
-                    "graphs": list(self.before.reports[entry.epoch].graphs),
-                    "cycles_before": entry.before,
-                    "cycles_after": entry.after,
-                    "slowest_cycles": entry.slowest,
-                    "total_cycles": entry.total,
-                }
-                for entry in self.ranked
-            ],
-            "together": [
-                {**_proposal_json(proposal, loss), "slowest_cycles": variant.slowest, "total_cycles": variant.cycles}
-                for (proposal, loss), variant in zip(self.found.taken, self.found.steps, strict=True)
-            ],
-            "front": [
-                {
-                    "what": entry.what,
-                    "total_cycles": entry.cycles,
-                    "slowest_cycles": entry.slowest,
-                    "pcc_lost": entry.lost,
-                }
-                for entry in self.front()
-            ],
-            "nothing_found": self.reason,
-            "on_one_core": [
-                {"op": entry.op, "graphs": list(entry.graphs), "reason": entry.reason} for entry in self.found.unsplit
-            ],
-            "refused": [
-                {**_proposal_json(proposal, None), "reason": reason} for proposal, reason in self.found.refused
-            ],
-        }
+        return ADVICE.document(self)
 
     def __repr__(self) -> str:
         before = self.before.slowest
@@ -178,34 +143,84 @@ def _lost(loss: Loss | None) -> float:
     return 0.0
 
 
-def _figures(variant: Variant) -> dict[str, Any]:
-    """Return the cycles of a variant and of its epochs for JSON."""
-    return {
-        "slowest_cycles": variant.slowest,
-        "total_cycles": variant.cycles,
-        "epochs": [
-            {"program": report.program, "graphs": list(report.graphs), "cycles_per_input": report.pace}
-            for report in variant.reports
-        ],
-    }
-
-
-def _proposal_json(proposal: Proposal, loss: Loss | None) -> dict[str, Any]:
-    """Return a proposal and its loss of accuracy for JSON; `pcc_lost` is null if it is not known."""
+def _pcc_lost(change: Change) -> float | None:
+    """Return the PCC that a change costs, 0 if it changes no values; None where that is not known."""
+    _, loss = change
     if loss is None or loss.reason:
-        pcc_lost = None
-    else:
-        pcc_lost = loss.pcc_lost
-    return {
-        "move": proposal.move,
-        "target": proposal.target,
-        "what": proposal.sentence,
-        "host": proposal.host,
-        "changes_values": proposal.lossy,
-        "pcc_lost": pcc_lost,
-        "accuracy_unknown": loss.reason if loss is not None else "",
-        "edits": [
-            {"kind": edit.kind, "name": edit.name, "field": ".".join(map(str, edit.path)), "value": edit.text}
-            for edit in proposal.edits
-        ],
-    }
+        return None
+    return loss.pcc_lost
+
+
+def _graphs_of(advice: Advice, trial: Tried) -> list[str]:
+    """Return the graphs of the epoch that a trial is about."""
+    return list(advice.before.reports[trial.epoch].graphs)
+
+
+_EDITS: Final = Columns[Edit](
+    Column("kind", Literal["op", "queue"], lambda edit: edit.kind),
+    Column("name", str, lambda edit: edit.name),
+    Column("field", str, lambda edit: ".".join(map(str, edit.path))),
+    Column("value", str, lambda edit: edit.text),
+)
+_CHANGE: Final = Columns[Change](
+    Column("move", str, lambda change: change[0].move),
+    Column("target", str, lambda change: change[0].target),
+    Column("what", str, lambda change: change[0].sentence),
+    Column("host", str, lambda change: change[0].host),
+    Column("changes_values", bool, lambda change: change[0].lossy),
+    Column("pcc_lost", float | None, _pcc_lost),
+    Column("accuracy_unknown", str, lambda change: "" if change[1] is None else change[1].reason),
+    Column("edits", [_EDITS], lambda change: change[0].edits),
+)
+_EPOCHS: Final = Columns[EpochReport](
+    Column("program", str, lambda report: report.program),
+    Column("graphs", list[str], lambda report: report.graphs),
+    Column("cycles_per_input", float, lambda report: report.pace),
+)
+_PACE: Final = Columns[Variant](
+    Column("slowest_cycles", float, lambda variant: variant.slowest),
+    Column("total_cycles", float, lambda variant: variant.cycles),
+)
+_NETLIST: Final = Columns[Variant](*_PACE.listed, Column("epochs", [_EPOCHS], lambda variant: variant.reports))
+_ALONE: Final = Columns[tuple[Advice, Tried]](
+    *_CHANGE.within(tuple[Advice, Tried], lambda pair: (pair[1].proposal, pair[1].loss)),
+    Column("slowest_cycles", float, lambda pair: pair[1].slowest),
+    Column("total_cycles", float, lambda pair: pair[1].total),
+    Column("graphs", list[str], lambda pair: _graphs_of(*pair)),
+    Column("cycles_before", float, lambda pair: pair[1].before),
+    Column("cycles_after", float, lambda pair: pair[1].after),
+)
+_TOGETHER: Final = Columns[tuple[Change, Variant]](
+    *_CHANGE.within(tuple[Change, Variant], lambda pair: pair[0]),
+    *_PACE.within(tuple[Change, Variant], lambda pair: pair[1]),
+)
+_POINTS: Final = Columns[Point](
+    Column("slowest_cycles", float, lambda point: point.slowest),
+    Column("total_cycles", float, lambda point: point.cycles),
+    Column("what", str, lambda point: point.what),
+    Column("pcc_lost", float, lambda point: point.lost),
+)
+_REFUSED: Final = Columns[tuple[Proposal, str]](
+    *_CHANGE.within(tuple[Proposal, str], lambda pair: (pair[0], None)), Column("reason", str, lambda pair: pair[1])
+)
+ADVICE: Final = Columns[Advice](
+    Column("netlist", str, lambda advice: advice.netlist),
+    Column("arch", str, lambda advice: advice.arch),
+    Column("board", str, lambda advice: advice.chip.board),
+    Column("epochs_modelled", int, lambda advice: advice.tries),
+    Column("before", _NETLIST, lambda advice: advice.before),
+    Column(
+        "after",
+        Columns[Advice](
+            *_NETLIST.within(Advice, lambda advice: advice.after), Column("pcc_lost", float, lambda advice: advice.lost)
+        ),
+        lambda advice: advice,
+    ),
+    Column("alone", [_ALONE], lambda advice: [(advice, trial) for trial in advice.ranked]),
+    Column("together", [_TOGETHER], lambda advice: zip(advice.found.taken, advice.found.steps, strict=True)),
+    Column("front", [_POINTS], Advice.front),
+    Column("nothing_found", str, lambda advice: advice.reason),
+    Column("on_one_core", [Columns[Unsplit](Unsplit)], lambda advice: advice.found.unsplit),
+    Column("refused", [_REFUSED], lambda advice: advice.found.refused),
+)
+"""All figures and proposals of `advise --json`."""

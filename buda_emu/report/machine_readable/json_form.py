@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from buda_emu.report.machine_readable.strict import strict
+from buda_emu.report.terminal.case_columns import TABLES
 from buda_emu.support.version import RESULT_VERSION
 from buda_emu.testing.verify.result import INLINED, TestRun
 
@@ -20,7 +21,8 @@ def as_json(run: TestRun) -> dict[str, Any]:
 
 
 def _fields(record: Any) -> dict[str, Any]:
-    """Return the fields of a record, those of its inlined records among them."""
+    """Return the fields of a record, those of its inlined records among them, and the columns of its table beside
+    them."""
     content: dict[str, Any] = {}
     for element in fields(record):
         value = _plain(getattr(record, element.name))
@@ -28,6 +30,10 @@ def _fields(record: Any) -> dict[str, Any]:
             content |= value
         else:
             content[element.name] = value
+    if type(record) in TABLES:
+        for column in TABLES[type(record)].seen_in("json"):
+            if column.key not in content:
+                content[column.key] = _plain(column.get(record))
     return content
 
 

@@ -8,7 +8,8 @@ from typing import Final
 from xml.etree import ElementTree
 
 from buda_emu.emulator.image.opened import check_file
-from buda_emu.report.terminal.testing import failure_line, reason
+from buda_emu.report.terminal.case_columns import reason
+from buda_emu.report.terminal.testing import failure_line
 from buda_emu.support.checker import Diagnostic, Rule
 from buda_emu.support.screen import lines_of
 from buda_emu.testing.verify.result import STATUSES, CaseResult, TestRun

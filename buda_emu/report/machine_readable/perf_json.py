@@ -2,110 +2,83 @@
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import dataclass
+from functools import cached_property
 from io import StringIO
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from buda_emu.netlist.model import Netlist
 from buda_emu.performance.timing.checks import BoundResult
-from buda_emu.performance.timing.epoch.critical import CriticalStep, critical_steps
-from buda_emu.performance.timing.epoch.result import Busy
 from buda_emu.performance.timing.figures import OpFigures, op_figures
-from buda_emu.performance.timing.parts import EpochIntervals, cost_interval, program_intervals, run_intervals
-from buda_emu.performance.timing.result import Bottleneck, ChannelUse, EpochReport, PerfRun
+from buda_emu.performance.timing.parts import EpochIntervals, program_intervals, run_intervals
+from buda_emu.performance.timing.result import ChannelUse, EpochReport, PerfRun
 from buda_emu.performance.timing.sensitivity import Sensitivity
-from buda_emu.performance.timing.transfers.loading import ChipLoad
-from buda_emu.performance.timing.uncertainty import Interval, Part
-from buda_emu.report.machine_readable.schema import Rows, document
+from buda_emu.performance.timing.uncertainty import Interval
+from buda_emu.report.machine_readable.schema import columns_document
+from buda_emu.report.terminal.epoch_columns import EPOCHS, EpochRow
 from buda_emu.spec.devices import Device
+from buda_emu.support.columns import Column, Columns
 from buda_emu.support.errors import HostError
 from buda_emu.support.strict_json import read_object
 from buda_emu.support.version import RESULT_VERSION
 
+if TYPE_CHECKING:
+    from buda_emu.emulator.inputs.host_parts import HostTime
+
 _NEEDED = ("netlist", "arch", "clock_mhz", "epochs", "program_cycles")
 
 
-def perf_json(
-    netlist: Netlist, run: PerfRun, results: Sequence[BoundResult], study: Sensitivity | None = None
-) -> dict[str, Any]:
-    """Return everything that was modelled as plain data, with the checks of performance-check (`results`). Cycles
-    are of the AI clock; `cost_cycles` of an op is one input on each core. `sensitivity` is null without a `study`.
-    """
-    content = _run_json(netlist, run)
-    content["performance_check"] = [{**asdict(record), "passed": record.passed} for record in results]
-    content["sensitivity"] = None
-    if study is not None:
-        content["sensitivity"] = asdict(study)
-    return content
+@dataclass(frozen=True)
+class Modelled:
+    """All that was modelled of a netlist: the run, the checks of performance-check, what each resource would bring
+    where that was asked for, and the steps of the host."""
+
+    netlist: Netlist
+    run: PerfRun
+    checks: Sequence[BoundResult]
+    sensitivity: Sensitivity | None = None
+    on_host: "Sequence[HostTime]" = ()
+
+    @cached_property
+    def intervals(self) -> tuple[EpochIntervals, ...]:
+        """The intervals of each epoch."""
+        return run_intervals(self.run)
+
+    def epochs(self) -> list[EpochRow]:
+        """Return the epochs."""
+        return [EpochRow(self.netlist, self.run, report) for report in self.run.epochs]
 
 
-def _run_json(netlist: Netlist, run: PerfRun) -> dict[str, Any]:
-    """Return the figures that the model computed as plain data, without checks and sensitivity."""
-    intervals = run_intervals(run)
-    return {
-        "schema_version": RESULT_VERSION,
-        "netlist": run.netlist,
-        "arch": run.arch,
-        "board": run.chip.board,
-        "effort": netlist.effort,
-        "clock_mhz": run.clock,
-        "version": run.version,
-        "parameters": dict(run.parameters),
-        "what_if": dict(run.what_if),
-        "epochs": [
-            {
-                "program": epoch.program,
-                "graphs": list(epoch.graphs),
-                "chips": list(epoch.chips),
-                "runs": epoch.runs,
-                "inputs": epoch.timing.inputs,
-                "cycles_per_input": epoch.timing.cycles_per_input,
-                "first_input_cycles": epoch.timing.first_input,
-                "total_cycles": epoch.timing.total,
-                "run_cycles": epoch.cycles,
-                **_epoch_intervals(bounds),
-                "bottleneck": asdict(epoch.bottleneck),
-                "critical_path": [{**asdict(step), "waits": dict(step.waits)} for step in critical_steps(epoch.timing)],
-                "ops": [
-                    {
-                        **asdict(record),
-                        "cost_cycles": timing.cost.cycles,
-                        "cost_interval": asdict(cost_interval(timing.cost)),
-                    }
-                    for timing, record in zip(epoch.timing.ops, op_figures(netlist, run, epoch), strict=True)
-                ],
-                "memory": [asdict(record) for record in epoch.timing.shared.memory],
-                "transfers": [asdict(record) for record in epoch.timing.shared.transfers],
-                "noc_links": [asdict(record) for record in epoch.timing.shared.links],
-                "host_bytes": epoch.host_bytes,
-                "load_cycles": epoch.load.cycles,
-                "load_share": epoch.load_share,
-                "loads": [asdict(record) for record in epoch.load.chips],
-            }
-            for epoch, bounds in zip(run.epochs, intervals, strict=True)
-        ],
-        "program_cycles": run.programs(),
-        "program_intervals": _program_intervals(run, intervals),
-        "program_load_cycles": run.program_loads(),
-        "program_host_seconds": run.host_seconds(),
-        "dram": [asdict(record) for record in run.dram],
-        "l1_bytes": dict(run.l1),
-        "l1_capacity": run.l1_capacity,
-    }
-
-
-def _epoch_intervals(intervals: EpochIntervals) -> dict[str, Any]:
-    """Return the intervals of an epoch and the parts that they come from."""
-    return {
-        "run_interval": asdict(intervals.run),
-        "pace_interval": asdict(intervals.pace),
-        "parts": [asdict(part) for part in intervals.parts],
-    }
-
-
-def _program_intervals(run: PerfRun, intervals: Sequence[EpochIntervals]) -> dict[str, Any]:
-    """Return the interval of the cycles of each program."""
-    return {name: asdict(bounds) for name, bounds in program_intervals(run, intervals).items()}
+_CHECKS: Final = Columns[BoundResult](BoundResult, Column("passed", bool, lambda check: check.passed))
+_HOST_STEPS: Final = Columns["HostTime"](
+    Column("step", str, lambda step: step.step), Column("seconds", float, lambda step: step.seconds)
+)
+MODELLED: Final = Columns[Modelled](
+    Column("netlist", str, lambda modelled: modelled.run.netlist),
+    Column("arch", str, lambda modelled: modelled.run.arch),
+    Column("board", str, lambda modelled: modelled.run.chip.board),
+    Column("effort", str, lambda modelled: modelled.netlist.effort),
+    Column("clock_mhz", float, lambda modelled: modelled.run.clock),
+    Column("version", str, lambda modelled: modelled.run.version),
+    Column("parameters", dict[str, str], lambda modelled: modelled.run.parameters),
+    Column("what_if", dict[str, float], lambda modelled: modelled.run.what_if),
+    Column("epochs", [EPOCHS], Modelled.epochs),
+    Column("program_cycles", dict[str, float], lambda modelled: modelled.run.programs()),
+    Column(
+        "program_intervals",
+        dict[str, Interval],
+        lambda modelled: program_intervals(modelled.run, modelled.intervals),
+    ),
+    Column("program_load_cycles", dict[str, float], lambda modelled: modelled.run.program_loads()),
+    Column("program_host_seconds", dict[str, float], lambda modelled: modelled.run.host_seconds()),
+    Column("dram", list[ChannelUse], lambda modelled: modelled.run.dram),
+    Column("l1_bytes", dict[str, int], lambda modelled: modelled.run.l1),
+    Column("l1_capacity", int, lambda modelled: modelled.run.l1_capacity),
+    Column("performance_check", [_CHECKS], lambda modelled: modelled.checks),
+    Column("sensitivity", Sensitivity | None, lambda modelled: modelled.sensitivity),
+    Column("host_parts", [_HOST_STEPS], lambda modelled: modelled.on_host),
+)
+"""All figures of `perf --json`. Cycles are of the AI clock; `cost_cycles` of an op is one input on each core."""
 
 
 def read_perf_json(text: str, path: str) -> dict[str, Any]:
@@ -196,53 +169,8 @@ def _inner_places(value: Any, form: Any, place: str) -> Iterator[tuple[Any, Any,
 
 
 def schema() -> dict[str, Any]:
-    """Return the JSON Schema of the result of `perf_json`."""
-    epochs = Rows(
-        program=str,
-        graphs=list[str],
-        chips=list[int],
-        runs=int,
-        inputs=int,
-        cycles_per_input=float,
-        first_input_cycles=float,
-        total_cycles=float,
-        pace_interval=Interval,
-        run_cycles=float,
-        run_interval=Interval,
-        parts=list[Part],
-        bottleneck=Bottleneck,
-        critical_path=Rows(CriticalStep, waits=dict[str, float]),
-        ops=Rows(OpFigures, cost_cycles=float, cost_interval=Interval),
-        memory=list[Busy],
-        transfers=list[Busy],
-        noc_links=list[Busy],
-        host_bytes=int,
-        load_cycles=float,
-        load_share=float,
-        loads=list[ChipLoad],
-    )
-    return document(
-        "Results of buda-emu perf",
-        netlist=str,
-        arch=str,
-        board=str,
-        effort=str,
-        clock_mhz=float,
-        version=str,
-        parameters=dict[str, str],
-        what_if=dict[str, float],
-        epochs=epochs,
-        program_cycles=dict[str, float],
-        program_intervals=dict[str, Interval],
-        program_load_cycles=dict[str, float],
-        program_host_seconds=dict[str, float],
-        dram=list[ChannelUse],
-        l1_bytes=dict[str, int],
-        l1_capacity=int,
-        performance_check=Rows(BoundResult, passed=bool),
-        sensitivity=Sensitivity | None,
-        host_parts=Rows(step=str, seconds=float),
-    )
+    """Return the JSON Schema of what `MODELLED` gives."""
+    return columns_document("Results of buda-emu perf", MODELLED)
 
 
 _NOTHING = "N/A"

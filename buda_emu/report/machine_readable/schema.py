@@ -8,8 +8,10 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, cast, get_args, get_origin, is_typeddict
 
+from buda_emu.report.terminal.case_columns import TABLES
+from buda_emu.support.columns import Columns, annotations_of
 from buda_emu.support.version import RESULT_VERSION
 from buda_emu.testing.verify.result import INLINED, TestRun
 
@@ -23,14 +25,6 @@ _PLAIN: Mapping[Any, dict[str, Any]] = {
     None: {"type": "null"},
     NoneType: {"type": "null"},
 }
-
-
-def _array_names() -> Mapping[str, Any]:
-    """Return the names that modules of results import for type checkers alone. Only schemas need numpy."""
-    import numpy as np
-    from numpy.typing import NDArray
-
-    return {"np": np, "NDArray": NDArray}
 
 
 def schema() -> dict[str, Any]:
@@ -52,11 +46,13 @@ class Row:
     A type may be a `Row`, or a tuple of alternatives.
     """
 
-    def __init__(self, *parts: type | Mapping[str, Any], **named_fields: Any) -> None:
+    def __init__(self, *parts: type | Mapping[str, Any] | Columns[Any], **named_fields: Any) -> None:
         self.fields: dict[str, Any] = {}
         for part in (*parts, named_fields):
-            if isinstance(part, type):
-                part = get_type_hints(part, localns=_array_names())
+            if isinstance(part, Columns):
+                part = {column.key: column.kind for column in part.seen_in("json")}
+            elif isinstance(part, type):
+                part = annotations_of(part)
             self.fields |= part
 
 
@@ -64,8 +60,17 @@ class Rows(Row):
     """A list of objects of one form."""
 
 
+def columns_document(title: str, columns: Columns[Any]) -> dict[str, Any]:
+    """Return the schema of what `Columns.document` gives."""
+    definitions: dict[str, Any] = {}
+    form = _object_schema(columns, definitions)
+    whole = versioned_schema(title, form["properties"], definitions)
+    whole["required"] = ["schema_version", *form["required"]]
+    return whole
+
+
 def document(
-    title: str, *parts: type | Mapping[str, Any], optional: Iterable[str] = (), **named_fields: Any
+    title: str, *parts: type | Mapping[str, Any] | Columns[Any], optional: Iterable[str] = (), **named_fields: Any
 ) -> dict[str, Any]:
     """Return the schema of a `Row` with a version; all fields are required but those in `optional`."""
     definitions: dict[str, Any] = {}
@@ -96,9 +101,9 @@ def text() -> str:
 
 def class_schema(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of a dataclass or a named tuple; the classes of its fields are added to `definitions`.
-    Fields of an inlined record are among those of the record around it.
+    Fields of an inlined record are among those of the record around it, as are the columns of its table.
     """
-    hints = get_type_hints(kind, localns=_array_names())
+    hints = annotations_of(kind)
     inlined = dict.fromkeys(hints, False)
     if is_dataclass(kind):
         inlined = {entry.name: entry.metadata == INLINED for entry in fields(kind)}
@@ -108,6 +113,10 @@ def class_schema(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
             properties |= class_schema(hints[name], definitions)["properties"]
         else:
             properties[name] = _type_schema(hints[name], definitions)
+    if kind in TABLES:
+        for column in TABLES[kind].seen_in("json"):
+            if column.key not in properties:
+                properties[column.key] = _type_schema(column.kind, definitions)
     return {"type": "object", "properties": properties, "required": [*properties]}
 
 
@@ -115,12 +124,12 @@ def _type_schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of values of a type, a `Row` or a tuple of alternatives. Classes among them are added to
     `definitions` and referred to.
     """
-    if isinstance(kind, Row):
-        return _row_schema(kind, definitions)
-    if isinstance(kind, tuple):
-        return {"anyOf": [_type_schema(alternative, definitions) for alternative in cast("tuple[Any, ...]", kind)]}
+    if isinstance(kind, Row | Columns | dict | list | tuple):
+        return _declared_schema(kind, definitions)
     if kind in _PLAIN:
         return dict(_PLAIN[kind])
+    if is_typeddict(kind):
+        return _row_schema(Row(kind), definitions)
     if isinstance(kind, type) and (hasattr(kind, "_fields") or is_dataclass(kind)):
         name = kind.__name__
         if name not in definitions:
@@ -128,6 +137,40 @@ def _type_schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
             definitions[name] = class_schema(kind, definitions)
         return {"$ref": f"#/$defs/{name}"}
     return _generic_schema(kind, definitions)
+
+
+def _declared_schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a `Row`, of columns, of a dict or list of types, or of a tuple of alternatives."""
+    if isinstance(kind, Row):
+        return _row_schema(kind, definitions)
+    if isinstance(kind, Columns):
+        return _columns_schema(cast("Columns[Any]", kind), definitions)
+    if isinstance(kind, dict):
+        return _row_schema(Row(cast("dict[str, Any]", kind)), definitions)
+    if isinstance(kind, list):
+        return {"type": "array", "items": _type_schema(cast("list[Any]", kind)[0], definitions)}
+    return {"anyOf": [_type_schema(alternative, definitions) for alternative in cast("tuple[Any, ...]", kind)]}
+
+
+def _columns_schema(columns: Columns[Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object with the columns; those that have a name are added to `definitions` and referred
+    to."""
+    form = _object_schema(columns, definitions)
+    if not columns.name:
+        return form
+    definitions[columns.name] = form
+    return {"$ref": f"#/$defs/{columns.name}"}
+
+
+def _object_schema(columns: Columns[Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object with the columns."""
+    chosen = columns.seen_in("json")
+    properties = {column.key: _type_schema(column.kind, definitions) for column in chosen}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": [column.key for column in chosen if not column.optional],
+    }
 
 
 def _row_schema(row: Row, definitions: dict[str, Any]) -> dict[str, Any]:

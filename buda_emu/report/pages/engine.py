@@ -4,18 +4,22 @@ import base64
 import gzip
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final, Literal
+from types import MappingProxyType
+from typing import Any, Final, Literal, TypeVar
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from buda_emu.report.terminal.plain_table import cut
+from buda_emu.support.columns import Column as ResultColumn
+from buda_emu.support.columns import Columns
 from buda_emu.support.screen import UNPRINTED
 
+T = TypeVar("T")
 _ROOM: Final = "buda_emu.report"
 _SCRIPTS: Final = (
     "names.js", "timeline_model.js", "timeline_rows.js", "timeline_arrows.js", "timeline_drawing.js",
@@ -137,6 +141,9 @@ class Table:
     tall: bool = False
 
 
+_NO_CELLS: Final[Mapping[str, Callable[[Any], Cell]]] = MappingProxyType({})
+
+
 def table(columns: Iterable[Column | str], rows: Iterable[Sequence[Cell | str]], find: str = "") -> Table:
     """Return a table from texts and cells, row by row. `find` is the text in its search box, "" for none."""
     return Table(
@@ -144,6 +151,45 @@ def table(columns: Iterable[Column | str], rows: Iterable[Sequence[Cell | str]],
         [Row([Cell(cell) if isinstance(cell, str) else cell for cell in row]) for row in rows],
         find,
     )
+
+
+def page_table(
+    columns: Columns[T],
+    records: Sequence[T],
+    find: str = "",
+    *,
+    cells: Mapping[str, Callable[[T], Cell]] = _NO_CELLS,
+    names: Callable[[T], str] | None = None,
+    tall: bool = False,
+) -> Table:
+    """Return the table of records under their columns. `find` is the text in its search box, which only a long table
+    has; `cells` makes the cells of some columns by the name of the column; `names` gives the op, queue or transfer that
+    a click on a row selects."""
+    chosen = columns.seen_in("page")
+    headings = [
+        Column(column.title, _KINDS.get(column.look, "text"), choose=column.choose, tip=column.tip) for column in chosen
+    ]
+    rows: list[Row] = []
+    for record in records:
+        row = [cells[column.name](record) if column.name in cells else _cell(column, record) for column in chosen]
+        rows.append(Row(row, names(record) if names is not None else ""))
+    return Table(headings, rows, search_box(rows, find), tall)
+
+
+_KINDS: Final[Mapping[str, Kind]] = {"figure": "number", "words": "words"}
+
+
+def _cell(column: ResultColumn[T], record: T) -> Cell:
+    """Return the cell of a record in a column, sorted by its value where that is a number."""
+    value = column.get(record)
+    if column.look == "verdict":
+        return verdict_cell(value)
+    if column.look == "status":
+        return status(value)
+    text = column.cell(record)
+    if column.look == "figure":
+        return number_cell(text, value, column.missing)
+    return Cell(text)
 
 
 def name_cell(name: str, href: str = "", *, text: str | None = None) -> Cell:

@@ -1,7 +1,7 @@
 """Modelled cycles as one page: checks, epochs, and for each epoch its critical path, steady state and ops."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Final
 
@@ -15,7 +15,7 @@ from buda_emu.performance.timing.epoch.pipeline import describe_fill, extend_unt
 from buda_emu.performance.timing.epoch.result import EpochTiming
 from buda_emu.performance.timing.figures import op_figures
 from buda_emu.performance.timing.flags import MEANINGS
-from buda_emu.performance.timing.parts import epoch_intervals, run_intervals
+from buda_emu.performance.timing.parts import run_intervals
 from buda_emu.performance.timing.result import EpochReport, PerfRun
 from buda_emu.performance.timing.sensitivity import Sensitivity
 from buda_emu.report.pages.engine import (
@@ -27,6 +27,7 @@ from buda_emu.report.pages.engine import (
     name_cell,
     number_cell,
     pack_part,
+    page_table,
     render,
     search_box,
     verdict_cell,
@@ -43,7 +44,8 @@ from buda_emu.report.pictures.grid_svg import (
     uses_by_core,
 )
 from buda_emu.report.pictures.roofline import roofline_chart
-from buda_emu.report.terminal.perf import Sources, memory_lines, program_sentences
+from buda_emu.report.terminal.epoch_columns import EPOCHS, OPS, EpochRow, OpRow, Sources, op_rows
+from buda_emu.report.terminal.perf import memory_lines, program_sentences
 from buda_emu.report.terminal.plain_table import cut
 from buda_emu.report.terminal.text import number, percent, whole
 from buda_emu.support.checker.text import plural
@@ -152,7 +154,7 @@ def perf_page(
         facts=f"{run.netlist}, buda-emu {run.version}, {run.arch}, {run.clock:g} MHz, modelled",
         index=as_script(op_index),
         assumed=run.assumed,
-        table=_epochs(run, order, places),
+        table=_epochs(netlist, run, order, places),
         sensitivity=_sensitivity(study),
         sensitivity_base=sensitivity_base,
         totals=[*program_sentences(run, run_intervals(run)), *memory_lines(run)],
@@ -193,52 +195,28 @@ def _checks(checks: Sequence[BoundResult]) -> Table | None:
     return Table(columns, rows) if rows else None
 
 
-def _epochs(run: PerfRun, order: Sequence[EpochReport], places: dict[int, str]) -> Table:
+def _epochs(netlist: Netlist, run: PerfRun, order: Sequence[EpochReport], places: dict[int, str]) -> Table:
     """Return the table of all epochs in this order, with links to those that have pictures. `places` holds the
     anchors of these by the id of the epoch object.
     """
     total_cycles = max(sum(epoch.cycles * epoch.runs for epoch in order), 1.0)
-    columns = [
-        Column("graph", "name"),
-        Column("program", choose=True),
-        Column("runs", "number"),
-        Column("inputs", "number"),
-        Column("cycles per input", "number"),
-        Column("90 %", "number", tip="the cycles per input lie there on silicon with a probability of 90 %"),
-        Column("inputs per second", "number"),
-        Column("first input", "number"),
-        Column("cycles", "number", tip="of all runs, loading it each time included"),
-        Column("share", "number"),
-        Column("loading", "number", tip="share of its cycles in which blobs, binaries and queue headers are read"),
-        Column("kind", choose=True, tip="of its bottleneck"),
-        Column("held back by", "words"),
-    ]
-    rows: list[Row] = []
-    for epoch in order:
-        cycles = epoch.cycles * epoch.runs
-        place = places.get(id(epoch))
-        rate = 1 / run.seconds(epoch.pace) if epoch.pace else None
-        bounds = epoch_intervals(run, epoch).pace
-        rows.append(
-            Row(
-                [
-                    name_cell(" + ".join(epoch.graphs), f"#{place}" if place else ""),
-                    Cell(epoch.program),
-                    cell_figure(epoch.runs),
-                    cell_figure(epoch.timing.inputs),
-                    cell_figure(epoch.pace),
-                    number_cell(f"{whole(bounds.low)} to {whole(bounds.high)}", bounds.high - bounds.low),
-                    number_cell(number(rate), rate),
-                    cell_figure(epoch.timing.first_input),
-                    cell_figure(cycles),
-                    Cell(percent(cycles / total_cycles), cycles, cycles / total_cycles),
-                    Cell(percent(epoch.load_share), epoch.load_share, epoch.load_share),
-                    Cell(epoch.bottleneck.kind),
-                    Cell(_bottleneck_text(epoch)),
-                ]
-            )
-        )
-    return Table(columns, rows, search_box(rows, "find epochs"))
+
+    def name(row: EpochRow) -> Cell:
+        """Return the cell with the graphs of an epoch."""
+        place = places.get(id(row.report))
+        return name_cell(row.graphs, f"#{place}" if place else "")
+
+    def share(row: EpochRow) -> Cell:
+        """Return the cell with the share of all cycles."""
+        part = row.all_cycles / row.total_cycles
+        return Cell(percent(part), row.all_cycles, part)
+
+    def loading(row: EpochRow) -> Cell:
+        """Return the cell with the share of loading."""
+        return Cell(percent(row.report.load_share), row.report.load_share, row.report.load_share)
+
+    rows = [EpochRow(netlist, run, epoch, total_cycles=total_cycles) for epoch in order]
+    return page_table(EPOCHS, rows, "find epochs", cells={"graphs": name, "share": share, "load_share": loading})
 
 
 def _sensitivity(study: Sensitivity | None) -> Table | None:
@@ -268,14 +246,6 @@ def _sensitivity(study: Sensitivity | None) -> Table | None:
         for effect in study.resources
     ]
     return Table(columns, rows)
-
-
-def _bottleneck_text(epoch: EpochReport) -> str:
-    """Return the bottleneck of an epoch in a few words; the whole sentence stands with the epoch."""
-    bottleneck = epoch.bottleneck
-    if not bottleneck.name:
-        return bottleneck.sentence
-    return f"{bottleneck.name}, {100 * bottleneck.share:.0f} % of an input"
 
 
 def _temporal(netlist: Netlist, epoch: EpochReport) -> int:
@@ -449,39 +419,29 @@ def _ops(netlist: Netlist, run: PerfRun, epoch: EpochReport, steps: Sequence[Cri
     """Return the table of the ops of an epoch, the slowest first. `steps` are those of its critical path; `sources`
     gives the letters by which the rows name the sources of cycles.
     """
-    columns = [
-        Column("op", "name"),
-        Column("type", choose=True),
-        Column("cores", "number"),
-        Column("cycles", "number", tip="of one input on each core"),
-        Column("math %", "number", tip="share of the pace that the math unit works"),
-        Column("waits for input", "number"),
-        Column("waits for room", "number"),
-        Column("of the path", "number", tip="share of the critical path"),
-        Column("line", "number"),
-        Column("flags", choose=True, tip="what the op wastes, or what holds it back; a tooltip says what each means"),
-        Column("from", choose=True, tip="the source of the cycles; the letters are explained below"),
-    ]
     shares = {step.name: step.share for step in steps}
-    pairs = zip(op_figures(netlist, run, epoch), epoch.timing.ops, strict=True)
-    ops = netlist.ops
     rows = [
-        Row(
-            [
-                name_cell(op.op),
-                Cell(op.type),
-                cell_figure(op.cores),
-                cell_figure(op_timing.cost.cycles, bar=min(op_timing.cost.cycles / max(epoch.pace, 1.0), 1.0)),
-                cell_figure(100 * op.math / max(epoch.pace, 1.0), 1),
-                cell_figure(op.waiting_for_input),
-                cell_figure(op.waiting_for_room),
-                Cell(percent(shares.get(op.op, 0.0)), shares.get(op.op, 0.0)),
-                cell_figure(ops[op.op].at().line),
-                Cell(", ".join(op.flags) or "-", tip="; ".join(MEANINGS[flag] for flag in op.flags)),
-                Cell(sources.letter(op.provenance), tip=op.provenance),
-            ],
-            op.op,
+        replace(
+            row,
+            letter=sources.letter(row.figures.provenance),
+            path_share=shares.get(row.figures.op, 0.0),
+            line=netlist.ops[row.figures.op].at().line,
         )
-        for op, op_timing in sorted(pairs, key=lambda pair: -pair[1].cost.cycles)
+        for row in op_rows(EpochRow(netlist, run, epoch))
     ]
-    return Table(columns, rows, "find ops", tall=True)
+    rows.sort(key=lambda row: -row.timing.cost.cycles)
+    return page_table(OPS, rows, "find ops", cells=_OP_CELLS, names=lambda row: row.figures.op, tall=True)
+
+
+def _flags_cell(row: OpRow) -> Cell:
+    """Return the cell with the flags of an op."""
+    return Cell(", ".join(row.figures.flags) or "-", tip="; ".join(MEANINGS[flag] for flag in row.figures.flags))
+
+
+_OP_CELLS: Final[Mapping[str, Callable[[OpRow], Cell]]] = {
+    "op": lambda row: name_cell(row.figures.op),
+    "cycles": lambda row: cell_figure(row.timing.cost.cycles, bar=min(row.share_of_pace, 1.0)),
+    "flags": _flags_cell,
+    "from": lambda row: Cell(row.letter, tip=row.figures.provenance),
+}
+"""Cells of the table of ops that are more than texts."""

@@ -2,16 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
 from markupsafe import Markup
 
 from buda_emu.report.pages.comparison_tables import change_cells, epochs_table, ops_table
-from buda_emu.report.pages.engine import Cell, Column, Row, Table, name_cell, number_cell, pack_part, render, search_box
-from buda_emu.report.pages.engine import figure as cell_figure
+from buda_emu.report.pages.engine import Cell, Table, name_cell, pack_part, page_table, render
 from buda_emu.report.perf_against import NO_COMPARISON, RunComparison, kind_of_change
-from buda_emu.report.sweep import interval_text
+from buda_emu.report.sweep import POINTS, PointFigures, axis_columns, milliseconds
 from buda_emu.report.terminal.text import number, relative
+from buda_emu.support.columns import Column, Columns
 
 MOST_OPS: Final = 40
 """Rows of the table of ops of a point."""
@@ -19,20 +20,12 @@ MOST_OPS: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class SweepPoint:
-    """A point of a sweep: its settings, its row of figures, and how it compares with the first point; NO_COMPARISON for
-    the first one, and where one of the two has not all figures."""
+    """A point of a sweep: its settings as text, its figures, and how it compares with the first point; NO_COMPARISON
+    for the first one, and where one of the two has not all figures."""
 
     settings: str
-    row: Mapping[str, Any]
+    figures: PointFigures
     comparison: RunComparison = NO_COMPARISON
-
-    @property
-    def milliseconds(self) -> float | None:
-        """Return the time of all programs, None for a point that could not be modelled."""
-        seconds = self.row["seconds"]
-        if seconds is None:
-            return None
-        return 1e3 * seconds
 
 
 def sweep_page(netlist: str, axes: Sequence[str], points: Sequence[SweepPoint], *, chart: str, command: str) -> str:
@@ -66,41 +59,34 @@ def _points_table(axes: Sequence[str], points: Sequence[SweepPoint], places: Map
     """Return the table of all points, each with its difference from the first one. `places` holds the anchors of
     the points that have a part of the page, by their index.
     """
-    columns = [
-        *(Column(axis) for axis in axes),
-        Column("%", "number", tip="change of the time against the first point"),
-        Column("ms", "number", tip="of all programs"),
-        Column("cycles", "number", tip="of all programs"),
-        Column("90 %", "number", tip="the cycles lie there on silicon with a probability of 90 %"),
-        Column("cycles per input", "number", tip="of the slowest epoch"),
-        Column("inputs per second", "number", tip="of the slowest epoch"),
-        Column("bottleneck", "words", tip="of the slowest epoch, or why the point has no figures"),
-    ]
-    rows: list[Row] = []
-    for index, point in enumerate(points):
-        row = point.row
-        link = ""
-        if index in places:
-            link = f"#{places[index]}"
-        cells = [
-            *(Cell(row[axis], _sort_key(row[axis]), href=link) for axis in axes),
-            change_cells(points[0].milliseconds, point.milliseconds)[0],
-            number_cell(number(point.milliseconds), point.milliseconds),
-            cell_figure(row["cycles"]),
-            number_cell(interval_text(row), row["cycles_low"]),
-            cell_figure(row["cycles_per_input"]),
-            number_cell(number(row["inputs_per_second"]), row["inputs_per_second"]),
-            _reason_cell(row),
-        ]
-        rows.append(Row(cells))
-    return Table(columns, rows, search_box(rows, "find points"))
+    place_of = {id(point.figures): places.get(number, "") for number, point in enumerate(points)}
+    first = milliseconds(points[0].figures)
+
+    def axis_cell(axis: str, point: PointFigures) -> Cell:
+        """Return the cell of a setting, with a link to the part about its point."""
+        place = place_of[id(point)]
+        return Cell(point.settings[axis], _sort_key(point.settings[axis]), href=f"#{place}" if place else "")
+
+    def change_cell(point: PointFigures) -> Cell:
+        """Return the cell of the change of the time against the first point."""
+        return change_cells(first, milliseconds(point))[0]
+
+    change = Column[PointFigures](
+        "", float, milliseconds, title="%", look="figure", tip="change of the time against the first point"
+    )
+    return page_table(
+        Columns(*axis_columns(axes), change, *POINTS.listed),
+        [point.figures for point in points],
+        "find points",
+        cells={"%": change_cell, "bottleneck": _reason_cell, **{axis: partial(axis_cell, axis) for axis in axes}},
+    )
 
 
-def _reason_cell(row: Mapping[str, Any]) -> Cell:
+def _reason_cell(point: PointFigures) -> Cell:
     """Return the cell with the bottleneck of a point, or with the whole reason why the point has no figures."""
-    if row["problem"]:
-        return Cell(row["problem"], css="soft")
-    return name_cell(row["bottleneck"])
+    if point.problem:
+        return Cell(point.problem, css="soft")
+    return name_cell(point.bottleneck)
 
 
 def _sort_key(text: str) -> float | str:
@@ -116,7 +102,7 @@ def _point_part(point: SweepPoint, first: SweepPoint) -> Markup:
     changed_ops = [op for op in point.comparison.ops if op.kind != "same"]
     return render(
         "sweep_point.html",
-        lead=_time_sentence(first.milliseconds, point.milliseconds),
+        lead=_time_sentence(milliseconds(first.figures), milliseconds(point.figures)),
         bottleneck=point.comparison.bottleneck,
         epochs=epochs_table(point.comparison, {}),
         ops=ops_table(changed_ops[:MOST_OPS], {}),

@@ -11,10 +11,10 @@ from buda_emu.netlist.fields import LOW_EFFORT, LOW_EFFORT_LOSS
 from buda_emu.netlist.model import Netlist
 from buda_emu.performance.timing.checks import BoundResult
 from buda_emu.performance.timing.epoch.critical import chain_sentence, critical_steps
-from buda_emu.performance.timing.flags import MEANINGS, Flag
 from buda_emu.performance.timing.parts import EpochIntervals, program_intervals, run_intervals
 from buda_emu.performance.timing.result import PerfRun, hypothetical
-from buda_emu.report.terminal.text import number, percent, prose, relative, table, verdict, whole, wrap
+from buda_emu.report.terminal.epoch_columns import EPOCHS, OPS, EpochRow, OpRow, Sources
+from buda_emu.report.terminal.text import column_table, number, percent, prose, relative, table, verdict, whole
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
@@ -108,73 +108,14 @@ def _name_hint(name: str, names: Sequence[str]) -> str:
     return f" ({hint})" if hint else ""
 
 
-def epochs_table(run: "PerfRun", epochs: "Sequence[tuple[int, EpochReport]]") -> str:
+def epochs_table(netlist: Netlist, run: "PerfRun", epochs: "Sequence[tuple[int, EpochReport]]") -> str:
     """Return a table of epochs with their numbers, a row for each; the slowest is marked."""
     slowest = max((epoch.pace for _, epoch in epochs), default=0.0)
-    figures = ("runs", "inputs", "cycles per input", "inputs per second", "first input", "loading", "load %")
     marked: list[int] = []
     if len(epochs) > 1:
         marked = [row for row, (_, epoch) in enumerate(epochs) if epoch.pace == slowest]
-    return table(
-        ("#", "graph", "program", *figures, "bottleneck"),
-        (
-            (
-                str(index),
-                " + ".join(epoch.graphs),
-                epoch.program,
-                whole(epoch.runs),
-                whole(epoch.timing.inputs),
-                whole(epoch.pace),
-                number(1 / run.seconds(epoch.pace)),
-                whole(epoch.timing.first_input),
-                whole(epoch.load.cycles),
-                f"{100 * epoch.load_share:.1f}",
-                epoch.bottleneck.name,
-            )
-            for index, epoch in epochs
-        ),
-        right=(0, 3, 4, 5, 6, 7, 8, 9),
-        marked=marked,
-    )
-
-
-class Sources:
-    """Letters for the sources of cycles, so that a source is spelled out once and not in every row, and the flags that
-    the rows have."""
-
-    def __init__(self) -> None:
-        self._letters: dict[str, str] = {}
-        self._flags: set[Flag] = set()
-
-    def flags(self, flags: Sequence[Flag]) -> str:
-        """Return the flags of an op in one cell, and note them for the legend."""
-        self._flags.update(flags)
-        return ", ".join(flags) or "-"
-
-    def letter(self, provenance: str) -> str:
-        """Return the letter of a source of cycles, a new one for a new source: a, b, ... z, a1, b1, ..."""
-        count = len(self._letters)
-        return self._letters.setdefault(provenance, f"{chr(ord('a') + count % 26)}{count // 26 or ''}")
-
-    @property
-    def meanings(self) -> list[tuple[str, str]]:
-        """Return each letter with its source, in the order in which they were asked for."""
-        return [(letter, provenance) for provenance, letter in self._letters.items()]
-
-    def lines(self) -> Iterator[str]:
-        """Yield the legend of the letters and of the flags; nothing if none was used."""
-        if self._letters:
-            yield "cycles are (from):"
-            for letter, provenance in self.meanings:
-                first, *others = provenance.split("; ")
-                yield wrap(f"  {letter}  {first}", "     ")
-                for other in others:
-                    yield wrap(f"     {other}", "     ")
-        if self._flags:
-            yield "flags:"
-            for flag, meaning in MEANINGS.items():
-                if flag in self._flags:
-                    yield wrap(f"  {flag}: {meaning}", "     ")
+    rows = [EpochRow(netlist, run, epoch, index=number) for number, epoch in epochs]
+    return column_table(EPOCHS, rows, marked=marked)
 
 
 def ops_lines(
@@ -184,33 +125,20 @@ def ops_lines(
     from buda_emu.performance.timing.figures import op_figures
 
     costs = (op.cost.cycles for op in epoch.timing.ops)
-    rows = selection.select_ops(zip(op_figures(netlist, run, epoch), costs, strict=True))
-    holds = epoch.bottleneck.name
-    headers = ["op", "type", "cores", "cycles", "math %", "waits for input", "waits for room", "from"]
-    cells = [
-        [
-            f"{figures.op} *" if figures.op == holds else figures.op,
-            figures.type,
-            whole(figures.cores),
-            whole(cost),
-            f"{100 * figures.math / max(epoch.pace, 1.0):.1f}",
-            whole(figures.waiting_for_input),
-            whole(figures.waiting_for_room),
-            sources.letter(figures.provenance),
-        ]
-        for figures, cost in rows
+    selected = selection.select_ops(zip(op_figures(netlist, run, epoch), costs, strict=True))
+    timings = {timing.op: timing for timing in epoch.timing.ops}
+    epoch_row = EpochRow(netlist, run, epoch)
+    rows = [
+        OpRow(epoch_row, timings[figures.op], figures, letter=sources.letter(figures.provenance))
+        for figures, _ in selected
     ]
-    if any(figures.flags for figures, _ in rows):
-        headers.append("flags")
-        for row, (figures, _) in zip(cells, rows, strict=True):
-            row.append(sources.flags(figures.flags))
-    yield table(
-        headers,
-        cells,
-        right=(2, 3, 4, 5, 6),
-        whole=(7,),
-        prose=(8,),
-        marked=[index for index, (figures, _) in enumerate(rows) if figures.op == holds],
+    without: tuple[str, ...] = ("flags",)
+    if any(row.figures.flags for row in rows):
+        without = ()
+    for row in rows:
+        sources.note_flags(row.figures.flags)
+    yield column_table(
+        OPS, rows, without=without, marked=[number for number, row in enumerate(rows) if row.is_bottleneck]
     )
     yield from _ops_left_out(len(epoch.timing.ops) - len(rows), selection)
 
@@ -238,7 +166,7 @@ def perf_lines(netlist: Netlist, run: PerfRun, selection: Selection = _ALL) -> I
     if netlist.effort == LOW_EFFORT:
         yield from prose(f"compiled with effort low, the first legal placement; {LOW_EFFORT_LOSS}")
     yield ""
-    yield epochs_table(run, epochs)
+    yield epochs_table(netlist, run, epochs)
     yield ""
     intervals = run_intervals(run)
     for sentence in program_sentences(run, intervals):

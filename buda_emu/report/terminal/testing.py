@@ -4,33 +4,17 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from buda_emu.report.terminal.text import correlation, number, percent, shape, table, verdict
+from buda_emu.report.terminal.case_columns import CHECKS, OPS, OUTPUTS, STATS, all_finite, reason
+from buda_emu.report.terminal.text import column_table, correlation, number, percent, table
 from buda_emu.support.checker.text import plural
 from buda_emu.support.screen import lines_of
 from buda_emu.testing.verify.result import CaseResult, OpResult, OutputResult, TestRun
-
-
-def reason(case: CaseResult) -> str:
-    """Return why a netlist did not pass: the first output that does not hold and the number of others, else the
-    first missed figure of performance-check, else the first line of the message. Empty for one that passed."""
-    failed = list(case.failed_outputs)
-    if failed:
-        text = f"{failed[0].queue}: {failed[0].reason}"
-        if len(failed) > 1:
-            text += f" (and {plural(len(failed) - 1, 'more output')})"
-        return text
-    missed = next((check for check in case.performance if not check.passed), None)
-    if missed is not None:
-        return f"performance-check {missed.config}: {missed.metric} is modelled as {number(missed.modelled, 6)}"
-    return next(iter(lines_of(case.message)), "")
-
 
 MARKS = {
     "passed": ".", "failed": "F", "rejected": "R", "unsupported": "U", "stopped": "S", "timeout": "T", "crashed": "C",
     "error": "E", "skipped": "s",
 }  # fmt: skip
 """One character for each status."""
-_ALL_FINITE = "-"
 
 
 def failure_line(output: OutputResult) -> str:
@@ -66,78 +50,23 @@ def case_lines(case: CaseResult) -> Iterator[str]:
 def outputs_table(case: CaseResult) -> str:
     """Return the table of all compared outputs. The kind of comparison stands in each row only where it differs."""
     kinds = {output.comparison.type for output in case.outputs}
-    is_uniform = len(kinds) == 1
-    headers = ("output", "verdict", "PCC", "match", "max error", "bad tiles", "format", "shape", "compared by")
-    rows = [
-        (
-            output.queue,
-            verdict(output.passed),
-            correlation(output.figures.pcc),
-            percent(output.figures.match),
-            number(output.figures.max_error),
-            f"{output.figures.bad_tiles}/{output.figures.tiles}",
-            output.format,
-            shape(output.shown_shape),
-            output.comparison.type,
-        )
-        for output in case.outputs
-    ]
-    count = len(headers) - is_uniform
-    text = table(headers[:count], (row[:count] for row in rows), right=(2, 3, 4, 5), whole=(1, 6, 7, 8))
-    if is_uniform:
-        return f"{text}\ncompared by {kinds.pop()}"
-    return text
+    if len(kinds) != 1:
+        return column_table(OUTPUTS, case.outputs)
+    text = column_table(OUTPUTS, case.outputs, without=("comparison",))
+    return f"{text}\ncompared by {kinds.pop()}"
 
 
 def performance_table(case: CaseResult) -> str:
     """Return the table of `performance-check`: expected, modelled, verdict."""
-    return table(
-        ("performance-check", "verdict", "expected", "modelled", "metric", "graph", "target"),
-        (
-            (
-                check.config,
-                verdict(check.passed),
-                check.expected,
-                number(check.modelled, 6),
-                check.metric,
-                check.graph or "-",
-                check.target or "-",
-            )
-            for check in case.performance
-        ),
-        right=(3,),
-        whole=(1, 2),
-    )
+    return column_table(CHECKS, case.performance)
 
 
 def per_op_table(ops: Sequence[OpResult]) -> str:
     """Return the table of every op in execution order. The column of values that are not finite is left out if there
     are none."""
-    headers = ("#", "op", "type", "format", "PCC", "max error", "mean error", "max ulp", "mean ulp", "not finite")
-    rows = [
-        (
-            str(op.index),
-            op.name,
-            op.type,
-            op.format,
-            correlation(op.pcc),
-            number(op.max_error),
-            number(op.mean_error),
-            number(op.max_ulp),
-            number(op.mean_ulp),
-            _not_finite(op),
-        )
-        for op in ops
-    ]
-    count = len(headers) - all(row[-1] == _ALL_FINITE for row in rows)
-    return table(headers[:count], (row[:count] for row in rows), right=(0, 4, 5, 6, 7, 8, 9), whole=(3,))
-
-
-def _not_finite(op: OpResult) -> str:
-    """Return the share of values that are infinite or NaN in the observed and in the expected run."""
-    if not op.not_finite_expected and not op.not_finite_observed:
-        return _ALL_FINITE
-    return f"{percent(op.not_finite_observed)} ({percent(op.not_finite_expected)} expected)"
+    if all(map(all_finite, ops)):
+        return column_table(OPS, ops, without=("not finite",))
+    return column_table(OPS, ops)
 
 
 def first_bad_lines(case: CaseResult) -> Iterator[str]:
@@ -152,24 +81,7 @@ def first_bad_lines(case: CaseResult) -> Iterator[str]:
     op = case.ops[bad.index]
     yield f"first op past the threshold: {bad.op} ({op.type}, graph {op.graph}): {bad.reason}"
     yield "its inputs in the observed run:"
-    rows = (
-        (
-            stats.name,
-            stats.kind,
-            stats.format,
-            shape(stats.shape),
-            number(stats.min),
-            number(stats.max),
-            number(stats.mean),
-            number(stats.std),
-            percent(stats.zeros),
-            percent(stats.not_finite),
-            correlation(stats.pcc),
-        )
-        for stats in bad.inputs
-    )
-    headers = ("input", "kind", "format", "shape", "min", "max", "mean", "std", "zeros", "not finite", "PCC")
-    yield table(headers, rows, right=range(4, 11), whole=(2, 3))
+    yield column_table(STATS, bad.inputs)
 
 
 def summary_lines(cases: Sequence[CaseResult]) -> Iterator[str]:

@@ -1,10 +1,14 @@
 """Plain text for terminals: tables and figures."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, TypeVar
 
+from buda_emu.support.columns import Columns
 from buda_emu.support.screen import current
 
+T = TypeVar("T")
+_NO_NOTES: Final[Mapping[int, str]] = MappingProxyType({})
 MOST_LINES: Final = 20
 """Lines of a list that are printed where all of them would hide what stands around them."""
 _ENORMOUS = 1e12
@@ -37,6 +41,32 @@ def table(
     from buda_emu.report.terminal.drawn_table import draw_table  # rich is imported with the first table that needs it
 
     return draw_table(headers, cells, *sets, screen=current())
+
+
+def column_table(
+    columns: Columns[T],
+    records: Iterable[T],
+    *,
+    without: Collection[str] = (),
+    marked: Iterable[int] = (),
+    notes: Mapping[int, str] = _NO_NOTES,
+) -> str:
+    """Return the table of records under their columns for a terminal, but the columns named in `without`. `marked`
+    holds numbers of rows to bring out in colour, `notes` texts that follow the words of a row, by its number."""
+    chosen = columns.seen_in("terminal", without)
+    looks = [column.look for column in chosen]
+    rows: list[list[str]] = []
+    for number, record in enumerate(records):
+        note = notes.get(number, "")
+        rows.append([column.cell(record) + (note if column.look == "words" else "") for column in chosen])
+    return table(
+        [column.title for column in chosen],
+        rows,
+        right=(place for place, look in enumerate(looks) if look == "figure"),
+        prose=(place for place, look in enumerate(looks) if look == "words"),
+        whole=(place for place, look in enumerate(looks) if look in ("word", "verdict", "status")),
+        marked=marked,
+    )
 
 
 def wrap(text: str, indent: str = "  ") -> str:

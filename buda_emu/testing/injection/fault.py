@@ -6,6 +6,7 @@ from typing import Any, Final, Literal, cast, get_args
 
 from buda_emu.spec.blocking import TILE_ELEMENTS
 from buda_emu.spec.formats import FORMATS, is_block
+from buda_emu.support.columns import Column, Columns
 from buda_emu.support.records import dataclass
 
 Kind = Literal["flip", "burst", "stuck", "core", "packet", "entry", "pointer", "format", "clock", "link"]
@@ -86,26 +87,7 @@ class Fault:
 
     def as_json(self) -> dict[str, Any]:
         """Return plain data with all that a campaign of given faults needs."""
-        return {
-            "number": self.number,
-            "kind": self.kind,
-            "place": self.place,
-            "where": self.where,
-            "op_type": self.op_type,
-            "df": self.df,
-            "tensor": self.tensor,
-            "entry": self.entry,
-            "tile": self.tile,
-            "datum": self.datum,
-            "bits": list(self.bits),
-            "field": self.bit_name,
-            "exponent": self.exponent,
-            "operand": self.operand,
-            "core": None if self.core is None else list(self.core),
-            "step": self.step,
-            "how": self.how,
-            "stratum": self.stratum,
-        }
+        return FAULT.as_json(self)
 
     @staticmethod
     def from_json(content: Mapping[str, Any]) -> "Fault":
@@ -136,6 +118,29 @@ class Field:
         """Raise ValueError for a value that the key `name` may not have."""
         if not self.holds(value):
             raise ValueError(f"{name} {reprlib.repr(value)} is not {self.words}")
+
+
+FAULT: Final = Columns[Fault](
+    Column("number", int, lambda fault: fault.number),
+    Column("kind", str, lambda fault: fault.kind),
+    Column("place", str, lambda fault: fault.place),
+    Column("where", str, lambda fault: fault.where),
+    Column("op_type", str, lambda fault: fault.op_type),
+    Column("df", str, lambda fault: fault.df),
+    Column("tensor", str, lambda fault: fault.tensor),
+    Column("entry", int, lambda fault: fault.entry),
+    Column("tile", int, lambda fault: fault.tile),
+    Column("datum", int, lambda fault: fault.datum),
+    Column("bits", list[int], lambda fault: fault.bits),
+    Column("field", str, lambda fault: fault.bit_name),
+    Column("exponent", bool, lambda fault: fault.exponent),
+    Column("operand", int, lambda fault: fault.operand),
+    Column("core", list[int] | None, lambda fault: fault.core),
+    Column("step", int, lambda fault: fault.step),
+    Column("how", str, lambda fault: fault.how),
+    Column("stratum", str, lambda fault: fault.stratum),
+)
+"""The keys of a fault in JSON and in CSV."""
 
 
 def number_from(minimum: int) -> Field:

@@ -3,13 +3,14 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
+from functools import partial
 from math import isfinite, sqrt
 from typing import Any, Final, Literal, cast, get_args
 
+from buda_emu.support.columns import Column, Columns
 from buda_emu.support.records import dataclass
-from buda_emu.support.version import RESULT_VERSION
+from buda_emu.testing.injection.fault import FAULT, TEXT, Fault, Field, number_from, words_of
 from buda_emu.testing.injection.fault import FIELDS as FAULT_FIELDS
-from buda_emu.testing.injection.fault import TEXT, Fault, Field, number_from, words_of
 
 Outcome = Literal["masked", "tolerable", "corrupt", "not finite", "deadlock", "stopped", "late"]
 OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
@@ -67,20 +68,7 @@ class Effect:
 
     def as_json(self) -> dict[str, Any]:
         """Return plain data with the keys of the fault and of the effect."""
-        return {
-            **self.fault.as_json(),
-            "outcome": self.outcome,
-            "pcc": self.pcc,
-            "max_error": self.max_error,
-            "top1": self.top1,
-            "tiles": self.tiles,
-            "output": self.output,
-            "computed": self.computed,
-            "error": self.error,
-            "ratio": self.ratio,
-            "maps": dict(self.maps),
-            "after": dict(self.after),
-        }
+        return EFFECT.as_json(self)
 
     @staticmethod
     def from_json(content: Mapping[str, Any]) -> "Effect":
@@ -170,19 +158,6 @@ class Share:
         count = middle * (1 - middle) / variance
         return wilson(share * count, count)
 
-    def as_json(self) -> dict[str, Any]:
-        """Return counts, share and interval as plain data."""
-        low, high = self.interval
-        return {
-            "name": self.name,
-            "faults": self.faults,
-            "failures": self.failures,
-            "share": self.share,
-            "low": low,
-            "high": high,
-            **self.counts,
-        }
-
 
 def wilson(successes: float, count: float) -> tuple[float, float]:
     """Return Wilson's score interval of a share at 95 %, (0, 1) for a count of 0."""
@@ -267,10 +242,6 @@ class Cost:
     share: float
     time: float | None
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the cost as plain data."""
-        return {"bits": self.bits, "share": self.share, "time": self.time}
-
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
@@ -281,16 +252,6 @@ class Guarded:
     failures: int
     before: int
     cost: Cost
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the counts and the cost as plain data."""
-        return {
-            "name": self.name,
-            "failures_before": self.before,
-            "failures": self.failures,
-            "after": dict(self.counts),
-            "cost": self.cost.as_json(),
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,19 +304,75 @@ class Campaign:
 
     def as_json(self) -> dict[str, Any]:
         """Return all effects and tables as plain data, with `schema_version`."""
-        return {
-            "schema_version": RESULT_VERSION,
-            "netlist": self.netlist,
-            "arch": self.arch,
-            "precision": self.precision,
-            "seed": self.seed,
-            "settings": dict(self.settings),
-            "bit_hours": self.bit_hours,
-            "finished": self.finished,
-            "left_out": list(self.left_out),
-            "total": self.total().as_json(),
-            "strata": dict(self.strata),
-            "protection": [row.as_json() for row in self.protection()],
-            "tables": {name: [share.as_json() for share in self.table(name)] for name in TABLES},
-            "faults": [effect.as_json() for effect in self.effects],
-        }
+        return CAMPAIGN.document(self)
+
+
+def _count_of(name: str, share: Share) -> int:
+    """Return the number of faults with an outcome."""
+    return share.counts[name]
+
+
+EFFECT: Final = Columns[Effect](
+    *FAULT.within(Effect, lambda effect: effect.fault),
+    Column("outcome", str, lambda effect: effect.outcome),
+    Column("pcc", float | None, lambda effect: effect.pcc),
+    Column("max_error", float | None, lambda effect: effect.max_error),
+    Column("top1", float, lambda effect: effect.top1),
+    Column("tiles", int, lambda effect: effect.tiles),
+    Column("output", str, lambda effect: effect.output),
+    Column("computed", int, lambda effect: effect.computed),
+    Column("error", str, lambda effect: effect.error),
+    Column("ratio", float, lambda effect: effect.ratio),
+    Column("maps", dict[str, str], lambda effect: effect.maps),
+    Column("after", dict[str, str], lambda effect: effect.after),
+)
+_COUNTS: Final = [Column[Share](column(name), int, partial(_count_of, column(name))) for name in OUTCOMES]
+SHARE: Final = Columns[Share](
+    *_COUNTS,
+    Column("name", str, lambda share: share.name),
+    Column("faults", int, lambda share: share.faults),
+    Column("failures", int, lambda share: share.failures),
+    Column("share", float, lambda share: share.share),
+    Column("low", float, lambda share: share.interval[0]),
+    Column("high", float, lambda share: share.interval[1]),
+)
+GUARDED: Final = Columns[Guarded](
+    Column("name", str, lambda guarded: guarded.name),
+    Column("failures_before", int, lambda guarded: guarded.before),
+    Column("failures", int, lambda guarded: guarded.failures),
+    Column("after", dict[str, int], lambda guarded: guarded.counts),
+    Column("cost", Columns[Cost](Cost), lambda guarded: guarded.cost),
+)
+SETTINGS: Final = {
+    "seed": int,
+    "kinds": list[str],
+    "places": list[str],
+    "burst": int,
+    "scatter": bool,
+    "least_pcc": float,
+    "only": str,
+    "top1": bool,
+    "late": float,
+    "strata": str,
+    "protect": list[str],
+    "given": [FAULT],
+}
+"""The settings of a campaign, with their types."""
+CAMPAIGN: Final = Columns[Campaign](
+    Column("netlist", str, lambda campaign: campaign.netlist),
+    Column("arch", str, lambda campaign: campaign.arch),
+    Column("precision", str, lambda campaign: campaign.precision),
+    Column("seed", int, lambda campaign: campaign.seed),
+    Column("settings", SETTINGS, lambda campaign: campaign.settings),
+    Column("bit_hours", float, lambda campaign: campaign.bit_hours),
+    Column("finished", bool, lambda campaign: campaign.finished),
+    Column("left_out", list[str], lambda campaign: campaign.left_out),
+    Column("total", SHARE, Campaign.total),
+    Column("strata", dict[str, float], lambda campaign: campaign.strata),
+    Column("protection", [GUARDED], Campaign.protection),
+    Column(
+        "tables", {name: [SHARE] for name in TABLES}, lambda campaign: {name: campaign.table(name) for name in TABLES}
+    ),
+    Column("faults", [EFFECT], lambda campaign: campaign.effects),
+)
+"""The effects and tables of `faults --json`."""

@@ -9,7 +9,7 @@ import re
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from itertools import islice
@@ -19,9 +19,9 @@ from typing import Any, Final, Literal
 from buda_emu.netlist.load import check_text
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.printer import document_text, netlist_text
+from buda_emu.support.columns import Column, Columns
 from buda_emu.support.errors import HostError
 from buda_emu.support.records import dataclass
-from buda_emu.support.version import RESULT_VERSION
 from buda_emu.testing.reduce.moves import MOVES, Move
 
 PLACE: Final = "{}"
@@ -156,33 +156,42 @@ class Reduction:
 
     def sizes(self) -> list[tuple[str, int, int]]:
         """Return each figure of the netlist with its value before and after."""
-        after = _sizes(self.netlist)
-        return [(name, before, after[name]) for name, before in _sizes(self.original).items()]
+        return [(name, size(self.original), size(self.netlist)) for name, size in SIZES.items()]
 
     def to_json(self) -> dict[str, Any]:
         """Return the figures as plain data, with `schema_version`."""
-        sizes = {name.replace(" ", "_"): {"before": before, "after": after} for name, before, after in self.sizes()}
-        return {
-            "schema_version": RESULT_VERSION,
-            "exit_code": self.outcome.code,
-            "trials": self.trials,
-            "steps": self.steps,
-            "finished": self.finished,
-            "interrupted": self.interrupted,
-            "sizes": sizes,
-        }
+        return REDUCTION.document(self)
 
 
-def _sizes(netlist: Netlist) -> dict[str, int]:
-    """Return the figures by which a netlist's size is reported."""
-    return {
-        "ops": len(netlist.ops),
-        "queues": len(netlist.queues),
-        "graphs": len(netlist.graphs),
-        "instructions": sum(len(program.instructions) for program in netlist.programs.values()),
-        "tiles of an input": sum(op.blocking.cells * op.blocking.tiles_per_core for op in netlist.ops.values()),
-        "characters": len(netlist_text(netlist)),
-    }
+SIZES: Final[Mapping[str, Callable[[Netlist], int]]] = {
+    "ops": lambda netlist: len(netlist.ops),
+    "queues": lambda netlist: len(netlist.queues),
+    "graphs": lambda netlist: len(netlist.graphs),
+    "instructions": lambda netlist: sum(len(program.instructions) for program in netlist.programs.values()),
+    "tiles of an input": lambda netlist: sum(
+        op.blocking.cells * op.blocking.tiles_per_core for op in netlist.ops.values()
+    ),
+    "characters": lambda netlist: len(netlist_text(netlist)),
+}
+"""The figures by which a netlist's size is reported."""
+
+
+_SIZE: Final = Columns[tuple[str, int, int]](
+    Column("before", int, lambda size: size[1]), Column("after", int, lambda size: size[2])
+)
+REDUCTION: Final = Columns[Reduction](
+    Column("exit_code", int | None, lambda reduction: reduction.outcome.code),
+    Column("trials", int, lambda reduction: reduction.trials),
+    Column("steps", int, lambda reduction: reduction.steps),
+    Column("finished", bool, lambda reduction: reduction.finished),
+    Column("interrupted", bool, lambda reduction: reduction.interrupted),
+    Column(
+        "sizes",
+        {name.replace(" ", "_"): _SIZE for name in SIZES},
+        lambda reduction: {name.replace(" ", "_"): (name, *values) for name, *values in reduction.sizes()},
+    ),
+)
+"""The figures of `reduce --json`."""
 
 
 def reduce_netlist(

@@ -269,26 +269,6 @@ def test_rooms_of_kernels_share_one_folder() -> None:
     assert disk_cache._sources_hash(str(room)) == disk_cache._sources_hash(str(room / "libm"))
 
 
-def test_the_hash_is_read_while_no_source_has_another_time(caches: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    room = str(Path(jit.__file__).parent)
-    whole = disk_cache._sources_hash(room)
-    assert disk_cache._known_hash(room) == whole
-    (file,) = (caches / "buda-emu" / "sources").iterdir()
-
-    def not_read(_: str) -> str:
-        raise AssertionError("sources are read")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(disk_cache, "_sources_hash", not_read)
-        assert disk_cache._known_hash(room) == whole
-    file.write_bytes(file.read_bytes()[:-1])  # damaged
-    assert disk_cache._known_hash(room) == whole
-    times = disk_cache.sources(*disk_cache._ROOMS)
-    monkeypatch.setattr(disk_cache, "sources", lambda *_: (*times[1:], (*times[0][:3], times[0][3] + 1)))
-    monkeypatch.setattr(disk_cache, "_sources_hash", lambda _: "of other sources")
-    assert disk_cache._known_hash(room) == "of other sources"
-
-
 # ----------------------------------------------------------------------------------------------------- how it is called
 class Pair(NamedTuple):
     numbers: Any

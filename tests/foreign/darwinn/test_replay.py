@@ -6,9 +6,10 @@ from hypothesis import strategies as st
 
 from buda_emu.foreign.darwinn import build, load, replay
 from buda_emu.foreign.darwinn.assumptions import assume
+from buda_emu.foreign.darwinn.command.verbs.run import REPLAY
 from buda_emu.foreign.darwinn.picture import replay_picture
 from buda_emu.foreign.darwinn.replaying import residence
-from buda_emu.foreign.darwinn.report import replay_json, replay_lines
+from buda_emu.foreign.darwinn.report import replay_lines
 from buda_emu.support.errors import HostError, PackageError, UnsupportedError
 from foreign.darwinn import example_trees as ex
 
@@ -219,7 +220,7 @@ def test_more_tasks_than_can_be_checked_are_said_not_to_be():
     with pytest.raises(UnsupportedError, match="50,000"):
         found.hazards()
     assert any("not checked" in line for line in replay_lines(found))
-    assert replay_json(found)["hazards"] is None
+    assert REPLAY.document(found)["hazards"] is None
 
 
 def test_only_requests_that_cache_are_said_to():

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from buda_emu.app.cli.command_lines import read_commands
 from buda_emu.app.cli.ctrl_c import CtrlC
@@ -16,17 +16,17 @@ from buda_emu.app.cli.output import Progress, complain, print_words_to_stderr, r
 from buda_emu.app.debugger.answer import Answer, answer
 from buda_emu.app.debugger.console.console import Console
 from buda_emu.app.debugger.console.execute import execute
-from buda_emu.app.debugger.inspection import stop_data
+from buda_emu.app.debugger.inspection import STOP
 from buda_emu.app.debugger.machine.history import DEFAULT_LIMIT
 from buda_emu.app.debugger.session import Session
 from buda_emu.emulator.image.opened import is_image, open_file
 from buda_emu.emulator.memory.host import usable_processors
 from buda_emu.report.machine_readable.strict import strict
 from buda_emu.report.terminal.text import wrap
+from buda_emu.support.columns import Column, Columns
 from buda_emu.support.errors import BudaError, Exit, HostError
 from buda_emu.support.files import read_whole
 from buda_emu.support.screen import current
-from buda_emu.support.version import RESULT_VERSION
 
 _MOST_PORT = 65535
 
@@ -233,14 +233,26 @@ def _print_json(console: Console, line: str, reply: Answer | None, error: BudaEr
     """Print the answer to a command, or its error, as one line of JSON."""
     if reply is None:
         reply = answer("error", ())
-    content: dict[str, Any] = {
-        "schema_version": RESULT_VERSION,
-        "command": line,
-        "kind": reply.kind,
-        "text": list(reply.lines),
-        "data": reply.data,
-        "error": None if error is None else str(error),
-        "stop": stop_data(console.run),
-        "changed": console.run.changed,
-    }
+    content = LINE.document(_Line(line, reply, error, console.run))
     say(json.dumps(strict(content), allow_nan=False), sys.stdout)
+
+
+class _Line(NamedTuple):
+    """A command, its answer, its error, and the run after it."""
+
+    command: str
+    reply: Answer
+    error: BudaError | None
+    run: Session
+
+
+LINE: Final = Columns[_Line](
+    Column("command", str, lambda line: line.command),
+    Column("kind", str, lambda line: line.reply.kind),
+    Column("text", list[str], lambda line: line.reply.lines),
+    Column("data", dict[str, Any], lambda line: line.reply.data),
+    Column("error", str | None, lambda line: None if line.error is None else str(line.error)),
+    Column("stop", STOP, lambda line: line.run.stop),
+    Column("changed", list[str], lambda line: line.run.changed),
+)
+"""A line of `debug --json`."""

@@ -1,8 +1,6 @@
 """`buda-emu faults`: inject thousands of single faults, and report the effect of each on the outputs."""
 
 import argparse
-import csv
-import io
 import json
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ from buda_emu.app.cli.output import Progress, say, say_lines, write_json, write_
 from buda_emu.emulator.image.opened import netlist_of
 from buda_emu.netlist.model import Netlist
 from buda_emu.report.terminal.faults import campaign_lines, effect_lines
+from buda_emu.support.columns import csv_text
 from buda_emu.support.errors import Exit, HostError
 from buda_emu.support.files import write_file
 from buda_emu.testing.injection.campaign_log import CampaignLog, UnknownEffectError
@@ -141,10 +140,5 @@ def _write_files(folder: Path, campaign: Campaign, netlist: Netlist) -> None:
 
     write_json(folder / "faults.json", campaign.as_json())
     rows = [effect.as_json() for effect in campaign.effects]
-    text = io.StringIO()
-    if rows:
-        writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    write_printable(folder / "faults.csv", text.getvalue())
+    write_printable(folder / "faults.csv", csv_text(rows) if rows else "")
     write_text(folder / "report.html", faults_page(campaign, netlist))

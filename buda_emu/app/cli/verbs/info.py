@@ -3,17 +3,20 @@
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
 
 from buda_emu.app.cli.config import refuses
 from buda_emu.app.cli.findings import current_choice
 from buda_emu.app.cli.output import say, say_json, say_lines, write_picture
 from buda_emu.app.documents.kinds import NETLIST, files_below, kind_by_name, kind_of
 from buda_emu.netlist.load import holds_sections
-from buda_emu.support.checker.diagnostic import SEVERITIES
+from buda_emu.support.checker.diagnostic import SEVERITIES, Severity
 from buda_emu.support.checker.render import counts
 from buda_emu.support.checker.result import Options
 from buda_emu.support.checker.text import plural, short_line
+from buda_emu.support.columns import Column, Columns
 from buda_emu.support.errors import DocumentError, Exit, HostError
 
 
@@ -24,17 +27,47 @@ def main(args: argparse.Namespace) -> int:
         raise HostError(f"--timeline is of one document, not of {plural(len(names), 'document')}")
     files = [_describe_file(name) for name in names]
     if args.json:
-        say_json({"files": files})
+        say_json({"files": [FILES.as_json(file) for file in files]})
     else:
         _print_files(files)
     if args.timeline is not None:
         write_picture(args.timeline, kind_of(names[0]).load(names[0]).timeline())
-    if not all(file["accepted"] for file in files):
+    if not all(file.accepted for file in files):
         return Exit.REFUSED
     return Exit.OK
 
 
-def _print_files(files: Sequence[dict[str, Any]]) -> None:
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file: its kind, the number of its findings by severity, and its figures."""
+
+    path: str
+    kind: str
+    findings: Mapping[str, int]
+    summary: Mapping[str, int | str]
+
+    @property
+    def accepted(self) -> bool:
+        """True where the rules of its kind accept it."""
+        return not self.findings["error"]
+
+
+def _count(severity: Severity, file: _File) -> int:
+    """Return the number of findings of a severity."""
+    return file.findings[severity]
+
+
+FILES: Final = Columns[_File](
+    *(Column[_File](f"{severity}s", int, partial(_count, severity)) for severity in SEVERITIES),
+    Column("path", str, lambda file: file.path),
+    Column("kind", str, lambda file: file.kind),
+    Column("accepted", bool, lambda file: file.accepted),
+    Column("summary", dict[str, int | str], lambda file: file.summary),
+)
+"""What `info --json` prints of a file."""
+
+
+def _print_files(files: Sequence[_File]) -> None:
     """Print the files as text, with an empty line between them."""
     for number, file in enumerate(files):
         if number:
@@ -42,7 +75,7 @@ def _print_files(files: Sequence[dict[str, Any]]) -> None:
         say_lines(_lines(file))
 
 
-def _describe_file(name: str) -> dict[str, Any]:
+def _describe_file(name: str) -> _File:
     """Return the kind and verdict of a file, its findings by severity, and its figures (none if it is refused as a
     whole)."""
     kind = kind_of(name)
@@ -51,24 +84,22 @@ def _describe_file(name: str) -> dict[str, Any]:
     summary: Mapping[str, int | str] = {}
     with suppress(DocumentError):
         summary = kind.load(name).summary()
-    numbers = {f"{severity}s": count for severity, count in counts(diagnostics).items()}
-    accepted = numbers["errors"] == 0
-    return {"path": name, "kind": kind.name, "accepted": accepted, **numbers, "summary": dict(summary)}
+    return _File(path=name, kind=kind.name, findings=counts(diagnostics), summary=summary)
 
 
-def _lines(file: dict[str, Any]) -> Iterator[str]:
+def _lines(file: _File) -> Iterator[str]:
     """Yield the lines of text about one file."""
-    kind = kind_by_name(file["kind"])
-    finding_counts = [plural(file[f"{word}s"], word) for word in SEVERITIES if file[f"{word}s"]]
-    verdict = "accepted" if file["accepted"] else "refused"
+    kind = kind_by_name(file.kind)
+    finding_counts = [plural(file.findings[word], word) for word in SEVERITIES if file.findings[word]]
+    verdict = "accepted" if file.accepted else "refused"
     hint = ""
     if finding_counts:
-        hint = f"; `buda-emu check {file['path']}` shows them"
+        hint = f"; `buda-emu check {file.path}` shows them"
     words = kind.words
-    if kind is NETLIST and not file["accepted"] and not holds_sections(file["path"]):
+    if kind is NETLIST and not file.accepted and not holds_sections(file.path):
         words = f"of no kind that is known here; read as a {kind.words}"
-    yield f"{file['path']}: {words}, {', '.join([verdict, *finding_counts])}{hint}"
-    width = max(map(len, file["summary"]), default=0)
-    for name, value in file["summary"].items():
+    yield f"{file.path}: {words}, {', '.join([verdict, *finding_counts])}{hint}"
+    width = max(map(len, file.summary), default=0)
+    for name, value in file.summary.items():
         text = f"{value:,}" if isinstance(value, int) else short_line(value)
         yield f"  {name:{width}}  {text}".rstrip()

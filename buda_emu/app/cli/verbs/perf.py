@@ -25,10 +25,11 @@ from buda_emu.report.machine_readable.perf_json import (
 )
 from buda_emu.report.perf_against import NO_COMPARISON, RunComparison, against, against_csv, against_lines
 from buda_emu.report.pictures.epoch_picture import run_picture
-from buda_emu.report.sweep import sweep_chart, sweep_csv, sweep_table
+from buda_emu.report.sweep import sweep_chart, sweep_table
 from buda_emu.report.terminal.perf import Selection, check_lines, expectation_lines, perf_lines, sensitivity_lines
 from buda_emu.report.terminal.text import prose
 from buda_emu.spec.boards import another_placement
+from buda_emu.support.columns import csv_text
 from buda_emu.support.errors import Exit, HostError
 from buda_emu.support.files import is_model, read_whole
 from buda_emu.support.lazy import lazy
@@ -249,11 +250,11 @@ def _sweep(args: argparse.Namespace) -> int:
     rows = [point.row() for point in points]
     names = list(axes)
     if not args.quiet:
-        say(sweep_table(rows, names, same_work=set(names) <= set(AXES)))
+        say(sweep_table(points, names, same_work=set(names) <= set(AXES)))
         if "board" in axes and not is_model(args.file) and any(point.problem for point in points):
             say_lines(prose(another_placement("NAME")))
     if args.csv is not None:
-        write_printable(args.csv, sweep_csv(rows))
+        write_printable(args.csv, csv_text(rows))
     if args.chart is not None:
         write_printable(args.chart, sweep_chart(rows, names, args.file))
     if args.json is not None:
@@ -276,12 +277,12 @@ def _write_sweep(args: argparse.Namespace, points: Sequence[Point], axes: Sequen
         if number and first is not None and point.figures is not None:
             comparison = against(first, point.figures)
         settings = ", ".join(f"{name}={value}" for name, value in point.settings.items())
-        compared.append(sweep_pages.SweepPoint(settings, rows[number], comparison))
+        compared.append(sweep_pages.SweepPoint(settings, point, comparison))
     chart = sweep_chart(rows, axes, args.file, in_page=True)
     args.report.mkdir(parents=True, exist_ok=True)
     page = sweep_pages.sweep_page(PurePath(args.file).name, axes, compared, chart=chart, command=_command_line())
     write_text(args.report / "sweep.html", page)
-    write_text(args.report / "sweep.csv", sweep_csv(rows))
+    write_text(args.report / "sweep.csv", csv_text(rows))
     write_json(args.report / "sweep.json", {"schema_version": RESULT_VERSION, "netlist": args.file, "points": rows})
     say(f"report: {args.report / 'sweep.html'}")
 

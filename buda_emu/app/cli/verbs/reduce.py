@@ -3,14 +3,23 @@
 import argparse
 import time
 from pathlib import Path
+from typing import Final
 
 from buda_emu.app.api.reduce import reduce
 from buda_emu.app.cli.output import Progress, say, write_json, write_text
 from buda_emu.emulator.image.opened import netlist_of
 from buda_emu.report.terminal.text import table
 from buda_emu.support.checker.text import plural
+from buda_emu.support.columns import Column, Columns
 from buda_emu.support.errors import Exit
-from buda_emu.testing.reduce.search import Reduction, ReductionState
+from buda_emu.testing.reduce.search import REDUCTION, Reduction, ReductionState
+
+REDUCED: Final = Columns[tuple[str, Path, Reduction]](
+    Column("file", str, lambda reduced: reduced[0]),
+    Column("output", str, lambda reduced: str(reduced[1])),
+    *REDUCTION.within(tuple[str, Path, Reduction], lambda reduced: reduced[2]),
+)
+"""What `reduce --json` writes: the two files, and the reduction."""
 
 
 def main(args: argparse.Namespace) -> int:
@@ -41,7 +50,7 @@ def main(args: argparse.Namespace) -> int:
     if not args.quiet:
         _print_reduction(reduction, output, time.perf_counter() - start)
     if args.json is not None:
-        write_json(args.json, {"file": args.file, "output": str(output), **reduction.to_json()})
+        write_json(args.json, REDUCED.document((args.file, output, reduction)))
     return Exit.INTERRUPTED if reduction.interrupted else Exit.OK
 
 

@@ -4,9 +4,6 @@ source that may be compiled in, a file for each kernel, kinds of arguments and p
 Machine code is run as it is, so nothing is read or written where others could have put it (`caches.usable`), and a file
 whose checksum does not hold is as if it were not there: it is compiled, and written, again. What one process
 compiles, others wait for.
-
-To read all sources at each start would take as long as to load the kernels. So the hash is kept, too, in a file that is
-named by the sizes and times of the sources.
 """
 
 import hashlib
@@ -22,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from buda_emu.support.caches import own_caches, package_file, read_cache_file, sources, usable, write_cache_file
+from buda_emu.support.caches import own_caches, package_file, read_cache_file, usable, write_cache_file
 from buda_emu.support.version import __version__
 
 if TYPE_CHECKING:
@@ -32,9 +29,6 @@ if TYPE_CHECKING:
 _ROOMS: Final = ("arithmetic/jit", "arithmetic/kernels", "arithmetic/formats", "spec")  # what a kernel may import from
 _PACKAGE: Final = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))  # noqa: PTH100, PTH118, PTH120
 _MAGIC: Final = b"buda-emu kernel 2\n"
-_HASHES: Final = "sources"
-_HASH_MAGIC: Final = b"buda-emu sources 1\n"
-_MOST_HASH_BYTES: Final = 64 << 10  # of all files
 _MOST_BYTES: Final = 256 << 20
 _LONGEST_WAIT: Final = 60.0  # seconds
 _LOOK_AGAIN: Final = 0.02
@@ -134,29 +128,15 @@ def _directory(folder: str) -> str:
     return directory if usable(directory) and os.access(directory, os.W_OK) else ""
 
 
-@cache
 def _folder_name(folder: str) -> str:
     """Return the name of the cache folder of sources in `folder`, which changes with version and sources."""
-    return f"kernels-{__version__}-{_known_hash(folder)}"
+    return f"kernels-{__version__}-{_known_hash('' if _in_package(folder) else folder)}"
 
 
+@cache
 def _known_hash(folder: str) -> str:
-    """Return `_sources_hash`, from the cache unless a source has another size or time since. Raises OSError,
-    RuntimeError without a home directory."""
-    if not _in_package(folder):
-        return _sources_hash(folder)
-    states = [(file, os.stat(file)) for file in _compiler()]  # noqa: PTH116
-    files = tuple((file, state.st_size, state.st_mtime_ns) for file, state in states)
-    about = repr((__version__, np.__version__, sys.version, sys.platform, sources(*_ROOMS), files))
-    name = hashlib.sha256(about.encode("utf-8", "surrogateescape")).hexdigest()
-    directory = os.path.join(own_caches(), _HASHES)  # noqa: PTH118
-    place = os.path.join(directory, name)  # noqa: PTH118
-    content = read_cache_file(place, _HASH_MAGIC, _MOST_HASH_BYTES) if usable(directory) else None
-    if content is not None:
-        return bytes(content).decode()
-    sources_hash = _sources_hash(folder)
-    write_cache_file(place, _HASH_MAGIC, sources_hash.encode(), _MOST_HASH_BYTES)
-    return sources_hash
+    """Return `_sources_hash`, computed once by a process: that takes two milliseconds."""
+    return _sources_hash(folder)
 
 
 def _in_package(folder: str) -> bool:
@@ -165,8 +145,11 @@ def _in_package(folder: str) -> bool:
 
 
 def _sources_hash(folder: str) -> str:
-    """Return the hash of all that compiled code depends on, besides the processor and its own function."""
-    folders = [os.path.join(_PACKAGE, room) for room in _ROOMS] + ([] if _in_package(folder) else [folder])  # noqa: PTH118
+    """Return the hash of all that compiled code depends on, besides the processor and its own function. `folder` holds
+    further sources, "" for none."""
+    folders = [os.path.join(_PACKAGE, room) for room in _ROOMS]  # noqa: PTH118
+    if folder and not _in_package(folder):
+        folders.append(folder)
     digest = hashlib.sha256(f"{np.__version__} {sys.version} {sys.platform}".encode())
     for file in _compiler():
         digest.update(_content(file))

@@ -1,4 +1,4 @@
-"""Machine code becomes a function that Python calls: without numba, without a compiler, and mostly without LLVM."""
+"""Machine code becomes a function that Python calls: without numba, by LLVM's loader."""
 
 import ctypes
 import pickle
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.arithmetic.jit.machine_code import placing
 from buda_emu.support.lazy import lazy
 
 if TYPE_CHECKING:
@@ -160,8 +159,10 @@ def load(code: bytes, module: str, name: str) -> Callable[..., Any]:
     size = int.from_bytes(code[:_SIZE_BYTES], "little")
     symbol = code[_SIZE_BYTES : _SIZE_BYTES + size].decode()
     machine_code = code[_SIZE_BYTES + size :]
-    address = placing.place_object(machine_code, symbol, OBJECTS) or _placed_by_llvm(machine_code, symbol)
-    method = _MethodDef(name.encode(), address, _METH_FASTCALL, None)
+    engine = _engine()
+    engine.add_object_file(llvm.ObjectFileRef.from_data(machine_code))
+    engine.finalize_object()
+    method = _MethodDef(name.encode(), engine.get_function_address(symbol), _METH_FASTCALL, None)
     _methods.append(method)
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype = ctypes.py_object
@@ -172,18 +173,7 @@ def load(code: bytes, module: str, name: str) -> Callable[..., Any]:
 @cache
 def processor() -> str:
     """Return a description of the processor that machine code is made for."""
-    name = placing.processor()
-    if name is not None:
-        return name
     return f"{llvm.get_process_triple()} {llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
-
-
-def _placed_by_llvm(machine_code: bytes, symbol: str) -> int:
-    """Load an object file by LLVM and return the address of a function."""
-    engine = _engine()
-    engine.add_object_file(llvm.ObjectFileRef.from_data(machine_code))
-    engine.finalize_object()
-    return engine.get_function_address(symbol)
 
 
 @cache

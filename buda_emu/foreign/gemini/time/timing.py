@@ -6,12 +6,12 @@ from math import ceil, floor, isfinite
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from buda_emu.foreign.gemini.model import IR, Workload
-from buda_emu.foreign.gemini.time.plan import Send
+from buda_emu.foreign.gemini.time.plan import Send, TransferKind
 from buda_emu.support.errors import HostError, ProgramError
 
 if TYPE_CHECKING:
     from buda_emu.foreign.gemini.index import Index
-    from buda_emu.foreign.gemini.time.plan import Plan, Step, TransferKind
+    from buda_emu.foreign.gemini.time.plan import Plan, Step
     from buda_emu.performance.timeline import Schedule, Timing
 
 
@@ -29,7 +29,7 @@ class Span(NamedTuple):
 class DramSpan(NamedTuple):
     """A transfer of the DRAM queue. `transfer_id` and `core` are -1 where an assembler file does not give them."""
 
-    kind: "TransferKind"
+    kind: TransferKind
     transfer_id: int
     bytes: int
     core: int

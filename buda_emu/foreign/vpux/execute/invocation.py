@@ -7,7 +7,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from buda_emu.foreign.vpux.arguments import SLICE_BYTES, WINDOW_CMX, Abi, TensorArg, flatten, pack, unpack
+from buda_emu.foreign.vpux.arguments import (
+    SLICE_BYTES,
+    WINDOW_CMX,
+    Abi,
+    TensorArg,
+    UnpackedTensor,
+    flatten,
+    pack,
+    unpack,
+)
 from buda_emu.foreign.vpux.elements import element
 from buda_emu.foreign.vpux.execute.memory import Region, Watch, round_to
 from buda_emu.foreign.vpux.kernels import Call, Kernel, Tensor
@@ -194,7 +203,7 @@ def execute(watch: Watch, kernel: Kernel, call: Invocation) -> None:
         arguments = unpack(call.data, len(call.tensors), call.scalar_types, call.abi)
     except HostError as error:
         fail_op(f"{kernel.name}: {error}")
-    tensors: list[dict[str, Any]] = arguments["tensors"]
+    tensors: list[UnpackedTensor] = arguments["tensors"]
     _require_tensors(kernel, call, tensors)
     # by position: a run may name one of the kernel's inputs as its output
     inputs = range(kernel.inputs)

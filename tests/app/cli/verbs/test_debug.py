@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 
 from buda_emu.app.cli.ctrl_c import CtrlC
 from buda_emu.app.cli.main import main
-from buda_emu.app.cli.schemas import SCHEMAS
+from buda_emu.app.cli.verbs.about.schemas import SCHEMAS
 from shared_files import ROOT
 from small_netlists import endless, execute, fifo_settings, graph, op, program, queue, text
 

@@ -5,7 +5,7 @@ import json
 import jsonschema
 
 from buda_emu.app.cli.main import main
-from buda_emu.app.cli.schemas import SCHEMAS
+from buda_emu.app.cli.verbs.about.schemas import SCHEMAS
 from example_netlists import DIRECTORY
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from buda_emu.app.api.report import RunReport
 from buda_emu.app.cli.config import settings_schema as config_schema
 from buda_emu.app.cli.output import say
-from buda_emu.app.cli.schemas import SCHEMAS as OF_VERBS
+from buda_emu.app.cli.verbs.about.schemas import SCHEMAS as OF_VERBS
 from buda_emu.netlist.schema import schema as netlist_schema
 from buda_emu.report.machine_readable.perf_json import schema as perf_schema
 from buda_emu.report.machine_readable.schema import schema as test_schema

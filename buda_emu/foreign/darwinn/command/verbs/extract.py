@@ -1,12 +1,26 @@
 """`buda-emu darwinn extract`: writes the parts of a package as files."""
 
 import argparse
-from typing import Any
+from typing import Any, TypedDict
 
 from buda_emu.app.cli.output import say, say_json, write_json, write_output
 from buda_emu.foreign import darwinn
 from buda_emu.report.machine_readable.strict import strict
 from buda_emu.support.version import RESULT_VERSION
+
+
+class ExtractedFile(TypedDict):
+    """A file that was written."""
+
+    path: str
+    bytes: int
+
+
+class Extracted(TypedDict):
+    """What `darwinn extract --json` prints."""
+
+    path: str
+    files: list[ExtractedFile]
 
 
 def main(args: argparse.Namespace) -> int:
@@ -27,7 +41,11 @@ def main(args: argparse.Namespace) -> int:
     write_json(args.output / "tree.json", {"schema_version": RESULT_VERSION, "tree": strict(tree)})
     written = [(str(args.output / name), len(data)) for name, data in files if data]
     if args.json:
-        say_json({"path": args.file, "files": [{"path": name, "bytes": size} for name, size in written]})
+        extracted: Extracted = {
+            "path": args.file,
+            "files": [{"path": name, "bytes": size} for name, size in written],
+        }
+        say_json(extracted)
         return 0
     for name, size in written:
         say(f"{size:>12,}  {name}")

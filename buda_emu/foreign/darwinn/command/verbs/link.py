@@ -1,12 +1,20 @@
 """`buda-emu darwinn link`: writes base addresses into instruction chunks."""
 
 import argparse
-from typing import Any
+from typing import Any, TypedDict
 
 from buda_emu.app.cli.output import say, say_json, write_output
 from buda_emu.foreign import darwinn
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
+
+
+class Linked(TypedDict):
+    """What `darwinn link --json` prints."""
+
+    path: str
+    executable: str
+    files: list[str]
 
 
 def main(args: argparse.Namespace) -> int:
@@ -26,7 +34,8 @@ def main(args: argparse.Namespace) -> int:
         write_output(args.output / f"chunk_{number}.bin", lambda stream, chunk=chunk: stream.write(chunk))
     if args.json:
         files = [str(args.output / f"chunk_{number}.bin") for number in range(len(chunks))]
-        say_json({"path": args.file, "executable": executable.kind, "files": files})
+        linked: Linked = {"path": args.file, "executable": executable.kind, "files": files}
+        say_json(linked)
     else:
         say(f"{plural(len(chunks), 'chunk')} of {executable.kind}: {args.output}")
     return 0

@@ -1,6 +1,7 @@
 """`buda-emu darwinn relayout`: turns an output's bytes on the device into an array."""
 
 import argparse
+from typing import TypedDict
 
 import numpy as np
 
@@ -9,6 +10,15 @@ from buda_emu.foreign import darwinn
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError
 from buda_emu.support.files import read_whole
+
+
+class Relayouted(TypedDict):
+    """What `darwinn relayout --json` prints."""
+
+    path: str
+    layer: str
+    dtype: str
+    shape: list[int]
 
 
 def main(args: argparse.Namespace) -> int:
@@ -23,7 +33,13 @@ def main(args: argparse.Namespace) -> int:
         array = darwinn.dequantize(layer, array)
     write_output(args.output, lambda stream: np.save(stream, array))
     if args.json:
-        say_json({"path": args.file, "layer": args.layer, "dtype": str(array.dtype), "shape": list(array.shape)})
+        content: Relayouted = {
+            "path": args.file,
+            "layer": args.layer,
+            "dtype": str(array.dtype),
+            "shape": list(array.shape),
+        }
+        say_json(content)
     else:
         say(f"{args.output}: {array.dtype} {list(array.shape)}")
     return 0

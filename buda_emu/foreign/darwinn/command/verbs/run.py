@@ -2,28 +2,57 @@
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Literal, TypedDict
 
 import numpy as np
 
 from buda_emu.app.cli.output import say, say_json, say_lines, write_json, write_output, write_picture
 from buda_emu.emulator.inputs.numpy_files import read_npy
 from buda_emu.foreign import darwinn
-from buda_emu.foreign.darwinn.assumptions import SRAM_BYTES
+from buda_emu.foreign.darwinn.assumptions import SRAM_BYTES, Assumptions
 from buda_emu.foreign.darwinn.model import Package
 from buda_emu.foreign.darwinn.picture import replay_picture
-from buda_emu.foreign.darwinn.report import replay_json, replay_lines
+from buda_emu.foreign.darwinn.replaying import Event, Eviction, Replay
+from buda_emu.foreign.darwinn.report import hazards_of, replay_lines
+from buda_emu.performance.timeline.order import Hazard
 from buda_emu.support.checker.text import short_line
+from buda_emu.support.columns import Column, Columns
 from buda_emu.support.errors import HostError
 
 _LONGEST_STEM = 100  # of file names
+REPLAY: Final = Columns[Replay](
+    Column("assumptions", Columns[Assumptions](Assumptions), lambda replay: replay.assumptions),
+    Column("packages", list[str], lambda replay: replay.packages),
+    Column("requests", list[int], lambda replay: replay.requests),
+    Column("events", list[Event], lambda replay: replay.events),
+    Column("evictions", list[Eviction], lambda replay: replay.evictions),
+    Column("resets", list[int], lambda replay: replay.resets),
+    Column("tokens", list[int], lambda replay: [outcome.token for outcome in replay.outcomes]),
+    Column("resident", list[int], lambda replay: [outcome.resident for outcome in replay.outcomes]),
+    Column("bytes", dict[str, int], lambda replay: replay.bytes),
+    Column("request_end_ns", list[int], lambda replay: [outcome.end for outcome in replay.outcomes]),
+    Column("unknown_compute", int, lambda replay: replay.unknown_compute),
+    Column("warnings", list[str], lambda replay: replay.warnings),
+    Column("hazards", list[Hazard] | None, hazards_of),
+)
+"""A replay in JSON, with everything but single DMAs."""
+
+
+class Output(TypedDict):
+    """An output that the reference model computed, and the file that it was written to."""
+
+    dtype: str
+    shape: list[int]
+    name: str
+    computed_by: Literal["reference"]
+    path: str | None
 
 
 def main(args: argparse.Namespace) -> int:
     """Replay the requests, print and write the report, compute outputs by the reference. Exit code 2 where the driver
     fails a request."""
     packages = [darwinn.load(name) for name in args.file]
-    outputs: list[dict[str, Any]] = []
+    outputs: list[Output] = []
     if args.reference is not None:
         outputs = _compute(args, packages[0])
         if args.requests is None:
@@ -45,13 +74,13 @@ def main(args: argparse.Namespace) -> int:
         sram_bytes=SRAM_BYTES if args.sram is None else args.sram,
     )
     if args.json:
-        say_json({**replay_json(replay), "outputs": outputs})
+        say_json({**REPLAY.as_json(replay), "outputs": outputs})
     else:
         say_lines(replay_lines(replay))
     for path in _picture_paths(args):
         write_picture(path, replay_picture(replay))
     if args.report is not None:
-        write_json(args.report / "replay.json", replay_json(replay))
+        write_json(args.report / "replay.json", REPLAY.document(replay))
         if not args.json:
             say(f"report: {args.report / 'replay.html'}")
     return 0
@@ -84,12 +113,12 @@ def _word_or_number(text: str | None) -> str | int | None:
     return text
 
 
-def _compute(args: argparse.Namespace, package: Package) -> list[dict[str, Any]]:
+def _compute(args: argparse.Namespace, package: Package) -> list[Output]:
     """Compute the outputs by the reference model, write them where a folder is given, and return their JSON rows.
     Raises HostError for an `--input` that is not NAME=FILE.npy."""
     twin = darwinn.Twin(args.reference)
     feeds: dict[str, Any] = {}
-    rows: list[dict[str, Any]] = []
+    rows: list[Output] = []
     stems: set[str] = set()
     for text in args.input:
         name, equals, file = text.rpartition("=")

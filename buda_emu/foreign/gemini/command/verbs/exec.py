@@ -1,13 +1,24 @@
 """`buda-emu gemini exec`: run a schedule on real bytes."""
 
 import argparse
+from typing import Final
 
 from buda_emu.app.cli.output import say, say_json
 from buda_emu.foreign import gemini
+from buda_emu.foreign.gemini.execution import Execution, Mismatch
 from buda_emu.support.checker.text import plural
+from buda_emu.support.columns import Column, Columns
 from buda_emu.support.errors import Exit
 
 _SHOWN = 20
+EXECUTED: Final = Columns[tuple[int, Execution]](
+    Column("ok", bool, lambda executed: executed[1].ok),
+    Column("seed", int, lambda executed: executed[0]),
+    Column("seeded_weights", list[str], lambda executed: executed[1].seeded),
+    Column("digests", dict[str, str], lambda executed: executed[1].digests),
+    Column("mismatches", list[Mismatch], lambda executed: executed[1].mismatches),
+)
+"""What `gemini exec --json` prints: the seed, and the run."""
 
 
 def main(args: argparse.Namespace) -> int:
@@ -15,23 +26,7 @@ def main(args: argparse.Namespace) -> int:
     workload or an output differs."""
     run = gemini.execute(gemini.load(args.file), args.frontend, seed=args.seed)
     if args.json:
-        say_json(
-            {
-                "ok": run.ok,
-                "seed": args.seed,
-                "seeded_weights": list(run.seeded),
-                "digests": run.digests,
-                "mismatches": [
-                    {
-                        "core": mismatch.core,
-                        "workload_id": mismatch.workload_id,
-                        "layer": mismatch.layer,
-                        "message": mismatch.message,
-                    }
-                    for mismatch in run.mismatches
-                ],
-            }
-        )
+        say_json(EXECUTED.as_json((args.seed, run)))
         return Exit.OK if run.ok else Exit.DIFFERS
     for mismatch in run.mismatches[:_SHOWN]:
         say(f"mismatch: {mismatch}")

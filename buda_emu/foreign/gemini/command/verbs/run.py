@@ -1,18 +1,18 @@
 """`buda-emu gemini run`: time a schedule."""
 
 import argparse
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Final, Literal, NamedTuple
 
 from buda_emu.app.cli.output import say, say_json, say_lines, write_picture
 from buda_emu.foreign import gemini
 from buda_emu.foreign.gemini.compare import TraceDifferences, trace_differences
-from buda_emu.foreign.gemini.figures import run_figures
+from buda_emu.foreign.gemini.figures import RunFigures, run_figures
 from buda_emu.foreign.gemini.model import IR
 from buda_emu.foreign.gemini.picture import timeline_picture
 from buda_emu.foreign.gemini.report import difference_lines, run_lines
-from buda_emu.foreign.gemini.time.timing import Timeline
+from buda_emu.foreign.gemini.time.timing import DramSpan, Link, NocSpan, Rates, Span, Timeline
+from buda_emu.support.columns import Column, Columns
 
 
 def main(args: argparse.Namespace) -> int:
@@ -28,7 +28,7 @@ def main(args: argparse.Namespace) -> int:
     figures = run_figures(ir, timeline)
     _draw(args, ir, timeline)
     if args.json:
-        say_json(_content(ir, timeline, asdict(figures), differences))
+        say_json(RUN.as_json(_Run(ir, timeline, figures, differences)))
         return 0
     say_lines(run_lines(ir, figures))
     if differences is not None:
@@ -47,22 +47,36 @@ def _draw(args: argparse.Namespace, ir: IR, timeline: Timeline) -> None:
             write_picture(path, drawn, page)
 
 
-def _content(
-    ir: IR, timeline: Timeline, figures: dict[str, Any], differences: TraceDifferences | None
-) -> dict[str, Any]:
-    """Return the JSON object of `gemini run --json`; `figures` are those of `run_figures` as a dict."""
-    works = [
-        {"core": core, "workload_id": number, "start": span.start, "end": span.end}
-        for (core, number), span in timeline.workloads.items()
-    ]
-    return {
-        **figures,
-        "dialect": ir.dialect,
-        "mode": timeline.mode,
-        "rates": asdict(timeline.rates),
-        "workloads": works,
-        "dram_items": [span_record._asdict() for span_record in timeline.dram],
-        "noc": [span_record._asdict() for span_record in timeline.noc],
-        "links": [{"from": a, "to": b, "bytes": size} for (a, b), size in timeline.links.items()],
-        "trace": asdict(differences) if differences is not None else None,
-    }
+class _Run(NamedTuple):
+    """A timed schedule."""
+
+    ir: IR
+    timeline: Timeline
+    figures: RunFigures
+    differences: TraceDifferences | None
+
+
+_WORK: Final = Columns[tuple[tuple[int, int], Span]](
+    Column("core", int, lambda work: work[0][0]),
+    Column("workload_id", int, lambda work: work[0][1]),
+    Column("start", int, lambda work: work[1].start),
+    Column("end", int, lambda work: work[1].end),
+)
+LINKS: Final = Columns[tuple[Link, int]](
+    Column("from", list[int], lambda link: link[0][0]),
+    Column("to", list[int], lambda link: link[0][1]),
+    Column("bytes", int, lambda link: link[1]),
+)
+"""A link of the mesh between two cores, by column and row, and the bytes on it."""
+RUN: Final = Columns[_Run](
+    *Columns[RunFigures](RunFigures).within(_Run, lambda run: run.figures),
+    Column("dialect", str, lambda run: run.ir.dialect),
+    Column("mode", Literal["schedule", "assembler"], lambda run: run.timeline.mode),
+    Column("rates", Rates, lambda run: run.timeline.rates),
+    Column("workloads", [_WORK], lambda run: run.timeline.workloads.items()),
+    Column("dram_items", [Columns[DramSpan](DramSpan)], lambda run: run.timeline.dram),
+    Column("noc", list[NocSpan], lambda run: run.timeline.noc),
+    Column("links", [LINKS], lambda run: run.timeline.links.items()),
+    Column("trace", TraceDifferences | None, lambda run: run.differences),
+)
+"""What `gemini run --json` prints."""

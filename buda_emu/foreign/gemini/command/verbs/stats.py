@@ -1,16 +1,24 @@
 """`buda-emu gemini stats`: count what a schedule moves and computes."""
 
 import argparse
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from buda_emu.app.cli.output import say_json, say_lines
 from buda_emu.foreign import gemini
+from buda_emu.foreign.gemini.command.verbs.run import LINKS
 from buda_emu.foreign.gemini.report import statistics_lines
-from buda_emu.foreign.gemini.statistics import energy, statistics
+from buda_emu.foreign.gemini.statistics import Statistics, energy, statistics
+from buda_emu.support.columns import Column, Columns
 from buda_emu.support.errors import HostError
 from buda_emu.support.files import read_yaml
+
+_COUNTS: Final = Columns[Statistics](Statistics, Column("links", [LINKS], lambda counts: counts.links.items()))
+COUNTED: Final = Columns[tuple[Statistics, dict[str, float] | None]](
+    *_COUNTS.within(tuple[Statistics, dict[str, float] | None], lambda counted: counted[0]),
+    Column("energy", dict[str, float] | None, lambda counted: counted[1]),
+)
+"""What `gemini stats --json` prints: the counts, and the energy by the user's table."""
 
 
 def main(args: argparse.Namespace) -> int:
@@ -22,9 +30,7 @@ def main(args: argparse.Namespace) -> int:
     else:
         spent = None
     if args.json:
-        content = asdict(counts)
-        content["links"] = [{"from": a, "to": b, "bytes": size} for (a, b), size in counts.links.items()]
-        say_json({**content, "energy": spent})
+        say_json(COUNTED.as_json((counts, spent)))
         return 0
     say_lines(statistics_lines(counts, spent))
     return 0

@@ -2,11 +2,11 @@
 
 import argparse
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypedDict
 
 from buda_emu.app.cli.output import say, say_json
 from buda_emu.foreign.vpux import load
-from buda_emu.foreign.vpux.arguments import unpack
+from buda_emu.foreign.vpux.arguments import UnpackedTensor, unpack
 from buda_emu.foreign.vpux.execute.invocation import make_invocations
 from buda_emu.foreign.vpux.program import Program, callee, entry_point
 from buda_emu.foreign.vpux.rules import check_document, check_function
@@ -52,6 +52,18 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
+class ArgumentBuffer(TypedDict):
+    """An argument buffer that a task calls its kernel with, packed and decoded."""
+
+    task: int
+    run: int
+    kernel: str
+    bytes_of_a_tensor: int
+    hex: str
+    tensors: list[UnpackedTensor]
+    scalars: list[int | float]
+
+
 def _explain_no_buffer(program: Program, task: int | None) -> str:
     """Return the message for a task that calls no kernel, or that does not exist, and for a function without such
     tasks."""
@@ -64,7 +76,7 @@ def _explain_no_buffer(program: Program, task: int | None) -> str:
     return f"task {task} calls no kernel; {callers}"
 
 
-def _decode_buffers(function: Any, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
+def _decode_buffers(function: Any, args: argparse.Namespace) -> Iterator[ArgumentBuffer]:
     """Yield the JSON rows of the argument buffers of a function's kernel tasks, or of the one that the command
     names."""
     program = Program(function, args.arch)
@@ -84,5 +96,6 @@ def _decode_buffers(function: Any, args: argparse.Namespace) -> Iterator[dict[st
                 "kernel": kernel,
                 "bytes_of_a_tensor": call.abi,
                 "hex": call.data.hex(),
-                **decoded,
+                "tensors": decoded["tensors"],
+                "scalars": decoded["scalars"],
             }

@@ -1,10 +1,12 @@
 """`buda-emu vpux layout`: work out memory shape, strides and codes of a tensor layout."""
 
 import argparse
-from typing import Any
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 from buda_emu.app.cli.output import say, say_json
 from buda_emu.foreign.vpux.layout import DimsOrder, StrideReqs, address, alloc_bits
+from buda_emu.support.columns import Column, Columns
 from buda_emu.support.errors import HostError
 
 
@@ -14,19 +16,11 @@ def main(args: argparse.Namespace) -> int:
     order = _parse_order(args.order, len(shape))
     memory = order.to_memory(shape)
     strides = StrideReqs([_parse_requirement(text) for text in args.req]).calculate(args.bits, memory)
-    figures: dict[str, Any] = {
-        "order": order.name,
-        "permutation": list(order.perm),
-        "code": hex(order.code),
-        "kernel_code": hex(order.kernel_code),
-        "affine_map": order.to_affine_map(),
-        "mem_shape": list(memory),
-        "mem_strides": list(strides),
-        "strides": list(order.to_logical(strides)),
-        "alloc_bits": alloc_bits(memory, strides, args.bits),
-    }
+    bits = None
     if args.index is not None:
-        figures["address_bits"] = address(_parse_numbers(args.index, ","), order, strides)
+        bits = address(_parse_numbers(args.index, ","), order, strides)
+    layout = _Layout(order, memory, strides, alloc_bits(memory, strides, args.bits), bits)
+    figures = LAYOUT.as_json(layout)
     if args.json:
         say_json(figures)
     else:
@@ -35,7 +29,33 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def _parse_order(text: str | None, rank: int) -> Any:
+class _Layout(NamedTuple):
+    """A layout in memory: its order, the shape and strides there, the bits that it takes, and the place of an
+    element where one was asked for."""
+
+    order: DimsOrder
+    memory: Sequence[int]
+    strides: Sequence[int]
+    bits: int
+    address: int | None
+
+
+LAYOUT: Final = Columns[_Layout](
+    Column("order", str, lambda layout: layout.order.name),
+    Column("permutation", list[int], lambda layout: layout.order.perm),
+    Column("code", str, lambda layout: hex(layout.order.code)),
+    Column("kernel_code", str, lambda layout: hex(layout.order.kernel_code)),
+    Column("affine_map", str, lambda layout: layout.order.to_affine_map()),
+    Column("mem_shape", list[int], lambda layout: layout.memory),
+    Column("mem_strides", list[int], lambda layout: layout.strides),
+    Column("strides", list[int], lambda layout: layout.order.to_logical(layout.strides)),
+    Column("alloc_bits", int, lambda layout: layout.bits),
+    Column("address_bits", int, lambda layout: layout.address, optional=True),
+)
+"""What `vpux layout` prints."""
+
+
+def _parse_order(text: str | None, rank: int) -> DimsOrder:
     """Return the order that a name, a code (0x...) or an affine map denotes; the logical one of that rank for None.
     Raises HostError for another text."""
     if text is None:

@@ -1,9 +1,8 @@
 """`buda-emu vpux run`: run a function and show its outputs, its times and its races."""
 
 import argparse
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -11,11 +10,19 @@ from buda_emu.app.cli.output import say, say_lines, write_json, write_output, wr
 from buda_emu.emulator.inputs.numpy_files import read_npy
 from buda_emu.foreign.vpux import load
 from buda_emu.foreign.vpux.comparison import Comparison, compare
-from buda_emu.foreign.vpux.execute.run import RunResult, run
-from buda_emu.foreign.vpux.report import barrier_pressure, comparison_lines, race_lines, run_lines, run_picture
+from buda_emu.foreign.vpux.execute.run import BarrierResult, RunResult, TaskResult, run
+from buda_emu.foreign.vpux.report import (
+    Pressure,
+    barrier_pressure,
+    comparison_lines,
+    race_lines,
+    run_lines,
+    run_picture,
+)
 from buda_emu.foreign.vpux.schedule import CostModel, one_step
+from buda_emu.performance.timeline import Hazard
+from buda_emu.support.columns import Column, Columns
 from buda_emu.support.errors import Exit, HostError
-from buda_emu.support.version import RESULT_VERSION
 
 
 def main(args: argparse.Namespace) -> int:
@@ -103,26 +110,36 @@ def _write(args: argparse.Namespace, result: RunResult, words: str) -> None:
         arrays: dict[str, Any] = {f"out{number}": array for number, array in enumerate(result.outputs)}
         write_output(args.out, lambda stream: np.savez(stream, **arrays))
     if args.json is not None:
-        write_json(args.json, _to_json(result, words))
+        write_json(args.json, RUN.document((result, words)))
     if args.trace is not None:
         write_picture(args.trace, run_picture(result, words))
 
 
-def _to_json(result: RunResult, words: str) -> dict[str, Any]:
-    """Return the JSON object of a run. `words` describe the durations."""
-    pressure = barrier_pressure(result)
-    function = result.scheduled.program.function
-    return {
-        "schema_version": RESULT_VERSION,
-        "document": function.document.path,
-        "function": function.name,
-        "split": function.split,
-        "arch": result.scheduled.program.arch.name,
-        "durations": words,
-        "makespan": result.makespan,
-        "tasks": [{**asdict(record), "duration": record.duration} for record in result.tasks],
-        "barriers": [asdict(record) for record in result.barriers],
-        "barriers_in_use": {"limit": pressure.limit, "most": pressure.most, "changes": list(pressure.changes)},
-        "races": [{**asdict(record), "first": None if record.first < 0 else record.first} for record in result.races],
-        "outputs": [{"dtype": str(array.dtype), "shape": list(array.shape)} for array in result.outputs],
-    }
+def _first_task(race: Hazard) -> int | None:
+    """Return the task that comes first in a race, None where nobody wrote the bytes."""
+    return None if race.first < 0 else race.first
+
+
+_TASK: Final = Columns[TaskResult](TaskResult, Column("duration", int, lambda task: task.duration))
+_PRESSURE: Final = Columns[Pressure](
+    Column("limit", int, lambda pressure: pressure.limit),
+    Column("most", int, lambda pressure: pressure.most),
+    Column("changes", list[tuple[int, int]], lambda pressure: pressure.changes),
+)
+_OUTPUT: Final = Columns[np.ndarray[Any, Any]](
+    Column("dtype", str, lambda array: str(array.dtype)), Column("shape", list[int], lambda array: array.shape)
+)
+RUN: Final = Columns[tuple[RunResult, str]](
+    Column("document", str, lambda run: run[0].scheduled.program.function.document.path),
+    Column("function", str, lambda run: run[0].scheduled.program.function.name),
+    Column("split", int, lambda run: run[0].scheduled.program.function.split),
+    Column("arch", str, lambda run: run[0].scheduled.program.arch.name),
+    Column("durations", str, lambda run: run[1]),
+    Column("makespan", int, lambda run: run[0].makespan),
+    Column("tasks", [_TASK], lambda run: run[0].tasks),
+    Column("barriers", list[BarrierResult], lambda run: run[0].barriers),
+    Column("barriers_in_use", _PRESSURE, lambda run: barrier_pressure(run[0])),
+    Column("races", [Columns[Hazard](Hazard, Column("first", int | None, _first_task))], lambda run: run[0].races),
+    Column("outputs", [_OUTPUT], lambda run: run[0].outputs),
+)
+"""What `vpux run --json` writes: a run, and words for the durations of its tasks."""
