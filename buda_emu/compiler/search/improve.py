@@ -22,6 +22,7 @@ from buda_emu.compiler.search.evaluate import Evaluation, evaluate
 from buda_emu.compiler.search.pack import pack, pack_on_chip, widen_ops
 from buda_emu.compiler.search.wiring import (
     PATIENCE,
+    KindsOfMoves,
     TimedWires,
     Wires,
     WiresOfOne,
@@ -31,6 +32,7 @@ from buda_emu.compiler.search.wiring import (
     rewire,
     rewire_and_transpose,
 )
+from buda_emu.compiler.search_parts import Part, Parts
 from buda_emu.compiler.target import Objective
 from buda_emu.performance.timing.result import EpochReport
 from buda_emu.performance.timing.transfers.flows import channel_name, stream_in_channel
@@ -341,7 +343,15 @@ def match_epochs(table: CandidateTable, start: Start) -> list[tuple[int, list[st
 def improve_epoch(table: CandidateTable, start: Start, work: Work, names: list[str]) -> list[PlacementDecision]:
     """Return the improved decisions of the ops of one epoch; `work` counts the ops that are modelled for it."""
     only = OneEpoch(start.placement(table), start.decisions[names[0]].epoch)
-    epoch = _Epoch(table, partial(start.make, table), start.objective.chips, only, BUDGETS[start.budget], work)
+    epoch = _Epoch(
+        table=table,
+        make=partial(start.make, table),
+        chips=start.objective.chips,
+        only=only,
+        budget=BUDGETS[start.budget],
+        work=work,
+        without=start.objective.without,
+    )
     epoch_decisions = epoch.improve(start.decisions)
     return [epoch_decisions[name] for name in names]
 
@@ -365,6 +375,7 @@ class _Epoch:
     only: OneEpoch
     budget: Budget
     work: Work
+    without: Parts
 
     @property
     def epoch(self) -> int:
@@ -381,10 +392,11 @@ class _Epoch:
         first = min(self.table.index[name] for name in epoch_decisions)
         ops = range(first, first + len(epoch_decisions))
         transposed, _ = pack(self.table, ops.start, ops.stop, self.epoch, self.chips, grid_transpose=True)
-        if len(transposed) == len(ops) and _pace(transposed) < QUICKER * _pace(epoch_decisions):
+        is_quicker = len(transposed) == len(ops) and _pace(transposed) < QUICKER * _pace(epoch_decisions)
+        if is_quicker and Part.TRANSPOSED_PACKING not in self.without:
             best, best_evaluation = self._try_decisions(decisions, transposed, best, best_evaluation)
         grid_transpose = any(decision.grid_transpose for decision in best.values())
-        if placement.microbatch == 1:
+        if placement.microbatch == 1 and Part.WIDER_OPS not in self.without:
             best, best_evaluation = self._try_decisions(decisions, widen_ops(self.table, best), best, best_evaluation)
         table, best, best_evaluation = self._pack_with_corrections(
             decisions, ops, best, best_evaluation, grid_transpose=grid_transpose
@@ -392,7 +404,7 @@ class _Epoch:
         if placement.microbatch == 1 and self.budget.timed:
             best, best_evaluation = self._resize(decisions, table, best, best_evaluation)
             best, best_evaluation = self._retime(decisions, best, best_evaluation)
-            if not self.work.stop_modelling():
+            if not self.work.stop_modelling() and Part.ANNEALING not in self.without:
                 best, best_evaluation = self._anneal(decisions, best, best_evaluation)
                 best, best_evaluation = self._retime(decisions, best, best_evaluation)
         return self._connect(decisions, table, best, best_evaluation)
@@ -408,10 +420,11 @@ class _Epoch:
         factors = dict[str, float]()
         step = STEP
         for _ in range(1 if self.budget.timed and single else self.budget.rounds):
-            if self.work.stop_modelling():
+            if self.work.stop_modelling() or Part.CORRECTION in self.without:
                 break
             timing = best_evaluation.run.epochs[0].timing
-            if timing.pace > WAITING * max(busy.cycles for _, busy in timing.busy()):
+            waits = timing.pace > WAITING * max(busy.cycles for _, busy in timing.busy())
+            if waits and Part.LONGER_WAITS not in self.without:
                 step *= 2
             for op_timing in timing.ops:
                 factor = op_timing.cost.cycles / max(best[op_timing.op].choice.math, 1.0)
@@ -420,7 +433,7 @@ class _Epoch:
             packed, end = pack(table, ops.start, ops.stop, self.epoch, self.chips, grid_transpose=grid_transpose)
             if end < ops.stop:
                 break
-            if single:
+            if single and Part.WIDER_OPS not in self.without:
                 packed = widen_ops(table, packed)
             part = self._part(decisions, packed)
             wired, evaluation = self._wire(packed, part, self._evaluate(part))
@@ -439,7 +452,7 @@ class _Epoch:
             if self.work.stop_modelling():
                 break
             wished = resize_ops(table, best, best_evaluation.run.epochs[0])
-            if not wished:
+            if not wished or Part.RESIZING in self.without:
                 break
             attempt, evaluation = self._try_decisions(decisions, wished, best, best_evaluation)
             if evaluation is best_evaluation:
@@ -454,7 +467,7 @@ class _Epoch:
         """Move data that is held in L1 to other DRAM channels, so that it arrives by the time at which the model needs
         it."""
         for _ in range(IN_TIME):
-            if self.work.stop_modelling():
+            if self.work.stop_modelling() or Part.DEADLINES in self.without:
                 break
             retimed = set_deadlines(best, best_evaluation.run.epochs[0])
             evaluation = self._evaluate(self._part(decisions, retimed))
@@ -471,7 +484,10 @@ class _Epoch:
         the decisions that the model finds quickest."""
         first = min(self.table.index[name] for name in best)
         before = best
-        for order in grid_orders(self.make({**decisions, **best}, self.only), best):
+        orders = grid_orders(self.make({**decisions, **best}, self.only), best, self.without)
+        if not orders or Part.STREAMS in self.without:
+            return best
+        for order in orders:
             limited_table = table
             attempt = before
             for _ in range(CONNECTED):
@@ -506,6 +522,8 @@ class _Epoch:
     def _wire(self, decisions: Decisions, part: Placement, before: Evaluation) -> tuple[Decisions, Evaluation]:
         """Move ops so that wires are short, and return the moved decisions if the model finds them quicker than
         `before`, the evaluation of the placement `part`."""
+        if Part.WIRES in self.without:
+            return decisions, before
         report = before.run.epochs[0]
         chip = part.target.chip
         alone = part.waits_for_one
@@ -520,10 +538,10 @@ class _Epoch:
             wires = TimedWires(before.netlist, report, chip)
         else:
             wires = WiresOfOne(before.netlist, report.edges, chip)
-        regions = isinstance(wires, TimedWires)
+        kinds = self._kinds_of_moves(regions=isinstance(wires, TimedWires))
         grid = part.target.arch.grid
         moved = _chip_by_chip(
-            decisions, lambda chip_decisions: rewire(chip_decisions, wires, grid, enough, *tries, regions=regions)
+            decisions, lambda chip_decisions: rewire(chip_decisions, wires, grid, enough, *tries, kinds=kinds)
         )
         best, evaluation = self._keep_if_quicker(decisions, moved, part, before)
         if alone:
@@ -535,13 +553,15 @@ class _Epoch:
         them quicker than `before`, the evaluation of the placement `part`."""
         report = before.run.epochs[0]
         grid = part.target.arch.grid
-        if report.bottleneck.kind != "link":
+        if report.bottleneck.kind != "link" or Part.TURNS in self.without:
             return decisions, before
         wires = Wires.of(before.netlist, report.edges, report.paths, part.target.chip)
         enough = _link_limit(report, part.target.chip)
         moved = _chip_by_chip(
             decisions,
-            lambda chip_decisions: rewire_and_transpose(chip_decisions, wires, grid, enough, self.budget.moves),
+            lambda chip_decisions: rewire_and_transpose(
+                chip_decisions, wires, grid, enough, self.budget.moves, self._kinds_of_moves(regions=False)
+            ),
         )
         return self._keep_if_quicker(decisions, moved, part, before)
 
@@ -554,10 +574,17 @@ class _Epoch:
         part = self._part(decisions, best)
         wires = TimedWires(best_evaluation.netlist, report, part.target.chip)
         grid = part.target.arch.grid
+        kinds = self._kinds_of_moves(regions=True)
         moved = _chip_by_chip(
-            best, lambda chip_decisions: anneal(chip_decisions, wires, grid, ANNEALED * len(chip_decisions))
+            best, lambda chip_decisions: anneal(chip_decisions, wires, grid, ANNEALED * len(chip_decisions), kinds)
         )
         return self._keep_if_quicker(best, moved, part, best_evaluation)
+
+    def _kinds_of_moves(self, *, regions: bool) -> KindsOfMoves:
+        """Return the kinds of moves that are drawn, with exchanges of whole `regions` or without."""
+        return KindsOfMoves(
+            exchanges=Part.EXCHANGES not in self.without, regions=regions and Part.REGIONS not in self.without
+        )
 
     def _keep_if_quicker(
         self, decisions: Decisions, moved: Decisions, part: Placement, before: Evaluation

@@ -34,6 +34,7 @@ from buda_emu.compiler.search.trials import (
     try_form,
     try_start,
 )
+from buda_emu.compiler.search_parts import Part
 from buda_emu.compiler.target import ONE_BY_ONE, Objective, Target
 from buda_emu.performance.routing.pipes.build import build
 from buda_emu.performance.routing.pipes.epoch import epochs
@@ -111,7 +112,7 @@ def _with_effort(
 ) -> tuple[int, SearchResult]:
     """Return the number and the result of the graph that is quickest after all efforts. Queues hold `entries` rounds of
     inputs."""
-    forms = [Forms(tiles, target) for tiles in graphs]
+    forms = [Forms(tiles, target, objective.without) for tiles in graphs]
     first = objective
     if objective.effort == "high":
         first = replace(objective, effort="default")
@@ -307,13 +308,14 @@ def _training_figures(tables: Sequence[CandidateTable], objective: Objective, en
         """Return the key of the quickest try."""
         return min(tried, key=lambda key: tried[key][0].cycles)
 
+    without = objective.without
     for number in range(len(tables)):
-        for full in TRAINING:
+        for full in (FULL,) if Part.TRAINING_SHARES in without else TRAINING:
             try_packing(number, full, STEP)
     if not tried:
         return first
     number, full, _ = quickest()
-    for step in STEPS:
+    for step in () if Part.TRAINING_STEPS in without else STEPS:
         try_packing(number, full, step)
     number, *_ = key = quickest()
     best = min(tried[key], (first, {}), key=lambda attempt: attempt[0].cycles)[0]

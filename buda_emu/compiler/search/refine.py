@@ -22,6 +22,7 @@ from buda_emu.compiler.search.trials import (
     try_form,
     try_start,
 )
+from buda_emu.compiler.search_parts import Part
 from buda_emu.compiler.target import Objective
 from buda_emu.support.errors import UnsupportedError
 
@@ -47,10 +48,17 @@ def combine_epochs(results: Sequence[SearchResult], entries: int) -> SearchResul
     table = best.table
     if table is None or best.decisions is None:
         return best
+    without = best.objective.without
     for other in others:
-        if other.table is table and other.decisions is not None:
-            best = _apply_changes(table, best, [*_changes_from_other(table, best, other)], entries)
-    return _apply_changes(table, best, [*_changes_from_alike(table, best)], entries)
+        if other.table is not table or other.decisions is None:
+            continue
+        changes = [*_changes_from_other(table, best, other)]
+        if changes and Part.RECOMBINATION not in without:
+            best = _apply_changes(table, best, changes, entries)
+    changes = [*_changes_from_alike(table, best)]
+    if changes and Part.LIKE_EPOCHS in without:
+        return best
+    return _apply_changes(table, best, changes, entries)
 
 
 def rank_epochs(results: Sequence[SearchResult], entries: int, count: int) -> list[SearchResult]:
@@ -246,14 +254,17 @@ def refine_result(best: SearchResult, entries: int) -> SearchResult:
     if searched is None:
         return best
     refined_one: SearchResult | None = None
+    without = objective.without
     if objective.microbatch == 1:
-        if not (objective.chips > 1 or searched.assigned or searched.tiles.trains or objective.work.stop_modelling()):
+        if Part.SINGLE_INPUT not in without and not (
+            objective.chips > 1 or searched.assigned or searched.tiles.trains or objective.work.stop_modelling()
+        ):
             refined_one = _refine_single_input(searched, objective, entries)
             best = min(best, refined_one, key=comparable_cycles)
         best = _try_slices(searched, best, entries)
     if objective.chips == 1 and (objective.effort == "default" or best.table is not searched):
         best = _try_shares(best, entries)
-    if best.cycles > best.host and best is not refined_one:
+    if best.cycles > best.host and best is not refined_one and Part.REFINEMENT not in without:
         best = _refine_repeatedly(best, entries)
     return best
 
@@ -262,20 +273,30 @@ def _refine_single_input(table: CandidateTable, objective: Objective, entries: i
     """Return the best result that begins with epochs for a single input, of the form itself and with slices below each
     other. Queues hold `entries` rounds of inputs."""
     results = _try_single_input(table, objective, entries)
+    without = objective.without
     stack_form = _stack_form(table)
-    if stack_form is not None:
+    if stack_form is not None and Part.STACKED_SLICES not in without:
         results += _try_single_input(stack_form, objective, entries)
-    ended = [_refine_repeatedly(candidate, entries, 1) for candidate in rank_epochs(results, entries, REFINED)]
+    if Part.REFINEMENT in without:
+        return combine_epochs(results, entries)
+    ranked = rank_epochs(results, entries, REFINED)
+    if len(ranked) > 1 and Part.NEXT_START in without:
+        ranked = ranked[:1]
+    ended = [_refine_repeatedly(candidate, entries, 1) for candidate in ranked]
     return _refine_repeatedly(combine_epochs([*results, *ended], entries), entries)
 
 
 def _try_slices(table: CandidateTable, best: SearchResult, entries: int) -> SearchResult:
     """Return the best result, or that of the form `table` with the ops of a single input in slices if it is quicker.
     Queues hold `entries` rounds of inputs."""
+    without = best.objective.without
     if best.objective.work.stop_modelling():
         return best
     for count in SLICES:
-        candidate = _keep_quicker(best, _slice_form(table, count), FULL, entries)
+        sliced = _slice_form(table, count)
+        if sliced is None or (Part.SLICES if count == SLICES[0] else Part.FOUR_SLICES) in without:
+            break
+        candidate = _keep_quicker(best, sliced, FULL, entries)
         if candidate is best:
             break
         best = candidate
@@ -288,7 +309,8 @@ def _try_shares(best: SearchResult, entries: int) -> SearchResult:
     table = best.table
     if table is None or _is_enough(best):
         return best
-    with closing(starts_with_results(table, best.objective, SHARES, entries)) as starts:
+    shares = [share for share, part in SHARES.items() if part not in best.objective.without]
+    with closing(starts_with_results(table, best.objective, shares, entries)) as starts:
         for start, known_result in starts:
             with suppress(UnsupportedError):
                 best = min(best, try_start(table, start, known_result), key=comparable_cycles)
@@ -301,10 +323,12 @@ def _refine_repeatedly(result: SearchResult, entries: int, rounds: int = ROUNDS)
     """Apply more moves and corrections to each epoch and combine the best ones; repeat this for the epochs that gain,
     at most `rounds` times and within the bound of work. Queues hold `entries` rounds of inputs."""
     only: frozenset[int] | None = None
-    for _ in range(rounds):
+    for number in range(rounds):
         table = result.table
         decisions = result.decisions
         if table is None or decisions is None or result.objective.work.stop_modelling():
+            break
+        if number and Part.MORE_ROUNDS in result.objective.without:
             break
         after = try_start(
             table,
@@ -339,7 +363,8 @@ def single_input_decisions(
             return inf
 
     single = SingleInput.of(table, FULL)
-    return [*single.decisions_by_layers(cycles), single.decisions()]
+    by_layers = single.decisions_by_layers(cycles, objective.without)
+    return [*by_layers, single.decisions()]
 
 
 def _try_single_input(table: CandidateTable, objective: Objective, entries: int) -> list[SearchResult]:

@@ -15,10 +15,11 @@ from buda_emu.compiler.search.evaluate import Figures, evaluate_figures
 from buda_emu.compiler.search.improve import Decisions, KnownResult, Start, improve_epochs
 from buda_emu.compiler.search.speculative import Later, improve_ahead
 from buda_emu.compiler.search.starts import searched_decisions
+from buda_emu.compiler.search_parts import Part
 from buda_emu.compiler.target import Objective
 from buda_emu.support.errors import UnsupportedError
 
-SHARES = (0.8, 0.88, 1.0)
+SHARES = {0.8: Part.SHARE_80, 0.88: Part.SHARE_88, 1.0: Part.SHARE_100}
 """Other shares of a chip's cores that rectangles are expected to cover. High effort tries them with every form of a
 graph; default effort with the best form of the best graph, on one chip, where there are epochs to cut
 (docs/compile/placing.md, "The search", step 4)."""
