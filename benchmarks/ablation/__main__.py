@@ -2,6 +2,7 @@
 
     python -m benchmarks.ablation                        # what is missing, case after case; Ctrl-C keeps what is there
     python -m benchmarks.ablation --only "bert, one input" "resnet50 n150"
+    python -m benchmarks.ablation --parts turns "share 0.8"
     python -m benchmarks.ablation --list                 # names of cases, in their order
     python -m benchmarks.ablation --page                 # only write the table of docs/compile/placing.md anew
 
@@ -24,6 +25,7 @@ def main() -> int:
         prog="python -m benchmarks.ablation", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--only", nargs="+", default=[], metavar="CASE")
+    parser.add_argument("--parts", nargs="+", default=[], metavar="PART", help="default: all")
     parser.add_argument("--list", action="store_true", help="measure nothing")
     parser.add_argument("--page", action="store_true", help="measure nothing")
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="FILE")
@@ -35,7 +37,7 @@ def main() -> int:
     from .cases import CASES
 
     if args.case:
-        _measure(args.case, args.results)
+        _measure(args.case, args.parts, args.results)
         return 0
     if args.list:
         print("\n".join(CASES))
@@ -43,23 +45,24 @@ def main() -> int:
     for name in args.only or CASES:
         print(name, file=sys.stderr, flush=True)
         command = [sys.executable, "-m", "benchmarks.ablation", "--results", str(args.results), "--case", name]
-        subprocess.run(command, check=False)
+        subprocess.run([*command, "--parts", *args.parts] if args.parts else command, check=False)
     print(table(read(args.results)))
     return 0
 
 
-def _measure(name: str, results: Path) -> None:
-    """Add the rows of a case that are missing."""
+def _measure(name: str, parts: list[str], results: Path) -> None:
+    """Add the rows of a case that are missing, of some parts or of all."""
     from buda_emu.compiler.search_parts import Part
 
     from .cases import CASES
     from .measure import rows
 
-    known = frozenset(read(results).get(name, {}))
-    if known >= {"", *Part}:
+    known = read(results).get(name, {})
+    missing = [part for part in map(Part, parts or Part) if part not in known]
+    if not missing:
         return
     commit = _commit()
-    for row in rows(CASES[name], known):
+    for row in rows(CASES[name], missing, with_base="" not in known):
         keep({"model": name, "commit": commit, **row}, results)
 
 

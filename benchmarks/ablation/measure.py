@@ -82,8 +82,8 @@ def _searches(asked: Asked) -> Generator[list[_Search]]:
         yield found
 
 
-def rows(case: Case, known: frozenset[str]) -> Iterator[Row]:
-    """Yield a row for each part that is not `known`, and first one with the name "" for the search as it is. The search
+def rows(case: Case, parts: Sequence[Part], *, with_base: bool) -> Iterator[Row]:
+    """Yield a row for each of the parts, and first, `with_base`, one with the name "" for the search as it is. That
     runs once before it is timed, as it leaves costs of ops in caches."""
     asked = Asked()
     asked.parts = set()
@@ -92,11 +92,9 @@ def rows(case: Case, known: frozenset[str]) -> Iterator[Row]:
         case()
     search = searches[-1]
     base = search.run(frozenset())
-    if "" not in known:
+    if with_base:
         yield {"part": "", **base}
-    for part in Part:
-        if part in known:
-            continue
+    for part in parts:
         if part not in asked.parts:
             yield {"part": part, "cycles": base["cycles"], "seconds": base["seconds"], "asked": False}
             continue
