@@ -52,13 +52,13 @@ def main() -> int:
 
 def _measure(name: str, parts: list[str], results: Path) -> None:
     """Add the rows of a case that are missing, of some parts or of all."""
-    from buda_emu.compiler.search_parts import Part
+    from buda_emu.compiler.search_parts import ALL_PARTS
 
     from .cases import CASES
     from .measure import rows
 
     known = read(results).get(name, {})
-    missing = [part for part in map(Part, parts or Part) if part not in known]
+    missing = [part for part in parts or ALL_PARTS if part not in known]
     if not missing:
         return
     commit = _commit()

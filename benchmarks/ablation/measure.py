@@ -17,7 +17,6 @@ from buda_emu.compiler.memory_watch import Work
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.search.evaluate import evaluate_figures
 from buda_emu.compiler.search.placer import place_best
-from buda_emu.compiler.search_parts import Part
 from buda_emu.compiler.target import Objective, Target
 
 from .cases import Case
@@ -25,15 +24,15 @@ from .cases import Case
 Row = dict[str, Any]
 
 
-class Asked(frozenset[Part]):
+class Asked(frozenset[str]):
     """An empty set of parts that are left out, which notes the parts that a search asks for: a search that does not ask
     for a part is the same without it."""
 
-    parts: set[Part]
+    parts: set[str]
 
     def __contains__(self, part: object) -> bool:
         """Note the part; none is left out."""
-        if isinstance(part, Part):
+        if isinstance(part, str):
             self.parts.add(part)
         return False
 
@@ -47,7 +46,7 @@ class _Search:
     objective: Objective
     entries: int
 
-    def run(self, without: frozenset[Part]) -> Row:
+    def run(self, without: frozenset[str]) -> Row:
         """Search again from nothing without some parts; return the cycles of one input, the processor seconds, and how
         many ops were modelled for it."""
         objective = replace(self.objective, work=Work.of(self.objective.effort), without=without)
@@ -82,7 +81,7 @@ def _searches(asked: Asked) -> Generator[list[_Search]]:
         yield found
 
 
-def rows(case: Case, parts: Sequence[Part], *, with_base: bool) -> Iterator[Row]:
+def rows(case: Case, parts: Sequence[str], *, with_base: bool) -> Iterator[Row]:
     """Yield a row for each of the parts, and first, `with_base`, one with the name "" for the search as it is. That
     runs once before it is timed, as it leaves costs of ops in caches."""
     asked = Asked()

@@ -7,7 +7,7 @@ from math import exp, fsum, log
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from buda_emu.compiler.search_parts import Part
+from buda_emu.compiler.search_parts import ALL_PARTS
 
 ROOT: Final = Path(__file__).parents[2]
 RESULTS: Final = Path(__file__).parent / "rows.jsonl"
@@ -60,7 +60,7 @@ class Gain(NamedTuple):
 
 def gains(found: Rows) -> Iterator[Gain]:
     """Yield what each part gains over all models of which its row is there."""
-    for part in Part:
+    for part in ALL_PARTS:
         factors: dict[str, float] = {}
         needed: list[str] = []
         seconds = 0.0

@@ -51,12 +51,17 @@ from buda_emu.support.checker.render import render
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError, InternalError
 from buda_emu.support.files import write_file
+from buda_emu.support.html_table import html_table
 from buda_emu.support.progress import Activity, Report
 from buda_emu.support.unmasked import refuse_masked_arrays
 from buda_emu.support.version import RESULT_VERSION, __version__
 
 if TYPE_CHECKING:
     from buda_emu.performance.timing.result import PerfRun
+
+
+SHOWN: Final = 5
+"""Number of layers whose repair is printed with the table, and of outputs in a short form; the result has all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +95,33 @@ class ModelComparison:
         """Return the comparison as JSON-compatible data with its schema version."""
         return {"schema_version": RESULT_VERSION, **asdict(self)}
 
+    @property
+    def _title(self) -> str:
+        """The model, the precision of its run, and the framework that it is compared with."""
+        return f"{self.model}, precision {self.precision}, against {self.tool}"
+
+    def _tables(self) -> Iterator[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
+        """Yield headers and rows of the tables of outputs and of layers, without empty tables."""
+        for heading, differences in (("output", self.outputs), ("layer", self.layers)):
+            if differences:
+                yield (heading, "shape", "PCC", "error", "max error"), [_row(item) for item in differences]
+
     def __str__(self) -> str:
         """Return a table of the outputs and a table of the layers."""
-        parts = [f"{self.model}, precision {self.precision}, against {self.tool}"]
-        for heading, rows in (("output", self.outputs), ("layer", self.layers)):
-            if rows:
-                headers = (heading, "shape", "PCC", "error", "max error")
-                parts.append(table(headers, (_row(difference) for difference in rows), right=(2, 3, 4)))
-        return "\n\n".join(parts)
+        tables = [table(headers, rows, right=(2, 3, 4)) for headers, rows in self._tables()]
+        return "\n\n".join([self._title, *tables])
+
+    def __repr__(self) -> str:
+        outputs = ", ".join(f"{output.name} PCC {correlation(output.pcc)}" for output in self.outputs[:SHOWN])
+        if len(self.outputs) > SHOWN:
+            outputs += ", ..."
+        return f"<ModelComparison of {self._title}: {outputs}; {plural(len(self.layers), 'layer')}>"
+
+    def _repr_html_(self) -> str:
+        """Return the tables of outputs and layers for a notebook."""
+        titles = (self._title, "")
+        tables = zip(titles, self._tables(), strict=False)
+        return "".join(html_table(title, headers, rows) for title, (headers, rows) in tables)
 
 
 def _row(difference: Difference) -> tuple[str, ...]:
@@ -217,10 +241,6 @@ def _infinite(values: NDArray[np.float64]) -> NDArray[np.bool_]:
     return np.abs(values) >= INFINITE
 
 
-SHOWN: Final = 5
-"""Number of layers whose repair is printed with the table; `layers` has all."""
-
-
 @dataclass(frozen=True, slots=True)
 class LayerNumerics:
     """Numeric errors of one layer. `error`, `pcc`: those of its result in the whole run, errors of its operands
@@ -236,6 +256,13 @@ class LayerNumerics:
     def own(self) -> float:
         """The largest error that one of its ops adds by itself."""
         return own_error(self.worst)
+
+    def __repr__(self) -> str:
+        if self.error is None:
+            error = "-"
+        else:
+            error = f"{self.error:.1e}"
+        return f"<LayerNumerics {self.layer}: error {error}, {plural(len(self.ops), 'op')}, worst {self.worst!r}>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,14 +281,32 @@ class ModelNumerics:
         """Return the figures as JSON-compatible data with their schema version."""
         return {"schema_version": RESULT_VERSION, **asdict(self)}
 
+    def _repairs(self) -> list[str]:
+        """Return the sentences about repairs of the worst layers."""
+        sentences: list[str] = []
+        for layer in self.worst(SHOWN):
+            sentences += _repair(layer.worst)
+        return sentences
+
     def __str__(self) -> str:
         """Return a table of the layers, and repairs for the worst ones."""
-        headers = ("layer", "run: error", "PCC", "op: error", "op", "main cause")
-        lines = [table(headers, (_layer_row(layer) for layer in self.layers), right=(1, 2, 3))]
-        lines.append("")
-        for layer in self.worst(SHOWN):
-            lines += _repair(layer.worst)
+        rows = [_layer_row(layer) for layer in self.layers]
+        lines = [table(_LAYER_HEADERS, rows, right=(1, 2, 3)), "", *self._repairs()]
         return f"{self.model} ({self.arch})\n\n" + "\n".join(lines).rstrip()
+
+    def __repr__(self) -> str:
+        worst = ", ".join(f"{layer.layer} {layer.own:.1e}" for layer in self.worst(1))
+        layers = plural(len(self.layers), "layer")
+        return f"<ModelNumerics of {self.model} on {self.arch}: {layers}, worst alone {worst or '-'}>"
+
+    def _repr_html_(self) -> str:
+        """Return the table of the layers and the repairs for a notebook."""
+        rows = [_layer_row(layer) for layer in self.layers]
+        repairs = "".join(f"<li>{escape(sentence)}</li>" for sentence in self._repairs())
+        return html_table(repr(self)[1:-1], _LAYER_HEADERS, rows) + (f"<ul>{repairs}</ul>" if repairs else "")
+
+
+_LAYER_HEADERS: Final = ("layer", "run: error", "PCC", "op: error", "op", "main cause")
 
 
 def _layer_row(layer: LayerNumerics) -> tuple[str, ...]:
@@ -503,6 +548,31 @@ class ModelPerf:
     def __repr__(self) -> str:
         pace = f"{self.inputs_per_second:.5g} inputs/s, {self.cycles:.0f} cycles for {self.inputs}"
         return f"ModelPerf({self.run.netlist!r}, {self.run.arch}, {pace})"
+
+    def _epoch_rows(self) -> list[tuple[str, ...]]:
+        """Return a row of texts for each epoch, in the order in which they run."""
+        return [
+            (
+                epoch.program,
+                " + ".join(epoch.graphs),
+                f"{epoch.timing.inputs:,}",
+                f"{epoch.pace:,.0f}",
+                f"{epoch.load.cycles:,.0f}",
+                f"{epoch.bottleneck.kind} {epoch.bottleneck.name}".strip(),
+            )
+            for epoch in self.run.epochs
+        ]
+
+    def __str__(self) -> str:
+        """Return the pace, and a table of the epochs with what limits each."""
+        return f"{self!r}\n\n{table(_EPOCH_HEADERS, self._epoch_rows(), right=(2, 3, 4))}"
+
+    def _repr_html_(self) -> str:
+        """Return the table of the epochs for a notebook."""
+        return html_table(repr(self), _EPOCH_HEADERS, self._epoch_rows())
+
+
+_EPOCH_HEADERS: Final = ("program", "graph", "inputs", "cycles per input", "cycles to load", "bottleneck")
 
 
 class CompiledModel:

@@ -67,6 +67,15 @@ class OpNumerics:
     largest: float | None = None
     beyond: int = 0
 
+    def __repr__(self) -> str:
+        text = f"<OpNumerics {self.name} ({self.type}): error alone {own_error(self):.1e}"
+        if self.cause:
+            text += f", cause {self.cause}"
+        if self.repair is not None:
+            changes = ", ".join(f"{change.field} {change.before} -> {change.after}" for change in self.repair.changes)
+            text += f", repair {changes}"
+        return text + ">"
+
 
 def own_error(op: OpNumerics) -> float:
     """Return the relative error of the op by itself, 0 where there is none."""

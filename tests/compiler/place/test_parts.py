@@ -9,7 +9,7 @@ from torch import nn
 import buda_emu as be
 from buda_emu.compiler import pipeline
 from buda_emu.compiler.search.placer import place_best
-from buda_emu.compiler.search_parts import Part
+from buda_emu.compiler.search_parts import ALL_PARTS
 from buda_emu.compiler.target import Objective
 
 
@@ -38,7 +38,7 @@ def test_without_any_part(objective: str, monkeypatch: pytest.MonkeyPatch) -> No
     whole = be.compile(*source, objective=objective)
 
     def without(graphs, target, objective: Objective, *, entries: int):
-        return place_best(graphs, target, replace(objective, without=frozenset(Part)), entries=entries)
+        return place_best(graphs, target, replace(objective, without=frozenset(ALL_PARTS)), entries=entries)
 
     monkeypatch.setattr(pipeline, "place_best", without)
     bare = be.compile(*source, objective=objective)
