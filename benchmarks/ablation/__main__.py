@@ -3,6 +3,7 @@
     python -m benchmarks.ablation                        # what is missing, case after case; Ctrl-C keeps what is there
     python -m benchmarks.ablation --only "bert, one input" "resnet50 n150"
     python -m benchmarks.ablation --parts turns "share 0.8"
+    python -m benchmarks.ablation --parts "turns + share 0.8"   # both at once
     python -m benchmarks.ablation --list                 # names of cases, in their order
     python -m benchmarks.ablation --page                 # only write the table of docs/compile/placing.md anew
 

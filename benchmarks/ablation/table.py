@@ -59,8 +59,10 @@ class Gain(NamedTuple):
 
 
 def gains(found: Rows) -> Iterator[Gain]:
-    """Yield what each part gains over all models of which its row is there."""
-    for part in ALL_PARTS:
+    """Yield what each part gains over all models of which its row is there, and what parts gain that were left out at
+    once."""
+    together = {part for by_part in found.values() for part in by_part if part and part not in ALL_PARTS}
+    for part in (*ALL_PARTS, *sorted(together)):
         factors: dict[str, float] = {}
         needed: list[str] = []
         seconds = 0.0
@@ -73,8 +75,9 @@ def gains(found: Rows) -> Iterator[Gain]:
             if "problem" in row:
                 needed.append(model)
                 continue
-            factors[model] = row["cycles"] / base["cycles"]
+            factors[model] = 1.0
             if row["asked"]:
+                factors[model] = row["cycles"] / base["cycles"]
                 seconds += base["seconds"]
                 seconds_without += row["seconds"]
         if factors:
