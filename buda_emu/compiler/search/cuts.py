@@ -1,4 +1,4 @@
-"""Where one epoch ends and the next begins: a dynamic program over the ops in their order.
+"""The partition of a model into epochs, for rounds of inputs: a dynamic program over the ops in their order.
 
 An epoch of the ops from i up to j at a pace of T cycles takes each op's fewest cores that keep the pace, on as many
 chips as there are. Its time is that of a round of inputs: T for each, but no less than DRAM needs, the way of the first

@@ -1,5 +1,5 @@
-"""Places a graph: from netlist ops to their blocks, cores, epochs, chips, queues and addresses
-(docs/compile/placing.md)."""
+"""Places a graph, from netlist ops to their blocks, cores, epochs, chips, queues and addresses: a beam over the forms
+of the graph and the partitions of each into epochs (docs/compile/placing.md, "Three algorithms")."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress

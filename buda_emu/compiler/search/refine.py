@@ -1,4 +1,4 @@
-"""Refinement that is tried only with the best form of the best graph."""
+"""The end of the beam: what is tried only with the best form of the best graph, and the best epochs of all results."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress

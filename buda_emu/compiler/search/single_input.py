@@ -1,5 +1,5 @@
-"""Epochs for rounds of one input: only the ops of this input overlap, so an epoch takes the longest path through its
-ops, and loading (PERF 5.1) is a large part of it.
+"""The partition of a model into epochs, for rounds of one input: only the ops of this input overlap, so an epoch takes
+the longest path through its ops, and loading (PERF 5.1) is a large part of it.
 
 Each op takes the division that is best at a price of a core, in cycles: at a high price few cores, and many ops in an
 epoch; at a low price many cores. A dynamic program over the ops in their order finds where epochs end, and at which

@@ -1,4 +1,5 @@
-"""Moves and exchanges the ops of an epoch so that wires are short and results can go from core to core."""
+"""The floorplan of an epoch, moved: ops go elsewhere, change places and turn so that wires are short and results can go
+from core to core."""
 
 import random
 from collections.abc import Callable, Container, Mapping, Sequence
