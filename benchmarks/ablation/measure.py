@@ -17,6 +17,7 @@ from buda_emu.compiler.memory_watch import Work
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.search.evaluate import evaluate_figures
 from buda_emu.compiler.search.placer import place_best
+from buda_emu.compiler.search_parts import TRACKED
 from buda_emu.compiler.target import Objective, Target
 
 from .cases import Case
@@ -85,19 +86,24 @@ def _searches(asked: Asked) -> Generator[list[_Search]]:
 
 def rows(case: Case, parts: Sequence[str], *, with_base: bool) -> Iterator[Row]:
     """Yield a row for each of the parts, and first, `with_base`, one with the name "" for the search as it is. That
-    runs once before it is timed, as it leaves costs of ops in caches. A part may be several, with a plus between
-    them."""
+    runs once before it is timed, as it leaves costs of ops in caches. Nothing is searched without a part for which the
+    search did not ask, or which gained nothing in it: the result would be the same. A part may be several, with a plus
+    between them."""
     asked = Asked()
     asked.parts = set()
     with torch.no_grad(), warnings.catch_warnings(), _searches(asked) as searches:
         warnings.simplefilter("ignore")
         case()
     search = searches[-1]
+    work = search.objective.work
+    changed = asked.parts
+    if not work.cut:
+        changed = changed - (TRACKED - work.gained)
     if with_base:
         yield {"part": "", **search.run(frozenset())}
     for part in parts:
         without = frozenset(part.split(TOGETHER))
-        if without.isdisjoint(asked.parts):
+        if without.isdisjoint(changed):
             yield {"part": part, "asked": False}
             continue
         try:

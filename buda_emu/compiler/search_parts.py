@@ -97,3 +97,29 @@ Parts = frozenset[str]
 EVERYTHING: Parts = frozenset()
 """Nothing is left out."""
 ALL_PARTS: Final = tuple(value for name, value in vars(Part).items() if name.isupper())
+TRACKED: Final = frozenset(
+    (
+        Part.SHARE_80,
+        Part.SHARE_88,
+        Part.SHARE_100,
+        Part.TRANSPOSED_PACKING,
+        Part.CORRECTION,
+        Part.LONGER_WAITS,
+        Part.WIRES,
+        Part.TURNS,
+        Part.WIDER_OPS,
+        Part.RESIZING,
+        Part.DEADLINES,
+        Part.ANNEALING,
+        Part.STREAMS,
+        Part.STREAMS_OF_READERS,
+        Part.STREAMS_OF_ONE,
+        Part.SLICES,
+        Part.FOUR_SLICES,
+        Part.MORE_ROUNDS,
+        Part.RECOMBINATION,
+        Part.LIKE_EPOCHS,
+    )
+)
+"""Parts whose results are compared with what there is without them, and dropped where they are no quicker: the search
+notes which of them gained anything (`Work.gained`)."""

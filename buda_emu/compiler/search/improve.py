@@ -204,8 +204,8 @@ def _fill_by_host(queue: Queue) -> Queue:
 
 Decisions = dict[str, PlacementDecision]
 Make = Callable[[Mapping[str, PlacementDecision], OneEpoch | None], Placement]
-ImprovedEpoch = tuple[list[PlacementDecision], int]
-"""The decisions of the ops of an epoch, and the number of ops that were modelled for them."""
+ImprovedEpoch = tuple[list[PlacementDecision], int, set[str]]
+"""The decisions of the ops of an epoch, the number of ops that were modelled for them, and the parts that gained."""
 KnownResult = Callable[[int], ImprovedEpoch | None]
 """A function that returns what has been found for an epoch elsewhere (`speculative.py`), or None."""
 
@@ -302,6 +302,7 @@ def improve_epochs(table: CandidateTable, start: Start, known_result: KnownResul
             elif (elsewhere := known_result(epoch)) is not None and work.has_room(elsewhere[1]):
                 better[epoch] = elsewhere[0]
                 work.modelled += elsewhere[1]
+                work.gained |= elsewhere[2]
             else:
                 better[epoch] = improve_epoch(table, start, work, names)
         result |= copy_decisions(table, names, better[first], epoch) or {name: decisions[name] for name in names}
@@ -394,10 +395,14 @@ class _Epoch:
         transposed, _ = pack(self.table, ops.start, ops.stop, self.epoch, self.chips, grid_transpose=True)
         is_quicker = len(transposed) == len(ops) and _pace(transposed) < QUICKER * _pace(epoch_decisions)
         if is_quicker and Part.TRANSPOSED_PACKING not in self.without:
-            best, best_evaluation = self._try_decisions(decisions, transposed, best, best_evaluation)
+            best, best_evaluation = self._try_decisions(
+                decisions, transposed, best, best_evaluation, Part.TRANSPOSED_PACKING
+            )
         grid_transpose = any(decision.grid_transpose for decision in best.values())
         if placement.microbatch == 1 and Part.WIDER_OPS not in self.without:
-            best, best_evaluation = self._try_decisions(decisions, widen_ops(self.table, best), best, best_evaluation)
+            best, best_evaluation = self._try_decisions(
+                decisions, widen_ops(self.table, best), best, best_evaluation, Part.WIDER_OPS
+            )
         table, best, best_evaluation = self._pack_with_corrections(
             decisions, ops, best, best_evaluation, grid_transpose=grid_transpose
         )
@@ -440,6 +445,7 @@ class _Epoch:
             if _round_cycles(evaluation) < _round_cycles(best_evaluation):
                 best = wired
                 best_evaluation = evaluation
+                self.work.gained.update((Part.CORRECTION, Part.LONGER_WAITS, Part.WIDER_OPS))
             elif step == STEP:
                 break
         return table, best, best_evaluation
@@ -454,7 +460,7 @@ class _Epoch:
             wished = resize_ops(table, best, best_evaluation.run.epochs[0])
             if not wished or Part.RESIZING in self.without:
                 break
-            attempt, evaluation = self._try_decisions(decisions, wished, best, best_evaluation)
+            attempt, evaluation = self._try_decisions(decisions, wished, best, best_evaluation, Part.RESIZING)
             if evaluation is best_evaluation:
                 break
             best = attempt
@@ -475,6 +481,7 @@ class _Epoch:
                 break
             best = retimed
             best_evaluation = evaluation
+            self.work.gained.add(Part.DEADLINES)
         return best, best_evaluation
 
     def _connect(
@@ -505,17 +512,19 @@ class _Epoch:
                 attempt = {
                     name: replace(decision, why=why.get(name, attempt[name].why)) for name, decision in packed.items()
                 }
-                best, best_evaluation = self._try_decisions(decisions, attempt, best, best_evaluation)
+                parts = Part.STREAMS, *order.parts
+                best, best_evaluation = self._try_decisions(decisions, attempt, best, best_evaluation, *parts)
         return best
 
     def _try_decisions(
-        self, decisions: Decisions, candidate: Decisions, best: Decisions, best_evaluation: Evaluation
+        self, decisions: Decisions, candidate: Decisions, best: Decisions, best_evaluation: Evaluation, *parts: str
     ) -> tuple[Decisions, Evaluation]:
         """Return other decisions of the ops with their evaluation if the model finds them quicker than the best ones,
-        else the best ones."""
+        else the best ones; `parts`: those of the search that gain if so."""
         part = self._part(decisions, candidate)
         wired, evaluation = self._wire(candidate, part, self._evaluate(part))
         if _round_cycles(evaluation) < _round_cycles(best_evaluation):
+            self.work.gained.update(parts)
             return wired, evaluation
         return best, best_evaluation
 
@@ -543,7 +552,7 @@ class _Epoch:
         moved = _chip_by_chip(
             decisions, lambda chip_decisions: rewire(chip_decisions, wires, grid, enough, *tries, kinds=kinds)
         )
-        best, evaluation = self._keep_if_quicker(decisions, moved, part, before)
+        best, evaluation = self._keep_if_quicker(decisions, moved, part, before, Part.WIRES)
         if alone:
             return best, evaluation
         return self._transpose(best, part, evaluation)
@@ -563,7 +572,7 @@ class _Epoch:
                 chip_decisions, wires, grid, enough, self.budget.moves, self._kinds_of_moves(regions=False)
             ),
         )
-        return self._keep_if_quicker(decisions, moved, part, before)
+        return self._keep_if_quicker(decisions, moved, part, before, Part.TURNS)
 
     def _anneal(
         self, decisions: Decisions, best: Decisions, best_evaluation: Evaluation
@@ -578,7 +587,7 @@ class _Epoch:
         moved = _chip_by_chip(
             best, lambda chip_decisions: anneal(chip_decisions, wires, grid, ANNEALED * len(chip_decisions), kinds)
         )
-        return self._keep_if_quicker(best, moved, part, best_evaluation)
+        return self._keep_if_quicker(best, moved, part, best_evaluation, Part.ANNEALING)
 
     def _kinds_of_moves(self, *, regions: bool) -> KindsOfMoves:
         """Return the kinds of moves that are drawn, with exchanges of whole `regions` or without."""
@@ -587,9 +596,10 @@ class _Epoch:
         )
 
     def _keep_if_quicker(
-        self, decisions: Decisions, moved: Decisions, part: Placement, before: Evaluation
+        self, decisions: Decisions, moved: Decisions, part: Placement, before: Evaluation, mover: str
     ) -> tuple[Decisions, Evaluation]:
-        """Return the moved decisions if the model finds them quicker, else the present ones."""
+        """Return the moved decisions if the model finds them quicker, else the present ones. `mover`: the part of the
+        search that moved them."""
         if all(moved[name] == decision for name, decision in decisions.items()):
             return decisions, before
         ops = {
@@ -598,6 +608,7 @@ class _Epoch:
         }
         after = self._evaluate(replace(part, ops=ops))
         if _round_cycles(after) < _round_cycles(before):
+            self.work.gained.add(mover)
             return moved, after
         return decisions, before
 

@@ -54,11 +54,11 @@ def combine_epochs(results: Sequence[SearchResult], context: SearchContext) -> S
             continue
         changes = [*_changes_from_other(table, best, other)]
         if changes and Part.RECOMBINATION not in without:
-            best = _apply_changes(table, best, changes, context)
+            best = _apply_changes(table, best, changes, context, Part.RECOMBINATION)
     changes = [*_changes_from_alike(table, best)]
     if changes and Part.LIKE_EPOCHS in without:
         return best
-    return _apply_changes(table, best, changes, context)
+    return _apply_changes(table, best, changes, context, Part.LIKE_EPOCHS)
 
 
 def rank_epochs(results: Sequence[SearchResult], context: SearchContext, count: int) -> list[SearchResult]:
@@ -144,10 +144,10 @@ def _change(table: CandidateTable, decisions: Decisions, start: int, stop: int, 
 
 
 def _apply_changes(
-    table: CandidateTable, best: SearchResult, changes: Sequence[_Change], context: SearchContext
+    table: CandidateTable, best: SearchResult, changes: Sequence[_Change], context: SearchContext, part: str
 ) -> SearchResult:
     """Return the result with the changes that make it quicker: all of them, else one after the other, the greatest gain
-    first."""
+    first. `part`: the part of the search that they are of."""
     order = sorted(changes, key=lambda change: (-change.gain, change.start))
     if not order:
         return best
@@ -155,6 +155,8 @@ def _apply_changes(
     if result is best and len(order) > 1:
         for change in order:
             result = _try_changes(table, result, [change], context)
+    if result is not best:
+        best.objective.work.gained.add(part)
     return result
 
 
@@ -300,6 +302,7 @@ def _try_slices(table: CandidateTable, best: SearchResult, context: SearchContex
         candidate = _keep_quicker(best, sliced, FULL, context)
         if candidate is best:
             break
+        best.objective.work.gained.add(Part.SLICES if count == SLICES[0] else Part.FOUR_SLICES)
         best = candidate
     return best
 
@@ -312,11 +315,20 @@ def _try_shares(best: SearchResult, context: SearchContext) -> SearchResult:
         return best
     shares = [share for share, part in SHARES.items() if part not in best.objective.without]
     with closing(starts_with_results(table, best.objective, shares, context)) as starts:
-        for start, known_result in starts:
+        for share, (start, known_result) in zip(shares, starts, strict=False):
             with suppress(UnsupportedError):
-                best = min(best, try_start(context, table, start, known_result), key=comparable_cycles)
+                tried = try_start(context, table, start, known_result)
+                best = _quicker(best, tried, SHARES[share])
             if _is_enough(best):
                 break
+    return best
+
+
+def _quicker(best: SearchResult, other: SearchResult, part: str) -> SearchResult:
+    """Return the quicker result, and note the part of the search that made the other one if it is that."""
+    if comparable_cycles(other) < comparable_cycles(best):
+        best.objective.work.gained.add(part)
+        return other
     return best
 
 
@@ -340,6 +352,8 @@ def _refine_repeatedly(result: SearchResult, context: SearchContext, rounds: int
         )
         before = result
         result = combine_epochs([result, after], context)
+        if number and result is not before:
+            result.objective.work.gained.add(Part.MORE_ROUNDS)
         only = quicker_epochs(before, result)
         if result.cycles > before.cycles * (1 - LEAST_SHARE_GAINED):
             break

@@ -262,6 +262,6 @@ def _improve_or_none(table: CandidateTable, start: Start, names: list[str]) -> I
     """Improve an epoch; None where it fails."""
     work = Work()
     try:
-        return improve_epoch(table, start, work, names), work.modelled
+        return improve_epoch(table, start, work, names), work.modelled, work.gained
     except BudaError:
         return None

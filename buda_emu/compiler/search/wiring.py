@@ -37,6 +37,13 @@ class GridOrder:
     readers: bool = False
     only: str = ""
 
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The parts of the search that this attempt is, beside `Part.STREAMS`."""
+        if self.readers:
+            return (Part.STREAMS_OF_READERS,)
+        return (Part.STREAMS_OF_ONE,) if self.only else ()
+
 
 def grid_orders(placement: Placement, names: Container[str], without: Parts = EVERYTHING) -> list[GridOrder]:
     """Return the attempts that are worth making where some of these ops read through DRAM for lack of streams."""
