@@ -144,8 +144,8 @@ class Work:
     at_bound: bool = False
     trials: list[Trial] = field(default_factory=list[Trial])
     gained: set[str] = field(default_factory=set[str])
-    """Parts of the search (`search_parts.TRACKED`) that made some epoch or placement quicker. Left out, any other of
-    them changes nothing, unless the search ended at its limit."""
+    """Parts of the search (`search_parts.TRACKED`) that made some epoch or placement quicker. Left out, any
+    other of them changes nothing, unless the search ended at its limit."""
     pool: JobPool | None = None
     """Workers that share the search with this process; they do not change its result."""
     effort: str = ""

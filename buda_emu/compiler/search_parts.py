@@ -104,10 +104,8 @@ TRACKED: Final = frozenset(
         Part.SHARE_100,
         Part.TRANSPOSED_PACKING,
         Part.CORRECTION,
-        Part.LONGER_WAITS,
         Part.WIRES,
         Part.TURNS,
-        Part.WIDER_OPS,
         Part.RESIZING,
         Part.DEADLINES,
         Part.ANNEALING,
@@ -122,4 +120,5 @@ TRACKED: Final = frozenset(
     )
 )
 """Parts whose results are compared with what there is without them, and dropped where they are no quicker: the search
-notes which of them gained anything (`Work.gained`)."""
+notes which of them gained anything (`Work.gained`). Wider ops and longer waits are not among them, as a packing without
+them is another one."""

@@ -400,9 +400,7 @@ class _Epoch:
             )
         grid_transpose = any(decision.grid_transpose for decision in best.values())
         if placement.microbatch == 1 and Part.WIDER_OPS not in self.without:
-            best, best_evaluation = self._try_decisions(
-                decisions, widen_ops(self.table, best), best, best_evaluation, Part.WIDER_OPS
-            )
+            best, best_evaluation = self._try_decisions(decisions, widen_ops(self.table, best), best, best_evaluation)
         table, best, best_evaluation = self._pack_with_corrections(
             decisions, ops, best, best_evaluation, grid_transpose=grid_transpose
         )
@@ -445,7 +443,7 @@ class _Epoch:
             if _round_cycles(evaluation) < _round_cycles(best_evaluation):
                 best = wired
                 best_evaluation = evaluation
-                self.work.gained.update((Part.CORRECTION, Part.LONGER_WAITS, Part.WIDER_OPS))
+                self.work.gained.add(Part.CORRECTION)
             elif step == STEP:
                 break
         return table, best, best_evaluation
