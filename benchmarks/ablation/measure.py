@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 from unittest.mock import patch
 
 import torch
@@ -21,10 +21,9 @@ from buda_emu.compiler.search_parts import TRACKED
 from buda_emu.compiler.target import Objective, Target
 
 from .cases import Case
+from .table import TOGETHER
 
 Row = dict[str, Any]
-TOGETHER: Final = " + "
-"""Stands between parts that are left out at once."""
 
 
 class Asked(frozenset[str]):

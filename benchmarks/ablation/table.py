@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from math import exp, fsum, log
 from pathlib import Path
+from textwrap import fill
 from typing import Any, Final, NamedTuple
 
 from buda_emu.compiler.search_parts import ALL_PARTS
@@ -14,6 +15,9 @@ RESULTS: Final = Path(__file__).parent / "rows.jsonl"
 PAGE: Final = ROOT / "docs" / "compile" / "placing.md"
 BEGIN: Final = "<!-- ablation: written by `python -m benchmarks.ablation` -->"
 END: Final = "<!-- end of ablation -->"
+WIDTH: Final = 120
+TOGETHER: Final = " + "
+"""Stands between parts that are left out at once."""
 LEAST_MEAN: Final = 1.005
 LEAST_BEST: Final = 1.03
 """A part stays that gains this factor in the geometric mean, or in one model."""
@@ -39,13 +43,15 @@ def keep(row: Row, path: Path = RESULTS) -> None:
 
 class Gain(NamedTuple):
     """What a part gains: the modelled throughput with it as a multiple of that without it, by model, and the processor
-    seconds of all searches with and without it."""
+    seconds of all searches with and without it. `needed`: models that compile only with it; `asked`: how many models it
+    does something in, be it in vain."""
 
     part: str
     factors: Mapping[str, float]
     seconds: float
     seconds_without: float
     needed: Sequence[str]
+    asked: int
 
     @property
     def mean(self) -> float:
@@ -65,6 +71,7 @@ def gains(found: Rows) -> Iterator[Gain]:
     for part in (*ALL_PARTS, *sorted(together)):
         factors: dict[str, float] = {}
         needed: list[str] = []
+        asked = 0
         seconds = 0.0
         seconds_without = 0.0
         for model, by_part in found.items():
@@ -77,17 +84,18 @@ def gains(found: Rows) -> Iterator[Gain]:
                 continue
             factors[model] = 1.0
             if row["asked"]:
+                asked += 1
                 factors[model] = row["cycles"] / base["cycles"]
                 seconds += base["seconds"]
                 seconds_without += row["seconds"]
         if factors:
-            yield Gain(part, factors, seconds, seconds_without, needed)
+            yield Gain(part, factors, seconds, seconds_without, needed, asked)
 
 
 def table(found: Rows) -> str:
     """Return the table in Markdown, the parts that gain most first."""
     lines = [
-        "| part | models that it changes | mean | most | least | processor time |",
+        "| part | models: changed, searched without it, measured | mean | most | least | processor time |",
         "| --- | ---: | ---: | --- | --- | ---: |",
     ]
     for gain in sorted(gains(found), key=lambda gain: -gain.mean):
@@ -97,8 +105,11 @@ def table(found: Rows) -> str:
         share = "-"
         if gain.seconds_without:
             share = f"{100 * (gain.seconds / gain.seconds_without - 1):+.0f} %"
+        name = gain.part
+        if not set(name.split(TOGETHER)) <= {*ALL_PARTS}:
+            name += " (removed)"
         lines.append(
-            f"| {gain.part} | {changed} of {len(gain.factors)} | {_percent(gain.mean)} | "
+            f"| {name} | {changed}, {gain.asked}, {len(gain.factors)} | {_percent(gain.mean)} | "
             f"{_extreme(gain, most)} | {_extreme(gain, least)} | {share} |"
         )
     return "\n".join(lines)
@@ -120,7 +131,10 @@ def _extreme(gain: Gain, model: str) -> str:
 def write_page(found: Rows, path: Path = PAGE) -> None:
     """Put the table and what was measured between the marks of the page."""
     commits = sorted({row["commit"] for by_part in found.values() for row in by_part.values()})
-    models = ", ".join(model for model, by_part in found.items() if "" in by_part)
-    text = f"{BEGIN}\n\nMeasured on {', '.join(commits)}: {models}.\n\n{table(found)}\n\n{END}"
+    models = "; ".join(model for model, by_part in found.items() if "" in by_part)
+    below = ", ".join(gain.part for gain in gains(found) if gain.part in ALL_PARTS and not gain.stays)
+    measured = fill(f"Measured on {', '.join(commits)}: {models}.", WIDTH)
+    below = fill(f"Below the bar in these models: {below}.", WIDTH)
+    text = f"{BEGIN}\n\n{measured}\n\n{table(found)}\n\n{below}\n\n{END}"
     pattern = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
     path.write_text(pattern.sub(lambda _: text, path.read_text()))

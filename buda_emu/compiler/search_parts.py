@@ -37,8 +37,6 @@ class Part:
     """An epoch packed again with transposed grids."""
     CORRECTION: Final = "correction"
     """An epoch packed again with the estimates that the model corrects."""
-    LONGER_WAITS: Final = "longer waits"
-    """In a correction, twice the delay of each op where ops wait for each other (`improve.WAITING`)."""
     WIRES: Final = "wires"
     """Ops moved so that wires are short (`wiring.rewire`)."""
     EXCHANGES: Final = "exchanges"
@@ -120,5 +118,5 @@ TRACKED: Final = frozenset(
     )
 )
 """Parts whose results are compared with what there is without them, and dropped where they are no quicker: the search
-notes which of them gained anything (`Work.gained`). Wider ops and longer waits are not among them, as a packing without
-them is another one."""
+notes which of them gained anything (`Work.gained`). Wider ops are not among them, as a packing without them is
+another one."""

@@ -16,7 +16,7 @@ from buda_emu.compiler.place.candidates import Choice
 from buda_emu.compiler.place.cost import tiles_read
 from buda_emu.compiler.place.decision import OneEpoch, PlacementDecision, build_placement
 from buda_emu.compiler.place.placement import Placement, Queue
-from buda_emu.compiler.search.candidate_table import STEP, CandidateTable, sequence_key
+from buda_emu.compiler.search.candidate_table import CandidateTable, sequence_key
 from buda_emu.compiler.search.cuts import epoch_load
 from buda_emu.compiler.search.evaluate import Evaluation, evaluate
 from buda_emu.compiler.search.pack import pack, pack_on_chip, widen_ops
@@ -241,8 +241,6 @@ ANNEALED = 1000
 ENOUGH = 0.8
 """Share of the bytes that a link can carry while the busiest op works. No op is moved where the fullest link carries no
 more."""
-WAITING = 1.15
-"""An epoch that takes this many times as long as its busiest part waits for room in buffers."""
 
 
 @dataclass(slots=True)
@@ -421,18 +419,13 @@ class _Epoch:
         single = self.only.base.microbatch == 1
         table = self.table
         factors = dict[str, float]()
-        step = STEP
         for _ in range(1 if self.budget.timed and single else self.budget.rounds):
             if self.work.stop_modelling() or Part.CORRECTION in self.without:
                 break
-            timing = best_evaluation.run.epochs[0].timing
-            waits = timing.pace > WAITING * max(busy.cycles for _, busy in timing.busy())
-            if waits and Part.LONGER_WAITS not in self.without:
-                step *= 2
-            for op_timing in timing.ops:
+            for op_timing in best_evaluation.run.epochs[0].timing.ops:
                 factor = op_timing.cost.cycles / max(best[op_timing.op].choice.math, 1.0)
                 factors[op_timing.op] = max(factors.get(op_timing.op, 1.0), factor)
-            table = self.table.correct_estimates(factors, step, ops)
+            table = self.table.correct_estimates(factors, within=ops)
             packed, end = pack(table, ops.start, ops.stop, self.epoch, self.chips, grid_transpose=grid_transpose)
             if end < ops.stop:
                 break
@@ -444,7 +437,7 @@ class _Epoch:
                 best = wired
                 best_evaluation = evaluation
                 self.work.gained.add(Part.CORRECTION)
-            elif step == STEP:
+            else:
                 break
         return table, best, best_evaluation
 

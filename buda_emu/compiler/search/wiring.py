@@ -309,6 +309,7 @@ class KindsOfMoves:
 
 
 WITHOUT_REGIONS = KindsOfMoves()
+WITH_REGIONS = KindsOfMoves(regions=True)
 
 
 def rewire(
@@ -401,7 +402,7 @@ def anneal(
     wires: TimedWires,
     grid: tuple[int, int],
     tries: int,
-    kinds: KindsOfMoves,
+    kinds: KindsOfMoves = WITH_REGIONS,
 ) -> dict[str, PlacementDecision]:
     """Return the decisions of an epoch of a single input with the best places that were seen in `tries` moves. At first
     a move that takes a little longer is made, too, later less and less so, so that ops leave places that no single move
