@@ -60,7 +60,7 @@ class SearchResult:
 
 @dataclass(frozen=True, slots=True)
 class SearchContext:
-    """What the searches of one compilation share. `entries`: the rounds of inputs that queues hold; `epochs`: those
+    """The state that searches of a compilation share. `entries`: the rounds of inputs that queues hold; `epochs`: those
     whose time is known, so that identical layers are modelled once; `tried`: the results of starts, used again by an
     effort that tries the same ones; `begun`: starts that workers have begun before they are tried, each with its table
     and its share of a chip; `workers`: what shares the search with other processes, None where there are none."""
