@@ -142,19 +142,14 @@ class Work:
     modelled: int = 0
     cut: bool = False
     at_bound: bool = False
-    epochs: dict[object, Any] = field(default_factory=dict[object, Any], repr=False)
-    """Epochs whose time is known (`timing.model.ModelledEpochs`), so that identical layers are modelled once."""
     trials: list[Trial] = field(default_factory=list[Trial])
-    tried: list[Any] = field(default_factory=list[Any], repr=False)
-    """Results of starts (`search.trials`), reused by an effort that tries the same starts again."""
+    gained: set[str] = field(default_factory=set[str])
+    """Parts of the search (`search_parts.TRACKED`) that made some epoch or placement quicker. Left out, any
+    other of them changes nothing, unless the search ended at its limit."""
     pool: JobPool | None = None
     """Workers that share the search with this process; they do not change its result."""
-    side_by_side: Any = field(default=None, repr=False)
-    """Division of the search among the workers (`search.speculative`)."""
     effort: str = ""
     """The effort that was asked for; high effort begins with the default one."""
-    begun: list[Any] = field(default_factory=list[Any], repr=False)
-    """Starts that were created before they are tried (`search.trials`)."""
     tell: Callable[[str], None] | None = None
     """Callback that gets the progress of the search at each epoch, for somebody who can end the search by Ctrl-C."""
     report: Report | None = None

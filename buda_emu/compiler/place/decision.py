@@ -13,6 +13,7 @@ from buda_emu.compiler.place.queues import add_epoch_queues, add_queues
 from buda_emu.compiler.place.routable import repeat_numbers
 from buda_emu.compiler.place.routed import make_routable
 from buda_emu.compiler.place.rows import drop_unread_constants
+from buda_emu.compiler.search_parts import Part
 from buda_emu.compiler.target import Objective, Target
 
 
@@ -74,16 +75,20 @@ def build_placement(
             _add_op(placement, op, decision)
     drop_unread_constants(graph)
     placement.epochs = max((decision.epoch for decision in decisions.values()), default=-1) + 1
+    prefetches = not placement.waits_for_one or Part.PREFETCH not in objective.without
+    balances = not placement.waits_for_one or Part.BALANCE not in objective.without
     if only is None:
         make_routable(placement)
-        add_prefetch_buffers(placement)
-        add_queues(placement, rounds)
+        if prefetches:
+            add_prefetch_buffers(placement)
+        add_queues(placement, rounds, balances=balances)
     else:
         detours = only.base.detours.items()
         placement.detours = {edge: detour for edge, detour in detours if placement.ops[edge[0]].epoch != only.epoch}
         make_routable(placement, only.epoch)
-        add_prefetch_buffers(placement, only.epoch)
-        add_epoch_queues(placement, rounds, only.epoch, only.base.queues)
+        if prefetches:
+            add_prefetch_buffers(placement, only.epoch)
+        add_epoch_queues(placement, rounds, only.epoch, only.base.queues, balances=balances)
     return placement
 
 

@@ -122,8 +122,10 @@ class Memory:
     A buffer goes to the channel that moves least in the phases in which its queue moves something, and of equal ones to
     the first that is no fuller. Outputs of a single chip go to the host."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, *, balances: bool = True) -> None:
+        """Make empty memories. `balances`: whether buffers are moved once all epochs are known."""
         self._target = target
+        self._balances = balances
         self._channels: dict[int, list[Channel]] = {}
         self._moved: dict[tuple[int, Phase], list[float]] = {}
         self._host = 0
@@ -250,7 +252,8 @@ class Memory:
         for phase, chip in sorted(groups, key=lambda key: (key[0].epoch, not key[0].once, key[1])):
             timed.choose(groups[phase, chip], phase, chip)
         timed_queues = [*chain.from_iterable(groups.values())]
-        timed.balance([queue for queue in timed_queues if not any(phase.once for phase in due[queue.name])])
+        if self._balances:
+            timed.balance([queue for queue in timed_queues if not any(phase.once for phase in due[queue.name])])
         for queue in timed_queues:
             if queue.name not in fixed:
                 chosen[queue.name] = [

@@ -27,9 +27,10 @@ def input_blocks(shape: Shape, grid: tuple[int, int] = (1, 1), ublock: tuple[int
     return Blocks(grid, t, (r // grid[0] // ublock[0], c // grid[1] // ublock[1]), ublock)
 
 
-def add_queues(placement: Placement, rounds: int) -> None:
+def add_queues(placement: Placement, rounds: int, *, balances: bool = True) -> None:
     """Add all queues with their addresses to the placement. Queues other than constants hold `rounds` rounds of inputs;
-    with two the host can be a round ahead. Raises MemoryFullError."""
+    with two the host can be a round ahead. `balances`: whether buffers are moved between channels once all epochs are
+    known. Raises MemoryFullError."""
     readers = _readers(placement)
     for queue in _build_queues(placement, readers, rounds * placement.microbatch):
         placement.queues[queue.name] = queue
@@ -37,11 +38,13 @@ def add_queues(placement: Placement, rounds: int) -> None:
     if placement.waits_for_one:
         due = dues(placement, readers)
     moved = _queue_traffic(placement, readers, due)
-    Memory(placement.target).add(placement, _sort_traffic(placement, moved), due)
+    Memory(placement.target, balances=balances).add(placement, _sort_traffic(placement, moved), due)
     _share_addresses(placement)
 
 
-def add_epoch_queues(placement: Placement, rounds: int, epoch: int, others: Mapping[str, Queue]) -> None:
+def add_epoch_queues(
+    placement: Placement, rounds: int, epoch: int, others: Mapping[str, Queue], *, balances: bool = True
+) -> None:
     """Add the queues that one epoch reads or fills, in the channels that they have when all queues are added, unless
     queues between earlier and later epochs change these. Their addresses are not those of a whole placement.
 
@@ -66,7 +69,7 @@ def add_epoch_queues(placement: Placement, rounds: int, epoch: int, others: Mapp
     }
     placement.queues = {name: queue for name, queue in placement.queues.items() if (queue.alias or name) in shown}
     channels = _channels_elsewhere(placement, moved, epoch, others)
-    Memory(placement.target).add(placement, _sort_traffic(placement, moved), due, channels)
+    Memory(placement.target, balances=balances).add(placement, _sort_traffic(placement, moved), due, channels)
     _share_addresses(placement)
 
 

@@ -1,4 +1,4 @@
-"""Where one epoch ends and the next begins: a dynamic program over the ops in their order.
+"""The partition of a model into epochs, for rounds of inputs: a dynamic program over the ops in their order.
 
 An epoch of the ops from i up to j at a pace of T cycles takes each op's fewest cores that keep the pace, on as many
 chips as there are. Its time is that of a round of inputs: T for each, but no less than DRAM needs, the way of the first
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from buda_emu.compiler.place.cost import speeds
 from buda_emu.compiler.search.candidate_table import LEVELS, STEP, CandidateTable
+from buda_emu.compiler.search_parts import Part
 from buda_emu.compiler.target import Objective, Target
 from buda_emu.performance.timing.transfers.loading import load_cycles
 
@@ -32,7 +33,7 @@ def cut_epochs(table: CandidateTable, objective: Objective, full: float, step: f
     best = np.full(count + 1, np.inf)
     best[0] = 0.0
     before = np.zeros(count + 1, np.int64)
-    back = np.arange(BACK + 1)[None, :]
+    back = np.arange(1 if Part.EARLY_ENDS in objective.without else BACK + 1)[None, :]
     if table.assigned:
         chips = 1
     else:

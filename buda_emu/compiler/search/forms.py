@@ -15,6 +15,7 @@ from buda_emu.compiler.place.rows import Slices, drop_unread_constants, gather_p
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.cuts import FULL, cut_epochs
 from buda_emu.compiler.search.starts import first_decisions
+from buda_emu.compiler.search_parts import EVERYTHING, Part, Parts
 from buda_emu.compiler.target import Objective, Target
 
 
@@ -203,10 +204,11 @@ class Forms:
     """A graph, and the different forms that it takes when slow pickers are cut into fewer or more parts.
 
     Forms are built when they are first needed and cached over all efforts. `chosen` are the numbers of the forms to
-    search, where they compete with forms of other graphs."""
+    search, where they compete with forms of other graphs; `without`: parts of the search that are left out."""
 
     tiles: TileGraph
     target: Target
+    without: Parts = EVERYTHING
     chosen: tuple[int, ...] = ()
     _made: dict[int, tuple[CandidateTable, ...]] = field(default_factory=dict[int, tuple[CandidateTable, ...]])
     _first: list[tuple[Objective, int, Placement]] = field(default_factory=list[tuple[Objective, int, Placement]])
@@ -246,7 +248,7 @@ class Forms:
             tables: list[CandidateTable] = []
             for table in forms_by_ops.values():
                 tables.append(table)
-                if chips > 1:
+                if chips > 1 and Part.DEEP_BUFFERS not in self.without:
                     tables.append(table.correct_estimates({}, ROOMY))
             self._made[chips] = tuple(tables)
         return self._made[chips]
@@ -255,18 +257,25 @@ class Forms:
         """Yield the forms of the graph: with fewer and with more parts of slow pickers and, on one chip, each with the
         slices of the other slow pickers below each other, too."""
         fractured = [(fracture_pickers(plain, chips, share), share) for share in FRACTURES]
+        if any(graph is not plain.tiles for graph, _ in fractured):
+            if Part.CUT_PICKERS in self.without:
+                fractured = [(plain.tiles, share) for share in FRACTURES]
+            elif Part.FINER_CUT in self.without:
+                fractured = fractured[:1]
         for graph, _ in fractured:
             yield graph
         if chips == 1 and not self.tiles.trains:
             for graph, share in fractured:
-                yield spread_pickers(plain, graph, share)
+                spread = spread_pickers(plain, graph, share)
+                if spread is not graph and Part.SPREAD_PICKERS not in self.without:
+                    yield spread
 
     def likely_tables(self, objective: Objective) -> Sequence[CandidateTable]:
         """Return the tables that are worth a search."""
         tables = self.tables(objective.chips)
         if objective.effort == "high" or objective.chips > 1 or len(tables) == 1:
             return tables
-        return [tables[number] for number in self.chosen or nearly_best(self.cycles(objective))]
+        return [tables[number] for number in self.chosen or nearly_best(self.cycles(objective), objective)]
 
     def cycles(self, objective: Objective) -> list[float]:
         """Return the cycles of one input with each form as the dynamic program over epochs estimates them, but no fewer
@@ -287,10 +296,13 @@ class Forms:
         return sum(map(prod, shapes)) * size / speeds(target.chip).host
 
 
-def nearly_best(times: Sequence[float]) -> list[int]:
+def nearly_best(times: Sequence[float], objective: Objective) -> list[int]:
     """Return the numbers of up to `SEARCHES` times that are not much longer than the shortest, ascending by time."""
     order = sorted(range(len(times)), key=lambda number: times[number])
-    return [number for number in order[:SEARCHES] if times[number] <= NEAR * min(times)]
+    near = [number for number in order[:SEARCHES] if times[number] <= NEAR * min(times)]
+    if len(near) > 1 and Part.OTHER_FORMS in objective.without:
+        return near[:1]
+    return near
 
 
 def likely_graphs(graphs: Sequence[Forms], objective: Objective) -> list[tuple[int, Forms]]:
@@ -305,6 +317,6 @@ def likely_graphs(graphs: Sequence[Forms], objective: Objective) -> list[tuple[i
         best = min(expectations, key=lambda expectation: expectation[2])[0]
         return [(best, graphs[best])]
     chosen: dict[int, list[int]] = {}
-    for number in nearly_best([time for _, _, time in expectations]):
+    for number in nearly_best([time for _, _, time in expectations], objective):
         chosen.setdefault(expectations[number][0], []).append(expectations[number][1])
     return [(n, replace(graphs[n], chosen=tuple(numbers))) for n, numbers in chosen.items()]

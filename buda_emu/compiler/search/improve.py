@@ -16,12 +16,13 @@ from buda_emu.compiler.place.candidates import Choice
 from buda_emu.compiler.place.cost import tiles_read
 from buda_emu.compiler.place.decision import OneEpoch, PlacementDecision, build_placement
 from buda_emu.compiler.place.placement import Placement, Queue
-from buda_emu.compiler.search.candidate_table import STEP, CandidateTable, sequence_key
+from buda_emu.compiler.search.candidate_table import CandidateTable, sequence_key
 from buda_emu.compiler.search.cuts import epoch_load
 from buda_emu.compiler.search.evaluate import Evaluation, evaluate
 from buda_emu.compiler.search.pack import pack, pack_on_chip, widen_ops
 from buda_emu.compiler.search.wiring import (
     PATIENCE,
+    KindsOfMoves,
     TimedWires,
     Wires,
     WiresOfOne,
@@ -31,6 +32,7 @@ from buda_emu.compiler.search.wiring import (
     rewire,
     rewire_and_transpose,
 )
+from buda_emu.compiler.search_parts import Part, Parts
 from buda_emu.compiler.target import Objective
 from buda_emu.performance.timing.result import EpochReport
 from buda_emu.performance.timing.transfers.flows import channel_name, stream_in_channel
@@ -202,8 +204,8 @@ def _fill_by_host(queue: Queue) -> Queue:
 
 Decisions = dict[str, PlacementDecision]
 Make = Callable[[Mapping[str, PlacementDecision], OneEpoch | None], Placement]
-ImprovedEpoch = tuple[list[PlacementDecision], int]
-"""The decisions of the ops of an epoch, and the number of ops that were modelled for them."""
+ImprovedEpoch = tuple[list[PlacementDecision], int, set[str]]
+"""The decisions of the ops of an epoch, the number of ops that were modelled for them, and the parts that gained."""
 KnownResult = Callable[[int], ImprovedEpoch | None]
 """A function that returns what has been found for an epoch elsewhere (`speculative.py`), or None."""
 
@@ -239,8 +241,6 @@ ANNEALED = 1000
 ENOUGH = 0.8
 """Share of the bytes that a link can carry while the busiest op works. No op is moved where the fullest link carries no
 more."""
-WAITING = 1.15
-"""An epoch that takes this many times as long as its busiest part waits for room in buffers."""
 
 
 @dataclass(slots=True)
@@ -300,6 +300,7 @@ def improve_epochs(table: CandidateTable, start: Start, known_result: KnownResul
             elif (elsewhere := known_result(epoch)) is not None and work.has_room(elsewhere[1]):
                 better[epoch] = elsewhere[0]
                 work.modelled += elsewhere[1]
+                work.gained |= elsewhere[2]
             else:
                 better[epoch] = improve_epoch(table, start, work, names)
         result |= copy_decisions(table, names, better[first], epoch) or {name: decisions[name] for name in names}
@@ -341,7 +342,15 @@ def match_epochs(table: CandidateTable, start: Start) -> list[tuple[int, list[st
 def improve_epoch(table: CandidateTable, start: Start, work: Work, names: list[str]) -> list[PlacementDecision]:
     """Return the improved decisions of the ops of one epoch; `work` counts the ops that are modelled for it."""
     only = OneEpoch(start.placement(table), start.decisions[names[0]].epoch)
-    epoch = _Epoch(table, partial(start.make, table), start.objective.chips, only, BUDGETS[start.budget], work)
+    epoch = _Epoch(
+        table=table,
+        make=partial(start.make, table),
+        chips=start.objective.chips,
+        only=only,
+        budget=BUDGETS[start.budget],
+        work=work,
+        without=start.objective.without,
+    )
     epoch_decisions = epoch.improve(start.decisions)
     return [epoch_decisions[name] for name in names]
 
@@ -365,6 +374,7 @@ class _Epoch:
     only: OneEpoch
     budget: Budget
     work: Work
+    without: Parts
 
     @property
     def epoch(self) -> int:
@@ -381,10 +391,13 @@ class _Epoch:
         first = min(self.table.index[name] for name in epoch_decisions)
         ops = range(first, first + len(epoch_decisions))
         transposed, _ = pack(self.table, ops.start, ops.stop, self.epoch, self.chips, grid_transpose=True)
-        if len(transposed) == len(ops) and _pace(transposed) < QUICKER * _pace(epoch_decisions):
-            best, best_evaluation = self._try_decisions(decisions, transposed, best, best_evaluation)
+        is_quicker = len(transposed) == len(ops) and _pace(transposed) < QUICKER * _pace(epoch_decisions)
+        if is_quicker and Part.TRANSPOSED_PACKING not in self.without:
+            best, best_evaluation = self._try_decisions(
+                decisions, transposed, best, best_evaluation, Part.TRANSPOSED_PACKING
+            )
         grid_transpose = any(decision.grid_transpose for decision in best.values())
-        if placement.microbatch == 1:
+        if placement.microbatch == 1 and Part.WIDER_OPS not in self.without:
             best, best_evaluation = self._try_decisions(decisions, widen_ops(self.table, best), best, best_evaluation)
         table, best, best_evaluation = self._pack_with_corrections(
             decisions, ops, best, best_evaluation, grid_transpose=grid_transpose
@@ -392,7 +405,7 @@ class _Epoch:
         if placement.microbatch == 1 and self.budget.timed:
             best, best_evaluation = self._resize(decisions, table, best, best_evaluation)
             best, best_evaluation = self._retime(decisions, best, best_evaluation)
-            if not self.work.stop_modelling():
+            if not self.work.stop_modelling() and Part.ANNEALING not in self.without:
                 best, best_evaluation = self._anneal(decisions, best, best_evaluation)
                 best, best_evaluation = self._retime(decisions, best, best_evaluation)
         return self._connect(decisions, table, best, best_evaluation)
@@ -406,28 +419,25 @@ class _Epoch:
         single = self.only.base.microbatch == 1
         table = self.table
         factors = dict[str, float]()
-        step = STEP
         for _ in range(1 if self.budget.timed and single else self.budget.rounds):
-            if self.work.stop_modelling():
+            if self.work.stop_modelling() or Part.CORRECTION in self.without:
                 break
-            timing = best_evaluation.run.epochs[0].timing
-            if timing.pace > WAITING * max(busy.cycles for _, busy in timing.busy()):
-                step *= 2
-            for op_timing in timing.ops:
+            for op_timing in best_evaluation.run.epochs[0].timing.ops:
                 factor = op_timing.cost.cycles / max(best[op_timing.op].choice.math, 1.0)
                 factors[op_timing.op] = max(factors.get(op_timing.op, 1.0), factor)
-            table = self.table.correct_estimates(factors, step, ops)
+            table = self.table.correct_estimates(factors, within=ops)
             packed, end = pack(table, ops.start, ops.stop, self.epoch, self.chips, grid_transpose=grid_transpose)
             if end < ops.stop:
                 break
-            if single:
+            if single and Part.WIDER_OPS not in self.without:
                 packed = widen_ops(table, packed)
             part = self._part(decisions, packed)
             wired, evaluation = self._wire(packed, part, self._evaluate(part))
             if _round_cycles(evaluation) < _round_cycles(best_evaluation):
                 best = wired
                 best_evaluation = evaluation
-            elif step == STEP:
+                self.work.gained.add(Part.CORRECTION)
+            else:
                 break
         return table, best, best_evaluation
 
@@ -439,9 +449,9 @@ class _Epoch:
             if self.work.stop_modelling():
                 break
             wished = resize_ops(table, best, best_evaluation.run.epochs[0])
-            if not wished:
+            if not wished or Part.RESIZING in self.without:
                 break
-            attempt, evaluation = self._try_decisions(decisions, wished, best, best_evaluation)
+            attempt, evaluation = self._try_decisions(decisions, wished, best, best_evaluation, Part.RESIZING)
             if evaluation is best_evaluation:
                 break
             best = attempt
@@ -454,7 +464,7 @@ class _Epoch:
         """Move data that is held in L1 to other DRAM channels, so that it arrives by the time at which the model needs
         it."""
         for _ in range(IN_TIME):
-            if self.work.stop_modelling():
+            if self.work.stop_modelling() or Part.DEADLINES in self.without:
                 break
             retimed = set_deadlines(best, best_evaluation.run.epochs[0])
             evaluation = self._evaluate(self._part(decisions, retimed))
@@ -462,6 +472,7 @@ class _Epoch:
                 break
             best = retimed
             best_evaluation = evaluation
+            self.work.gained.add(Part.DEADLINES)
         return best, best_evaluation
 
     def _connect(
@@ -471,7 +482,10 @@ class _Epoch:
         the decisions that the model finds quickest."""
         first = min(self.table.index[name] for name in best)
         before = best
-        for order in grid_orders(self.make({**decisions, **best}, self.only), best):
+        orders = grid_orders(self.make({**decisions, **best}, self.only), best, self.without)
+        if not orders or Part.STREAMS in self.without:
+            return best
+        for order in orders:
             limited_table = table
             attempt = before
             for _ in range(CONNECTED):
@@ -489,23 +503,27 @@ class _Epoch:
                 attempt = {
                     name: replace(decision, why=why.get(name, attempt[name].why)) for name, decision in packed.items()
                 }
-                best, best_evaluation = self._try_decisions(decisions, attempt, best, best_evaluation)
+                parts = Part.STREAMS, *order.parts
+                best, best_evaluation = self._try_decisions(decisions, attempt, best, best_evaluation, *parts)
         return best
 
     def _try_decisions(
-        self, decisions: Decisions, candidate: Decisions, best: Decisions, best_evaluation: Evaluation
+        self, decisions: Decisions, candidate: Decisions, best: Decisions, best_evaluation: Evaluation, *parts: str
     ) -> tuple[Decisions, Evaluation]:
         """Return other decisions of the ops with their evaluation if the model finds them quicker than the best ones,
-        else the best ones."""
+        else the best ones; `parts`: those of the search that gain if so."""
         part = self._part(decisions, candidate)
         wired, evaluation = self._wire(candidate, part, self._evaluate(part))
         if _round_cycles(evaluation) < _round_cycles(best_evaluation):
+            self.work.gained.update(parts)
             return wired, evaluation
         return best, best_evaluation
 
     def _wire(self, decisions: Decisions, part: Placement, before: Evaluation) -> tuple[Decisions, Evaluation]:
         """Move ops so that wires are short, and return the moved decisions if the model finds them quicker than
         `before`, the evaluation of the placement `part`."""
+        if Part.WIRES in self.without:
+            return decisions, before
         report = before.run.epochs[0]
         chip = part.target.chip
         alone = part.waits_for_one
@@ -520,12 +538,12 @@ class _Epoch:
             wires = TimedWires(before.netlist, report, chip)
         else:
             wires = WiresOfOne(before.netlist, report.edges, chip)
-        regions = isinstance(wires, TimedWires)
+        kinds = self._kinds_of_moves(regions=isinstance(wires, TimedWires))
         grid = part.target.arch.grid
         moved = _chip_by_chip(
-            decisions, lambda chip_decisions: rewire(chip_decisions, wires, grid, enough, *tries, regions=regions)
+            decisions, lambda chip_decisions: rewire(chip_decisions, wires, grid, enough, *tries, kinds=kinds)
         )
-        best, evaluation = self._keep_if_quicker(decisions, moved, part, before)
+        best, evaluation = self._keep_if_quicker(decisions, moved, part, before, Part.WIRES)
         if alone:
             return best, evaluation
         return self._transpose(best, part, evaluation)
@@ -535,15 +553,17 @@ class _Epoch:
         them quicker than `before`, the evaluation of the placement `part`."""
         report = before.run.epochs[0]
         grid = part.target.arch.grid
-        if report.bottleneck.kind != "link":
+        if report.bottleneck.kind != "link" or Part.TURNS in self.without:
             return decisions, before
         wires = Wires.of(before.netlist, report.edges, report.paths, part.target.chip)
         enough = _link_limit(report, part.target.chip)
         moved = _chip_by_chip(
             decisions,
-            lambda chip_decisions: rewire_and_transpose(chip_decisions, wires, grid, enough, self.budget.moves),
+            lambda chip_decisions: rewire_and_transpose(
+                chip_decisions, wires, grid, enough, self.budget.moves, self._kinds_of_moves(regions=False)
+            ),
         )
-        return self._keep_if_quicker(decisions, moved, part, before)
+        return self._keep_if_quicker(decisions, moved, part, before, Part.TURNS)
 
     def _anneal(
         self, decisions: Decisions, best: Decisions, best_evaluation: Evaluation
@@ -554,15 +574,23 @@ class _Epoch:
         part = self._part(decisions, best)
         wires = TimedWires(best_evaluation.netlist, report, part.target.chip)
         grid = part.target.arch.grid
+        kinds = self._kinds_of_moves(regions=True)
         moved = _chip_by_chip(
-            best, lambda chip_decisions: anneal(chip_decisions, wires, grid, ANNEALED * len(chip_decisions))
+            best, lambda chip_decisions: anneal(chip_decisions, wires, grid, ANNEALED * len(chip_decisions), kinds)
         )
-        return self._keep_if_quicker(best, moved, part, best_evaluation)
+        return self._keep_if_quicker(best, moved, part, best_evaluation, Part.ANNEALING)
+
+    def _kinds_of_moves(self, *, regions: bool) -> KindsOfMoves:
+        """Return the kinds of moves that are drawn, with exchanges of whole `regions` or without."""
+        return KindsOfMoves(
+            exchanges=Part.EXCHANGES not in self.without, regions=regions and Part.REGIONS not in self.without
+        )
 
     def _keep_if_quicker(
-        self, decisions: Decisions, moved: Decisions, part: Placement, before: Evaluation
+        self, decisions: Decisions, moved: Decisions, part: Placement, before: Evaluation, mover: str
     ) -> tuple[Decisions, Evaluation]:
-        """Return the moved decisions if the model finds them quicker, else the present ones."""
+        """Return the moved decisions if the model finds them quicker, else the present ones. `mover`: the part of the
+        search that moved them."""
         if all(moved[name] == decision for name, decision in decisions.items()):
             return decisions, before
         ops = {
@@ -571,6 +599,7 @@ class _Epoch:
         }
         after = self._evaluate(replace(part, ops=ops))
         if _round_cycles(after) < _round_cycles(before):
+            self.work.gained.add(mover)
             return moved, after
         return decisions, before
 

@@ -1,4 +1,4 @@
-"""Packs the ops of an epoch onto the cores of its chips."""
+"""The floorplan of an epoch, packed: rectangles of cores for its ops at the quickest pace that finds room."""
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise

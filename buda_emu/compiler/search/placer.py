@@ -1,5 +1,5 @@
-"""Places a graph: from netlist ops to their blocks, cores, epochs, chips, queues and addresses
-(docs/compile/placing.md)."""
+"""Places a graph, from netlist ops to their blocks, cores, epochs, chips, queues and addresses: a beam over the forms
+of the graph and the partitions of each into epochs (docs/compile/placing.md, "Three algorithms")."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -19,12 +19,13 @@ from buda_emu.compiler.search.evaluate import Figures, evaluate_figures
 from buda_emu.compiler.search.forms import Forms, likely_graphs
 from buda_emu.compiler.search.improve import Start
 from buda_emu.compiler.search.refine import refine_result
-from buda_emu.compiler.search.speculative import side_by_side
+from buda_emu.compiler.search.speculative import SideBySide
 from buda_emu.compiler.search.starts import first_decisions, searched_decisions
 from buda_emu.compiler.search.tensor_parallel import share_products
 from buda_emu.compiler.search.trials import (
     MORE_SHARES,
     SHARES,
+    SearchContext,
     SearchResult,
     comparable_cycles,
     improve_with_workers,
@@ -34,6 +35,7 @@ from buda_emu.compiler.search.trials import (
     try_form,
     try_start,
 )
+from buda_emu.compiler.search_parts import Part
 from buda_emu.compiler.target import ONE_BY_ONE, Objective, Target
 from buda_emu.performance.routing.pipes.build import build
 from buda_emu.performance.routing.pipes.epoch import epochs
@@ -87,17 +89,15 @@ def place_best(
     """Return the number and the placement of the quickest of several graphs of one model. Queues have room for
     `entries` rounds of inputs. High effort tries all that the default does, too, so that it is never worse. Raises as
     `place`."""
-    objective.work.running = True
+    work = objective.work
+    workers = SideBySide(work.pool) if work.pool is not None else None
+    work.running = True
     try:
-        number, best = _with_effort(graphs, target, objective, entries)
+        number, best = _with_effort(graphs, target, objective, SearchContext(entries, workers=workers))
     finally:
-        objective.work.running = False
-        if objective.work.side_by_side is not None:
-            objective.work.side_by_side.close()
-            objective.work.side_by_side = None
-        objective.work.begun.clear()
-        objective.work.tried.clear()
-        objective.work.epochs.clear()
+        work.running = False
+        if workers is not None:
+            workers.close()
     placement = best.placement
     placement.given = graphs[number]
     placement.ids = objective.ids
@@ -107,36 +107,34 @@ def place_best(
 
 
 def _with_effort(
-    graphs: Sequence[TileGraph], target: Target, objective: Objective, entries: int
+    graphs: Sequence[TileGraph], target: Target, objective: Objective, context: SearchContext
 ) -> tuple[int, SearchResult]:
-    """Return the number and the result of the graph that is quickest after all efforts. Queues hold `entries` rounds of
-    inputs."""
-    forms = [Forms(tiles, target) for tiles in graphs]
+    """Return the number and the result of the graph that is quickest after all efforts."""
+    forms = [Forms(tiles, target, objective.without) for tiles in graphs]
     first = objective
     if objective.effort == "high":
         first = replace(objective, effort="default")
-    number, best = _best_of(forms, first, entries)
+    number, best = _best_of(forms, first, context)
     if objective.effort == "high":
         objective.work.at_bound = best.chips > 0 and best.cycles <= best.bound
         if not (objective.work.at_bound or objective.work.stop_modelling()):
-            second_result = _best_of(forms, objective, entries)
+            second_result = _best_of(forms, objective, context)
             number, best = min((number, best), second_result, key=lambda numbered: comparable_cycles(numbered[1]))
     return number, best
 
 
-def _best_of(graphs: Sequence[Forms], objective: Objective, entries: int) -> tuple[int, SearchResult]:
-    """Return the number and the result of the graph that one effort, that of the objective, finds quickest. Queues hold
-    `entries` rounds of inputs."""
-    results = [(number, _search_graph(forms, objective, entries)) for number, forms in likely_graphs(graphs, objective)]
+def _best_of(graphs: Sequence[Forms], objective: Objective, context: SearchContext) -> tuple[int, SearchResult]:
+    """Return the number and the result of the graph that one effort, that of the objective, finds quickest."""
+    results = [(number, _search_graph(forms, objective, context)) for number, forms in likely_graphs(graphs, objective)]
     number, best = min(results, key=lambda numbered: comparable_cycles(numbered[1]))
     try:
-        return number, _first_within_links([refine_result(best, entries)])
+        return number, _first_within_links([refine_result(best, context)])
     except _LinksFullError:
         return number, best
 
 
-def _search_graph(forms: Forms, objective: Objective, entries: int) -> SearchResult:
-    """Search the placements of one graph, with queues for `entries` rounds. Raises UnsupportedError where it does not
+def _search_graph(forms: Forms, objective: Objective, context: SearchContext) -> SearchResult:
+    """Search the placements of one graph. Raises UnsupportedError where it does not
     fit."""
     if objective.chips > 1 and forms.target.arch.eth_cores == 0:
         raise HostError(f"compile: chips of {forms.target.title} are not connected: one only")
@@ -145,9 +143,9 @@ def _search_graph(forms: Forms, objective: Objective, entries: int) -> SearchRes
             raise HostError("compile: what keeps states from input to input (training, caches) takes one chip")
         objective = replace(objective, microbatch=1)
         if forms.tiles.trains:
-            return _search_training(forms, objective, entries)
-        return _place(forms, entries, objective)
-    return _quickest(forms, objective, entries)
+            return _search_training(forms, objective, context)
+        return _place(forms, context, objective)
+    return _quickest(forms, objective, context)
 
 
 def _copies_have_names(tiles: TileGraph, objective: Objective) -> bool:
@@ -158,17 +156,17 @@ def _copies_have_names(tiles: TileGraph, objective: Objective) -> bool:
     return names.isdisjoint(f"{name}.{chip}" for name, chip in product(names | {*tiles.constants}, chips))
 
 
-def _quickest(forms: Forms, objective: Objective, entries: int) -> SearchResult:
-    """Return the best result over the ways to use several chips. `entries`: the rounds of inputs that queues hold.
+def _quickest(forms: Forms, objective: Objective, context: SearchContext) -> SearchResult:
+    """Return the best result over the ways to use several chips.
 
     Products are shared out over chips for the shortest time of one input, or where nothing else has room for the model.
     One chip is used where links have no room for any of these.
     """
-    cut = partial(_place, forms, entries)
+    cut = partial(_place, forms, context)
     if objective.chips == 1:
         return _halve_until_fits(cut, objective)
     tiles = forms.tiles
-    shared = partial(_share_products, tiles, forms.target, entries)
+    shared = partial(_share_products, tiles, forms.target, context)
     searches = [(cut, objective)]
     if objective.effort != "low" and objective.objective == "throughput" and _copies_have_names(tiles, objective):
         searches.insert(0, (cut, replace(objective, chips=1, copies=objective.chips)))
@@ -193,21 +191,21 @@ def _quickest(forms: Forms, objective: Objective, entries: int) -> SearchResult:
     raise refused[-1]
 
 
-def _search_training(forms: Forms, objective: Objective, entries: int) -> SearchResult:
+def _search_training(forms: Forms, objective: Objective, context: SearchContext) -> SearchResult:
     """Search the placement of a training. Its microbatches run one after the other, or all in one round if that takes
     less time and no input reads data that the previous one wrote: gradients are only added up, in L1."""
     if objective.effort == "low" or objective.step == 1:
-        return _place(forms, entries, objective)
+        return _place(forms, context, objective)
     tiles = forms.tiles
-    first = _place(forms, entries, replace(objective, effort="low"))
-    first = SearchResult.of(objective, evaluate_figures(first.placement, objective.work.epochs))
+    first = _place(forms, context, replace(objective, effort="low"))
+    first = SearchResult.of(objective, evaluate_figures(first.placement, context.epochs))
     in_rams = [store.op for name, store in tiles.stores.items() if not store.accumulate or tiles.states[name].zeros]
     writers = {tiles.ops[name].program for name in in_rams}
     if not any(map(tiles.flows, writers)):
         with suppress(MemoryFullError):
             together = replace(objective, microbatch=objective.step)
-            return min(first, _place(forms, 1, together), key=comparable_cycles)
-    return min(first, _place(forms, entries, objective), key=comparable_cycles)
+            return min(first, _place(forms, replace(context, entries=1), together), key=comparable_cycles)
+    return min(first, _place(forms, context, objective), key=comparable_cycles)
 
 
 def _halve_until_fits(search: Callable[[Objective], SearchResult], objective: Objective) -> SearchResult:
@@ -222,51 +220,52 @@ def _halve_until_fits(search: Callable[[Objective], SearchResult], objective: Ob
             objective = replace(objective, microbatch=objective.microbatch // 2)
 
 
-def _place(forms: Forms, entries: int, objective: Objective) -> SearchResult:
-    """Search the placement on one chip, or in a pipeline over all of them, with queues for `entries` rounds of
-    inputs."""
+def _place(forms: Forms, context: SearchContext, objective: Objective) -> SearchResult:
+    """Search the placement on one chip, or in a pipeline over all of them."""
     tiles = forms.tiles
     target = forms.target
-    first = forms.first_placement(objective, entries)
+    first = forms.first_placement(objective, context.entries)
     if objective.effort == "low":
         return _first_within_links([SearchResult(objective, first)])
     if objective.objective == "cores":
-        searched = build_placement(tiles, target, searched_decisions(forms.plain, objective, FULL), objective, entries)
+        searched = build_placement(
+            tiles, target, searched_decisions(forms.plain, objective, FULL), objective, context.entries
+        )
         candidates = sorted((searched, first), key=_core_count)
         return _first_within_links([SearchResult(objective, candidate) for candidate in candidates])
     if tiles.trains:
         tables = forms.likely_tables(objective)
-        first_figures = evaluate_figures(first, objective.work.epochs)
-        return SearchResult.of(objective, _training_figures(tables, objective, entries, first_figures))
+        first_figures = evaluate_figures(first, context.epochs)
+        return SearchResult.of(objective, _training_figures(tables, objective, context, first_figures))
     if objective.effort == "default" and objective.work.effort == "high":
-        _announce_high_effort(forms, objective, entries)
-    tried = _try_forms(forms, objective, entries)
+        _announce_high_effort(forms, objective, context)
+    tried = _try_forms(forms, objective, context)
     best_tried = min(tried, key=comparable_cycles)
-    tried.append(SearchResult.of(objective, evaluate_figures(first, objective.work.epochs)))
+    tried.append(SearchResult.of(objective, evaluate_figures(first, context.epochs)))
     best = _first_within_links(sorted(tried, key=comparable_cycles))
     return replace(best, table=best_tried.table)
 
 
-def _announce_high_effort(forms: Forms, objective: Objective, entries: int) -> None:
-    """Let workers begin what high effort is going to try after default effort, with queues for `entries` rounds of
-    inputs."""
-    side = side_by_side(objective.work)
-    if side is not None:
+def _announce_high_effort(forms: Forms, objective: Objective, context: SearchContext) -> None:
+    """Let workers begin what high effort is going to try after default effort."""
+    if context.workers is not None:
         tables = forms.likely_tables(replace(objective, effort="high"))
-        side.later = chain(*(starts_for_later(table, objective, (*SHARES, *MORE_SHARES), entries) for table in tables))
+        context.workers.later = chain(
+            *(starts_for_later(table, objective, (*SHARES, *MORE_SHARES), context) for table in tables)
+        )
 
 
-def _try_forms(forms: Forms, objective: Objective, entries: int) -> list[SearchResult]:
+def _try_forms(forms: Forms, objective: Objective, context: SearchContext) -> list[SearchResult]:
     """Try each likely form of a graph with each share of a chip that the effort allows, until the bound of work is
-    reached, and return the results: at least one. Queues have room for `entries` rounds of inputs."""
+    reached, and return the results: at least one."""
     shares = [FULL]
     if objective.effort == "high":
         shares += [*SHARES, *MORE_SHARES]
     tried: list[SearchResult] = []
     for table in forms.likely_tables(objective):
-        for start, known_result in starts_with_results(table, objective, shares, entries):
+        for start, known_result in starts_with_results(table, objective, shares, context):
             if not tried or not objective.work.stop_modelling():
-                tried.append(try_start(table, start, known_result))
+                tried.append(try_start(context, table, start, known_result))
     return tried
 
 
@@ -285,14 +284,16 @@ def _first_within_links(results: Sequence[SearchResult]) -> SearchResult:
     raise _LinksFullError(f"compile: {reasons[1]}")
 
 
-def _training_figures(tables: Sequence[CandidateTable], objective: Objective, entries: int, first: Figures) -> Figures:
+def _training_figures(
+    tables: Sequence[CandidateTable], objective: Objective, context: SearchContext, first: Figures
+) -> Figures:
     """Return the best figures for a training, never worse than `first`. Several expectations are packed one after the
     other, and only the best is wired and corrected."""
     tried: dict[tuple[int, float, float], tuple[Figures, dict[str, PlacementDecision]]] = {}
 
     def make(number: int, decisions: Mapping[str, PlacementDecision]) -> Placement:
         """Build the placement of decisions on table `number`."""
-        return build_placement(tables[number].tiles, tables[number].target, decisions, objective, entries)
+        return build_placement(tables[number].tiles, tables[number].target, decisions, objective, context.entries)
 
     def try_packing(number: int, full: float, step: float) -> None:
         """Pack table `number` with one pair of expectations, the share `full` of cores that rectangles cover and the
@@ -301,33 +302,36 @@ def _training_figures(tables: Sequence[CandidateTable], objective: Objective, en
             return
         decisions = searched_decisions(tables[number], objective, full, step)
         with suppress(MemoryFullError):  # more epochs have more between them
-            tried[number, full, step] = model_placement(objective, make(number, decisions)), decisions
+            tried[number, full, step] = model_placement(context, objective, make(number, decisions)), decisions
 
     def quickest() -> tuple[int, float, float]:
         """Return the key of the quickest try."""
         return min(tried, key=lambda key: tried[key][0].cycles)
 
+    without = objective.without
     for number in range(len(tables)):
-        for full in TRAINING:
+        for full in (FULL,) if Part.TRAINING_SHARES in without else TRAINING:
             try_packing(number, full, STEP)
     if not tried:
         return first
     number, full, _ = quickest()
-    for step in STEPS:
+    for step in () if Part.TRAINING_STEPS in without else STEPS:
         try_packing(number, full, step)
     number, *_ = key = quickest()
     best = min(tried[key], (first, {}), key=lambda attempt: attempt[0].cycles)[0]
     decisions = tried[key][1]
     for effort in ("training", "high") if objective.effort == "high" else ("training",):
-        start = Start(decisions, objective, effort, entries)
-        decisions = improve_with_workers(tables[number], start)
-        best = min(model_placement(objective, make(number, decisions)), best, key=lambda attempt: attempt.cycles)
+        start = Start(decisions, objective, effort, context.entries)
+        decisions = improve_with_workers(context, tables[number], start)
+        best = min(
+            model_placement(context, objective, make(number, decisions)), best, key=lambda attempt: attempt.cycles
+        )
     return best
 
 
-def _share_products(tiles: TileGraph, target: Target, entries: int, objective: Objective) -> SearchResult:
-    """Search with products shared out over chips, more or fewer of them, whichever is expected to be quicker, and with
-    queues for `entries` rounds of inputs. Raises UnsupportedError where there is none to share out."""
+def _share_products(tiles: TileGraph, target: Target, context: SearchContext, objective: Objective) -> SearchResult:
+    """Search with products shared out over chips, more or fewer of them, whichever is expected to be quicker. Raises
+    UnsupportedError where there is none to share out."""
     graphs = [share_products(tiles, target, objective.chips, cycles) for cycles in WORTH]
     tables = [
         CandidateTable.of(graph, target)
@@ -338,7 +342,7 @@ def _share_products(tiles: TileGraph, target: Target, entries: int, objective: O
         raise UnsupportedError("compile: no product by a constant whose columns chips could share")
     if objective.effort == "high":
         with suppress(_LinksFullError):
-            results = [try_form(table, objective, FULL, entries) for table in tables]
+            results = [try_form(table, objective, FULL, context) for table in tables]
             return _first_within_links(sorted(results, key=comparable_cycles))
     tables.sort(key=lambda form: cut_epochs(form, objective, FULL)[1])
     for max_pipes in (0, *PIPES):
@@ -348,11 +352,11 @@ def _share_products(tiles: TileGraph, target: Target, entries: int, objective: O
             limited = tables[0]
         with suppress(_LinksFullError):
             decisions = searched_decisions(limited, objective, FULL)
-            placement = build_placement(limited.tiles, target, decisions, objective, entries)
+            placement = build_placement(limited.tiles, target, decisions, objective, context.entries)
             first = _first_within_links([SearchResult(objective, placement)])
             if objective.effort == "low":
                 return first
-            return _first_within_links([try_form(limited, objective, FULL, entries)])
+            return _first_within_links([try_form(limited, objective, FULL, context)])
     raise UnsupportedError("compile: links have no room for what chips that share a product send to each other")
 
 

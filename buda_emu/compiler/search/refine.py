@@ -1,4 +1,4 @@
-"""Refinement that is tried only with the best form of the best graph."""
+"""The end of the beam: what is tried only with the best form of the best graph, and the best epochs of all results."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
@@ -15,6 +15,7 @@ from buda_emu.compiler.search.improve import Start, copy_decisions
 from buda_emu.compiler.search.single_input import SingleInput
 from buda_emu.compiler.search.trials import (
     SHARES,
+    SearchContext,
     SearchResult,
     comparable_cycles,
     model_placement,
@@ -22,6 +23,7 @@ from buda_emu.compiler.search.trials import (
     try_form,
     try_start,
 )
+from buda_emu.compiler.search_parts import Part
 from buda_emu.compiler.target import Objective
 from buda_emu.support.errors import UnsupportedError
 
@@ -40,22 +42,28 @@ class _Change(NamedTuple):
     gain: float
 
 
-def combine_epochs(results: Sequence[SearchResult], entries: int) -> SearchResult:
-    """Return the best result, or a quicker one that combines the best epochs of all results with the same form.
-    `entries`: the rounds of inputs that queues hold."""
+def combine_epochs(results: Sequence[SearchResult], context: SearchContext) -> SearchResult:
+    """Return the best result, or a quicker one that combines the best epochs of all results with the same form."""
     best, *others = sorted(results, key=comparable_cycles)
     table = best.table
     if table is None or best.decisions is None:
         return best
+    without = best.objective.without
     for other in others:
-        if other.table is table and other.decisions is not None:
-            best = _apply_changes(table, best, [*_changes_from_other(table, best, other)], entries)
-    return _apply_changes(table, best, [*_changes_from_alike(table, best)], entries)
+        if other.table is not table or other.decisions is None:
+            continue
+        changes = [*_changes_from_other(table, best, other)]
+        if changes and Part.RECOMBINATION not in without:
+            best = _apply_changes(table, best, changes, context, Part.RECOMBINATION)
+    changes = [*_changes_from_alike(table, best)]
+    if changes and Part.LIKE_EPOCHS in without:
+        return best
+    return _apply_changes(table, best, changes, context, Part.LIKE_EPOCHS)
 
 
-def rank_epochs(results: Sequence[SearchResult], entries: int, count: int) -> list[SearchResult]:
+def rank_epochs(results: Sequence[SearchResult], context: SearchContext, count: int) -> list[SearchResult]:
     """Return up to `count` results of the same form as the best one: the best of each program together, then the next
-    best of each whose epochs end elsewhere, and so on. `entries`: the rounds of inputs that queues hold."""
+    best of each whose epochs end elsewhere, and so on."""
     best = min(results, key=comparable_cycles)
     table = best.table
     if table is None or best.decisions is None:
@@ -69,7 +77,7 @@ def rank_epochs(results: Sequence[SearchResult], entries: int, count: int) -> li
             rank[start] = change
     first = ranks[0]
     evaluated = [
-        _evaluate_decisions(table, best, _merge_changes(table, {}, {**first, **rank}), entries) for rank in ranks
+        _evaluate_decisions(table, best, _merge_changes(table, {}, {**first, **rank}), context) for rank in ranks
     ]
     return [result for result in evaluated if result is not None] or [best]
 
@@ -135,41 +143,46 @@ def _change(table: CandidateTable, decisions: Decisions, start: int, stop: int, 
     return _Change(start, stop, changed, gain)
 
 
-def _apply_changes(table: CandidateTable, best: SearchResult, changes: Sequence[_Change], entries: int) -> SearchResult:
+def _apply_changes(
+    table: CandidateTable, best: SearchResult, changes: Sequence[_Change], context: SearchContext, part: str
+) -> SearchResult:
     """Return the result with the changes that make it quicker: all of them, else one after the other, the greatest gain
-    first. Queues hold `entries` rounds of inputs."""
+    first. `part`: the part of the search that they are of."""
     order = sorted(changes, key=lambda change: (-change.gain, change.start))
     if not order:
         return best
-    result = _try_changes(table, best, order, entries)
+    result = _try_changes(table, best, order, context)
     if result is best and len(order) > 1:
         for change in order:
-            result = _try_changes(table, result, [change], entries)
+            result = _try_changes(table, result, [change], context)
+    if result is not best:
+        best.objective.work.gained.add(part)
     return result
 
 
-def _try_changes(table: CandidateTable, best: SearchResult, changes: Sequence[_Change], entries: int) -> SearchResult:
-    """Return the result with all of the changes, if that is quicker and memory has room for it with queues for
-    `entries` rounds of inputs; else `best`."""
+def _try_changes(
+    table: CandidateTable, best: SearchResult, changes: Sequence[_Change], context: SearchContext
+) -> SearchResult:
+    """Return the result with all of the changes, if that is quicker and memory has room for it; else `best`."""
     if best.objective.work.stop_modelling():
         return best
     merged = _merge_changes(table, best.decisions or {}, {change.start: change for change in changes})
-    result = _evaluate_decisions(table, best, merged, entries)
+    result = _evaluate_decisions(table, best, merged, context)
     if result is None:
         return best
     return min(best, result, key=comparable_cycles)
 
 
 def _evaluate_decisions(
-    table: CandidateTable, best: SearchResult, decisions: Decisions, entries: int
+    table: CandidateTable, best: SearchResult, decisions: Decisions, context: SearchContext
 ) -> SearchResult | None:
-    """Evaluate other decisions for the form of the result `best`, with queues for `entries` rounds of inputs; None
+    """Evaluate other decisions for the form of the result `best`; None
     where memory has no room for them."""
     try:
-        placement = build_placement(table.tiles, table.target, decisions, best.objective, entries)
+        placement = build_placement(table.tiles, table.target, decisions, best.objective, context.entries)
     except UnsupportedError:
         return None
-    return SearchResult.of(best.objective, model_placement(best.objective, placement), table, decisions)
+    return SearchResult.of(best.objective, model_placement(context, best.objective, placement), table, decisions)
 
 
 def _merge_changes(
@@ -234,9 +247,8 @@ ROWS = 2
 GPT-2 gets slower again (docs/compile/placing.md, "What is not there")."""
 
 
-def refine_result(best: SearchResult, entries: int) -> SearchResult:
-    """Return the result after the refinements that are tried with the best form of the best graph only. `entries`: the
-    rounds of inputs that queues hold.
+def refine_result(best: SearchResult, context: SearchContext) -> SearchResult:
+    """Return the result after the refinements that are tried with the best form of the best graph only.
 
     For a single input these are slices along t, and epochs that are found for a single input; for all, the other shares
     of a chip that rectangles may cover, and more moves and corrections from there.
@@ -246,72 +258,102 @@ def refine_result(best: SearchResult, entries: int) -> SearchResult:
     if searched is None:
         return best
     refined_one: SearchResult | None = None
+    without = objective.without
     if objective.microbatch == 1:
-        if not (objective.chips > 1 or searched.assigned or searched.tiles.trains or objective.work.stop_modelling()):
-            refined_one = _refine_single_input(searched, objective, entries)
+        if Part.SINGLE_INPUT not in without and not (
+            objective.chips > 1 or searched.assigned or searched.tiles.trains or objective.work.stop_modelling()
+        ):
+            refined_one = _refine_single_input(searched, objective, context)
             best = min(best, refined_one, key=comparable_cycles)
-        best = _try_slices(searched, best, entries)
+        best = _try_slices(searched, best, context)
     if objective.chips == 1 and (objective.effort == "default" or best.table is not searched):
-        best = _try_shares(best, entries)
-    if best.cycles > best.host and best is not refined_one:
-        best = _refine_repeatedly(best, entries)
+        best = _try_shares(best, context)
+    if best.cycles > best.host and best is not refined_one and Part.REFINEMENT not in without:
+        best = _refine_repeatedly(best, context)
     return best
 
 
-def _refine_single_input(table: CandidateTable, objective: Objective, entries: int) -> SearchResult:
+def _refine_single_input(table: CandidateTable, objective: Objective, context: SearchContext) -> SearchResult:
     """Return the best result that begins with epochs for a single input, of the form itself and with slices below each
-    other. Queues hold `entries` rounds of inputs."""
-    results = _try_single_input(table, objective, entries)
+    other."""
+    results = _try_single_input(table, objective, context)
+    without = objective.without
     stack_form = _stack_form(table)
-    if stack_form is not None:
-        results += _try_single_input(stack_form, objective, entries)
-    ended = [_refine_repeatedly(candidate, entries, 1) for candidate in rank_epochs(results, entries, REFINED)]
-    return _refine_repeatedly(combine_epochs([*results, *ended], entries), entries)
+    if stack_form is not None and Part.STACKED_SLICES not in without:
+        results += _try_single_input(stack_form, objective, context)
+    if Part.REFINEMENT in without:
+        return combine_epochs(results, context)
+    ranked = rank_epochs(results, context, REFINED)
+    if len(ranked) > 1 and Part.NEXT_START in without:
+        ranked = ranked[:1]
+    ended = [_refine_repeatedly(candidate, context, 1) for candidate in ranked]
+    return _refine_repeatedly(combine_epochs([*results, *ended], context), context)
 
 
-def _try_slices(table: CandidateTable, best: SearchResult, entries: int) -> SearchResult:
-    """Return the best result, or that of the form `table` with the ops of a single input in slices if it is quicker.
-    Queues hold `entries` rounds of inputs."""
+def _try_slices(table: CandidateTable, best: SearchResult, context: SearchContext) -> SearchResult:
+    """Return the best result, or that of the form `table` with the ops of a single input in slices if it is quicker."""
+    without = best.objective.without
     if best.objective.work.stop_modelling():
         return best
     for count in SLICES:
-        candidate = _keep_quicker(best, _slice_form(table, count), FULL, entries)
+        sliced = _slice_form(table, count)
+        if sliced is None or (Part.SLICES if count == SLICES[0] else Part.FOUR_SLICES) in without:
+            break
+        candidate = _keep_quicker(best, sliced, FULL, context)
         if candidate is best:
             break
+        best.objective.work.gained.add(Part.SLICES if count == SLICES[0] else Part.FOUR_SLICES)
         best = candidate
     return best
 
 
-def _try_shares(best: SearchResult, entries: int) -> SearchResult:
+def _try_shares(best: SearchResult, context: SearchContext) -> SearchResult:
     """Return the best result, or a quicker one of the same form with another share of a chip that rectangles are
-    expected to cover. Queues hold `entries` rounds of inputs."""
+    expected to cover."""
     table = best.table
     if table is None or _is_enough(best):
         return best
-    with closing(starts_with_results(table, best.objective, SHARES, entries)) as starts:
-        for start, known_result in starts:
+    shares = [share for share, part in SHARES.items() if part not in best.objective.without]
+    with closing(starts_with_results(table, best.objective, shares, context)) as starts:
+        for share, (start, known_result) in zip(shares, starts, strict=False):
             with suppress(UnsupportedError):
-                best = min(best, try_start(table, start, known_result), key=comparable_cycles)
+                tried = try_start(context, table, start, known_result)
+                best = _quicker(best, tried, SHARES[share])
             if _is_enough(best):
                 break
     return best
 
 
-def _refine_repeatedly(result: SearchResult, entries: int, rounds: int = ROUNDS) -> SearchResult:
+def _quicker(best: SearchResult, other: SearchResult, part: str) -> SearchResult:
+    """Return the quicker result, and note the part of the search that made the other one if it is that."""
+    if comparable_cycles(other) < comparable_cycles(best):
+        best.objective.work.gained.add(part)
+        return other
+    return best
+
+
+def _refine_repeatedly(result: SearchResult, context: SearchContext, rounds: int = ROUNDS) -> SearchResult:
     """Apply more moves and corrections to each epoch and combine the best ones; repeat this for the epochs that gain,
-    at most `rounds` times and within the bound of work. Queues hold `entries` rounds of inputs."""
+    at most `rounds` times and within the bound of work."""
     only: frozenset[int] | None = None
-    for _ in range(rounds):
+    for number in range(rounds):
         table = result.table
         decisions = result.decisions
         if table is None or decisions is None or result.objective.work.stop_modelling():
             break
+        if number and Part.MORE_ROUNDS in result.objective.without:
+            break
         after = try_start(
+            context,
             table,
-            Start(decisions=dict(decisions), objective=result.objective, budget="high", entries=entries, only=only),
+            Start(
+                decisions=dict(decisions), objective=result.objective, budget="high", entries=context.entries, only=only
+            ),
         )
         before = result
-        result = combine_epochs([result, after], entries)
+        result = combine_epochs([result, after], context)
+        if number and result is not before:
+            result.objective.work.gained.add(Part.MORE_ROUNDS)
         only = quicker_epochs(before, result)
         if result.cycles > before.cycles * (1 - LEAST_SHARE_GAINED):
             break
@@ -324,29 +366,29 @@ def _is_enough(best: SearchResult) -> bool:
 
 
 def single_input_decisions(
-    table: CandidateTable, objective: Objective, entries: int
+    table: CandidateTable, objective: Objective, context: SearchContext
 ) -> list[dict[str, PlacementDecision]]:
     """Return decisions of all ops in epochs for a single input, by the longest path through their ops; epochs of like
-    layers come first. Their cycles are modelled with queues for `entries` rounds of inputs."""
+    layers come first. Their cycles are modelled."""
 
     def cycles(decisions: Mapping[str, PlacementDecision]) -> float:
         """Return the modelled cycles of decisions, infinity where they do not fit."""
         try:
             return model_placement(
-                objective, build_placement(table.tiles, table.target, decisions, objective, entries)
+                context, objective, build_placement(table.tiles, table.target, decisions, objective, context.entries)
             ).cycles
         except UnsupportedError:
             return inf
 
     single = SingleInput.of(table, FULL)
-    return [*single.decisions_by_layers(cycles), single.decisions()]
+    by_layers = single.decisions_by_layers(cycles, objective.without)
+    return [*by_layers, single.decisions()]
 
 
-def _try_single_input(table: CandidateTable, objective: Objective, entries: int) -> list[SearchResult]:
-    """Return the results of improving epochs that are cut for a single input. Queues hold `entries` rounds of
-    inputs."""
-    starts = single_input_decisions(table, objective, entries)
-    return [try_start(table, Start(decisions, objective, "default", entries)) for decisions in starts]
+def _try_single_input(table: CandidateTable, objective: Objective, context: SearchContext) -> list[SearchResult]:
+    """Return the results of improving epochs that are cut for a single input."""
+    starts = single_input_decisions(table, objective, context)
+    return [try_start(context, table, Start(decisions, objective, "default", context.entries)) for decisions in starts]
 
 
 def _stack_form(table: CandidateTable) -> CandidateTable | None:
@@ -361,13 +403,15 @@ def _stack_form(table: CandidateTable) -> CandidateTable | None:
         return None
 
 
-def _keep_quicker(best: SearchResult, table: CandidateTable | None, full: float, entries: int) -> SearchResult:
+def _keep_quicker(
+    best: SearchResult, table: CandidateTable | None, full: float, context: SearchContext
+) -> SearchResult:
     """Return the best result, or that of another form, `table`, if memory has room for it and it is quicker; `full`:
-    the share of a chip that rectangles are expected to cover. Queues hold `entries` rounds of inputs."""
+    the share of a chip that rectangles are expected to cover."""
     if table is None:
         return best
     try:
-        return min(best, try_form(table, best.objective, full, entries), key=comparable_cycles)
+        return min(best, try_form(table, best.objective, full, context), key=comparable_cycles)
     except UnsupportedError:
         return best
 

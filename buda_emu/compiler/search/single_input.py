@@ -1,5 +1,5 @@
-"""Epochs for rounds of one input: only the ops of this input overlap, so an epoch takes the longest path through its
-ops, and loading (PERF 5.1) is a large part of it.
+"""The partition of a model into epochs, for rounds of one input: only the ops of this input overlap, so an epoch takes
+the longest path through its ops, and loading (PERF 5.1) is a large part of it.
 
 Each op takes the division that is best at a price of a core, in cycles: at a high price few cores, and many ops in an
 epoch; at a low price many cores. A dynamic program over the ops in their order finds where epochs end, and at which
@@ -24,6 +24,7 @@ from buda_emu.compiler.place.decision import PlacementDecision
 from buda_emu.compiler.search.candidate_table import CandidateTable, Floats, cost_key
 from buda_emu.compiler.search.cuts import epoch_load
 from buda_emu.compiler.search.pack import TRIES, pack_epochs, pack_on_chip
+from buda_emu.compiler.search_parts import EVERYTHING, Part, Parts
 from buda_emu.performance.timing.epoch.tasks import parts_of_blocks
 
 SHORTEST: Final = 8
@@ -152,14 +153,14 @@ class SingleInput:
             self.table, ends, lambda start, stop, epoch: _pack_at_lowest_price(self.table, self.own, start, stop, epoch)
         )
 
-    def decisions_by_layers(self, cycles_of: Judge) -> list[dict[str, PlacementDecision]]:
+    def decisions_by_layers(self, cycles_of: Judge, without: Parts = EVERYTHING) -> list[dict[str, PlacementDecision]]:
         """Return decisions with the end of an epoch at one place of every layer, where that is expected to take little
         more; empty where there are no layers.
 
         Such epochs are alike, and a single search serves all. Of the places that are expected to be nearly the best,
         three are used everywhere: the one for which `cycles_of` is least, the one for which it is next least, and the
         one with the fewest epochs. Each is also tried with all ops before the end in the second layer in one epoch,
-        where that is expected to take little more."""
+        where that is expected to take little more. Parts in `without` are left out."""
         best = self._fewest_cycles(EVERYWHERE)[1]
         chosen: list[EpochBounds] = [EVERYWHERE] * 3
         together: list[EpochBounds] = [EVERYWHERE] * 3
@@ -169,7 +170,7 @@ class SingleInput:
             expected = [self._fewest_cycles(chosen[0].also(place_ends)) for place_ends in ends]
             order = sorted(range(len(ends)), key=lambda n: expected[n][1])[:LIKELY]
             nearly_best = [number for number in order if expected[number][1] <= best * ALIKE]
-            if nearly_best:
+            if nearly_best and Part.LAYERS not in without:
                 by_cycles = sorted(nearly_best, key=lambda n: cycles_of(self.decisions(chosen[0].also(ends[n]))))
                 few = min(nearly_best, key=lambda n: (len(expected[n][0]), expected[n][1]))
                 best = expected[by_cycles[0]][1]
@@ -178,7 +179,15 @@ class SingleInput:
                 together = [
                     self._together(cut, place_ends, best) for cut, place_ends in zip(together, ranks, strict=True)
                 ]
-        return [self.decisions(cut) for cut in dict.fromkeys((*chosen, *together)) if cut.kept]
+        ranks = [0]
+        for rank, part in ((1, Part.NEXT_PLACE), (2, Part.FEWEST_EPOCHS)):
+            if chosen[rank] not in chosen[:rank] and part not in without:
+                ranks.append(rank)
+        tried = [chosen[rank] for rank in ranks]
+        joined = [together[rank] for rank in ranks]
+        if joined != tried and Part.JOINED_BEGIN not in without:
+            tried += joined
+        return [self.decisions(cut) for cut in dict.fromkeys(tried) if cut.kept]
 
     def _together(self, cut: EpochBounds, ends: Sequence[int], best: float) -> EpochBounds:
         """Return the bounds with more ends, and with all ops before the second end in one epoch if that is expected to

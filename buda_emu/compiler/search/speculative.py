@@ -18,7 +18,6 @@ from buda_emu.compiler.memory_watch import Work
 from buda_emu.compiler.place.memory import MemoryFullError
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.improve import ImprovedEpoch, KnownResult, Start, improve_epoch, match_epochs, no_result
-from buda_emu.compiler.target import Objective
 from buda_emu.support.errors import BudaError
 from buda_emu.support.progress import SendKernel, ignore_activity
 from buda_emu.support.workers.job import Job, Shared
@@ -34,11 +33,10 @@ Later = Iterator[tuple[CandidateTable, Start]]
 
 
 def improve_ahead(
-    table: CandidateTable, starts: Iterable[Start | None], objective: Objective
+    table: CandidateTable, starts: Iterable[Start | None], side: "SideBySide | None"
 ) -> Generator[KnownResult, None, None]:
     """Yield for each start, in order, a function that returns the results of workers for its epochs. It returns nothing
     without workers, or for a start of None. Raises InternalError where workers are lost."""
-    side = side_by_side(objective.work)
     if side is None:
         for _ in starts:
             yield no_result
@@ -61,14 +59,6 @@ def improve_ahead(
             side.leave(start)
 
 
-def side_by_side(work: Work) -> "SideBySide | None":
-    """Return the object that shares a search with its workers; None where there are none. Close it when the search is
-    over."""
-    if work.pool is not None and work.side_by_side is None:
-        work.side_by_side = SideBySide(work.pool)
-    return work.side_by_side
-
-
 @dataclass(frozen=True, slots=True)
 class _EpochTask:
     """An epoch of a start: the table and the start, both also as workers have them, and the names of the epoch's
@@ -82,8 +72,8 @@ class _EpochTask:
 
 
 class SideBySide:
-    """The work of this process and its workers on one search. `later` are the starts that it is going to try, as far as
-    they are known."""
+    """The work of this process and its workers on one search, closed when that is over. `later` are the starts that
+    it is going to try, as far as they are known."""
 
     def __init__(self, pool: JobPool) -> None:
         self.most = max(STARTS, pool.workers.count + 1)
@@ -272,6 +262,6 @@ def _improve_or_none(table: CandidateTable, start: Start, names: list[str]) -> I
     """Improve an epoch; None where it fails."""
     work = Work()
     try:
-        return improve_epoch(table, start, work, names), work.modelled
+        return improve_epoch(table, start, work, names), work.modelled, work.gained
     except BudaError:
         return None

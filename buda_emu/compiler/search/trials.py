@@ -5,7 +5,7 @@ evaluates the result.
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from buda_emu.compiler.memory_watch import Trial
 from buda_emu.compiler.place.decision import PlacementDecision
@@ -13,12 +13,14 @@ from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.evaluate import Figures, evaluate_figures
 from buda_emu.compiler.search.improve import Decisions, KnownResult, Start, improve_epochs
-from buda_emu.compiler.search.speculative import Later, improve_ahead
+from buda_emu.compiler.search.speculative import Later, SideBySide, improve_ahead
 from buda_emu.compiler.search.starts import searched_decisions
+from buda_emu.compiler.search_parts import Part
 from buda_emu.compiler.target import Objective
+from buda_emu.performance.timing.model import ModelledEpochs
 from buda_emu.support.errors import UnsupportedError
 
-SHARES = (0.8, 0.88, 1.0)
+SHARES = {0.8: Part.SHARE_80, 0.88: Part.SHARE_88, 1.0: Part.SHARE_100}
 """Other shares of a chip's cores that rectangles are expected to cover. High effort tries them with every form of a
 graph; default effort with the best form of the best graph, on one chip, where there are epochs to cut
 (docs/compile/placing.md, "The search", step 4)."""
@@ -56,96 +58,113 @@ class SearchResult:
         return SearchResult(objective, *figures, table, decisions)
 
 
+@dataclass(frozen=True, slots=True)
+class SearchContext:
+    """The state that searches of a compilation share. `entries`: the rounds of inputs that queues hold; `epochs`: those
+    whose time is known, so that identical layers are modelled once; `tried`: the results of starts, used again by an
+    effort that tries the same ones; `begun`: starts that workers have begun before they are tried, each with its table
+    and its share of a chip; `workers`: what shares the search with other processes, None where there are none."""
+
+    entries: int = 2
+    epochs: ModelledEpochs = field(default_factory=ModelledEpochs)
+    tried: list[tuple[Start, SearchResult]] = field(default_factory=list[tuple[Start, SearchResult]])
+    begun: list[tuple[CandidateTable, float, Start]] = field(default_factory=list[tuple[CandidateTable, float, Start]])
+    workers: SideBySide | None = None
+
+
 def comparable_cycles(result: SearchResult) -> tuple[float, float]:
     """Return the cycles of one input and those of the chips alone, to compare results: where the host link limits both,
     the chips decide."""
     return result.cycles, result.chips
 
 
-def model_placement(objective: Objective, placement: Placement) -> Figures:
+def model_placement(context: SearchContext, objective: Objective, placement: Placement) -> Figures:
     """Return the modelled figures of a whole placement, and count them as work."""
     objective.work.modelled += len(placement.ops)
-    modelled = evaluate_figures(placement, objective.work.epochs)
+    modelled = evaluate_figures(placement, context.epochs)
     objective.work.trials.append(Trial(objective.effort, modelled.cycles))
     return modelled
 
 
-def try_form(table: CandidateTable, objective: Objective, full: float, entries: int) -> SearchResult:
-    """Try a form of a graph, with rectangles expected to cover a share `full` of a chip, and return its result. Queues
-    hold `entries` rounds of inputs."""
-    return try_start(table, Start(searched_decisions(table, objective, full), objective, "default", entries))
+def try_form(table: CandidateTable, objective: Objective, full: float, context: SearchContext) -> SearchResult:
+    """Try a form of a graph, with rectangles expected to cover a share `full` of a chip, and return its result."""
+    start = Start(searched_decisions(table, objective, full), objective, "default", context.entries)
+    return try_start(context, table, start)
 
 
-def try_start(table: CandidateTable, start: Start, known_result: KnownResult | None = None) -> SearchResult:
+def try_start(
+    context: SearchContext, table: CandidateTable, start: Start, known_result: KnownResult | None = None
+) -> SearchResult:
     """Return the result of a start; `known_result` returns what workers found for its epochs. A start that was tried
     before, with any effort, has the same result as then."""
     work = start.objective.work
-    before = earlier_result(table, start)
+    before = earlier_result(context, table, start)
     if before is not None:
         work.trials.append(Trial(start.objective.effort, before.cycles))
         return replace(before, objective=start.objective)
     if known_result is None:
-        decisions = improve_with_workers(table, start)
+        decisions = improve_with_workers(context, table, start)
     else:
         decisions = improve_epochs(table, start, known_result)
     result = SearchResult.of(
-        start.objective, model_placement(start.objective, start.make(table, decisions)), table, decisions
+        start.objective, model_placement(context, start.objective, start.make(table, decisions)), table, decisions
     )
-    work.tried.append((start, result))
+    context.tried.append((start, result))
     return result
 
 
-def improve_with_workers(table: CandidateTable, start: Start) -> Decisions:
+def improve_with_workers(context: SearchContext, table: CandidateTable, start: Start) -> Decisions:
     """Improve the epochs of one start by itself, as `improve_epochs` does, with workers."""
-    with closing(improve_ahead(table, [start], start.objective)) as known_results:
+    with closing(improve_ahead(table, [start], context.workers)) as known_results:
         return improve_epochs(table, start, next(known_results))
 
 
-def earlier_result(table: CandidateTable, start: Start) -> SearchResult | None:
+def earlier_result(context: SearchContext, table: CandidateTable, start: Start) -> SearchResult | None:
     """Return the earlier result of a start that was tried before, else None."""
-    earlier: list[tuple[Start, SearchResult]] = start.objective.work.tried
-    return next((result for other, result in earlier if result.table is table and other.is_like(start)), None)
+    return next((result for other, result in context.tried if result.table is table and other.is_like(start)), None)
 
 
-def starts_for_later(table: CandidateTable, objective: Objective, shares: Sequence[float], entries: int) -> Later:
+def starts_for_later(
+    table: CandidateTable, objective: Objective, shares: Sequence[float], context: SearchContext
+) -> Later:
     """Yield starts of a form of a graph that are going to be tried, one for each of the shares of a chip that
     rectangles may cover, for workers that have nothing else to do."""
     for full in shares:
         with suppress(UnsupportedError):
-            start = Start(searched_decisions(table, objective, full), objective, "default", entries)
-            if earlier_result(table, start) is None:
-                objective.work.begun.append((table, full, start))
+            start = Start(searched_decisions(table, objective, full), objective, "default", context.entries)
+            if earlier_result(context, table, start) is None:
+                context.begun.append((table, full, start))
                 yield table, start
 
 
-def _take_start(table: CandidateTable, objective: Objective, full: float, entries: int) -> Start:
+def _take_start(table: CandidateTable, objective: Objective, full: float, context: SearchContext) -> Start:
     """Return a start that workers have already begun, or a new one; `full`: the share of a chip that rectangles are
     expected to cover."""
-    for number, (begun_table, share, start) in enumerate(objective.work.begun):
+    for number, (begun_table, share, start) in enumerate(context.begun):
         if (
             begun_table is table
             and share == full
-            and (replace(start.objective, effort=objective.effort), start.entries) == (objective, entries)
+            and (replace(start.objective, effort=objective.effort), start.entries) == (objective, context.entries)
         ):
-            del objective.work.begun[number]
+            del context.begun[number]
             start.objective = objective
             return start
-    return Start(searched_decisions(table, objective, full), objective, "default", entries)
+    return Start(searched_decisions(table, objective, full), objective, "default", context.entries)
 
 
 def starts_with_results(
-    table: CandidateTable, objective: Objective, shares: Sequence[float], entries: int
+    table: CandidateTable, objective: Objective, shares: Sequence[float], context: SearchContext
 ) -> Generator[tuple[Start, KnownResult], None, None]:
     """Yield a start of a form of a graph for each share of a chip that rectangles may cover, with the function that
-    returns the results of workers for it. Queues hold `entries` rounds of inputs."""
+    returns the results of workers for it."""
     starts: deque[Start] = deque()
 
     def each() -> Iterator[Start | None]:
         """Yield for each share the start that workers should improve; None if a result of it is known."""
         for full in shares:
-            starts.append(_take_start(table, objective, full, entries))
-            yield starts[-1] if earlier_result(table, starts[-1]) is None else None
+            starts.append(_take_start(table, objective, full, context))
+            yield starts[-1] if earlier_result(context, table, starts[-1]) is None else None
 
-    with closing(improve_ahead(table, each(), objective)) as known_results:
+    with closing(improve_ahead(table, each(), context.workers)) as known_results:
         for known_result in known_results:
             yield starts.popleft(), known_result  # which holds its placement: not longer than it is improved

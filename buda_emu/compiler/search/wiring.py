@@ -1,4 +1,5 @@
-"""Moves and exchanges the ops of an epoch so that wires are short and results can go from core to core."""
+"""The floorplan of an epoch, moved: ops go elsewhere, change places and turn so that wires are short and results can go
+from core to core."""
 
 import random
 from collections.abc import Callable, Container, Mapping, Sequence
@@ -14,6 +15,7 @@ from buda_emu.compiler.place.decision import PlacementDecision
 from buda_emu.compiler.place.placement import PlacedOp, Placement
 from buda_emu.compiler.place.routed import Routing
 from buda_emu.compiler.search.candidate_table import CandidateTable
+from buda_emu.compiler.search_parts import EVERYTHING, Part, Parts
 from buda_emu.netlist.model import Netlist, Op, Queue
 from buda_emu.netlist.sourced import evolve
 from buda_emu.performance.timing.result import EpochReport
@@ -35,14 +37,23 @@ class GridOrder:
     readers: bool = False
     only: str = ""
 
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The parts of the search that this attempt is, beside `Part.STREAMS`."""
+        if self.readers:
+            return (Part.STREAMS_OF_READERS,)
+        return (Part.STREAMS_OF_ONE,) if self.only else ()
 
-def grid_orders(placement: Placement, names: Container[str]) -> list[GridOrder]:
+
+def grid_orders(placement: Placement, names: Container[str], without: Parts = EVERYTHING) -> list[GridOrder]:
     """Return the attempts that are worth making where some of these ops read through DRAM for lack of streams."""
     sources = list(dict.fromkeys(source for _, source in _stream_detours(placement, names)))
     if not sources:
         return []
-    orders = [GridOrder(), GridOrder(readers=True)]
-    if len(sources) > 1:
+    orders = [GridOrder()]
+    if Part.STREAMS_OF_READERS not in without:
+        orders.append(GridOrder(readers=True))
+    if len(sources) > 1 and Part.STREAMS_OF_ONE not in without:
         orders += [GridOrder(only=source) for source in sources[:SINGLE]]
     return orders
 
@@ -288,6 +299,19 @@ def _weight(loads: Floats) -> Floats:
     return square * square
 
 
+@dataclass(frozen=True, slots=True)
+class KindsOfMoves:
+    """The kinds of moves that are drawn beside that of one op to free cores: `exchanges` of two ops of one size, and
+    exchanges of all ops in two `regions`."""
+
+    exchanges: bool = True
+    regions: bool = False
+
+
+WITHOUT_REGIONS = KindsOfMoves()
+WITH_REGIONS = KindsOfMoves(regions=True)
+
+
 def rewire(
     decisions: Mapping[str, PlacementDecision],
     wires: Wires | WiresOfOne,
@@ -296,16 +320,16 @@ def rewire(
     tries: int,
     patience: int = PATIENCE,
     *,
-    regions: bool = False,
+    kinds: KindsOfMoves = WITHOUT_REGIONS,
 ) -> dict[str, PlacementDecision]:
     """Return the decisions of one chip's ops with places that load the links less. Ends when the fullest link carries
-    no more than `enough` bytes, after `tries` moves, or after `patience` in a row that gained nothing. With `regions`,
-    all ops inside two of them may be exchanged, too."""
-    positions = _Positions(decisions, grid)
+    no more than `enough` bytes, after `tries` moves, or after `patience` in a row that gained nothing. Moves are of the
+    `kinds`."""
+    positions = _Positions(decisions, grid, kinds)
 
     def try_random_move(_number: int, draw: random.Random) -> bool:
         """Draw a move of ops within their regions; take it and return True if the wires accept it."""
-        change = positions.draw_move(draw, regions=regions)
+        change = positions.draw_move(draw)
         if not change or not wires.try_move(change):
             return False
         positions.take(change)
@@ -316,11 +340,16 @@ def rewire(
 
 
 def rewire_and_transpose(
-    decisions: Mapping[str, PlacementDecision], wires: Wires, grid: tuple[int, int], enough: float, tries: int
+    decisions: Mapping[str, PlacementDecision],
+    wires: Wires,
+    grid: tuple[int, int],
+    enough: float,
+    tries: int,
+    kinds: KindsOfMoves = WITHOUT_REGIONS,
 ) -> dict[str, PlacementDecision]:
     """Return the decisions as `rewire` does, with grids that may be transposed, too: all that a column of cores takes
     in comes down one link, while a row takes it in over one link for each core."""
-    positions = _Positions(decisions, grid)
+    positions = _Positions(decisions, grid, kinds)
 
     def try_random_move(number: int, draw: random.Random) -> bool:
         """Draw a turn of an op's grid at odd numbers if the drawn op can turn, or else a move; take it and return True
@@ -369,19 +398,23 @@ def _run_moves(
 
 
 def anneal(
-    decisions: Mapping[str, PlacementDecision], wires: TimedWires, grid: tuple[int, int], tries: int
+    decisions: Mapping[str, PlacementDecision],
+    wires: TimedWires,
+    grid: tuple[int, int],
+    tries: int,
+    kinds: KindsOfMoves = WITH_REGIONS,
 ) -> dict[str, PlacementDecision]:
     """Return the decisions of an epoch of a single input with the best places that were seen in `tries` moves. At first
     a move that takes a little longer is made, too, later less and less so, so that ops leave places that no single move
     improves."""
     draw = random.Random(len(decisions))
-    positions = _Positions(decisions, grid)
+    positions = _Positions(decisions, grid, kinds)
     best = wires.now
     best_places = dict(positions.places)
     heat = HEAT * best
     for number in range(tries):
         wires.slack = heat * (1 - number / tries) ** 2 * 2 * draw.random()
-        change = positions.draw_move(draw, regions=True)
+        change = positions.draw_move(draw)
         if change and wires.try_move(change):
             positions.take(change)
             if wires.now < best:
@@ -393,7 +426,8 @@ def anneal(
 class _Positions:
     """The places of the ops of one chip while they are moved."""
 
-    def __init__(self, decisions: Mapping[str, PlacementDecision], grid: tuple[int, int]) -> None:
+    def __init__(self, decisions: Mapping[str, PlacementDecision], grid: tuple[int, int], kinds: KindsOfMoves) -> None:
+        self._kinds = kinds
         self._names = sorted(decisions)
         self._grid = grid
         self._cores = CoreGrid(*grid)
@@ -404,17 +438,17 @@ class _Positions:
             self._alike.setdefault(self._sizes[name], []).append(name)
             self._cores.block(self.places[name], self._sizes[name])
 
-    def draw_move(self, draw: random.Random, *, regions: bool = False) -> dict[str, tuple[int, int]]:
-        """Draw a move: one op to free cores, two ops of equal grids exchanged, or with `regions` all ops of two regions
-        exchanged; empty where the draw is not a move."""
+    def draw_move(self, draw: random.Random) -> dict[str, tuple[int, int]]:
+        """Draw a move: one op to free cores, two ops of equal grids exchanged, or all ops of two regions exchanged, as
+        far as these kinds are drawn; empty where the draw is not a move."""
         name = draw.choice(self._names)
         grid = self._grid
         shape = self._sizes[name]
         same = [other for other in self._alike[shape] if other != name]
-        if regions and draw.random() < 0.5:
+        if self._kinds.regions and draw.random() < 0.5:
             at = draw.randrange(grid[0] - shape[0] + 1), draw.randrange(grid[1] - shape[1] + 1)
             return exchange_regions(name, at, self.places, self._sizes)
-        if same and draw.random() < 0.5:
+        if same and self._kinds.exchanges and draw.random() < 0.5:
             other = draw.choice(same)
             return {name: self.places[other], other: self.places[name]}
         self._cores.release(self.places[name], shape)

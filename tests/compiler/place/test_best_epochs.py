@@ -21,7 +21,7 @@ from buda_emu.compiler.search.improve import Start
 from buda_emu.compiler.search.refine import FULL, combine_epochs, quicker_epochs, rank_epochs
 from buda_emu.compiler.search.single_input import EpochBounds, SingleInput
 from buda_emu.compiler.search.speculative import _without_values
-from buda_emu.compiler.search.trials import SearchResult, model_placement, try_start
+from buda_emu.compiler.search.trials import SearchContext, SearchResult, model_placement, try_start
 from buda_emu.compiler.target import ONE_BY_ONE
 
 
@@ -54,7 +54,7 @@ def table(programs: int) -> CandidateTable:
 def found(own: CandidateTable, *kept: int) -> SearchResult:
     objective = replace(ONE_BY_ONE, work=Work.of("default"))
     decisions = SingleInput.of(own, FULL).decisions(EpochBounds(frozenset(kept)))
-    return try_start(own, Start(decisions, objective, "default", 2))
+    return try_start(SearchContext(), own, Start(decisions, objective, "default", 2))
 
 
 def ends(own: CandidateTable, placed: SearchResult) -> list[int]:
@@ -68,7 +68,7 @@ def test_the_best_of_each_program_is_taken():
     own = table(2)
     middle = next(n for n, op in enumerate(own.ops) if op.program == own.ops[-1].program)
     first, second = found(own, 2), found(own, middle + 2)  # one program is cut once more than the other one
-    both = combine_epochs([first, second], 2)
+    both = combine_epochs([first, second], SearchContext())
     assert both.placement.epochs < min(first.placement.epochs, second.placement.epochs)
     assert both.cycles < min(first.cycles, second.cycles)
     assert set(both.decisions or {}) == {op.name for op in own.ops}
@@ -78,7 +78,7 @@ def test_the_best_of_each_program_is_taken():
 def test_within_a_program_the_best_between_two_ends_is_taken():
     own = table(1)
     slow, slower = found(own, 1, 3), found(own, 3, 5)  # both end before op 3
-    both = combine_epochs([slow, slower], 2)
+    both = combine_epochs([slow, slower], SearchContext())
     assert both.placement.epochs < min(slow.placement.epochs, slower.placement.epochs)
     assert both.cycles < min(slow.cycles, slower.cycles)
 
@@ -86,7 +86,7 @@ def test_within_a_program_the_best_between_two_ends_is_taken():
 def test_where_one_is_the_best_for_all_it_stays():
     for own in (table(1), table(2)):
         best = found(own)
-        assert combine_epochs([found(own, 2), best], 2) is best
+        assert combine_epochs([found(own, 2), best], SearchContext()) is best
 
 
 def with_fewest_cores(start: SearchResult, rows: Mapping[int, int]) -> SearchResult:
@@ -98,7 +98,9 @@ def with_fewest_cores(start: SearchResult, rows: Mapping[int, int]) -> SearchRes
         choice = min(own.found[number], key=lambda item: item.cores)
         decisions[name] = replace(decisions[name], choice=choice, at=(row, 0))
     placement = build_placement(own.tiles, own.target, decisions, start.objective, 2)
-    return SearchResult.of(start.objective, model_placement(start.objective, placement), own, decisions)
+    return SearchResult.of(
+        start.objective, model_placement(SearchContext(), start.objective, placement), own, decisions
+    )
 
 
 def test_epochs_of_like_ops_are_as_the_quickest_of_them():
@@ -107,7 +109,7 @@ def test_epochs_of_like_ops_are_as_the_quickest_of_them():
     start = found(own)
     slow = with_fewest_cores(start, {number: number - middle for number in range(middle, len(own.ops))})
     assert slow.cycles > start.cycles
-    better = combine_epochs([slow], 2)
+    better = combine_epochs([slow], SearchContext())
     blocks = [(better.decisions or {})[op.name].choice.blocks for op in own.ops]
     assert blocks[:middle] == blocks[middle:]
     assert better.cycles == pytest.approx(start.cycles, rel=0.01)
@@ -126,14 +128,16 @@ def test_an_op_that_writes_a_cache_is_not_divided_like_one_that_writes_none():
     few = (slow.decisions or {})[own.ops[middle - 1].name].choice.blocks
     assert few not in [choice.blocks for choice in own.found[-1]]
     assert slow.epochs[0] < slow.epochs[1]
-    assert combine_epochs([slow], 2).decisions == slow.decisions
+    assert combine_epochs([slow], SearchContext()).decisions == slow.decisions
 
 
 def test_ranks_differ_in_where_epochs_end():
     own = table(2)
     middle = int(own.stops[0])
     made = [found(own), found(own, 2), found(own, middle + 2), found(own, 2, middle + 2)]
-    first, second, third = rank_epochs(made, 2, 3)[:3] + [None] * (3 - len(rank_epochs(made, 2, 3)))
+    first, second, third = rank_epochs(made, SearchContext(), 3)[:3] + [None] * (
+        3 - len(rank_epochs(made, SearchContext(), 3))
+    )
     assert ends(own, first) == ends(own, made[0])
     assert ends(own, second) == ends(own, made[3])  # the next best of both programs
     assert third is None
@@ -151,9 +155,9 @@ def test_only_the_epochs_that_are_asked_for_are_improved():
     own = table(2)
     first = SingleInput.of(own, FULL).decisions()
     objective = replace(ONE_BY_ONE, work=Work.of("default"))
-    none = try_start(own, Start(dict(first), objective, "default", 2, frozenset()))
+    none = try_start(SearchContext(), own, Start(dict(first), objective, "default", 2, frozenset()))
     assert {name: item.at for name, item in (none.decisions or {}).items()} == {n: d.at for n, d in first.items()}
-    one = try_start(own, Start(dict(first), objective, "default", 2, frozenset({1})))
+    one = try_start(SearchContext(), own, Start(dict(first), objective, "default", 2, frozenset({1})))
     changed = {op.program for op in own.ops if (one.decisions or {})[op.name].differs_in_place(first[op.name])}
     assert changed <= {own.ops[-1].program}
 

@@ -149,4 +149,3 @@ def test_high_effort_takes_from_default_effort_what_both_try(stack, monkeypatch)
     assert not work.at_bound
     assert len([trial for trial in work.trials if trial.effort == "high"]) > 1
     assert len(asked) == once
-    assert not work.tried

@@ -1,0 +1,122 @@
+"""The parts of the search for a placement that may be left out by themselves, to measure what each of them gains
+(`python -m benchmarks.ablation`; docs/compile/placing.md, "What each part gains").
+
+A search without a part takes the same steps, but skips what the part does. The parts that an objective leaves out are
+its `without`."""
+
+from typing import Final
+
+
+class Part:
+    """The names of the parts of the search, which are words that travel to workers; the text beside each says what it
+    is."""
+
+    CUT_PICKERS: Final = "cut pickers"
+    """Forms of the graph with slow pickers cut into several (`forms.fracture_pickers`)."""
+    FINER_CUT: Final = "pickers cut finer"
+    """The form with pickers cut into more parts, beside that with fewer."""
+    SPREAD_PICKERS: Final = "spread pickers"
+    """Forms with the slices of slow pickers below each other (`forms.spread_pickers`)."""
+    OTHER_FORMS: Final = "other forms"
+    """All forms but the one with the best estimate."""
+    DEEP_BUFFERS: Final = "deep buffers"
+    """On several chips, each form with the deeper buffers of long chains as well."""
+    EARLY_ENDS: Final = "early ends"
+    """Epochs that end before the cores are used up, for a cut through less data (`cuts.BACK`)."""
+    SHARE_80: Final = "share 0.8"
+    """Epochs cut with the expectation that rectangles cover 0.8 of the cores."""
+    SHARE_88: Final = "share 0.88"
+    """The same with 0.88."""
+    SHARE_100: Final = "share 1.0"
+    """The same with 1.0."""
+    TRAINING_SHARES: Final = "training shares"
+    """The shares of a training beside 0.94."""
+    TRAINING_STEPS: Final = "training steps"
+    """The delays of a training beside 0.2 (`placer.STEPS`)."""
+    TRANSPOSED_PACKING: Final = "transposed packing"
+    """An epoch packed again with transposed grids."""
+    CORRECTION: Final = "correction"
+    """An epoch packed again with the estimates that the model corrects."""
+    WIRES: Final = "wires"
+    """Ops moved so that wires are short (`wiring.rewire`)."""
+    EXCHANGES: Final = "exchanges"
+    """Moves that exchange two ops of one size."""
+    REGIONS: Final = "regions"
+    """Moves that exchange all ops within two rectangles."""
+    TURNS: Final = "turns"
+    """Grids turned by a quarter where a link limits an epoch (`wiring.rewire_and_transpose`)."""
+    WIDER_OPS: Final = "wider ops"
+    """More cores for the ops of a single input that gain most (`pack.widen_ops`)."""
+    RESIZING: Final = "resizing"
+    """Other numbers of cores for ops of a single input, by the model's schedule (`improve.resize_ops`)."""
+    DEADLINES: Final = "deadlines"
+    """Channels by the deadlines of the model's schedule (`improve.set_deadlines`)."""
+    ANNEALING: Final = "annealing"
+    """The long search for places of the ops of a single input (`wiring.anneal`)."""
+    STREAMS: Final = "streams"
+    """Grids with enough streams for operands that go through DRAM (`wiring.limit_to_streams`)."""
+    STREAMS_OF_READERS: Final = "streams of readers"
+    """The same with the grids of readers first."""
+    STREAMS_OF_ONE: Final = "streams of one"
+    """The same for each producer alone."""
+    SINGLE_INPUT: Final = "single input"
+    """Epochs for the latency of a single input (`single_input.SingleInput`)."""
+    LAYERS: Final = "layers"
+    """Epochs of a single input that end at the same place of each layer."""
+    NEXT_PLACE: Final = "next place"
+    """The place of a layer that the model finds second best."""
+    FEWEST_EPOCHS: Final = "fewest epochs"
+    """The place of a layer with the fewest epochs."""
+    JOINED_BEGIN: Final = "joined begin"
+    """All ops before the end in the second layer in one epoch."""
+    STACKED_SLICES: Final = "stacked slices"
+    """The form with slices of a single input below each other."""
+    SLICES: Final = "slices"
+    """The forms with the rows of a single input in slices along t."""
+    FOUR_SLICES: Final = "four slices"
+    """The form with four slices, where two help."""
+    REFINEMENT: Final = "refinement"
+    """More moves and corrections for the best result (`refine.refine_result`, step 11)."""
+    MORE_ROUNDS: Final = "more rounds"
+    """Refinement more than once, for the epochs that gained."""
+    NEXT_START: Final = "next start"
+    """Refinement of the second best start of a single input, too."""
+    RECOMBINATION: Final = "recombination"
+    """Epochs of one placement in another that ends at the same ops."""
+    LIKE_EPOCHS: Final = "like epochs"
+    """All epochs of like ops as the quickest of them is."""
+    PREFETCH: Final = "prefetch"
+    """Operand buffers for all that a single input reads of DRAM (`operand_room.add_prefetch_buffers`)."""
+    BALANCE: Final = "balance"
+    """Buffers moved between channels over all epochs (`channels.balance_channels`)."""
+
+
+Parts = frozenset[str]
+EVERYTHING: Parts = frozenset()
+"""Nothing is left out."""
+ALL_PARTS: Final = tuple(value for name, value in vars(Part).items() if name.isupper())
+TRACKED: Final = frozenset(
+    (
+        Part.SHARE_80,
+        Part.SHARE_88,
+        Part.SHARE_100,
+        Part.TRANSPOSED_PACKING,
+        Part.CORRECTION,
+        Part.WIRES,
+        Part.TURNS,
+        Part.RESIZING,
+        Part.DEADLINES,
+        Part.ANNEALING,
+        Part.STREAMS,
+        Part.STREAMS_OF_READERS,
+        Part.STREAMS_OF_ONE,
+        Part.SLICES,
+        Part.FOUR_SLICES,
+        Part.MORE_ROUNDS,
+        Part.RECOMBINATION,
+        Part.LIKE_EPOCHS,
+    )
+)
+"""Parts whose results are compared with what there is without them, and dropped where they are no quicker: the search
+notes which of them gained anything (`Work.gained`). Wider ops are not among them, as a packing without them is
+another one."""
