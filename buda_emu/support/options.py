@@ -1,0 +1,142 @@
+"""Options of the command and of the Python API, each declared once (docs/architecture.md, "Options").
+
+A group of options is a `TypedDict` whose items have an `Option` beside their type:
+
+    class Memory(TypedDict, total=False):
+        memory_limit: Annotated[int | None, Option("most memory for {what}", "SIZE", parse_size)]
+
+A function takes the group as `**options: Unpack[Memory]`, so that type checkers and editors know each keyword, and
+hands it on as `**options`; `with_options` refuses other keywords and shows these to `help`. The command makes its
+arguments and the keys of its settings file from the same group.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, wraps
+from types import MappingProxyType
+from typing import Any, NamedTuple, ParamSpec, TypeVar, cast, get_args, get_type_hints
+
+from buda_emu.support.errors import HostError
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+class Option(NamedTuple):
+    """The declaration of an option. `help` describes it; `{name}` in it is replaced by a word of `words`, which a verb
+    may state otherwise. `metavar` stands for a value in the help, and `convert` makes the value of its text, with
+    HostError for a text that is none."""
+
+    help: str
+    metavar: str | None = None
+    convert: Callable[[str], Any] = str
+    flag: str = ""
+    """The option on the command line, if it is not the keyword: `--param`."""
+    short: str = ""
+    """The option in one letter: `-n`."""
+    default: Any = None
+    choices: Sequence[str] = ()
+    is_repeatable: bool = False
+    """Whether the command takes it several times; its values are then gathered in a list."""
+    gather: Callable[[Any], Any] | None = None
+    """The function that makes the keyword's value of what the command line gives, None where they are the same."""
+    words: Mapping[str, str] = MappingProxyType({})
+    exclusive: str = ""
+    """Options of a group with the same word here exclude each other."""
+    command_line_only: str = ""
+    """The reason why no settings file may set it."""
+    is_lowered_only: bool = False
+    """Whether a settings file may lower the value, but not raise it."""
+
+    @property
+    def is_switch(self) -> bool:
+        """True for an option without a value, whose keyword is True or False."""
+        return isinstance(self.default, bool)
+
+    def flag_of(self, keyword: str) -> str:
+        """Return the option on the command line, `--memory-limit`, for the keyword `memory_limit`."""
+        return self.flag or f"--{keyword.replace('_', '-')}"
+
+
+@cache
+def declared_options(group: type[Any]) -> Mapping[str, Option]:
+    """Return the options of a group by their keywords, in the order of the group's declaration."""
+    options: dict[str, Option] = {}
+    for keyword, kind in get_type_hints(group, include_extras=True).items():
+        options[keyword] = next(part for part in get_args(kind) if isinstance(part, Option))
+    return options
+
+
+def with_options(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Let a function with `**options: Unpack[Group]` refuse keywords that are not in the group, and let
+    `inspect.signature`, which `help` and notebooks ask, show the options of the group one by one."""
+    from inspect import Parameter, signature  # only functions of the Python API need it
+
+    shown = signature(function)
+    *others, last = shown.parameters.values()
+    (group,) = get_args(last.annotation)
+    options = declared_options(group)
+    types = get_type_hints(group)
+    known = options.keys() | {parameter.name for parameter in others}
+
+    @wraps(function)
+    def checked(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        """Call the function. Raises TypeError for a keyword that it does not have."""
+        if not kwargs.keys() <= known:
+            _refuse_keyword(function.__name__, kwargs, known)
+        return function(*args, **kwargs)
+
+    parameters = [
+        Parameter(keyword, Parameter.KEYWORD_ONLY, default=option.default, annotation=types[keyword])
+        for keyword, option in options.items()
+    ]
+    cast(Any, checked).__signature__ = shown.replace(parameters=[*others, *parameters])
+    return checked
+
+
+def _refuse_keyword(function: str, keywords: Mapping[str, Any], known: "set[str]") -> None:
+    """Raise TypeError for the first keyword that is not known, with the one that was probably meant."""
+    from buda_emu.support.checker.suggest import near
+
+    name = next(word for word in keywords if word not in known)
+    hint = near(name, known)
+    suffix = f" ({hint})" if hint else ""
+    raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{suffix}")
+
+
+def parse_natural(text: str) -> int:
+    """Parse an integer of 0 or more. Raises HostError."""
+    if not text.isdecimal():
+        raise HostError(f"{text!r} is not an integer of 0 or more")
+    return int(text)
+
+
+def parse_positive(text: str) -> int:
+    """Parse an integer of 1 or more. Raises HostError."""
+    number = parse_natural(text)
+    if number < 1:
+        raise HostError("must be at least 1")
+    return number
+
+
+def parse_seconds(text: str) -> float:
+    """Parse a number of seconds above 0. Raises HostError."""
+    return parse_below(text, float("inf"), "a number of seconds above 0")
+
+
+def parse_below(text: str, below: float, description: str) -> float:
+    """Parse a number above 0 and below another. Raises HostError that quotes `description` as the expected form."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < below:
+        raise HostError(f"{text!r} is not {description}")
+    return value
+
+
+def parse_parameter(text: str) -> tuple[str, str]:
+    """Parse NAME=VALUE; a name without `$` gets one. Raises HostError."""
+    name, equals, value = text.partition("=")
+    if not equals or not name or not value:
+        raise HostError(f"{text!r} is not NAME=VALUE")
+    return (name if "$" in name else f"${name}"), value
