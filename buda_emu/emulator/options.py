@@ -7,17 +7,11 @@ from typing import Annotated, Any, Final, TypedDict
 from buda_emu.spec.archs import ARCHS
 from buda_emu.spec.boards import BOARDS
 from buda_emu.spec.precision import PRECISIONS, Precision
-from buda_emu.support.options import Option, parse_natural, parse_parameter, parse_positive, parse_seconds
+from buda_emu.support.options import Option, parse_natural, parse_parameter, parse_positive, parse_seconds, parse_size
 
-MORE_MEMORY: Final = "--memory-limit, Emulator(memory_limit=...)"
-"""How a caller gives more memory, for messages."""
-
-
-def parse_memory(text: str) -> int:
-    """Parse a number of bytes, with or without a unit. Raises HostError."""
-    from buda_emu.emulator.memory.host import parse_size  # `check` measures no memory
-
-    return parse_size(text)
+MORE_MEMORY_IN_PYTHON: Final = "Emulator(memory_limit=...)"
+MORE_MEMORY: Final = f"--memory-limit, {MORE_MEMORY_IN_PYTHON}"
+"""How a user gives more memory, for messages."""
 
 
 class Threads(TypedDict, total=False):
@@ -63,7 +57,7 @@ class Memory(TypedDict, total=False):
         Option(
             "most memory for {what}, such as 8G, 512MiB or a number of bytes; default: {default}",
             "SIZE",
-            parse_memory,
+            parse_size,
             words={"what": "tensors", "default": "three quarters of what is available"},
             is_lowered_only=True,
         ),
@@ -211,13 +205,6 @@ def memory_of(options: Mapping[str, Any]) -> int | None:
     return options.get("memory_limit")
 
 
-def thread_count(options: Mapping[str, Any]) -> int:
-    """Return the number of threads that options ask for: by default one for each processor that may be used."""
-    from buda_emu.emulator.memory.host import usable_processors
-
-    return options.get("threads") or usable_processors()
-
-
 def machine_of(options: Mapping[str, Any]) -> Machine:
     """Return those of the options that one machine takes."""
     return Machine(threads=options.get("threads"), memory_limit=memory_of(options))
@@ -229,8 +216,11 @@ def with_memory(options: Mapping[str, Any], limit: int | None) -> Machine:
 
 
 def share_of_machine(options: Mapping[str, Any], count: int) -> Machine:
-    """Return the options of each of `count` machines that share the memory of one."""
+    """Return the options of each of `count` machines that share the memory and the threads of one."""
     limit = memory_of(options)
     if limit is not None:
         limit //= count
-    return with_memory(options, limit)
+    threads = options.get("threads")
+    if threads is not None:
+        threads = max(1, threads // count)
+    return Machine(threads=threads, memory_limit=limit)

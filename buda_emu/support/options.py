@@ -2,23 +2,27 @@
 
 A group of options is a `TypedDict` whose items have an `Option` beside their type:
 
-    class Memory(TypedDict, total=False):
-        memory_limit: Annotated[int | None, Option("most memory for {what}", "SIZE", parse_size)]
+    class Sampling(TypedDict, total=False):
+        samples: Annotated[int, Option("samples of each {what}", "N", parse_positive, default=8)]
 
-A function takes the group as `**options: Unpack[Memory]`, so that type checkers and editors know each keyword, and
+A function takes the group as `**options: Unpack[Sampling]`, so that type checkers and editors know each keyword, and
 hands it on as `**options`; `with_options` refuses other keywords and shows these to `help`. The command makes its
 arguments and the keys of its settings file from the same group.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, wraps
+from inspect import Parameter, signature
 from types import MappingProxyType
-from typing import Any, NamedTuple, ParamSpec, TypeVar, cast, get_args, get_type_hints
+from typing import Any, Final, NamedTuple, ParamSpec, TypeVar, cast, get_args, get_type_hints
 
 from buda_emu.support.errors import HostError
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
+_UNITS: Final = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+_SIZE: Final = r"([0-9]{1,20}(?:\.[0-9]{1,20})?) *([kmgt]?)(?:i?b)?"
 
 
 class Option(NamedTuple):
@@ -69,8 +73,6 @@ def declared_options(group: type[Any]) -> Mapping[str, Option]:
 def with_options(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Let a function with `**options: Unpack[Group]` refuse keywords that are not in the group, and let
     `inspect.signature`, which `help` and notebooks ask, show the options of the group one by one."""
-    from inspect import Parameter, signature  # only functions of the Python API need it
-
     shown = signature(function)
     *others, last = shown.parameters.values()
     (group,) = get_args(last.annotation)
@@ -81,8 +83,9 @@ def with_options(function: Callable[_P, _R]) -> Callable[_P, _R]:
     @wraps(function)
     def checked(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         """Call the function. Raises TypeError for a keyword that it does not have."""
-        if not kwargs.keys() <= known:
-            _refuse_keyword(function.__name__, kwargs, known)
+        for name in kwargs:
+            if name not in known:
+                raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}")
         return function(*args, **kwargs)
 
     parameters = [
@@ -91,16 +94,6 @@ def with_options(function: Callable[_P, _R]) -> Callable[_P, _R]:
     ]
     cast(Any, checked).__signature__ = shown.replace(parameters=[*others, *parameters])
     return checked
-
-
-def _refuse_keyword(function: str, keywords: Mapping[str, Any], known: "set[str]") -> None:
-    """Raise TypeError for the first keyword that is not known, with the one that was probably meant."""
-    from buda_emu.support.checker.suggest import near
-
-    name = next(word for word in keywords if word not in known)
-    hint = near(name, known)
-    suffix = f" ({hint})" if hint else ""
-    raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{suffix}")
 
 
 def parse_natural(text: str) -> int:
@@ -140,3 +133,15 @@ def parse_parameter(text: str) -> tuple[str, str]:
     if not equals or not name or not value:
         raise HostError(f"{text!r} is not NAME=VALUE")
     return (name if "$" in name else f"${name}"), value
+
+
+def parse_size(text: str) -> int:
+    """Return the bytes of a text such as `8G`, `512M`, `1.5GiB` or `4096`; units are powers of 1024. Raises
+    HostError."""
+    match = re.fullmatch(_SIZE, text.strip(), re.IGNORECASE)
+    count = 0
+    if match is not None:
+        count = int(float(match[1]) * (1 << 10 * _UNITS[match[2].lower()]))
+    if count < 1:
+        raise HostError(f"{text!r} is not a size: write 8G, 512M or a number of bytes")
+    return count

@@ -8,7 +8,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, cast
 
-from buda_emu.emulator.options import Arch, parse_memory
+from buda_emu.emulator.options import Arch
 from buda_emu.spec.archs import ARCHS
 from buda_emu.support.errors import HostError
 from buda_emu.support.options import (
@@ -19,13 +19,13 @@ from buda_emu.support.options import (
     parse_parameter,
     parse_positive,
     parse_seconds,
+    parse_size,
 )
 from buda_emu.support.screen import WHEN
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from buda_emu.support.workers.job import Workers
 
 FORMATS: Final = ("text", "json", "github", "sarif")
 """How findings and results are printed."""
@@ -156,13 +156,6 @@ def read_options(args: argparse.Namespace, group: type[_Group]) -> _Group:
     return cast(_Group, values)
 
 
-def read_workers(args: argparse.Namespace) -> "Workers":
-    """Return the workers that the options of `SharedWork` state."""
-    from buda_emu.support.workers.job import Workers
-
-    return Workers(args.workers or 1, args.dask)
-
-
 def add_frontend(parser: ArgumentTarget, *, required: bool) -> None:
     """Add --frontend, the network of a schedule."""
     parser.add_argument(
@@ -206,7 +199,7 @@ def argument_type(convert: Callable[[str], Any]) -> Callable[[str], Any]:
     return convert_argument
 
 
-memory_size = argument_type(parse_memory)
+memory_size = argument_type(parse_size)
 parameter = argument_type(parse_parameter)
 positive = argument_type(parse_positive)
 natural = argument_type(parse_natural)

@@ -111,6 +111,12 @@ class Workers:
         return plural(self.count, "worker")
 
 
+def workers_of(options: Mapping[str, Any]) -> Workers:
+    """Return the workers that options state, this process alone by default (`emulator.options.SharedWork`)."""
+    count = options.get("workers")
+    return Workers(1 if count is None else count, options.get("dask"))
+
+
 @dataclass(frozen=True, slots=True)
 class Lost:
     """An item without a result, because its worker died or took too long."""

@@ -11,7 +11,9 @@ import numpy as np
 
 from buda_emu.app.api.faults import Budget, Maker, Settings, Subject, campaign_identity, faults, read_sites
 from buda_emu.app.cli.output import Progress, say, say_lines, write_json, write_printable, write_text
+from buda_emu.app.cli.shared_arguments import read_options
 from buda_emu.emulator.image.opened import netlist_of
+from buda_emu.emulator.options import Machine, Memory, SharedWork
 from buda_emu.netlist.model import Netlist
 from buda_emu.report.terminal.faults import campaign_lines, effect_lines
 from buda_emu.support.errors import Exit, HostError
@@ -31,7 +33,7 @@ def main(args: argparse.Namespace) -> int:
         parameters=tuple(dict(args.param).items()),
         inputs=args.inputs,
         precision=args.precision,
-        memory_limit=args.memory_limit,
+        machine=Machine(**read_options(args, Memory)),
     )
     if args.replay is not None:
         return _replay(subject, settings, args)
@@ -84,11 +86,10 @@ def _run_campaign(subject: Subject, settings: Settings, args: argparse.Namespace
                 subject,
                 Budget(args.count, args.seconds, args.width),
                 settings=settings,
-                workers=args.workers,
-                dask=args.dask,
                 known=log.known if log is not None else (),
                 done=log.append if log is not None else None,
                 progress=lambda done, count, took: progress.bar(done, count, took, "faults"),
+                **read_options(args, SharedWork),
             )
     except UnknownEffectError as error:
         if log is None:

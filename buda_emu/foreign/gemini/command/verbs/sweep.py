@@ -4,11 +4,13 @@ import argparse
 from typing import Any
 
 from buda_emu.app.cli.output import say, write_printable
-from buda_emu.app.cli.shared_arguments import read_workers
+from buda_emu.app.cli.shared_arguments import read_options
+from buda_emu.emulator.options import SharedWork
 from buda_emu.foreign import gemini
 from buda_emu.foreign.gemini.sweep import sweep
 from buda_emu.report.sweep import sweep_chart, sweep_csv
 from buda_emu.report.terminal.text import number, table
+from buda_emu.support.workers.job import workers_of
 
 _AXES = ("mesh", "buffersize", "noc_bytes", "freq_ghz", "dram_gibps")
 
@@ -19,7 +21,7 @@ def main(args: argparse.Namespace) -> int:
     choices = {name: getattr(args, name) for name in _AXES}
     ir = gemini.load(args.file)
     rows: list[dict[str, Any]] = []
-    for point in sweep(ir, **choices, workers=read_workers(args)):
+    for point in sweep(ir, **choices, workers=workers_of(read_options(args, SharedWork))):
         if point.mesh is None:
             mesh = "-"
         else:
