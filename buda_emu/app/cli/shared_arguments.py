@@ -4,6 +4,7 @@ takes them by name, in the order of its help (`add_shared`)."""
 
 import argparse
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import fields
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, cast
@@ -154,6 +155,16 @@ def read_options(args: argparse.Namespace, group: type[_Group]) -> _Group:
             value = option.gather(value)
         values[keyword] = value
     return cast(_Group, values)
+
+
+def record_of(record: type[_Group], args: argparse.Namespace, **others: Any) -> _Group:
+    """Return a record whose fields have the values of the arguments of the same names. `others` are the values of
+    fields that have no such argument, or that follow from several."""
+    values: dict[str, Any] = {}
+    for field in fields(cast(Any, record)):
+        if hasattr(args, field.name):
+            values[field.name] = getattr(args, field.name)
+    return record(**{**values, **others})
 
 
 def add_frontend(parser: ArgumentTarget, *, required: bool) -> None:

@@ -10,7 +10,7 @@ from signal import SIGINT
 from buda_emu.app.cli.arguments.compile import EXAMPLE
 from buda_emu.app.cli.kernels import counted_kernels
 from buda_emu.app.cli.output import Progress, complain, say, say_lines
-from buda_emu.app.cli.shared_arguments import read_options
+from buda_emu.app.cli.shared_arguments import read_options, record_of
 from buda_emu.app.debugger.machine.stop import ctrl_c
 from buda_emu.compiler.compilation import CompileOptions
 from buda_emu.compiler.compile import compile as compile_model
@@ -139,22 +139,15 @@ def _observer(args: argparse.Namespace, progress: Progress) -> Observer:
 
 def _options(args: argparse.Namespace, observer: Observer) -> CompileOptions:
     """Return the options of the compiler that the command line states."""
-    return CompileOptions(
+    return record_of(
+        CompileOptions,
+        args,
         arch=args.arch or "",
         board=args.board or "",
-        df=args.df,
-        fidelity=args.fidelity,
-        acc_df=args.acc_df,
-        mixed=args.mixed,
         fuse=not args.no_fuse,
-        effort=args.effort,
-        objective=args.objective,
-        chips=args.chips,
-        microbatch=args.microbatch,
         observer=observer,
         workers=workers_of(read_options(args, SharedWork)),
         sizes=dict(args.size),
-        **read_options(args, Memory),
     )
 
 

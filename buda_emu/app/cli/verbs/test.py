@@ -13,7 +13,7 @@ from buda_emu.app.cli.console import Console
 from buda_emu.app.cli.coverage import record_coverage
 from buda_emu.app.cli.findings import complain_of_left_out, open_baseline, report_comparison
 from buda_emu.app.cli.output import complain, print_words_to_stderr, say, write_json, write_printable, write_text
-from buda_emu.app.cli.shared_arguments import read_options
+from buda_emu.app.cli.shared_arguments import read_options, record_of
 from buda_emu.app.documents.kinds import documents_among, rule_kind
 from buda_emu.emulator.memory.host import machine_of_worker, usable_processors
 from buda_emu.emulator.options import Machine, Memory, memory_of
@@ -143,21 +143,14 @@ def make_cases(args: argparse.Namespace, names: list[str]) -> list[Case]:
     if not args.dask:  # whose machines know their own memory
         machine = machine_of_worker(read_options(args, Memory), _worker_count(args, len(names)))
     report = args.report is not None
-    settings = Settings(
-        precision=args.precision,
-        expected=args.expected,
-        compare=args.compare,
-        seed=args.seed,
-        arch=args.arch,
+    settings = record_of(
+        Settings,
+        args,
         programs=tuple(args.program),
         parameters=tuple(args.param),
         machine=machine,
-        cache=args.cache,
         per_op=args.per_op or report,
         detail=report,
-        perf=args.perf,
-        threshold=args.threshold,
-        allow_pickle=args.allow_pickle,
         coverage=args.coverage is not None,
     )
     defaults = None
