@@ -57,7 +57,7 @@ class Option(NamedTuple):
         return isinstance(self.default, bool)
 
     def flag_of(self, keyword: str) -> str:
-        """Return the option on the command line, `--memory-limit`, for the keyword `memory_limit`."""
+        """Return the option on the command line, `--per-op`, for the keyword `per_op`."""
         return self.flag or f"--{keyword.replace('_', '-')}"
 
 
