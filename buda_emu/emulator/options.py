@@ -11,7 +11,7 @@ from buda_emu.support.options import Option, parse_natural, parse_parameter, par
 
 MORE_MEMORY_IN_PYTHON: Final = "Emulator(memory_limit=...)"
 MORE_MEMORY: Final = f"--memory-limit, {MORE_MEMORY_IN_PYTHON}"
-"""How a user gives more memory, for messages."""
+"""The ways to more memory, for messages."""
 
 
 class Threads(TypedDict, total=False):
@@ -80,11 +80,11 @@ class TimeLimit(TypedDict, total=False):
 
 
 class Machine(Threads, Memory, total=False):
-    """How one machine computes; no result depends on it."""
+    """Options of one machine; no result depends on them."""
 
 
 class Execution(Threads, SharedWork, Memory, total=False):
-    """How the work of one run is done; no result depends on it."""
+    """Options of the work on one run; no result depends on them."""
 
 
 class Programs(TypedDict, total=False):
@@ -164,7 +164,7 @@ class Seed(TypedDict, total=False):
 
 
 class Cache(TypedDict, total=False):
-    """Whether the user's caches are used."""
+    """Use of the user's caches."""
 
     cache: Annotated[
         bool, Option("do not read or write the user's caches (docs/run/cache.md)", flag="--no-cache", default=True)
@@ -172,7 +172,7 @@ class Cache(TypedDict, total=False):
 
 
 class Pickles(TypedDict, total=False):
-    """Whether the tensors of an image may be pickled."""
+    """Use of pickled tensors of an image."""
 
     allow_pickle: Annotated[
         bool,
@@ -185,7 +185,7 @@ class Pickles(TypedDict, total=False):
 
 
 class Loading(Cache, Pickles, total=False):
-    """How a document is read."""
+    """Options of reading a document."""
 
 
 class Chip(Arch, Board, total=False):
@@ -193,7 +193,7 @@ class Chip(Arch, Board, total=False):
 
 
 class Document(Arch, Loading, total=False):
-    """How a netlist or an image is read."""
+    """Options of reading a netlist or an image."""
 
 
 class SharedOptions(Programs, Chip, Arithmetic, Seed, Execution, TimeLimit, Loading, total=False):

@@ -73,18 +73,18 @@ def declared_options(group: type[Any]) -> Mapping[str, Option]:
 def with_options(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Let a function with `**options: Unpack[Group]` refuse keywords that are not in the group, and let
     `inspect.signature`, which `help` and notebooks ask, show the options of the group one by one."""
-    shown = signature(function)
-    *others, last = shown.parameters.values()
+    own_signature = signature(function)
+    *others, last = own_signature.parameters.values()
     (group,) = get_args(last.annotation)
     options = declared_options(group)
     types = get_type_hints(group)
-    known = options.keys() | {parameter.name for parameter in others}
+    keywords = options.keys() | {parameter.name for parameter in others}
 
     @wraps(function)
-    def checked(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+    def call_function(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         """Call the function. Raises TypeError for a keyword that it does not have."""
         for name in kwargs:
-            if name not in known:
+            if name not in keywords:
                 raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}")
         return function(*args, **kwargs)
 
@@ -92,8 +92,8 @@ def with_options(function: Callable[_P, _R]) -> Callable[_P, _R]:
         Parameter(keyword, Parameter.KEYWORD_ONLY, default=option.default, annotation=types[keyword])
         for keyword, option in options.items()
     ]
-    cast(Any, checked).__signature__ = shown.replace(parameters=[*others, *parameters])
-    return checked
+    cast(Any, call_function).__signature__ = own_signature.replace(parameters=[*others, *parameters])
+    return call_function
 
 
 def parse_natural(text: str) -> int:
@@ -132,7 +132,9 @@ def parse_parameter(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name or not value:
         raise HostError(f"{text!r} is not NAME=VALUE")
-    return (name if "$" in name else f"${name}"), value
+    if "$" not in name:
+        name = f"${name}"
+    return name, value
 
 
 def parse_size(text: str) -> int:

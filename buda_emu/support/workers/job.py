@@ -114,7 +114,9 @@ class Workers:
 def workers_of(options: Mapping[str, Any]) -> Workers:
     """Return the workers that options state, this process alone by default (`emulator.options.SharedWork`)."""
     count = options.get("workers")
-    return Workers(1 if count is None else count, options.get("dask"))
+    if count is None:
+        count = 1
+    return Workers(count, options.get("dask"))
 
 
 @dataclass(frozen=True, slots=True)
