@@ -23,8 +23,8 @@ import transformers
 
 import buda_emu as be
 from buda_emu.compiler.pipeline import Observer
-from buda_emu.emulator.memory.host import parse_size
 from buda_emu.spec.formats import tile_bytes
+from buda_emu.support.options import parse_size
 
 SHARD = 4 << 30
 MODELS: dict[str, tuple[Any, Any, dict[str, Any]]] = {

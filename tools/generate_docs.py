@@ -10,16 +10,19 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+import buda_emu as be  # noqa: E402
 from backend_differences import DIFFERENCES  # noqa: E402 - found through the path above
 from bench_history import page as history_page  # noqa: E402
 from buda_emu.app.cli.verbs.about import formats, ops  # noqa: E402
 from buda_emu.compiler import operator_list as support  # noqa: E402
+from buda_emu.emulator.options import SharedOptions  # noqa: E402
 from buda_emu.foreign.gemini.rules import BOOK as SCHEDULE_RULES  # noqa: E402
 from buda_emu.netlist.load import check_bytes  # noqa: E402
 from buda_emu.netlist.rules import RULES  # noqa: E402
@@ -28,6 +31,7 @@ from buda_emu.report.pictures.grid_svg import grid_svg  # noqa: E402
 from buda_emu.spec.archs import ARCHS  # noqa: E402
 from buda_emu.spec.test_config import STIMULUS_KINDS  # noqa: E402
 from buda_emu.support.checker import Rule  # noqa: E402
+from buda_emu.support.options import declared_options  # noqa: E402
 from buda_emu.testing.mutants import NOT_ALONE  # noqa: E402
 from darwinn_pages import format_page  # noqa: E402
 from draw_first_look import picture as first_look  # noqa: E402
@@ -309,6 +313,7 @@ PARTS_AND_PICTURES: Mapping[str, Callable[[], str]] = {
     "pictures/tile_places.svg": lambda: tile_places(),
     "python/backend-api.md": _backend_page,
     "stress/generate-netlists.md": _generator_page,
+    "python/embedding.md": lambda: _embedding_page((ROOT / "docs" / "python" / "embedding.md").read_text()),
     "architecture.md": lambda: _architecture((ROOT / "docs" / "architecture.md").read_text()),
 }
 """Pictures, and pages of which a part is generated."""
@@ -351,6 +356,27 @@ def _architecture(page: str) -> str:
     for room in _CONTAINERS:
         page = _section(page, f"rooms of {room}", _table(("layer", "part", "what it is"), room_rows(room)))
     return page
+
+
+_FUNCTIONS = (be.advise, be.debug, be.faults, be.numerics, be.perf, be.test)
+"""Functions of the Python API that have shared options."""
+
+
+def _embedding_page(page: str) -> str:
+    """The page of the Python API with its table of shared options made anew."""
+    rows: list[Row] = []
+    for keyword, option in declared_options(SharedOptions).items():
+        owners = [function.__name__ for function in _FUNCTIONS if keyword in signature(function).parameters]
+        if not owners:
+            continue
+        shown = "`()`" if option.is_repeatable and option.gather is None else f"`{option.default!r}`"
+        if keyword == "precision":
+            shown = ", ".join(
+                f"`{signature(getattr(be, name)).parameters[keyword].default!r}` ({name})" for name in owners
+            )
+        text = option.help.format_map(option.words).partition("; default:")[0]
+        rows.append((f"`{keyword}`", f"`{option.flag_of(keyword)}`", shown, ", ".join(owners), text))
+    return _section(page, "shared options", _table(("keyword", "command", "default", "functions", "what it is"), rows))
 
 
 def tile_places() -> str:

@@ -157,15 +157,14 @@ class NetlistItem(pytest.Item):
         """Return the netlist as a case of `buda-emu test`, with this process's share of threads and memory: with
         pytest-xdist, other processes test beside this one."""
         from buda_emu.app.cli.verbs.test import make_cases
+        from buda_emu.emulator.options import share_of_machine
 
         name = os.path.relpath(self.path)
         (case,) = make_cases(_parse_options(str(self.config.getoption(_OPTION)), name), [name])
         processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-        limit = case.settings.memory_limit
-        if limit is not None:
-            limit //= processes
-        threads = max(1, case.settings.threads // processes)
-        return replace(case, settings=replace(case.settings, threads=threads, memory_limit=limit))
+        return replace(
+            case, settings=replace(case.settings, machine=share_of_machine(case.settings.machine, processes))
+        )
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Return the outputs that differ, or the error, and the command that shows more."""

@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from html import escape
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,7 @@ from buda_emu.emulator.image.pack import Contents, Form, write_image
 from buda_emu.emulator.image.sets import join_sets, split_into_rounds
 from buda_emu.emulator.op_errors.numerics_result import Numerics, OpNumerics, inherent_cause, own_error
 from buda_emu.emulator.op_errors.op_apart import Moments
+from buda_emu.emulator.options import Machine, share_of_machine
 from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.emulator.runtime.host.host_io import require_names
 from buda_emu.emulator.runtime.machine.listeners import Listener
@@ -789,14 +790,13 @@ class CompiledModel:
         inputs: Any = None,
         *,
         only: str | None = None,
-        threads: int = 1,
         seed: int = 0,
-        memory_limit: int | None = None,
         progress: Report | None = None,
+        **machine: Unpack[Machine],
     ) -> Numerics:
         """Explain the difference between precisions `device` and `ideal` op by op; padding does not count. `inputs`:
-        one set, None takes the example inputs, or random ones from the seed; `memory_limit`: bytes of both runs
-        together; the rest is as in `numerics`."""
+        one set, None takes the example inputs, or random ones from the seed; the memory of `machine` is for both
+        runs together; the rest is as in `numerics`."""
         from buda_emu.emulator.op_errors.numerics import Selection, op_numerics
 
         if inputs is None:
@@ -811,9 +811,8 @@ class CompiledModel:
                 partial(self.machines.fill, inputs=arrays),
                 programs,
                 counted=Selection(only, elements_of(self.placement.tiles)),
-                threads=threads,
-                memory_limit=memory_limit // 2 if memory_limit is not None else None,
                 progress=report,
+                **share_of_machine(machine, 2),
             )
         return Numerics(
             netlist=self.netlist.path,

@@ -1,9 +1,9 @@
 """`be.advise`: finds changes that make a netlist faster."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from os import fspath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from buda_emu.app.api.diff import compare
 from buda_emu.app.api.perf import chip_of, chip_of_source
@@ -12,6 +12,7 @@ from buda_emu.arithmetic.jit.reporting import reported_work
 from buda_emu.emulator.image.opened import is_image
 from buda_emu.emulator.image.rules import ImageError
 from buda_emu.emulator.inputs.entries import check_parameters, default_parameters, select_programs
+from buda_emu.emulator.options import Chip, Programs, Seed, SharedWork
 from buda_emu.netlist.load import check_bytes
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.printer import netlist_text
@@ -29,8 +30,9 @@ from buda_emu.spec.boards import agreed_arch
 from buda_emu.support.checker.render import render
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError, InternalError, NetlistError
+from buda_emu.support.options import with_options
 from buda_emu.support.progress import Report
-from buda_emu.support.workers.job import Workers
+from buda_emu.support.workers.job import workers_of
 
 if TYPE_CHECKING:
     from buda_emu.app.api.sources import Source
@@ -39,20 +41,19 @@ DEFAULT_TRIES = 160
 DEFAULT_LOSS = 1e-3
 
 
+class AdviceOptions(Programs, Chip, Seed, SharedWork, total=False):
+    """The options of `advise` that other functions have, too."""
+
+
+@with_options
 def advise(
     source: "Source",
     *,
-    programs: Sequence[str] = (),
-    parameters: Mapping[str, str] | None = None,
-    arch: str | None = None,
-    board: str | None = None,
     moves: Sequence[str] = (),
     most_loss: float = DEFAULT_LOSS,
     tries: int = DEFAULT_TRIES,
-    seed: int = 0,
-    workers: int = 1,
-    dask: str | None = None,
     progress: Report | None = None,
+    **options: Unpack[AdviceOptions],
 ) -> Advice:
     """Search for changes of a netlist, such as a compiler engineer would try, that make it faster; nothing is written.
 
@@ -65,12 +66,13 @@ def advise(
 
     Raises NetlistError, HostError (no such program, parameter, move), ProgramError as the run would, UnsupportedError.
     """
-    arch = agreed_arch(board, arch)
+    board = options.get("board")
+    arch = agreed_arch(board, options.get("arch"))
     selected_moves = _select_moves(moves)
     data, netlist = _read_source(source, arch, board)
-    bodies = select_programs(netlist, programs)
+    bodies = select_programs(netlist, options.get("programs", ()))
     config = read_test_config(netlist.path, netlist.sections)
-    values = {**default_parameters(bodies, config.args), **check_parameters(bodies, parameters or {})}
+    values = {**default_parameters(bodies, config.args), **check_parameters(bodies, options.get("parameters") or {})}
     if board:
         chip = chip_of(netlist.arch_name, board=board)
     else:
@@ -78,13 +80,13 @@ def advise(
     with (
         reported_work(progress) as report,
         closing(
-            Evaluator(netlist=netlist, programs=bodies, parameters=values, chip=chip, workers=Workers(workers, dask))
+            Evaluator(netlist=netlist, programs=bodies, parameters=values, chip=chip, workers=workers_of(options))
         ) as evaluator,
     ):
         search_result = Search(
             data=data,
             evaluator=evaluator,
-            accuracy=Accuracy(seed),
+            accuracy=Accuracy(options.get("seed", 0)),
             most_loss=most_loss,
             tries=tries,
             moves=selected_moves,

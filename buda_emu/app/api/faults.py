@@ -3,16 +3,17 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import replace
+from dataclasses import field, replace
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Unpack, cast
 
 from buda_emu.emulator.image.opened import Opened, open_file
 from buda_emu.emulator.inputs.default import InputBlock
 from buda_emu.emulator.inputs.feed import push
 from buda_emu.emulator.inputs.of_image import archive_blocks, in_queues, initial_blocks, made_up_blocks
 from buda_emu.emulator.inputs.prepared import PreparedRun, RunChoice, prepare_run
+from buda_emu.emulator.options import Machine, SharedWork
 from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.netlist.model import Netlist
 from buda_emu.spec.precision import Precision
@@ -20,9 +21,10 @@ from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError
 from buda_emu.support.files import change_guard, read_whole
 from buda_emu.support.identity import code_identity, differences, files_identity
+from buda_emu.support.options import with_options
 from buda_emu.support.records import dataclass
 from buda_emu.support.strict_json import parse
-from buda_emu.support.workers.job import Workers
+from buda_emu.support.workers.job import workers_of
 from buda_emu.support.workers.wire import local_path
 from buda_emu.testing.injection.campaign import BATCH, Bench, Settings, effects
 from buda_emu.testing.injection.campaign_log import UnknownEffectError
@@ -42,7 +44,7 @@ class Subject:
     """The run that faults are injected into.
 
     `path` is the file of a netlist or device image, `parameters` are pairs ("$name", value), and `inputs` is an .npz
-    file, None for random inputs. `memory_limit` is in bytes; the default is most of the memory that is there.
+    file, None for random inputs. `machine` is how each machine computes.
     `contents` are pairs (role, digest) of the files, whose roles are "netlist" and "inputs": a process that finds other
     contents refuses them. It is empty until `with_contents` has read the files.
     """
@@ -53,7 +55,7 @@ class Subject:
     parameters: tuple[tuple[str, str], ...] = ()
     inputs: str | None = None
     precision: Precision = "format"
-    memory_limit: int | None = None
+    machine: Machine = field(default_factory=Machine)
     contents: tuple[tuple[str, str | None], ...] = ()
 
     def with_contents(self) -> "Subject":
@@ -128,7 +130,7 @@ class Maker:
         opened, check_files = subject.open_files()
         netlist = opened.netlist
         image = opened.image
-        choice = RunChoice(subject.programs, dict(subject.parameters), subject.memory_limit, image)
+        choice = RunChoice(subject.programs, dict(subject.parameters), subject.machine, image)
         ready = prepare_run(netlist, choice, rams=subject.inputs is None, as_bits=subject.precision == "device")
 
         def fill(emulator: Emulator, seed: int) -> None:
@@ -144,7 +146,7 @@ class Maker:
             fill=fill,
             programs=dict(ready.programs),
             precision=subject.precision,
-            memory_limit=ready.limit,
+            limit=ready.limit,
             made_up=subject.inputs is None,
         )
         trace = machines.record_run()
@@ -168,16 +170,16 @@ def _require_op_or_queue(netlist: Netlist, name: str) -> None:
         raise HostError(f"no op or queue {name!r}{f' ({hint})' if hint else ''}")
 
 
+@with_options
 def faults(
     source: "str | PathLike[str] | Subject",
     budget: "int | Budget" = 1000,
     *,
     settings: Settings | None = None,
-    workers: int = 1,
-    dask: str | None = None,
     known: Iterable[Effect] = (),
     progress: Progress | None = None,
     done: Callable[[Sequence[Effect]], object] | None = None,
+    **work: Unpack[SharedWork],
 ) -> Campaign:
     """Inject single faults into one run of a netlist or device image, and return the effect of each.
 
@@ -215,7 +217,7 @@ def faults(
     start = time.perf_counter()
     with (
         suppress(KeyboardInterrupt),
-        closing(effects(make_bench, remaining, Workers(workers, dask), bench, files)) as parts,
+        closing(effects(make_bench, remaining, workers_of(work), bench, files)) as parts,
     ):
         for part in parts:
             effect_of |= {effect.fault.number: effect for effect in part}

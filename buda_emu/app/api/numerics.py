@@ -1,13 +1,13 @@
 """`be.numerics`: finds the ops, and the causes in them, that make the chip's results differ from float32."""
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 from zipfile import ZipFile
 
 import numpy as np
@@ -16,14 +16,15 @@ from buda_emu.app.api.shown import html_table
 from buda_emu.app.api.sources import compiled_of, is_parted, open_source
 from buda_emu.arithmetic.jit.reporting import reported_work
 from buda_emu.emulator.inputs.numpy_files import npz_of
-from buda_emu.emulator.memory.host import usable_processors
 from buda_emu.emulator.op_errors.numerics import explain
 from buda_emu.emulator.op_errors.numerics_result import CAUSES, Numerics, OpNumerics, inherent_cause
+from buda_emu.emulator.options import Arch, Machine, Programs, Seed, SharedWork, machine_of, memory_of
 from buda_emu.emulator.runtime.host.host_io import as_numpy
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError, UnsupportedError
+from buda_emu.support.options import declared_options, with_options
 from buda_emu.support.progress import Report
-from buda_emu.support.workers.job import Workers
+from buda_emu.support.workers.job import workers_of
 
 if TYPE_CHECKING:
     from buda_emu.app.api.sources import Source
@@ -95,20 +96,22 @@ def _op_row(op: OpNumerics) -> dict[str, Any]:
     return row
 
 
+class OfNetlists(Programs, SharedWork, total=False):
+    """Options that a compiled model does not have."""
+
+
+class NumericsOptions(OfNetlists, Arch, Seed, Machine, total=False):
+    """The options of `numerics` that other functions have, too."""
+
+
+@with_options
 def numerics(
     source: "Source",
     *,
     op: str | None = None,
     inputs: "str | PathLike[str] | Sequence[Any] | None" = None,
-    programs: Sequence[str] = (),
-    parameters: Mapping[str, str] | None = None,
-    arch: str | None = None,
-    seed: int = 0,
-    threads: int | None = None,
-    memory_limit: int | None = None,
-    workers: int = 1,
-    dask: str | None = None,
     progress: Report | None = None,
+    **options: Unpack[NumericsOptions],
 ) -> Explained:
     """Run a netlist as the chip computes and in float32, and split the error of each op into its causes.
 
@@ -116,49 +119,47 @@ def numerics(
     analysis to one op. `inputs` is a folder with <queue>.npy, or an .npz file whose arrays are named by queue; for an
     image that `compile` wrote, by the model's own input names. For a model they may also be one set of arrays in the
     model's order; a compiled model takes its example inputs if none are given, and has no other options than `op`,
-    `seed`, `threads` and `memory_limit`. `parameters` ("$name": value) replace the harness's defaults. `workers`
+    `seed`, `threads` and the limit of memory. `parameters` ("$name": value) replace the harness's defaults. `workers`
     processes, or the Dask cluster whose scheduler is at `dask`, share the analysis; they change no figure. `progress`
     gets an Activity for each step (docs/python/embedding.md). Raises the errors of loading and running, and HostError
     for an unknown op, program or parameter.
     """
-    opened = open_source(source, arch)
+    opened = open_source(source, options.get("arch"))
+    machine = machine_of(options)
+    seed = options.get("seed", 0)
     compiled = compiled_of(source)
     if compiled is not None:
-        _refuse_options_of_netlists(
-            source, {"programs": programs, "parameters": parameters, "workers": workers != 1, "dask": dask}
-        )
-        run = compiled.numerics_of_ops(
-            _arrays_of_model(compiled.io.labels, inputs, memory_limit),
-            only=op,
-            threads=threads or usable_processors(),
-            seed=seed,
-            memory_limit=memory_limit,
-            progress=progress,
-        )
+        _refuse_options_of_netlists(source, options)
+        arrays = _arrays_of_model(compiled.io.labels, inputs, memory_of(options))
+        run = compiled.numerics_of_ops(arrays, only=op, seed=seed, progress=progress, **machine)
         return Explained(run)
     with reported_work(progress) as report, _inputs_as_file(opened.image, inputs) as path:
         run = explain(
             opened.to_run,
-            programs,
-            parameters,
+            options.get("programs", ()),
+            options.get("parameters"),
             image=opened.image,
             inputs=path,
             seed=seed,
             only=op,
-            threads=threads or usable_processors(),
-            memory_limit=memory_limit,
-            workers=Workers(workers, dask),
+            workers=workers_of(options),
             progress=report,
+            **machine,
         )
     return Explained(run)
 
 
-def _refuse_options_of_netlists(source: object, options: Mapping[str, Any]) -> None:
+def _refuse_options_of_netlists(source: object, options: NumericsOptions) -> None:
     """Raise HostError for options that a compiled model does not have, and UnsupportedError for a model that the host
     computes in part."""
     if is_parted(source):
         raise UnsupportedError("numerics: the host computes a part of the model: compile it whole, or take its layers")
-    names = ", ".join(name for name, value in options.items() if value)
+    changed: list[str] = []
+    for name, option in declared_options(OfNetlists).items():
+        value = options.get(name)
+        if value and value != option.default:
+            changed.append(name)
+    names = ", ".join(changed)
     if names:
         raise HostError(f"numerics: {names}: options of netlists and images: save the model, and give its image")
 

@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from buda_emu.app.api.shown import html_table
 from buda_emu.app.api.sources import compiled_of, open_source
 from buda_emu.arithmetic.jit.reporting import reported_work
 from buda_emu.emulator.inputs.entries import check_parameters, default_parameters, select_programs
 from buda_emu.emulator.inputs.of_image import image_args
+from buda_emu.emulator.options import Chip, Programs
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.test_config import read_performance_checks, read_test_config
 from buda_emu.performance.timing.checks import BoundResult, evaluate
@@ -27,6 +28,7 @@ from buda_emu.spec.boards import board as board_named
 from buda_emu.spec.devices import Device, device
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
+from buda_emu.support.options import with_options
 from buda_emu.support.progress import Activity, Report
 from buda_emu.support.version import __version__
 
@@ -126,19 +128,21 @@ class Perf:
         return html_table(repr(self)[1:-1], self.epoch_rows)
 
 
+class PerfOptions(Programs, Chip, total=False):
+    """The options of `perf` that other functions have, too."""
+
+
+@with_options
 def perf(
     source: "Source",
     *,
-    programs: Sequence[str] = (),
-    parameters: Mapping[str, str] | None = None,
-    arch: str | None = None,
-    board: str | None = None,
     what_if: Mapping[str, float] | None = None,
     grid: tuple[int, int] | None = None,
     harvest: Sequence[int] = (),
     model: Model = "fitted",
     sensitivity: bool = False,
     progress: Report | None = None,
+    **options: Unpack[PerfOptions],
 ) -> Perf:
     """Model the cycles of a netlist without computing any values.
 
@@ -152,15 +156,16 @@ def perf(
     it were half as fast. Raises NetlistError, HostError (no such program, parameter, speed; ops that the chip does not
     hold), ProgramError as the run would, UnsupportedError.
     """
-    opened = open_source(source, arch, board, allow_pickle=True)
+    board = options.get("board")
+    opened = open_source(source, options.get("arch"), board, allow_pickle=True)
     netlist = opened.netlist
     chip = None
     if not (board or grid or harvest):
         chip = chip_of_source(source)
-    bodies = select_programs(netlist, programs)
+    bodies = select_programs(netlist, options.get("programs", ()))
     config = read_test_config(netlist.path, netlist.sections)
     args = {**image_args(opened.image), **config.args}
-    values = {**default_parameters(bodies, args), **check_parameters(bodies, parameters or {})}
+    values = {**default_parameters(bodies, args), **check_parameters(bodies, options.get("parameters") or {})}
     with reported_work(progress) as report:
         run = model_netlist(
             netlist,

@@ -9,7 +9,7 @@ from dataclasses import field, replace
 from functools import partial
 from itertools import chain
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -28,6 +28,8 @@ from buda_emu.emulator.inputs.of_image import (
 )
 from buda_emu.emulator.inputs.origin import Flaw, OriginSearch, OriginsKnownError
 from buda_emu.emulator.inputs.prepared import PreparedRun, RunChoice, prepare_run
+from buda_emu.emulator.memory.host import thread_count
+from buda_emu.emulator.options import Machine, memory_of, share_of_machine, with_memory
 from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.emulator.runtime.host.exchange import OutputParts
 from buda_emu.emulator.runtime.host.host_io import Readout
@@ -60,19 +62,18 @@ def run_netlist(
     parameters: Mapping[str, str] | None = None,
     precision: Precision = "format",
     readout: Readout = "host",
-    threads: int = 1,
     seed: int = 0,
     progress: Report = ignore_activity,
     load_seconds: float = 0.0,
     version: str = "",
     image: "DeviceImage | None" = None,
-    memory_limit: int | None = None,
     workers: "Workers | None" = None,
     inputs_done: Callable[[int, int], None] | None = None,
     tell: Callable[[str], None] | None = None,
     foretell: Callable[[str], None] | None = None,
     sink: Callable[[OutputParts], None] | None = None,
     origins: bool = True,
+    **machine: Unpack[Machine],
 ) -> RunReport:
     """Run `programs` (default: all, in file order) once each, and return a report with their outputs.
 
@@ -84,8 +85,9 @@ def run_netlist(
     `image` is the image that the netlist belongs to. Its constants and parameters are pushed first, other queues as
     above; inputs may have the shape of the host's tensors, and with readout "host" outputs have it.
 
-    `memory_limit` is the bytes of queues, rams and intermediate tensors (docs/run/memory.md). `workers` are machines
-    that hold the netlist in parts, which changes no bit (docs/run/workers.md); those on this machine share the limit.
+    `machine` is how each machine computes; its memory is that of queues, rams and intermediate tensors
+    (docs/run/memory.md). `workers` are machines that hold the netlist in parts, which changes no bit
+    (docs/run/workers.md); those on this machine share the memory, and each has one thread by default.
 
     With `origins`, a run whose outputs are all zero or not finite is followed by a second one, up to the op where that
     began. `tell` is told so before, and a KeyboardInterrupt then ends this search alone; without a `tell` it ends all.
@@ -99,6 +101,8 @@ def run_netlist(
     """
     if workers is not None and workers.alone:
         workers = None
+    if workers is not None:
+        machine = with_memory(Machine(threads=machine.get("threads") or 1), memory_of(machine))
     if image and readout == "host":
         image.check_outputs()
     bytes_of_inputs = 0
@@ -114,7 +118,7 @@ def run_netlist(
         RunChoice(
             programs=programs,
             parameters=parameters or {},
-            memory_limit=memory_limit,
+            machine=machine,
             image=image,
             all_read=readout == "raw",
         ),
@@ -129,7 +133,7 @@ def run_netlist(
         arch=netlist.arch_name,
         precision=precision,
         readout=readout,
-        threads=threads,
+        threads=thread_count(machine),
         seed=seed,
         version=version,
         load_seconds=load_seconds,
@@ -144,12 +148,11 @@ def run_netlist(
             raise HostError(
                 "run: an image with host parts is run whole, by its plan: without --program, --readout and --workers"
             )
-        return run_by_plan(image, ready.values, report, inputs=inputs, memory_limit=ready.limit, progress=progress)
+        return run_by_plan(image, ready, report, inputs=inputs, progress=progress)
 
     execution = _Execution(
         ready=ready,
         precision=precision,
-        threads=threads,
         inputs=inputs,
         seed=seed,
         readout=readout,
@@ -190,7 +193,6 @@ class _Execution:
 
     ready: PreparedRun
     precision: Precision
-    threads: int
     inputs: "Path | None"
     seed: int
     readout: Readout
@@ -207,7 +209,7 @@ class _Execution:
     def run_here(self) -> list[OutputSummary]:
         """Run everything on an emulator in this process, and return the figures of the outputs."""
         ready = self.ready
-        with Emulator(ready.netlist, self.precision, self.threads, memory_limit=ready.limit) as emulator:
+        with Emulator(ready.netlist, self.precision, **ready.machine) as emulator:
             return self._run_programs(emulator)
 
     def run_on_workers(self, workers: "Workers") -> list[OutputSummary]:
@@ -216,12 +218,10 @@ class _Execution:
         from buda_emu.emulator.distributed.machines import Machines, run_with_restarts
 
         is_local = workers.dask is None
-        limit = self.ready.limit
+        machine = self.ready.machine
         if is_local:
-            limit //= workers.count  # the workers share this machine's memory
-        make = partial(
-            Machines, self.ready.netlist, workers, self.precision, self.threads, memory_limit=limit, tell=self.tell
-        )
+            machine = share_of_machine(machine, workers.count)
+        make = partial(Machines, self.ready.netlist, workers, self.precision, tell=self.tell, **machine)
         return run_with_restarts(make, self._run_programs, self.tell, is_local=is_local)
 
     def locate_origins(self, outputs: Sequence[OutputSummary]) -> list[OutputSummary]:
@@ -252,9 +252,7 @@ class _Execution:
         """Run everything again until the origins of the flaws are known, and return them by output."""
         ready = self.ready
         search = OriginSearch(ready.netlist, flaws)
-        with Emulator(
-            ready.netlist, self.precision, self.threads, memory_limit=ready.limit, listeners=(search,)
-        ) as emulator:
+        with Emulator(ready.netlist, self.precision, **ready.machine, listeners=(search,)) as emulator:
             self._push_inputs(emulator, ignore_activity)
             with suppress(OriginsKnownError):
                 for number, body in enumerate(ready.bodies):
@@ -479,17 +477,16 @@ def _is_for_host_queue(netlist: Netlist, name: str, directory: "Path", file: str
 
 def run_by_plan(
     image: "DeviceImage",
-    values: Mapping[str, str],
+    ready: PreparedRun,
     report: RunReport,
     *,
     inputs: "Path | None",
-    memory_limit: int,
     progress: Report,
 ) -> RunReport:
     """Run the programs and the host's steps of an image in the order of its plan, for one set of inputs.
 
     `report` has the settings; it is returned with the results. The host's steps stand among the programs, each with its
-    seconds. `values` are the programs' parameters; `inputs` is an .npz file by the model's input names, None for
+    seconds. `inputs` is an .npz file by the model's input names, None for
     random inputs. Raises HostError, ProgramError.
     """
     parts = host_parts.HostParts(image)
@@ -497,12 +494,12 @@ def run_by_plan(
         model_inputs = parts.made_up(report.seed)
         source = host_parts.MADE_UP
     else:
-        model_inputs = parts.read(inputs, memory_limit)
+        model_inputs = parts.read(inputs, ready.limit)
         source = str(inputs)
     netlist = image.for_inputs
     summaries: list[ProgramSummary] = []
     precision: Precision = report.precision  # type: ignore[assignment]
-    with Emulator(netlist, precision, report.threads, memory_limit=memory_limit) as emulator:
+    with Emulator(netlist, precision, **ready.machine) as emulator:
         start = time.perf_counter()
         image_inputs = push(emulator, initial_blocks(image), progress)
         push_seconds = time.perf_counter() - start
@@ -511,8 +508,8 @@ def run_by_plan(
             """Run a program, and add its parameters and its seconds to the summaries."""
             progress(Activity(f"program {name}", "programs", len(summaries)))
             begin = time.perf_counter()
-            emulator.run(name, values)
-            summaries.append(ProgramSummary(name, values, time.perf_counter() - begin))
+            emulator.run(name, ready.values)
+            summaries.append(ProgramSummary(name, ready.values, time.perf_counter() - begin))
 
         results = parts.run(emulator, model_inputs, run, source)
     summaries += [ProgramSummary(f"on the host: {name}", {}, seconds) for name, seconds in results.seconds.items()]

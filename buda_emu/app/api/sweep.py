@@ -2,15 +2,16 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
-from buda_emu.app.api.perf import parse_grid, parse_rows, perf
+from buda_emu.app.api.perf import PerfOptions, parse_grid, parse_rows, perf
 from buda_emu.arithmetic.jit.kernel import announce
 from buda_emu.arithmetic.jit.reporting import with_sent_kernels
 from buda_emu.emulator.image.opened import holds_model, is_image, netlist_of
 from buda_emu.emulator.inputs.entries import select_programs
+from buda_emu.emulator.options import SharedWork
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.program.parameters import parameter_names
 from buda_emu.performance.timing.transfers.rates import WHAT_IF
@@ -20,8 +21,9 @@ from buda_emu.spec.boards import board as board_named
 from buda_emu.support.checker.suggest import hint_in_parentheses
 from buda_emu.support.errors import BudaError, DocumentError, HostError
 from buda_emu.support.files import is_model
+from buda_emu.support.options import with_options
 from buda_emu.support.progress import SendKernel, ignore_activity
-from buda_emu.support.workers.job import Job, Workers
+from buda_emu.support.workers.job import Job, workers_of
 from buda_emu.support.workers.spread import in_order, spread_with_caller
 
 MOST_POINTS: Final = 100_000
@@ -120,18 +122,18 @@ def points_of(axes: Mapping[str, Sequence[str]], parameters: Collection[str] = (
     return [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
 
 
+class SweepOptions(PerfOptions, SharedWork, total=False):
+    """The options of `sweep` that other functions have, too."""
+
+
+@with_options
 def sweep(
     path: str,
     axes: Mapping[str, Sequence[str]],
     *,
-    arch: str | None = None,
-    board: str | None = None,
-    programs: Sequence[str] = (),
-    parameters: Mapping[str, str] | None = None,
-    workers: int = 1,
-    dask: str | None = None,
     detailed: int = 0,
     progress: Callable[[int, int], None] = lambda _done, _count: None,
+    **options: Unpack[SweepOptions],
 ) -> list[Point]:
     """Model a netlist at every combination of the values of `axes` (values as text, by name). The path of a model
     (.onnx, .pt2) is compiled for each board first, with the default options: cores of a netlist have their places. So
@@ -142,7 +144,9 @@ def sweep(
     `detailed` points have all `figures`. `board` is the board of all points. Raises the errors of loading the netlist
     and of `points_of`, and HostError for a board that is also an axis.
     """
-    arch = agreed_arch(board, arch)
+    board = options.get("board")
+    arch = agreed_arch(board, options.get("arch"))
+    workers = workers_of(options)
     if board and "board" in axes:
         raise HostError("--sweep board: a board is given, too; leave out one of the two")
     swept: SweptNetlist = path
@@ -153,27 +157,27 @@ def sweep(
             raise HostError(f"{path} is a model: it is placed for each board of --sweep board=n150,n300")
     else:
         netlist = netlist_of(path, arch)
-        names = parameter_names(select_programs(netlist, programs))
+        names = parameter_names(select_programs(netlist, options.get("programs", ())))
         if places_again:
             swept = path
         elif is_image(path):
             swept = netlist
-        elif dask is not None:
+        elif workers.dask is not None:
             swept = _netlists_of_boards(path, netlist, arch, axes.get("board", ()))
     points = points_of(axes, names)
     about = SweepConditions(
         netlist=swept,
         arch=arch,
         board=board,
-        programs=tuple(programs),
-        parameters=dict(parameters or {}),
+        programs=tuple(options.get("programs", ())),
+        parameters=dict(options.get("parameters") or {}),
     )
     if places_again:
         job = Job("buda_emu.app.api.sweep_boards:modeller", about, reports=True)
     else:
         job = Job("buda_emu.app.api.sweep:modeller", about, reports=True)
     modelled: list[Point] = []
-    pool = Workers(min(workers, len(points)), dask)
+    pool = replace(workers, count=min(workers.count, len(points)))
     tasks: list[PointTask] = [(settings, number < detailed) for number, settings in enumerate(points)]
     arriving = spread_with_caller(job, tasks, pool, on_report=lambda _, kernel: announce(*kernel))
     with closing(in_order(arriving)) as results:

@@ -8,30 +8,32 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from buda_emu.app.api.shown import error_maps, html_table
 from buda_emu.app.api.sources import compiled_of, image_of
 from buda_emu.arithmetic.jit.kernel import announce
 from buda_emu.arithmetic.jit.reporting import reported_work
 from buda_emu.emulator.inputs.reference import DirectoryFiles
-from buda_emu.emulator.memory.host import default_memory_limit, usable_processors
+from buda_emu.emulator.memory.host import machine_of_worker
+from buda_emu.emulator.options import Arch, Execution, Programs, Seed, TimeLimit
 from buda_emu.netlist.model import Netlist
 from buda_emu.report.machine_readable.json_form import as_json
 from buda_emu.report.terminal.case_columns import CASES, OPS, OUTPUTS
 from buda_emu.spec.precision import Precision
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
+from buda_emu.support.options import declared_options, with_options
 from buda_emu.support.progress import Activity, Report, ignore_activity
 from buda_emu.support.version import __version__
-from buda_emu.support.workers.job import Workers
+from buda_emu.support.workers.job import Workers, workers_of
 from buda_emu.testing.verify.comparison import Mode
 from buda_emu.testing.verify.result import CaseResult, TestRun
 from buda_emu.testing.verify.runs.collect import Case, Settings, collect, mark_shared_references
 from buda_emu.testing.verify.runs.run_all import run_all
 from buda_emu.testing.verify.runs.run_case import run_case
 
-TIMEOUT = 600.0
+TIMEOUT = declared_options(TimeLimit)["timeout"].default
 """Seconds after which a netlist that runs in a process of its own is stopped."""
 _GOOD = ("passed", "skipped")
 
@@ -87,6 +89,11 @@ Source = str | PathLike[str] | Netlist
 """A netlist to test: a loaded one, or a path, folder or pattern."""
 
 
+class TestOptions(Programs, Arch, Seed, Execution, TimeLimit, total=False):
+    """The options of `test` that other functions have, too."""
+
+
+@with_options
 def test(
     source: Source | Sequence[Source],
     *,
@@ -94,21 +101,13 @@ def test(
     expected: Precision = "ideal",
     reference: str | PathLike[str] | None = None,
     compare: Mode = "vendor",
-    seed: int = 0,
-    arch: str | None = None,
-    programs: Sequence[str] = (),
-    parameters: Mapping[str, str] | None = None,
     per_op: bool = False,
     perf: bool = False,
     threshold: float = 0.99,
     detail: bool = False,
-    threads: int | None = None,
-    memory_limit: int | None = None,
-    workers: int = 1,
-    dask: str | None = None,
-    timeout: float = TIMEOUT,
     progress: Callable[[CaseResult], object] = ignore_activity,
     activity: Report | None = None,
+    **options: Unpack[TestOptions],
 ) -> Tested:
     """Run netlists and compare their outputs with a reference (docs/run/test.md).
 
@@ -121,18 +120,16 @@ def test(
     done and each kernel that is compiled (docs/python/embedding.md); the exception of either ends the test. Raises
     HostError for paths that give no netlist, and for memory or workers that cannot be had.
     """
-    pool = Workers(workers, dask)
-    limit = (memory_limit or default_memory_limit()) // workers
+    pool = workers_of(options)
     settings = Settings(
         precision=precision,
         expected=expected,
         compare=compare,
-        seed=seed,
-        arch=arch,
-        programs=tuple(programs),
-        parameters=tuple(_with_dollar_signs(parameters or {})),
-        threads=threads or max(1, usable_processors() // workers),
-        memory_limit=limit,
+        seed=options.get("seed", 0),
+        arch=options.get("arch"),
+        programs=tuple(options.get("programs", ())),
+        parameters=tuple(_with_dollar_signs(options.get("parameters") or {})),
+        machine=machine_of_worker(options, pool.count),
         per_op=per_op,
         perf=perf,
         threshold=threshold,
@@ -144,7 +141,7 @@ def test(
         if pool.alone:
             results = _run_here(cases, progress, report)
         else:
-            results = _run_on_workers(cases, pool, timeout, progress, report)
+            results = _run_on_workers(cases, pool, options.get("timeout", TIMEOUT), progress, report)
     arguments = {"paths": [case.name for case in cases], **settings.as_json(), "parameters": dict(settings.parameters)}
     arguments["reference"] = None if reference is None else fspath(reference)
     return Tested(TestRun(tuple(results), __version__, time.perf_counter() - start, arguments))

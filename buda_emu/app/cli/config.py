@@ -9,22 +9,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, cast
 
 from buda_emu.app.cli.parser import ExampleParser, takes_path
+from buda_emu.emulator.options import SharedOptions
 from buda_emu.support.caches import HAS_OTHER_USERS
 from buda_emu.support.checker.result import Choice
 from buda_emu.support.errors import HostError
+from buda_emu.support.options import declared_options
 from buda_emu.support.screen import WHEN
 
+_SHARED: Final = {option.flag_of(keyword)[2:]: option for keyword, option in declared_options(SharedOptions).items()}
 COMMAND_LINE_ONLY: Final[Mapping[str, str]] = {
-    "allow-pickle": "a pickle can run any code",
+    **{name: option.command_line_only for name, option in _SHARED.items() if option.command_line_only},
     "check-command": "it is run in a shell",
     "command": "a command of the debugger can write files",
     "script": "a command of the debugger can write files",
     "port": "everybody who reaches the port can give commands",
-    "dask": "a scheduler runs the work of this command on other machines",
 }
 """Options that no settings file may set, with the reason."""
-LOWERABLE_OPTION: Final = "memory-limit"
-"""The option that a settings file may lower, but not raise."""
+LOWERABLE: Final = frozenset(name for name, option in _SHARED.items() if option.is_lowered_only)
+"""Options that a settings file may lower, but not raise."""
 _FILE_OR_NUMBER: Final = "chips"
 """The option whose value is a file unless it is a number."""
 _WRITE_BY_OTHERS: Final = 0o022  # write permission of the group and of everybody
@@ -35,7 +37,7 @@ def setting_trust(name: str, action: argparse.Action) -> str:
     path within the project) or `free`."""
     if name in COMMAND_LINE_ONLY:
         return "never"
-    if name == LOWERABLE_OPTION:
+    if name in LOWERABLE:
         return "lowers"
     if takes_path(action) or name == _FILE_OR_NUMBER:
         return "file"
@@ -343,7 +345,7 @@ def _set_defaults(path: str, place: list[str], parser: ExampleParser, table: Map
             for entry in entries:
                 require_within(key, action, str(entry), os.path.dirname(path))  # noqa: PTH120
             default = _convert_default(action, value)
-            if key == LOWERABLE_OPTION:
+            if key in LOWERABLE:
                 default = min(_default_limit(action), default)
         except HostError as error:
             raise HostError(f"{path}: {'.'.join([*place, key])}: {error}") from None

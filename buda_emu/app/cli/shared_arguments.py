@@ -1,28 +1,35 @@
-"""Arguments that several verbs share, each declared once with its type and help text. A verb takes them by name, in the
-order of its help (`add_shared`); those that differ between verbs have a function of their own."""
+"""Arguments that several verbs share. Those that the Python API has, too, are made of its options, group by group
+(`add_group`), and read as the keywords of its functions (`read_options`). The others are declared here, and a verb
+takes them by name, in the order of its help (`add_shared`)."""
 
 import argparse
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import fields
+from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, cast
 
+from buda_emu.emulator.options import Arch
 from buda_emu.spec.archs import ARCHS
-from buda_emu.spec.boards import BOARDS
-from buda_emu.spec.precision import PRECISIONS, Precision
 from buda_emu.support.errors import HostError
+from buda_emu.support.options import (
+    Option,
+    declared_options,
+    parse_below,
+    parse_natural,
+    parse_parameter,
+    parse_positive,
+    parse_seconds,
+    parse_size,
+)
 from buda_emu.support.screen import WHEN
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from buda_emu.support.workers.job import Workers
 
 FORMATS: Final = ("text", "json", "github", "sarif")
 """How findings and results are printed."""
-_PRECISION_HELP: Final = (
-    "format: data is rounded to its format as the reference does; ideal: float32 throughout; device: the chip's own "
-    "arithmetic (`buda-emu ops --precision device` says how certain its bits are)"
-)
 
 
 class ArgumentTarget(Protocol):
@@ -60,7 +67,7 @@ class _Archs(Collection[str]):
 
 def add_arch(
     parser: ArgumentTarget,
-    default: str = "wormhole_b0 if the netlist lists it, else the first",
+    default: str = "",
     others: Callable[[], Iterable[str]] = tuple[str, ...],
     help_suffix: str = "",
 ) -> None:
@@ -73,13 +80,12 @@ def add_arch(
         argparse to refuse."""
         return next((arch for arch in archs if arch.lower() == text.lower()), text)
 
-    parser.add_argument(
-        "--arch",
-        type=match_case,
-        choices=archs,
-        metavar="ARCH",
-        help=f"{', '.join(ARCHS)}; default: {default}{help_suffix}",
-    )
+    words = {"default": default} if default else {}
+    for keyword, option in declared_options(Arch).items():
+        help_text = option.help.format_map({**option.words, **words}) + help_suffix
+        parser.add_argument(
+            option.flag_of(keyword), type=match_case, choices=archs, metavar=option.metavar, help=help_text
+        )
 
 
 def add_cluster(parser: ArgumentTarget, help_suffix: str = "") -> None:
@@ -92,65 +98,73 @@ def add_cluster(parser: ArgumentTarget, help_suffix: str = "") -> None:
     )
 
 
-def add_program(parser: ArgumentTarget, purpose: str = "run") -> None:
-    """Add --program, which lists programs by name. `purpose` is the verb for the help: what is done with a program."""
-    parser.add_argument(
-        "--program",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help=f"program to {purpose}, repeatable; default: all in order",
-    )
+_Group = TypeVar("_Group")
+_UNSET: Final = object()
 
 
-def add_precision(parser: ArgumentTarget, default: Precision, prefix: str = "") -> None:
-    """Add --precision. `prefix` stands before the meaning of each precision in the help."""
-    help_text = f"{prefix}{_PRECISION_HELP}; default: {default}"
-    parser.add_argument("--precision", choices=PRECISIONS, default=default, help=help_text)
-
-
-def add_workers(parser: ArgumentTarget, default: int | None = 1, words: str = "1", *, short: bool = True) -> None:
-    """Add --workers (`-n`, too, if `short`) and --dask, of which one may be given: the processes or machines that share
-    the work (docs/run/workers.md)."""
-    group = parser.add_mutually_exclusive_group()
-    group.add_argument(
-        *(("-n",) if short else ()),
-        "--workers",
-        type=positive,
-        default=default,
-        dest="workers",
-        metavar="N",
-        help=f"worker processes (default: {words}); never changes results",
-    )
-    group.add_argument(
-        "--dask",
-        metavar="SCHEDULER",
-        help="distribute the work over the Dask cluster of this scheduler, such as tcp://host:8786",
-    )
-
-
-def read_workers(args: argparse.Namespace) -> "Workers":
-    """Return the workers that the options of `add_workers` state."""
-    from buda_emu.support.workers.job import Workers
-
-    return Workers(args.workers or 1, args.dask)
-
-
-def add_memory_limit(
-    parser: ArgumentTarget,
-    contents: str = "tensors",
-    default: int | None = None,
-    words: str = "three quarters of what is available",
+def add_group(
+    parser: ArgumentTarget, group: type[Any], *, initial: object = _UNSET, short: bool = True, **words: str
 ) -> None:
-    """Add --memory-limit in bytes. `contents` names what the memory holds, `default` is the limit in bytes, and `words`
-    describes it in the help."""
-    parser.add_argument(
-        "--memory-limit",
-        type=memory_size,
-        default=default,
-        metavar="SIZE",
-        help=f"most memory for {contents}, such as 8G, 512MiB or a number of bytes; default: {words}",
-    )
+    """Add the options of a group in the order of its declaration.
+
+    `words` replace words of their help. `initial` is the value without the option, where it is not the default of the
+    keyword. Without `short` they have no letters.
+    """
+    exclusive: dict[str, ArgumentTarget] = {}
+    for keyword, option in declared_options(group).items():
+        target = parser
+        if option.exclusive:
+            if option.exclusive not in exclusive:
+                exclusive[option.exclusive] = parser.add_mutually_exclusive_group()
+            target = exclusive[option.exclusive]
+        names = [option.flag_of(keyword)]
+        if short and option.short:
+            names.insert(0, option.short)
+        how = _how(option, initial)
+        if option.flag and option.is_switch:
+            how["dest"] = keyword
+        action = target.add_argument(*names, help=option.help.format_map({**option.words, **words}), **how)
+        cast(Any, action).option = option
+
+
+def _how(option: Option, initial: object) -> dict[str, Any]:
+    """Return the arguments of `add_argument` for an option whose value is `initial` without it."""
+    if option.is_switch:
+        return {"action": f"store_{not option.default}".lower()}
+    how: dict[str, Any] = {"default": option.default if initial is _UNSET else initial}
+    if option.metavar:
+        how["metavar"] = option.metavar
+    if option.is_repeatable:
+        how |= {"action": "append", "default": []}
+    if option.choices:
+        how["choices"] = option.choices
+    if option.convert is not str:
+        how["type"] = argument_type(option.convert)
+    return how
+
+
+def read_options(args: argparse.Namespace, group: type[_Group]) -> _Group:
+    """Return the options of a group as the command line and the settings state them."""
+    values: dict[str, Any] = {}
+    for keyword, option in declared_options(group).items():
+        name = keyword
+        if not option.is_switch:
+            name = option.flag_of(keyword).removeprefix("--").replace("-", "_")
+        value = getattr(args, name)
+        if option.gather is not None:
+            value = option.gather(value)
+        values[keyword] = value
+    return cast(_Group, values)
+
+
+def record_of(record: type[_Group], args: argparse.Namespace, **others: Any) -> _Group:
+    """Return a record whose fields have the values of the arguments of the same names. `others` are the values of
+    fields that have no such argument, or that follow from several."""
+    values: dict[str, Any] = {}
+    for field in fields(cast(Any, record)):
+        if hasattr(args, field.name):
+            values[field.name] = getattr(args, field.name)
+    return record(**{**values, **others})
 
 
 def add_frontend(parser: ArgumentTarget, *, required: bool) -> None:
@@ -182,37 +196,25 @@ def netlist_output(text: str) -> "Path":
     return path(text)
 
 
-def memory_size(text: str) -> int:
-    """Parse a number of bytes, with or without a unit (argparse type)."""
-    from buda_emu.emulator.memory.host import parse_size
+@cache
+def argument_type(convert: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Return an argparse type that reports the HostError of a conversion."""
 
-    try:
-        return parse_size(text)
-    except HostError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+    def convert_argument(text: str) -> Any:
+        """Convert the text of an argument. Raises ArgumentTypeError."""
+        try:
+            return convert(text)
+        except HostError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
 
-
-def parameter(text: str) -> tuple[str, str]:
-    """Parse NAME=VALUE (argparse type); a name without `$` gets one."""
-    name, equals, value = text.partition("=")
-    if not equals or not name or not value:
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
-    return (name if "$" in name else f"${name}"), value
+    return convert_argument
 
 
-def positive(text: str) -> int:
-    """Parse an integer of 1 or more (argparse type)."""
-    number = natural(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
-    return number
-
-
-def natural(text: str) -> int:
-    """Parse an integer of 0 or more (argparse type)."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not an integer of 0 or more")
-    return int(text)
+memory_size = argument_type(parse_size)
+parameter = argument_type(parse_parameter)
+positive = argument_type(parse_positive)
+natural = argument_type(parse_natural)
+seconds = argument_type(parse_seconds)
 
 
 def shard(text: str) -> tuple[int, int]:
@@ -223,21 +225,13 @@ def shard(text: str) -> tuple[int, int]:
     return int(place), int(count)
 
 
-def seconds(text: str) -> float:
-    """Parse a number of seconds above 0 (argparse type)."""
-    return number_below(text, float("inf"), "a number of seconds above 0")
-
-
 def number_below(text: str, below: float, description: str) -> float:
     """Parse a number above 0 and below another (for argparse types). Raises ArgumentTypeError that quotes `description`
     as the expected form."""
     try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < below:
-        raise argparse.ArgumentTypeError(f"{text!r} is not {description}")
-    return value
+        return parse_below(text, below, description)
+    except HostError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 _Arguments: TypeAlias = Callable[[ArgumentTarget], object]
@@ -263,48 +257,12 @@ _SHARED: Final[Mapping[str, _Arguments]] = MappingProxyType(
         "FILE": _argument("file", metavar="FILE", help="netlist, or device image (.tti)"),
         "netlist": _argument("file", metavar="FILE", help="netlist"),
         "--arch": add_arch,
-        # What is none is refused where it is looked up.
-        "--board": _argument(
-            "--board",
-            metavar="NAME",
-            help=f"the chips of a board, with the cores left after harvesting, clock and memory: {', '.join(BOARDS)}, "
-            "or "
-            "several in a row such as n150x4; default: a single chip, nothing harvested",
-        ),
-        "--program": add_program,
-        "--param": _argument(
-            "--param",
-            action="append",
-            default=[],
-            type=parameter,
-            metavar="NAME=VALUE",
-            help="program parameter, repeatable; the $ may be left out",
-        ),
         "--inputs": _argument(
             "--inputs",
             type=path,
             metavar="DIR",
             help="push DIR/<queue>.npy, [entries, t, rows, cols], or one .npz file by queue, of a compiled model by "
             "its inputs' own names; inputs that are not there are random",
-        ),
-        "--seed": _argument("--seed", type=natural, default=0, metavar="N", help="seed of random data (default 0)"),
-        "--threads": _argument(
-            "--threads",
-            type=positive,
-            metavar="N",
-            help="default: one for each processor that may be used; never changes results",
-        ),
-        "--workers": add_workers,
-        "--memory-limit": add_memory_limit,
-        "--no-cache": _argument(
-            "--no-cache",
-            action="store_false",
-            dest="cache",
-            help="do not read or write the user's caches (docs/run/cache.md)",
-        ),
-        "--allow-pickle": _flag(
-            "--allow-pickle",
-            help="load pickled tensors of an image: a pickle can run any code, so only use it if you trust its maker",
         ),
         "--baseline": _combine(
             _argument(

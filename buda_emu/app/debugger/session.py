@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 import numpy as np
 
@@ -22,13 +22,14 @@ from buda_emu.app.debugger.tensors import TensorValue, newest_slot
 from buda_emu.emulator.image.opened import Opened
 from buda_emu.emulator.inputs.feed import push
 from buda_emu.emulator.inputs.prepared import RunChoice, prepare_run
-from buda_emu.emulator.memory.host import usable_processors
+from buda_emu.emulator.options import Machine, Programs, Seed
 from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.netlist.model import Netlist, Op, Queue
 from buda_emu.spec.blocking import TILE_ELEMENTS
 from buda_emu.spec.precision import Precision
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError
+from buda_emu.support.options import with_options
 from buda_emu.support.unmasked import refuse_masked_arrays
 
 if TYPE_CHECKING:
@@ -189,10 +190,10 @@ class ChangeableRun(Lookup):
 class Session(ChangeableRun):
     """A run under a debugger: all programs of a netlist or image, once each in file order.
 
-    `precision`, `programs`, `parameters`, `inputs`, `seed`, `threads` and `memory_limit` are those of `buda-emu run`:
-    without `inputs` they are generated as it does. `history_limit` is in bytes of checkpoints. Use the session as a
-    context manager, or call `close`. Every method raises HostError for names that do not exist, and for moves and
-    changes that are impossible at the current moment.
+    `precision`, `programs`, `parameters`, `inputs`, `seed` and `machine` are those of `buda-emu run`: without `inputs`
+    they are generated as it does. `history_limit` is in bytes of checkpoints. Use the session as a context manager, or
+    call `close`. Every method raises HostError for names that do not exist, and for moves and changes that are
+    impossible at the current moment.
     """
 
     def __init__(
@@ -203,10 +204,9 @@ class Session(ChangeableRun):
         programs: Sequence[str] = (),
         parameters: Mapping[str, str] | None = None,
         inputs: Path | None = None,
-        seed: int,
-        threads: int,
-        memory_limit: int | None = None,
-        history_limit: int = DEFAULT_LIMIT,
+        seed: int = 0,
+        history_limit: int | None = None,
+        **machine: Unpack[Machine],
     ) -> None:
         self.netlist: Netlist = opened.to_run
         self.image = opened.image
@@ -214,15 +214,14 @@ class Session(ChangeableRun):
         self.names = Names(self.netlist, opened.image)
         ready = prepare_run(
             self.netlist,
-            RunChoice(programs, parameters or {}, memory_limit, opened.image),
+            RunChoice(programs, parameters or {}, machine, opened.image),
             rams=inputs is None,
             as_bits=precision == "device",
         )
         self.feed = ready.feed(inputs, seed)
         self.programs = ready.programs
-        self._threads = threads
-        self._limit = ready.limit
-        self._history_limit = history_limit
+        self._machine = ready.machine
+        self._history_limit = DEFAULT_LIMIT if history_limit is None else history_limit
         self.changes: list[UserChange] = []
         self.breakpoints = BreakpointSet(self.names, self._scope)
         self._interrupted = Interrupt()
@@ -231,7 +230,7 @@ class Session(ChangeableRun):
 
     def _make_engine(self, precision: Precision) -> Engine:
         """Return a machine that runs the session's programs in this precision, filled with the inputs."""
-        emulator = Emulator(self.netlist, precision, self._threads, memory_limit=self._limit)
+        emulator = Emulator(self.netlist, precision, **self._machine)
         try:
             return Engine(
                 emulator=emulator,
@@ -428,18 +427,19 @@ class Session(ChangeableRun):
         return point
 
 
+class DebugOptions(Programs, Seed, Machine, total=False):
+    """The options of `debug` that other functions have, too."""
+
+
+@with_options
 def debug(
     source: "Source",
     *,
     precision: Precision = "format",
-    programs: Sequence[str] = (),
-    parameters: Mapping[str, str] | None = None,
     inputs: str | PathLike[str] | None = None,
     arch: str | None = None,
-    seed: int = 0,
-    threads: int | None = None,
-    memory_limit: int | None = None,
     history_limit: int = DEFAULT_LIMIT,
+    **options: Unpack[DebugOptions],
 ) -> Session:
     """Open a debugging session on a netlist, image or loaded model, or the path of a netlist or image; see `Session`.
     The session stands before the first program. Raises the errors of loading the netlist and its inputs, and HostError
@@ -449,11 +449,7 @@ def debug(
     return Session(
         open_source(source, arch),
         precision=precision,
-        programs=programs,
-        parameters=parameters,
         inputs=Path(inputs) if inputs is not None else None,
-        seed=seed,
-        threads=threads or usable_processors(),
-        memory_limit=memory_limit,
         history_limit=history_limit,
+        **options,
     )

@@ -275,9 +275,9 @@ class OwnMemory:
     memory.
     """
 
-    def __init__(self, memory_limit: int = MEMORY_LIMIT) -> None:
+    def __init__(self, most_bytes: int = MEMORY_LIMIT) -> None:
         self._held: dict[ArrayKey, tuple[Array, Callable[[], None]]] = {}
-        self._left = memory_limit
+        self._left = most_bytes
 
     def of(self, array: Array, name: str) -> Any:
         """Return the array as a reference to its copy. Small arrays, arrays of integers and references are returned

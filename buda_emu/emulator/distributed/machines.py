@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from select import select
 from tempfile import TemporaryDirectory
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self, TypeVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from buda_emu.emulator.distributed.part import (
     dask_contexts,
     listener,
 )
+from buda_emu.emulator.options import Machine
 from buda_emu.emulator.runtime.host.exchange import OutputParts
 from buda_emu.emulator.runtime.host.host_io import Readout
 from buda_emu.netlist.model import Netlist
@@ -68,18 +69,17 @@ class Machines:
     """A netlist on `workers`.
 
     It has as many parts as there are workers, or chips (temporal graphs where there is one chip) if these are fewer:
-    see `cut`. `tell` is called with a sentence about each slow part. Use it as a context manager. Raises HostError
-    where parts cannot be started, or do not connect within START_SECONDS."""
+    see `cut`. `machine` is how each part computes. `tell` is called with a sentence about each slow part. Use it as a
+    context manager. Raises HostError where parts cannot be started, or do not connect within START_SECONDS."""
 
     def __init__(
         self,
         netlist: Netlist,
         workers: Workers,
         precision: Precision = "format",
-        threads: int | None = None,
         *,
-        memory_limit: int | None = None,
         tell: Callable[[str], None] = lambda _: None,
+        **machine: Unpack[Machine],
     ) -> None:
         self.netlist = netlist
         self._tell = tell
@@ -87,12 +87,12 @@ class Machines:
         self.cut: NetlistPartition = cut(netlist, workers.count)
         self._broken = False
         try:
-            self._start(workers, precision, threads, memory_limit)
+            self._start(workers, precision, machine)
         except BaseException:
             self._stack.close()
             raise
 
-    def _start(self, workers: Workers, precision: Precision, threads: int | None, memory_limit: int | None) -> None:
+    def _start(self, workers: Workers, precision: Precision, machine: Machine) -> None:
         """Start the parts on the workers, wait until all are connected, and tell each the addresses of the others.
         Raises WorkerLostError, HostError."""
         security = Security(os.urandom(32))
@@ -110,8 +110,7 @@ class Machines:
         about = About(
             cut=self.cut,
             precision=precision,
-            threads=threads,
-            memory_limit=memory_limit,
+            machine=machine,
             host=host,
             port=entrance.port,
             secret=security.secret,

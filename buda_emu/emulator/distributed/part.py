@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.tensor.mapped import packed_tiles, pushed_layout
+from buda_emu.emulator.options import Machine
 from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.emulator.runtime.machine.gate import BUFFERED_BYTES
 from buda_emu.netlist.model import Netlist, Op
@@ -474,14 +475,13 @@ class PeerLostError(HostError):
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """The facts that every part gets: where the user's machine listens, and how the netlist is run. `memory_limit` is
-    for each part; None: a share of what its machine has. `encrypted`: connections use the worker's configuration of
+    """The facts that every part gets: where the user's machine listens, and how the netlist is run. The memory of
+    `machine` is for each part. `encrypted`: connections use the worker's configuration of
     Dask."""
 
     cut: NetlistPartition
     precision: Precision
-    threads: int | None
-    memory_limit: int | None
+    machine: Machine
     host: str
     port: int
     secret: bytes
@@ -594,9 +594,7 @@ class _Part:
     def __init__(self, about: About, number: int, user: Link, links: dict[int, Link]) -> None:
         self._user = user
         self._share = Share(about.cut, number, links, self._tell)
-        self._emulator = Emulator(
-            about.cut.netlist, about.precision, about.threads, memory_limit=about.memory_limit, part=self._share
-        )
+        self._emulator = Emulator(about.cut.netlist, about.precision, **about.machine, part=self._share)
         self._ended = Event()
 
     def _tell(self, words: Words) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Feed:
     """A source of the same inputs as often as they are asked for, without keeping them. `reference` has tensors from
-    outside; `archive` is an .npz file of inputs, which unpacks to at most `memory_limit` bytes; `image` is the one that
+    outside; `archive` is an .npz file of inputs, which unpacks to at most `limit` bytes; `image` is the one that
     the netlist is of."""
 
     netlist: Netlist
@@ -38,7 +38,7 @@ class Feed:
     reference: Files | None
     archive: "Path | None" = None
     image: "DeviceImage | None" = None
-    memory_limit: int | None = None
+    limit: int | None = None
 
     def blocks(self) -> Iterator[InputBlock]:
         """Yield every entry to push, queue by queue. Raises HostError, NetlistError, ProgramError, UnsupportedError."""
@@ -61,9 +61,7 @@ class Feed:
         """Yield the tensors that come from files: the arrays of an archive, then those of a folder by queue. Raises
         HostError."""
         if self.archive is not None:
-            yield from archive_blocks(
-                self.netlist, self.archive, self.image, self.memory_limit or default_memory_limit()
-            )
+            yield from archive_blocks(self.netlist, self.archive, self.image, self.limit or default_memory_limit())
         if self.reference is None:
             return
         needed = entries_read(self.netlist, self.programs, self.parameters)

@@ -24,6 +24,7 @@ from buda_emu.emulator.inputs.of_image import (
     is_archive_of_inputs,
 )
 from buda_emu.emulator.memory.host import SHARE, default_memory_limit, size_text
+from buda_emu.emulator.options import Machine, memory_of, with_memory
 from buda_emu.emulator.runtime.graph.plan import build_plan
 from buda_emu.emulator.runtime.graph.steps import topology
 from buda_emu.emulator.runtime.host.exchange import PART_BYTES
@@ -218,12 +219,12 @@ def _entries(queue: Queue, steps: ProgramWalk, owner: Mapping[str, str], rams: b
 @dataclass(frozen=True, slots=True)
 class RunChoice:
     """The caller's choices for a run: `programs` (all, in file order, without any), `parameters` ("$name": value;
-    others are as the harness gives them), `memory_limit` in bytes (None: a share of what is there), the netlist's
-    `image`; `all_read`: queues between its epochs are read out, too."""
+    others are as the harness gives them), `machine`, how each machine computes, the netlist's `image`; `all_read`:
+    queues between its epochs are read out, too."""
 
     programs: Sequence[str] = ()
     parameters: Mapping[str, str] = field(default_factory=dict[str, str])
-    memory_limit: int | None = None
+    machine: Machine = field(default_factory=Machine)
     image: "DeviceImage | None" = None
     all_read: bool = False
 
@@ -231,7 +232,8 @@ class RunChoice:
 @dataclass(frozen=True, slots=True)
 class PreparedRun:
     """A run that is ready to start. `values` are those of all parameters; `steps` is what the programs are going to do,
-    None where they fail without data; `limit` is the bytes of each machine."""
+    None where they fail without data; `limit` is the bytes of each machine, and `machine` has it with the other options
+    of a machine."""
 
     netlist: Netlist
     image: "DeviceImage | None"
@@ -240,6 +242,7 @@ class PreparedRun:
     values: dict[str, str]
     steps: ProgramWalk | None
     limit: int
+    machine: Machine
 
     @property
     def programs(self) -> list[tuple[str, Mapping[str, str]]]:
@@ -267,7 +270,7 @@ class PreparedRun:
             reference=files,
             archive=archive,
             image=self.image,
-            memory_limit=self.limit,
+            limit=self.limit,
         )
 
 
@@ -298,7 +301,7 @@ def prepare_run(
     limit = require_memory(
         netlist,
         steps,
-        chosen.memory_limit,
+        memory_of(chosen.machine),
         machines=machines,
         rams=rams,
         as_bits=as_bits,
@@ -307,5 +310,12 @@ def prepare_run(
         tell=foretell or (lambda words: progress(Activity(words, "preparing"))),
     )
     return PreparedRun(
-        netlist=netlist, image=image, bodies=bodies, config=config, values=values, steps=steps, limit=limit
+        netlist=netlist,
+        image=image,
+        bodies=bodies,
+        config=config,
+        values=values,
+        steps=steps,
+        limit=limit,
+        machine=with_memory(chosen.machine, limit),
     )

@@ -1,11 +1,10 @@
 """The computer that the emulator runs on: its memory and processors, as far as this process may use them."""
 
 import os
-import re
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
-from buda_emu.support.errors import HostError
+from buda_emu.emulator.options import Machine, memory_of, with_memory
 
 
 def groups_2(root: object) -> Iterator[str]:
@@ -49,21 +48,7 @@ def _upwards(mount: str, path: str) -> Iterator[str]:
 
 
 SHARE: Final = 0.75  # of what is available: the limit of a machine where nobody gives one
-_UNITS: Final = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
-_SIZE: Final = r"([0-9]{1,20}(?:\.[0-9]{1,20})?) *([kmgt]?)(?:i?b)?"
 _FALLBACK: Final = 16 << 30  # where the system says nothing
-
-
-def parse_size(text: str) -> int:
-    """Return the bytes of a text such as `8G`, `512M`, `1.5GiB` or `4096`; units are powers of 1024. Raises
-    HostError."""
-    match = re.fullmatch(_SIZE, text.strip(), re.IGNORECASE)
-    count = 0
-    if match is not None:
-        count = int(float(match[1]) * (1 << 10 * _UNITS[match[2].lower()]))
-    if count < 1:
-        raise HostError(f"{text!r} is not a size: write 8G, 512M or a number of bytes")
-    return count
 
 
 def size_text(count: int) -> str:
@@ -72,6 +57,19 @@ def size_text(count: int) -> str:
         return f"{count} B"
     power = next(power for power in (1, 2, 3, 4) if count < 1 << 10 * (power + 1) or power == 4)
     return f"{count / (1 << 10 * power):.1f} {' KMGT'[power]}iB"
+
+
+def thread_count(options: Mapping[str, Any]) -> int:
+    """Return the threads that options (`emulator.options`) ask for, by default one for each processor that may be
+    used."""
+    return options.get("threads") or usable_processors()
+
+
+def machine_of_worker(options: Mapping[str, Any], count: int) -> Machine:
+    """Return the options of one of `count` processes that share the memory and the processors of this machine."""
+    limit = memory_of(options) or default_memory_limit()
+    threads = options.get("threads") or max(1, usable_processors() // count)
+    return with_memory(Machine(threads=threads), limit // count)
 
 
 def default_memory_limit() -> int:

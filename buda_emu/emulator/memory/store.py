@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from buda_emu.emulator.memory import memory_pool
 from buda_emu.emulator.memory.memory_pool import POOL
+from buda_emu.emulator.options import MORE_MEMORY
 from buda_emu.spec.blocking import TILE_ELEMENTS
 from buda_emu.support.errors import HostError, InternalError
 from buda_emu.support.records import dataclass
@@ -36,7 +37,7 @@ class MemoryBudget:
             gib = float(1 << 30)
             raise HostError(
                 f"{owner} needs {count / gib:.2f} GiB more; {self.used / gib:.2f} of {self.limit / gib:.2f} GiB are "
-                "in use: push fewer entries or raise the memory limit (--memory-limit, Emulator(memory_limit=...))"
+                f"in use: push fewer entries or raise the memory limit ({MORE_MEMORY})"
             )
         self.used += count
 

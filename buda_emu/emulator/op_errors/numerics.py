@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from queue import Empty, Queue
 from threading import Condition, Thread
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Unpack
 
 import numpy as np
 
@@ -19,10 +19,12 @@ from buda_emu.arithmetic.jit.reporting import with_sent_kernels
 from buda_emu.arithmetic.tensix.registers import core_of
 from buda_emu.emulator.inputs.feed import push
 from buda_emu.emulator.inputs.prepared import RunChoice, prepare_run
+from buda_emu.emulator.memory.host import thread_count
 from buda_emu.emulator.op_errors.numerics_result import Numerics, OpNumerics
 from buda_emu.emulator.op_errors.op_apart import Elements, ErrorSum, OpAnalysis, OpFindings
 from buda_emu.emulator.op_errors.op_variants import Ideal
 from buda_emu.emulator.ops.base import Parallel, Tiles, serial
+from buda_emu.emulator.options import Machine
 from buda_emu.emulator.runtime.emulator import Emulator, Precision
 from buda_emu.emulator.runtime.graph.plan import build_plan
 from buda_emu.emulator.runtime.graph.steps import Run, topology
@@ -151,35 +153,34 @@ _PENDING: Final = OpFindings(())
 
 def explain(
     netlist: Netlist,
-    names: Sequence[str] = (),
+    programs: Sequence[str] = (),
     parameters: Mapping[str, str] | None = None,
     *,
     image: "DeviceImage | None" = None,
     inputs: Path | None = None,
     seed: int = 0,
     only: str | None = None,
-    threads: int = 1,
-    memory_limit: int | None = None,
     workers: Workers | None = None,
     progress: Report = ignore_activity,
+    **machine: Unpack[Machine],
 ) -> Numerics:
-    """Run the programs of these names, or all, on tensors of `inputs` (a directory, or one .npz file) and on generated
+    """Run these programs, or all, on tensors of `inputs` (a directory, or one .npz file) and on generated
     ones, and return the errors of their ops.
 
     `image` is the one that the netlist is of. `parameters` that are not given are as the harness gives them.
-    `memory_limit` is in bytes, for both runs together. `workers` analyse ops while both run. Raises what a run and
+    The memory of `machine` is for both runs together. `workers` analyse ops while both run. Raises what a run and
     `op_numerics` raise."""
-    ready = prepare_run(netlist, RunChoice(names, parameters or {}, memory_limit, image), machines=2, progress=progress)
+    choice = RunChoice(programs=programs, parameters=parameters or {}, machine=machine, image=image)
+    ready = prepare_run(netlist, choice, machines=2, progress=progress)
     feed = ready.feed(inputs, seed)
     ops = op_numerics(
         netlist,
         lambda emulator: push(emulator, feed.blocks()),
         ready.programs,
-        threads=threads,
         counted=Selection(only),
-        memory_limit=ready.limit,
         workers=workers,
         progress=progress,
+        **ready.machine,
     )
     return Numerics(
         netlist=netlist.path,
@@ -196,20 +197,19 @@ def op_numerics(
     fill: Callable[[Emulator], object],
     programs: Sequence[tuple[str, Mapping[str, str]]],
     *,
-    threads: int = 1,
     counted: Selection = _ALL,
-    memory_limit: int | None = None,
     workers: Workers | None = None,
     progress: Report = ignore_activity,
+    **machine: Unpack[Machine],
 ) -> tuple[OpNumerics, ...]:
     """Run the programs in "device" and "ideal" side by side on the inputs that `fill` pushes, and return the errors of
     their ops.
 
-    `counted` is the selection; `workers` take all numbers of an op for elements. `memory_limit`: bytes of each run.
+    `counted` is the selection; `workers` take all numbers of an op for elements. `machine` is how each run computes.
     Raises HostError for an op that is not there, and what a run raises."""
     if counted.only is not None and counted.only not in netlist.ops:
         raise HostError(f"no op {counted.only!r} in {netlist.path}")
-    pool = WorkerPool(threads)
+    pool = WorkerPool(thread_count(machine))
     looking = _Analysis(netlist, counted, pool, progress)
     meeting = Rendezvous(looking.look)
 
@@ -219,9 +219,7 @@ def op_numerics(
         def work() -> None:
             """Fill a machine and run all programs on it."""
             watch = (_Watch(meeting, looking, number),)
-            with Emulator(
-                netlist, precision, threads, memory_limit=memory_limit, listeners=watch, inputs_at_once=1
-            ) as emulator:
+            with Emulator(netlist, precision, **machine, listeners=watch, inputs_at_once=1) as emulator:
                 fill(emulator)
                 for name, parameters in programs:
                     emulator.run(name, parameters)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from buda_emu.emulator.memory.channel import Fifo, Ram
+from buda_emu.emulator.options import MORE_MEMORY_IN_PYTHON
 from buda_emu.emulator.runtime.machine.listeners import HOST, SETTINGS, Journal, Traffic
 from buda_emu.netlist.model import Execute, Netlist, Op, Queue, QueueSettings
 from buda_emu.netlist.program.settings import Place, instruction_text
@@ -219,7 +220,7 @@ def _limit_cause(error: ProgramError, _scene: Scene) -> str:
     """Return how to raise the limit, of steps or of memory, that was met."""
     if "step_limit" in error.problem:
         return "a loop count that is much too large, or Emulator(step_limit=...) that is too small"
-    return "more memory: Emulator(memory_limit=...)"
+    return f"more memory: {MORE_MEMORY_IN_PYTHON}"
 
 
 _CAUSES: Mapping[str, Callable[[ProgramError, Scene], str]] = {

@@ -111,6 +111,14 @@ class Workers:
         return plural(self.count, "worker")
 
 
+def workers_of(options: Mapping[str, Any]) -> Workers:
+    """Return the workers that options state, this process alone by default (`emulator.options.SharedWork`)."""
+    count = options.get("workers")
+    if count is None:
+        count = 1
+    return Workers(count, options.get("dask"))
+
+
 @dataclass(frozen=True, slots=True)
 class Lost:
     """An item without a result, because its worker died or took too long."""

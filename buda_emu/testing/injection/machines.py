@@ -8,6 +8,7 @@ from typing import Final
 from buda_emu.arithmetic.tensix.registers import core_of
 from buda_emu.emulator.memory.bit_store import BitView
 from buda_emu.emulator.memory.channel import Fifo
+from buda_emu.emulator.options import Machine, with_memory
 from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.emulator.runtime.graph.schedule import Chunk
 from buda_emu.emulator.runtime.graph.steps import Plan
@@ -46,7 +47,7 @@ class Machines:
     fill: Fill
     programs: Mapping[str, Mapping[str, str]]
     precision: Precision
-    memory_limit: int
+    limit: int
     made_up: bool = True
 
     def arithmetic(self) -> Arithmetic:
@@ -58,9 +59,8 @@ class Machines:
     @contextmanager
     def _open_machine(self, listeners: tuple[Listener, ...], seed: int) -> Generator[Emulator]:
         """Open a machine for one input at a time, with its inputs pushed; it is closed at the end."""
-        emulator = Emulator(
-            self.netlist, self.precision, 1, inputs_at_once=1, memory_limit=self.memory_limit, listeners=listeners
-        )
+        machine = with_memory(Machine(threads=1), self.limit)
+        emulator = Emulator(self.netlist, self.precision, **machine, inputs_at_once=1, listeners=listeners)
         with closing(emulator):
             self.fill(emulator, seed)
             yield emulator
@@ -76,7 +76,7 @@ class Machines:
         """Record every value of a clean run. Raises the errors of a run, UnsupportedError where memory ends."""
         traces: list[Trace] = []
         with self._open_machine((_Epochs(traces),), seed) as emulator:
-            trace = Trace(emulator, self.arithmetic(), self.memory_limit)
+            trace = Trace(emulator, self.arithmetic(), self.limit)
             traces.append(trace)
             trace.begun = windows(emulator)
             self._run(emulator, trace)

@@ -3,7 +3,7 @@ chip's result differs from the ideal one (docs/run/numerics.md)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from buda_emu.arithmetic.formats.bits import ulp
 from buda_emu.arithmetic.tensor.layout import tilize
 from buda_emu.emulator.op_errors.numerics import Key, Rendezvous, Side, Tiles, run_both
 from buda_emu.emulator.op_errors.op_apart import Moments
+from buda_emu.emulator.options import Machine
 from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.netlist.model import Netlist, Op, Queue
 from buda_emu.spec.formats import is_raw
@@ -40,16 +41,15 @@ def run_pair(
     *,
     precision: Precision,
     expected: Precision = "ideal",
-    threads: int,
     reference: Callable[[str], Array | None],
     threshold: float,
-    memory_limit: int | None = None,
     note: Callable[[Emulator], None] = lambda _: None,
+    **machine: Unpack[Machine],
 ) -> PerOp:
     """Run the programs in `precision` and in `expected` side by side on the inputs that `fill` pushes.
 
     `reference` returns an op's results from outside, [inputs, t, rows, cols], or None: they then replace the expected
-    ones. `threshold` is the PCC below which an op is bad, `memory_limit` the bytes of each run. `note` receives the
+    ones. `threshold` is the PCC below which an op is bad, `machine` is how each run computes. `note` receives the
     machine that runs in `precision`. Raises the errors of a run.
     """
     tally = _Tallies(netlist, reference, expected)
@@ -64,9 +64,7 @@ def run_pair(
             watch = (_Meeting(meeting, number),)
             with (
                 refusals(kind),
-                Emulator(
-                    netlist, kind, threads, memory_limit=memory_limit, listeners=watch, inputs_at_once=1
-                ) as emulator,
+                Emulator(netlist, kind, **machine, listeners=watch, inputs_at_once=1) as emulator,
             ):
                 if number == 1:
                     note(emulator)

@@ -79,7 +79,7 @@ def test_small_ones_and_whole_numbers_stay_arrays(array):
 def test_beyond_a_limit_copies_lie_in_a_file(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     arrays = [np.random.default_rng(seed).standard_normal((512, 1024)).astype(np.float32) for seed in range(4)]
-    memory = OwnMemory(memory_limit=arrays[0].nbytes)
+    memory = OwnMemory(most_bytes=arrays[0].nbytes)
     tracemalloc.start()
     try:
         found = [memory.of(array.T, "a") for array in arrays]
@@ -100,7 +100,7 @@ def test_without_room_for_a_file_copies_stay_in_memory(monkeypatch):
     usage = shutil.disk_usage(tempfile.gettempdir())
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=0))
     array = np.ones((512, 1024), np.float32)
-    assert (np.asarray(OwnMemory(memory_limit=0).of(array, "a")) == 1).all()
+    assert (np.asarray(OwnMemory(most_bytes=0).of(array, "a")) == 1).all()
     assert memory_share(MEMORY_LIMIT + 1) == MEMORY_LIMIT + 1
 
 

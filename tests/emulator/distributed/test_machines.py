@@ -114,7 +114,7 @@ class Running:
     """Machines that run so many inputs of two chips, on a thread of their own."""
 
     def __init__(self, netlist, inputs, told):
-        self.machines = Machines(netlist, Workers(2), "device", 1, tell=told.append)
+        self.machines = Machines(netlist, Workers(2), "device", threads=1, tell=told.append)
         self.children = [process.number for process in self.machines._actors._processes]
         self.error, self.result = None, None
         self._netlist, self._inputs = netlist, inputs

@@ -78,7 +78,7 @@ def opened(path):
 
 def verdict_of(path):
     """What `buda-emu test` does in a process of its own; the exit code that its verdict stands for."""
-    settings = Settings(precision="format", memory_limit=LIMIT, cache=False)
+    settings = Settings(precision="format", machine={"memory_limit": LIMIT}, cache=False)
     result = run_case(Case(str(path), str(path), settings=settings))
     print(result.message)
     return STATUS[result.status]

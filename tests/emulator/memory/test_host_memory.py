@@ -9,11 +9,11 @@ from buda_emu.emulator.memory.host import (
     SHARE,
     available_memory,
     default_memory_limit,
-    parse_size,
     resident_memory,
     size_text,
 )
 from buda_emu.support.errors import HostError
+from buda_emu.support.options import parse_size
 
 GIB = 1 << 30
 

@@ -223,7 +223,7 @@ def test_words_are_checked():
     with pytest.raises(be.HostError, match="no op or queue 'softmaxx'"):
         be.faults(ATTENTION, 1, settings=Settings(only="softmaxx"))
     with pytest.raises(be.UnsupportedError, match="do not fit the memory limit"):
-        be.faults(Subject(ATTENTION, memory_limit=1_200_000), 1)
+        be.faults(Subject(ATTENTION, machine={"memory_limit": 1_200_000}), 1)
 
 
 def test_wilson():

@@ -10,7 +10,7 @@ import pytest
 
 import buda_emu as be
 from buda_emu.emulator.inputs.numpy_files import host_copy_bytes
-from buda_emu.emulator.memory.host import parse_size
+from buda_emu.support.options import parse_size
 from small_netlists import execute, fifo_settings, graph, op, program, queue, text
 
 BESIDE = 300 * 10**6

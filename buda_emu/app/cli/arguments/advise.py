@@ -2,7 +2,8 @@
 
 import argparse
 
-from buda_emu.app.cli.shared_arguments import add_program, add_shared, netlist_output, positive
+from buda_emu.app.cli.shared_arguments import add_arch, add_group, add_shared, netlist_output, positive
+from buda_emu.emulator.options import Board, Programs, Seed, SharedWork
 
 EXAMPLE = "buda-emu advise netlists/attention.yaml --write faster.yaml"
 
@@ -11,8 +12,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `advise`: the netlist, which changes to try, and how much accuracy and time they may
     cost."""
     add_shared(parser, "netlist")
-    add_program(parser, "make faster")
-    add_shared(parser, "--param", "--arch", "--board")
+    add_group(parser, Programs, purpose="make faster")
+    add_arch(parser)
+    add_group(parser, Board)
     parser.add_argument(
         "--move",
         action="append",
@@ -30,7 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tries", type=positive, default=160, metavar="N", help="epochs that are modelled, at most (default 160)"
     )
-    add_shared(parser, "--seed", "--workers", "--top")
+    add_group(parser, Seed)
+    add_group(parser, SharedWork)
+    add_shared(parser, "--top")
     parser.add_argument(
         "--write", type=netlist_output, metavar="FILE", help="write the netlist with the changes, comments kept"
     )

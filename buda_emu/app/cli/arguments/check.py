@@ -4,8 +4,9 @@ import argparse
 from collections.abc import Iterable, Iterator
 
 from buda_emu.app.cli.findings import add_rule_options
-from buda_emu.app.cli.shared_arguments import FORMATS, add_arch, add_cluster, add_frontend, add_shared
+from buda_emu.app.cli.shared_arguments import FORMATS, add_arch, add_cluster, add_frontend, add_group, add_shared
 from buda_emu.app.documents.kinds import KINDS, NETLIST, Kind, kinds
+from buda_emu.emulator.options import Cache
 
 EXAMPLE = "buda-emu check net.yaml model.tti --strict"
 
@@ -53,7 +54,7 @@ def add_options(parser: argparse.ArgumentParser, only: Kind | None) -> None:
         _add_fixes(parser)
         add_cluster(parser, "; with --strict")
         add_shared(parser, "--only-documents")
-        add_shared(parser, "--no-cache")
+        add_group(parser, Cache)
 
 
 def _add_arch(parser: argparse.ArgumentParser) -> None:

@@ -4,7 +4,8 @@ import argparse
 from pathlib import Path
 
 from buda_emu.app.cli.parser import alternative_work
-from buda_emu.app.cli.shared_arguments import add_arch, add_shared
+from buda_emu.app.cli.shared_arguments import add_arch, add_group
+from buda_emu.emulator.options import Board, Memory, SharedWork
 from buda_emu.netlist.fields import LOW_EFFORT_LOSS
 from buda_emu.spec.archs import DEFAULT_ARCH
 
@@ -29,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "of both, .pt or .bin",
     )
     add_arch(parser, f"{DEFAULT_ARCH}, or that of --board")
-    add_shared(parser, "--board")
+    add_group(parser, Board)
     parser.add_argument(
         "--df",
         default="Float16_b",
@@ -91,7 +92,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-fuse", action="store_true", help="do not fuse: one netlist op for each step, for comparison"
     )
-    add_shared(parser, "--workers", "--memory-limit")
+    add_group(parser, SharedWork)
+    add_group(parser, Memory)
     _add_passes(parser)
     parser.add_argument(
         "--ops", **alternative_work("compile_ops"), help="list the operators that models may have, and nothing else"

@@ -3,7 +3,8 @@
 import argparse
 from pathlib import Path
 
-from buda_emu.app.cli.shared_arguments import add_precision, add_shared, memory_size, natural
+from buda_emu.app.cli.shared_arguments import add_arch, add_group, add_shared, memory_size, natural
+from buda_emu.emulator.options import Arithmetic, Loading, Machine, Programs, Seed
 
 EXAMPLE = "buda-emu debug netlists/attention.yaml -e 'break if nan(op:scores)' -e continue"
 
@@ -29,14 +30,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="with --dap: wait for an editor on this port of 127.0.0.1 (0: any), and print the token that it needs",
     )
-    add_shared(parser, "--inputs", "--program", "--param", "--arch")
-    add_precision(parser, "format")
-    add_shared(parser, "--seed", "--threads", "--memory-limit")
+    add_shared(parser, "--inputs")
+    add_group(parser, Programs)
+    add_arch(parser)
+    add_group(parser, Arithmetic)
+    add_group(parser, Seed)
+    add_group(parser, Machine)
     parser.add_argument(
         "--history-limit",
         type=memory_size,
         metavar="SIZE",
         help="most memory of checkpoints for going back, without the first; default: 512M",
     )
-    add_shared(parser, "--no-cache", "--allow-pickle")
+    add_group(parser, Loading)
     parser.add_argument("-q", "--quiet", action="store_true", help="print answers only, no greeting")

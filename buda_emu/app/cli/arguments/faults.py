@@ -3,7 +3,16 @@
 import argparse
 from pathlib import Path
 
-from buda_emu.app.cli.shared_arguments import add_program, add_shared, natural, number_below, positive, seconds
+from buda_emu.app.cli.shared_arguments import (
+    add_arch,
+    add_group,
+    add_shared,
+    natural,
+    number_below,
+    positive,
+    seconds,
+)
+from buda_emu.emulator.options import Memory, Programs, Seed, SharedWork
 
 EXAMPLE = "buda-emu faults netlists/attention.yaml --count 2000 -o campaign/"
 
@@ -56,8 +65,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--precision", choices=("format", "ideal", "device"), default="format", help="as in `run` (default format)"
     )
     parser.add_argument("--inputs", metavar="FILE.npz", help="inputs of the run; default: random, as with `run`")
-    add_program(parser, "run")
-    add_shared(parser, "--param", "--arch", "--seed", "--memory-limit", "--workers")
+    add_group(parser, Programs)
+    add_arch(parser)
+    for group in (Seed, Memory, SharedWork):
+        add_group(parser, group)
     parser.add_argument("--replay", type=natural, metavar="N", help="fault N alone, in words")
     parser.add_argument(
         "-o",

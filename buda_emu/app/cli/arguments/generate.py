@@ -3,7 +3,8 @@
 import argparse
 from pathlib import Path
 
-from buda_emu.app.cli.shared_arguments import add_arch, add_shared, natural, positive
+from buda_emu.app.cli.shared_arguments import add_arch, add_group, add_shared, natural, positive
+from buda_emu.emulator.options import Seed
 from buda_emu.spec.archs import DEFAULT_ARCH
 
 EXAMPLE = "buda-emu generate -o netlists/ --count 100 --types matmul,exp"
@@ -13,7 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `generate`: where the random netlists go, how many, and how large."""
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="where netlists are written")
     parser.add_argument("--count", type=positive, default=10, metavar="N", help="how many (default 10)")
-    add_shared(parser, "--seed")
+    add_group(parser, Seed)
     add_arch(parser, f"{DEFAULT_ARCH}; with --for-coverage all")
     parser.add_argument("--types", metavar="OP,...", help="op types to draw from; default: all that run")
     parser.add_argument("--ops", type=positive, default=6, metavar="N", help="ops of a netlist, at most (default 6)")

@@ -3,7 +3,8 @@
 import argparse
 from pathlib import Path
 
-from buda_emu.app.cli.shared_arguments import ArgumentTarget, add_program, add_shared, natural
+from buda_emu.app.cli.shared_arguments import ArgumentTarget, add_arch, add_group, add_shared, natural
+from buda_emu.emulator.options import Board, Programs, SharedWork
 from buda_emu.report.terminal.perf import SORTS
 
 EXAMPLE = "buda-emu perf netlists/attention.yaml --trace trace.json"
@@ -13,8 +14,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `perf`, in groups: what is modelled, comparisons, sweeps, files and printing."""
     add_shared(parser, "FILE")
     model_group = parser.add_argument_group("what is modelled")
-    add_program(model_group, "model")
-    add_shared(model_group, "--param", "--arch", "--board")
+    add_group(model_group, Programs, purpose="model")
+    add_arch(model_group)
+    add_group(model_group, Board)
     model_group.add_argument(
         "--model",
         choices=("fitted", "vendor"),
@@ -78,7 +80,7 @@ def _add_sweep(group: ArgumentTarget) -> None:
         help="model at every value: a speed of --what-if, board, grid, harvest (sets apart by ;) or a parameter; "
         "repeatable, all combinations",
     )
-    add_shared(group, "--workers")
+    add_group(group, SharedWork)
     group.add_argument("--chart", type=Path, metavar="FILE", help="draw a sweep as SVG, over its last axis")
 
 

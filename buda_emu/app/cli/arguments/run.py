@@ -2,7 +2,8 @@
 
 import argparse
 
-from buda_emu.app.cli.shared_arguments import add_precision, add_shared, path
+from buda_emu.app.cli.shared_arguments import add_arch, add_group, add_shared, path
+from buda_emu.emulator.options import Arithmetic, Board, Cache, Execution, Pickles, Programs, Seed
 
 EXAMPLE = "buda-emu run net.yaml --program run_fwd --param p_loop_count=4 --outputs out/"
 
@@ -21,14 +22,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--outputs", type=path, metavar="DIR", help="write <queue>.npy for every op-fed queue and ram"
     )
-    add_shared(parser, "--arch", "--board", "--program", "--param")
-    add_precision(parser, "format")
+    add_arch(parser)
+    add_group(parser, Board)
+    add_group(parser, Programs)
+    add_group(parser, Arithmetic)
     parser.add_argument(
         "--readout",
         choices=("host", "raw"),
         default="host",
         help="host: outputs as the host reads them, widened to float32; raw: as held",
     )
-    add_shared(parser, "--threads", "--workers", "--memory-limit", "--no-cache", "--seed", "--allow-pickle")
+    for group in (Execution, Cache, Seed, Pickles):
+        add_group(parser, group)
     parser.add_argument("--json", type=path, metavar="FILE", help="write the report as JSON")
     add_shared(parser, "--quiet")

@@ -6,17 +6,16 @@ from pathlib import Path
 from buda_emu.app.cli.coverage import add_coverage
 from buda_emu.app.cli.shared_arguments import (
     FORMATS,
-    add_precision,
+    add_arch,
+    add_group,
     add_shared,
-    add_workers,
     natural,
     positive,
-    seconds,
     shard,
 )
+from buda_emu.emulator.options import Arithmetic, Loading, Memory, Programs, Seed, SharedWork, TimeLimit
 
 EXAMPLE = "buda-emu test netlists/ -n 2 --report report/"
-DEFAULT_TIMEOUT = 600.0
 DEFAULT_THRESHOLD = 0.99
 
 
@@ -42,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     selection_group.add_argument("--maxfail", type=positive, metavar="N", help="stop after N netlists that do not pass")
     comparison_group = parser.add_argument_group("what is compared with what")
-    add_precision(comparison_group, "device", "of the observed run; ")
+    add_group(comparison_group, Arithmetic, initial="device", default="device", prefix="of the observed run; ")
     comparison_group.add_argument(
         "--expected",
         choices=("ideal", "format"),
@@ -65,17 +64,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     comparison_group.add_argument(
         "--defaults", type=Path, metavar="FILE", help="a default test-config for netlists without one"
     )
-    add_shared(comparison_group, "--seed", "--arch", "--program", "--param")
+    add_group(comparison_group, Seed)
+    add_arch(comparison_group)
+    add_group(comparison_group, Programs)
     execution_group = parser.add_argument_group("how")
-    add_workers(execution_group, None, "one for each processor")
-    execution_group.add_argument(
-        "--timeout",
-        type=seconds,
-        default=DEFAULT_TIMEOUT,
-        metavar="S",
-        help=f"seconds for each netlist (default {DEFAULT_TIMEOUT:.0f})",
-    )
-    add_shared(execution_group, "--memory-limit", "--no-cache", "--allow-pickle")
+    add_group(execution_group, SharedWork, initial=None, default="one for each processor")
+    for group in (TimeLimit, Memory, Loading):
+        add_group(execution_group, group)
     output_group = parser.add_argument_group("what is shown and written")
     output_group.add_argument(
         "--per-op", action="store_true", help="the error of every op, and which one goes wrong first"

@@ -2,9 +2,10 @@
 
 import argparse
 
-from buda_emu.app.api.advise import advise
+from buda_emu.app.api.advise import AdviceOptions, advise
 from buda_emu.app.cli.kernels import counted_kernels
 from buda_emu.app.cli.output import Progress, say, say_lines, write_json, write_output
+from buda_emu.app.cli.shared_arguments import read_options
 from buda_emu.report.terminal.advice import advice_lines
 
 
@@ -13,17 +14,11 @@ def main(args: argparse.Namespace) -> int:
     with Progress(args.quiet) as progress, counted_kernels(progress):
         advice = advise(
             args.file,
-            programs=args.program,
-            parameters=dict(args.param),
-            arch=args.arch,
-            board=args.board,
             moves=args.move,
             most_loss=args.max_loss,
             tries=args.tries,
-            seed=args.seed,
-            workers=args.workers,
-            dask=args.dask,
             progress=progress.report,
+            **read_options(args, AdviceOptions),
         )
     if not args.quiet:
         say_lines(advice_lines(advice, args.top))

@@ -10,7 +10,7 @@ from signal import SIGINT
 from buda_emu.app.cli.arguments.compile import EXAMPLE
 from buda_emu.app.cli.kernels import counted_kernels
 from buda_emu.app.cli.output import Progress, complain, say, say_lines
-from buda_emu.app.cli.shared_arguments import read_workers
+from buda_emu.app.cli.shared_arguments import read_options, record_of
 from buda_emu.app.debugger.machine.stop import ctrl_c
 from buda_emu.compiler.compilation import CompileOptions
 from buda_emu.compiler.compile import compile as compile_model
@@ -21,6 +21,7 @@ from buda_emu.compiler.ir.text import print_file, write_ir
 from buda_emu.compiler.parted import PartedModel, compile_in_parts
 from buda_emu.compiler.pipeline import NAMES, Observer, require_pass_name
 from buda_emu.compiler.place.placement import Placement
+from buda_emu.emulator.options import Memory, SharedWork, memory_of
 from buda_emu.netlist.fields import LOW_EFFORT, LOW_EFFORT_LOSS
 from buda_emu.report.terminal.text import prose, table
 from buda_emu.spec.boards import board_with_grid, largest_board
@@ -29,6 +30,7 @@ from buda_emu.support.errors import HostError, HostWarning, UnsupportedError
 from buda_emu.support.interrupt import interrupt
 from buda_emu.support.progress import Activity
 from buda_emu.support.warned import collected_warnings
+from buda_emu.support.workers.job import workers_of
 
 
 def main(args: argparse.Namespace) -> int:
@@ -128,7 +130,7 @@ def _observer(args: argparse.Namespace, progress: Progress) -> Observer:
     def foreseen(words: str) -> None:
         """Tell the user what the compilation is about to need: as a message under a memory limit, else in the
         progress line."""
-        if args.memory_limit and not args.quiet:
+        if memory_of(read_options(args, Memory)) and not args.quiet:
             complain(f"buda-emu compile: {words}")
         progress.show(f"compiling {args.file or args.start_from}: {words}")
 
@@ -137,22 +139,15 @@ def _observer(args: argparse.Namespace, progress: Progress) -> Observer:
 
 def _options(args: argparse.Namespace, observer: Observer) -> CompileOptions:
     """Return the options of the compiler that the command line states."""
-    return CompileOptions(
+    return record_of(
+        CompileOptions,
+        args,
         arch=args.arch or "",
         board=args.board or "",
-        df=args.df,
-        fidelity=args.fidelity,
-        acc_df=args.acc_df,
-        mixed=args.mixed,
         fuse=not args.no_fuse,
-        effort=args.effort,
-        objective=args.objective,
-        chips=args.chips,
-        microbatch=args.microbatch,
         observer=observer,
-        workers=read_workers(args),
+        workers=workers_of(read_options(args, SharedWork)),
         sizes=dict(args.size),
-        memory_limit=args.memory_limit,
     )
 
 

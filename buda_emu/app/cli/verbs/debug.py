@@ -13,14 +13,14 @@ from buda_emu.app.cli.command_lines import read_commands
 from buda_emu.app.cli.ctrl_c import CtrlC
 from buda_emu.app.cli.findings import print_findings
 from buda_emu.app.cli.output import Progress, complain, print_words_to_stderr, require_open, say
+from buda_emu.app.cli.shared_arguments import read_options
 from buda_emu.app.debugger.answer import Answer, answer
 from buda_emu.app.debugger.console.console import Console
 from buda_emu.app.debugger.console.execute import execute
 from buda_emu.app.debugger.inspection import STOP
-from buda_emu.app.debugger.machine.history import DEFAULT_LIMIT
-from buda_emu.app.debugger.session import Session
+from buda_emu.app.debugger.session import DebugOptions, Session
 from buda_emu.emulator.image.opened import is_image, open_file
-from buda_emu.emulator.memory.host import usable_processors
+from buda_emu.emulator.options import Arithmetic, Document
 from buda_emu.report.machine_readable.strict import strict
 from buda_emu.report.terminal.text import wrap
 from buda_emu.support.columns import Column, Columns
@@ -123,25 +123,17 @@ def open_session(args: argparse.Namespace) -> Session:
     try:
         if args.allow_pickle and not is_image(args.file):
             raise HostError(f"--allow-pickle is for device images (.tti); {args.file} is a netlist, without pickles")
-        document = open_file(args.file, args.arch, cache=args.cache, allow_pickle=args.allow_pickle)
+        document = open_file(args.file, **read_options(args, Document))
         if not args.quiet:
             progress.clear()
             print_findings(document.netlist.diagnostics, args.file)
         progress.show("inputs")
-
-        history_limit = args.history_limit
-        if history_limit is None:
-            history_limit = DEFAULT_LIMIT
         return Session(
             document,
-            precision=args.precision,
-            programs=args.program,
-            parameters=dict(args.param),
             inputs=args.inputs,
-            seed=args.seed,
-            threads=args.threads or usable_processors(),
-            memory_limit=args.memory_limit,
-            history_limit=history_limit,
+            history_limit=args.history_limit,
+            **read_options(args, DebugOptions),
+            **read_options(args, Arithmetic),
         )
     finally:
         progress.clear()

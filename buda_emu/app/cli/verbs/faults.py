@@ -9,7 +9,9 @@ import numpy as np
 
 from buda_emu.app.api.faults import Budget, Maker, Settings, Subject, campaign_identity, faults, read_sites
 from buda_emu.app.cli.output import Progress, say, say_lines, write_json, write_printable, write_text
+from buda_emu.app.cli.shared_arguments import read_options, record_of
 from buda_emu.emulator.image.opened import netlist_of
+from buda_emu.emulator.options import Machine, Memory, SharedWork
 from buda_emu.netlist.model import Netlist
 from buda_emu.report.terminal.faults import campaign_lines, effect_lines
 from buda_emu.support.columns import csv_text
@@ -23,14 +25,13 @@ def main(args: argparse.Namespace) -> int:
     """Run a campaign, or replay one fault. Exit code 0, or 130 if Ctrl-C ended it; the results up to then are
     written."""
     settings = _settings(args)
-    subject = Subject(
+    subject = record_of(
+        Subject,
+        args,
         path=args.file,
-        arch=args.arch,
         programs=tuple(args.program),
         parameters=tuple(dict(args.param).items()),
-        inputs=args.inputs,
-        precision=args.precision,
-        memory_limit=args.memory_limit,
+        machine=Machine(**read_options(args, Memory)),
     )
     if args.replay is not None:
         return _replay(subject, settings, args)
@@ -56,19 +57,17 @@ def main(args: argparse.Namespace) -> int:
 
 def _settings(args: argparse.Namespace) -> Settings:
     """Return the settings of the campaign that the command line states."""
-    return Settings(
-        seed=args.seed,
+    return record_of(
+        Settings,
+        args,
         kinds=_split_list(args.kind),
         places=_split_list(args.place),
         burst=args.bits,
         least_pcc=args.pcc,
-        only=args.only,
         top1=args.top_1,
-        late=args.late,
         strata=args.stratify,
         protect=_split_list(args.protect),
         given=() if args.sites is None else read_sites(args.sites),
-        scatter=args.scatter,
     )
 
 
@@ -83,11 +82,10 @@ def _run_campaign(subject: Subject, settings: Settings, args: argparse.Namespace
                 subject,
                 Budget(args.count, args.seconds, args.width),
                 settings=settings,
-                workers=args.workers,
-                dask=args.dask,
                 known=log.known if log is not None else (),
                 done=log.append if log is not None else None,
                 progress=lambda done, count, took: progress.bar(done, count, took, "faults"),
+                **read_options(args, SharedWork),
             )
     except UnknownEffectError as error:
         if log is None:

@@ -5,14 +5,15 @@ import argparse
 from buda_emu.app.cli.findings import print_findings
 from buda_emu.app.cli.kernels import shown_kernels
 from buda_emu.app.cli.output import Progress, say_lines, write_json
-from buda_emu.app.cli.shared_arguments import read_workers
+from buda_emu.app.cli.shared_arguments import read_options
 from buda_emu.emulator.image.opened import open_file
 from buda_emu.emulator.inputs.entries import select_programs
 from buda_emu.emulator.inputs.prepared import require_runnable
-from buda_emu.emulator.memory.host import usable_processors
 from buda_emu.emulator.op_errors.numerics import explain
 from buda_emu.emulator.op_errors.numerics_result import Numerics
+from buda_emu.emulator.options import Document, Machine, Programs, Seed, SharedWork
 from buda_emu.report.terminal.numerics import numerics_lines
+from buda_emu.support.workers.job import workers_of
 from buda_emu.testing.verify.result import rounding_warnings
 
 
@@ -30,7 +31,7 @@ def main(args: argparse.Namespace) -> int:
 def _explain(args: argparse.Namespace, progress: Progress) -> Numerics:
     """Attribute the errors of the netlist to causes, with progress and warnings on standard error."""
     progress.show(f"loading {args.file}")
-    opened = open_file(args.file, args.arch, cache=args.cache, allow_pickle=args.allow_pickle)
+    opened = open_file(args.file, **read_options(args, Document))
     netlist = opened.to_run
 
     require_runnable(netlist, select_programs(netlist, args.program))
@@ -40,16 +41,14 @@ def _explain(args: argparse.Namespace, progress: Progress) -> Numerics:
     with rounding_warnings() as warned, shown_kernels(progress) as show:
         run = explain(
             netlist,
-            args.program,
-            dict(args.param),
             image=opened.image,
             inputs=args.inputs,
-            seed=args.seed,
             only=args.op,
-            threads=args.threads or usable_processors(),
-            memory_limit=args.memory_limit,
-            workers=read_workers(args),
+            workers=workers_of(read_options(args, SharedWork)),
             progress=show,
+            **read_options(args, Programs),
+            **read_options(args, Seed),
+            **read_options(args, Machine),
         )
     for text in warned:
         progress.say_above(f"buda-emu numerics: warning: {text}")

@@ -10,11 +10,12 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final
 
 from buda_emu.app.api.diff import compare, structure_of
-from buda_emu.app.api.perf import Perf, parse_grid, parse_rows, perf
-from buda_emu.app.api.sweep import AXES, MOST_DETAILED, Point, parse_axes, sweep
+from buda_emu.app.api.perf import Perf, PerfOptions, parse_grid, parse_rows, perf
+from buda_emu.app.api.sweep import AXES, MOST_DETAILED, Point, SweepOptions, parse_axes, sweep
 from buda_emu.app.cli.findings import open_baseline, print_findings, report_comparison
 from buda_emu.app.cli.kernels import counted_kernels, shown_kernels
 from buda_emu.app.cli.output import Progress, say, say_lines, write_json, write_picture, write_printable, write_text
+from buda_emu.app.cli.shared_arguments import read_options
 from buda_emu.netlist.model import Netlist
 from buda_emu.report.baselines import Baseline, BaselineComparison, Measure, perf_items
 from buda_emu.report.machine_readable.perf_json import (
@@ -76,7 +77,7 @@ def main(args: argparse.Namespace) -> int:
     if args.sweep:
         return _sweep(args)
     baseline = _open_baseline(args)
-    modelled = _model(args, args.file, args.param)
+    modelled = _model(args, args.file)
     if not args.quiet:
         print_findings(modelled.netlist.diagnostics, args.file)
     if args.against is not None:
@@ -145,21 +146,18 @@ def _open_baseline(args: argparse.Namespace) -> Baseline | None:
     return open_baseline(args, "perf", {name: getattr(args, name) for name in names}, measure)
 
 
-def _model(args: argparse.Namespace, file: str, parameters: list[tuple[str, str]]) -> Perf:
+def _model(args: argparse.Namespace, file: str) -> Perf:
     """Model a netlist with the settings of the command line."""
     with Progress(args.quiet) as progress, counted_kernels(progress):
         return perf(
             file,
-            programs=args.program,
-            parameters=dict(parameters),
-            arch=args.arch,
-            board=args.board,
             what_if=_parse_what_if(args.what_if),
             grid=parse_grid(args.grid) if args.grid else None,
             harvest=parse_rows(args.harvest),
             model=args.model,
             sensitivity=args.sensitivity,
             progress=progress.report,
+            **read_options(args, PerfOptions),
         )
 
 
@@ -182,7 +180,7 @@ def _compare_runs(args: argparse.Namespace, modelled: Perf) -> int:
     if text.lstrip()[:1] == b"{":
         before = read_perf_json(text.decode("utf-8", "replace"), str(args.against))
     else:
-        old_run = _model(args, str(args.against), args.param)
+        old_run = _model(args, str(args.against))
         old_netlist = old_run.netlist
         before = old_run.to_json()
     comparison = against(before, modelled.to_json())
@@ -238,14 +236,9 @@ def _sweep(args: argparse.Namespace) -> int:
         points = sweep(
             args.file,
             axes,
-            arch=args.arch,
-            board=args.board,
-            programs=args.program,
-            parameters=dict(args.param),
-            workers=args.workers,
-            dask=args.dask,
             detailed=0 if args.report is None else MOST_DETAILED,
             progress=lambda done, count: progress.bar(done, count, time.perf_counter() - start, "points"),
+            **read_options(args, SweepOptions),
         )
     rows = [point.row() for point in points]
     names = list(axes)

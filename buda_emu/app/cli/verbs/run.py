@@ -8,14 +8,15 @@ from typing import IO, TYPE_CHECKING
 
 from buda_emu.app.cli.findings import print_findings
 from buda_emu.app.cli.output import Progress, say, write_json, write_output
-from buda_emu.app.cli.shared_arguments import read_workers
+from buda_emu.app.cli.shared_arguments import read_options
 from buda_emu.emulator.image.opened import is_image, open_file
-from buda_emu.emulator.memory.host import usable_processors
+from buda_emu.emulator.options import Arithmetic, Loading, Machine, Programs, Seed, SharedWork, memory_of
 from buda_emu.report.terminal.text import table
 from buda_emu.spec.boards import agreed_arch, board
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
 from buda_emu.support.version import __version__
+from buda_emu.support.workers.job import workers_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from buda_emu.emulator.image.opened import Opened
     from buda_emu.emulator.runtime.host.exchange import OutputParts
     from buda_emu.netlist.model import Netlist
-    from buda_emu.support.workers.job import Workers
 
 _TENSOR_SUFFIXES = (".npy", ".npz", ".safetensors", ".bin")
 _LONGEST_NAME = 255  # bytes, of a file
@@ -65,7 +65,7 @@ def _open(args: argparse.Namespace, progress: Progress) -> "Opened":
         raise HostError(f"--allow-pickle is for device images (.tti); {args.file} is a netlist, without pickles")
     progress.show(f"loading {args.file}")
     arch = agreed_arch(args.board, args.arch)
-    return open_file(args.file, arch, cache=args.cache, allow_pickle=args.allow_pickle)
+    return open_file(args.file, arch, **read_options(args, Loading))
 
 
 def _run(args: argparse.Namespace, progress: Progress, opened: "Opened", load_seconds: float) -> "RunReport":
@@ -73,7 +73,8 @@ def _run(args: argparse.Namespace, progress: Progress, opened: "Opened", load_se
     netlist = opened.to_run
     if args.outputs is not None:
         _require_file_names(netlist)
-    workers = read_workers(args)
+    machine = read_options(args, Machine)
+    workers = workers_of(read_options(args, SharedWork))
     # Only a sound netlist is worth the import of numpy and the kernels.
     from buda_emu.app.api.run_netlist import run_netlist
     from buda_emu.app.cli.kernels import shown_kernels
@@ -97,32 +98,25 @@ def _run(args: argparse.Namespace, progress: Progress, opened: "Opened", load_se
         report = run_netlist(
             netlist,
             inputs=args.inputs,
-            programs=args.program,
-            parameters=dict(args.param),
-            precision=args.precision,
             readout=args.readout,
-            threads=args.threads or _default_threads(workers),
             workers=workers,
-            seed=args.seed,
             progress=show,
             load_seconds=load_seconds,
             version=__version__,
             image=opened.image,
-            memory_limit=args.memory_limit,
             inputs_done=inputs_done if progress.shown else None,
             tell=print_note,
-            foretell=print_note if args.memory_limit and not args.quiet else None,
+            foretell=print_note if memory_of(machine) and not args.quiet else None,
             sink=lambda output: _write_output_parts(output, args.outputs),
             origins=args.json is not None or not args.quiet,  # else nobody reads them
+            **read_options(args, Programs),
+            **read_options(args, Arithmetic),
+            **read_options(args, Seed),
+            **machine,
         )
     for text in warned:
         print_note(f"warning: {text}")
     return report
-
-
-def _default_threads(workers: "Workers") -> int:
-    """Return the threads of each process: all processors for a single process, else one."""
-    return usable_processors() if workers.alone else 1
 
 
 def _require_runnable(netlist: "Netlist", args: argparse.Namespace) -> None:

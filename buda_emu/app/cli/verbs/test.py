@@ -13,8 +13,10 @@ from buda_emu.app.cli.console import Console
 from buda_emu.app.cli.coverage import record_coverage
 from buda_emu.app.cli.findings import complain_of_left_out, open_baseline, report_comparison
 from buda_emu.app.cli.output import complain, print_words_to_stderr, say, write_json, write_printable, write_text
+from buda_emu.app.cli.shared_arguments import read_options, record_of
 from buda_emu.app.documents.kinds import documents_among, rule_kind
-from buda_emu.emulator.memory.host import default_memory_limit, usable_processors
+from buda_emu.emulator.memory.host import machine_of_worker, usable_processors
+from buda_emu.emulator.options import Machine, Memory, memory_of
 from buda_emu.report.baselines import BaselineComparison, test_items
 from buda_emu.report.machine_readable.junit import RULES, annotations
 from buda_emu.report.perf_against import describe_settings
@@ -57,7 +59,7 @@ def main(args: argparse.Namespace) -> int:
     )
     if args.report is not None:
         args.report.mkdir(parents=True, exist_ok=True)  # before the run, so that no result is lost
-    workers = max(1, min(args.workers or usable_processors(), len(cases)))
+    workers = _worker_count(args, len(cases))
     console = _console(args, cases, workers, note)
     start = time.perf_counter()
     results, ended_by = _run_cases(args, cases, workers, console)
@@ -137,29 +139,18 @@ def exit_code(results: list[CaseResult]) -> int:
 
 def make_cases(args: argparse.Namespace, names: list[str]) -> list[Case]:
     """Return a case for each netlist, with the settings of the command line."""
-    if args.dask:
-        workers = 1
-        threads = 1
-    else:
-        workers = max(1, min(args.workers or usable_processors(), len(names)))
-        threads = max(1, usable_processors() // workers)
+    machine = Machine(threads=1, **read_options(args, Memory))
+    if not args.dask:  # whose machines know their own memory
+        machine = machine_of_worker(read_options(args, Memory), _worker_count(args, len(names)))
     report = args.report is not None
-    settings = Settings(
-        precision=args.precision,
-        expected=args.expected,
-        compare=args.compare,
-        seed=args.seed,
-        arch=args.arch,
+    settings = record_of(
+        Settings,
+        args,
         programs=tuple(args.program),
         parameters=tuple(args.param),
-        threads=threads,
-        memory_limit=_memory_limit(args, workers),
-        cache=args.cache,
+        machine=machine,
         per_op=args.per_op or report,
         detail=report,
-        perf=args.perf,
-        threshold=args.threshold,
-        allow_pickle=args.allow_pickle,
         coverage=args.coverage is not None,
     )
     defaults = None
@@ -171,17 +162,14 @@ def make_cases(args: argparse.Namespace, names: list[str]) -> list[Case]:
         if args.reference is not None:
             from buda_emu.emulator.inputs.reference import DirectoryFiles
 
-            reference = DirectoryFiles.for_netlist(args.reference, name, settings.memory_limit)
+            reference = DirectoryFiles.for_netlist(args.reference, name, memory_of(machine))
         cases.append(Case(name=name, path=name, reference=reference, defaults=defaults, settings=settings))
     return mark_shared_references(cases)
 
 
-def _memory_limit(args: argparse.Namespace, workers: int) -> int | None:
-    """Return the memory limit of one worker in bytes. Workers share the memory of the machine; on a cluster, whose
-    machines know their own memory, it is the limit of the command line."""
-    if args.dask:
-        return args.memory_limit
-    return (args.memory_limit or default_memory_limit()) // workers
+def _worker_count(args: argparse.Namespace, cases: int) -> int:
+    """Return the number of worker processes, no more than there are cases."""
+    return max(1, min(args.workers or usable_processors(), cases))
 
 
 def _run_cases(
@@ -213,7 +201,7 @@ class _Suite:
         self._results: dict[int, CaseResult] = {}
         self._verdicts = None
         if args.cache:
-            self._verdicts = Verdicts(cases, timeout=args.timeout, memory_limit=args.memory_limit)
+            self._verdicts = Verdicts(cases, timeout=args.timeout, most_bytes=memory_of(read_options(args, Memory)))
         self.failures_left: int | None = args.maxfail  # None: no limit
 
     def results(self) -> list[CaseResult]:

@@ -15,6 +15,7 @@ from buda_emu.emulator.memory.host import size_text
 from buda_emu.emulator.memory.store import EntryView
 from buda_emu.emulator.ops.base import Parallel
 from buda_emu.emulator.ops.operands import convert, relu_in_place, run_onto, run_relu
+from buda_emu.emulator.options import MORE_MEMORY
 from buda_emu.emulator.runtime.graph.chunk import TILE_BYTES, ChunkRun, Context, Late, Tensor
 from buda_emu.emulator.runtime.graph.plan import build_plan
 from buda_emu.emulator.runtime.graph.schedule import Chunk, HostEnds, Scheduler, host_ends
@@ -163,7 +164,7 @@ class Executor:
             if intermediate_bytes > room:
                 raise ProgramError(
                     f"one input needs {size_text(intermediate_bytes)} of intermediate tensors; queues and rams leave "
-                    f"{size_text(max(0, room))} of the memory limit (--memory-limit, Emulator(memory_limit=...))",
+                    f"{size_text(max(0, room))} of the memory limit ({MORE_MEMORY})",
                     kind="limit",
                 )
             if context.core is None:

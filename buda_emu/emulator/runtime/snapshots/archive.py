@@ -62,10 +62,10 @@ def write(
 class Reader:
     """An open snapshot. Every method raises HostError for a file that is not one, or is damaged."""
 
-    def __init__(self, path: str | os.PathLike[str], memory_limit: int) -> None:
-        """Open a file and read its header. `memory_limit`: bytes that the machine may hold."""
+    def __init__(self, path: str | os.PathLike[str], limit: int) -> None:
+        """Open a file and read its header. `limit`: bytes that the machine may hold."""
         self.path = Path(path)
-        self._memory_limit = memory_limit
+        self._limit = limit
         self._archive = self._guard(lambda: zipfile.ZipFile(self.path))
         self._members = {info.filename: info for info in self._archive.infolist()}
         try:
@@ -130,7 +130,7 @@ class Reader:
         """Return the JSON object of the header. Refuses a header too large for the memory limit, and one of another
         kind of file."""
         size = self._plain(HEADER).file_size
-        if size * _GROWTH > max(self._memory_limit, _LEAST_ROOM):
+        if size * _GROWTH > max(self._limit, _LEAST_ROOM):
             raise self.refusal(f"its header has {size} bytes, too many to be read within the memory limit")
         header = self._guard(lambda: json.loads(self._text(HEADER)))
         if isinstance(header, dict):

@@ -7,8 +7,16 @@ from typing import Any, Final
 
 from buda_emu.app.cli.arguments.check import add_options
 from buda_emu.app.cli.parser import Verb, add_verbs
-from buda_emu.app.cli.shared_arguments import ArgumentTarget, add_frontend, add_shared, memory_size, number_below
+from buda_emu.app.cli.shared_arguments import (
+    ArgumentTarget,
+    add_frontend,
+    add_group,
+    add_shared,
+    memory_size,
+    number_below,
+)
 from buda_emu.app.documents.kinds import kind_by_name
+from buda_emu.emulator.options import SharedWork
 from buda_emu.foreign.gemini.time.timing import Rates
 
 EXAMPLE = "buda-emu gemini run schedule.json.gz"
@@ -114,7 +122,7 @@ def _sweep(parser: argparse.ArgumentParser) -> None:
         help="L2 of each core; a schedule without addresses is allocated in it",
     )
     parser.add_argument("--mesh", type=list_of(_mesh), default=[None], metavar="XxY,...", help="such as 2x2,4x1")
-    add_shared(parser, "--workers")
+    add_group(parser, SharedWork)
     parser.add_argument("--csv", type=Path, metavar="FILE", help="write a line for each point")
     parser.add_argument("--chart", type=Path, metavar="FILE", help="write cycles over the axis with most values as SVG")
 

@@ -7,8 +7,9 @@ from typing import Final
 
 from buda_emu.app.cli.arguments.check import add_options
 from buda_emu.app.cli.parser import Verb, add_verbs
-from buda_emu.app.cli.shared_arguments import add_memory_limit, add_shared
+from buda_emu.app.cli.shared_arguments import add_group, add_shared
 from buda_emu.app.documents.kinds import kind_by_name
+from buda_emu.emulator.options import Memory
 
 EXAMPLE = "buda-emu vpux run schedule.mlir --function main --out outputs.npz"
 
@@ -54,7 +55,7 @@ def _run(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=N,...",
         help="durations from a cost model of assumed parameters; default: one step for each task",
     )
-    add_memory_limit(parser, "all buffers", 768 << 20, "768M")
+    add_group(parser, Memory, initial=768 << 20, what="all buffers", default="768M")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write tasks, barriers and races")
     parser.add_argument(
         "--trace",

@@ -10,10 +10,12 @@ from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from buda_emu.emulator.options import Machine
 from buda_emu.netlist.load import looks_like_netlist, may_be_cut_off
 from buda_emu.spec.precision import Precision
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError
+from buda_emu.support.options import declared_options
 from buda_emu.support.records import dataclass
 from buda_emu.testing.verify.result import CaseResult, Status
 
@@ -175,8 +177,7 @@ class Settings:
     arch: str | None = None
     programs: tuple[str, ...] = ()
     parameters: tuple[tuple[str, str], ...] = ()
-    threads: int = 1  # never changes results
-    memory_limit: int | None = None  # bytes of one case; None: a share of what its machine has available
+    machine: Machine = field(default_factory=lambda: Machine(threads=1))  # of one case; never changes results
     cache: bool = True  # take netlists from the user's caches; never changes results
     per_op: bool = False
     detail: bool = False  # also the data of pictures
@@ -186,8 +187,14 @@ class Settings:
     coverage: bool = False  # record the features that the netlist exercises
 
     def as_json(self) -> dict[str, Any]:
-        """Return the settings as plain data."""
-        return asdict(self)
+        """Return the settings as plain data, those of the machine among them."""
+        content: dict[str, Any] = {}
+        for name, value in asdict(self).items():
+            if name == "machine":
+                content |= {keyword: value.get(keyword) for keyword in declared_options(Machine)}
+            else:
+                content[name] = value
+        return content
 
     def arguments(self) -> list[str]:
         """Return the arguments of the command line for the settings that are not the default."""

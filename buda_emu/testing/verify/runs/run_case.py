@@ -23,6 +23,7 @@ from buda_emu.emulator.inputs.of_image import host_copies, image_args, image_que
 from buda_emu.emulator.inputs.prepared import held_bytes, require_memory, require_runnable, try_walk
 from buda_emu.emulator.inputs.reference import Files, tensors, whole_array
 from buda_emu.emulator.op_errors.op_apart import Moments
+from buda_emu.emulator.options import memory_of, with_memory
 from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.netlist.load import NetlistResult, check, check_bytes
 from buda_emu.netlist.model import Netlist, Program, Queue
@@ -225,7 +226,7 @@ class Runs:
     exercised: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
 
-def _memory_limit(
+def _require_memory(
     netlist: Netlist,
     bodies: Sequence[Program],
     parameters: Mapping[str, str],
@@ -244,7 +245,7 @@ def _memory_limit(
         queue_bytes = held_bytes(netlist, steps)
     beside = _COPIES * sum(queue_bytes.get(name, 0) for name in compared) // machines + host_copies(feed.image)
     return require_memory(
-        netlist, steps, settings.memory_limit, machines=machines, beside=beside, queues=image_queues(feed.image)
+        netlist, steps, memory_of(settings.machine), machines=machines, beside=beside, queues=image_queues(feed.image)
     )
 
 
@@ -261,7 +262,8 @@ def runs_of(
     settings = case.settings
     reference = case.reference
     require_runnable(netlist, bodies)
-    limit = _memory_limit(netlist, bodies, parameters, feed, settings, compared)
+    limit = _require_memory(netlist, bodies, parameters, feed, settings, compared)
+    machine = with_memory(settings.machine, limit)
     inputs: list[InputUsed] = []
     parts = _host_parts(feed, case)
     noted: list[Noting] = []
@@ -285,7 +287,7 @@ def runs_of(
 
     def once(precision: Precision) -> Arrays:
         """Run the programs in a precision and return the compared outputs."""
-        with refusals(precision), Emulator(netlist, precision, settings.threads, memory_limit=limit) as emulator:
+        with refusals(precision), Emulator(netlist, precision, **machine) as emulator:
             note(emulator)
             if parts is not None:
                 result = parts.on(emulator, parameters, settings.seed)
@@ -314,11 +316,10 @@ def runs_of(
             [(body.name, parameters) for body in bodies],
             precision=settings.precision,
             expected=settings.expected,
-            threads=settings.threads,
             reference=results_of_op,
             threshold=settings.threshold,
-            memory_limit=limit,
             note=note,
+            **machine,
         )
         return Runs(
             observed=pair.observed,

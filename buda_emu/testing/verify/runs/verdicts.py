@@ -35,7 +35,7 @@ FOLDER: Final = "verdicts"
 KEPT: Final = ("passed", "failed", "stopped", "skipped", "rejected", "unsupported")
 """Statuses that are stored. Others, and some of these, may have their cause in the machine: see `_from_machine`."""
 _WORDS_OF_MACHINE: Final = ("memory", NO_FILE, NOT_READ)
-_NO_VALUES: Final = ("threads", "memory_limit", "cache")  # settings that never change a verdict of `KEPT`
+_NO_VALUES: Final = ("machine", "cache")  # settings that never change a verdict of `KEPT`
 _MAGIC: Final = b"buda-emu verdict 1\n"
 _RECORDS: Final[tuple[type[Any], ...]] = (
     CaseResult, results.OutputResult, results.OutputFigures, results.OutputDetail, results.TilePlace,
@@ -46,14 +46,14 @@ _RECORDS: Final[tuple[type[Any], ...]] = (
 class Verdicts:
     """The stored verdicts of some cases.
 
-    `timeout` is in seconds; a verdict that took longer is not used, as this run would have ended it. `memory_limit` is
-    the caller's, None where there is none.
+    `timeout` is in seconds; a verdict that took longer is not used, as this run would have ended it. `most_bytes` is
+    the memory limit that the caller states, None where there is none.
     """
 
-    def __init__(self, cases: Sequence[Case], *, timeout: float, memory_limit: int | None = None) -> None:
+    def __init__(self, cases: Sequence[Case], *, timeout: float, most_bytes: int | None = None) -> None:
         self._cases = cases
         self._timeout = timeout
-        self._memory_limit = memory_limit
+        self._most_bytes = most_bytes
         self._names = [self._name(case) for case in cases]
 
     def find(self, number: int) -> CaseResult | None:
@@ -100,7 +100,7 @@ class Verdicts:
                 outside = (case.reference.where, case.shares_reference, _tensors(case.reference))
         except (OSError, HostError):
             return ""
-        about = (_versions(), case.name, case.path, settings, self._memory_limit, case.defaults, outside)
+        about = (_versions(), case.name, case.path, settings, self._most_bytes, case.defaults, outside)
         return digest(about, text)
 
 

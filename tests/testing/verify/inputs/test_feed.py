@@ -128,7 +128,7 @@ def test_push_says_what_was_pushed():
 
 def test_an_archive_is_unpacked_within_the_memory_limit(tmp_path):
     np.savez_compressed(tmp_path / "x.npz", a=np.zeros((2, 1, 32, 32), np.float32))
-    given = replace(feed(None), archive=tmp_path / "x.npz", memory_limit=8191)
+    given = replace(feed(None), archive=tmp_path / "x.npz", limit=8191)
     with pytest.raises(HostError, match="the memory limit is"):
         list(given.blocks())
-    assert next(block.queue for block in replace(given, memory_limit=8192).blocks()) == "a"
+    assert next(block.queue for block in replace(given, limit=8192).blocks()) == "a"

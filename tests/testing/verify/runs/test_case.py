@@ -77,7 +77,9 @@ def test_by_path_and_by_content_are_the_same(tmp_path, monkeypatch):
 
 
 def test_threads_change_nothing():
-    assert replace(judged(nop(), threads=2), seconds=0) == replace(judged(nop(), threads=1), seconds=0)
+    assert replace(judged(nop(), machine={"threads": 2}), seconds=0) == replace(
+        judged(nop(), machine={"threads": 1}), seconds=0
+    )
 
 
 # ------------------------------------------------------------------------------------------- which outputs count
@@ -250,7 +252,7 @@ def test_every_setting_but_those_without_effect_is_in_the_command():
         arch="wormhole_b0",
         programs=("p", "q r"),
         parameters=(("$at", "1"), ("$b", "x y")),
-        threads=8,
+        machine={"threads": 8},
         per_op=True,
         detail=True,
         threshold=0.5,

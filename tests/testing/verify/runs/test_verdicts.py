@@ -81,7 +81,7 @@ def test_what_stops_or_is_rejected_is_kept(case, tmp_path):
 
 
 def test_what_lacks_memory_is_not_kept(case):
-    result = verdict_of(replace(case, settings=replace(case.settings, memory_limit=1)))
+    result = verdict_of(replace(case, settings=replace(case.settings, machine={"memory_limit": 1})))
     assert result.status == "unsupported"
     assert known(case) is None
     short = replace(result, status="rejected", message="q needs 1.00 GiB more; raise the memory limit")
@@ -136,7 +136,7 @@ def test_what_a_verdict_depends_on_is_never_answered(what, case, tmp_path):
 
 def test_every_setting_is_told_apart_or_changes_nothing():
     named = {field.name for field in fields(Settings)}
-    assert named == set(CHANGES) & named | {"threads", "memory_limit", "cache"}
+    assert named == set(CHANGES) & named | {"machine", "cache"}
 
 
 @pytest.mark.parametrize(
@@ -152,8 +152,11 @@ def test_another_version_is_not_answered(name, value, case, monkeypatch):
 
 def test_threads_and_the_worker_share_of_memory_change_nothing(case):
     verdict_of(case)
-    assert known(replace(case, settings=replace(case.settings, threads=7, memory_limit=1 << 30))) is not None
-    assert known(case, memory_limit=1 << 20) is None  # that was asked for
+    assert (
+        known(replace(case, settings=replace(case.settings, machine={"threads": 7, "memory_limit": 1 << 30})))
+        is not None
+    )
+    assert known(case, most_bytes=1 << 20) is None  # that was asked for
 
 
 def test_a_verdict_that_took_longer_than_is_allowed_does_not_answer(case):

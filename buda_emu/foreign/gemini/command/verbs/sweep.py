@@ -4,12 +4,14 @@ import argparse
 from typing import Final
 
 from buda_emu.app.cli.output import say, write_printable
-from buda_emu.app.cli.shared_arguments import read_workers
+from buda_emu.app.cli.shared_arguments import read_options
+from buda_emu.emulator.options import SharedWork
 from buda_emu.foreign import gemini
 from buda_emu.foreign.gemini.sweep import Point, sweep
 from buda_emu.report.sweep import sweep_chart
 from buda_emu.report.terminal.text import column_table, number, whole
 from buda_emu.support.columns import Column, Columns, csv_text
+from buda_emu.support.workers.job import workers_of
 
 _AXES = ("mesh", "buffersize", "noc_bytes", "freq_ghz", "dram_gibps")
 
@@ -44,7 +46,7 @@ def main(args: argparse.Namespace) -> int:
     infeasible, which the table says."""
     choices = {name: getattr(args, name) for name in _AXES}
     ir = gemini.load(args.file)
-    points = list(sweep(ir, **choices, workers=read_workers(args)))
+    points = list(sweep(ir, **choices, workers=workers_of(read_options(args, SharedWork))))
     rows = [_POINTS.row(point) for point in points]
     axes = [name for name in _AXES if len(choices[name]) > 1] or ["dram_gibps"]
     say(column_table(_POINTS, points, without=set(_AXES) - set(axes)))

@@ -2,12 +2,14 @@
 
 import argparse
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
 from buda_emu.app.cli.output import say, say_lines, write_json, write_output, write_picture
+from buda_emu.app.cli.shared_arguments import read_options
 from buda_emu.emulator.inputs.numpy_files import read_npy
+from buda_emu.emulator.options import Memory
 from buda_emu.foreign.vpux import load
 from buda_emu.foreign.vpux.comparison import Comparison, compare
 from buda_emu.foreign.vpux.execute.run import BarrierResult, RunResult, TaskResult, run
@@ -62,7 +64,7 @@ def main(args: argparse.Namespace) -> int:
         inputs,
         args.arch,
         duration=duration,
-        memory_limit=args.memory_limit,
+        **cast("dict[str, Any]", read_options(args, Memory)),  # the parser has a default
     )
     if not args.quiet and len(document.functions) > 1 and args.function is None and args.split is None:
         function = result.scheduled.program.function

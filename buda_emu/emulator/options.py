@@ -1,0 +1,226 @@
+"""Options that the verbs and the functions of the Python API share: which programs run, on which chip, and how the work
+is done. Each is declared here, with its type and its help, and named once more where it acts."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final, TypedDict
+
+from buda_emu.spec.archs import ARCHS
+from buda_emu.spec.boards import BOARDS
+from buda_emu.spec.precision import PRECISIONS, Precision
+from buda_emu.support.options import Option, parse_natural, parse_parameter, parse_positive, parse_seconds, parse_size
+
+MORE_MEMORY_IN_PYTHON: Final = "Emulator(memory_limit=...)"
+MORE_MEMORY: Final = f"--memory-limit, {MORE_MEMORY_IN_PYTHON}"
+"""The ways to more memory, for messages."""
+
+
+class Threads(TypedDict, total=False):
+    """The threads of a process."""
+
+    threads: Annotated[
+        int | None,
+        Option("default: one for each processor that may be used; never changes results", "N", parse_positive),
+    ]
+
+
+class SharedWork(TypedDict, total=False):
+    """The processes or machines that share the work (docs/run/workers.md)."""
+
+    workers: Annotated[
+        int,
+        Option(
+            "worker processes (default: {default}); never changes results",
+            "N",
+            parse_positive,
+            short="-n",
+            default=1,
+            words={"default": "1"},
+            exclusive="workers",
+        ),
+    ]
+    dask: Annotated[
+        str | None,
+        Option(
+            "distribute the work over the Dask cluster of this scheduler, such as tcp://host:8786",
+            "SCHEDULER",
+            exclusive="workers",
+            command_line_only="a scheduler runs the work of this command on other machines",
+        ),
+    ]
+
+
+class Memory(TypedDict, total=False):
+    """The memory of a run in bytes (docs/run/memory.md)."""
+
+    memory_limit: Annotated[
+        int | None,
+        Option(
+            "most memory for {what}, such as 8G, 512MiB or a number of bytes; default: {default}",
+            "SIZE",
+            parse_size,
+            words={"what": "tensors", "default": "three quarters of what is available"},
+            is_lowered_only=True,
+        ),
+    ]
+
+
+class TimeLimit(TypedDict, total=False):
+    """The time that a piece of work may take."""
+
+    timeout: Annotated[
+        float,
+        Option(
+            "seconds for each netlist (default {default})",
+            "S",
+            parse_seconds,
+            default=600.0,
+            words={"default": "600"},
+        ),
+    ]
+
+
+class Machine(Threads, Memory, total=False):
+    """Options of one machine; no result depends on them."""
+
+
+class Execution(Threads, SharedWork, Memory, total=False):
+    """Options of the work on one run; no result depends on them."""
+
+
+class Programs(TypedDict, total=False):
+    """The programs to run and their parameters."""
+
+    programs: Annotated[
+        Sequence[str],
+        Option(
+            "program to {purpose}, repeatable; default: all in order",
+            "NAME",
+            flag="--program",
+            default=(),
+            is_repeatable=True,
+            words={"purpose": "run"},
+        ),
+    ]
+    parameters: Annotated[
+        Mapping[str, str] | None,
+        Option(
+            "program parameter, repeatable; the $ may be left out",
+            "NAME=VALUE",
+            parse_parameter,
+            flag="--param",
+            is_repeatable=True,
+            gather=dict[str, str],
+        ),
+    ]
+
+
+class Arch(TypedDict, total=False):
+    """The architecture that a document is read for."""
+
+    arch: Annotated[
+        str | None,
+        Option(
+            f"{', '.join(ARCHS)}; default: {{default}}",
+            "ARCH",
+            words={"default": "wormhole_b0 if the netlist lists it, else the first"},
+        ),
+    ]
+
+
+class Arithmetic(TypedDict, total=False):
+    """The arithmetic of a run."""
+
+    precision: Annotated[
+        Precision,
+        Option(
+            "{prefix}format: data is rounded to its format as the reference does; ideal: float32 throughout; device: "
+            "the chip's own arithmetic (`buda-emu ops --precision device` says how certain its bits are); default: "
+            "{default}",
+            default="format",
+            choices=PRECISIONS,
+            words={"prefix": "", "default": "format"},
+        ),
+    ]
+
+
+class Board(TypedDict, total=False):
+    """The board whose chips a netlist is for."""
+
+    # What is none is refused where it is looked up.
+    board: Annotated[
+        str | None,
+        Option(
+            f"the chips of a board, with the cores left after harvesting, clock and memory: {', '.join(BOARDS)}, or "
+            "several in a row such as n150x4; default: a single chip, nothing harvested",
+            "NAME",
+        ),
+    ]
+
+
+class Seed(TypedDict, total=False):
+    """The seed of data that is drawn."""
+
+    seed: Annotated[int, Option("seed of random data (default 0)", "N", parse_natural, default=0)]
+
+
+class Cache(TypedDict, total=False):
+    """Use of the user's caches."""
+
+    cache: Annotated[
+        bool, Option("do not read or write the user's caches (docs/run/cache.md)", flag="--no-cache", default=True)
+    ]
+
+
+class Pickles(TypedDict, total=False):
+    """Use of pickled tensors of an image."""
+
+    allow_pickle: Annotated[
+        bool,
+        Option(
+            "load pickled tensors of an image: a pickle can run any code, so only use it if you trust its maker",
+            default=False,
+            command_line_only="a pickle can run any code",
+        ),
+    ]
+
+
+class Loading(Cache, Pickles, total=False):
+    """Options of reading a document."""
+
+
+class Chip(Arch, Board, total=False):
+    """The chip that a netlist is for."""
+
+
+class Document(Arch, Loading, total=False):
+    """Options of reading a netlist or an image."""
+
+
+class SharedOptions(Programs, Chip, Arithmetic, Seed, Execution, TimeLimit, Loading, total=False):
+    """All of these options."""
+
+
+def memory_of(options: Mapping[str, Any]) -> int | None:
+    """Return the memory limit among options in bytes, None without one."""
+    return options.get("memory_limit")
+
+
+def machine_of(options: Mapping[str, Any]) -> Machine:
+    """Return those of the options that one machine takes."""
+    return Machine(threads=options.get("threads"), memory_limit=memory_of(options))
+
+
+def with_memory(options: Mapping[str, Any], limit: int | None) -> Machine:
+    """Return the options of one machine with another memory limit in bytes."""
+    return Machine(threads=options.get("threads"), memory_limit=limit)
+
+
+def share_of_machine(options: Mapping[str, Any], count: int) -> Machine:
+    """Return the options of each of `count` machines that share the memory and the threads of one."""
+    limit = memory_of(options)
+    if limit is not None:
+        limit //= count
+    threads = options.get("threads")
+    if threads is not None:
+        threads = max(1, threads // count)
+    return Machine(threads=threads, memory_limit=limit)

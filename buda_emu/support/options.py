@@ -1,0 +1,149 @@
+"""Options of the command and of the Python API, each declared once (docs/architecture.md, "Options").
+
+A group of options is a `TypedDict` whose items have an `Option` beside their type:
+
+    class Sampling(TypedDict, total=False):
+        samples: Annotated[int, Option("samples of each {what}", "N", parse_positive, default=8)]
+
+A function takes the group as `**options: Unpack[Sampling]`, so that type checkers and editors know each keyword, and
+hands it on as `**options`; `with_options` refuses other keywords and shows these to `help`. The command makes its
+arguments and the keys of its settings file from the same group.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, wraps
+from inspect import Parameter, signature
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, ParamSpec, TypeVar, cast, get_args, get_type_hints
+
+from buda_emu.support.errors import HostError
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_UNITS: Final = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+_SIZE: Final = r"([0-9]{1,20}(?:\.[0-9]{1,20})?) *([kmgt]?)(?:i?b)?"
+
+
+class Option(NamedTuple):
+    """The declaration of an option. `help` describes it; `{name}` in it is replaced by a word of `words`, which a verb
+    may state otherwise. `metavar` stands for a value in the help, and `convert` makes the value of its text, with
+    HostError for a text that is none."""
+
+    help: str
+    metavar: str | None = None
+    convert: Callable[[str], Any] = str
+    flag: str = ""
+    """The option on the command line, if it is not the keyword: `--param`."""
+    short: str = ""
+    """The option in one letter: `-n`."""
+    default: Any = None
+    choices: Sequence[str] = ()
+    is_repeatable: bool = False
+    """Whether the command takes it several times; its values are then gathered in a list."""
+    gather: Callable[[Any], Any] | None = None
+    """The function that makes the keyword's value of what the command line gives, None where they are the same."""
+    words: Mapping[str, str] = MappingProxyType({})
+    exclusive: str = ""
+    """Options of a group with the same word here exclude each other."""
+    command_line_only: str = ""
+    """The reason why no settings file may set it."""
+    is_lowered_only: bool = False
+    """Whether a settings file may lower the value, but not raise it."""
+
+    @property
+    def is_switch(self) -> bool:
+        """True for an option without a value, whose keyword is True or False."""
+        return isinstance(self.default, bool)
+
+    def flag_of(self, keyword: str) -> str:
+        """Return the option on the command line, `--per-op`, for the keyword `per_op`."""
+        return self.flag or f"--{keyword.replace('_', '-')}"
+
+
+@cache
+def declared_options(group: type[Any]) -> Mapping[str, Option]:
+    """Return the options of a group by their keywords, in the order of the group's declaration."""
+    options: dict[str, Option] = {}
+    for keyword, kind in get_type_hints(group, include_extras=True).items():
+        options[keyword] = next(part for part in get_args(kind) if isinstance(part, Option))
+    return options
+
+
+def with_options(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Let a function with `**options: Unpack[Group]` refuse keywords that are not in the group, and let
+    `inspect.signature`, which `help` and notebooks ask, show the options of the group one by one."""
+    own_signature = signature(function)
+    *others, last = own_signature.parameters.values()
+    (group,) = get_args(last.annotation)
+    options = declared_options(group)
+    types = get_type_hints(group)
+    keywords = options.keys() | {parameter.name for parameter in others}
+
+    @wraps(function)
+    def call_function(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        """Call the function. Raises TypeError for a keyword that it does not have."""
+        for name in kwargs:
+            if name not in keywords:
+                raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}")
+        return function(*args, **kwargs)
+
+    parameters = [
+        Parameter(keyword, Parameter.KEYWORD_ONLY, default=option.default, annotation=types[keyword])
+        for keyword, option in options.items()
+    ]
+    cast(Any, call_function).__signature__ = own_signature.replace(parameters=[*others, *parameters])
+    return call_function
+
+
+def parse_natural(text: str) -> int:
+    """Parse an integer of 0 or more. Raises HostError."""
+    if not text.isdecimal():
+        raise HostError(f"{text!r} is not an integer of 0 or more")
+    return int(text)
+
+
+def parse_positive(text: str) -> int:
+    """Parse an integer of 1 or more. Raises HostError."""
+    number = parse_natural(text)
+    if number < 1:
+        raise HostError("must be at least 1")
+    return number
+
+
+def parse_seconds(text: str) -> float:
+    """Parse a number of seconds above 0. Raises HostError."""
+    return parse_below(text, float("inf"), "a number of seconds above 0")
+
+
+def parse_below(text: str, below: float, description: str) -> float:
+    """Parse a number above 0 and below another. Raises HostError that quotes `description` as the expected form."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < below:
+        raise HostError(f"{text!r} is not {description}")
+    return value
+
+
+def parse_parameter(text: str) -> tuple[str, str]:
+    """Parse NAME=VALUE; a name without `$` gets one. Raises HostError."""
+    name, equals, value = text.partition("=")
+    if not equals or not name or not value:
+        raise HostError(f"{text!r} is not NAME=VALUE")
+    if "$" not in name:
+        name = f"${name}"
+    return name, value
+
+
+def parse_size(text: str) -> int:
+    """Return the bytes of a text such as `8G`, `512M`, `1.5GiB` or `4096`; units are powers of 1024. Raises
+    HostError."""
+    match = re.fullmatch(_SIZE, text.strip(), re.IGNORECASE)
+    count = 0
+    if match is not None:
+        count = int(float(match[1]) * (1 << 10 * _UNITS[match[2].lower()]))
+    if count < 1:
+        raise HostError(f"{text!r} is not a size: write 8G, 512M or a number of bytes")
+    return count
