@@ -32,7 +32,7 @@ _STYLE: Final = (
 
 
 class PointFigures(Protocol):
-    """What tables show of a point of a sweep (`buda_emu.app.api.sweep.Point`)."""
+    """The figures of a point of a sweep that tables show (`buda_emu.app.api.sweep.Point`)."""
 
     @property
     def settings(self) -> Mapping[str, str]:

@@ -92,15 +92,16 @@ class Columns(Generic[T]):
 
     @property
     def listed(self) -> tuple[Column[T], ...]:
-        """All columns."""
+        """All columns, in order: those declared one by one, and those of the fields of records, of which one that is
+        declared by itself, too, stands in its own form."""
         if self._columns is None:
-            own = {part.key: part for part in self._parts if isinstance(part, Column)}
+            declared = {part.key: part for part in self._parts if isinstance(part, Column)}
             columns: list[Column[T]] = []
             for part in self._parts:
                 if isinstance(part, Column):
                     columns.append(part)
                 else:
-                    columns += [own.get(column.key, column) for column in _fields_of(part)]
+                    columns += [declared.get(column.key, column) for column in _fields_of(part)]
             columns = list(dict.fromkeys(columns))
             self._columns = tuple(columns)
         return self._columns

@@ -45,9 +45,9 @@ def _describe(point: "EntryPoint") -> str:
     return f"package {package}: entry point {point.name} of {point.group} ({point.value})"
 
 
-def package_at_fault(traceback: TracebackType | None, own: str) -> str:
+def package_at_fault(traceback: TracebackType | None, this_package: str) -> str:
     """Return the name of the package that adds to this one and from whose code an exception came; "" where it came from
-    the package `own`. Frames of all further packages are passed over: whoever called them is at fault."""
+    the package `this_package`. Frames of all further packages are passed over: whoever called them is at fault."""
     from importlib.metadata import entry_points
 
     adding: dict[str, str] = {}
@@ -58,7 +58,7 @@ def package_at_fault(traceback: TracebackType | None, own: str) -> str:
     at_fault = ""
     while traceback is not None:
         top = str(traceback.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
-        if top == own:
+        if top == this_package:
             at_fault = ""
         elif top in adding:
             at_fault = adding[top]

@@ -38,8 +38,8 @@ def traceback_of(*modules):
 )
 def test_whose_code_an_exception_came_from(modules, package, monkeypatch):
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [ADDING] if group == OPS else [])
-    assert package_at_fault(traceback_of(*modules), own="buda_emu") == package
+    assert package_at_fault(traceback_of(*modules), this_package="buda_emu") == package
 
 
 def test_no_traceback_blames_nobody():
-    assert package_at_fault(None, own="buda_emu") == ""
+    assert package_at_fault(None, this_package="buda_emu") == ""

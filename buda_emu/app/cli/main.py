@@ -299,7 +299,7 @@ def _internal_error() -> int:
     import traceback
 
     complain(traceback.format_exc().rstrip())
-    package = package_at_fault(sys.exc_info()[2], own="buda_emu")
+    package = package_at_fault(sys.exc_info()[2], "buda_emu")
     if package:
         complain(
             f"buda-emu: internal error: this is a bug of the package {package}, which adds to buda-emu. "

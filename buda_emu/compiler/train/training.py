@@ -13,7 +13,7 @@ from typing import Any, cast, get_args
 
 import numpy as np
 
-from buda_emu.compiler.compiled import Array, CompiledModel, ModelPerf, as_numpy
+from buda_emu.compiler.compiled import Array, CompiledModel, ModelPerf, ReportText, as_numpy
 from buda_emu.compiler.emit.programs import ZERO, program_name
 from buda_emu.compiler.graph.graph import FORWARD, Graph
 from buda_emu.compiler.lower.tiles import State
@@ -247,9 +247,9 @@ class CompiledTraining(CompiledModel):
         """Return the modelled cycles of one step with all its microbatches; `inputs_per_second` counts steps."""
         return ModelPerf(self._model_time({LOOP: str(self.placement.rounds), ZERO: "1"}).run, 1)
 
-    def report(self) -> str:
+    def report(self) -> ReportText:
         """Return the report of the model, and what is stored for the backward pass."""
-        return f"{super().report()}\n\n{self.stored}"
+        return ReportText(f"{super().report()}\n\n{self.stored}")
 
     # ------------------------------------------------------------------------------------------------- snapshots
     def snapshot(self, path: str | Path) -> None:

@@ -30,7 +30,7 @@ _NEEDED = ("netlist", "arch", "clock_mhz", "epochs", "program_cycles")
 
 @dataclass(frozen=True)
 class Modelled:
-    """All that was modelled of a netlist: the run, the checks of performance-check, what each resource would bring
+    """The result of modelling a netlist: the run, the checks of performance-check, what each resource would bring
     where that was asked for, and the steps of the host."""
 
     netlist: Netlist

@@ -90,6 +90,10 @@ def intermediate(
     return _from_16_bits(mode, out_df, core, from_single)
 
 
+_BLOCKS_OF_FAMILY: Final[Mapping[str, Intermediate]] = MappingProxyType({"a": "Bfp8", "b": "Bfp8_b"})
+_FLOATS_OF_FAMILY: Final[Mapping[str, Intermediate]] = MappingProxyType({"a": "Float16", "b": "Float16_b"})
+
+
 def _from_16_bits(mode: DstMode, out_df: str, core: Core, from_single: bool) -> Intermediate:
     """Return the packer's first format for a Dst of 16-bit floats."""
     out = RAW_AS.get(out_df, out_df)
@@ -100,8 +104,8 @@ def _from_16_bits(mode: DstMode, out_df: str, core: Core, from_single: bool) -> 
             f"Dst in {mode} packed as {out_df}: grayskull changes the exponent of 16-bit outputs only"
         )
     if is_block(out) and not (from_single and family == dst_family):
-        return "Bfp8" if dst_family == "a" else "Bfp8_b"
-    return "Float16" if dst_family == "a" else "Float16_b"
+        return _BLOCKS_OF_FAMILY[dst_family]
+    return _FLOATS_OF_FAMILY[dst_family]
 
 
 @lru_cache(maxsize=256)

@@ -296,14 +296,18 @@ def _find_late_makers(index: Index) -> Iterator[Finding]:
         if work.core in index.unordered_cores or index.reads_missing_transfer(work) or inconsistent:
             continue
         for number in work.reads:
-            if number in index.duplicate_ids:
-                continue
-            for output, route in _makers_of(index, number):
-                maker = output.work
-                if maker.core not in index.unordered_cores and _is_late(index, maker, work):
-                    when = "itself" if maker is work else "later"
-                    problem = f"{work} reads transfer {number}{route}, which {maker} makes {when}"
-                    yield Finding(f"{work.place}/ifmap", problem)
+            if number not in index.duplicate_ids:
+                yield from _find_late_makers_of_read(index, work, number)
+
+
+def _find_late_makers_of_read(index: Index, work: Workload, number: int) -> Iterator[Finding]:
+    """Yield a finding for each maker of a transfer that makes it after, or in, the workload that reads it."""
+    for output, route in _makers_of(index, number):
+        maker = output.work
+        if maker.core not in index.unordered_cores and _is_late(index, maker, work):
+            when = "itself" if maker is work else "later"
+            problem = f"{work} reads transfer {number}{route}, which {maker} makes {when}"
+            yield Finding(f"{work.place}/ifmap", problem)
 
 
 def _is_late(index: Index, maker: Workload, reader: Workload) -> bool:
