@@ -134,7 +134,7 @@ def with_equal_columns(tiles: TileGraph) -> set[str]:
 def _has_equal_columns(tiles: TileGraph, op: TileOp, equal: set[str]) -> bool:
     """Return whether all columns of a result of one column of tiles are the same: in a product by a matrix of equal
     columns, and in what is computed from such results element by element."""
-    if op.shape[2] != 1 or any(op.attrs.get(name) for name in ("identity", "untilize", "gradient")):
+    if op.shape[2] != 1 or _has_attribute_of(op, ("identity", "untilize", "gradient")):
         return False
     if op.has("rows by columns"):
         return all(is_equal(tiles, use, equal) for use in op.uses[1:])
@@ -143,6 +143,11 @@ def _has_equal_columns(tiles: TileGraph, op: TileOp, equal: set[str]) -> bool:
     if not op.is_tile_by_tile or _has_dropout(op):
         return False
     return all(is_equal(tiles, use, equal) for use in op.uses)
+
+
+def _has_attribute_of(op: TileOp, names: Sequence[str]) -> bool:
+    """Return whether one of the attributes is set."""
+    return any(op.attrs.get(name) for name in names)
 
 
 def _has_dropout(op: TileOp) -> bool:

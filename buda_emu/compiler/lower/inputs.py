@@ -8,7 +8,7 @@ import numpy as np
 from buda_emu.compiler.graph.builder import host_name, safe_name
 from buda_emu.compiler.graph.graph import Array, Node, Output
 from buda_emu.compiler.graph.registry import front_op
-from buda_emu.compiler.lower.layout import TILE, Layout, Piece, dense_layout, padded_size, standard
+from buda_emu.compiler.lower.layout import TILE, Layout, Piece, axes_of, dense_layout, padded_size, standard
 from buda_emu.compiler.lower.lowering import LoweredValue, Lowering, lowers
 from buda_emu.compiler.lower.relayout import relayout
 from buda_emu.compiler.lower.tiles import InputQueue, OutputQueue, State, Store
@@ -159,10 +159,8 @@ def _for_host(layout: Layout, core_columns: int) -> Layout:
     Otherwise it is the standard layout."""
     shape = layout.shape
     plain = standard(shape)
-    tall = [any(piece.axis == "r" for piece in dim) for dim in layout.dims]
-    wide = [
-        any(piece.axis == "c" for piece in dim) and not is_tall for dim, is_tall in zip(layout.dims, tall, strict=True)
-    ]
+    tall = ["r" in axes_of(dim) for dim in layout.dims]
+    wide = ["c" in axes_of(dim) and not is_tall for dim, is_tall in zip(layout.dims, tall, strict=True)]
     if not any(tall) or not any(wide):
         return plain
     columns = len(shape) - tall.index(True)

@@ -143,6 +143,11 @@ def standard(shape: Sequence[int], rows: int = 1, columns: int = 1) -> Layout:
     return layout_on_axes(shape, axes)
 
 
+def axes_of(pieces: Iterable[Piece]) -> set[str]:
+    """Return the axes on which the pieces lie."""
+    return {piece.axis for piece in pieces}
+
+
 def layout_on_axes(shape: Sequence[int], axes: Sequence[str]) -> Layout:
     """Return the layout with each dimension whole along its axis, in order, without gaps."""
     order = {axis: [place for place, dim_axis in enumerate(axes) if dim_axis == axis] for axis in "zrc"}

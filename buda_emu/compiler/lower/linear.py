@@ -9,7 +9,7 @@ import numpy as np
 from buda_emu.compiler.graph.graph import Array, Node
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.lower.elementwise import materialise
-from buda_emu.compiler.lower.layout import Layout, Piece, dense_layout, padded_size
+from buda_emu.compiler.lower.layout import Layout, Piece, axes_of, dense_layout, padded_size
 from buda_emu.compiler.lower.lowering import LoweredValue, Lowering, lowers
 from buda_emu.compiler.lower.relayout import relayout
 
@@ -23,13 +23,13 @@ def linear(low: Lowering, node: Node) -> LoweredValue:
 def along(low: Lowering, value: LoweredValue, dim: int, matrix: Sparse) -> LoweredValue:
     """Apply a constant matrix along one dimension, on whatever axis it lies."""
     layout = value.layout
-    axes = {piece.axis for piece in layout.dims[dim]}
+    axes = axes_of(layout.dims[dim])
     if axes == {"c"}:
         beside = chain(*layout.dims[:dim], *layout.dims[dim + 1 :])
-        if any(piece.axis == "c" for piece in beside):
+        if "c" in axes_of(beside):
             return _along_columns_beside(low, value, dim, matrix)
         return _along_columns(low, materialise(low, value), dim, matrix)
-    if "c" in axes or "-" in axes or any(piece.axis == "-" for piece in layout.pieces):
+    if "c" in axes or "-" in axes_of(layout.pieces):
         rest = [place for place in range(len(layout.dims)) if place != dim]
         columns = _columns(layout, rest)
         others = [place for place in rest if place not in columns]

@@ -281,13 +281,14 @@ def _product(
     (a, b) = cuts
     (left, right) = shapes
     rank = len(node.shape)
+    inner_of_left = a is not None and a.dim == len(left) - 1
     if a is not None and b is not None:
-        both_inner = a.dim == len(left) - 1 and b.dim == len(right) - 2
+        both_inner = inner_of_left and b.dim == len(right) - 2
         return "sum" if both_inner and a.sizes == b.sizes else None
-    if a is not None:
-        if a.dim == len(left) - 1 and graph[node.inputs[1]].op == "constant":
-            return "sum"
-        return SplitDimension(rank - 2, a.sizes) if a.dim == len(left) - 2 else None
+    if inner_of_left and graph[node.inputs[1]].op == "constant":
+        return "sum"
+    if a is not None and a.dim == len(left) - 2:
+        return SplitDimension(rank - 2, a.sizes)
     if b is not None and b.dim == len(right) - 1:
         return SplitDimension(rank - 1, b.sizes)
     return None
@@ -403,10 +404,12 @@ def _in_parts(build: Builder, graph: Graph, plan: _Plan, parts: dict[str, list[N
             attrs["matrix"] = matrix = _columns_of_parts(node.attrs["matrix"], begin, size)
             if not matrix.row.size and (results or number < len(cut.sizes) - 1):
                 continue  # gives the sum nothing
-        operands = [
-            parts[name][number] if name in parts else _share(build, graph, plan, node, place, begin, size)
-            for place, name in enumerate(node.inputs)
-        ]
+        operands: list[Node] = []
+        for place, name in enumerate(node.inputs):
+            if name in parts:
+                operands.append(parts[name][number])
+            else:
+                operands.append(_share(build, graph, plan, node, place, begin, size))
         results.append(build.emit(node.op, *operands, dtype=node.dtype, **attrs))
     return results
 

@@ -86,11 +86,8 @@ def _product_of_taps(tiles: TileGraph, op: TileOp) -> TileOp | None:
     product = readers[0]
     left = product.uses[0]
     side_by_side = (("hstack", op.shape[0] // product.shape[0]),)
-    if (left.source, left.tms) != (op.name, side_by_side) or _count_taps(product) < 2:
-        return None
-    if _can_become_sum(tiles, product):
-        return product
-    return None
+    takes_taps = (left.source, left.tms) == (op.name, side_by_side) and _count_taps(product) > 1
+    return product if takes_taps and _can_become_sum(tiles, product) else None
 
 
 def _can_become_sum(tiles: TileGraph, product: TileOp) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from math import prod
+from operator import sub
 
 import numpy as np
 import onnx
@@ -127,8 +128,13 @@ def conv_transpose(call: Call) -> Node:
     if by_stride:
         shape = [size * stride for size, stride in zip(x.shape[2:], strides, strict=True)]
     if shape is not None:
-        reaches = [(size - 1) * dilation + 1 for size, dilation in zip(w.shape[2:], dilations, strict=True)]
-        totals = [strides[k] * (x.shape[2 + k] - 1) + extra[k] + reaches[k] - shape[-rank + k] for k in range(rank)]
+        sizes_without_pads = [
+            stride * (size - 1) + beyond + (window - 1) * dilation + 1
+            for stride, size, beyond, window, dilation in zip(
+                strides, x.shape[2:], extra, w.shape[2:], dilations, strict=True
+            )
+        ]
+        totals = list(map(sub, sizes_without_pads, shape[-rank:]))
         if by_stride and min(totals, default=0) < 0:
             raise call.refuse(f"auto_pad={auto}, of a window smaller than the stride: give output_shape or pads")
         pads = tuple(_divide_pad(total, auto) for total in totals)

@@ -24,6 +24,11 @@ _SMALL: Final = 1024
 """Limit for the elements of an operand whose values may decide shapes."""
 
 
+def _operands_by_name(node: Any, inputs: Sequence[Node | None]) -> dict[str, Node]:
+    """Return the operands that a node has, without those that it leaves out."""
+    return {name: operand for name, operand in zip(node.input, inputs, strict=True) if operand is not None}
+
+
 def infer_results(node: Any, inputs: Sequence[Node | None], opset: Mapping[str, int]) -> dict[str, Any]:
     """Infer an onnx.TypeProto for each result by name, from the operands' types and small constants. Floats of any
     width count as float32, unless the standard requires equal types and only the real ones agree. Return an empty
@@ -35,7 +40,7 @@ def infer_results(node: Any, inputs: Sequence[Node | None], opset: Mapping[str, 
     schema = schema_of(node, opset)
     if schema is None or has_inner_graph(node):
         return {}
-    operands = {name: operand for name, operand in zip(node.input, inputs, strict=True) if operand is not None}
+    operands = _operands_by_name(node, inputs)
     first_error: Exception | None = None
     for keep_width in (False, True):
         types = {name: _type_proto(operand, keep_width=keep_width) for name, operand in operands.items()}

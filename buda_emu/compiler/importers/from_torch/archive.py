@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import torch
 
@@ -66,6 +66,11 @@ _OF_VMAP: Final = re.compile(
 )
 
 
+def _as_list(value: Any) -> list[Any]:
+    """Return a list as it is, and any other value as a list of one element."""
+    return cast("list[Any]", value) if isinstance(value, list) else [value]
+
+
 def find_fault(document: Any) -> str:
     """Return a description of the content of a document that may run code when torch reads it, or ""."""
     for key, value in _iterate_fields(document):
@@ -77,7 +82,7 @@ def find_fault(document: Any) -> str:
         if rule is None:
             continue
         noun, is_harmless = rule
-        texts = value if isinstance(value, list) else [value]
+        texts = _as_list(value)
         harmful = next((text for text in texts if isinstance(text, str) and not is_harmless(text)), None)
         if harmful is not None:
             return f"has the {noun} {printable_name(harmful)}"

@@ -143,7 +143,12 @@ def _written_mask(layout: Layout, tensor: Any, writes: "_Writes") -> Any:
     is_known = all(other.dtype.itemsize == tensor.dtype.itemsize for other in written_views)
     if is_whole or not is_known or not (written_views or writes.by_data):
         return torch.tensor(True)
-    regions = [replace(Layout.of(other), offset=other.storage_offset()) for other in written_views]
+    return _mask_of_views(layout, written_views)
+
+
+def _mask_of_views(layout: Layout, views: Sequence[Any]) -> Any:
+    """Return a mask of the elements of a layout that one of the views on the same memory has."""
+    regions = [replace(Layout.of(view), offset=view.storage_offset()) for view in views]
     end = max((layout.end, *(region.end for region in regions)))
     memory = torch.zeros(end, dtype=torch.bool)
     numbers = torch.arange(end)

@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import Any, Final, NoReturn, cast
 
 import numpy as np
 import torch
@@ -405,10 +405,9 @@ class Reader:
         except UnsupportedError as error:
             self._refuse(str(error), node)
             return _POISONED
-        options = {key: value for key, value in options.items() if key not in ("device", "pin_memory", "layout")}
         try:
             with torch.no_grad():
-                words = {key: _to_torch(value) for key, value in options.items()}
+                words = {key: _to_torch(value) for key, value in options.items() if key not in _PLACES_OF_TENSORS}
                 output = _compute(node.target, _to_torch(arguments), words)
         except Exception as error:  # noqa: BLE001 - an operator of a library raises what it likes
             reason = str(error).strip().splitlines() or [repr(error)]
@@ -582,6 +581,10 @@ def _to_int64(operand: Any) -> Any:
     if operand in _UNSIGNED:
         return torch.int64
     return operand
+
+
+_PLACES_OF_TENSORS: Final = ("device", "pin_memory", "layout")
+"""Options of operators that say where a tensor lies, and not what it holds."""
 
 
 def _is_empty(example: Any) -> bool:
