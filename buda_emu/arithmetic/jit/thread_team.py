@@ -1,7 +1,7 @@
 """Threads that share the items of a kernel without going through Python in between.
 
-A kernel goes through `claimed(start, stop)` where it would go through `range(start, stop)`. Called with two numbers it
-is just that. Called with the address of a `JobSlot` and SHARED, the kernel's entry point (`compiling/entry_point.py`)
+A kernel goes through `claim_items(start, stop)` where it would go through `range(start, stop)`. Called with two numbers
+it is just that. Called with the address of a `JobSlot` and SHARED, the kernel's entry point (`compiling/entry_point.py`)
 writes into the slot where the code and the arguments are, and helpers, who look at it in `serve`, run the same kernel:
 each thread claims the next few items as it comes free. No helper touches Python's lock, neither for the job nor while
 it waits for the next one: a thread that waits for a lock lets its processor sleep, and waking one takes longer than
@@ -55,7 +55,7 @@ def spins_in(seconds: float) -> int:
 
 
 @helper
-def claimed(start: int, stop: int) -> Iterator[int]:
+def claim_items(start: int, stop: int) -> Iterator[int]:
     """Yield start .. stop - 1; for a negative `stop` this thread's share of the items of the job in the slot at address
     `start`."""
     if stop >= 0:

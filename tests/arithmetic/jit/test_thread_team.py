@@ -34,8 +34,8 @@ def words(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_owner_and_helper_take_each_item_once(words: list[int], turns: str) -> None:
     words[ITEMS], words[GRAIN], words[PARTS] = 10, 3, 4
     threads: dict[str, Iterator[int]] = {
-        "o": plain(thread_team.claimed)(0, SHARED),
-        "h": plain(thread_team.claimed)(0, HELPING),
+        "o": plain(thread_team.claim_items)(0, SHARED),
+        "h": plain(thread_team.claim_items)(0, HELPING),
     }
     found = [item for turn in turns for item in [next(threads[turn], None)] if item is not None]
     found += [item for thread in threads.values() for item in thread]

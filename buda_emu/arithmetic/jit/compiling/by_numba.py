@@ -193,11 +193,11 @@ def _dispatcher(function: Helper) -> Any:
         njit: Any = numba.njit
         compiled = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=_Compiler)
         function.dispatcher = compiled(function.py_func)
-        function.dispatcher.get_call_template = partial(_called, function.dispatcher.get_call_template)
+        function.dispatcher.get_call_template = partial(_resolve_call, function.dispatcher.get_call_template)
     return function.dispatcher
 
 
-def _called(call_template: Callable[..., Any], kinds: Iterable[Any], kws: Any) -> Any:
+def _resolve_call(call_template: Callable[..., Any], kinds: Iterable[Any], kws: Any) -> Any:
     """Call a template with the general types of arguments: numba would compile a function again for a constant True or
     0."""
     return call_template(tuple(map(types.unliteral, kinds)), kws)
@@ -255,10 +255,10 @@ class _NoLifetimes(FunctionPass):
         """Change the function, and analyse lifetimes for generators only."""
         if state.func_ir.is_generator:
             return super().run_pass(state)  # pyright: ignore[reportAbstractUsage]
-        state.func_ir = self.changed(state.func_ir)
+        state.func_ir = self.rewrite(state.func_ir)
         return True
 
-    def changed(self, function: Any) -> Any:
+    def rewrite(self, function: Any) -> Any:
         """Return the function as the step changes it."""
         raise NotImplementedError
 
@@ -273,7 +273,7 @@ def _with_definitions(function: Any) -> Any:
 class _Processing(_NoLifetimes, untyped_passes.IRProcessing):
     _name = "buda_emu_processing"
 
-    def changed(self, function: Any) -> Any:
+    def rewrite(self, function: Any) -> Any:
         """Return the function with a control flow in the form that later steps expect."""
         function.blocks = canonicalize_cfg(function.blocks)
         return function
@@ -283,7 +283,7 @@ class _Processing(_NoLifetimes, untyped_passes.IRProcessing):
 class _SingleAssignments(_NoLifetimes, untyped_passes.ReconstructSSA):
     _name = "buda_emu_single_assignments"
 
-    def changed(self, function: Any) -> Any:
+    def rewrite(self, function: Any) -> Any:
         """Return the function with each variable assigned once."""
         return _with_definitions(reconstruct_ssa(function))
 
@@ -292,7 +292,7 @@ class _SingleAssignments(_NoLifetimes, untyped_passes.ReconstructSSA):
 class _NoPhis(_NoLifetimes, PreLowerStripPhis):
     _name = "buda_emu_no_phis"
 
-    def changed(self, function: Any) -> Any:
+    def rewrite(self, function: Any) -> Any:
         """Return the function with assignments in place of phi nodes."""
         return _with_definitions(self._strip_phi_nodes(function))
 

@@ -42,7 +42,7 @@ _C_ORDER, _F_ORDER, _ALIGNED, _WRITABLE = 0x1, 0x2, 0x100, 0x400  # NPY_ARRAY_..
 def emit_entry_point(context: Any, module: Any, symbol: str, kernel: Any, *, shares: bool) -> None:
     """Emit `PyObject *symbol(PyObject *, PyObject *const *arguments, Py_ssize_t count)` for a compiled kernel.
 
-    `shares`: its first arguments are those of `thread_team.claimed`.
+    `shares`: its first arguments are those of `thread_team.claim_items`.
     """
     function = ir.Function(module, ir.FunctionType(_POINTER, [_POINTER, _POINTER.as_pointer(), _SIZE]), symbol)
     builder: Builder = ir.IRBuilder(function.append_basic_block())

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.jit.kernel import kernel
-from buda_emu.arithmetic.jit.thread_team import claimed
+from buda_emu.arithmetic.jit.thread_team import claim_items
 from buda_emu.arithmetic.kernels.tiles.tile_memory import TILE, Tensor
 
 ABS: Final = 0
@@ -45,7 +45,7 @@ def elementary_tiles(
     all NaN become one NaN, whatever their sign was."""
     n = tiles.shape[1]
     (runs, length) = region
-    for index in claimed(start, stop):
+    for index in claim_items(start, stop):
         entry = index // n
         tile = tiles[entry, index - entry * n]
         failures = 0
@@ -90,7 +90,7 @@ def dropout_tiles(
     5.1)."""
     n = tiles.shape[1]
     (runs, length) = region
-    for index in claimed(start, stop):
+    for index in claim_items(start, stop):
         entry = index // n
         tile = tiles[entry, index - entry * n]
         for run in range(runs):
@@ -105,7 +105,7 @@ def clear_outside(start: int, stop: int, tiles: Tensor, region: Region) -> None:
     """Write +0 outside the region of each tile of float32[w, n, 1024]. Items: the w*n tiles."""
     n = tiles.shape[1]
     (runs, length) = region
-    for index in claimed(start, stop):
+    for index in claim_items(start, stop):
         entry = index // n
         tile = tiles[entry, index - entry * n]
         for run in range(runs):

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from buda_emu.arithmetic.jit.kernel import helper, kernel
-from buda_emu.arithmetic.jit.thread_team import claimed
+from buda_emu.arithmetic.jit.thread_team import claim_items
 from buda_emu.arithmetic.kernels.fma import fma
 from buda_emu.arithmetic.kernels.functions.elementary import Region
 from buda_emu.arithmetic.kernels.functions.libm.exp import exp
@@ -206,7 +206,7 @@ def exp_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
     """Apply `exp_scalar` in place to the region of each tile. Threads share the w*n tiles."""
     runs, length = region
     line = np.empty(length, np.float32)
-    for tile in claimed(start, stop):
+    for tile in claim_items(start, stop):
         for index in range(tile * runs, (tile + 1) * runs):
             run = _run(tiles, index, runs, length)
             _replace(run, line, exp_or_nan, exp_scalar)
@@ -216,7 +216,7 @@ def exp_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
 def log_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
     """Apply `log_scalar` in place to the region of each tile. Threads share the w*n tiles."""
     runs, length = region
-    for tile in claimed(start, stop):
+    for tile in claim_items(start, stop):
         for index in range(tile * runs, (tile + 1) * runs):
             run = _run(tiles, index, runs, length)
             for k in range(length):
@@ -234,7 +234,7 @@ def sigmoid_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
     """Apply `sigmoid_scalar` in place to the region of each tile. Threads share the w*n tiles."""
     runs, length = region
     line = np.empty(length, np.float32)
-    for tile in claimed(start, stop):
+    for tile in claim_items(start, stop):
         for index in range(tile * runs, (tile + 1) * runs):
             run = _run(tiles, index, runs, length)
             _replace(run, line, _sigmoid_or_nan, sigmoid_scalar)
@@ -244,7 +244,7 @@ def sigmoid_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
 def tanh_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
     """Apply `tanhf` in place to the region of each tile. Threads share the w*n tiles."""
     runs, length = region
-    for tile in claimed(start, stop):
+    for tile in claim_items(start, stop):
         for index in range(tile * runs, (tile + 1) * runs):
             run = _run(tiles, index, runs, length)
             for k in range(length):
@@ -256,7 +256,7 @@ def gelu_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
     """Apply `gelu_scalar` in place to the region of each tile. Threads share the w*n tiles."""
     runs, length = region
     line = np.empty(length, np.float32)
-    for tile in claimed(start, stop):
+    for tile in claim_items(start, stop):
         for index in range(tile * runs, (tile + 1) * runs):
             run = _run(tiles, index, runs, length)
             _replace(run, line, gelu_or_nan, gelu_scalar)
@@ -267,7 +267,7 @@ def gelu_derivative_tiles(start: int, stop: int, tiles: Tensor, region: Region) 
     """Apply `gelu_derivative_scalar` in place to the region of each tile. Threads share the w*n tiles."""
     runs, length = region
     line = np.empty(length, np.float32)
-    for tile in claimed(start, stop):
+    for tile in claim_items(start, stop):
         for index in range(tile * runs, (tile + 1) * runs):
             run = _run(tiles, index, runs, length)
             _replace(run, line, gelu_derivative_or_nan, gelu_derivative_scalar)
@@ -277,7 +277,7 @@ def gelu_derivative_tiles(start: int, stop: int, tiles: Tensor, region: Region) 
 def sine_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
     """Apply `sinf` in place to the region of each tile. Threads share the w*n tiles."""
     runs, length = region
-    for tile in claimed(start, stop):
+    for tile in claim_items(start, stop):
         for index in range(tile * runs, (tile + 1) * runs):
             run = _run(tiles, index, runs, length)
             if _all_below(LARGE, run):
@@ -292,7 +292,7 @@ def sine_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
 def cosine_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
     """Apply `cosf` in place to the region of each tile. Threads share the w*n tiles."""
     runs, length = region
-    for tile in claimed(start, stop):
+    for tile in claim_items(start, stop):
         for index in range(tile * runs, (tile + 1) * runs):
             run = _run(tiles, index, runs, length)
             if _all_below(LARGE, run):

@@ -81,7 +81,7 @@ class _Code(Vectors):
         """Return the bits of the exponent, in their place."""
         return self.builder.and_(x, self.word(INFINITY))
 
-    def rounded(self, total: Value, common: Value, mode: int) -> Value:
+    def round_sum(self, total: Value, common: Value, mode: int) -> Value:
         """Round counts of 2^-10 of `common` to the precision of Dst, and return them as words."""
         builder = self.builder
         half, mask = ROUNDING[mode]
@@ -127,7 +127,7 @@ def _emit_add(width: int, mode: int, builder: Builder, *arguments: Value) -> Non
             builder.fsub(llvm_fma(builder, code.floats, code.as_floats(x), inverse, magic), magic)
             for x in (first, second)
         ]
-        code.store(code.rounded(builder.fadd(*counts), unit, mode), word, place)
+        code.store(code.round_sum(builder.fadd(*counts), unit, mode), word, place)
         weak = builder.and_(
             builder.icmp_signed("!=", top, code.word(0)), builder.icmp_signed("<", top, code.word(LEAST))
         )
@@ -197,7 +197,7 @@ def _emit_multiply(width: int, mode: int, builder: Builder, *arguments: Value) -
         away = code.as_floats(builder.sub(code.word(INVERSE | AWAY), common))
         total = llvm_fma(builder, code.floats, code.as_floats(old), away, code.float(MAGIC))
         total = builder.fadd(total, code.floor(llvm_fma(builder, code.floats, product, scale, code.float(UPWARD))))
-        code.store(code.rounded(builder.fsub(total, code.float(MAGIC)), common, mode), word, place)
+        code.store(code.round_sum(builder.fsub(total, code.float(MAGIC)), common, mode), word, place)
 
 
 @shared_intrinsic(multiply_exactly, *_WORDS, types.intp, types.intp, types.Array, by_lanes=True)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.jit.kernel import kernel
-from buda_emu.arithmetic.jit.thread_team import claimed
+from buda_emu.arithmetic.jit.thread_team import claim_items
 from buda_emu.arithmetic.kernels.products.tile_product import add_dense_product, dense_product
 from buda_emu.arithmetic.kernels.tiles.tile_memory import (
     EDGE,
@@ -145,7 +145,7 @@ def matmul_tiles(
     zeros = np.empty(GROUP * DEPTH, np.bool_)  # for each tile of `a` in use: has it only zeros?
     groups = (rows + GROUP - 1) // GROUP
     blocks = (cols + columns - 1) // columns
-    for index in claimed(start, stop):
+    for index in claim_items(start, stop):
         number = index // blocks
         first_col = (index - number * blocks) * columns
         last_col = min(first_col + columns, cols)
@@ -221,7 +221,7 @@ def count_beyond(start: int, stop: int, tiles: Tensor, limit: np.float32, counts
     Items: the w*n tiles.
     """
     per_entry = tiles.shape[1]
-    for index in claimed(start, stop):
+    for index in claim_items(start, stop):
         count = 0
         entry = index // per_entry
         tile = tiles[entry, index - entry * per_entry]

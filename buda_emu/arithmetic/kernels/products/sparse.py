@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.jit.kernel import kernel
-from buda_emu.arithmetic.jit.thread_team import claimed
+from buda_emu.arithmetic.jit.thread_team import claim_items
 from buda_emu.arithmetic.kernels.products.tile_product import (
     EDGE,
     TILE,
@@ -113,7 +113,7 @@ def same_words(a: NDArray[np.uint32], b: NDArray[np.uint32]) -> bool:
 def mark_finite_tiles(start: int, stop: int, marks: NDArray[np.bool_], tiles: Tensor) -> None:
     """Set marks[w, n] for each tile of float32[w, n, 1024] without infinity and NaN. Items: the w*n tiles."""
     per_entry = tiles.shape[1]
-    for index in claimed(start, stop):
+    for index in claim_items(start, stop):
         entry = index // per_entry
         tile = index - entry * per_entry
         marks[entry, tile] = is_finite(tile_at(tiles, entry, tile))
@@ -144,7 +144,7 @@ def sparse_tiles(
     all_weights = weights.tiles.reshape(weights.tiles.size)
     scratch = np.empty(TILE, np.float32)
     line = np.empty(EDGE, np.float32)
-    for result_index in claimed(start, stop):
+    for result_index in claim_items(start, stop):
         entry = result_index // (rows * cols)
         tile = result_index - entry * rows * cols
         row = tile // cols

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.jit.kernel import helper, kernel
-from buda_emu.arithmetic.jit.thread_team import claimed
+from buda_emu.arithmetic.jit.thread_team import claim_items
 from buda_emu.arithmetic.kernels.fma import fma_f32
 from buda_emu.arithmetic.kernels.tiles.tile_memory import EDGE, TILE, Operand, Tensor, Tile, fetch_tile
 
@@ -120,7 +120,7 @@ def depthwise_tiles(
     scratch0 = np.empty(TILE, np.float32)
     scratch1 = np.empty(TILE, np.float32)
     line = np.empty(EDGE, np.float32)
-    for index in claimed(start, stop):
+    for index in claim_items(start, stop):
         entry = index // tiles
         tile = index - entry * tiles
         row = tile // cols

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.jit.kernel import helper, kernel
-from buda_emu.arithmetic.jit.thread_team import claimed
+from buda_emu.arithmetic.jit.thread_team import claim_items
 from buda_emu.arithmetic.kernels.tensix.words import TILE, Tiles, as_rows, i32, none
 from buda_emu.spec.formats import FORMATS, is_block, is_integer
 from buda_emu.spec.single import HIDDEN, INFINITY, MAGNITUDE, NEGATIVE_SIGN, SIGN
@@ -287,7 +287,7 @@ def unpack_blocks_to_halves(
 ) -> None:
     """Unpack block formats with exponents of 8 bits to Float16_b: the upper halves of the words, whose lower ones are
     empty. out: uint16[n, 1024]."""
-    for index in claimed(start, stop):
+    for index in claim_items(start, stop):
         spread_groups(out[index].view(np.int16), codes[index], exponents[index], 8 - bits, 8)
 
 

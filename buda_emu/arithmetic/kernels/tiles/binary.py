@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 
 from buda_emu.arithmetic.jit.kernel import helper, kernel
-from buda_emu.arithmetic.jit.thread_team import claimed
+from buda_emu.arithmetic.jit.thread_team import claim_items
 from buda_emu.arithmetic.kernels.tiles.tile_memory import (
     TILE,
     Operand,
@@ -80,7 +80,7 @@ def binary_tiles(
     tiles = out.shape[1]
     scratch_a = np.empty(TILE, np.float32)
     scratch_b = np.empty(TILE, np.float32)
-    for index in claimed(start, stop):
+    for index in claim_items(start, stop):
         entry = index // tiles
         tile = index - entry * tiles
         if tile + 1 < tiles:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from buda_emu.arithmetic.jit.kernel import kernel
 from buda_emu.arithmetic.jit.shifts import shift_left, shift_right
-from buda_emu.arithmetic.jit.thread_team import claimed
+from buda_emu.arithmetic.jit.thread_team import claim_items
 from buda_emu.spec.blocking import TILE_ELEMENTS
 from buda_emu.spec.formats import FORMATS
 from buda_emu.spec.single import FRACTION, HIDDEN, INFINITY, MAGNITUDE, SIGN
@@ -44,7 +44,7 @@ def mask_bits(start: int, stop: int, tiles: Tiles, mask: int) -> None:
     """Keep the bits of `mask` of every word: Float16_b, Tf32, RawUInt* (FORMATS 3.2, 3.3, 3.9)."""
     words = tiles.view(np.uint32)
     word_mask = np.uint32(mask)
-    for index in claimed(start, stop):
+    for index in claim_items(start, stop):
         for k in range(_TILE):
             words[index, k] &= word_mask
 
@@ -57,7 +57,7 @@ def quantise_small_floats(start: int, stop: int, tiles: Tiles, fraction_bits: in
     beyond = (127 + 17) << 23
     mask = MAGNITUDE & ~((1 << (23 - fraction_bits)) - 1)
     largest = (beyond - 1) & mask
-    for index in claimed(start, stop):
+    for index in claim_items(start, stop):
         for k in range(_TILE):
             word = np.int64(words[index, k])
             magnitude = word & MAGNITUDE
@@ -74,7 +74,7 @@ def reread_lf8_as_e4m3(start: int, stop: int, tiles: Tiles) -> None:
     """Replace Lf8 values by the Fp8_e4m3 values of the same bytes; such tiles are written by the Lf8 packer (FORMATS
     3.6)."""
     words = tiles.view(np.uint32)
-    for index in claimed(start, stop):
+    for index in claim_items(start, stop):
         for k in range(_TILE):
             word = np.int64(words[index, k])
             magnitude = word & MAGNITUDE
@@ -93,7 +93,7 @@ def quantise_integers(start: int, stop: int, tiles: Tiles, low: int, high: int) 
     lowest = np.float32(low)
     highest = np.float32(high)
     half = np.float32(0.5)
-    for index in claimed(start, stop):
+    for index in claim_items(start, stop):
         for k in range(_TILE):
             x = tiles[index, k]
             value = min(max(x if x == x else np.float32(0), lowest), highest)
@@ -109,7 +109,7 @@ def quantise_int32(start: int, stop: int, tiles: Tiles) -> None:
     from zero. Nothing is clamped: of positive values beyond the range the low 32 bits remain; -2^31 and less, NaN and
     infinities become 0 (FORMATS 3.8, OPS 4.4)."""
     words = tiles.view(np.uint32)
-    for index in claimed(start, stop):
+    for index in claim_items(start, stop):
         for k in range(_TILE):
             code = np.int64(0)
             if np.int64(words[index, k]) & MAGNITUDE <= INFINITY:
@@ -141,7 +141,7 @@ def quantise_blocks(start: int, stop: int, tiles: Tiles, magnitude_bits: int, na
     hidden = _I(HIDDEN)
     fraction_mask = _I(FRACTION)
     magnitude_mask = _I(MAGNITUDE)
-    for index in claimed(start, stop):
+    for index in claim_items(start, stop):
         for group in range(_TILE // _GROUP):
             row = words[index, _GROUP * group : _GROUP * group + _GROUP]
             for k in range(_GROUP // 2):  # the largest magnitude, by halves: that becomes vector code

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.jit.kernel import helper, kernel
-from buda_emu.arithmetic.jit.thread_team import claimed
+from buda_emu.arithmetic.jit.thread_team import claim_items
 from buda_emu.arithmetic.kernels.tiles.tile_memory import TILE, Operand, Tensor, blank_tile, fetch_tile
 
 ROWS: Final = 0
@@ -37,7 +37,7 @@ def reduce_tiles(
     tiles = out.shape[1]
     scratch = np.empty(TILE, np.float32)
     best = np.empty(32, np.float32)
-    for index in claimed(start, stop):
+    for index in claim_items(start, stop):
         entry = index // tiles
         tile = index - entry * tiles
         base = int(bases[tile])
@@ -143,7 +143,7 @@ def topk_rows(
     v = np.empty((n, LANES), np.float32)
     x = np.empty((n, LANES), np.float32)
     scratch = np.empty(LANES * LANES, np.float32)
-    for index in claimed(start, stop):
+    for index in claim_items(start, stop):
         entry = index // (tile_rows * cores)
         group = index - entry * tile_rows * cores  # (row of tiles, core)
         for column in range(columns):

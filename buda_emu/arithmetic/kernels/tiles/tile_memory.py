@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.arithmetic.jit.kernel import helper, kernel
-from buda_emu.arithmetic.jit.thread_team import claimed
+from buda_emu.arithmetic.jit.thread_team import claim_items
 from buda_emu.spec.blocking import TILE_EDGE, TILE_ELEMENTS
 
 EDGE: Final = TILE_EDGE
@@ -159,7 +159,7 @@ def blank_tile(tile: Tile, height: int, width: int) -> None:
 def blank_tiles(start: int, stop: int, tiles: Tensor, height: int, width: int) -> None:
     """Blank float32[w, n, 1024] in place outside `height` x `width`. Items: the w*n tiles."""
     n = tiles.shape[1]
-    for index in claimed(start, stop):
+    for index in claim_items(start, stop):
         entry = index // n
         blank_tile(tiles[entry, index - entry * n], height, width)
 
@@ -180,7 +180,7 @@ def gather_tiles(
     items that threads share are the w*n tiles."""
     height, width = dims
     tiles = out.shape[1]
-    for result_index in claimed(start, stop):
+    for result_index in claim_items(start, stop):
         entry = result_index // tiles
         tile = result_index - entry * tiles
         if tile + 1 < tiles and arrange != TRANSPOSE:
@@ -202,7 +202,7 @@ def gather_tiles(
 def accumulate_tiles(start: int, stop: int, tiles: Tensor, previous: Tensor) -> None:
     """Compute tiles = previous + tiles (OPS 6.12). Both float32[w, n, 1024]. Items: the w*n tiles."""
     n = tiles.shape[1]
-    for index in claimed(start, stop):
+    for index in claim_items(start, stop):
         entry = index // n
         new = tiles[entry, index - entry * n]
         old = previous[entry, index - entry * n]
@@ -214,7 +214,7 @@ def accumulate_tiles(start: int, stop: int, tiles: Tensor, previous: Tensor) -> 
 def relu_tiles(start: int, stop: int, tiles: Tensor, relu: int, threshold: np.float32) -> None:
     """Apply `tile_memory.relu_tile` to float32[w, n, 1024] in place. Items: the w*n tiles."""
     n = tiles.shape[1]
-    for index in claimed(start, stop):
+    for index in claim_items(start, stop):
         entry = index // n
         relu_tile(tile_at(tiles, entry, index - entry * n), relu, threshold)
 
@@ -226,7 +226,7 @@ def place_tiles(
     """Copy tile chosen[n] of the operand's post-TM tiles to out[w, places[n]]. Items: n, over all w."""
     count = places.shape[0]
     scratch = np.empty(TILE, np.float32)
-    for index in claimed(start, stop):
+    for index in claim_items(start, stop):
         entry = index // count
         n = index - entry * count
         arrange_tile(out[entry, places[n]], fetch_tile(operand, entry, int(chosen[n]), scratch), 0)
@@ -241,7 +241,7 @@ def embedding_tiles(start: int, stop: int, out: Tensor, table: Tensor, picked: N
     """
     tiles = out.shape[1]
     rows = picked.shape[1] // 32
-    for index in claimed(start, stop):
+    for index in claim_items(start, stop):
         entry = index // tiles
         tile = index - entry * tiles
         column = tile % cols

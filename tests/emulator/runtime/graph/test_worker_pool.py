@@ -16,20 +16,20 @@ import buda_emu.arithmetic.kernels
 from buda_emu.arithmetic.jit.job_slot import JobSlot, pause, read
 from buda_emu.arithmetic.jit.kernel import Kernel, disabled, kernel
 from buda_emu.arithmetic.jit.machine_code import loading as gil_turns
-from buda_emu.arithmetic.jit.thread_team import await_helpers, claimed, spins_in
+from buda_emu.arithmetic.jit.thread_team import await_helpers, claim_items, spins_in
 from buda_emu.emulator.runtime.graph import threads
 from buda_emu.emulator.runtime.graph.threads import WorkerPool, parts
 from buda_emu.support.errors import InternalError
 
 BIG = np.zeros(1 << 24, np.uint8)  # enough to be worth starting helpers
 FAILING = np.int64(-1)
-CLAIMED = "Name(id='claimed'"  # in a dumped tree
+CLAIMED = "Name(id='claim_items'"  # in a dumped tree
 
 
 @kernel
 def count_items(start, stop, counts, work, failing, _big):
     """counts[item] += 1; what the threads do is done `work` times, so that all get some of it."""
-    for item in claimed(start, stop):
+    for item in claim_items(start, stop):
         for _ in range(work):
             counts[item] += 1
             counts[item] -= 1
@@ -41,7 +41,7 @@ def count_items(start, stop, counts, work, failing, _big):
 @kernel
 def meet(start, stop, seen, address, patience, _big):
     """seen[item] = 1; whoever has item 0 waits for item 1, and makes it 2 when that comes."""
-    for item in claimed(start, stop):
+    for item in claim_items(start, stop):
         seen[item] = 1
         if item == 0:
             for _ in range(patience):
@@ -189,7 +189,7 @@ def test_arguments_that_no_slot_has_room_for():
 
     @kernel
     def many(start, stop, arrays):
-        for item in claimed(start, stop):
+        for item in claim_items(start, stop):
             arrays[0][item] += 1
 
     few = (np.zeros(4, np.int64),) * 20
