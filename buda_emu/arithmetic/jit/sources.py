@@ -19,7 +19,7 @@ class Helper:
     def __init__(self, function: Callable[..., Any]) -> None:
         update_wrapper(cast(Any, self), function)
         self.py_func: Final = function
-        self.shares: Final = "claimed" in function.__code__.co_names
+        self.shares: Final = "claim_items" in function.__code__.co_names
         """Whether threads may share its items (`jit/thread_team.py`)."""
         self.dispatcher: Any = None
         """numba's, once there is one (`compiling/by_numba.py`)."""

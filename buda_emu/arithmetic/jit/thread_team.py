@@ -1,12 +1,11 @@
 """Threads that share the items of a kernel without going through Python in between.
 
 A kernel goes through `claim_items(start, stop)` where it would go through `range(start, stop)`. Called with two numbers
-it is just that. Called with the address of a `JobSlot` and SHARED, the kernel's entry point (`compiling/entry_point.py`)
-writes into the slot where the code and the arguments are, and helpers, who look at it in `serve`, run the same kernel:
-each thread claims the next few items as it comes free. No helper touches Python's lock, neither for the job nor while
-it waits for the next one: a thread that waits for a lock lets its processor sleep, and waking one takes longer than
-most kernels.
-"""
+it is just that. Called with the address of a `JobSlot` and SHARED, the kernel's entry point
+(`compiling/entry_point.py`) writes into the slot where the code and the arguments are, and helpers, who look at it in
+`serve`, run the same kernel: each thread claims the next few items as it comes free. No helper touches Python's lock,
+neither for the job nor while it waits for the next one: a thread that waits for a lock lets its processor sleep, and
+waking one takes longer than most kernels. """
 
 import time
 from collections.abc import Iterator

@@ -48,12 +48,12 @@ def test_vectors(suffix):
 @pytest.mark.parametrize("suffix", CORES)
 def test_vectors_by_kernel(suffix):
     v = vectors("fma")
-    lanes = np.concatenate([np.resize(v[key], (80, 256)) for key in ("x", "y", "z")]).reshape(3, 80, 256)
+    operands = np.concatenate([np.resize(v[key], (80, 256)) for key in ("x", "y", "z")]).reshape(3, 80, 256)
     code = np.array([[lanes.FMA, 3, 0, 1, 2, 0]], np.int32)
     out = np.empty((80, 256), np.uint32)
     for row in range(80):
         # x is the constant of a program here, so that all three operands are free: one row of lanes at a time.
-        out[row] = one_row(code, lanes[:, row], suffix == "bh")
+        out[row] = one_row(code, operands[:, row], suffix == "bh")
     assert mismatches(out.reshape(-1)[:20000], v[f"out_{suffix}"]) == 0
 
 
