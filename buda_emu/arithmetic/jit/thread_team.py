@@ -5,7 +5,7 @@ it is just that. Called with the address of a `JobSlot` and SHARED, the kernel's
 (`compiling/entry_point.py`) writes into the slot where the code and the arguments are, and helpers, who look at it in
 `serve`, run the same kernel: each thread claims the next few items as it comes free. No helper touches Python's lock,
 neither for the job nor while it waits for the next one: a thread that waits for a lock lets its processor sleep, and
-waking one takes longer than most kernels. """
+waking one takes longer than most kernels."""
 
 import time
 from collections.abc import Iterator

@@ -1,6 +1,7 @@
 """Parameters that lie in files: by reference to the end, and the same netlist, image and results as of arrays."""
 
 import sys
+import tarfile
 import tracemalloc
 import warnings
 
@@ -56,7 +57,15 @@ def test_the_same_netlist_and_the_same_image(tmp_path, dtype, df):
     assert sum(isinstance(array, Referenced) for array in held.values()) >= 5, held
     for tilized in (False, True):
         files = [model.save(tmp_path / name, tilized=tilized)[1] for model, name in ((whole, "a"), (by_reference, "b"))]
-        assert files[0].read_bytes() == files[1].read_bytes()
+        members, members_by_reference = map(members_without_source, files)
+        assert members == members_by_reference
+
+
+def members_without_source(path):
+    """The members of an image but for the model's source, which an image of parameters in files does not hold."""
+    with tarfile.open(path) as archive:
+        files = [member for member in archive.getmembers() if member.isfile() and "/source/" not in member.name]
+        return [(member.name, archive.extractfile(member).read()) for member in files]
 
 
 def test_tiles_are_written_where_nobody_says(tmp_path):

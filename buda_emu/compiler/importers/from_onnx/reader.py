@@ -401,8 +401,10 @@ class _Reader:
         """Fold a node, leave it to the host, hand it to its handler, or inline its definition, whichever applies first.
         Raise UnsupportedError if none does."""
         if self._is_foldable(node, inputs):
+            shapes = static_shapes(result_types)
+            self._count_results(node, inputs, shapes)
             try:
-                return self._count_and_fold(node, inputs, static_shapes(result_types))
+                return self._fold(node, inputs, shapes)
             except UnsupportedError:  # the evaluator does not know every operator in every version
                 if node.op_type not in ONNX:
                     raise
@@ -451,14 +453,11 @@ class _Reader:
             results[0] = b.alias(results[0], b.scope)
         return results
 
-    def _count_and_fold(
-        self, node: Any, inputs: Sequence[Node | None], shapes: Mapping[str, tuple[int, ...]]
-    ) -> Sequence[Node | None]:
-        """Compute a node of constants, after the sizes of its results have been counted against the limit of what a
-        small file may grow to."""
+    def _count_results(self, node: Any, inputs: Sequence[Node | None], shapes: Mapping[str, tuple[int, ...]]) -> None:
+        """Count the sizes of a node's results against the limit of what a small file may grow to. Raises
+        UnsupportedError beyond it."""
         for shape in shapes.values():
             self._b.count_growth(node.op_type, shape, (operand for operand in inputs if operand is not None))
-        return self._fold(node, inputs, shapes)
 
     def _read_otherwise(
         self,
