@@ -162,9 +162,9 @@ def page_table(
     names: Callable[[T], str] | None = None,
     tall: bool = False,
 ) -> Table:
-    """Return the table of records under their columns. `find` is the text in its search box, which only a long table
-    has; `cells` makes the cells of some columns by the name of the column; `names` gives the op, queue or transfer that
-    a click on a row selects."""
+    """Return the table of records under their columns. `find` is the text in its search box, which a table has if it is
+    long, or `tall` and so scrolls on its own; `cells` makes the cells of some columns by the name of the column, and
+    `names` gives the op, queue or transfer that a click on a row selects."""
     chosen = columns.seen_in("page")
     headings = [
         Column(column.title, _KINDS.get(column.look, "text"), choose=column.choose, tip=column.tip) for column in chosen
@@ -173,7 +173,9 @@ def page_table(
     for record in records:
         row = [cells[column.name](record) if column.name in cells else _cell(column, record) for column in chosen]
         rows.append(Row(row, names(record) if names is not None else ""))
-    return Table(headings, rows, search_box(rows, find), tall)
+    if not tall:
+        find = search_box(rows, find)
+    return Table(headings, rows, find, tall)
 
 
 _KINDS: Final[Mapping[str, Kind]] = {"figure": "number", "words": "words"}
