@@ -85,18 +85,18 @@ def test_wormhole_is_wormhole_b0():
 
 
 def test_grayskull_loses_exactly_the_harvested_rows():
-    assert device("grayskull").without_rows([2, 8]).worker_rows == (1, 3, 4, 5, 7, 9, 10, 11)
+    assert device("grayskull").harvested([2, 8]).worker_rows == (1, 3, 4, 5, 7, 9, 10, 11)
 
 
 def test_wormhole_loses_its_last_rows():
-    chip = device("wormhole_b0").without_rows([3, 4])
+    chip = device("wormhole_b0").harvested([3, 4])
     assert chip.worker_rows == (1, 2, 3, 4, 5, 7, 8, 9)
     assert chip.grid == (8, 8)  # n300: 64 cores
 
 
 def test_blackhole_cannot_be_harvested():
     with pytest.raises(UnsupportedError, match="give a grid instead"):
-        device("blackhole").without_rows([3])
+        device("blackhole").harvested([3])
 
 
 def test_a_smaller_grid_keeps_the_first_cores():
@@ -118,8 +118,8 @@ def test_masks():
         (lambda: device("wormhole_b0").physical(10, 0), "outside of the grid 10x8"),
         (lambda: device("wormhole_b0").logical(5, 1), "5-1 is not a worker"),
         (lambda: device("wormhole_b0").with_grid(11, 8), "not within 10x8"),
-        (lambda: device("grayskull").without_rows([6]), "row 6 has no worker"),
-        (lambda: device("wormhole_b0").without_rows(device("wormhole_b0").worker_rows), "no row would be left"),
+        (lambda: device("grayskull").harvested([6]), "row 6 has no worker"),
+        (lambda: device("wormhole_b0").harvested(device("wormhole_b0").worker_rows), "no row would be left"),
     ],
 )
 def test_errors(call, words):

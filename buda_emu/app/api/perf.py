@@ -228,7 +228,7 @@ def chip_of(
         chip = device(arch)
     try:
         if harvest:
-            chip = chip.without_rows(list(harvest))
+            chip = chip.harvested(list(harvest))
         if grid:
             chip = chip.with_grid(*grid)
     except ValueError as error:

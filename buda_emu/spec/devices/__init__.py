@@ -143,7 +143,7 @@ class Device:
             raise HostError(f"{self.name}: a grid of {rows}x{columns} is not within {limit[0]}x{limit[1]}")
         return replace(self, worker_rows=self.worker_rows[:rows], worker_columns=self.worker_columns[:columns])
 
-    def without_rows(self, rows: Collection[int]) -> "Device":
+    def harvested(self, rows: Collection[int]) -> "Device":
         """Return the chip without the given physical rows (PERF 1, Harvesting).
 
         grayskull loses exactly those; wormhole_b0 renumbers its rows and so loses as many of the last ones.

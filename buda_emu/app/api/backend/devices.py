@@ -153,7 +153,7 @@ def get_custom_device_desc(
 def _describe_chip(arch: str, harvesting_mask: int, rows: int, columns: int) -> dict[str, Any]:
     """Return the description of a chip under the keys of such files. Raises HostError or UnsupportedError."""
     full_chip = device(arch)
-    chip = full_chip.without_rows(rows_of_mask(harvesting_mask))
+    chip = full_chip.harvested(rows_of_mask(harvesting_mask))
     if rows or columns:
         chip = chip.with_grid(rows, columns)
     return {
@@ -401,7 +401,7 @@ def _parse_devices(text: str, setting: str) -> tuple[PresentedDevice, ...]:
         try:
             arch = BackendDevice.from_string(name)
             number = int(mask or "0", 0)
-            device(arch.to_string()).without_rows(rows_of_mask(number))
+            device(arch.to_string()).harvested(rows_of_mask(number))
         except (HostError, RuntimeError, ValueError) as error:
             raise RuntimeError(f"{setting}: {word!r}: {error}") from error
         if devices and arch != devices[0].arch:

@@ -31,7 +31,7 @@ def test_cores_without_a_kernel_read_the_blob_alone():
     assert load_bytes(chip, 80) == 80 * 122_880
     assert load_bytes(chip, 0) == 80 * 65_536
     assert load_bytes(chip, 3, extra=1000) == 80 * 66_536 + 3 * 57_344
-    assert load_bytes(chip.without_rows([1, 2]), 0) == 64 * 65_536
+    assert load_bytes(chip.harvested([1, 2]), 0) == 64 * 65_536
     costs = [load_cycles(chip, kernels) for kernels in range(81)]
     assert costs == sorted(costs)
     alone = chip.with_grid(1, 1)  # one core takes its bytes through one port
