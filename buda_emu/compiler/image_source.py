@@ -77,8 +77,8 @@ def _is_made_up(value: Any) -> bool:
 
 
 def _options_as_json(options: CompileOptions) -> dict[str, Any]:
-    """Return the options with which a model is placed for another board: all but the chip. Raises TypeError, when they
-    are written, for rules of formats in a file and for the file of a cluster."""
+    """Return the options that are kept with an image, by name. Those that hold paths or rules make `json.dumps` raise
+    TypeError."""
     return {name: getattr(options, name) for name in _KEPT_OPTIONS}
 
 

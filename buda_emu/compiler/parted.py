@@ -226,7 +226,8 @@ def _operands_from_outside(graph: Graph, nodes: Sequence[Node]) -> list[Node]:
 
 
 def _as_input(node: Node, label: str) -> Node:
-    """Return an input node, labelled by its name, for a value that another part or the host computes."""
+    """Return an input node of this label for a value from outside of a part. An input of the model keeps its
+    attributes."""
     if node.op == "input":
         attrs = dict(node.attrs)
     else:

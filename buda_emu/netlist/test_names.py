@@ -77,7 +77,8 @@ def _of_overrides(label: str, config: nodes.Node | None, names: dict[str, None])
 
 
 def _hint_for(pattern: str, names: Iterable[str]) -> str:
-    """Return the name that was most likely meant, or the part of a pattern that is a name's."""
+    """Return the hint for an override of test-config that matches no queue: the nearest name, or `.*pattern.*` for a
+    pattern that matches a part of a name; "" if neither is likely."""
     if all(letter.isalnum() or letter in _PLAIN_CHARACTERS for letter in pattern):
         return near(pattern, names)
     # A pattern has to match the whole name: most of those that match nothing match a part of one.

@@ -24,7 +24,7 @@ else:
 T = TypeVar("T")
 U = TypeVar("U")
 View = Literal["rows", "terminal", "markdown", "page", "json"]
-"""A place where a column stands: plain rows with CSV, tables for a terminal, in Markdown and in pages, JSON with its
+"""An output that shows a column: plain rows with CSV, tables for a terminal, in Markdown and in pages, or JSON with its
 schema."""
 SHOWN: Final[tuple[View, ...]] = ("terminal", "markdown", "page")
 EVERYWHERE: Final[tuple[View, ...]] = ("rows", *SHOWN, "json")
@@ -92,8 +92,8 @@ class Columns(Generic[T]):
 
     @property
     def listed(self) -> tuple[Column[T], ...]:
-        """All columns, in order: those declared one by one, and those of the fields of records, of which one that is
-        declared by itself, too, stands in its own form."""
+        """All columns in order. A column that is declared by itself replaces that of a record's field of the same
+        key."""
         if self._columns is None:
             declared = {part.key: part for part in self._parts if isinstance(part, Column)}
             columns: list[Column[T]] = []
@@ -107,8 +107,8 @@ class Columns(Generic[T]):
         return self._columns
 
     def seen_in(self, view: View, without: Collection[str] = ()) -> list[Column[T]]:
-        """Return the columns of a view but those whose names are in `without`. Columns without a title stand in no view
-        for people, those without a key in no other."""
+        """Return the columns of a view but those whose names are in `without`. Views for people need a title, views of
+        data a key."""
         by_title = view in SHOWN
         return [
             column
@@ -136,8 +136,8 @@ class Columns(Generic[T]):
     def within(
         self, _outer: type[U], get: Callable[[U], T], views: tuple[View, ...] = EVERYWHERE
     ) -> "tuple[Column[U], ...]":
-        """Return these columns in `views` for records of another kind that hold one of this kind, which `get`
-        returns."""
+        """Return these columns, shown in `views`, for records of another kind; `get` takes the inner record from such a
+        record."""
         return tuple(replace(_within(column, get), views=views) for column in self.listed)
 
 
@@ -168,8 +168,8 @@ def _fields_of(kind: type[Any]) -> list[Column[Any]]:
 
 
 def annotations_of(kind: type[Any]) -> dict[str, Any]:
-    """Return the types of the fields of a class. Names that its module imports for type checkers alone are those of
-    numpy."""
+    """Return the types of the fields of a class. A name that is missing at run time is taken for numpy's `np` or
+    `NDArray`."""
     try:
         return get_type_hints(kind)
     except NameError:

@@ -34,7 +34,7 @@ class Option(NamedTuple):
     metavar: str | None = None
     convert: Callable[[str], Any] = str
     flag: str = ""
-    """The option on the command line, if it is not the keyword: `--param`."""
+    """The option on the command line, such as `--param`; "" makes it of the keyword."""
     short: str = ""
     """The option in one letter: `-n`."""
     default: Any = None
@@ -42,7 +42,7 @@ class Option(NamedTuple):
     is_repeatable: bool = False
     """Whether the command takes it several times; its values are then gathered in a list."""
     gather: Callable[[Any], Any] | None = None
-    """The function that makes the keyword's value of what the command line gives, None where they are the same."""
+    """Converts the command line's value to the keyword's; None where they are the same."""
     words: Mapping[str, str] = MappingProxyType({})
     exclusive: str = ""
     """Options of a group with the same word here exclude each other."""

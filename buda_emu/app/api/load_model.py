@@ -139,7 +139,7 @@ class LoadedParts(LoadedModel):
         with self._machine(precision) as machine:
 
             def run_program(name: str) -> None:
-                """Run a program for one round, with those of the parameters that it takes."""
+                """Run a program for one round, with the parameters that it takes."""
                 body = machine.netlist.programs[name]
                 parameters = parameters_of_rounds(1)
                 machine.run(name, {parameter: parameters[parameter] for parameter in parameter_names([body])})

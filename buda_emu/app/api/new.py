@@ -160,7 +160,7 @@ class _Writer:
         inputs = [before]
         attributes = ""
         columns = _tiles(size) if size else shape.cols
-        result = self._spread_over_cores(shape.t, shape.rows, columns, word)
+        result = self._on_smallest_grid(shape.t, shape.rows, columns, word)
         if is_matmul:
             weights = _Tensor(shape.t, shape.cols, result.cols)
             self._queue(f"w{number}", "HOST", "ram", weights)
@@ -182,8 +182,9 @@ class _Writer:
         )
         return name, line, result
 
-    def _spread_over_cores(self, t: int, rows: int, cols: int, word: str) -> _Tensor:
-        """Return a result on the smallest grid of cores that holds it. Raises HostError if the chip does not."""
+    def _on_smallest_grid(self, t: int, rows: int, cols: int, word: str) -> _Tensor:
+        """Return a result of so many tiles with the smallest grid of cores that divides it and holds it. Raises
+        HostError, which names `word`, where no grid does."""
         grids = [
             grid
             for grid in product(range(1, self._arch.grid[0] + 1), range(1, self._arch.grid[1] + 1))

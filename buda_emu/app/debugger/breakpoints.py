@@ -343,8 +343,8 @@ def _stands_at(point: Breakpoint, engine: Steps, moment: Moment) -> bool:
 
 
 def _is_awaited_move(point: Breakpoint, before: Pointers, values: Pointers) -> bool:
-    """Return whether the pointers moved in the way that the breakpoint waits for: back to the first slot for "wrap",
-    to its value for a "pointer" with one, and anyhow for other kinds."""
+    """Return whether the pointers moved in the way that the breakpoint waits for: one of them backwards for "wrap", one
+    of them to its value for a "pointer" with one, and anyhow for other kinds."""
     pairs = list(zip(before, values, strict=True))
     if point.kind == "wrap":
         return any(new < old for old, new in pairs)

@@ -146,7 +146,7 @@ def pack_strips(read: Callable[[int, slice, slice], F32], layout: EntryLayout, l
     step = blocking.ublock[axis]
     line_elements = down * across * height * width // count  # elements of a row (column) of ublocks
     for row, column, t in product(range(grid_r), range(grid_c), range(blocking.t)):
-        for first, last in _runs(count, max(1, limit // line_elements)):
+        for first, last in _strips(count, max(1, limit // line_elements)):
             rows = (0, down)
             columns = (0, across)
             if by_column:
@@ -166,8 +166,8 @@ def pack_strips(read: Callable[[int, slice, slice], F32], layout: EntryLayout, l
             yield pack_tiles(layout.format, flat, blocking.tile_dim, layout.alignment, True)
 
 
-def _runs(count: int, step: int) -> Iterator[tuple[int, int]]:
-    """Yield 0..count as ranges of `step`; the last one may be shorter."""
+def _strips(count: int, step: int) -> Iterator[tuple[int, int]]:
+    """Yield first and end of each strip of `step` items into which 0 .. count is cut; the last one may be shorter."""
     return ((first, min(first + step, count)) for first in range(0, count, step))
 
 

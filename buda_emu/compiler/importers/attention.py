@@ -177,7 +177,8 @@ def _fourier_matrices(size: int) -> tuple[Array, Array]:
 
 
 def _multiply_along(b: Builder, x: Node, dim: int, matrix: Array) -> Node:
-    """Multiply one dimension by a constant matrix [out, in], and return the value with `out` elements there."""
+    """Multiply one dimension by a constant matrix [out, in], such as the cosines of a Fourier transform, and return the
+    value with `out` elements there."""
     rank = len(x.shape)
     if rank == 1:
         return b.reshape(b.matmul(b.constant(matrix), b.reshape(x, shape=(*x.shape, 1))), shape=(matrix.shape[0],))

@@ -36,7 +36,7 @@ class Part(OfOpType):
 
     @property
     def sources(self) -> Iterator[str]:
-        """The names of the parts that it reads."""
+        """The names of the other steps of the fused op whose results this one reads."""
         return (operand for operand in self.operands if isinstance(operand, str))
 
 

@@ -149,8 +149,8 @@ def _with_longest_inner(target: Target, op: TileOp, blocks: Blocks, held: int) -
 
 
 def _divide_row_sums(target: Target, op: TileOp, grid: tuple[int, int], buffers: int) -> Blocks | None:
-    """Divide a fused op that sums rows: all rows of a core are one ublock, as wide as dest allows beside the columns
-    that are held while a sum is taken; None where dest is too small for a tile column. `buffers`: mblocks in the
+    """Divide a fused op that sums rows: all rows of a core are one ublock, of as many columns as fit dest; None where
+    dest has no room for one column, or for the columns that are held while a sum is taken. `buffers`: mblocks in the
     result's buffer."""
     t, rows, columns = op.shape
     height = rows // grid[0]

@@ -83,8 +83,8 @@ def rank_epochs(results: Sequence[SearchResult], context: SearchContext, count: 
 
 
 def _rank_program(table: CandidateTable, results: Sequence[SearchResult], start: int, stop: int) -> list[_Change]:
-    """Return the decisions of the results for one program, the quickest first; of those whose epochs end at the same
-    places only the first."""
+    """Return what each result decides for the ops `start` up to `stop`, those of one program, the quickest first; of
+    results whose epochs end at the same ops only the quickest."""
     by_ends: dict[frozenset[int], _Change] = {}
     for result in sorted(results, key=lambda result: _sum_between(_epoch_cycles(table, result), start, stop)):
         ends = frozenset(end for end in _epoch_cycles(table, result) if start < end <= stop)

@@ -11,7 +11,7 @@ OnMachine = Callable[[Emulator], None]
 
 
 def do_nothing(machine: Emulator) -> None:
-    """Leave a machine alone: what models without a state keep and restore."""
+    """Leave a machine alone: what is done to the machines of models without a state."""
     del machine
 
 
@@ -26,12 +26,13 @@ class OpenMachine:
         self._key: Hashable = None
         self._machine: Emulator | None = None
         self._closing: weakref.finalize[..., OpenMachine] | None = None
-        """Closes the machine when the model goes, or earlier when it is called."""
+        """Closes the machine when this object is collected, or earlier when it is called."""
 
     @contextmanager
     def use(self, key: Hashable, make: Callable[[], Emulator], keep: OnMachine = do_nothing) -> Generator[Emulator]:
-        """Give the machine of a key to the calling thread alone; `make` opens it if that of another key, or none, is
-        open. `keep` is called with a machine before it is closed for another key or after a failure."""
+        """Give the machine of a key to the calling thread alone; `make` opens it unless it is open, and the machine of
+        another key is closed first. `keep` is called with a machine before it is closed for another key or after a
+        failure."""
         with self._lock:
             if self._machine is None or self._key != key:
                 self._drop(keep)

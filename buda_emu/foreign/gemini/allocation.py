@@ -108,8 +108,9 @@ def _input_residents(index: Index, works: Sequence[Workload]) -> Iterator[Reside
 
 
 def _to_operand_coordinates(source: Source, origin: Sequence[int]) -> Box:
-    """Return the source's box in coordinates of the operand: N, H and W count from the operand's lower corner, C comes
-    from `channel`. Raises ProgramError where `channel` is not a range of as many channels as the box has."""
+    """Return the source's box in coordinates of the operand: N, H and W count from the operand's lower corner, and so
+    does C, unless the source has a range `channel`. Raises ProgramError where channels are negative or not as many as
+    the box has."""
     box = source.box.shift([-value for value in origin])
     first_channel, last_channel = source.channel or (box.lower[1], box.upper[1])
     if first_channel < 0 or last_channel - first_channel != box.upper[1] - box.lower[1]:

@@ -283,7 +283,8 @@ class Function:
 
     @property
     def has_unknown_ops(self) -> bool:
-        """True when the function holds an op that the reader skipped."""
+        """True when the reader kept only the name of some op, so that values without a definition may be its
+        results."""
         return any(not op.known for op in self.walk())
 
     def kernel(self, symbol: Symbol) -> "Function | None":

@@ -129,7 +129,7 @@ def _read_broadcast(context: Context, name: str, key: Scalar, value: Node) -> li
 
 
 def _read_pad(context: Context, name: str, key: Scalar, value: Node) -> list[Tm]:
-    """Read the TM `pad: [rows, columns, value]`; no TM after a finding."""
+    """Read `pad: [rows, columns, value]` among the TMs of an op or queue; no TM after a finding."""
     texts = ["", "", ""]
     if isinstance(value, Sequence) and len(value.items) == 3:
         texts = [argument.text if isinstance(argument, Scalar) else "" for argument in value.items]

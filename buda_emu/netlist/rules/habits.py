@@ -227,7 +227,7 @@ def zeros_in_block(ctx: Context, op: Op) -> Findings:
 
 
 def _reduced_columns(ctx: Context, op: Op) -> dict[str, str]:
-    """Return for each input buffer of a fused op that holds a reduced column the name of the reduce."""
+    """Return the input buffers of a fused op that hold a reduced column, each with the name of the reduce."""
     columns: dict[str, str] = {}
     for number, name in enumerate(op.inputs):
         reduce = _reduce_behind(ctx, name)

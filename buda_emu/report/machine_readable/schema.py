@@ -121,9 +121,8 @@ def class_schema(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
 
 
 def _type_schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of values of a type, a `Row` or a tuple of alternatives. Classes among them are added to
-    `definitions` and referred to.
-    """
+    """Return the JSON schema of a type, or of columns, a dict, a list or a tuple of alternatives that a result
+    declares; records are added to the definitions."""
     if isinstance(kind, Row | Columns | dict | list | tuple):
         return _declared_schema(kind, definitions)
     if kind in _PLAIN:

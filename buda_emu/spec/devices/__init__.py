@@ -109,7 +109,8 @@ class Device:
 
     @property
     def l1_data_bytes(self) -> int:
-        """Return the bytes of a worker's L1 that buffers may use."""
+        """Return the bytes of a worker's L1 behind its reserved regions: the room that buffers have, which reports show
+        beside their use."""
         return self.l1_bytes - self.l1_data_start
 
     def physical(self, row: int, column: int) -> Core:

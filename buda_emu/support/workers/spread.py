@@ -261,7 +261,8 @@ class _Others:
         numbers: list[int] = []
 
         def take_items() -> Iterator[Any]:
-            """Yield the items that nobody else has taken, and note the number of each."""
+            """Yield to the pool the items that the calling process has not taken, and note the number of each, by which
+            results get their places."""
             while (numbered := self.take()) is not None:
                 numbers.append(numbered[0])
                 yield numbered[1]

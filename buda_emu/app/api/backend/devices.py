@@ -49,7 +49,8 @@ def system_parameters(cluster: Cluster) -> dict[str, str]:
 
 
 def places_of(parameters: Mapping[str, str]) -> dict[int, Place]:
-    """Return the place of each chip, by its id. Raises RuntimeError for a parameter that is not rows of numbers."""
+    """Return x, y, rack and shelf of each chip, by its id, from the system parameter that lists them; {} if it is
+    missing. Raises RuntimeError for a parameter that is not rows of numbers."""
     rows = _split_rows(parameters.get("system-device-chip_locations", ""))
     return {chip: tuple(place) for chip, *place in rows}
 

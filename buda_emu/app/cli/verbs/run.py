@@ -120,7 +120,8 @@ def _run(args: argparse.Namespace, progress: Progress, opened: "Opened", load_se
 
 
 def _require_runnable(netlist: "Netlist", args: argparse.Namespace) -> None:
-    """Raise an error if the programs cannot run, or the netlist does not fit onto the chip of the board."""
+    """Raise NetlistError if findings on room or shapes show that the chosen programs must fail, and HostError if a
+    board lacks a core or DRAM channel that the netlist uses."""
     from buda_emu.emulator.inputs.entries import select_programs
     from buda_emu.emulator.inputs.prepared import require_runnable
 
@@ -140,7 +141,8 @@ def _write_arrays(report: "RunReport", directory: "Path") -> None:
 
 
 def _write_output_parts(output: "OutputParts", directory: "Path | None") -> None:
-    """Write an output as it is read, in the bytes that `np.save` would write for all of it. Raises OSError."""
+    """Write an output to the directory as it is read, part by part, in the bytes that `np.save` would write for all of
+    it; nothing without a directory. Raises OSError."""
     if directory is None:
         return
     from numpy.lib.format import dtype_to_descr, write_array_header_1_0

@@ -114,8 +114,9 @@ def take_turns() -> None:
     TURN[0] = TAKEN
 
 
-def turns_are_over() -> None:
-    """End the turns: kernels that end do not wait for other threads."""
+def end_turns() -> None:
+    """End the turns that threads take at Python's lock while they share a function of Python: kernels that end wait for
+    nobody again."""
     TURN[0] = NOBODY_WAITS
 
 

@@ -80,7 +80,7 @@ class Dst:
         """Emit the constants of a step. `_step`: its number; `phase`: its fidelity phase."""
         self._shifted = self.builder.shl(self.shift_of(phase), SIZE(23))
         self.down = self.code.every_word(self._shifted)
-        self.scale = self.code.as_floats(self.pattern_less_shift(127 << 23))
+        self.scale = self.code.as_floats(self.single_less_shift(127 << 23))
 
     def shift_of(self, phase: Value) -> Value:
         """Return how much less the exponents of a phase are (`accumulate.shift_of`)."""
@@ -88,8 +88,9 @@ class Dst:
         low = builder.mul(builder.and_(phase, SIZE(1)), SIZE(5))
         return builder.add(low, builder.mul(builder.lshr(phase, SIZE(1)), SIZE(7)))
 
-    def pattern_less_shift(self, number: int) -> Value:
-        """Return a pattern with the exponent of the number, less by the shift of the step."""
+    def single_less_shift(self, number: int) -> Value:
+        """Return in every lane the single with these bits, its exponent less by the shift of the step: of 1.0 that is
+        the scale of the step."""
         return self.code.every_word(self.builder.sub(SIZE(number), self._shifted))
 
     def plus_shift(self, number: int) -> Value:
@@ -220,7 +221,7 @@ class Wide(Dst):
     def begin(self, step: Value, phase: Value) -> None:
         """Emit the constants of a step, with the unit of a 32-bit Dst."""
         super().begin(step, phase)
-        self._finer = self.pattern_less_shift(INVERSE_WIDE)
+        self._finer = self.single_less_shift(INVERSE_WIDE)
 
     def add(self, old: Value, groups: list[Group], top: Value, cut: bool) -> Value:
         """Return the words after one accumulation step, as `Bf16.add` describes."""

@@ -179,7 +179,7 @@ def _is_small_exponent(node: ast.AST) -> bool:
 
 
 def _power_depth(node: ast.AST) -> int:
-    """Return how deeply powers are nested, since nested exponents multiply."""
+    """Return how deeply powers and shifts are nested in an expression, since nested exponents multiply."""
     inner = max(map(_power_depth, ast.iter_child_nodes(node)), default=0)
     return inner + (_find_exponent(node) is not None)
 

@@ -114,7 +114,8 @@ class Accumulation:
         set. They are one where the units do the steps in between by themselves. Raises UnsupportedError."""
 
         def block(k: range, spill: Spill | None) -> Block:
-            """Return the block that adds the products of inner tiles `k`, spilled in between as `spill` says."""
+            """Return a function that adds the products of inner tiles `k` to tiles of dst, and spills sums in between
+            as `spill` says (None: never)."""
 
             def add(dst: U32, start: int, stop: int, fresh: bool) -> None:
                 """Add the block's products to tiles start..stop of dst; `fresh`: dst holds nothing yet."""

@@ -94,7 +94,9 @@ class BufferPool:
             self._keep(self._most)
 
     def leave(self, byte_limit: int) -> None:
-        """Keep at most `byte_limit` unused bytes in this pool and in the pool of closed machines together."""
+        """Free arrays until this pool and that of closed machines hold at most `byte_limit` unused bytes together, and
+        let this pool keep no more from now on. Called before each chunk of inputs, with the room that its tensors
+        leave."""
         self._most = min(byte_limit, _KEEP_BYTES)
         self._keep(self._most)
         POOL.shrink(byte_limit - self._unused_bytes)

@@ -133,8 +133,8 @@ class Executor:
             listener.epoch_end(topo.graphs)
 
     def _run_inputs_of_part(self, temporal: TemporalGraph, topo: Topology, scheduler: Scheduler, part: Part) -> None:
-        """Run all inputs as `_run_inputs` does, on one of several machines. A program that stops leaves what the inputs
-        before it have written."""
+        """Run all inputs on one of several machines, then receive and store the values that it put off, also where the
+        program stops with a ProgramError."""
         late = self._context.late = Late(part, self._context.memory, topo)
         try:
             self._run_inputs(temporal, topo, scheduler)

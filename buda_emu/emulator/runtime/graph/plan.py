@@ -60,7 +60,8 @@ class _Builder:
         self._converted: dict[tuple[int, str], int] = {}
 
     def build(self) -> Plan:
-        """Return the plan: its steps, what each frees, and the tensors alive at once."""
+        """Return the plan for these labels: its steps, what each of them frees, and the most tiles that are alive at
+        once."""
         self._add_steps()
         tiles = tuple(t * r * c for t, r, c in self._shapes)
         releases = self._releases()

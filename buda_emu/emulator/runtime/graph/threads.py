@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from buda_emu.arithmetic.formats.float_state import set_exact
 from buda_emu.arithmetic.jit.job_slot import SHARED, JobSlot
-from buda_emu.arithmetic.jit.machine_code.loading import raised_at, take_turns, turns_are_over
+from buda_emu.arithmetic.jit.machine_code.loading import end_turns, raised_at, take_turns
 from buda_emu.arithmetic.jit.thread_team import await_helpers, serve, spins_in
 
 # Below this many bytes of operands a second thread gains nothing: to share a job takes 5 us, and longer where its data
@@ -198,7 +198,7 @@ class _ThreadTeam:
         try:
             ranges.own(self._spins)
         finally:
-            turns_are_over()
+            end_turns()
             self._ranges = None
 
     def _wait(self) -> None:

@@ -150,7 +150,8 @@ class Memory:
 
 
 def _merge_stretches(items: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the stretches in order, with those that touch or overlap merged."""
+    """Return ranges of bytes (first, one past the last) in order, with those that touch or overlap merged: each gets an
+    array of its own."""
     joined: list[tuple[int, int]] = []
     for low, high in sorted(items):
         if joined and low <= joined[-1][1]:

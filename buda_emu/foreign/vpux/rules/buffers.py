@@ -306,7 +306,8 @@ def check_casts(program: Program) -> Iterator[Finding]:
 
 
 def _cast_problem(name: str, source: Type, target: Type) -> str:
-    """Return what a cast of this name changes and must keep, "" for a legal cast."""
+    """Return why a cast of this name is illegal, for example because it changes the order or number of elements; "" for
+    a legal cast."""
     if name == "VPUIP.ShapeCast":
         if source.order != target.order:
             return f"order {source.order} becomes {target.order}"

@@ -121,7 +121,10 @@ def reason_unsplit(situation: Situation, op: Op) -> str:
     if not any(True for _ in _cuts(op)) or (identity and op.blocking.mblock[0] == 1):
         return _reason_of_small_slices(op)
     if identity and _encoding_queues(situation, op) is None:
-        return "its sparse tiles and their encoding are not filled by the host for this op alone"
+        return (
+            "its sparse tiles and their encoding are not filled by the host for this op alone, or their buffers cannot "
+            "be moved"
+        )
     if identity:
         return "on more rows of cores it takes no fewer cycles, or no free cores make up such a rectangle"
     cycles = situation.cycles(op)
@@ -376,8 +379,8 @@ def _propose_rows(situation: Situation) -> Iterator[Proposal]:
 
 
 def _encoding_queues(situation: Situation, op: Op) -> tuple[Queue, Queue] | None:
-    """Return the queues of the sparse tiles and of their encoding, if the host fills them for this op alone; else
-    None."""
+    """Return the queues of the sparse tiles and of their encoding, if the host fills them for this op alone, they may
+    be moved, and they have as many rows of buffers as the op has rows of cores; else None."""
     netlist = situation.variant.netlist
     if len(op.inputs) == 3:
         queues_read = [netlist.queues.get(op.inputs[operand]) for operand in (0, 2)]

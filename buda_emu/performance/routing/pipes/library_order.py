@@ -60,8 +60,8 @@ def table_order(keys: Iterable[_T], value_of: Callable[[_T], int]) -> list[_T]:
 
 
 def _walk_table(buckets: dict[int, list[tuple[_T, int]]]) -> list[tuple[_T, int]]:
-    """Return all entries (key, hash) of a table of buckets: buckets that were filled last come first, and in each the
-    entry that was inserted last."""
+    """Return all entries (key, hash) of a table of buckets in the order in which the library walks it: the bucket that
+    was opened last comes first, and in each the entry that was inserted last."""
     return list(chain.from_iterable(reversed(bucket) for bucket in reversed(buckets.values())))
 
 

@@ -259,7 +259,7 @@ def until_told(address):
 def turns():
     assert gil_turns.TURN[0] == gil_turns.NOBODY_WAITS
     yield gil_turns.TURN
-    gil_turns.turns_are_over()
+    gil_turns.end_turns()
 
 
 @pytest.mark.parametrize("fails", [False, True])
