@@ -106,7 +106,7 @@ class ModelComparison:
         """Yield headers and rows of the tables of outputs and of layers, without empty tables."""
         for heading, differences in (("output", self.outputs), ("layer", self.layers)):
             if differences:
-                yield (heading, "shape", "PCC", "error", "max error"), [_row(item) for item in differences]
+                yield (heading, "shape", "PCC", "error", "max error"), [_row(entry) for entry in differences]
 
     def __str__(self) -> str:
         """Return a table of the outputs and a table of the layers."""

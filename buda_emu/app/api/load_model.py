@@ -34,7 +34,6 @@ else:
     pictures = lazy("buda_emu.report.pictures.grid_svg")  # only a notebook needs it
 
 Array = NDArray[Any]
-_SHORT_DIGEST = 12
 
 
 class LoadedModel:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import product
 from typing import Any, Final, Unpack
 
@@ -93,8 +94,10 @@ def _require_axis(name: str, parameters: Collection[str]) -> None:
     if name in AXES or name.startswith("$") or f"${name}" in parameters:
         return
     hint = hint_in_parentheses(name, (*AXES, *parameters))
-    known = ", ".join(parameters) or "$p_loop_count"
-    raise HostError(f"--sweep {name}: {name!r} is not one of {', '.join(AXES)}, nor a parameter ({known}){hint}")
+    parameter_names = ", ".join(parameters) or "$p_loop_count"
+    raise HostError(
+        f"--sweep {name}: {name!r} is not one of {', '.join(AXES)}, nor a parameter ({parameter_names}){hint}"
+    )
 
 
 def _require_number(name: str, value: str) -> None:
@@ -222,17 +225,25 @@ PointTask = tuple[Mapping[str, str], bool]
 
 
 def modeller(about: SweepConditions, report: SendKernel = ignore_activity) -> Callable[[PointTask], Point]:
-    """Return the function that models one point in a process of its own. `report` gets the kernels that it
-    compiles."""
+    """Return the function that models one point in a process of its own, with the file read once for each board.
+    `report` gets the kernels that it compiles."""
+    return modeller_by_board(about, partial(_netlist_for, about), report)
+
+
+def modeller_by_board(
+    about: SweepConditions, netlist_for: Callable[[str], Netlist | BudaError], report: SendKernel
+) -> Callable[[PointTask], Point]:
+    """Return the function that models one point on the netlist of its board, which `netlist_for` makes once for each
+    board in a process; where it gives an error, the point has that instead of figures. `report` gets the kernels that
+    are compiled meanwhile."""
     netlists: dict[str, Netlist | BudaError] = {}
 
     def model(task: PointTask) -> Point:
-        """Model one point, with the file read once for each board; where that fails, the point has the error instead
-        of figures."""
+        """Model one point of the sweep."""
         settings, _ = task
         board = settings.get("board", about.board) or ""
         if board not in netlists:
-            netlists[board] = _netlist_for(about, board)
+            netlists[board] = netlist_for(board)
         netlist = netlists[board]
         if isinstance(netlist, BudaError):
             return Point.without_figures(settings, netlist)

@@ -1,9 +1,9 @@
 """A sweep over boards of a model, or of an image that holds its model: each board gets a netlist of its own."""
 
 from collections.abc import Callable
+from functools import partial
 
-from buda_emu.app.api.sweep import Point, PointTask, SweepConditions, model_point
-from buda_emu.arithmetic.jit.reporting import with_sent_kernels
+from buda_emu.app.api.sweep import Point, PointTask, SweepConditions, modeller_by_board
 from buda_emu.compiler.compile import compile as compile_model
 from buda_emu.compiler.image_source import compile_again
 from buda_emu.emulator.image.opened import is_image
@@ -15,21 +15,7 @@ from buda_emu.support.progress import SendKernel, ignore_activity
 def modeller(about: SweepConditions, report: SendKernel = ignore_activity) -> Callable[[PointTask], Point]:
     """Return the function that compiles a model for the board of a point, each board once in a process, and models the
     netlist there. `report` gets the kernels that it compiles."""
-    netlists: dict[str, Netlist | BudaError] = {}
-
-    def model(task: PointTask) -> Point:
-        """Model one point of the sweep, with the model compiled once for each board; where that fails, the point has
-        the error instead of figures."""
-        settings, _ = task
-        board = settings.get("board", about.board) or ""
-        if board not in netlists:
-            netlists[board] = _compile_for(str(about.netlist), board)
-        netlist = netlists[board]
-        if isinstance(netlist, BudaError):
-            return Point.without_figures(settings, netlist)
-        return model_point(netlist, about, task)
-
-    return with_sent_kernels(model, report)
+    return modeller_by_board(about, partial(_compile_for, str(about.netlist)), report)
 
 
 def _compile_for(path: str, board: str) -> Netlist | BudaError:

@@ -40,7 +40,7 @@ def along(low: Lowering, value: LoweredValue, dim: int, matrix: Sparse) -> Lower
 def _columns(layout: Layout, places: Sequence[int]) -> list[int]:
     """Return the dimensions that stay along the columns: those with all their pieces there, else those with some. To
     bring other dimensions of an image there, whose windows hold several places, would multiply its channels."""
-    axes = {place: {piece.axis for piece in layout.dims[place]} for place in places}
+    axes = {place: axes_of(layout.dims[place]) for place in places}
     return [place for place in places if axes[place] == {"c"}] or [place for place in places if "c" in axes[place]]
 
 

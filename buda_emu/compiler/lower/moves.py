@@ -1,6 +1,7 @@
 """Lowerings of core ops that move or pick elements: reshapes, transpositions, embeddings, maxima."""
 
 from dataclasses import replace
+from itertools import chain
 from itertools import count as numbers
 from math import prod
 from typing import Any
@@ -12,7 +13,16 @@ from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.lower.elementwise import constant_use, expand_layout, materialise
 from buda_emu.compiler.lower.inputs import constant_value, index_queue
-from buda_emu.compiler.lower.layout import TILE, Layout, Piece, dense_layout, padded_size, reshape_layout, standard
+from buda_emu.compiler.lower.layout import (
+    TILE,
+    Layout,
+    Piece,
+    axes_of,
+    dense_layout,
+    padded_size,
+    reshape_layout,
+    standard,
+)
 from buda_emu.compiler.lower.linear import along
 from buda_emu.compiler.lower.lowering import LoweredValue, Lowering, lowers
 from buda_emu.compiler.lower.relayout import relayout
@@ -183,7 +193,7 @@ def reduce_max(low: Lowering, node: Node) -> LoweredValue:
     value = materialise(low, low.values[node.inputs[0]])
     layout = value.layout
     pieces = layout.dims[dim]
-    axes = {piece.axis for piece in pieces}
+    axes = axes_of(pieces)
     alone = len(axes) == 1 and axes.isdisjoint(_axes_of_others(layout, dim))
     if axes == {"z"} and len(pieces) == 1 and pieces[0].stride == 1:
         return _largest_of_z(low, value, dim, pieces[0].size)
@@ -199,11 +209,7 @@ def reduce_max(low: Lowering, node: Node) -> LoweredValue:
 
 def _axes_of_others(layout: Layout, dim: int) -> set[str]:
     """Return the axes of all dimensions but one."""
-    axes: set[str] = set()
-    for place, pieces in enumerate(layout.dims):
-        if place != dim:
-            axes.update(piece.axis for piece in pieces)
-    return axes
+    return axes_of(chain(*layout.dims[:dim], *layout.dims[dim + 1 :]))
 
 
 def _largest_of_axis(low: Lowering, value: LoweredValue, dim: int, axis: str) -> LoweredValue:

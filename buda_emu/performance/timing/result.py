@@ -129,9 +129,9 @@ def host_bytes_by_program(epochs: Iterable[tuple[str, Mapping[str, int]]]) -> di
     queue counts as often as the epoch that takes most of it."""
     by_program: dict[str, dict[str, int]] = {}
     for program, queues in epochs:
-        most = by_program.setdefault(program, {})
+        largest_sizes = by_program.setdefault(program, {})
         for queue, size in queues.items():
-            most[queue] = max(size, most.get(queue, 0))
+            largest_sizes[queue] = max(size, largest_sizes.get(queue, 0))
     return {program: sum(queues.values()) for program, queues in by_program.items()}
 
 

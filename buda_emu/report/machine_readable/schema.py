@@ -64,9 +64,9 @@ def columns_document(title: str, columns: Columns[Any]) -> dict[str, Any]:
     """Return the schema of what `Columns.document` gives."""
     definitions: dict[str, Any] = {}
     form = _object_schema(columns, definitions)
-    whole = versioned_schema(title, form["properties"], definitions)
-    whole["required"] = ["schema_version", *form["required"]]
-    return whole
+    document = versioned_schema(title, form["properties"], definitions)
+    document["required"] = ["schema_version", *form["required"]]
+    return document
 
 
 def document(

@@ -312,8 +312,8 @@ def _unmet_choices(args: argparse.Namespace, results: list[CaseResult]) -> Itera
     ran = [case for case in results if case.programs]
     for name, _ in args.param:
         if ran and not any(name in case.parameters for case in ran):
-            taken = sorted({parameter for case in ran for parameter in case.parameters})
-            yield f"no tested program takes the parameter {name}{hint_in_parentheses(name, taken)}"
+            parameter_names = sorted({parameter for case in ran for parameter in case.parameters})
+            yield f"no tested program takes the parameter {name}{hint_in_parentheses(name, parameter_names)}"
     reasons = Counter(case.message for case in results)
     if results and not args.only_documents and all(case.status == "skipped" for case in results):
         yield f"nothing was tested: {reasons.most_common(1)[0][0]}"

@@ -17,7 +17,7 @@ class ExtractedFile(TypedDict):
 
 
 class Extracted(TypedDict):
-    """What `darwinn extract --json` prints."""
+    """The JSON document that `darwinn extract --json` prints."""
 
     path: str
     files: list[ExtractedFile]

@@ -10,7 +10,7 @@ from buda_emu.support.errors import HostError
 
 
 class Linked(TypedDict):
-    """What `darwinn link --json` prints."""
+    """The JSON document that `darwinn link --json` prints."""
 
     path: str
     executable: str

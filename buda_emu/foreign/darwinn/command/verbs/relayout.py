@@ -13,7 +13,7 @@ from buda_emu.support.files import read_whole
 
 
 class Relayouted(TypedDict):
-    """What `darwinn relayout --json` prints."""
+    """The JSON document that `darwinn relayout --json` prints."""
 
     path: str
     layer: str
