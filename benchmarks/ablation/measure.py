@@ -13,11 +13,11 @@ import torch
 import buda_emu as be
 from buda_emu.compiler import pipeline
 from buda_emu.compiler.lower.tiles import TileGraph
-from buda_emu.compiler.memory_watch import Work
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.search.evaluate import evaluate_figures
 from buda_emu.compiler.search.placer import place_best
 from buda_emu.compiler.search_parts import TRACKED
+from buda_emu.compiler.search_record import SearchRecord
 from buda_emu.compiler.target import Objective, Target
 
 from .cases import Case
@@ -51,7 +51,7 @@ class _Search:
     def run(self, without: frozenset[str]) -> Row:
         """Search again from nothing without some parts; return the cycles of one input, the processor seconds, and how
         many ops were modelled for it."""
-        objective = replace(self.objective, work=Work.of(self.objective.effort), without=without)
+        objective = replace(self.objective, record=SearchRecord.begin(self.objective.effort), without=without)
         begin = time.process_time()
         _, placement = place_best(self.graphs, self.target, objective, entries=self.entries)
         seconds = time.process_time() - begin
@@ -59,8 +59,8 @@ class _Search:
         return {
             "cycles": cycles,
             "seconds": round(seconds, 3),
-            "modelled": objective.work.modelled,
-            "cut": objective.work.cut,
+            "modelled": objective.record.modelled,
+            "cut": objective.record.cut,
             "epochs": placement.epochs,
         }
 
@@ -94,10 +94,10 @@ def rows(case: Case, parts: Sequence[str], *, with_base: bool) -> Iterator[Row]:
         warnings.simplefilter("ignore")
         case()
     search = searches[-1]
-    work = search.objective.work
+    record = search.objective.record
     changed = asked.parts
-    if not work.cut:
-        changed = changed - (TRACKED - work.gained)
+    if not record.cut:
+        changed = changed - (TRACKED - record.gained)
     if with_base:
         yield {"part": "", **search.run(frozenset())}
     for part in parts:

@@ -268,13 +268,13 @@ class Compilation:
             objective = Objective.from_options(options.effort, options.objective, chips, options.microbatch)
         if options.workers is not None and not options.workers.alone:
             helpers = replace(options.workers, count=max(1, options.workers.count - 1))  # this process works, too
-            objective.work.pool = JobPool(JOB, helpers, isolated=True, on_report=lambda _, kernel: announce(*kernel))
+            objective.record.pool = JobPool(JOB, helpers, isolated=True, on_report=lambda _, kernel: announce(*kernel))
         observer = options.observer or Observer(dump=options.dump)
         observer.progress = options.progress or observer.progress
         rules = tuple(read_rules(options.mixed, device))
         memory = MemoryWatch.of(options.memory_limit)
-        observer.work = objective.work
-        objective.work.tell = observer.tell
+        observer.work = objective.record
+        objective.record.tell = observer.tell
         return Compilation(
             device=device,
             objective=objective,
@@ -291,7 +291,7 @@ class Compilation:
         search. Raises UnsupportedError for a file that is too large for memory."""
         searches = self.objective.effort != "low"
         if searches:
-            pool = self.objective.work.pool
+            pool = self.objective.record.pool
         else:
             pool = None
         try:

@@ -18,7 +18,7 @@ from buda_emu.compiler.ir.verify import problems
 from buda_emu.compiler.lower.layout import TILE as TILE_WIDTH
 from buda_emu.compiler.lower.lower import lower
 from buda_emu.compiler.lower.tiles import TileGraph, TileOp
-from buda_emu.compiler.memory_watch import MemoryWatch, Work
+from buda_emu.compiler.memory_watch import MemoryWatch
 from buda_emu.compiler.mixed import (
     Rule,
     assign,
@@ -41,6 +41,7 @@ from buda_emu.compiler.place.blocks import TargetOf
 from buda_emu.compiler.place.operand_room import enlarge_operand_buffers
 from buda_emu.compiler.place.rows import stack_row_sums, stream_rows
 from buda_emu.compiler.search.placer import place_best
+from buda_emu.compiler.search_record import SearchRecord
 from buda_emu.compiler.target import ONE_BY_ONE, Objective, Precision, Target
 from buda_emu.spec.formats import FORMATS
 from buda_emu.support.checker.suggest import near
@@ -503,7 +504,7 @@ class Observer:
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     tell: Callable[[str], None] | None = None
     progress: Report | None = None
-    work: Work | None = None
+    work: SearchRecord | None = None
     _waiting: dict[int, list[Callable[[], None]]] = field(default_factory=dict[int, list[Callable[[], None]]])
 
     def look(self, name: str, forms: Sequence[Ir], arch: str) -> None:
@@ -545,7 +546,7 @@ def run(
     rule."""
     observer = observer or Observer()
     steps = list(between(after, stop))
-    work = context.objective.work
+    record = context.objective.record
     if after == IMPORT:
         _check_graphs(IMPORT, forms)
         observer.look(IMPORT, forms, context.target.arch.name)
@@ -553,21 +554,21 @@ def run(
         if observer.foreseen is not None:
             observer.foreseen(words)
     with reported_work(observer.progress) as report:
-        work.report = report
+        record.report = report
         try:
-            if work.pool is not None and any(step.name == "search" for step in steps):
-                work.pool.start()  # ready when the search begins
+            if record.pool is not None and any(step.name == "search" for step in steps):
+                record.pool.start()  # ready when the search begins
             return _run_passes(steps, forms, context, observer)
         finally:
-            work.report = None
+            record.report = None
             observer.choose(0)
-            if work.pool is not None:
-                work.pool.close()
+            if record.pool is not None:
+                record.pool.close()
 
 
 def _run_passes(steps: Sequence[Pass], forms: Sequence[Ir], context: Context, observer: Observer) -> list[Ir]:
     """Run those of the passes that the context wants, and report each."""
-    report = context.objective.work.report or ignore_activity
+    report = context.objective.record.report or ignore_activity
     current = list(forms)
     for number, step in enumerate(steps):
         if step.wanted(context):

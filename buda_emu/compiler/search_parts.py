@@ -118,5 +118,5 @@ TRACKED: Final = frozenset(
     )
 )
 """Parts whose results are compared with what there is without them, and dropped where they are no quicker: the search
-notes which of them gained anything (`Work.gained`). Wider ops are not among them, as a packing without them is
+notes which of them gained anything (`SearchRecord.gained`). Wider ops are not among them, as a packing without them is
 another one."""

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field, replace
 from functools import cache
 
-from buda_emu.compiler.memory_watch import Work
 from buda_emu.compiler.search_parts import EVERYTHING, Parts
+from buda_emu.compiler.search_record import SearchRecord
 from buda_emu.spec.archs import ARCHS, Arch
 from buda_emu.spec.boards import Cluster, board
 from buda_emu.spec.devices import Device, device
@@ -203,7 +203,7 @@ class Objective:
     """The cluster of the chips, if a file describes it."""
     without: Parts = EVERYTHING
     """The parts of the search that are left out, to measure what they gain."""
-    work: Work = field(default_factory=Work, compare=False, repr=False)
+    record: SearchRecord = field(default_factory=SearchRecord, compare=False, repr=False)
     """What the search has done so far; copies with other fields share it."""
 
     @staticmethod
@@ -237,7 +237,7 @@ class Objective:
             firm=firm,
             ids=ids,
             cluster=cluster,
-            work=Work.of(effort),
+            record=SearchRecord.begin(effort),
         )
 
 

@@ -78,7 +78,7 @@ def _own_words(placement: Placement) -> dict[str, str]:
     words: dict[str, str] = {}
     if placement.tiles.undefined_is_nan:
         words[UNDEFINED] = UNDEFINED_IS_NAN
-    if placement.work.effort == LOW_EFFORT:
+    if placement.record.effort == LOW_EFFORT:
         words[EFFORT] = LOW_EFFORT
     return words
 

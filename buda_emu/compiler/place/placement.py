@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from buda_emu.compiler.lower.tiles import TileGraph, TileOp
-from buda_emu.compiler.memory_watch import Work
 from buda_emu.compiler.place.blocks import Blocks
+from buda_emu.compiler.search_record import SearchRecord
 from buda_emu.compiler.target import Target
 from buda_emu.spec.boards import Cluster, row_of_chips
 from buda_emu.support.checker.text import plural
@@ -103,7 +103,7 @@ class Placement:
     """Number of chips that each have the whole model and a share of the inputs (NETLIST 1.7); 1 for a pipeline."""
     step: int = 1
     """Inputs in one step of a training."""
-    work: Work = field(default_factory=Work)
+    record: SearchRecord = field(default_factory=SearchRecord)
     """The work that was done to find it."""
 
     def __repr__(self) -> str:

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.compiler.lower.tiles import TileGraph
-from buda_emu.compiler.memory_watch import Work
 from buda_emu.compiler.place.candidates import Choice
 from buda_emu.compiler.place.cost import tiles_read
 from buda_emu.compiler.place.decision import OneEpoch, PlacementDecision, build_placement
@@ -33,6 +32,7 @@ from buda_emu.compiler.search.wiring import (
     rewire_and_transpose,
 )
 from buda_emu.compiler.search_parts import Part, Parts
+from buda_emu.compiler.search_record import SearchRecord
 from buda_emu.compiler.target import Objective
 from buda_emu.performance.timing.result import EpochReport
 from buda_emu.performance.timing.transfers.flows import channel_name, stream_in_channel
@@ -288,21 +288,21 @@ def improve_epochs(table: CandidateTable, start: Start, known_result: KnownResul
     are changed in the same way.
 
     `known_result` returns what workers found for an epoch of this start, which equals what would be found here."""
-    work = start.objective.work
+    record = start.objective.record
     decisions = start.decisions
     better: dict[int, list[PlacementDecision]] = {}
     result: Decisions = {}
     for epoch, (first, names) in enumerate(match_epochs(table, start)):
         if first == epoch:
-            work.at(epoch, start.placement(table).epochs)
-            if work.stop_modelling() or not start.improves(epoch):
+            record.report_epoch(epoch, start.placement(table).epochs)
+            if record.stop_modelling() or not start.improves(epoch):
                 better[epoch] = [decisions[name] for name in names]
-            elif (elsewhere := known_result(epoch)) is not None and work.has_room(elsewhere[1]):
+            elif (elsewhere := known_result(epoch)) is not None and record.has_room(elsewhere[1]):
                 better[epoch] = elsewhere[0]
-                work.modelled += elsewhere[1]
-                work.gained |= elsewhere[2]
+                record.modelled += elsewhere[1]
+                record.gained |= elsewhere[2]
             else:
-                better[epoch] = improve_epoch(table, start, work, names)
+                better[epoch] = improve_epoch(table, start, record, names)
         result |= copy_decisions(table, names, better[first], epoch) or {name: decisions[name] for name in names}
     return result
 
@@ -339,8 +339,10 @@ def match_epochs(table: CandidateTable, start: Start) -> list[tuple[int, list[st
     return groups
 
 
-def improve_epoch(table: CandidateTable, start: Start, work: Work, names: list[str]) -> list[PlacementDecision]:
-    """Return the improved decisions of the ops of one epoch; `work` counts the ops that are modelled for it."""
+def improve_epoch(
+    table: CandidateTable, start: Start, record: SearchRecord, names: list[str]
+) -> list[PlacementDecision]:
+    """Return the improved decisions of the ops of one epoch; `record` counts the ops that are modelled for it."""
     only = OneEpoch(start.placement(table), start.decisions[names[0]].epoch)
     epoch = _Epoch(
         table=table,
@@ -348,7 +350,7 @@ def improve_epoch(table: CandidateTable, start: Start, work: Work, names: list[s
         chips=start.objective.chips,
         only=only,
         budget=BUDGETS[start.budget],
-        work=work,
+        record=record,
         without=start.objective.without,
     )
     epoch_decisions = epoch.improve(start.decisions)
@@ -373,7 +375,7 @@ class _Epoch:
     chips: int
     only: OneEpoch
     budget: Budget
-    work: Work
+    record: SearchRecord
     without: Parts
 
     @property
@@ -405,7 +407,7 @@ class _Epoch:
         if placement.microbatch == 1 and self.budget.timed:
             best, best_evaluation = self._resize(decisions, table, best, best_evaluation)
             best, best_evaluation = self._retime(decisions, best, best_evaluation)
-            if not self.work.stop_modelling() and Part.ANNEALING not in self.without:
+            if not self.record.stop_modelling() and Part.ANNEALING not in self.without:
                 best, best_evaluation = self._anneal(decisions, best, best_evaluation)
                 best, best_evaluation = self._retime(decisions, best, best_evaluation)
         return self._connect(decisions, table, best, best_evaluation)
@@ -420,7 +422,7 @@ class _Epoch:
         table = self.table
         factors = dict[str, float]()
         for _ in range(1 if self.budget.timed and single else self.budget.rounds):
-            if self.work.stop_modelling() or Part.CORRECTION in self.without:
+            if self.record.stop_modelling() or Part.CORRECTION in self.without:
                 break
             for op_timing in best_evaluation.run.epochs[0].timing.ops:
                 factor = op_timing.cost.cycles / max(best[op_timing.op].choice.math, 1.0)
@@ -436,7 +438,7 @@ class _Epoch:
             if _round_cycles(evaluation) < _round_cycles(best_evaluation):
                 best = wired
                 best_evaluation = evaluation
-                self.work.gained.add(Part.CORRECTION)
+                self.record.gained.add(Part.CORRECTION)
             else:
                 break
         return table, best, best_evaluation
@@ -446,7 +448,7 @@ class _Epoch:
     ) -> tuple[Decisions, Evaluation]:
         """Give more cores to ops that a single input waits for, and fewer to others, as long as that is quicker."""
         for _ in range(RESIZED):
-            if self.work.stop_modelling():
+            if self.record.stop_modelling():
                 break
             wished = resize_ops(table, best, best_evaluation.run.epochs[0])
             if not wished or Part.RESIZING in self.without:
@@ -464,7 +466,7 @@ class _Epoch:
         """Move data that is held in L1 to other DRAM channels, so that it arrives by the time at which the model needs
         it."""
         for _ in range(IN_TIME):
-            if self.work.stop_modelling() or Part.DEADLINES in self.without:
+            if self.record.stop_modelling() or Part.DEADLINES in self.without:
                 break
             retimed = set_deadlines(best, best_evaluation.run.epochs[0])
             evaluation = self._evaluate(self._part(decisions, retimed))
@@ -472,7 +474,7 @@ class _Epoch:
                 break
             best = retimed
             best_evaluation = evaluation
-            self.work.gained.add(Part.DEADLINES)
+            self.record.gained.add(Part.DEADLINES)
         return best, best_evaluation
 
     def _connect(
@@ -489,7 +491,7 @@ class _Epoch:
             limited_table = table
             attempt = before
             for _ in range(CONNECTED):
-                if self.work.stop_modelling():
+                if self.record.stop_modelling():
                     return best
                 limited = limit_to_streams(
                     limited_table, self.make({**decisions, **attempt}, self.only), attempt, order
@@ -515,7 +517,7 @@ class _Epoch:
         part = self._part(decisions, candidate)
         wired, evaluation = self._wire(candidate, part, self._evaluate(part))
         if _round_cycles(evaluation) < _round_cycles(best_evaluation):
-            self.work.gained.update(parts)
+            self.record.gained.update(parts)
             return wired, evaluation
         return best, best_evaluation
 
@@ -599,7 +601,7 @@ class _Epoch:
         }
         after = self._evaluate(replace(part, ops=ops))
         if _round_cycles(after) < _round_cycles(before):
-            self.work.gained.add(mover)
+            self.record.gained.add(mover)
             return moved, after
         return decisions, before
 
@@ -610,7 +612,7 @@ class _Epoch:
 
     def _evaluate(self, part: Placement) -> Evaluation:
         """Evaluate a placement of the epoch, and count its ops as modelled."""
-        self.work.modelled += len(part.ops)
+        self.record.modelled += len(part.ops)
         return evaluate(part)
 
 

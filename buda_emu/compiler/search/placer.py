@@ -89,19 +89,19 @@ def place_best(
     """Return the number and the placement of the quickest of several graphs of one model. Queues have room for
     `entries` rounds of inputs. High effort tries all that the default does, too, so that it is never worse. Raises as
     `place`."""
-    work = objective.work
-    workers = SideBySide(work.pool) if work.pool is not None else None
-    work.running = True
+    record = objective.record
+    workers = SideBySide(record.pool) if record.pool is not None else None
+    record.running = True
     try:
         number, best = _with_effort(graphs, target, objective, SearchContext(entries, workers=workers))
     finally:
-        work.running = False
+        record.running = False
         if workers is not None:
             workers.close()
     placement = best.placement
     placement.given = graphs[number]
     placement.ids = objective.ids
-    placement.work = objective.work
+    placement.record = objective.record
     placement.cluster = objective.cluster
     return number, placement
 
@@ -116,8 +116,8 @@ def _with_effort(
         first = replace(objective, effort="default")
     number, best = _best_of(forms, first, context)
     if objective.effort == "high":
-        objective.work.at_bound = best.chips > 0 and best.cycles <= best.bound
-        if not (objective.work.at_bound or objective.work.stop_modelling()):
+        objective.record.at_bound = best.chips > 0 and best.cycles <= best.bound
+        if not (objective.record.at_bound or objective.record.stop_modelling()):
             second_result = _best_of(forms, objective, context)
             number, best = min((number, best), second_result, key=lambda numbered: comparable_cycles(numbered[1]))
     return number, best
@@ -237,7 +237,7 @@ def _place(forms: Forms, context: SearchContext, objective: Objective) -> Search
         tables = forms.likely_tables(objective)
         first_figures = evaluate_figures(first, context.epochs)
         return SearchResult.of(objective, _training_figures(tables, objective, context, first_figures))
-    if objective.effort == "default" and objective.work.effort == "high":
+    if objective.effort == "default" and objective.record.effort == "high":
         _announce_high_effort(forms, objective, context)
     tried = _try_forms(forms, objective, context)
     best_tried = min(tried, key=comparable_cycles)
@@ -264,7 +264,7 @@ def _try_forms(forms: Forms, objective: Objective, context: SearchContext) -> li
     tried: list[SearchResult] = []
     for table in forms.likely_tables(objective):
         for start, known_result in starts_with_results(table, objective, shares, context):
-            if not tried or not objective.work.stop_modelling():
+            if not tried or not objective.record.stop_modelling():
                 tried.append(try_start(context, table, start, known_result))
     return tried
 
@@ -298,7 +298,7 @@ def _training_figures(
     def try_packing(number: int, full: float, step: float) -> None:
         """Pack table `number` with one pair of expectations, the share `full` of cores that rectangles cover and the
         delay `step` of each op of a chain, unless the work is used up."""
-        if tried and objective.work.stop_modelling():
+        if tried and objective.record.stop_modelling():
             return
         decisions = searched_decisions(tables[number], objective, full, step)
         with suppress(MemoryFullError):  # more epochs have more between them

@@ -156,7 +156,7 @@ def _apply_changes(
         for change in order:
             result = _try_changes(table, result, [change], context)
     if result is not best:
-        best.objective.work.gained.add(part)
+        best.objective.record.gained.add(part)
     return result
 
 
@@ -164,7 +164,7 @@ def _try_changes(
     table: CandidateTable, best: SearchResult, changes: Sequence[_Change], context: SearchContext
 ) -> SearchResult:
     """Return the result with all of the changes, if that is quicker and memory has room for it; else `best`."""
-    if best.objective.work.stop_modelling():
+    if best.objective.record.stop_modelling():
         return best
     merged = _merge_changes(table, best.decisions or {}, {change.start: change for change in changes})
     result = _evaluate_decisions(table, best, merged, context)
@@ -261,7 +261,7 @@ def refine_result(best: SearchResult, context: SearchContext) -> SearchResult:
     without = objective.without
     if objective.microbatch == 1:
         if Part.SINGLE_INPUT not in without and not (
-            objective.chips > 1 or searched.assigned or searched.tiles.trains or objective.work.stop_modelling()
+            objective.chips > 1 or searched.assigned or searched.tiles.trains or objective.record.stop_modelling()
         ):
             refined_one = _refine_single_input(searched, objective, context)
             best = min(best, refined_one, key=comparable_cycles)
@@ -293,7 +293,7 @@ def _refine_single_input(table: CandidateTable, objective: Objective, context: S
 def _try_slices(table: CandidateTable, best: SearchResult, context: SearchContext) -> SearchResult:
     """Return the best result, or that of the form `table` with the ops of a single input in slices if it is quicker."""
     without = best.objective.without
-    if best.objective.work.stop_modelling():
+    if best.objective.record.stop_modelling():
         return best
     for count in SLICES:
         sliced = _slice_form(table, count)
@@ -302,7 +302,7 @@ def _try_slices(table: CandidateTable, best: SearchResult, context: SearchContex
         candidate = _keep_quicker(best, sliced, FULL, context)
         if candidate is best:
             break
-        best.objective.work.gained.add(Part.SLICES if count == SLICES[0] else Part.FOUR_SLICES)
+        best.objective.record.gained.add(Part.SLICES if count == SLICES[0] else Part.FOUR_SLICES)
         best = candidate
     return best
 
@@ -327,7 +327,7 @@ def _try_shares(best: SearchResult, context: SearchContext) -> SearchResult:
 def _quicker(best: SearchResult, other: SearchResult, part: str) -> SearchResult:
     """Return the quicker result, and note the part of the search that made the other one if it is that."""
     if comparable_cycles(other) < comparable_cycles(best):
-        best.objective.work.gained.add(part)
+        best.objective.record.gained.add(part)
         return other
     return best
 
@@ -339,7 +339,7 @@ def _refine_repeatedly(result: SearchResult, context: SearchContext, rounds: int
     for number in range(rounds):
         table = result.table
         decisions = result.decisions
-        if table is None or decisions is None or result.objective.work.stop_modelling():
+        if table is None or decisions is None or result.objective.record.stop_modelling():
             break
         if number and Part.MORE_ROUNDS in result.objective.without:
             break
@@ -353,7 +353,7 @@ def _refine_repeatedly(result: SearchResult, context: SearchContext, rounds: int
         before = result
         result = combine_epochs([result, after], context)
         if number and result is not before:
-            result.objective.work.gained.add(Part.MORE_ROUNDS)
+            result.objective.record.gained.add(Part.MORE_ROUNDS)
         only = quicker_epochs(before, result)
         if result.cycles > before.cycles * (1 - LEAST_SHARE_GAINED):
             break
@@ -362,7 +362,7 @@ def _refine_repeatedly(result: SearchResult, context: SearchContext, rounds: int
 
 def _is_enough(best: SearchResult) -> bool:
     """Return whether there are no other cuts of epochs, nothing more can be gained, or the work is used up."""
-    return best.placement.epochs == 1 or best.cycles <= best.host or best.objective.work.stop_modelling()
+    return best.placement.epochs == 1 or best.cycles <= best.host or best.objective.record.stop_modelling()
 
 
 def single_input_decisions(

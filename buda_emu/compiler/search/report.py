@@ -3,15 +3,13 @@ what sets the pace and why no further move helps.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
-from buda_emu.compiler.lower.tiles import TileOp
-from buda_emu.compiler.place.candidates import choices
 from buda_emu.compiler.place.cost import speeds
 from buda_emu.compiler.place.placement import PlacedOp, Placement
 from buda_emu.compiler.search.evaluate import Evaluation, evaluate
-from buda_emu.netlist.fields import LOW_EFFORT, LOW_EFFORT_LOSS
+from buda_emu.compiler.search.explanation import explanation, next_larger_grid
 from buda_emu.performance.timing.result import EpochReport
 from buda_emu.report.terminal.text import table
 from buda_emu.support.checker.text import plural
@@ -35,7 +33,9 @@ def limits(evaluation: Evaluation) -> Limits:
     run = evaluation.run
     chips = placement.chips
     cores = prod(placement.target.arch.grid) * chips
-    work = math = moved = 0.0
+    work = 0.0
+    math = 0.0
+    moved = 0.0
     for epoch in run.epochs:
         for op_timing in epoch.timing.ops:
             count = prod(placement.ops[op_timing.op].blocks.grid)
@@ -89,23 +89,11 @@ def _why(placement: Placement, epoch: EpochReport) -> str:
 
 def _why_op(placement: Placement, placed: PlacedOp) -> str:
     """Return why the op that limits an epoch has no more cores."""
-    op_choices = choices(placement.target, placement.tiles, _without_fork_queues(placement, placed.op))
-    used = prod(placed.blocks.grid)
-    larger = sorted({choice.cores for choice in op_choices if choice.cores > used})
-    if not larger:
-        return f"its largest grid, {plural(used, 'core')}"
-    return f"{plural(used, 'core')}; its next grid takes {larger[0]}, which no pace of this epoch had room for"
-
-
-def _without_fork_queues(placement: Placement, op: TileOp) -> TileOp:
-    """Return the op with the sources that the graph knows, without the queues in DRAM that `operand_room` put
-    between."""
-    queues = placement.queues
-    uses = list(op.uses)
-    for number, use in enumerate(uses):
-        if use.source in queues and queues[use.source].role == "fork":
-            uses[number] = replace(use, source=queues[use.source].input)
-    return replace(op, uses=uses)
+    cores = plural(prod(placed.blocks.grid), "core")
+    larger = next_larger_grid(placement, placed)
+    if larger is None:
+        return f"its largest grid, {cores}"
+    return f"{cores}; its next grid takes {larger}, which no pace of this epoch had room for"
 
 
 def report(evaluation: Evaluation, first: Placement | None) -> str:
@@ -118,9 +106,10 @@ def report(evaluation: Evaluation, first: Placement | None) -> str:
         least = max(cycles, 1e-9)
         return [label, f"{cycles:.0f}", f"{run.clock * 1e6 / least:.1f}", f"{least / evaluation.cycles:.2f}"]
 
+    first_cycles = None if first is None else evaluate(first).cycles
     rows = [line("this placement", evaluation.cycles)]
-    if first is not None:
-        rows.append(line("first legal choice", evaluate(first).cycles))
+    if first_cycles is not None:
+        rows.append(line("first legal choice", first_cycles))
     rows += [
         line("limit: work of all cores", limit.cores),
         line("limit: math alone", limit.math),
@@ -137,11 +126,9 @@ def report(evaluation: Evaluation, first: Placement | None) -> str:
         f"{sum(run.programs().values()):.0f} cycles"
     )
     figures = table(["", "cycles an input", "inputs a second", "of this placement's cycles"], rows)
-    paragraphs = [head, figures]
-    if placement.work.words():
-        paragraphs.append(f"Searched: {placement.work.words()}.")
-    if placement.work.effort == LOW_EFFORT:
-        paragraphs.append(f"Nothing was searched, as effort is low; {LOW_EFFORT_LOSS}.")
+    paragraphs = [head, *explanation(evaluation, first_cycles), figures]
+    if placement.record.summary():
+        paragraphs.append(f"Searched: {placement.record.summary()}.")
     paragraphs.append(table(HEADERS, epoch_rows(evaluation)))
     paragraphs += [*grids_text(placement), *detours_text(placement), *formats_text(placement)]
     return "\n\n".join(paragraphs)

@@ -14,10 +14,10 @@ from threading import Condition, Thread
 from typing import Any, Final
 
 from buda_emu.arithmetic.jit.reporting import with_sent_kernels
-from buda_emu.compiler.memory_watch import Work
 from buda_emu.compiler.place.memory import MemoryFullError
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.improve import ImprovedEpoch, KnownResult, Start, improve_epoch, match_epochs, no_result
+from buda_emu.compiler.search_record import SearchRecord
 from buda_emu.support.errors import BudaError
 from buda_emu.support.progress import SendKernel, ignore_activity
 from buda_emu.support.workers.job import Job, Shared
@@ -103,7 +103,7 @@ class SideBySide:
         number = self._count
         self._count = self._count + 1
         self._starts[number] = start
-        token = self._pool.share(replace(start, objective=replace(start.objective, work=Work())))
+        token = self._pool.share(replace(start, objective=replace(start.objective, record=SearchRecord())))
         form = self._form(table)
         with self._changed:
             for epoch, (first, names) in enumerate(alike):
@@ -260,8 +260,8 @@ def worker(
 
 def _improve_or_none(table: CandidateTable, start: Start, names: list[str]) -> ImprovedEpoch | None:
     """Improve an epoch; None where it fails."""
-    work = Work()
+    record = SearchRecord()
     try:
-        return improve_epoch(table, start, work, names), work.modelled, work.gained
+        return improve_epoch(table, start, record, names), record.modelled, record.gained
     except BudaError:
         return None

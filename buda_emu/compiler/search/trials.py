@@ -7,7 +7,6 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 
-from buda_emu.compiler.memory_watch import Trial
 from buda_emu.compiler.place.decision import PlacementDecision
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.search.candidate_table import CandidateTable
@@ -16,6 +15,7 @@ from buda_emu.compiler.search.improve import Decisions, KnownResult, Start, impr
 from buda_emu.compiler.search.speculative import Later, SideBySide, improve_ahead
 from buda_emu.compiler.search.starts import searched_decisions
 from buda_emu.compiler.search_parts import Part
+from buda_emu.compiler.search_record import Trial
 from buda_emu.compiler.target import Objective
 from buda_emu.performance.timing.model import ModelledEpochs
 from buda_emu.support.errors import UnsupportedError
@@ -80,9 +80,9 @@ def comparable_cycles(result: SearchResult) -> tuple[float, float]:
 
 def model_placement(context: SearchContext, objective: Objective, placement: Placement) -> Figures:
     """Return the modelled figures of a whole placement, and count them as work."""
-    objective.work.modelled += len(placement.ops)
+    objective.record.modelled += len(placement.ops)
     modelled = evaluate_figures(placement, context.epochs)
-    objective.work.trials.append(Trial(objective.effort, modelled.cycles))
+    objective.record.trials.append(Trial(objective.effort, modelled.cycles))
     return modelled
 
 
@@ -97,10 +97,10 @@ def try_start(
 ) -> SearchResult:
     """Return the result of a start; `known_result` returns what workers found for its epochs. A start that was tried
     before, with any effort, has the same result as then."""
-    work = start.objective.work
+    record = start.objective.record
     before = earlier_result(context, table, start)
     if before is not None:
-        work.trials.append(Trial(start.objective.effort, before.cycles))
+        record.trials.append(Trial(start.objective.effort, before.cycles))
         return replace(before, objective=start.objective)
     if known_result is None:
         decisions = improve_with_workers(context, table, start)

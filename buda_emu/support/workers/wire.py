@@ -37,7 +37,7 @@ NAMES: Final[Mapping[str, str]] = {
     "buda_emu.compiler.lower.layout": "Layout Piece",
     "buda_emu.compiler.lower.picker": "Counts PickTable Picker WorkDivision",
     "buda_emu.compiler.lower.tiles": "Constant InputQueue OutputQueue State Store SubOp TileGraph TileOp Use",
-    "buda_emu.compiler.memory_watch": "Trial Work",
+    "buda_emu.compiler.search_record": "SearchRecord Trial",
     "buda_emu.compiler.place.blocks": "Blocks",
     "buda_emu.compiler.place.candidates": "Choice",
     "buda_emu.compiler.place.decision": "PlacementDecision",

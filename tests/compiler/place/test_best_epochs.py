@@ -12,7 +12,6 @@ from buda_emu.compiler.graph.spec import FRONT
 from buda_emu.compiler.ir.text import Ir
 from buda_emu.compiler.lower.layout import Layout, Piece
 from buda_emu.compiler.lower.tiles import Constant, State, Store, Use
-from buda_emu.compiler.memory_watch import Work
 from buda_emu.compiler.pipeline import PASSES, Context
 from buda_emu.compiler.place.decision import build_placement
 from buda_emu.compiler.place.routable import is_number
@@ -22,6 +21,7 @@ from buda_emu.compiler.search.refine import FULL, combine_epochs, quicker_epochs
 from buda_emu.compiler.search.single_input import EpochBounds, SingleInput
 from buda_emu.compiler.search.speculative import _without_values
 from buda_emu.compiler.search.trials import SearchContext, SearchResult, model_placement, try_start
+from buda_emu.compiler.search_record import SearchRecord
 from buda_emu.compiler.target import ONE_BY_ONE
 
 
@@ -52,7 +52,7 @@ def table(programs: int) -> CandidateTable:
 
 
 def found(own: CandidateTable, *kept: int) -> SearchResult:
-    objective = replace(ONE_BY_ONE, work=Work.of("default"))
+    objective = replace(ONE_BY_ONE, record=SearchRecord.begin("default"))
     decisions = SingleInput.of(own, FULL).decisions(EpochBounds(frozenset(kept)))
     return try_start(SearchContext(), own, Start(decisions, objective, "default", 2))
 
@@ -154,7 +154,7 @@ def test_epochs_that_became_quicker_are_known():
 def test_only_the_epochs_that_are_asked_for_are_improved():
     own = table(2)
     first = SingleInput.of(own, FULL).decisions()
-    objective = replace(ONE_BY_ONE, work=Work.of("default"))
+    objective = replace(ONE_BY_ONE, record=SearchRecord.begin("default"))
     none = try_start(SearchContext(), own, Start(dict(first), objective, "default", 2, frozenset()))
     assert {name: item.at for name, item in (none.decisions or {}).items()} == {n: d.at for n, d in first.items()}
     one = try_start(SearchContext(), own, Start(dict(first), objective, "default", 2, frozenset({1})))

@@ -43,5 +43,5 @@ def test_without_any_part(objective: str, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(pipeline, "place_best", without)
     bare = be.compile(*source, objective=objective)
     assert not bare.check(strict=True)
-    assert bare.placement.work.modelled < whole.placement.work.modelled
+    assert bare.placement.record.modelled < whole.placement.record.modelled
     assert bare.perf().inputs_per_second <= whole.perf().inputs_per_second

@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="default",
         metavar="WORD",
         help=f"how long the search for a placement takes: low, default or high; low takes the first legal placement: "
-        f"{LOW_EFFORT_LOSS}",
+        f"{LOW_EFFORT_LOSS}; default tries up to 3 forms of the graph, high all of them and more ways to cut epochs",
     )
     parser.add_argument(
         "--objective",
@@ -100,6 +100,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--list-boards", **alternative_work("compile_boards"), help="list the boards that --board knows, nothing else"
+    )
+    parser.add_argument(
+        "--explain",
+        action="store_true",
+        help="print why the placement is as it is: what was tried, a picture of the epochs, and what bounds each",
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="print only the requested output")
 

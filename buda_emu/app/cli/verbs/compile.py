@@ -65,8 +65,19 @@ def main(args: argparse.Namespace) -> int:
         complain(f"buda-emu compile: {finding}")
     if not args.quiet:
         _print_summary(compiled)
+    if args.explain:
+        _print_explanation(compiled)
+    if not args.quiet:
         say_lines(f"wrote {path}" for path in paths)
     return 0
+
+
+def _print_explanation(compiled: CompiledModel | PartedModel) -> None:
+    """Print the report on the placement of the ops of the device. Raises HostError where the host runs all of them."""
+    placed = compiled if isinstance(compiled, CompiledModel) else compiled.compiled
+    if placed is None:
+        raise HostError("compile: --explain: the host runs every operator of this model, so nothing was placed")
+    say(placed.report())
 
 
 def _print_summary(compiled: CompiledModel | PartedModel) -> None:
@@ -90,7 +101,7 @@ def placement_hints(placement: Placement) -> Iterator[str]:
         yield from prose(
             f"no board with {rows}x{columns} cores of {arch} is on sale; --board {suggested.name} compiles for one"
         )
-    if placement.work.effort == LOW_EFFORT:
+    if placement.record.effort == LOW_EFFORT:
         yield from prose(f"effort low: the first legal placement; {LOW_EFFORT_LOSS}")
 
 
@@ -228,6 +239,6 @@ def summary(compiled: CompiledModel) -> str:
         lines.append(f"  input {printable_name(model_input.label)}: {contents} -> queue {model_input.queue}")
     for output in compiled.io.outputs:
         lines.append(f"  output {printable_name(output.label)}: {list(output.shape)} {output.dtype}")
-    if placement.work.is_notable:
-        lines.append(f"  {placement.work.words()}")
+    if placement.record.is_notable:
+        lines.append(f"  {placement.record.summary()}")
     return "\n".join(lines)

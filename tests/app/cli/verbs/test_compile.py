@@ -9,7 +9,7 @@ import pytest
 
 import buda_emu.compiler.compiled
 from buda_emu.app.cli.main import main
-from buda_emu.compiler.memory_watch import Work
+from buda_emu.compiler.search_record import SearchRecord
 
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402 - only where onnx is
@@ -106,11 +106,11 @@ def test_an_image_that_cannot_be_written_leaves_what_was_there(tmp_path, monkeyp
 @pytest.mark.parametrize(("times", "code", "said"), [(1, 0, "the search was ended by Ctrl-C, with the best so far"),
                                                      (2, 130, "buda-emu: interrupted")])  # fmt: skip
 def test_ctrl_c_ends_the_search_and_then_the_command(times, code, said, tmp_path, monkeypatch, capsys):
-    def at(work, *_):
-        for _ in range(0 if work.ended else times):
+    def report_epoch(record, *_):
+        for _ in range(0 if record.ended else times):
             signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(Work, "at", at)
+    monkeypatch.setattr(SearchRecord, "report_epoch", report_epoch)
     (tmp_path / "m.onnx").write_bytes(model())
     assert main(["compile", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out")]) == code
     printed = capsys.readouterr()

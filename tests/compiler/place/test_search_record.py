@@ -6,11 +6,11 @@ import threading
 import pytest
 
 import buda_emu as be
-from buda_emu.compiler import memory_watch as work_module
+from buda_emu.compiler import search_record
 from buda_emu.compiler.compile import compile as compile_model
-from buda_emu.compiler.memory_watch import Trial, Work
 from buda_emu.compiler.pipeline import Observer
 from buda_emu.compiler.search import improve
+from buda_emu.compiler.search_record import SearchRecord, Trial
 from buda_emu.support.errors import UnsupportedError
 from buda_emu.support.workers.job import Workers
 
@@ -33,27 +33,27 @@ def two_layers():
     return products_in_a_row(2, 32, 64)
 
 
-def test_work_is_told_by_effort_with_what_it_gained():
-    work = Work(1000, trials=[Trial("default", 200.0), Trial("default", 100.0), Trial("high", 90.0)])
-    assert work.words() == (
+def test_the_summary_names_each_effort_and_its_gain():
+    record = SearchRecord(1000, trials=[Trial("default", 200.0), Trial("default", 100.0), Trial("high", 90.0)])
+    assert record.summary() == (
         "default effort searched 2 placements, the best takes 100 cycles an input; "
         "high effort searched 1 placement, the best takes 90 cycles an input, 10.0 % fewer"
     )
-    work.trials[2] = Trial("high", 100.0)
-    assert work.words().endswith("which gains nothing")
-    assert Work().words() == ""
+    record.trials[2] = Trial("high", 100.0)
+    assert record.summary().endswith("which gains nothing")
+    assert SearchRecord().summary() == ""
 
 
 def test_a_search_ends_at_its_bound_with_the_best_so_far(stack, monkeypatch):
     free = compile_model(stack)
-    monkeypatch.setitem(work_module.LIMITS, "default", 10)
+    monkeypatch.setitem(search_record.LIMITS, "default", 10)
     bound = compile_model(stack)
-    assert bound.placement.work.modelled < free.placement.work.modelled
-    assert bound.placement.work.cut
+    assert bound.placement.record.modelled < free.placement.record.modelled
+    assert bound.placement.record.cut
     assert "ended at its bound of 10 modelled ops, with the best so far" in bound.report()
     assert bound.check(strict=True) == ()
     assert bound.perf().inputs_per_second >= compile_model(stack, effort="low").perf().inputs_per_second
-    assert not free.placement.work.cut
+    assert not free.placement.record.cut
 
 
 def test_a_search_says_how_far_it_is_and_ends_with_the_best_so_far_when_it_is_asked(stack):
@@ -66,11 +66,11 @@ def test_a_search_says_how_far_it_is_and_ends_with_the_best_so_far_when_it_is_as
     observer = Observer()
     observer.tell = lambda _: asked.extend(observer.work.end() for _ in range(2))
     found = compile_model(stack, microbatch=1, observer=observer)
-    work = found.placement.work
+    record = found.placement.record
     assert asked == [True, False]
-    assert work.words().endswith("the search was ended by Ctrl-C, with the best so far")
-    assert work.is_notable
-    assert not work.end()
+    assert record.summary().endswith("the search was ended by Ctrl-C, with the best so far")
+    assert record.is_notable
+    assert not record.end()
     assert found.check(strict=True) == ()
     assert found.perf().cycles <= compile_model(stack, microbatch=1, effort="low").perf().cycles
 
@@ -86,7 +86,7 @@ def test_each_pass_and_each_epoch_of_the_search_is_an_activity(two_layers):
     assert search.text == "searching: placement 1, epoch 1 of 1, 0 of at most 40000 ops modelled"
     assert search.total == 40000
     assert found.text == compile_model(two_layers, microbatch=1).text
-    assert found.placement.work.report is None
+    assert found.placement.record.report is None
 
 
 @pytest.mark.parametrize("stage", ["preparing", "passes", "search"])
@@ -103,21 +103,21 @@ def test_an_exception_of_a_callback_ends_the_compilation(two_layers, stage, erro
 
 
 def test_high_effort_says_what_it_searched_and_gained(stack):
-    work = compile_model(stack, effort="high").placement.work
-    assert work.is_notable
-    assert {trial.effort for trial in work.trials} == {"default", "high"} or work.at_bound
-    assert "high effort searched" in work.words() or work.at_bound
+    record = compile_model(stack, effort="high").placement.record
+    assert record.is_notable
+    assert {trial.effort for trial in record.trials} == {"default", "high"} or record.at_bound
+    assert "high effort searched" in record.summary() or record.at_bound
 
 
 def test_workers_do_not_change_what_is_found(stack, monkeypatch):
     """Nor where the search ends at its bound, in the middle of what they have found ahead."""
-    for limit in (work_module.LIMITS["high"], 60):
-        monkeypatch.setitem(work_module.LIMITS, "high", limit)
+    for limit in (search_record.LIMITS["high"], 60):
+        monkeypatch.setitem(search_record.LIMITS, "high", limit)
         alone, *others = (compile_model(stack, effort="high", workers=Workers(count)) for count in (1, 2, 4))
         for shared in others:
             assert alone.text == shared.text
-            assert alone.placement.work.words() == shared.placement.work.words()
-            assert alone.placement.work.modelled == shared.placement.work.modelled
+            assert alone.placement.record.summary() == shared.placement.record.summary()
+            assert alone.placement.record.modelled == shared.placement.record.modelled
 
 
 def test_high_effort_stops_where_no_placement_is_quicker():
@@ -129,8 +129,8 @@ def test_high_effort_stops_where_no_placement_is_quicker():
     graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"], name="y")], "relu", [x], [y])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
     compiled = be.compile(model, effort="high")
-    assert compiled.placement.work.at_bound
-    assert {trial.effort for trial in compiled.placement.work.trials} == {"default"}
+    assert compiled.placement.record.at_bound
+    assert {trial.effort for trial in compiled.placement.record.trials} == {"default"}
     assert "no more was tried: no placement undercuts the math of all cores or the host link" in compiled.report()
 
 
@@ -145,7 +145,7 @@ def test_high_effort_takes_from_default_effort_what_both_try(stack, monkeypatch)
     compile_model(stack, microbatch=4)
     once = len(asked)
     asked.clear()
-    work = compile_model(stack, microbatch=4, effort="high").placement.work
-    assert not work.at_bound
-    assert len([trial for trial in work.trials if trial.effort == "high"]) > 1
+    record = compile_model(stack, microbatch=4, effort="high").placement.record
+    assert not record.at_bound
+    assert len([trial for trial in record.trials if trial.effort == "high"]) > 1
     assert len(asked) == once
