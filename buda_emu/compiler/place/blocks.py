@@ -286,6 +286,8 @@ def _bytes_of_product(op: TileOp, blocks: Blocks, reads: list[int], act: int, fl
     Float32."""
     ublock = prod(blocks.ublock)
     left = blocks.mblock[0] * blocks.ublock[0]
+    if op.type == "depthwise":  # each column of the result has a column of its own (`routing.pipes.ops.Depthwise`)
+        left *= blocks.ublock[1]
     right = blocks.mblock[1] * blocks.ublock[1]
     total = 2 * blocks.u_kt * (left * reads[0] + right * reads[1])
     if op.attrs.get("bias"):
