@@ -34,7 +34,7 @@ from buda_emu.support.columns import Column as ResultColumn
 from buda_emu.support.columns import Columns
 from buda_emu.support.errors import HostError
 from buda_emu.support.files import write_file
-from buda_emu.support.screen import lines_of
+from buda_emu.support.screen import lines_of, on_one_line, plain
 from buda_emu.testing.verify.result import (
     STATUSES,
     CaseResult,
@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 def markdown(run: TestRun, detailed: Sequence[CaseResult]) -> str:
     """Return report.md: the verdicts of all netlists, then the `detailed` cases."""
-    return "\n".join(_lines(run, detailed)) + "\n"
+    return plain("\n".join(_lines(run, detailed)) + "\n")
 
 
 def _lines(run: TestRun, detailed: Sequence[CaseResult]) -> Iterator[str]:
@@ -67,7 +67,14 @@ def _lines(run: TestRun, detailed: Sequence[CaseResult]) -> Iterator[str]:
 
 def _case(case: CaseResult) -> Iterator[str]:
     """Yield the section of one netlist: command, warnings, message, outputs, and the first op past the threshold."""
-    yield from ("", f"## {_text(case.netlist)}: {case.status}", "", "```sh", case.command, "```")
+    yield from (
+        "",
+        f"## {code(on_one_line(case.netlist))}: {case.status}",
+        "",
+        "```sh",
+        on_one_line(case.command),
+        "```",
+    )
     remarks = (*case.warnings, *case.doubts)
     if remarks:
         yield from ("", *(f"* {_text(remark)}" for remark in remarks))
@@ -95,7 +102,7 @@ def _column_text(column: ResultColumn[T], record: T) -> str:
         return "passed" if column.get(record) else "failed"
     if column.look == "name":
         return code(column.cell(record))
-    return column.cell(record)
+    return _text(column.cell(record))
 
 
 def _table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
@@ -103,7 +110,7 @@ def _table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator
     yield f"| {' | '.join(headers)} |"
     yield f"|{'---|' * len(headers)}"
     for row in rows:
-        yield f"| {' | '.join(_text(str(cell)) for cell in row)} |"
+        yield f"| {' | '.join(_cell(str(cell)) for cell in row)} |"
 
 
 def code(text: str) -> str:
@@ -111,9 +118,14 @@ def code(text: str) -> str:
     return f"`{text.replace('`', chr(39))}`"
 
 
-def _text(text: str) -> str:
+def _cell(text: str) -> str:
     """Return text on one line, in which nothing ends the cell of a table."""
     return " ".join(text.split()).replace("|", "\\|")
+
+
+def _text(text: str) -> str:
+    """Return text on one line that Markdown shows as it stands: names in it can hold tags, links and pictures."""
+    return " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace("[", "\\[")
 
 
 MOST_BYTES: Final = 3_500_000

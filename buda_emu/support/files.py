@@ -299,10 +299,12 @@ def _open_stream(path: "pathlib.Path") -> IO[bytes] | None:
 
 
 def _replace(target: "pathlib.Path", write: Callable[[IO[bytes]], object], durable: bool) -> int:
-    """Write a file beside its place, move it there, and return its size in bytes."""
+    """Write a file beside its place, move it there, and return its size in bytes. Where there is a file already, only
+    its owner can read the new one until it has the mode of the old one."""
     beside = target.with_name(f".buda-emu-{os.urandom(8).hex()}")
+    mode = 0o600 if target.exists() else 0o666
     try:
-        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o666), "wb") as stream:
+        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, mode), "wb") as stream:
             write(stream)
             size = stream.tell()
             if durable:

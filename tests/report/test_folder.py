@@ -74,7 +74,7 @@ def test_markdown_has_details_of_the_worst(monkeypatch, tmp_path):
     monkeypatch.setattr(folder, "MOST_DETAILED", 2)
     write_report(finished_run(), tmp_path)
     text = (tmp_path / "report.md").read_text()
-    assert re.findall("^## (.*):", text, re.M) == ["lossy.yaml", "crashed.yaml"]
+    assert re.findall("^## (.*):", text, re.M) == ["`lossy.yaml`", "`crashed.yaml`"]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,9 @@
 """report.md."""
 
 import re
+from dataclasses import replace
+
+import pytest
 
 from buda_emu.report.test_report import markdown
 from report.results import finished_run
@@ -26,6 +29,29 @@ def test_tables_have_as_many_cells_in_every_row():
         cells = len(re.split(r"(?<!\\)\|", line))
         assert width in (None, cells), line
         width = cells
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "<script>alert(1)</script>.yaml",
+        "![x](evil.png)[ok](javascript:alert(1)).yaml",
+        "a\x1b[31mred\u202e.yaml",
+        "a\n## b.yaml",
+    ],
+)
+def test_names_are_shown_and_not_interpreted(name):
+    run = finished_run()
+    case = replace(
+        run.cases[0], netlist=name, message="", doubts=(f"{name} is doubtful",), command=f"buda-emu test {name}"
+    )
+    page = markdown(replace(run, cases=(case,)), [case])
+    outside_of_code = re.sub(r"```.*?```|`[^`\n]*`", "", page, flags=re.DOTALL)
+    assert "<" not in outside_of_code
+    assert not re.search(r"(?<!\\)\[", outside_of_code)
+    assert "\x1b" not in page
+    assert "\u202e" not in page
+    assert [line for line in page.splitlines() if line.startswith("## b")] == []
 
 
 def test_no_section_without_details():

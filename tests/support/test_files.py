@@ -10,6 +10,7 @@ import threading
 import zipfile
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import pytest
@@ -43,6 +44,19 @@ def test_permissions_are_the_users_or_those_that_were(tmp_path: Path) -> None:
         assert (tmp_path / "a").stat().st_mode & 0o777 == 0o604
     finally:
         os.umask(before)
+
+
+@posix
+def test_nobody_else_reads_a_private_file_while_it_is_written(tmp_path: Path) -> None:
+    (tmp_path / "a").touch(0o600)
+    modes: set[int] = set()
+
+    def write(stream: IO[bytes]) -> None:
+        stream.write(b"secret")
+        modes.update(path.stat().st_mode & 0o777 for path in tmp_path.iterdir())
+
+    write_file(tmp_path / "a", write)
+    assert modes == {0o600}
 
 
 @pytest.mark.parametrize("fault", [ValueError("no"), KeyboardInterrupt(), OSError(28, "No space left on device")])

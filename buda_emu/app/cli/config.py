@@ -220,17 +220,38 @@ def read_settings(path: str) -> dict[str, Any]:
         content = tomllib.loads(data.decode())
     except RecursionError:
         raise HostError(f"{path}: not TOML: nested too deeply") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:  # TOMLDecodeError, bytes that are no text, integers of thousands of digits
         raise HostError(f"{path}: not TOML: {error}") from None
-    if os.path.basename(path) != _SHARED_FILE:  # noqa: PTH119
-        return content
-    for key in _TABLE.split("."):
-        section: Any = content.get(key, {})
-        if isinstance(section, dict):
-            content = cast(dict[str, Any], section)
-        else:
-            content = {}
+    if os.path.basename(path) == _SHARED_FILE:  # noqa: PTH119
+        content = _table_of_shared_file(content)
+    for place, number in _integers(content, ""):
+        if not -(1 << 63) <= number < 1 << 63:
+            raise HostError(f"{path}: {place}: not TOML: an integer of more than 64 bits")
     return content
+
+
+def _table_of_shared_file(content: dict[str, Any]) -> dict[str, Any]:
+    """Return this command's table of a file that other tools have tables in, too; empty where there is none."""
+    table = content
+    for key in _TABLE.split("."):
+        section: Any = table.get(key, {})
+        if isinstance(section, dict):
+            table = cast(dict[str, Any], section)
+        else:
+            table = {}
+    return table
+
+
+def _integers(value: Any, place: str) -> Iterator[tuple[str, int]]:
+    """Yield each integer of a setting with its place, such as `check.strict`."""
+    if isinstance(value, int):
+        yield place, value
+    elif isinstance(value, dict):
+        for key, inner in cast(dict[str, Any], value).items():
+            yield from _integers(inner, f"{place}.{key}" if place else key)
+    elif isinstance(value, list):
+        for inner in cast(list[Any], value):
+            yield from _integers(inner, place)
 
 
 # ---------------------------------------------------------------------------------------------------------- form

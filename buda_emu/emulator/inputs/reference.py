@@ -104,11 +104,16 @@ class DirectoryFiles:
             raise HostError(f"reference: {path}: {error.strerror or error}") from None
 
     def names(self) -> list[str]:
-        """Return the tensor files of the directory, sorted. Raises HostError."""
+        """Return the tensor files of the directory, sorted. Raises HostError, also for a suffix in capital letters:
+        tensors are read by their names, which would not find it."""
         try:
-            return sorted(path.name for path in self.directory.iterdir() if path.suffix.lower() in _SUFFIXES)
+            files = sorted(path for path in self.directory.iterdir() if path.suffix.lower() in _SUFFIXES)
         except OSError as error:
             raise HostError(f"reference: {self.directory}: {error.strerror or error}") from None
+        for path in files:
+            if path.suffix not in _SUFFIXES:
+                raise HostError(f"{path}: the suffix has capital letters: rename it to {path.suffix.lower()}")
+        return [path.name for path in files]
 
     def arrays(self, name: str) -> Mapping[str, Array]:
         """Return the arrays of an archive, which is read once while it does not change. Raises HostError."""
@@ -116,7 +121,7 @@ class DirectoryFiles:
             state = (self.directory / name).stat()
         except OSError as error:
             raise HostError(f"reference: {self.directory / name}: {error.strerror or error}") from None
-        return _archive(self, name, (state.st_mtime_ns, state.st_size))
+        return _archive(self, name, (state.st_mtime_ns, state.st_ctime_ns, state.st_ino, state.st_size))
 
     def by_content(self) -> "ContentFiles":
         """Return all tensor files of the directory in memory. Raises HostError for one that cannot be read."""
@@ -150,8 +155,8 @@ class ContentFiles:
 
 
 @lru_cache(maxsize=4)
-def _archive(files: DirectoryFiles, name: str, _: tuple[int, int]) -> Mapping[str, Array]:
-    """Return the arrays of an archive among the files, remembered for the same time stamp and size of the file."""
+def _archive(files: DirectoryFiles, name: str, _: tuple[int, ...]) -> Mapping[str, Array]:
+    """Return the arrays of an archive among the files, remembered for the same times, inode and size of the file."""
     return numpy_files.read_archive(name, files.read(name) or b"", files.most)
 
 
@@ -231,7 +236,7 @@ def _fit_to_queue(stored: Tensors, name: str, df: str, shape: tuple[int, int, in
 
 def _from_bins(files: Files, name: str, df: str, shape: tuple[int, int, int]) -> Iterator[Array]:
     """Yield the entries in NAME.0.bin, NAME.1.bin, ..., of `shape` (t, rows, cols). Raises HostError for a file of
-    another size."""
+    another size, and for one that is left over because a number before it is missing."""
     kind = np.dtype("<u4" if is_raw(df) else "<f4")
     size = 4 * shape[0] * shape[1] * shape[2]
     number = 0
@@ -243,3 +248,9 @@ def _from_bins(files: Files, name: str, df: str, shape: tuple[int, int, int]) ->
             )
         yield np.frombuffer(data, kind).reshape(shape).astype(kind.newbyteorder("="), copy=False)
         number += 1
+    read = {f"{name}.{entry}.bin" for entry in range(number)}
+    for file in files.names():
+        if _name_of(file) == name and file.endswith(".bin") and file not in read:
+            raise HostError(
+                f"{file}, but there is no {name}.{number}.bin: entries are numbered from 0 without a gap, as 0, 1, 2"
+            )

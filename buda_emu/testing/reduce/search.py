@@ -55,7 +55,7 @@ class Trials:
 
     Each trial has a folder of its own, where the file bears the netlist's name with `_` for each character that a
     shell may not read as itself: a command is free to put the place of the name in quotes of its own. The folder and
-    all processes of the command are gone when the trial ends.
+    all processes of the command are gone when the trial ends, but those that it puts into a session of their own.
 
     Raises HostError where the folder of temporary files has such a character.
     """

@@ -277,6 +277,26 @@ def test_malformed_messages_do_not_end_the_session():
     assert answers[9]["result"] is None
 
 
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ("Content-Length: 99999999999999999999", "a Content-Length of b'99999999999999999999'"),
+        ("Content-Length: " + "9" * 3000, "a Content-Length of b'9999"),
+        ("Content-Length: -5", "a Content-Length of b'-5'"),
+        ("Content-Length: 5\r\nContent-Length: 5", "a header with Content-Length twice"),
+        ("GET / HTTP/1.1", "b'GET / HTTP/1.1' in a header"),
+        ("x" * 5000, "a header without an end"),
+    ],
+    ids=["too long", "thousands of digits", "negative", "twice", "http", "no end"],
+)
+def test_a_header_without_meaning_ends_the_session_with_a_message(header, message):
+    data = _message(HELLO) + f"{header}\r\n\r\n{{}}".encode()
+    done = subprocess.run(COMMAND, input=data, capture_output=True, timeout=60, check=False, cwd=ROOT)
+    assert done.returncode == 2
+    assert f"buda-emu: lsp: the client sent {message}" in done.stderr.decode()
+    assert b"Traceback" not in done.stderr
+
+
 def test_a_cancelled_request():
     opened = {"uri": URI, "languageId": "yaml", "version": 1, "text": GOOD}
     position = {"line": at(GOOD, "type: ").line, "character": at(GOOD, "type: ", 6).character}

@@ -12,6 +12,7 @@ from buda_emu.report.terminal.text import table
 from buda_emu.support.checker.text import plural
 from buda_emu.support.columns import Column, Columns
 from buda_emu.support.errors import Exit
+from buda_emu.support.interrupt import termination_as_interrupt
 from buda_emu.testing.reduce.search import REDUCTION, Reduction, ReductionState
 
 REDUCED: Final = Columns[tuple[str, Path, Reduction]](
@@ -23,7 +24,8 @@ REDUCED: Final = Columns[tuple[str, Path, Reduction]](
 
 
 def main(args: argparse.Namespace) -> int:
-    """Reduce a netlist. Exit code 0, or 130 if Ctrl-C ended it; the smallest netlist up to then is written."""
+    """Reduce a netlist. Exit code 0, or 130 if Ctrl-C or SIGTERM ended it; the smallest netlist up to then is written,
+    and nothing is left of the command's folders and processes."""
     output = args.output or _default_output(Path(args.file))
     written = ""
     start = time.perf_counter()
@@ -36,7 +38,7 @@ def main(args: argparse.Namespace) -> int:
             written = step.text
         progress.show(f"{_line_count(step.text)}, trying fewer {step.move}, {step.trials} trials")
 
-    with Progress(args.quiet) as progress:
+    with Progress(args.quiet) as progress, termination_as_interrupt():
         reduction = reduce(
             netlist_of(args.file, args.arch),
             args.command,

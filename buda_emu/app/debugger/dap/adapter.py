@@ -17,18 +17,13 @@ from buda_emu.app.debugger.console.console import Console
 from buda_emu.app.debugger.machine.stop import Kind, Stop
 from buda_emu.app.debugger.session import Session
 from buda_emu.app.debugger.tensors import TensorValue
+from buda_emu.app.message_frames import MAX_HEADER, ByteSource, FrameError, content_length
 from buda_emu.support.checker.suggest import hint_in_parentheses
 from buda_emu.support.errors import BudaError, Exit, HostError
 from buda_emu.support.version import __version__
 
-MAX_BYTES: Final = 64 << 20
-"""The length of one message; a longer one ends the connection."""
 MAX_BYTES_BEFORE_TOKEN: Final = 64 << 10
 """The length of all messages together before the sender has shown the token."""
-_MAX_HEADER: Final = 4 << 10
-_HEADER_FIELDS: Final = (b"content-length", b"content-type")
-"""The only legal fields of a header. A browser can be made to send HTTP to the port, whose headers have others."""
-_MAX_DIGITS: Final = 10  # of a Content-Length
 CANCELLED: Final = "cancelled"
 """The reason for the failure of a cancelled request, in the protocol's word: editors do not show it."""
 _ERRORS_SHOWN_IN_PLACE: Final = (
@@ -37,18 +32,6 @@ _ERRORS_SHOWN_IN_PLACE: Final = (
     "setVariable",
 )  # the editor shows why they fail where they were typed
 Message = dict[str, Any]
-
-
-class ByteSource(Protocol):
-    """A stream that bytes are read from."""
-
-    def read(self, size: int, /) -> bytes:
-        """Read `size` bytes, fewer at the end of the stream."""
-        ...
-
-    def readline(self, size: int, /) -> bytes:
-        """Read a line, at most `size` bytes of it."""
-        ...
 
 
 class Sink(Protocol):
@@ -117,15 +100,18 @@ class Channel:
         length: int | None = None
         seen = 0
         while True:
-            line = self._source.readline(_MAX_HEADER)
+            line = self._source.readline(MAX_HEADER)
             if not line:
                 return None
             seen += len(line)
-            if seen >= _MAX_HEADER:
+            if seen >= MAX_HEADER:
                 raise MalformedError("a header without an end", fatal=True)
             text = line.strip()
             if text:
-                length = _length_of(text, length)
+                try:
+                    length = content_length(text, length)
+                except FrameError as error:
+                    raise MalformedError(str(error), fatal=True) from None
                 continue
             if length is None:
                 raise MalformedError("a header without Content-Length", fatal=True)
@@ -168,25 +154,6 @@ class Channel:
         elif body is not None:
             content["body"] = body
         self.write(content)
-
-
-def _length_of(line: bytes, before: int | None) -> int | None:
-    """Return the length that a line of a header gives, or else `before`, that of an earlier line. Raises
-    MalformedError."""
-    name, _, value = line.partition(b":")
-    field = name.strip().lower()
-    digits = value.strip()
-    if field not in _HEADER_FIELDS:
-        raise MalformedError(
-            f"{line[:40]!r} in a header: only Content-Length and Content-Type may be there", fatal=True
-        )
-    if field != b"content-length":
-        return before
-    if before is not None:
-        raise MalformedError("a header with Content-Length twice", fatal=True)
-    if not digits.isdigit() or len(digits) > _MAX_DIGITS or int(digits) > MAX_BYTES:
-        raise MalformedError(f"a Content-Length of {digits[:40]!r}", fatal=True)
-    return int(digits)
 
 
 def is_request(message: Message) -> bool:

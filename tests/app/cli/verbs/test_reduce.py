@@ -1,8 +1,14 @@
 """`buda-emu reduce`: what it prints, writes and returns."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 
 import jsonschema
+import pytest
 
 from buda_emu.app.cli.main import main
 from buda_emu.app.cli.verbs.about.schemas import SCHEMAS
@@ -24,6 +30,24 @@ def test_a_table_a_file_and_json(tmp_path, capsys):
     found = json.loads(report.read_text())
     jsonschema.validate(found, SCHEMAS["reduce"]())
     assert found["sizes"]["ops"] == {"before": 13, "after": 1}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_leaves_no_folder_and_writes_the_smallest_netlist(number, tmp_path):
+    folders = tmp_path / "folders"
+    folders.mkdir()
+    small = tmp_path / "small.yaml"
+    check = "sleep 0.2; ! grep -q 'type: exp'"
+    command = [sys.executable, "-m", "buda_emu", "reduce", str(DIRECTORY / "attention.yaml"), "--check", check]
+    process = subprocess.Popen([*command, "-o", str(small), "-q"], env={**os.environ, "TMPDIR": str(folders)})
+    limit = time.monotonic() + 60
+    while not small.exists() and time.monotonic() < limit:  # the first smaller netlist has been found
+        time.sleep(0.05)
+    process.send_signal(number)
+    assert process.wait(60) == 130
+    assert list(folders.iterdir()) == []
+    assert "type: exp" in small.read_text()
 
 
 def test_the_default_output_is_beside_the_netlist(tmp_path, capsys):

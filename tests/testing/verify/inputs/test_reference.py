@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 
 import numpy as np
 import pytest
@@ -31,12 +32,29 @@ def test_bin_files_are_entries_in_order_of_their_numbers():
     assert np.array_equal(found.array, values)
 
 
-def test_a_missing_number_ends_the_entries():
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["q.0.bin", "q.2.bin"], r"q\.2\.bin, but there is no q\.1\.bin"),
+        (["q.1.bin"], r"q\.1\.bin, but there is no q\.0\.bin"),
+        (["q.00.bin"], r"q\.00\.bin, but there is no q\.0\.bin"),
+        (["q.bin"], r"q\.bin, but there is no q\.0\.bin"),
+    ],
+)
+def test_entries_after_a_missing_number_are_refused(names, message):
     data = np.zeros(6, "<f4").tobytes()
-    found = tensors(content(q__0__bin=data, q__2__bin=data), "q", "Float32", SHAPE)
-    assert found is not None
-    assert found.array.shape == (1, *SHAPE)
-    assert tensors(content(q__1__bin=data), "q", "Float32", SHAPE) is None
+    with pytest.raises(HostError, match=message):
+        tensors(ContentFiles("memory", dict.fromkeys(names, data)), "q", "Float32", SHAPE)
+    assert tensors(ContentFiles("memory", dict.fromkeys(names, data)), "r", "Float32", SHAPE) is None
+
+
+@pytest.mark.parametrize("name", ["q.NPY", "q.0.BIN", "all.Npz", "q.Safetensors"])
+def test_a_suffix_in_capital_letters_is_refused_and_not_left_out(tmp_path, name):
+    (tmp_path / name).write_bytes(npy(np.zeros((1, *SHAPE))))
+    files = DirectoryFiles(tmp_path)
+    for read in (lambda: tensors(files, "q", "Float32", SHAPE), lambda: tensor_names(files), files.by_content):
+        with pytest.raises(HostError, match=r"the suffix has capital letters: rename it to \.[a-z]+$"):
+            read()
 
 
 def test_raw_formats_are_words():
@@ -119,6 +137,10 @@ def test_a_directory_is_read_again_when_a_file_changes(tmp_path):
     for number in (1, 22):
         np.savez(tmp_path / "all.npz", q=np.full((number, *SHAPE), number, np.float32))
         assert len(tensors(files, "q", "Float32", SHAPE).array) == number
+    times = (tmp_path / "all.npz").stat()
+    np.savez(tmp_path / "all.npz", q=np.full((22, *SHAPE), 3, np.float32))
+    os.utime(tmp_path / "all.npz", ns=(times.st_atime_ns, times.st_mtime_ns))  # the same size and time, other contents
+    assert tensors(files, "q", "Float32", SHAPE).array[0, 0, 0, 0] == 3
     assert files.by_content().names() == ["all.npz"]
 
 

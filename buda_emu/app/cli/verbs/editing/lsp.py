@@ -1,14 +1,17 @@
 """`buda-emu lsp`: the language server of netlists, for editors."""
 
 import argparse
+import sys
+from typing import BinaryIO, cast
 
 from buda_emu.app.cli.output import require_open
+from buda_emu.app.message_frames import CheckedSource, FrameError
 from buda_emu.support.errors import Exit, HostError
 
 
 def main(_: argparse.Namespace) -> int:
     """Serve one client until it sends exit or closes its end. Exit code 0. Raises HostError if standard input or output
-    is closed, or pygls is not installed."""
+    is closed, pygls is not installed, or the client sends a header after which nothing can be read."""
     require_open("lsp", "stdin", "stdout")
     try:
         from buda_emu.app.editor.server import make_server
@@ -16,5 +19,9 @@ def main(_: argparse.Namespace) -> int:
         if not (error.name or "").startswith(("pygls", "lsprotocol")):
             raise
         raise HostError("lsp: pygls is not installed: pip install 'buda-emu[editor]'") from None
-    make_server().start_io()
+    source = cast(BinaryIO, CheckedSource(sys.stdin.buffer))  # pygls asks for no more than readline and read
+    try:
+        make_server().start_io(source)
+    except FrameError as error:
+        raise HostError(f"lsp: the client sent {error}") from None
     return Exit.OK
