@@ -38,7 +38,7 @@ from buda_emu.emulator.options import Machine, share_of_machine
 from buda_emu.emulator.runtime.emulator import Emulator
 from buda_emu.emulator.runtime.host.host_io import require_names
 from buda_emu.emulator.runtime.machine.listeners import Listener
-from buda_emu.emulator.runtime.open_machine import OnMachine, OpenMachine, do_nothing
+from buda_emu.emulator.runtime.open_machine import OnMachine, OpenMachine
 from buda_emu.netlist.load import NetlistResult, check_text
 from buda_emu.netlist.model import Netlist, Op
 from buda_emu.netlist.variants import LOOP, resize_microbatch
@@ -54,7 +54,7 @@ from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError, InternalError
 from buda_emu.support.files import write_file
 from buda_emu.support.html_table import html_table
-from buda_emu.support.progress import Activity, Report
+from buda_emu.support.progress import Activity, Report, do_nothing
 from buda_emu.support.unmasked import refuse_masked_arrays
 from buda_emu.support.version import RESULT_VERSION, __version__
 

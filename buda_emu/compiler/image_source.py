@@ -1,8 +1,9 @@
-"""The source of a compiled model inside of its image: the imported graph and the options, so that the model can be
-placed again for another board.
+"""The source of a compiled model inside of its image: the imported graph and the options, so that `sweep` can place the
+model again for another board.
 
-Cycles do not depend on the values of parameters. Of large ones only type and shape are kept, and they are made up when
-the model is placed again; the image holds their values only as its queues need them.
+`compile` writes it with `source_files`, and `compile_again` reads it. Cycles do not depend on the values of parameters,
+so only type and shape of large ones are written here, and `compile_again` makes values up; the image holds the real
+ones in the layout of its queues, which another board may not have.
 """
 
 import json
@@ -31,12 +32,13 @@ GRAPH: Final = "model.ir"
 OPTIONS: Final = "options.json"
 _ARRAYS: Final = "arrays"
 _IMPORTED: Final = "import"
-"""The word of the graph's file for the pass that it was written after: none has run."""
-_KEPT_OPTIONS: Final = ("df", "fidelity", "acc_df", "mixed", "fuse", "effort", "objective", "chips", "microbatch")
+"""The name of the pass that the file of the graph was written after: the import alone."""
+_WRITTEN_OPTIONS: Final = ("df", "fidelity", "acc_df", "mixed", "fuse", "effort", "objective", "chips", "microbatch")
 _MOST_ELEMENTS: Final = 1 << 14
-"""Elements of an array whose values are kept in any case."""
+"""Elements up to which the values of an array are written, whatever they are."""
 _FEW_VALUES: Final = 256
-"""Different values up to which an array of any size is kept: masks, tables of places, ones."""
+"""Different values among the first elements up to which an array of any size is written: masks, tables of places,
+ones."""
 _MADE_UP: Final = "made_up"
 _FIX: Final = "compile the model again"
 _SPREAD: Final = 0.02
@@ -44,9 +46,9 @@ _SPREAD: Final = 0.02
 
 
 def source_files(graph: Graph, options: CompileOptions) -> dict[str, bytes]:
-    """Return the files of a graph that was imported and that no pass has changed, by name, as
-    `DeviceImage.source_file` reads them; none for a graph that has no form as text, such as one whose parameters
-    stay in files."""
+    """Return the files that `compile` puts into an image, by name, as `DeviceImage.source_file` reads them. `graph` is
+    the imported one, before a pass changes it. A graph that has no form as text, such as one whose parameters stay in
+    files, has none."""
     made_up: dict[str, Any] = {}
     outline = Graph(graph.name)
     outline.inputs = list(graph.inputs)
@@ -67,7 +69,8 @@ def source_files(graph: Graph, options: CompileOptions) -> dict[str, bytes]:
 
 
 def _is_made_up(value: Any) -> bool:
-    """Return whether only type and shape of a constant are kept: of large arrays of many different numbers."""
+    """Return whether the values of a constant are left out, to be made up later: it is a large array of many different
+    numbers, as parameters are."""
     if not isinstance(value, np.ndarray):
         return False
     array = cast("Array", value)
@@ -77,9 +80,9 @@ def _is_made_up(value: Any) -> bool:
 
 
 def _options_as_json(options: CompileOptions) -> dict[str, Any]:
-    """Return the options that are kept with an image, by name. Those that hold paths or rules make `json.dumps` raise
+    """Return the options that are written into an image, by name. A value with rules (`mixed`) makes `json.dumps` raise
     TypeError."""
-    return {name: getattr(options, name) for name in _KEPT_OPTIONS}
+    return {name: getattr(options, name) for name in _WRITTEN_OPTIONS}
 
 
 def _npy_bytes(array: Array) -> bytes:
@@ -103,7 +106,7 @@ def compile_again(path: str | PathLike[str], board: str) -> CompiledModel:
     place = f"{image.path}: source/{OPTIONS}"
     settings = read_object(image.source_file(OPTIONS), place, "the options of a compiled model", _FIX)
     made_up = _parse_parameters(settings.pop(_MADE_UP, None), place)
-    unknown = sorted(settings.keys() - set(_KEPT_OPTIONS))
+    unknown = sorted(settings.keys() - set(_WRITTEN_OPTIONS))
     if unknown:
         raise HostError(f"{place}: this version has no option {unknown[0]!r}")
     compilation = Compilation.of(CompileOptions(board=board, **settings))

@@ -43,7 +43,8 @@ from buda_emu.support.errors import BudaError, HostError, InternalError, Program
 
 
 def evaluate(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
-    """Compute the value of every node with numpy, floats in float32; `inputs` by label."""
+    """Return the value of every node of a graph of the compiler, computed with numpy, floats in float32: what the
+    device's results are compared with. `inputs` are by label."""
     values: dict[str, Array] = {}
     for node in graph:
         if node.op == "input":
@@ -72,10 +73,10 @@ Run = Callable[..., Sequence[Array]]
 
 @dataclass(frozen=True, slots=True)
 class HostWork:
-    """Results of one operator that the host computes, with numpy or the model's own framework."""
+    """One call of an operator that the host computes, with numpy or onnx's evaluator: `nodes` are its results,
+    `operands` the values that it reads."""
 
     nodes: tuple[Node, ...]
-
     operands: tuple[Node, ...] = ()
 
     def __repr__(self) -> str:
@@ -103,7 +104,7 @@ class HostWork:
         return self.nodes[0].attrs["run"]
 
     def step(self, number: int) -> HostStep:
-        """Return the work as the step of a host plan at place `number`."""
+        """Return the work as an image stores it: step `number` of its host plan."""
         first = self.nodes[0]
         attrs = self.nodes[0].attrs
         results = tuple(Result(node.name, node.shape, node.dtype, node.attrs["place"]) for node in self.nodes)
@@ -180,9 +181,12 @@ def _numpy(data: bytes) -> Run:
 
 
 def cut(graph: Graph) -> "PartedGraph":
-    """Cut the graph into parts and host steps, in the order in which they run. A part holds the nodes with equally many
-    host ops on the longest path before them; if an operand of the host is an input of the model itself, no part comes
-    before it."""
+    """Cut a graph with `host` ops into parts and host steps, in the order in which they run.
+
+    The level of a node is the largest number of host ops on a path to it, itself included. Level by level, the host ops
+    run first and then all other nodes, as one part. Level 0 has no host op, so the first part runs before every host
+    step unless all nodes wait for the host.
+    """
     level: dict[str, int] = {}
     for node in graph:
         before = max((level[name] for name in node.inputs), default=0)
@@ -209,8 +213,8 @@ class PartedGraph:
 
 
 def _host_steps(graph: Graph, level: Mapping[str, int], number: int) -> list[HostWork]:
-    """Return the host's work of level `number`, with the results of one call as one step; `level`: that of each
-    node."""
+    """Return the host steps of level `number`: nodes that one call of an operator gives are one step. `level` is that
+    of each node, as `cut` counts."""
     calls: dict[tuple[int, tuple[str, ...]], list[Node]] = {}
     for node in graph:
         if node.op == "host" and level[node.name] == number:
@@ -250,7 +254,8 @@ def _outputs_of_part(graph: Graph, part_names: Collection[str]) -> set[str]:
 
 
 def _add_part(graph: Graph, nodes: Sequence[Node], parted: PartedGraph) -> DeviceStep:
-    """Add the device's nodes of one level to the cut as a program, and return its step."""
+    """Add the device's nodes of one level to `parted` as a program of its own, whose inputs are the values from
+    outside, and return the step that runs it."""
     whole_graph = parted.graph
     program = f"fwd_{len(parted.parts)}"
     prefix = f"part{len(parted.parts)}"
@@ -384,7 +389,7 @@ class PartedModel:
         return tuple(values_by_name[output.label] for output in self.plan.gives)
 
     def _device(self, precision: Precision, step: DeviceStep, operands: Mapping[str, Array]) -> dict[str, Array]:
-        """Run one program and return its outputs by label."""
+        """Run the program of a step on operands by label, and return its outputs by label, for `follow`."""
         if self.compiled is None:
             raise InternalError("a step of the device, and no netlist")
         (name,) = (key for key, part in self.compiled.parts.items() if program_name(part.program) == step.program)

@@ -46,7 +46,7 @@ from buda_emu.compiler.target import ONE_BY_ONE, Objective, Precision, Target
 from buda_emu.spec.formats import FORMATS
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError, HostWarning, InternalError
-from buda_emu.support.progress import Activity, Report, ignore_activity
+from buda_emu.support.progress import Activity, Report, do_nothing
 from buda_emu.support.warned import warn_caller
 
 IMPORT: Final = "import"
@@ -568,7 +568,7 @@ def run(
 
 def _run_passes(steps: Sequence[Pass], forms: Sequence[Ir], context: Context, observer: Observer) -> list[Ir]:
     """Run those of the passes that the context wants, and report each."""
-    report = context.objective.record.report or ignore_activity
+    report = context.objective.record.report or do_nothing
     current = list(forms)
     for number, step in enumerate(steps):
         if step.wanted(context):

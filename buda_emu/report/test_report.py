@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
-from typing import Final, TypeVar, cast
+from typing import Final, TypeVar
 
 from markupsafe import Markup
 
@@ -34,6 +34,7 @@ from buda_emu.support.columns import Column as ResultColumn
 from buda_emu.support.columns import Columns
 from buda_emu.support.errors import HostError
 from buda_emu.support.files import write_file
+from buda_emu.support.options import as_list
 from buda_emu.support.screen import lines_of, on_one_line, plain
 from buda_emu.testing.verify.result import (
     STATUSES,
@@ -296,8 +297,7 @@ def _settings_rows(run: TestRun) -> Iterator[tuple[str, str]]:
     """Yield the settings of a run that are not empty."""
     for name, value in run.settings.items():
         if value not in (None, [], {}, ()):
-            words = cast("list[object]", value) if isinstance(value, list) else [value]
-            yield name, ", ".join(map(str, words))
+            yield name, ", ".join(map(str, as_list(value)))
 
 
 MOST_DETAILED: Final = 40

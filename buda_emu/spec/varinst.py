@@ -29,10 +29,10 @@ def _incwrap(out: int, args: tuple[int, ...]) -> int:
         raise ProgramError("incwrap with wrap 0 has no result")
     if wrap < 0 and inc < 0:
         raise ProgramError(f"incwrap by {inc} with a negative wrap {wrap} has no result")
-    turns = 0  # the smallest k >= 0 with k * wrap + inc >= 0
+    wraps = 0  # the smallest k >= 0 with k * wrap + inc >= 0
     if inc < 0:
-        turns = max(0, -(inc // wrap))
-    total = out + inc + turns * wrap
+        wraps = max(0, -(inc // wrap))
+    total = out + inc + wraps * wrap
     return total - wrap * _truncate_div(total, wrap)
 
 

@@ -24,11 +24,13 @@ else:
 T = TypeVar("T")
 U = TypeVar("U")
 View = Literal["rows", "terminal", "markdown", "page", "json"]
-"""An output that shows a column: plain rows with CSV, tables for a terminal, in Markdown and in pages, or JSON with its
-schema."""
+"""A form of output that may show a column: "rows" are plain rows and CSV, "terminal", "markdown" and "page" tables for
+people, "json" is JSON with its schema."""
 SHOWN: Final[tuple[View, ...]] = ("terminal", "markdown", "page")
+"""The views for people."""
 EVERYWHERE: Final[tuple[View, ...]] = ("rows", *SHOWN, "json")
 DATA: Final[tuple[View, ...]] = ("rows", "json")
+"""The views for programs."""
 Look = Literal["name", "figure", "word", "words", "verdict", "status"]
 """The look of a column's cells.
 
@@ -41,11 +43,12 @@ sentences that wrap. A "verdict" is a truth value and a "status" a word for the 
 class Column(Generic[T]):
     """One column of the records of a result.
 
-    `get` returns the value of a record. `kind` is the type of the value for the schema: a type, `Columns` for an object
-    inside, a list of `Columns` for a list of objects, a dict for an object with these keys, or a tuple of alternatives.
-    `text` makes the value a text for people, or `shown` the whole record, where the value alone does not do. A page
-    sorts by the value, with `missing` in place of None, and restricts its rows to a value that the reader chooses, if
-    `choose`; `tip` explains the heading. An `optional` column is left out of JSON where its value is None.
+    `key` names it in data and `title` heads it for people; `get` returns the value of a record. `kind` is the type of
+    the value for the schema: a type, `Columns` for an object inside, a list of `Columns` for a list of objects, a dict
+    for an object with these keys, or a tuple of alternatives. For people, `text` makes a text of the value, or `shown`
+    one of the whole record where the value does not suffice. `views` are the outputs that have the column. A page sorts
+    by the value, with `missing` in place of None; `choose` lets its reader restrict the rows to one value; `tip`
+    explains the heading. An `optional` column is left out of JSON where its value is None.
     """
 
     key: str
@@ -74,7 +77,8 @@ class Column(Generic[T]):
 
 
 def figure(key: str, title: str, get: Callable[[T], Any], text: Callable[[Any], str] = str, **other: Any) -> Column[T]:
-    """Return a column of numbers; `other` are further fields of `Column`."""
+    """Return a column of numbers, to the right and sorted by value: a `Column` declared in one line, with `float |
+    None` as its type unless `kind` is among the other fields."""
     return Column(key, other.pop("kind", float | None), get, title=title, text=text, look="figure", **other)
 
 
@@ -107,8 +111,8 @@ class Columns(Generic[T]):
         return self._columns
 
     def seen_in(self, view: View, without: Collection[str] = ()) -> list[Column[T]]:
-        """Return the columns of a view but those whose names are in `without`. Views for people need a title, views of
-        data a key."""
+        """Return the columns that an output of the form `view` has, in order, but those whose names are in `without`.
+        Views for people have columns with a title, views for programs columns with a key."""
         by_title = view in SHOWN
         return [
             column
@@ -136,13 +140,14 @@ class Columns(Generic[T]):
     def within(
         self, _outer: type[U], get: Callable[[U], T], views: tuple[View, ...] = EVERYWHERE
     ) -> "tuple[Column[U], ...]":
-        """Return these columns, shown in `views`, for records of another kind; `get` takes the inner record from such a
-        record."""
+        """Return these columns for an outer kind of record that holds one of this kind, so that its `Columns` can
+        include them (`*INNER.within(...)`); `get` takes the inner record from the outer one. They are shown in
+        `views`."""
         return tuple(replace(_within(column, get), views=views) for column in self.listed)
 
 
 def csv_text(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return rows, all of which have the keys of the first, as CSV with a header."""
+    """Return rows as `Columns.row` makes them as CSV with a header; there is at least one, and all have its keys."""
     listed = list(rows)
     stream = StringIO()
     writer = csv.DictWriter(stream, list(listed[0]), lineterminator="\n")
@@ -152,7 +157,8 @@ def csv_text(rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _within(column: Column[T], get: Callable[[U], T]) -> "Column[U]":
-    """Return a column that gets its value from the record inside of another one."""
+    """Return a column for outer records that shows what `column` shows of the inner record, which `get` takes from the
+    outer one."""
     value_of = column.get
 
     def get_inside(record: U) -> Any:

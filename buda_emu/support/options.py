@@ -26,30 +26,31 @@ _SIZE: Final = r"([0-9]{1,20}(?:\.[0-9]{1,20})?) *([kmgt]?)(?:i?b)?"
 
 
 class Option(NamedTuple):
-    """The declaration of an option. `help` describes it; `{name}` in it is replaced by a word of `words`, which a verb
-    may state otherwise. `metavar` stands for a value in the help, and `convert` makes the value of its text, with
-    HostError for a text that is none."""
+    """The declaration of an option. `help` describes it; a `{name}` in it is replaced by the word of that name in
+    `words`, or by the word that a verb has instead. `metavar` stands for the value in the help, and `convert` makes the
+    value of the text of the command line; it raises HostError for a text that is no value."""
 
     help: str
     metavar: str | None = None
     convert: Callable[[str], Any] = str
     flag: str = ""
-    """The option on the command line, such as `--param`; "" makes it of the keyword."""
+    """The option on the command line, such as `--param`, where it is not made of the keyword (`flag_of`)."""
     short: str = ""
     """The option in one letter: `-n`."""
     default: Any = None
     choices: Sequence[str] = ()
     is_repeatable: bool = False
-    """Whether the command takes it several times; its values are then gathered in a list."""
+    """Whether it may be repeated on the command line; its values are then a list."""
     gather: Callable[[Any], Any] | None = None
-    """Converts the command line's value to the keyword's; None where they are the same."""
+    """Makes the value of the Python keyword from that of the command line, such as a dict from a list of pairs; None
+    where they are the same."""
     words: Mapping[str, str] = MappingProxyType({})
     exclusive: str = ""
-    """Options of a group with the same word here exclude each other."""
+    """A word that options of one group share if only one of them may be given."""
     command_line_only: str = ""
-    """The reason why no settings file may set it."""
+    """The reason why it may stand on the command line alone, in no settings file; "" if a file may set it."""
     is_lowered_only: bool = False
-    """Whether a settings file may lower the value, but not raise it."""
+    """Whether a settings file may set only values below the default, as of a limit."""
 
     @property
     def is_switch(self) -> bool:
@@ -94,6 +95,13 @@ def with_options(function: Callable[_P, _R]) -> Callable[_P, _R]:
     ]
     cast(Any, call_function).__signature__ = own_signature.replace(parameters=[*others, *parameters])
     return call_function
+
+
+def as_list(value: Any) -> list[Any]:
+    """Return the values of an option: those in the list of a repeatable one, or the value alone."""
+    if isinstance(value, list):
+        return cast("list[Any]", value)
+    return [value]
 
 
 def parse_natural(text: str) -> int:

@@ -55,8 +55,8 @@ SendKernel = Callable[[KernelReport], object]
 """Sends what a worker process reports of a kernel to its caller."""
 
 
-def ignore_activity(_: object) -> None:
-    """Do nothing: the callback of a caller who gave none."""
+def do_nothing(_: object) -> None:
+    """Do nothing with the argument: the default of parameters that take a callback."""
 
 
 @contextmanager
@@ -152,7 +152,7 @@ def logged_activities() -> Generator[Report]:
     level INFO. Without a logger that takes them it does nothing, and `logging` is not imported for it."""
     logger = find_logger(LOGGER)
     if logger is None:
-        yield ignore_activity
+        yield do_nothing
         return
     heartbeat = Heartbeat(partial(logger.info, "%s"))
 
@@ -170,7 +170,7 @@ def logged_activities() -> Generator[Report]:
 def reported_activities(progress: Report | None) -> Generator[Report]:
     """Give the function that reports what a call of the library is doing: to the callback of the caller, None for no
     callback, and to the logger. An exception of the callback ends the block and comes out of it."""
-    with guard_callback(progress or ignore_activity) as call, logged_activities() as log:
+    with guard_callback(progress or do_nothing) as call, logged_activities() as log:
 
         def report(activity: Activity) -> None:
             log(activity)

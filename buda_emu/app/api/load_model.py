@@ -68,13 +68,12 @@ class LoadedModel:
 
     def __call__(self, *inputs: Any, precision: Precision = "ideal", **named: Any) -> tuple[Array, ...]:
         """Return the outputs in the model's shapes and element types, as the compiled model returned them, for inputs
-        in order or by their names. With N times
-        the model's first dimension in the inputs, N sets of them stream through the machine. Raises HostError for
-        inputs that the model does not take, ProgramError as a run does."""
+        in order or by their names. With N times the model's first dimension in the inputs, N sets of them stream
+        through the machine. Raises HostError for inputs that the model does not take, ProgramError as a run does."""
         return self.run(inputs_by_label(self.io.labels, inputs, named), precision)
 
     def run(self, arrays: Mapping[str, Any], precision: Precision = "ideal") -> tuple[Array, ...]:
-        """Return the outputs for inputs by name; the rest is as in a call."""
+        """Return the outputs for inputs in a dict by name, as a call with named inputs does."""
         require_names(arrays, self.io.labels)
         host_arrays = {label: as_numpy(array, f"input {label}") for label, array in arrays.items()}
         queues = self.image.for_inputs.queues
@@ -238,11 +237,11 @@ class LoadedPrograms(LoadedModel):
         return self._open.use(precision, partial(self._with_caches, precision), self._keep)
 
     def _keep(self, machine: Emulator) -> None:
-        """Read the caches of a machine that is about to be closed."""
+        """Keep the caches of a machine that is about to be closed, for the machine that is opened next."""
         self._kept = {state.queue: machine.peek(state.queue, state.slots, readout="raw") for state in self.io.states}
 
     def _with_caches(self, precision: Precision) -> Emulator:
-        """Open a machine with the parameters, and the caches as the last one left them."""
+        """Open a machine with the parameters, and the caches as `_keep` read them from the machine before it."""
         machine = self.image.emulator(precision)
         try:
             for tensor in self._initial_caches():
@@ -255,7 +254,7 @@ class LoadedPrograms(LoadedModel):
         return machine
 
     def _initial_caches(self) -> Iterator[InitialTensor]:
-        """Yield the initial contents of the caches."""
+        """Yield the contents that the image gives the caches, before any round has written them."""
         names = {state.queue for state in self.io.states}
         return (tensor for tensor in self.image.initial_tensors() if tensor.queue in names)
 
@@ -296,7 +295,7 @@ class LoadedPrograms(LoadedModel):
         return self.programs[name]
 
     def _io_of(self, program: ModelProgram) -> ModelIo:
-        """Return the inputs and outputs of one program, outputs in its order."""
+        """Return the inputs and outputs of the model that one program has, to push and pop their queues."""
         inputs = tuple(entry for entry in self.io.inputs if entry.label in program.inputs)
         outputs = tuple(entry for entry in self.io.outputs if entry.label in program.outputs)
         return ModelIo(program.inputs, inputs, outputs)

@@ -40,7 +40,7 @@ from buda_emu.spec.precision import Precision
 from buda_emu.support.checker.suggest import near
 from buda_emu.support.errors import HostError
 from buda_emu.support.lazy import lazy
-from buda_emu.support.progress import Activity, Report, ignore_activity
+from buda_emu.support.progress import Activity, Report, do_nothing
 from buda_emu.support.records import dataclass
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def run_netlist(
     precision: Precision = "format",
     readout: Readout = "host",
     seed: int = 0,
-    progress: Report = ignore_activity,
+    progress: Report = do_nothing,
     load_seconds: float = 0.0,
     version: str = "",
     image: "DeviceImage | None" = None,
@@ -157,7 +157,7 @@ def run_netlist(
         seed=seed,
         readout=readout,
         progress=progress,
-        tell=tell or ignore_activity,
+        tell=tell or do_nothing,
         origins_skippable=tell is not None,
         inputs_done=inputs_done,
         sink=sink,
@@ -253,7 +253,7 @@ class _Execution:
         ready = self.ready
         search = OriginSearch(ready.netlist, flaws)
         with Emulator(ready.netlist, self.precision, **ready.machine, listeners=(search,)) as emulator:
-            self._push_inputs(emulator, ignore_activity)
+            self._push_inputs(emulator, do_nothing)
             with suppress(OriginsKnownError):
                 for number, body in enumerate(ready.bodies):
                     text = f"program {body.name} again, to find the op where it began"

@@ -23,7 +23,7 @@ from buda_emu.support.checker.suggest import hint_in_parentheses
 from buda_emu.support.errors import BudaError, DocumentError, HostError
 from buda_emu.support.files import is_model
 from buda_emu.support.options import with_options
-from buda_emu.support.progress import SendKernel, ignore_activity
+from buda_emu.support.progress import SendKernel, do_nothing
 from buda_emu.support.workers.job import Job, workers_of
 from buda_emu.support.workers.spread import in_order, spread_with_caller
 
@@ -224,7 +224,7 @@ PointTask = tuple[Mapping[str, str], bool]
 """The settings of a point, and whether it has all figures."""
 
 
-def modeller(about: SweepConditions, report: SendKernel = ignore_activity) -> Callable[[PointTask], Point]:
+def modeller(about: SweepConditions, report: SendKernel = do_nothing) -> Callable[[PointTask], Point]:
     """Return the function that models one point in a process of its own, with the file read once for each board.
     `report` gets the kernels that it compiles."""
     return modeller_by_board(about, partial(_netlist_for, about), report)

@@ -9,10 +9,10 @@ from buda_emu.compiler.image_source import compile_again
 from buda_emu.emulator.image.opened import is_image
 from buda_emu.netlist.model import Netlist
 from buda_emu.support.errors import BudaError
-from buda_emu.support.progress import SendKernel, ignore_activity
+from buda_emu.support.progress import SendKernel, do_nothing
 
 
-def modeller(about: SweepConditions, report: SendKernel = ignore_activity) -> Callable[[PointTask], Point]:
+def modeller(about: SweepConditions, report: SendKernel = do_nothing) -> Callable[[PointTask], Point]:
     """Return the function that compiles a model for the board of a point, each board once in a process, and models the
     netlist there. `report` gets the kernels that it compiles."""
     return modeller_by_board(about, partial(_compile_for, str(about.netlist)), report)

@@ -24,7 +24,7 @@ from buda_emu.spec.precision import Precision
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
 from buda_emu.support.options import declared_options, with_options
-from buda_emu.support.progress import Activity, Report, ignore_activity
+from buda_emu.support.progress import Activity, Report, do_nothing
 from buda_emu.support.version import __version__
 from buda_emu.support.workers.job import Workers, workers_of
 from buda_emu.testing.verify.comparison import Mode
@@ -105,7 +105,7 @@ def test(
     perf: bool = False,
     threshold: float = 0.99,
     detail: bool = False,
-    progress: Callable[[CaseResult], object] = ignore_activity,
+    progress: Callable[[CaseResult], object] = do_nothing,
     activity: Report | None = None,
     **options: Unpack[TestOptions],
 ) -> Tested:

@@ -13,7 +13,7 @@ from buda_emu.emulator.options import SharedOptions
 from buda_emu.support.caches import HAS_OTHER_USERS
 from buda_emu.support.checker.result import Choice
 from buda_emu.support.errors import HostError
-from buda_emu.support.options import declared_options
+from buda_emu.support.options import as_list, declared_options
 from buda_emu.support.screen import WHEN
 
 _SHARED: Final = {option.flag_of(keyword)[2:]: option for keyword, option in declared_options(SharedOptions).items()}
@@ -361,9 +361,8 @@ def _set_defaults(path: str, place: list[str], parser: ExampleParser, table: Map
     options = parser.options
     for key, value in table.items():
         action = options[key]
-        entries = cast(list[Any], value) if isinstance(value, list) else [value]
         try:
-            for entry in entries:
+            for entry in as_list(value):
                 require_within(key, action, str(entry), os.path.dirname(path))  # noqa: PTH120
             default = _convert_default(action, value)
             if key in LOWERABLE:

@@ -20,6 +20,7 @@ from buda_emu.app.cli.shared_arguments import add_shared
 from buda_emu.app.documents.kinds import KINDS, require_netlists
 from buda_emu.support.errors import BudaError, DocumentError, Exit
 from buda_emu.support.files import keep_pipe, refuse_pipe
+from buda_emu.support.options import as_list
 from buda_emu.support.other_packages import package_at_fault
 from buda_emu.support.screen import clean_streams, printing_on, screen_of
 from buda_emu.support.version import __version__
@@ -229,8 +230,7 @@ def _positional_values(parser: ExampleParser, args: Namespace) -> Iterator[str]:
         names.update(action.dest for action in leaf.arguments if not action.option_strings)
     for name in names:
         value: Any = getattr(args, name, None)
-        values = cast("list[Any]", value) if isinstance(value, list) else [value]
-        yield from map(str, values)
+        yield from map(str, as_list(value))
 
 
 def _print_settings(settings: Settings, verbose: bool) -> None:

@@ -45,8 +45,9 @@ def word_stream() -> IO[str]:
 
 
 def say(text: str = "", stream: IO[str] | None = None, end: str = "\n") -> None:
-    """Print a line. If the reader of a pipe has gone (`| head`), further output is dropped and the work goes on. Raises
-    OSError if nothing can be written for another reason."""
+    """Print text for the user, in place of `print`: to `stream`, or to the stream of words (`word_stream`). A terminal
+    gets no control characters. If the reader of a pipe has gone (`| head`), further output is dropped and the work goes
+    on. Raises OSError if nothing can be written for another reason."""
     target = stream if stream is not None else word_stream()
     try:
         if _is_terminal(target):

@@ -216,7 +216,8 @@ def extremes(tensor: TensorValue, *, worded: bool = True) -> tuple[str, str]:
 
 
 def tensor_answer(tensor: TensorValue) -> Answer:
-    """Answer with the figures of a tensor, and the first rows of its first tile."""
+    """Return the debugger's answer to a command that shows a tensor: its figures, and the upper left corner of its
+    first slice."""
     values = tensor.values()
     lines = [summary(tensor), *_grid(values[0, :_ROWS, :_ROWS])]
     return answer(

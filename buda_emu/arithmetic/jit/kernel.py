@@ -24,7 +24,7 @@ from buda_emu.arithmetic.jit.machine_code import disk_cache
 from buda_emu.arithmetic.jit.machine_code.disk_cache import cache_folder
 from buda_emu.arithmetic.jit.machine_code.loading import Raised, kinds_of, plain
 from buda_emu.arithmetic.jit.sources import Helper
-from buda_emu.support.progress import find_logger, ignore_activity
+from buda_emu.support.progress import do_nothing, find_logger
 
 __all__ = ["Compilation", "Kernel", "announce", "cache_folder", "compilations", "disabled", "helper", "kernel"]
 
@@ -141,7 +141,7 @@ _watchers: Final[list[_Watcher]] = []
 
 @contextmanager
 def compilations(
-    started: Callable[[str], object] = ignore_activity, finished: Callable[[Compilation], object] = ignore_activity
+    started: Callable[[str], object] = do_nothing, finished: Callable[[Compilation], object] = do_nothing
 ) -> Generator[list[Compilation]]:
     """Give the list of the kernels that are compiled during the block, in any thread; it grows. `started` is called
     with each kernel's name beforehand, `finished` with its entry afterwards.

@@ -187,11 +187,11 @@ def _attributes(entries: Mapping[str, Any]) -> Attributes:
         for name, value in entries.items()
         if name in ATTRIBUTES and name != "inputs"
     }
-    turns = {
+    slices = {
         int(name[5:]): tuple(tensor) for name, tensor in entries.items() if name[:5] == "input" and name[5:].isdigit()
     }
-    if turns:
-        values["inputs"] = tuple(sorted(turns.items()))
+    if slices:
+        values["inputs"] = tuple(sorted(slices.items()))
     if values:
         return Attributes(given=frozenset(values), **values)
     return _NO_ATTRIBUTES

@@ -432,8 +432,8 @@ def _products(readers: Readers, op: TileOp) -> list[TileOp]:
 
 def _may_go_into(tiles: TileGraph, product: TileOp, op: TileOp) -> bool:
     """Return whether a product may be a step of the op: a plain matmul of the op's shape, formats and chip."""
-    turns = any(("transpose",) in use.tms for use in product.uses)  # V038
-    plain = product.type == "matmul" and product.grid is None and not turns and not set(product.attrs) - {"bias"}
+    transposed = any(("transpose",) in use.tms for use in product.uses)  # V038
+    plain = product.type == "matmul" and product.grid is None and not transposed and not set(product.attrs) - {"bias"}
     alike = (product.shape, product.precision, product.chip) == (op.shape, op.precision, op.chip)
     constant_bias = all(
         use.source in tiles.constants for use in product.uses[2:]

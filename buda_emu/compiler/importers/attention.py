@@ -172,8 +172,8 @@ def invert_real_spectrum(b: Builder, x: Complex, dim: int, size: int, factor: fl
 def _fourier_matrices(size: int) -> tuple[Array, Array]:
     """Return the cosines and sines of the transform, two float64 matrices [size, size]."""
     check_constant_size("Fourier transform", (size, size))
-    turns = np.outer(np.arange(size), np.arange(size)) % size * (2 * np.pi / size)
-    return np.cos(turns), np.sin(turns)
+    angles = np.outer(np.arange(size), np.arange(size)) % size * (2 * np.pi / size)
+    return np.cos(angles), np.sin(angles)
 
 
 def _multiply_along(b: Builder, x: Node, dim: int, matrix: Array) -> Node:

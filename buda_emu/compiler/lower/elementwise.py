@@ -36,7 +36,9 @@ def sfpu(low: Lowering, node: Node) -> LoweredValue:
     if node.op in _NEEDS_ZEROS and not never_negative(low.graph, node.inputs[0]):
         value = low.mask_padding(value, rows=not value.same_rows, columns=not value.same_columns)
     attrs = {{"exp": "exp", "slope": "slope"}[key]: value_of_attr for key, value_of_attr in node.attrs.items()}
-    return _result(low, value, low.op(_SFPU[node.op], [low.use(value, transpose=True)], value.tiles, **attrs), node.op)
+    return _result(
+        low, value, low.op(_SFPU[node.op], [low.use(value, transpose=True)], value.shape_in_tiles, **attrs), node.op
+    )
 
 
 def mark_undefined_results(low: Lowering, node: Node) -> None:
@@ -57,7 +59,12 @@ def relu(low: Lowering, node: Node) -> LoweredValue:
     threshold = float(node.attrs.get("threshold", 0.0))
     mode = node.attrs.get("mode", "min")
     name = low.op(
-        "nop", [low.use(value, transpose=True)], value.tiles, relu_en=True, relu_threshold=threshold, relu_mode=mode
+        "nop",
+        [low.use(value, transpose=True)],
+        value.shape_in_tiles,
+        relu_en=True,
+        relu_threshold=threshold,
+        relu_mode=mode,
     )
     return _result(low, value, name, "relu")
 
@@ -140,7 +147,7 @@ def _common(low: Lowering, node: Node, arrays: list[Array | None]) -> Layout:
     ]
     if not full:
         return standard(node.shape)
-    best = min(full, key=lambda value: (value.rows is not None, np.prod(value.tiles)))
+    best = min(full, key=lambda value: (value.rows is not None, np.prod(value.shape_in_tiles)))
     return _pad_rank(best.layout, len(node.shape))
 
 

@@ -132,7 +132,7 @@ def emit_output(low: Lowering, output: Output, used_names: set[str]) -> None:
         name += "_out"
     used_names.add(name)
     value, slices = _as_slices(value)
-    op = low.op("nop", [low.use(value, transpose=True)], value.tiles, suffix="output_nop", untilize=True)
+    op = low.op("nop", [low.use(value, transpose=True)], value.shape_in_tiles, suffix="output_nop", untilize=True)
     low.out.outputs[name] = OutputQueue(
         name=name, label=output.label, op=op, view=view, host_shape=shape, dtype=output.dtype, slices=slices
     )
@@ -346,7 +346,7 @@ def emit_store(low: Lowering, output: Output) -> None:
     value = low.mask_padding(low.real(relayout(low, value, _slot(ram))), rows=True, columns=True)
     use = low.use(value, transpose=True)
     if output.accumulate:
-        name = low.op("nop", [use], value.tiles, suffix="gradient", gradient=True)
+        name = low.op("nop", [use], value.shape_in_tiles, suffix="gradient", gradient=True)
     else:
-        name = low.op("nop", [use], value.tiles, suffix="kept")
+        name = low.op("nop", [use], value.shape_in_tiles, suffix="kept")
     low.out.stores[ram.queue] = Store(ram.queue, name, output.accumulate)

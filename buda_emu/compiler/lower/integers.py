@@ -26,12 +26,17 @@ PRODUCT: Final = Precision("", "Int32", "HiFi4")
 def to_int8(low: Lowering, node: Node) -> LoweredValue:
     """Lower to a nop to Float32 and a `quantization`. Padding that is zero keeps representing the number 0."""
     value = materialise(low, low.values[node.inputs[0]])
-    wide = low.op("nop", [low.use(value, transpose=True)], value.tiles, suffix="float32")
+    wide = low.op("nop", [low.use(value, transpose=True)], value.shape_in_tiles, suffix="float32")
     low.out.ops[wide].precision = WIDE
     factor = low.array(node.inputs[1])
     assert factor is not None
     number = low.constant(np.full((1, TILE, TILE), factor, np.float32), "scale", "factor")
-    name = low.op("quantization", [Use(wide), Use(number, over(value.tiles))], value.tiles, zero_point=_zero(node))
+    name = low.op(
+        "quantization",
+        [Use(wide), Use(number, over(value.shape_in_tiles))],
+        value.shape_in_tiles,
+        zero_point=_zero(node),
+    )
     low.out.ops[name].precision = WHOLE
     return LoweredValue(
         source=name,
@@ -51,7 +56,10 @@ def from_int8(low: Lowering, node: Node) -> LoweredValue:
     assert scale is not None
     number = low.constant(np.full((1, TILE, TILE), scale, np.float32), "scale", "scale")
     name = low.op(
-        "dequantization", [Use(value.source), Use(number, over(value.tiles))], value.tiles, zero_point=_zero(node)
+        "dequantization",
+        [Use(value.source), Use(number, over(value.shape_in_tiles))],
+        value.shape_in_tiles,
+        zero_point=_zero(node),
     )
     low.out.ops[name].precision = BACK
     return LoweredValue(
@@ -139,13 +147,13 @@ class _Steps:
         """Add a sub-op on operands of the fused op and results of other sub-ops, and return its name."""
         name = f"{self.name}.{len(self.members)}"
         uses = [Use(operand) if isinstance(operand, str) else operand for operand in operands]
-        self.members[name] = TileOp(name=name, type=type, uses=uses, shape=self.value.tiles, attrs=attrs)
+        self.members[name] = TileOp(name=name, type=type, uses=uses, shape=self.value.shape_in_tiles, attrs=attrs)
         return name
 
     def number(self, number: float) -> Use:
         """Return an operand with the same number everywhere."""
         held = self.low.constant(np.full((1, TILE, TILE), number, np.float32), self.adder.kind, "number")
-        return Use(held, over(self.value.tiles))
+        return Use(held, over(self.value.shape_in_tiles))
 
     def middle(self, power: int) -> Use | str:
         """Return 1.5 * 2^power: its sums with smaller numbers stay between the two powers of 2."""
@@ -217,7 +225,7 @@ def round_to_integers(low: Lowering, node: Node) -> LoweredValue:
     adder = Adder.of(low.target)
     value = materialise(low, low.values[node.inputs[0]])
     if adder.precision.acc_df == "Float32" and low.target.activation_df != "Float32":
-        x = Use(low.op("nop", [low.use(value, transpose=True)], value.tiles, suffix="float32"))
+        x = Use(low.op("nop", [low.use(value, transpose=True)], value.shape_in_tiles, suffix="float32"))
         low.out.ops[x.source].precision = WIDE
     else:
         x = low.use(value)
@@ -227,7 +235,7 @@ def round_to_integers(low: Lowering, node: Node) -> LoweredValue:
     schedule = schedule_parts(parts, root, low.target.arch.name)
     if schedule is None:
         raise InternalError(f"{node.op} does not fit the buffers of a fused op")
-    name = low.op("fused_op", schedule[1], value.tiles)
+    name = low.op("fused_op", schedule[1], value.shape_in_tiles)
     low.out.ops[name].steps, low.out.ops[name].precision = schedule[0], adder.precision
     return LoweredValue(
         source=name,

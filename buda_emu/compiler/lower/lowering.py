@@ -40,8 +40,8 @@ class LoweredValue:
     same_columns: bool = False
 
     @property
-    def tiles(self) -> Shape:
-        """The shape of the operand in tiles."""
+    def shape_in_tiles(self) -> Shape:
+        """The numbers of slices, tile rows and tile columns that an op reads, behind the TMs."""
         t, r, c = self.layout.extent
         return t, r // TILE, c // TILE
 
@@ -213,15 +213,15 @@ class Lowering:
         """Return the value in a tensor of its own, without TMs."""
         key = ("copy", value.source, value.tms)
         if key not in self._real:
-            name = self.op("nop", [Use(value.source, value.tms)], value.tiles, suffix=suffix)
+            name = self.op("nop", [Use(value.source, value.tms)], value.shape_in_tiles, suffix=suffix)
             self._real[key] = replace(value, source=name, tms=())
         return replace(value, source=self._real[key].source, tms=())
 
     def through(self, value: LoweredValue, tm: Tm, layout: Layout) -> LoweredValue:
         """Return the value behind one more TM, in the layout that it then has."""
         value = self.real(value)
-        if after(tm, value.tiles) != replace(value, layout=layout).tiles:
-            raise InternalError(f"TM {tm} on {value.tiles} for {layout}")
+        if after(tm, value.shape_in_tiles) != replace(value, layout=layout).shape_in_tiles:
+            raise InternalError(f"TM {tm} on {value.shape_in_tiles} for {layout}")
         return replace(value, tms=(*value.tms, tm), layout=layout)
 
     # ------------------------------------------------------------------------------------------------- row moves
@@ -245,7 +245,7 @@ class Lowering:
         if value.rows is None:
             return value
         matrix = value.rows
-        shape = value.tiles
+        shape = value.shape_in_tiles
         parts = (ArrayKey(part) for part in (matrix.row, matrix.col, matrix.weight))
         key = ("rows", value.source, value.tms, matrix.shape, *parts, shape)
         if key not in self._real:
@@ -335,7 +335,7 @@ class Lowering:
         value = self.real(value)
         operand = self.use(value)
         mask = self._mask(value.layout, rows=rows, columns=columns)
-        name = self.op("multiply", [operand, mask], value.tiles, suffix="mask")
+        name = self.op("multiply", [operand, mask], value.shape_in_tiles, suffix="mask")
         return replace(
             value,
             source=name,

@@ -416,7 +416,7 @@ def max_pool(low: Lowering, node: Node) -> LoweredValue:
     )
     count = prod(kernel)
     value = low.real(replace(value, layout=layout))
-    t, r, c = value.tiles
+    t, r, c = value.shape_in_tiles
     out = Layout(layout.dims, (t // count, *layout.extent[1:]))
     if count == 1:
         return replace(value, layout=out)

@@ -216,7 +216,7 @@ def _largest_of_axis(low: Lowering, value: LoweredValue, dim: int, axis: str) ->
     """Lower a maximum over a dimension that is alone along an axis, the rows or columns."""
     value = low.real(_low_padding(low, value, axis))
     layout = value.layout
-    t, r, c = value.tiles
+    t, r, c = value.shape_in_tiles
     if axis == "c":
         shape = (t, r, 1)
     else:
@@ -252,7 +252,7 @@ def _innermost_of_z(layout: Layout, dim: int) -> Layout:
 
 def _largest_of_z(low: Lowering, value: LoweredValue, dim: int, count: int) -> LoweredValue:
     """Lower a maximum over the innermost `count` slices of t."""
-    t, r, c = value.tiles
+    t, r, c = value.shape_in_tiles
     name = low.op("reduce", [low.use(value)], (t // count, r, c), dim="z", type="max", z=count)
     dims = [
         tuple(replace(piece, stride=piece.stride // count) if piece.axis == "z" else piece for piece in dim_pieces)
@@ -285,5 +285,5 @@ def _low_padding(low: Lowering, value: LoweredValue, axis: str) -> LoweredValue:
     if size > TILE:
         tms.append(("broadcast", other, size // TILE))
     low_use = Use(low.constant(np.ascontiguousarray(floor_rows), suffix="floor", largest=-BELOW), tuple(tms))
-    name = low.op("add", [low.use(value), low_use], value.tiles, suffix="below")
+    name = low.op("add", [low.use(value), low_use], value.shape_in_tiles, suffix="below")
     return replace(value, source=name, tms=(), clean_rows=False, clean_columns=False)

@@ -35,8 +35,9 @@ class Part(OfOpType):
         return Part(op.name, op.type, operands, select_attributes(op.attrs, (*RELU, "exp", "slope")))
 
     @property
-    def sources(self) -> Iterator[str]:
-        """The names of the other steps of the fused op whose results this one reads."""
+    def parts_read(self) -> Iterator[str]:
+        """The names of the parts of the same fused op whose results this part reads; its other operands come from
+        outside."""
         return (operand for operand in self.operands if isinstance(operand, str))
 
 
@@ -55,7 +56,7 @@ def schedule_parts(parts: Mapping[str, Part], root: str, arch: str) -> tuple[tup
         inputs = tuple(
             places[operand] if isinstance(operand, str) else f"input{uses.index(operand)}" for operand in part.operands
         )
-        later = set(chain.from_iterable(following.sources for following in order[number + 1 :]))
+        later = set(chain.from_iterable(following.parts_read for following in order[number + 1 :]))
         ended = [slot for slot, value in busy.items() if value not in later]
         if part.name != root:
             place = _result_place(part, order[number + 1 :], busy, arch)
@@ -113,7 +114,7 @@ def kept_columns(steps: Sequence[SubOp], columns: int) -> int:
 
 def _sources(parts: Sequence[Part]) -> set[str]:
     """Return the names of all parts that the given parts read."""
-    return set(chain.from_iterable(part.sources for part in parts))
+    return set(chain.from_iterable(part.parts_read for part in parts))
 
 
 def _order_parts(parts: Mapping[str, Part], root: str) -> list[Part]:
@@ -125,14 +126,14 @@ def _order_parts(parts: Mapping[str, Part], root: str) -> list[Part]:
     def measure(name: str) -> int:
         """Return the length of the longest chain of parts that ends with a part."""
         if name not in depth:
-            depth[name] = 1 + max((measure(source) for source in parts[name].sources), default=0)
+            depth[name] = 1 + max((measure(source) for source in parts[name].parts_read), default=0)
         return depth[name]
 
     def visit(name: str) -> None:
         """Add a part to the order after its sources, those with the longest chains first."""
         if name in ordered:
             return
-        for source in sorted(dict.fromkeys(parts[name].sources), key=lambda part_name: -measure(part_name)):
+        for source in sorted(dict.fromkeys(parts[name].parts_read), key=lambda part_name: -measure(part_name)):
             visit(source)
         ordered[name] = parts[name]
 

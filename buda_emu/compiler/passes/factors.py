@@ -145,17 +145,17 @@ class _FactorMover:
         is computed from up to the product. Return an empty list for another value, or if one of these has another
         reader."""
         chain = self._chain_of_moves(name)
-        if chain and chain[-1].op == "add" and len(term := self._constants(chain[-1])) == 1:
+        if chain and chain[-1].op == "add" and len(term := self._constant_operands(chain[-1])) == 1:
             (other,) = (operand for operand in chain[-1].inputs if operand != term[0].name)
             chain += [*term, *self._chain_of_moves(other)]
-        if not chain or chain[-1].op != "matmul" or len(weights := self._constants(chain[-1])) != 1:
+        if not chain or chain[-1].op != "matmul" or len(weights := self._constant_operands(chain[-1])) != 1:
             return []
         chain += weights
         if all(self.reads[node.name] == 1 for node in chain):
             return chain
         return []
 
-    def _constants(self, node: Node) -> list[Node]:
+    def _constant_operands(self, node: Node) -> list[Node]:
         """Return the operands of a node that are constants."""
         return [self.graph[name] for name in node.inputs if self.graph[name].op == "constant"]
 

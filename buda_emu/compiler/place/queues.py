@@ -134,7 +134,7 @@ def _build_queues(placement: Placement, readers: Readers, entries: int) -> Itera
     """Yield the queues of inputs, constants and states, those between epochs and beside long branches, and the outputs,
     for `entries` inputs; `readers`: the ops that read each tensor."""
     yield from _input_queues(placement, readers, entries)
-    yield from _constants(placement, readers)
+    yield from _constant_queues(placement, readers)
     for state in placement.tiles.states.values():
         written = _state_queue(placement, state)
         yield written
@@ -231,7 +231,7 @@ def _output_queues(placement: Placement, entries: int) -> Iterator[Queue]:
         )
 
 
-def _constants(placement: Placement, readers: Readers) -> Iterator[Queue]:
+def _constant_queues(placement: Placement, readers: Readers) -> Iterator[Queue]:
     """Yield the queues of constants, one on every chip that reads it. An op that holds a constant in L1 needs a queue
     with as many buffers as its cores take apart (`routable.streams_of_constants`), so it gets a queue of its own where
     the first reader's is cut otherwise."""

@@ -43,7 +43,9 @@ class _Change(NamedTuple):
 
 
 def combine_epochs(results: Sequence[SearchResult], context: SearchContext) -> SearchResult:
-    """Return the best result, or a quicker one that combines the best epochs of all results with the same form."""
+    """Return the best of the results, or a quicker one that takes epochs from the other results of the same form,
+    and gives like epochs the placement of the quickest of them. Called with the results of several starts, and with
+    those before and after a round of refinement."""
     best, *others = sorted(results, key=comparable_cycles)
     table = best.table
     if table is None or best.decisions is None:

@@ -19,7 +19,7 @@ from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.improve import ImprovedEpoch, KnownResult, Start, improve_epoch, match_epochs, no_result
 from buda_emu.compiler.search_record import SearchRecord
 from buda_emu.support.errors import BudaError
-from buda_emu.support.progress import SendKernel, ignore_activity
+from buda_emu.support.progress import SendKernel, do_nothing
 from buda_emu.support.workers.job import Job, Shared
 from buda_emu.support.workers.spread import JobPool, short_turns
 
@@ -244,7 +244,7 @@ def _without_values(table: CandidateTable) -> CandidateTable:
 
 
 def worker(
-    _about: None, report: SendKernel = ignore_activity
+    _about: None, report: SendKernel = do_nothing
 ) -> Callable[[tuple[CandidateTable, Start, list[list[str]]]], list[ImprovedEpoch | None]]:
     """Return the work of `JOB`: a function that improves epochs and returns for each its decisions and the ops that
     were modelled, or None where that fails, as it then will in the main process. `report` gets the kernels that it

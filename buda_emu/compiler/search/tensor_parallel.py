@@ -200,7 +200,7 @@ class _Sharing:
             t, rows, columns = first.shape
             name = self.gathered[use.source, chip] = self._unused_name(f"{use.source}.whole.{chip}")
             # In turns some slices of each (OPS 6.8): of columns one, so that hstack puts their shares side by side.
-            turns = {f"input{number}": (0, turn, turn) for number in range(count)}
+            slices = {f"input{number}": (0, turn, turn) for number in range(count)}
             self.ops[name] = replace(
                 first,
                 name=name,
@@ -209,7 +209,7 @@ class _Sharing:
                 inner=0,
                 steps=(),
                 shape=(t * count, rows, columns),
-                attrs={"granularity": "t", **turns},
+                attrs={"granularity": "t", **slices},
                 chip=chip,
             )
         stack: tuple[Tm, ...] = (("hstack", count),) if axis.name == "c" else ()

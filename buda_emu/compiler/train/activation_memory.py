@@ -73,8 +73,9 @@ class Crossing:
         return self._count_tiles(self._wanted)
 
     def within(self, tiles: int) -> Values:
-        """Return the values to recompute with the least work so that at most `tiles` tiles of a microbatch are stored.
-        If even that is impossible, return all values that can be recomputed."""
+        """Return the values to recompute so that at most `tiles` tiles of a microbatch are stored, with nearly the
+        least work: prices of a stored tile are tried until two are CLOSE. Where no choice stores so few, return the
+        choice that stores fewest."""
         if self.most() <= tiles:
             return ()
         low = 0.0
@@ -143,8 +144,8 @@ class Crossing:
 
 
 def _add_again(graph: Graph, graph_again: Graph, name: str, again: set[str]) -> None:
-    """Add the recomputed value `name` to the graph `graph_again`, behind all recomputed values (`again`) that it
-    depends on."""
+    """Add to `graph_again` the nodes that recompute the value `name`, those of its operands first, before a node of the
+    backward pass that reads it; do nothing for a value that is stored (not in `again`) or has been added."""
     waiting = [name]
     while waiting:
         current = waiting[-1]

@@ -72,8 +72,8 @@ class TensorEntry:
 
     @property
     def pushed_shape(self) -> tuple[int, ...]:
-        """The shape [entries, t, rows, cols] that a queue gets: the outermost meaningful dimension is w (NETLIST
-        7.4)."""
+        """The shape [entries, t, rows, cols] in which the tensor is pushed to its queue: the outermost meaningful
+        dimension counts the entries (NETLIST 7.4). It is () where the shape is not known, as of a pickle."""
         if self.shape:
             return outermost_first(self.shape, self.dim)
         return ()

@@ -13,7 +13,7 @@ from buda_emu.netlist.model import Netlist, Program, Queue
 from buda_emu.netlist.test_config import TestConfig
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
-from buda_emu.support.progress import Activity, Report, ignore_activity
+from buda_emu.support.progress import Activity, Report, do_nothing
 from buda_emu.support.records import dataclass
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def _block(queue: Queue, tensors: Tensors, count: int) -> InputBlock:
 
 
 def push(
-    emulator: "Emulator | Machines", blocks: Iterable[InputBlock], progress: Report = ignore_activity
+    emulator: "Emulator | Machines", blocks: Iterable[InputBlock], progress: Report = do_nothing
 ) -> tuple[InputUsed, ...]:
     """Push all blocks into a machine, and return a record of the pushed data of each queue. `progress` is called with
     each step in words."""

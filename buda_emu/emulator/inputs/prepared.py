@@ -35,7 +35,7 @@ from buda_emu.spec.blocking import TILE_ELEMENTS
 from buda_emu.support.checker.diagnostic import Diagnostic
 from buda_emu.support.checker.render import render
 from buda_emu.support.errors import NetlistError, ProgramError, UnsupportedError
-from buda_emu.support.progress import Activity, Report, ignore_activity
+from buda_emu.support.progress import Activity, Report, do_nothing
 from buda_emu.support.records import dataclass
 
 if TYPE_CHECKING:
@@ -282,7 +282,7 @@ def prepare_run(
     rams: bool = True,
     as_bits: bool = False,
     beside: int = 0,
-    progress: Report = ignore_activity,
+    progress: Report = do_nothing,
     foretell: Callable[[str], None] | None = None,
 ) -> PreparedRun:
     """Prepare the chosen programs. `machines`, `rams`, `as_bits` and `beside` are those of `require_memory`, `foretell`

@@ -32,7 +32,7 @@ from buda_emu.emulator.runtime.graph.threads import WorkerPool
 from buda_emu.emulator.runtime.machine.listeners import Listener
 from buda_emu.netlist.model import Netlist, Op
 from buda_emu.support.errors import HostError, InternalError
-from buda_emu.support.progress import Activity, Report, SendKernel, ignore_activity
+from buda_emu.support.progress import Activity, Report, SendKernel, do_nothing
 from buda_emu.support.workers.job import Job, Workers
 from buda_emu.support.workers.spread import spread
 
@@ -161,7 +161,7 @@ def explain(
     seed: int = 0,
     only: str | None = None,
     workers: Workers | None = None,
-    progress: Report = ignore_activity,
+    progress: Report = do_nothing,
     **machine: Unpack[Machine],
 ) -> Numerics:
     """Run these programs, or all, on tensors of `inputs` (a directory, or one .npz file) and on generated
@@ -199,7 +199,7 @@ def op_numerics(
     *,
     counted: Selection = _ALL,
     workers: Workers | None = None,
-    progress: Report = ignore_activity,
+    progress: Report = do_nothing,
     **machine: Unpack[Machine],
 ) -> tuple[OpNumerics, ...]:
     """Run the programs in "device" and "ideal" side by side on the inputs that `fill` pushes, and return the errors of
@@ -279,10 +279,10 @@ def _with_workers(run: Callable[[], None], looking: "_Analysis", netlist: Netlis
         raise failed[0]
 
 
-def analyse_op_job(netlist: Netlist, report: SendKernel = ignore_activity) -> Callable[[OpTask], OpFindings]:
+def analyse_op_job(netlist: Netlist, report: SendKernel = do_nothing) -> Callable[[OpTask], OpFindings]:
     """Return the work of `numerics` on workers, a function that analyses one op. `report` gets the kernels that it
     compiles."""
-    looking = _Analysis(netlist, _ALL, serial, ignore_activity)
+    looking = _Analysis(netlist, _ALL, serial, do_nothing)
 
     def work(task: OpTask) -> OpFindings:
         """Analyse the op that a task names."""

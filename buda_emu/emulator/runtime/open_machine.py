@@ -6,13 +6,9 @@ from contextlib import contextmanager
 from threading import RLock
 
 from buda_emu.emulator.runtime.emulator import Emulator
+from buda_emu.support.progress import do_nothing
 
 OnMachine = Callable[[Emulator], None]
-
-
-def do_nothing(machine: Emulator) -> None:
-    """Leave a machine alone: what is done to the machines of models without a state."""
-    del machine
 
 
 class OpenMachine:

@@ -152,7 +152,7 @@ def verify(package: Package, model: "Twin | Source") -> Verification:
 def _weight_counts(graph: Graph, operations: list[Operation]) -> NDArray[Any]:
     """Count the bytes of 8-bit constants by their value on the device, which flips the sign bit of int8."""
     counts = np.zeros(256, np.int64)
-    for number in _constants(operations):
+    for number in _tensors_read(operations):
         tensor = graph.tensors[number]
         if tensor.constant is None or tensor.is_variable or tensor.type not in _EIGHT_BITS:
             continue
@@ -176,8 +176,8 @@ def _counts(data: bytes) -> NDArray[Any]:
     return np.bincount(np.frombuffer(data, np.uint8), minlength=256).astype(np.int64)
 
 
-def _constants(operations: list[Operation]) -> list[int]:
-    """Return the numbers of the tensors that operators read, each once, in order."""
+def _tensors_read(operations: list[Operation]) -> list[int]:
+    """Return the numbers of the tensors that operators read, constants and others, each once, in order."""
     numbers: dict[int, None] = {}
     for operation in operations:
         numbers |= dict.fromkeys(number for number in operation.inputs if number >= 0)

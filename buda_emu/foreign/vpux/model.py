@@ -288,7 +288,8 @@ class Function:
         return any(not op.known for op in self.walk())
 
     def kernel(self, symbol: Symbol) -> "Function | None":
-        """Return the declaration of a software kernel from a module @VPU.SW of an enclosing module, None where there is
+        """Return the declaration of the software kernel that an op of this function calls by `symbol`, such as
+        @VPU.SW::@builtin_relu: the nearest enclosing module with such a module and function counts. None where there is
         none (VPUX 3)."""
         *path, leaf = symbol.path
         room = ".".join(path)

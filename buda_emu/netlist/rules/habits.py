@@ -110,8 +110,8 @@ def _is_streamed(settings: QueueSettings) -> bool:
         "V211",
         "W",
         "a field of a queue, graph or op occurs twice",
-        "The last one counts, earlier ones are not read. Of other fields each counts: formats of in_df and lists "
-        "of allocations are appended, attributes merged.",
+        "The last one counts, earlier ones are not read. Fields whose occurrences all count are not reported: formats "
+        "of in_df and lists of allocations are appended, attributes merged.",
         "{t: 1, t: 2}",
         "{t: 2}",
         "NETLIST 11.3 C1",
@@ -201,11 +201,12 @@ def _is_broadcast(op: Op, index: int, dims: tuple[str, ...]) -> bool:
         "V212",
         "W",
         "zeros beside a reduced column become the largest numbers of a block format",
-        "A reduce along columns (dim c, rc) leaves zeros in the other columns of the tile. What has no value at 0, as a"
-        " reciprocal or a logarithm, makes infinities or very large numbers of them, and in a block format sixteen"
-        " columns share an exponent: packing takes it from these, and the result in column 0 becomes 0. Write 16 bits,"
-        " or spread the column first. The same happens in the padding of a tensor whose last dimension is no multiple"
-        " of 16, which no netlist shows; a compiled netlist has 16 bits there.",
+        "A reduce along columns (dim c, rc) leaves zeros in the other columns of the tile. A function without a value"
+        " at 0, such as a reciprocal or a logarithm, makes infinities or very large numbers of them. In a block format"
+        " sixteen columns share an exponent, which is then that of the large numbers, and the result in column 0"
+        " becomes 0. Write 16 bits, or spread the column first. The same happens in the padding of a tensor whose last"
+        " dimension is no multiple of 16; the netlist does not show it, so it is not reported. Compiled netlists have"
+        " 16 bits there.",
         "{type: reciprocal, inputs: [max_of_rows], out_df: Bfp8_b} with max_of_rows a reduce",
         "{type: reciprocal, inputs: [max_of_rows], out_df: Float16_b}",
         "OPS 5, 6.7, FORMATS 4",
@@ -329,8 +330,8 @@ def _producer(ctx: Context, name: str) -> str:
         "W",
         "an address looks hexadecimal and has no 0x",
         "Without 0x an address is decimal, and octal with a leading 0: 11000000 is 0xa7d8c0, far below the 0x11000000"
-        " that was meant. Reported are numbers of five digits and more beside addresses that do have 0x, round ones,"
-        " and those that are aligned only if they are read as hexadecimal.",
+        " that was meant. A number of five to eight digits is reported if another address of the netlist has 0x, if it"
+        " ends in 000, or if only its hexadecimal reading is a multiple of 32.",
         "dram: [[0, 11000000]]",
         "dram: [[0, 0x11000000]]",
         "NETLIST 1.1, 1.3",

@@ -14,7 +14,7 @@ from buda_emu.performance.advice.patch import UnwritableError, check_patch
 from buda_emu.performance.timing.epoch.critical import critical_steps
 from buda_emu.performance.timing.flags import op_alone_on_a_core
 from buda_emu.performance.timing.result import EpochReport
-from buda_emu.support.progress import Activity, Report, ignore_activity
+from buda_emu.support.progress import Activity, Report, do_nothing
 
 _TARGETS = 4  # of an epoch that are looked at
 _CLOSE = 0.9  # a unit that works this share of the busiest one's cycles is looked at, too
@@ -82,7 +82,7 @@ class Search:
     most_loss: float
     tries: int
     moves: Sequence[Move] = MOVES
-    progress: Report = ignore_activity
+    progress: Report = do_nothing
     _known: frozenset[tuple[str, str]] = frozenset()
 
     def run(self) -> Found:

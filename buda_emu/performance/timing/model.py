@@ -41,7 +41,7 @@ from buda_emu.spec.boards import another_placement
 from buda_emu.spec.devices import Device, device
 from buda_emu.spec.precision import DEFAULT_STEP_LIMIT
 from buda_emu.support.errors import HostError
-from buda_emu.support.progress import Activity, Report, ignore_activity
+from buda_emu.support.progress import Activity, Report, do_nothing
 
 
 @dataclass(slots=True)
@@ -101,7 +101,7 @@ def model_netlist(
     model: Model = "fitted",
     chip: Device | None = None,
     version: str = "",
-    progress: Report = ignore_activity,
+    progress: Report = do_nothing,
 ) -> PerfRun:
     """Model every epoch that the programs run. `model` selects how ops are modelled: "fitted", or the "vendor"'s
     formulas. `chip` replaces the arch's own chip by a harvested or smaller one.

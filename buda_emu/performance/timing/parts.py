@@ -1,4 +1,8 @@
-"""The parts of an epoch's cycles by the family whose error they share, and the intervals of a run."""
+"""Intervals of modelled cycles, in which silicon lies with a probability of 90 %.
+
+The cycles of an epoch are cut into parts along its critical path: each op, transfer and loading is a `Part` with the
+family whose error it has. `interval_of` adds up their errors, which cancel partly between families.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,8 +23,8 @@ HOST: Final = "host link"
 
 @dataclass(frozen=True, slots=True)
 class EpochIntervals:
-    """The intervals of one epoch: of the cycles of a run with its loading, and of the cycles from one input to the
-    next, or those of the only input. `parts` are what a run consists of."""
+    """The intervals of one epoch: `run` of the cycles of one run, with loading; `pace` of the cycles from one input to
+    the next, or of the only input. `parts` are those that the run's cycles consist of."""
 
     parts: tuple[Part, ...]
     run: Interval
@@ -28,8 +32,8 @@ class EpochIntervals:
 
 
 def epoch_intervals(run: PerfRun, epoch: EpochReport) -> EpochIntervals:
-    """Return the intervals of an epoch. The interval of an input is as wide, relative to its cycles, as that of the run
-    without its loading."""
+    """Return the intervals of one epoch of a run. That of the pace is as wide, relative to its cycles, as that of the
+    run without its loading."""
     loading = Part(LOADING_UNIT, f"{run.arch} {LOADING}", epoch.load.cycles)
     inside = tuple(_inner_parts(run, epoch))
     share = epoch.pace / max(epoch.timing.total, 1.0)
@@ -42,7 +46,7 @@ def run_intervals(run: PerfRun) -> tuple[EpochIntervals, ...]:
 
 
 def program_intervals(run: PerfRun, epochs: Sequence[EpochIntervals]) -> dict[str, Interval]:
-    """Return the interval of the cycles of each program; `epochs` are those of the run, in its order."""
+    """Return the interval of the cycles of each program, by name; `epochs` are what `run_intervals` returned."""
     parts: dict[str, list[Part]] = {}
     setup: dict[str, float] = {}
     for epoch, intervals in zip(run.epochs, epochs, strict=True):
@@ -53,7 +57,7 @@ def program_intervals(run: PerfRun, epochs: Sequence[EpochIntervals]) -> dict[st
 
 
 def total_interval(run: PerfRun, epochs: Sequence[EpochIntervals]) -> Interval:
-    """Return the interval of the cycles of all programs together; `epochs` are those of the run, in its order."""
+    """Return the interval of the cycles of all programs together; `epochs` are what `run_intervals` returned."""
     parts: list[Part] = []
     setup = 0.0
     for epoch, intervals in zip(run.epochs, epochs, strict=True):
@@ -68,7 +72,8 @@ def cost_interval(cost: Cost) -> Interval:
 
 
 def _inner_parts(run: PerfRun, epoch: EpochReport) -> Iterator[Part]:
-    """Yield the parts of a run of an epoch without its loading."""
+    """Yield the parts of one run of an epoch without its loading: the steps of its critical path, and an error for what
+    the model of a graph leaves out."""
     crossing = {edge.name for edge in epoch.edges if edge.crosses}
     errors = {op.op: op.cost.errors for op in epoch.timing.ops}
     for step in path_steps(epoch.timing):
@@ -80,14 +85,16 @@ def _inner_parts(run: PerfRun, epoch: EpochReport) -> Iterator[Part]:
 
 
 def _op_parts(step: CriticalStep, errors: Sequence[tuple[str, float]]) -> Iterator[Part]:
-    """Yield the parts of an op's step: those of a fused op may have several families."""
+    """Yield the parts of an op's step on the critical path, its cycles shared out in the ratio of `errors`: the family
+    and cycles of each sub-op, as the errors of a fused op may be of several families."""
     total = sum(cycles for _, cycles in errors)
     for family, cycles in errors:
         yield Part(f"op {step.name}", family, step.cycles * cycles / total)
 
 
 def _transfer_topic(step: CriticalStep, crossing: set[str]) -> str:
-    """Return the topic of a step that moves data."""
+    """Return what a step that moves data uses, which names its family of errors: DRAM channels, the host link, links
+    between chips (for the edges named in `crossing`), or the NoC."""
     if step.name.startswith(CHANNEL):
         return CHANNELS
     if step.kind == "memory":

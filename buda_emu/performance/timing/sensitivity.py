@@ -16,7 +16,7 @@ from buda_emu.performance.timing.op.cost import Model
 from buda_emu.performance.timing.result import EpochReport, PerfRun, bottleneck
 from buda_emu.performance.timing.transfers.rates import Speed, speed
 from buda_emu.support.errors import HostError
-from buda_emu.support.progress import Activity, Report, ignore_activity
+from buda_emu.support.progress import Activity, Report, do_nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +82,7 @@ class Sensitivity:
     unused: tuple[tuple[str, str], ...]
 
 
-def sensitivity(
-    netlist: Netlist, run: PerfRun, model: Model = "fitted", progress: Report = ignore_activity
-) -> Sensitivity:
+def sensitivity(netlist: Netlist, run: PerfRun, model: Model = "fitted", progress: Report = do_nothing) -> Sensitivity:
     """Model the epochs of a run again with each resource doubled and halved. Raises HostError for the vendor's model,
     which has no rates of units."""
     if model != "fitted":

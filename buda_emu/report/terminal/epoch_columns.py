@@ -1,5 +1,7 @@
-"""The columns of modelled epochs and of their ops: one line for each column (docs/contributing.md, "A column of a
-result")."""
+"""The columns of modelled epochs (`EPOCHS`) and of their ops (`OPS`) in every output of `perf`: tables for a terminal,
+pages, CSV and JSON. One line declares a column (docs/contributing.md, "A column of a result"); `Sources` is the legend
+below such tables.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -22,6 +24,7 @@ _JSON: Final[tuple[View, ...]] = ("json",)
 _ROWS: Final[tuple[View, ...]] = ("rows",)
 _PAGE: Final[tuple[View, ...]] = ("page",)
 _TABLES: Final[tuple[View, ...]] = ("rows", *SHOWN)
+# Tips, which explain the heading of a column in a page:
 _CYCLES: Final = "of one input on each core"
 _FROM: Final = "the source of the cycles; the letters are explained below"
 _FLAGS: Final = "what the op wastes, or what holds it back; a tooltip says what each means"
@@ -32,8 +35,8 @@ _KIND: Final = "of its bottleneck"
 
 @dataclass(frozen=True)
 class EpochRow:
-    """An epoch with what its columns are computed from: its number from 1 on, and the cycles of all epochs that share
-    of its own cycles refers to."""
+    """A modelled epoch of a run as a row of `EPOCHS`: `index` is its number from 1 on, for the terminal; `total_cycles`
+    are those of all epochs, of which a page shows its share."""
 
     netlist: Netlist
     run: PerfRun
@@ -92,8 +95,8 @@ _STEPS: Final = Columns[CriticalStep](CriticalStep, Column("waits", dict[str, fl
 
 @dataclass(frozen=True, slots=True)
 class OpRow:
-    """An op of an epoch with what its columns are computed from. `letter` stands for the source of its cycles,
-    `path_share` is its share of the critical path, `line` that of the text."""
+    """An op of a modelled epoch as a row of `OPS`: `letter` stands for the source of its cycles in the legend
+    (`Sources`), `path_share` is its share of the critical path, `line` its line in the netlist."""
 
     epoch: EpochRow
     timing: OpTiming
@@ -168,7 +171,7 @@ OPS: Final = Columns[OpRow](
     Column("cost_cycles", float, lambda row: row.timing.cost.cycles, views=_JSON),
     Column("cost_interval", Interval, lambda row: row.interval, views=_JSON),
 )
-"""An op of an epoch."""
+"""The columns of an op of a modelled epoch."""
 
 EPOCHS: Final = Columns[EpochRow](
     figure("", "#", lambda row: row.index, views=("terminal",)),
@@ -209,12 +212,12 @@ EPOCHS: Final = Columns[EpochRow](
     Column("", str, _bottleneck_text, title="held back by", look="words", views=_PAGE),
     Column("bottleneck_share", float, lambda row: row.report.bottleneck.share, views=_ROWS),
 )
-"""A modelled epoch. Cycles are of the AI clock."""
+"""The columns of a modelled epoch. Cycles are of the AI clock."""
 
 
 class Sources:
-    """Letters for the sources of cycles, so that a source is spelled out once and not in every row, and the flags that
-    the rows have."""
+    """The legend of tables of ops: a letter for each source of cycles, so that a row shows a letter and the legend
+    spells the source out once, and the meanings of the flags that rows show."""
 
     def __init__(self) -> None:
         self._letters: dict[str, str] = {}

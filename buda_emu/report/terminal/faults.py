@@ -65,8 +65,8 @@ PROTECTION = ("protection", "failing", "with it", "corrected", "detected", "bits
 
 
 def guarded_row(guarded: Guarded) -> tuple[str, ...]:
-    """Return the row of a protection under the headings `PROTECTION`: the outcomes of the faults with it, and its
-    cost in bits and time.
+    """Return the cells of a protection under the headings `PROTECTION`, for a table of a terminal or page: how many
+    faults fail without and with it, what it corrects and detects, and its cost in bits and time.
     """
     counts = (str(guarded.counts.get(name, 0)) for name in ("corrected", "detected"))
     time = "not modelled"

@@ -6,7 +6,7 @@ from typing import Any, Final, Literal, cast
 
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import HostError
-from buda_emu.support.progress import ignore_activity
+from buda_emu.support.progress import do_nothing
 from buda_emu.support.records import dataclass
 
 Work = Callable[[Any], Any]
@@ -53,7 +53,7 @@ class Job:
         module, _, name = self.make.partition(":")
         return getattr(import_module(module), name)
 
-    def work(self, report: Callable[[Any], object] = ignore_activity) -> Work:
+    def work(self, report: Callable[[Any], object] = do_nothing) -> Work:
         """Return the function that takes the items, and reports to `report`. Raises the errors of `make`, and of
         `load`."""
         make = self.load()

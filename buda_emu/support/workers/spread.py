@@ -256,8 +256,9 @@ class _Others:
             self._pool.close()
 
     def _serve(self) -> None:
-        """Give items to the workers, as `take` hands them out, until there are none, and collect their results; the
-        body of the thread. An error is kept for `results` to raise."""
+        """Run on the thread that `start` starts: give the items that `take` hands out to the worker processes, and put
+        their results, then None, in the queue that `results` reads. An error goes into it, too, and `results` raises
+        it."""
         numbers: list[int] = []
 
         def take_items() -> Iterator[Any]:

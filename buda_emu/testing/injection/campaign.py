@@ -91,8 +91,9 @@ class OutputComparison:
         )
 
     def _outcome(self, strange: bool, likeness: float, top1: float) -> Outcome:
-        """Return the outcome of outputs that differ. `strange` tells whether one is not finite where the clean one is;
-        `likeness` is the least PCC; `top1` is the least share of rows with the largest element in its place."""
+        """Return how bad a fault is that changed outputs: "not finite", "tolerable" or "corrupt". `strange` tells
+        whether an element is not finite where the clean one is; `likeness` is the least PCC of an output; `top1` is the
+        least share of rows whose largest element stays in its place."""
         if strange:
             return "not finite"
         if likeness >= self._tolerance.least_pcc and (top1 == 1.0 or not self._tolerance.top1):

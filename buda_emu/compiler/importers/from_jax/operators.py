@@ -437,7 +437,7 @@ def check_initial_value(call: Call, word: str) -> None:
 
 @hlo("stablehlo.reduce")
 def reduce(call: Call) -> Any:
-    """`reduce_sum` and so on; of values with their indices `argmax`
+    """`reduce_sum` and so on, by the operator in the reduction's body; of values with their indices `argmax`
 
     Raises NotSupportedError for another body, and for a reduction that does not begin with its neutral element.
     """

@@ -113,9 +113,9 @@ class Accumulation:
         """Return the blocks of a product for `run`, which end after those inner tiles for which `ends`, bool[inner], is
         set. They are one where the units do the steps in between by themselves. Raises UnsupportedError."""
 
-        def block(k: range, spill: Spill | None) -> Block:
-            """Return a function that adds the products of inner tiles `k` to tiles of dst, and spills sums in between
-            as `spill` says (None: never)."""
+        def block_of(k: range, spill: Spill | None) -> Block:
+            """Return the block of inner tiles `k`, a function that adds their products to tiles of dst. With `spill`
+            it also takes the steps between the blocks of the device itself."""
 
             def add(dst: U32, start: int, stop: int, fresh: bool) -> None:
                 """Add the block's products to tiles start..stop of dst; `fresh`: dst holds nothing yet."""
@@ -130,8 +130,8 @@ class Accumulation:
             return [_nothing]
         after = (np.flatnonzero(ends[:-1]) + 1).tolist()
         if not after or self._adds_in_l1 or self.registers.integer:
-            return [block(range(*cut), None) for cut in pairwise([0, *after, len(ends)])]
-        return [block(range(len(ends)), self.spill(ends))]
+            return [block_of(range(*cut), None) for cut in pairwise([0, *after, len(ends)])]
+        return [block_of(range(len(ends)), self.spill(ends))]
 
     def spill(self, ends: NDArray[np.bool_]) -> Spill:
         """Return the steps between blocks that end where `ends` is set. Raises UnsupportedError."""

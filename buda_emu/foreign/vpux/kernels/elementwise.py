@@ -80,12 +80,12 @@ def log(x: Floats) -> Floats:
 def sin_cos(x: Floats) -> tuple[Floats, Floats]:
     """Return sine and cosine. They have full precision up to about a million; beyond, the error grows with x."""
     inside = np.where(np.isfinite(x), x, 0.0)
-    turns = np.rint(inside / _HALF_PI[0])
-    rest = ((inside - turns * _HALF_PI[0]) - turns * _HALF_PI[1]) - turns * _HALF_PI[2]
+    quarters = np.rint(inside / _HALF_PI[0])
+    rest = ((inside - quarters * _HALF_PI[0]) - quarters * _HALF_PI[1]) - quarters * _HALF_PI[2]
     square = rest * rest
     sine = rest * _series(square, _SIN)
     cosine = _series(square, _COS)
-    quarter = np.mod(turns, 4)
+    quarter = np.mod(quarters, 4)
     odd = np.mod(quarter, 2) == 1
     first = np.where(odd, cosine, sine)
     other = np.where(odd, sine, cosine)

@@ -314,7 +314,7 @@ def ublock_in_dest(ctx: Context, op: Op) -> Findings:
         "OPS 6.15",
     )
 )
-def broadcast_of_broadcast(_: Context, op: Op) -> Findings:
+def kernel_broadcast_needs_broadcast(_: Context, op: Op) -> Findings:
     """Refuse a kernel_broadcast of an input without a broadcast TM: an operand repeats only when a TM repeats it
     (OPS 6.15)."""
     for key, index, factor in kernel_broadcasts(op):

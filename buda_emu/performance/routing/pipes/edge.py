@@ -33,22 +33,24 @@ class Consumer:
 
 
 @dataclass(frozen=True, slots=True)
-class Phases:
-    """The number of pieces that a pipe serves one after the other, along rows and columns, padding included."""
+class StackPhases:
+    """The pieces of a stacked operand that its pipes serve one after the other: their number along [rows, columns],
+    `padding` of which hold nothing but padding."""
 
     factors: tuple[int, int]
     padding: tuple[int, int]
 
 
-def phases(source: SourceMap, consumer: Consumer) -> Phases:
-    """Return the phases of a source with stacks whose pieces its producer buffers a part at a time. Raises RefusedError
-    for an order or a cut that the device cannot follow."""
+def count_stack_phases(source: SourceMap, consumer: Consumer) -> StackPhases:
+    """Return in how many phases the pieces of a stacked operand arrive. Needed where `source.needs_phases`: the
+    producer's buffer holds some of the slices that a stack puts side by side, not all, so the pipes wait for the next
+    ones. Raises RefusedError for an order or a cut that the device cannot follow."""
     _check_order(source)
     factors, block = _pieces(source)
     factors, block, padding = _add_padding(source, factors, block)
     _check_cuts(consumer, factors, block)
     _check_scan_order(source, consumer, factors, block)
-    return Phases((factors[0], factors[1]), (padding[0], padding[1]))
+    return StackPhases((factors[0], factors[1]), (padding[0], padding[1]))
 
 
 def _require(holds: bool, message: str, rule: str) -> None:
@@ -374,9 +376,9 @@ def _edge_map(source: EdgeSource, path: Path, reading: Reading) -> EdgeMap:
         if reading.kept:
             raise RefusedError("V328", "pieces of a stack come in phases, kernel_broadcast needs all at once")
         ublock = reading.ublock
-        stack_phases = phases(under_tms, Consumer(reading.cut, reading.mblock, ublock, reading.row_major))
-        if max(stack_phases.factors) > 1:
-            _serve_in_turn(pipes, reading, stack_phases, under_tms.row_major_stack)
+        phases = count_stack_phases(under_tms, Consumer(reading.cut, reading.mblock, ublock, reading.row_major))
+        if max(phases.factors) > 1:
+            _serve_in_turn(pipes, reading, phases, under_tms.row_major_stack)
     out_of_order = _is_out_of_order(pipes, under_tms.mblock_tiles)
     return EdgeMap(
         granularity=granularity,
@@ -502,23 +504,23 @@ def _kept_tiles(tiles: Tiles, reading: Reading) -> Tiles:
     return kept_tiles
 
 
-def _serve_in_turn(pipes: list[EdgePipe], reading: Reading, stack_phases: Phases, row_major: bool) -> None:
+def _serve_in_turn(pipes: list[EdgePipe], reading: Reading, phases: StackPhases, row_major: bool) -> None:
     """Give each pipe several receivers, served one after the other, if pieces of a stack go to several cores or are
     padding. `row_major` tells whether pieces are stacked row by row."""
-    (r_factor, c_factor) = stack_phases.factors
-    (r_padding, c_padding) = stack_phases.padding
+    (r_factor, c_factor) = phases.factors
+    (r_padding, c_padding) = phases.padding
     cut_r, cut_c = reading.cut
     over_cores = (r_factor > 1 and cut_r > 1) or (c_factor > 1 and cut_c > 1)
     if not over_cores and not r_padding and not c_padding:
         return
-    period = _turn_period(reading, stack_phases, row_major)
+    period = _turn_period(reading, phases, row_major)
     for pipe in pipes:
         first = pipe.dests[0]
         pipe.dests = []
         pipe.padding = []
         for turn in range(period):
-            down, across = _piece_of_turn(turn, stack_phases.factors, row_major)
-            pipe.dests.append(_dest_of_turn(first, reading.grid, stack_phases.factors, (down, across)))
+            down, across = _piece_of_turn(turn, phases.factors, row_major)
+            pipe.dests.append(_dest_of_turn(first, reading.grid, phases.factors, (down, across)))
             pipe.padding.append(down >= r_factor - r_padding or across >= c_factor - c_padding)
 
 
@@ -531,11 +533,11 @@ def _piece_of_turn(turn: int, factors: tuple[int, int], row_major: bool) -> tupl
     return down, across
 
 
-def _turn_period(reading: Reading, stack_phases: Phases, row_major: bool) -> int:
+def _turn_period(reading: Reading, phases: StackPhases, row_major: bool) -> int:
     """Return the number of turns after which a pipe's receivers repeat: all pieces, or those of one direction if the
     pieces of the other one go to the same cores. `row_major` tells whether pieces are stacked row by row."""
-    (r_factor, c_factor) = stack_phases.factors
-    (r_padding, c_padding) = stack_phases.padding
+    (r_factor, c_factor) = phases.factors
+    (r_padding, c_padding) = phases.padding
     cut_r, cut_c = reading.cut
     if row_major and cut_r == 1 and cut_c > 1 and not r_padding:
         return c_factor
@@ -621,8 +623,8 @@ def flat_rows_map(producer: Blocking, grid: tuple[int, int], rows_per_input: int
         count //= loops
     within_bounds(grid[0] * grid[1] * producer.t * loops * (producer.mblock[1] // across) * count)
     rows, columns = producer.grid_size
-    turns = np.arange(loops)[:, None, None] * count + np.arange(count)[None, None, :]
-    one_t = np.broadcast_to(turns, (loops, producer.mblock[1] // across, count)).reshape(-1)
+    rows_of_t = np.arange(loops)[:, None, None] * count + np.arange(count)[None, None, :]
+    one_t = np.broadcast_to(rows_of_t, (loops, producer.mblock[1] // across, count)).reshape(-1)
     all_t = (np.arange(producer.t)[:, None] * rows_per_input + one_t).reshape(-1)
     pipes: list[EdgePipe] = []
     for row in range(grid[0]):

@@ -86,8 +86,8 @@ class Linking:
         *relays, gather = self._streams_of[pipe]
         self._receive(gather, pipe, pipe.outputs[0])
         for number, relay in enumerate(relays):
-            turns = self._steps[gather][number :: len(relays)]
-            self._steps[relay] = [StreamPhase(Phase(step.begin, step.tiles)) for step in turns]
+            steps_of_relay = self._steps[gather][number :: len(relays)]
+            self._steps[relay] = [StreamPhase(Phase(step.begin, step.tiles)) for step in steps_of_relay]
             relay.iterations = gather.iterations
             for step in self._steps[relay]:
                 step.receivers = (gather,)

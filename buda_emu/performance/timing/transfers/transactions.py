@@ -324,10 +324,10 @@ def _issue_cycles(transactions: Transactions, traffic: Traffic, cost: NocCost) -
     if transactions.stateful:
         single -= cost.stateful_read if reads else cost.stateful_write
     partners = len(transactions.partners[0])
-    turns = transactions.count if transactions.interleaved else min(partners, transactions.count)
+    changes_of_partner = transactions.count if transactions.interleaved else min(partners, transactions.count)
     if partners == 1:
-        turns = 0
-    return transactions.count * single + turns * cost.partner
+        changes_of_partner = 0
+    return transactions.count * single + changes_of_partner * cost.partner
 
 
 def _unicast_cycles(transactions: Transactions, traffic: Traffic, cost: NocCost, chip: Device) -> float:

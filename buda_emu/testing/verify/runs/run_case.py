@@ -43,7 +43,7 @@ from buda_emu.support.errors import (
     ProgramError,
     UnsupportedError,
 )
-from buda_emu.support.progress import SendKernel, ignore_activity
+from buda_emu.support.progress import SendKernel, do_nothing
 from buda_emu.support.records import dataclass
 from buda_emu.testing.verify.comparison import (
     Flags,
@@ -449,7 +449,7 @@ def compare_output(queue: Queue, config: TestConfig, runs: Runs, case: Case) -> 
     )
 
 
-def runner(_about: None, report: SendKernel = ignore_activity) -> Callable[[Case], CaseResult]:
+def runner(_about: None, report: SendKernel = do_nothing) -> Callable[[Case], CaseResult]:
     """Return the function that `run_all.CASES` calls in a worker for each case; it needs no arguments of its own.
     `report` gets the kernels that it compiles (`run_all.OnKernel`)."""
     return with_sent_kernels(run_case, report)

@@ -183,7 +183,7 @@ def srca_part(word: np.int32, phase: int) -> np.int32:
     """Return the 5 bits of the significand that a phase multiplies in SrcA, with the word's sign; 0 of a zero."""
     m = i32(i32(i32(word >> i32(13)) & i32(0x3FF)) | i32(0x400))
     part = i32(i32(m >> i32(1)) & i32(31)) if phase & 1 else i32(m >> i32(6))
-    return _with_sign(part, word)
+    return with_sign(part, word)
 
 
 @helper
@@ -191,12 +191,12 @@ def srcb_part(word: np.int32, phase: int) -> np.int32:
     """Return the 7 bits of the significand that a phase multiplies in SrcB, with the word's sign; 0 of a zero."""
     m = i32(i32(i32(word >> i32(13)) & i32(0x3FF)) | i32(0x400))
     part = i32(i32(m & i32(15)) << i32(3)) if phase & 2 else i32(m >> i32(4))
-    return _with_sign(part, word)
+    return with_sign(part, word)
 
 
 @helper
-def _with_sign(part: np.int32, word: np.int32) -> np.int32:
-    """Return a part with the sign of its word, 0 where the word is a zero."""
+def with_sign(part: np.int32, word: np.int32) -> np.int32:
+    """Return bits of the significand of a Src word as a number with the word's sign, 0 where the word is a zero."""
     part = i32(0) if i32(word & i32(INFINITY)) == 0 else part
     sign = i32(word >> i32(31))
     return i32(i32(part ^ sign) - sign)

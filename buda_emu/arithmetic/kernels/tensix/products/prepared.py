@@ -89,7 +89,7 @@ def prepare_srca(exponent: Any, parts: Any, words: Any, ends: Any, phases: int, 
     """Prepare a tile of words int32[1024]: its exponents, int32[EXPONENTS], the parts that `phases` need, which has
     a bit for each phase, and the range of `range_of` in `ends`, int32[2]. `lift` is added to the exponents of the
     parts."""
-    _put_exponents(exponent, ends, words[:TILE].reshape(2, 2, -1), 0)
+    _write_exponents(exponent, ends, words[:TILE].reshape(2, 2, -1), 0)
     faces = exponent[HALVES:EXPONENTS].view(np.uint8).reshape(GROUP, -1, 2, 2)
     faces[...] = _bytes(words[:TILE].reshape(2, 2, GROUP, -1), ends).transpose(2, 3, 0, 1) ^ np.uint8(0x80)
     lifted = _lift(words, lift)
@@ -102,7 +102,7 @@ def prepare_srca(exponent: Any, parts: Any, words: Any, ends: Any, phases: int, 
 
 def prepare_srcb(exponent: Any, parts: Any, words: Any, ends: Any, phases: int, lift: int, plus: int) -> None:
     """Prepare a tile of SrcB as `prepare_srca` does for SrcA. `plus` is added to the counts of exponents."""
-    _put_exponents(exponent, ends, words[:TILE].reshape(-1, 2, GROUP), plus)
+    _write_exponents(exponent, ends, words[:TILE].reshape(-1, 2, GROUP), plus)
     faces = exponent[HALVES:EXPONENTS].view(np.uint8).reshape(-1, GROUP, 2, 2)
     faces[...] = _bytes(words[:TILE].reshape(-1, 2, 2, GROUP), ends).transpose(0, 3, 1, 2)
     lifted = _lift(words, lift)
@@ -114,8 +114,9 @@ def prepare_srcb(exponent: Any, parts: Any, words: Any, ends: Any, phases: int, 
             parts[TILE : 2 * TILE] = second + (lifted & i32(POWER)).view(np.float32) * MORE_OF_POWER
 
 
-def _put_exponents(exponent: Any, ends: Any, words: Any, plus: int) -> None:
-    """Write the exponents of words [n, group, m] and their range."""
+def _write_exponents(exponent: Any, ends: Any, words: Any, plus: int) -> None:
+    """Write the first HALVES words of `Exponents`, with `plus` added to each count, and the least and greatest exponent
+    field to `ends`. `words` [n, group, m] are those of a tile, so that the two groups of an inner face are paired."""
     field = words >> 23 & 255
     ends[0] = np.where(field == 0, 255, field).min()
     ends[1] = field.max()

@@ -23,6 +23,7 @@ from buda_emu.arithmetic.kernels.tensix.products.accumulate import (
     phase_and_face,
     srca_parts,
     srcb_parts,
+    with_sign,
 )
 from buda_emu.arithmetic.kernels.tensix.products.matmul_by_singles import Traversal, matmul_by_singles, room_for
 from buda_emu.arithmetic.kernels.tensix.products.spills import AS_IT_WAS, BLOCKS
@@ -41,7 +42,7 @@ from buda_emu.arithmetic.kernels.tensix.words import (
     load_words,
     store_words,
 )
-from buda_emu.spec.single import INFINITY, MAGNITUDE, NEGATIVE_SIGN
+from buda_emu.spec.single import MAGNITUDE, NEGATIVE_SIGN
 
 ROWS: Final = 8  # of SrcB, in one MVMUL
 
@@ -341,10 +342,7 @@ def _parts(out: Lanes, words: Lanes, mask: np.int32) -> None:
 @helper
 def _part(word: np.int32, mask: np.int32) -> np.int32:
     """Return the value of a Src word with the bits `mask` of its magnitude."""
-    magnitude = i32(i32(word >> i32(13)) & mask)
-    magnitude = i32(0) if i32(word & i32(INFINITY)) == 0 else magnitude
-    sign = i32(word >> i32(31))
-    return i32(i32(magnitude ^ sign) - sign)
+    return with_sign(i32(i32(word >> i32(13)) & mask), word)
 
 
 @helper

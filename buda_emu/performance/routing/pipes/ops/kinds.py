@@ -297,8 +297,8 @@ class TopK(OpKind):
         return inputs.op.blocking.ublock[0] * inputs.op.attributes.u_kt
 
 
-class StripBuffer(OpKind):
-    """buffer: the strips of activations that a sparse product reads, and their indices."""
+class ActivationBuffer(OpKind):
+    """buffer: the op that hands the activations of a sparse product on, strip by strip, as its indices say."""
 
     keeps_strips = True
 
@@ -629,7 +629,7 @@ _BY_TYPE: Final[Mapping[str, OpKind]] = {
     "reduce": Reduce(),
     "fused_op": Fused(),
     "splice": Splice(),
-    "buffer": StripBuffer(),
+    "buffer": ActivationBuffer(),
     "embedding": Embedding(),
     "tilizer": Tilizer(),
     "topk": TopK(),
