@@ -508,8 +508,8 @@ class Observer:
     _waiting: dict[int, list[Callable[[], None]]] = field(default_factory=dict[int, list[Callable[[], None]]])
 
     def look(self, name: str, forms: Sequence[Ir], arch: str) -> None:
-        """Verify, dump and print the forms that a pass returned. Raises InternalError for an IR that breaks a rule of
-        its level."""
+        """Verify, dump and print, as far as the caller asked for it, the forms that the pass `name` has just returned.
+        Raises InternalError for an IR that breaks a rule of its level."""
         for number, form in enumerate(forms):
             if self.verify:
                 for problem in problems(form, arch):

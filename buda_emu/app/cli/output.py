@@ -243,7 +243,7 @@ class Progress:
             self.show(bar_text(done, count, seconds, unit))
 
     def say_above(self, text: str) -> None:
-        """Print a line to standard error that stays."""
+        """Print a line to standard error that stays there, above the line of progress."""
         if self.live:
             self.show("")
         complain(text)

@@ -292,7 +292,9 @@ class _Parts:
             self.numbers.add(operands[0])
             return True
         if op.has("reduces"):
-            return operands[0] not in self.numbers and self._sum(op, (operands[0],), {"dim": "c", "type": "max"})
+            return operands[0] not in self.numbers and self._add_reduction(
+                op, (operands[0],), {"dim": "c", "type": "max"}
+            )
         if op.type == "matmul":
             return operands[0] not in self.numbers and self._product(op, operands)
         return op.type != "dropout" and self._elementwise(op, operands)
@@ -311,15 +313,15 @@ class _Parts:
             self.numbers.add(same)
         return same
 
-    def _sum(self, op: TileOp, operands: tuple[str | Use, ...], attrs: TileAttributes) -> bool:
-        """Add an op that reduces each row to one number, and return True."""
+    def _add_reduction(self, op: TileOp, operands: tuple[str | Use, ...], attrs: TileAttributes) -> bool:
+        """Add an op that reduces each row to one number, a maximum or a product, as a part. Return True, for `_add`."""
         self.parts[op.name] = Part(op.name, op.type, operands, attrs, columns=1, inner=op.inner)
         self.numbers.add(op.name)
         return True
 
     def _product(self, op: TileOp, operands: list[str | Use]) -> bool:
         """Add a sum of rows, and an addition for its bias."""
-        self._sum(op, tuple(operands[:2]), {})
+        self._add_reduction(op, tuple(operands[:2]), {})
         self.equal.add(op.name)
         if op.attrs.get("bias"):
             inner = f"{op.name}.sum"

@@ -214,7 +214,8 @@ def _broadcasts(extent: Extent, axes: Container[str]) -> Iterator[Tm]:
 
 
 def _beside(low: Lowering, value: LoweredValue) -> str:
-    """Return the axis along which a maximum left its result in one row or column, "" for other values."""
+    """Return the axis ("r" or "c") of the reduction that a value comes from and that left zeros beside its row or
+    column, "" for other values."""
     op = low.out.ops.get(value.source)
     while op is not None and len(op.uses) == 1 and not op.uses[0].tms and not op.has("reduces"):
         op = low.out.ops.get(op.uses[0].source)

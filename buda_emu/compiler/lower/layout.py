@@ -84,7 +84,7 @@ class Layout:
         return tuple(chain.from_iterable(self.dims))
 
     def on(self, axis: str) -> tuple[Piece, ...]:
-        """Return the pieces along one axis, largest stride first."""
+        """Return the pieces that lie along one axis ("z", "r" or "c"), largest stride first."""
         return tuple(sorted((piece for piece in self.pieces if piece.axis == axis), key=lambda piece: -piece.stride))
 
     @property

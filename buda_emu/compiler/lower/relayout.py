@@ -78,7 +78,7 @@ def _move(low: Lowering, value: LoweredValue, parts: list[Move], extent: Extent,
         return _rows(low, value, parts, extent)
     changed = _change_columns(low, value, parts)
     if changed is not None:
-        return _continue(low, changed, parts, extent, loose)
+        return _move_further(low, changed, parts, extent, loose)
     to_c = [k for k, part in enumerate(parts) if part.want.axis == "c"]
     copies = any(parts[k].have.axis == "-" for k in to_c)
     strides = all(parts[k].have == parts[k].want for k in to_c) and value.layout.extent[2] == extent[2]
@@ -129,7 +129,7 @@ def _side_by_side(parts: list[Move], in_c: Sequence[int], incoming: Sequence[int
     return not in_c and from_z and few and bool(rows) and all(part.want.axis == "r" for part in rows)
 
 
-def _continue(low: Lowering, value: LoweredValue, parts: list[Move], extent: Extent, loose: bool) -> LoweredValue:
+def _move_further(low: Lowering, value: LoweredValue, parts: list[Move], extent: Extent, loose: bool) -> LoweredValue:
     """Move a value on towards the wanted places of `parts` after one step has changed where its pieces are; `extent`
     and `loose` as in `_move`."""
     return _move(low, value, _parts(value, parts), extent, loose)

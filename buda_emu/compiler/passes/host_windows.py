@@ -189,7 +189,8 @@ def _tiles(size: int) -> int:
 def with_windows(
     graph: Graph, nodes: dict[str, Node], source: Node, conv: Node, perm: tuple[int, ...], cut: WindowLayout
 ) -> dict[str, Node]:
-    """Return the nodes in order, with the input, its convolution and the weights in their new form."""
+    """Return the nodes of the graph, in order, in which the host lays out the windows of the input `source`, so that
+    the convolution `conv` reads them in a product: input, convolution and weights are replaced."""
     rank = len(cut.sizes)
     attrs = conv.attrs
     starts = tuple(-low for low, _ in attrs["pads"])

@@ -268,7 +268,8 @@ class Forms:
                     yield spread
 
     def likely_tables(self, objective: Objective) -> Sequence[CandidateTable]:
-        """Return the tables that are worth a search."""
+        """Return the forms that the search tries: all of them at effort "high" and for several chips, else those that
+        were chosen or whose estimate is nearly the best."""
         tables = self.tables(objective.chips)
         if objective.effort == "high" or objective.chips > 1 or len(tables) == 1:
             return tables

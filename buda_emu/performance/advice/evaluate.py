@@ -93,7 +93,8 @@ def modeller(
     evaluator = Evaluator(about.netlist, about.programs, about.parameters, about.chip)
 
     def work(job: tuple[tuple[Edit, ...], tuple[Edit, ...]]) -> dict[int, Figures] | None:
-        """Model the epochs that the new edits touch, and return their figures."""
+        """Model on a worker the epochs that the second edits of a job touch after the first, and return their
+        figures."""
         before, new_edits = job
         reports = evaluator.reports(apply_edits(apply_edits(about.netlist, before), new_edits), new_edits)
         if reports is None:

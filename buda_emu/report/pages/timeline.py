@@ -118,7 +118,8 @@ def _slices(slices: Iterable[Slice], words: _Words) -> list[list[Any]]:
 
 
 def _details(details: Mapping[str, Any]) -> str:
-    """Return the details of a slice as text, one on each line."""
+    """Return the details of a task as the text that the timeline shows where the mouse points at it, one on each
+    line."""
     lines: list[str] = []
     for name, value in details.items():
         text = f"{value:,}" if isinstance(value, int) else f"{value}"

@@ -273,5 +273,6 @@ def _accumulators(family: str, arch: Arch) -> tuple[str, ...]:
 
 
 def tiles_in_ublock(draft: NetlistDraft, formats: Formats) -> int:
-    """Return the number of tiles of a ublock that fit dest (V040)."""
+    """Return the largest number of tiles of a ublock, so that it fits half of dest with the accumulator that was drawn
+    (V040)."""
     return draft.arch.dest_tiles // (2 if formats.acc in ("Float32", "Int32") else 1)

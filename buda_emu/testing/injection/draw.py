@@ -91,7 +91,7 @@ class Draw:
         return make[kind]()
 
     # ------------------------------------------------------------------------------------------------------- bits
-    def _part(self, number: int) -> Stratum | None:
+    def _stratum(self, number: int) -> Stratum | None:
         """Return the stratum that fault `number` hits; None where it has no sites."""
         if not self.strata:
             return None
@@ -103,7 +103,7 @@ class Draw:
     def _flip(self, number: int, random: Random) -> Fault | None:
         """Draw a flip of one or several bits of a datum, or of a shared exponent; None where the stratum of fault
         `number` has no sites."""
-        part = self._part(number)
+        part = self._stratum(number)
         if part is None:
             return None
         site = part.sites.draw(random)
@@ -130,10 +130,10 @@ class Draw:
     def _burst_of(self, number: int, random: Random) -> Fault | None:
         """Draw a burst in memory; None where there is none to hit. A unit processes one datum after the other, so that
         a stratum of units has one datum flipped."""
-        part = self._part(number)
+        part = self._stratum(number)
         if part is None:
             return None
-        outside = self._outside(part)
+        outside = self._sites_in_memory(part)
         if outside is None:
             if self._by:
                 return self._flip(number, random)
@@ -143,8 +143,9 @@ class Draw:
         tile = random.randrange(site.tiles)
         return replace(fault, tile=tile, datum=random.randrange(TILE_ELEMENTS), how="noise", stratum=part.name)
 
-    def _outside(self, part: Stratum) -> Weighted | None:
-        """Return the sites of a stratum that are not units; None where there are none."""
+    def _sites_in_memory(self, part: Stratum) -> Weighted | None:
+        """Return the sites of a stratum that lie in memory, where bursts hit, not in a unit; None where there are
+        none."""
         if part.name not in self._in_memory:
             sites = [site for site in part.sites.items if site.place not in INSIDE]
             self._in_memory[part.name] = Weighted.of(sites)

@@ -121,7 +121,7 @@ class Times:
         if clean is None:
             return None
         total = sum(epoch.runs * (clean.setup + epoch.cycles) for epoch in clean.epochs)
-        added = sum(epoch.runs * epoch.timing.inputs * self._longer(epoch) for epoch in clean.epochs)
+        added = sum(epoch.runs * epoch.timing.inputs * self._added_by_comparisons(epoch) for epoch in clean.epochs)
         if total:
             return 1 + added / total
         return 1.0
@@ -137,8 +137,9 @@ class Times:
             return after / before
         return 1.0
 
-    def _longer(self, epoch: EpochReport) -> float:
-        """Return the cycles by which the slowest op of an epoch, with its comparisons, exceeds the epoch's pace."""
+    def _added_by_comparisons(self, epoch: EpochReport) -> float:
+        """Return the cycles that comparing results with bounds adds to an input of an epoch: those by which the slowest
+        op then exceeds the epoch's pace."""
         ops = self.netlist.ops
         paces = [timing.cost.cycles + 2 * _comparison(self.netlist, ops[timing.op]) for timing in epoch.timing.ops]
         return max(0.0, max(paces, default=0.0) - epoch.pace)

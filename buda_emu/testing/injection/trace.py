@@ -128,7 +128,7 @@ class Trace:
             number = self._join(channel, slot, value)
         else:
             number = self._at.get((step.queue, slot))
-        if number is None or not self._is(number, value):
+        if number is None or not self._has_bits(number, value):
             df = self.netlist.queues[step.queue].df
             number = self._new(Node(number=0, step=None, inputs=(), value=value, df=df, epoch=self._now))
             self._put(number, channel, slot)
@@ -174,8 +174,8 @@ class Trace:
         for queue, slot in [place for place in self._at if place[0] in self._shared]:
             self._at[queue, slot] = self._entry(Read(queue, -1), self._emulator.channels[queue], slot)
 
-    def _is(self, number: int, value: Value) -> bool:
-        """Return whether a node has the bits of a value."""
+    def _has_bits(self, number: int, value: Value) -> bool:
+        """Return whether node `number` recorded the bits of a value, so that it can stand for it."""
         recorded = self.nodes[number].value
         return recorded.shape == value.shape and self.arithmetic.equal(recorded, value)
 

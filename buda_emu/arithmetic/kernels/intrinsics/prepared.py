@@ -53,7 +53,7 @@ def _emit_prepare_srca(
     least = _emit_pairs(code, exponent, words, ends, (first_of, half, SIZE(0)), increment, store_first_part)
 
     def faces_of(place: Value) -> tuple[Value, Value]:
-        """Return the places of the exponents of both faces that go into a word of bytes."""
+        """Return the places, in `exponent`, of the exponents of each face that `_emit_bytes` puts into one word."""
         return place, builder.add(place, SIZE(HALVES // 2))
 
     _emit_bytes(code, exponent, faces_of, builder.mul(least, SIZE(COUNTS)), 0x80808080)
@@ -86,7 +86,7 @@ def _emit_prepare_srcb(lanes: int, builder: Builder, *arguments: Value) -> None:
     )
 
     def faces_of(place: Value) -> tuple[Value, Value]:
-        """Return the places of the exponents of both faces that go into a word of bytes."""
+        """Return the places, in `exponent`, of the exponents of each face that `_emit_bytes` puts into one word."""
         return builder.shl(place, SIZE(1)), builder.add(builder.shl(place, SIZE(1)), SIZE(GROUP))
 
     _emit_bytes(narrow, exponent, faces_of, builder.add(builder.mul(least, SIZE(COUNTS)), plus), 0)

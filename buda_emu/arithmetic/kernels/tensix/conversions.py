@@ -100,8 +100,8 @@ def early_groups(words: Any, up: int, by: Early, position: tuple[int, int, int],
 
 
 def _early(words: Any, up: int, by: Early, small: int) -> Any:
-    """Convert words, shifted to the top by `up`, as `by` says; `small`: the bits that stay of words below its
-    `least`."""
+    """Return words of Dst after the packer's early conversion `by`, having shifted them to the top by `up`; `small`:
+    the bits that stay of words below its `least`."""
     word = words << up
     size = np.minimum(word & MAGNITUDE & by.kept, by.most)
     size = np.where(size < by.first, 0, size) + by.half & by.mask

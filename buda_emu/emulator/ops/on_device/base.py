@@ -266,7 +266,7 @@ def run(
     )
     packing = packing_of(call, registers)
     operands = sum(bits.datums.size for bits in inputs)
-    make(maker, out, packing, result_dims(call), units, parallel, operands, block_of(call.op))
+    make(maker, out, packing, result_dims(call), units, parallel, operands, tiles_at_a_time(call.op))
 
 
 def packing_of(call: DeviceCall, registers: OpRegisters) -> Packing:
@@ -280,8 +280,9 @@ def in_blocks(start: int, stop: int, block: int) -> Iterator[tuple[int, int]]:
         yield begin, min(begin + block, stop)
 
 
-def block_of(op: PlannedOp) -> int:
-    """Return how many tiles of an op's result are made at a time."""
+def tiles_at_a_time(op: PlannedOp) -> int:
+    """Return how many tiles of an op's result are computed in Dst before they are packed, to bound the memory of a
+    run."""
     return PRODUCT_BLOCK if op.has("inner dimension") else BLOCK
 
 

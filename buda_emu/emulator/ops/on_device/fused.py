@@ -20,12 +20,12 @@ from buda_emu.emulator.ops.on_device.base import (
     Maker,
     Packing,
     arrangement,
-    block_of,
     in_blocks,
     make,
     on_device,
     relu_of,
     result_dims,
+    tiles_at_a_time,
 )
 from buda_emu.emulator.ops.on_device.binary import binary_maker
 from buda_emu.emulator.ops.on_device.copies import copy_maker
@@ -91,7 +91,9 @@ class _Schedule:
             images = self.units.room(*shape)
             flat = images.reshape(-1, TILE_ELEMENTS)
             modes = set[DstMode]()
-            self.parallel(_keep, len(flat), flat, maker, modes, result_dims(call), block_of(call.op), Work(4 * datums))
+            self.parallel(
+                _keep, len(flat), flat, maker, modes, result_dims(call), tiles_at_a_time(call.op), Work(4 * datums)
+            )
             result: DstTiles | Bits = DstTiles(images, modes.pop())
         else:
             if step.target == OUTPUT:
@@ -101,7 +103,7 @@ class _Schedule:
             result = Bits.empty(df, *shape)
             from_single = step.target == OUTPUT and self.call.makes_output_of_single
             packing = Packing(self.registers.integer, relu, from_single, fused=True)
-            make(maker, result, packing, result_dims(call), self.units, self.parallel, datums, block_of(call.op))
+            make(maker, result, packing, result_dims(call), self.units, self.parallel, datums, tiles_at_a_time(call.op))
         for name in step.emptied:
             self.stored.pop(name, None)
         self.dest = result if isinstance(result, DstTiles) else None

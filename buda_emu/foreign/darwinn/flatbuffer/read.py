@@ -14,7 +14,8 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar, cast
 
 
 class Kind(Protocol):
-    """The type of a slot."""
+    """The type of a slot: how its values are read from a flatbuffer, written to one (`write`, then `place` while the
+    table is open) and made JSON."""
 
     @property
     def name(self) -> str:
@@ -26,7 +27,8 @@ class Kind(Protocol):
         ...
 
     def write(self, writer: Any, value: Any) -> int:
-        """Write the part of a value that is not inline and return its position."""
+        """Write the part of a value that lies outside of its table, before the table is begun, and return its position
+        for `place`; 0 where a value has no such part."""
         ...
 
     def place(self, writer: Any, slot: int, value: Any, position: int, default: Any) -> None:

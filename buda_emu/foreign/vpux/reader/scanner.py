@@ -157,7 +157,7 @@ class Scanner:
         raise self.fail("'<' is not closed", start)
 
     def location(self) -> bool:
-        """Skip `loc(..)` if it comes next, and return whether it did."""
+        """Skip a location, `loc(..)`, which may stand behind any statement and value; return whether one came next."""
         if self.match(_LOCATION) is None:
             return False
         self.skip_brackets()

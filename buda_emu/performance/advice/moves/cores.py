@@ -112,7 +112,7 @@ def _obstacle(situation: Situation, op: Op) -> str:
 
 def reason_unsplit(situation: Situation, op: Op) -> str:
     """Return why no move gives an op on one core more cores; "" if one does."""
-    if _has_cores(situation) or _has_rows(situation):
+    if _can_take_cores(situation) or _can_take_rows(situation):
         return ""
     identity = op.attributes.identity
     obstacle = _obstacle(situation, op)
@@ -145,13 +145,13 @@ def _reason_of_small_slices(op: Op) -> str:
     return f"{text} its tiles, not less"
 
 
-def _has_cores(situation: Situation) -> bool:
-    """Return whether the move `cores` proposes something."""
+def _can_take_cores(situation: Situation) -> bool:
+    """Return whether the move `cores` has a proposal, so that nobody needs a reason why it has none."""
     return next(_propose_cores(situation), None) is not None
 
 
-def _has_rows(situation: Situation) -> bool:
-    """Return whether the move `rows` proposes something."""
+def _can_take_rows(situation: Situation) -> bool:
+    """Return whether the move `rows` has a proposal, so that nobody needs a reason why it has none."""
     return next(_propose_rows(situation), None) is not None
 
 

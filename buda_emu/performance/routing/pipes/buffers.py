@@ -319,7 +319,7 @@ class PaddingBuffers:
     def _address(self, op: Op, index: int) -> int:
         """Return the DRAM address of the padding of operand `index`, by its format and value."""
         if self._addresses is None:
-            self._addresses = addresses(self.epoch.netlist)
+            self._addresses = padding_addresses(self.epoch.netlist)
         return self._addresses[op.in_df[index], pad_value(op, index)]
 
     def _streaming_fields(self, name: str, cut: Granularity) -> dict[str, Any]:
@@ -374,9 +374,9 @@ class PaddingBuffers:
         }
 
 
-def addresses(netlist: Netlist) -> dict[tuple[str, float], int]:
-    """Return the DRAM address of the padding of each format and value, in the order in which the netlist's ops ask for
-    it."""
+def padding_addresses(netlist: Netlist) -> dict[tuple[str, float], int]:
+    """Return the DRAM address at which net2pipe puts the tiles of padding of each (format, value) that the netlist's
+    ops need, one after the other in the order of the ops."""
     result: dict[tuple[str, float], int] = {}
     address = FIRST_ADDRESS
     for graph in netlist.graphs.values():

@@ -208,11 +208,12 @@ class Counter:
         single = from_dram or (not draft.gathers_cores and len(draft.outputs[0]) == 1)
         if not from_dram and (single if scattered else not draft.gathers_cores):
             return False
-        return not self._reads_on(draft, cut.tiles if draft.steps != 2 else 0)
+        return not self._cycles_through_buffer(draft, cut.tiles if draft.steps != 2 else 0)
 
-    def _reads_on(self, draft: Draft, step: int) -> bool:
-        """Return whether a pipe reads one buffer from its first place on, each piece once or several times, over and
-        over. `step` is the tiles of a piece of a queue; the pieces of an op's buffer are known from the buffer."""
+    def _cycles_through_buffer(self, draft: Draft, step: int) -> bool:
+        """Return whether a pipe reads one buffer in order and over and over, each piece once or several times, so that
+        it needs no stream to jump. `step` is the tiles of a piece of a queue; the pieces of an op's buffer are known
+        from the buffer."""
         first = draft.inputs[0]
         base = base_of(first)
         if first in self.buffers.padding.made:

@@ -42,14 +42,14 @@ def window(epoch: Epoch, queue: Queue) -> int | None:
     the queue's chip; None if that is the op's own chip, for queues on the host, and for other architectures."""
     if queue.loc == "host" or not over_pcie(epoch.netlist):
         return None
-    op = _user(epoch, queue)
+    op = _op_at_queue(epoch, queue)
     if op is None or op.target_device == queue.target_device:
         return None
     return WINDOWS[bool(is_after(epoch.netlist, op.target_device, queue.target_device))]
 
 
-def _user(epoch: Epoch, queue: Queue) -> Op | None:
-    """Return the op of the epoch that feeds a queue, else the first that reads it; None if there is none."""
+def _op_at_queue(epoch: Epoch, queue: Queue) -> Op | None:
+    """Return the op of the epoch that feeds a queue, else the first that reads it; None if no op of the epoch does."""
     if queue.input in epoch.ops and not queue.host_fed:
         return epoch.ops[queue.input]
     readers = epoch.readers.get(queue.name, ())

@@ -64,7 +64,7 @@ def queue_cut(epoch: Epoch, queue: Queue, edges: Mapping[str, OpEdges]) -> Granu
                     "V081", f"pieces of {edge.granularity} tiles do not cut {entry_tiles} of {queue.name}"
                 )
             tiles = gcd(tiles, edge.granularity)
-        tiles = _within_buffers(epoch, queue.name, op, edges[op.name], tiles)
+        tiles = _cut_to_buffers(epoch, queue.name, op, edges[op.name], tiles)
     return Granularity(True, _within_dram_reads(epoch, queue, tiles))
 
 
@@ -89,9 +89,9 @@ def _edges_to(epoch: Epoch, producer: str, edges: Mapping[str, OpEdges]) -> Iter
                     yield op, edges[name].maps[index]
 
 
-def _within_buffers(epoch: Epoch, queue: str, op: Op, edges: OpEdges, tiles: int) -> int:
-    """Return the largest common divisor of `tiles` and the operand buffers of an op that reads the queue, as far as
-    these hold less."""
+def _cut_to_buffers(epoch: Epoch, queue: str, op: Op, edges: OpEdges, tiles: int) -> int:
+    """Return `tiles`, the tiles of a piece of a queue, cut so that a reader's operand buffers hold whole pieces: the
+    greatest common divisor of it and the buffers that hold less."""
     steps = edges.two_steps.get(queue)
     inputs = epoch.inputs(op)
     for index, name in enumerate(op.inputs):

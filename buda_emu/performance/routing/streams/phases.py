@@ -268,7 +268,7 @@ class Phases:
         roots = [node for node in nodes if node.input is None and readers(node)]
         roots.sort(key=is_padding)
         for root in roots:
-            self._flow(root)
+            self._make_flows(root)
         counted = set[Node]()
         for node in self._flows:
             run_walk(self._paths(node, counted))
@@ -291,8 +291,8 @@ class Phases:
         groups = self._flows[node].groups
         return list(chain.from_iterable(groups[group] for group in sorted(groups)))
 
-    def _flow(self, node: Node) -> None:
-        """Make the flows of a node and of all nodes after it."""
+    def _make_flows(self, node: Node) -> None:
+        """Make the `Flow` of a node and of all nodes after it, in which the other steps note their phases."""
         ahead = [node]
         while ahead:
             node_ahead = ahead.pop()

@@ -165,7 +165,7 @@ class Simple:
         node.input = self
 
     def read_through(self, old: Node, new: Node) -> None:
-        """Read `new` instead of `old`."""
+        """Read `new` in the place of `old`, once a node was put between this pipe and `old`."""
         if old is self.beside:
             self.beside = new
         else:

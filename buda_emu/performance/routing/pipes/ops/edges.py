@@ -81,7 +81,9 @@ def two_steps(source: EdgeSource, path: Path, reading: Reading) -> TwoSteps:
         granularity = _runs(np.concatenate([pipe.tiles for pipe in loaded]), granularity)
         numbers = np.concatenate(gathered)
         gather.append(
-            EdgePipe(numbers * CORE * columns + (column + 1) * CORE + _within(gathered), [(ALL, column)], [False])
+            EdgePipe(
+                numbers * CORE * columns + (column + 1) * CORE + _numbers_in_chunks(gathered), [(ALL, column)], [False]
+            )
         )
     grid = (count, columns)
     first = EdgeMap(
@@ -125,8 +127,9 @@ def _chunks(tiles: Tiles, reading: Reading, size: int, column: int) -> tuple[lis
     return pipes, [np.full(len(part), chunk, np.int64) for chunk, part in enumerate(parts)]
 
 
-def _within(parts: list[Tiles]) -> Tiles:
-    """Return for each tile its number in its chunk, counted from 1, chunk after chunk."""
+def _numbers_in_chunks(parts: list[Tiles]) -> Tiles:
+    """Return for each tile of the chunks `parts` its number in its chunk, counted from 1, as the place where the
+    chunk's buffer holds it."""
     return np.concatenate([np.arange(1, len(part) + 1, dtype=np.int64) for part in parts])
 
 

@@ -36,7 +36,8 @@ def shares_output(op: Op) -> bool:
 
 
 def kernel_broadcast(op: Op, index: int) -> tuple[int, bool]:
-    """Return the tiles that a core keeps of operand `index`, 0 for all, and whether it keeps as many for each t."""
+    """Return the tiles that a core keeps of operand `index` and reads again and again, as its attributes ask for, and
+    whether it keeps as many for each t; (0, False) where all tiles come."""
     attributes = op.attributes
     for number, tiles in attributes.kernel_broadcast_per_t:
         if number == index:
