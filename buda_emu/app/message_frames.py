@@ -10,7 +10,7 @@ MAX_BYTES: Final = 64 << 20
 """The length of one message: four times the largest netlist that is read. A longer one ends the connection before
 memory for it is asked for."""
 MAX_HEADER: Final = 4 << 10
-"""The bytes of a header."""
+"""The bytes of a header, which has two short fields."""
 _HEADER_FIELDS: Final = (b"content-length", b"content-type")
 """The only legal fields of a header. A browser can be made to send HTTP to a port, whose headers have others."""
 _MAX_DIGITS: Final = 10

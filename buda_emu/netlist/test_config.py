@@ -22,7 +22,7 @@ T = TypeVar("T", Stimulus, Comparison)
 Entry = tuple[str, nodes.Scalar, nodes.Node]
 MAX_PATTERN: Final = 400
 _NESTED_REPEAT: Final = r"\([^()]*[+*}][^()]*\)[+*{]"
-_LAST_CELL: Final = 32
+_LAST_CELL: Final = 32  # rows and columns of a tile, counted from 1
 
 
 class SectionReader:

@@ -25,7 +25,7 @@ ZIP_SIGNATURE: Final = b"PK\x03\x04"
 _TAR_SIGNATURE: Final = b"ustar"
 _TAR_SIGNATURE_AT: Final = 257  # in the header of the first member
 _BINARY: int = getattr(os, "O_BINARY", 0)
-_COPIED_BYTES: Final = 1 << 20
+_COPIED_BYTES: Final = 1 << 20  # at a time, to bound the memory
 _TICK_NS: Final = 20_000_000
 """Longer than the time between two ticks of a file system's clock: 10 ms where the kernel has 100 of them a second."""
 

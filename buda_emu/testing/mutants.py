@@ -355,7 +355,7 @@ def text_of(node: nodes.Node) -> str:
 
 
 _BASE: Final = Budget(ops=4, graphs=2, tiles=8, inputs=2)
-_EDITS_OF_A_BASE: Final = 40
+_EDITS_OF_A_BASE: Final = 40  # edits that are tried on one netlist before another is drawn
 _PAIR: Final = re.compile(
     r"(?=(?<![\w$'-])('[^']+'|[\w$-]+): (\[[^\[\]]*(?:\[[^\]]*\][^\[\]]*)*\]|\{[^{}]*\}|[^,{}\[\]]+))"
 )

@@ -37,8 +37,8 @@ from buda_emu.support.workers.job import workers_of
 if TYPE_CHECKING:
     from buda_emu.app.api.sources import Source
 
-DEFAULT_TRIES = 160
-DEFAULT_LOSS = 1e-3
+DEFAULT_TRIES = 160  # epochs that are modelled (docs/timing/advise.md)
+DEFAULT_LOSS = 1e-3  # sum of the losses of PCC by the changes that are taken
 
 
 class AdviceOptions(Programs, Chip, Seed, SharedWork, total=False):

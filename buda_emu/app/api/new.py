@@ -35,7 +35,7 @@ _WRITTEN_OTHERWISE: Final = MappingProxyType(
     }
 )
 """Words that a user looks for among the op types, and how a netlist says them."""
-_QUEUE_ALIGNMENT = 0x10000
+_QUEUE_ALIGNMENT = 0x10000  # bytes, a multiple of what every device asks for
 _WIDE_FORMATS: Final = {"Float16": "Float16", "Float16_b": "Float16_b", "Bfp8": "Float16", "Bfp8_b": "Float16_b"}
 """The formats of tensors, and the format of accumulators and intermediates for each."""
 FORMATS: Final = tuple(_WIDE_FORMATS)

@@ -107,7 +107,7 @@ def explain_distrust(path: str, subject: str = "folder") -> str:
 SETTINGS_FILE: Final = "buda-emu.toml"
 _SHARED_FILE: Final = "pyproject.toml"
 _TABLE: Final = "tool.buda-emu"
-_MOST_BYTES: Final = 1 << 20
+_MOST_BYTES: Final = 1 << 20  # of a settings file, which a stranger may have written
 _MAY_MENTION: Final = re.compile(
     rb"""tool["']?[ \t]*\.[ \t]*["']?buda-emu|^[ \t]*(\[[ \t]*)?["']?tool["']?[ \t]*[]=]""", re.MULTILINE
 )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from buda_emu.performance.timeline.picture import TimelinePicture
 
 _BAR_WIDTH = 30
-_LEAST_SECONDS = 0.1
+_LEAST_SECONDS = 0.1  # between two pictures of a bar
 
 
 _TO_STDOUT = "-"

@@ -29,7 +29,7 @@ from buda_emu.spec.blocking import TILE_ELEMENTS
 from buda_emu.spec.precision import PHASES
 from buda_emu.support.errors import HostError, UnsupportedError
 
-MAX_STEPS: Final = 4096
+MAX_STEPS: Final = 4096  # of one tile, to bound the memory of what is written down
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from buda_emu.arithmetic.jit.job_slot import (
 )
 from buda_emu.arithmetic.jit.kernel import disabled, helper, kernel
 
-_TRIED_SPINS: Final = 2_000
+_TRIED_SPINS: Final = 2_000  # in a try, from which the time of one is taken
 _TRIES: Final = 3  # in one of them, others may get the processor
 
 

@@ -123,7 +123,7 @@ def fuse_activation(tiles: TileGraph) -> TileGraph:
 _MOST: Final = 127  # OPS 4.3
 _OFF: Final = 1e-4
 """Largest distance of a weight from an integer: float32 rounds it by 127 / 2^23."""
-_LARGEST: Final = 1 << 30
+_LARGEST: Final = 1 << 30  # half of what int32 holds
 Floats = NDArray[np.float32]
 
 

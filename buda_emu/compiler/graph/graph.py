@@ -201,7 +201,7 @@ def _format_attribute(value: Any) -> str:
     return repr(value)
 
 
-_SAMPLES: Final = 64
+_SAMPLES: Final = 64  # elements of a larger array that are hashed; equality compares all bits
 _SMALL: Final = 1 << 20
 """Limit in bytes up to which an array is hashed as a whole, since pickers of the steps of a loop differ in a single
 element; also the bytes that are compared at a time."""

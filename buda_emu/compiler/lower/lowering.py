@@ -210,7 +210,7 @@ class Lowering:
             op.mixes_padding = value.mixes_padding
 
     def copy(self, value: LoweredValue, suffix: str = "nop") -> LoweredValue:
-        """Return the value in a tensor of its own, without TMs."""
+        """Return the value in a tensor of its own, by an op that does its TMs: for a reader that can follow no TMs."""
         key = ("copy", value.source, value.tms)
         if key not in self._real:
             name = self.op("nop", [Use(value.source, value.tms)], value.shape_in_tiles, suffix=suffix)

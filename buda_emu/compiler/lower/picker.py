@@ -13,7 +13,7 @@ from buda_emu.spec.blocking import TILE_ELEMENTS
 from buda_emu.spec.formats import tile_bytes
 from buda_emu.support.errors import UnsupportedError
 
-_TILE_WORDS = 2048
+_TILE_WORDS = 2048  # 16-bit words of an index tile; what a strip needs may not cross into the next tile
 PICKER_PAIRS = 700
 """Largest number of tile pairs that one row of cores takes, if there are more rows."""
 PICKER_BYTES = 250_000

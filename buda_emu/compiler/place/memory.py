@@ -25,7 +25,7 @@ from buda_emu.spec.formats import tile_bytes
 from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import UnsupportedError
 
-HOST_WINDOW = 0x20000000
+HOST_WINDOW = 0x20000000  # bytes of the host's memory for the outputs of a model, at most
 MIB = 1 << 20
 SHARES = 16
 """Parts of a channel's capacity that are compared: a channel is fuller than another if its bytes fill more of these

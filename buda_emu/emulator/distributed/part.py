@@ -32,9 +32,9 @@ from buda_emu.support.workers.wire import pack
 HANDSHAKE_SECONDS: Final = 10.0
 """Time limit for the whole handshake, until both ends have proved themselves."""
 MOST_STRANGERS: Final = 128
-_LOOK_SECONDS: Final = 0.2
-_PAUSE_SECONDS: Final = 0.05
-_ATTEMPTS: Final = 12
+_LOOK_SECONDS: Final = 0.2  # until the entrance looks whether it was closed, and who is late
+_PAUSE_SECONDS: Final = 0.05  # after a failure to accept; times the number of the try, after one to connect
+_ATTEMPTS: Final = 12  # to connect, with pauses of 3.3 s in all
 _WELCOME: Final = b"come in"
 _MOST_WORDS: Final = 1 << 20  # bytes
 _NONCE: Final = 32

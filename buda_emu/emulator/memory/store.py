@@ -21,7 +21,7 @@ Source = Callable[[int, int], NDArray[np.float32]]
 """A function that returns the slices from one number up to another of a lent store, float32[count, tiles, 1024], read
 anew by each call."""
 _NEVER = ""
-_ROOM_BYTES = 256 << 20
+_ROOM_BYTES = 256 << 20  # asked for where memory for all that the limit allows is not to be had
 
 
 @dataclass(slots=True)

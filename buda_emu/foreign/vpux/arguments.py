@@ -24,7 +24,7 @@ WINDOW_ARGUMENTS: Final = 0x1E000000
 """WIN_E: where a kernel sees its argument buffer."""
 WINDOW_CMX: Final = 0x1F000000
 """WIN_F: where a kernel sees CMX."""
-SLICE_BYTES: Final = 0x200000
+SLICE_BYTES: Final = 0x200000  # of CMX, by which the addresses of slices differ (VPUX)
 MOST_TENSORS: Final = 8
 """Inputs, and outputs, of one kernel."""
 MOST_SCALARS: Final = 1 << 16

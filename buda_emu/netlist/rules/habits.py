@@ -33,8 +33,8 @@ _PLACE = {"r": "row 0", "c": "column 0"}
 _FALSE = ("false", "0")
 _WIDE = {"a": "Float16", "b": "Float16_b"}
 _LONG_NUMBER = re.compile(r"(?!0+\Z)[0-9]{5,8}")
-_ROUND = "000"
-_ALIGNMENT = 32
+_ROUND = "000"  # end of a number that is a round address if it is read as hexadecimal
+_ALIGNMENT = 32  # bytes, of which every chip wants a multiple as address in DRAM
 _FAR = 64  # names that are looked at on the way from an operand to a reduce
 
 

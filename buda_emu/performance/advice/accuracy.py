@@ -28,7 +28,7 @@ from buda_emu.spec.formats import is_integer, is_raw
 from buda_emu.support.errors import BudaError
 
 MOST_PRODUCTS: Final = 20_000  # tile products, or tiles, of an op that is computed to see
-_LEAST: Final = 1 / 16
+_LEAST: Final = 1 / 16  # of operands where the function is steep, or has no value, at 0
 
 
 @dataclass(frozen=True, slots=True)

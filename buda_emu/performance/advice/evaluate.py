@@ -15,7 +15,7 @@ from buda_emu.support.workers.job import Job, Workers
 from buda_emu.support.workers.spread import JobPool, in_order
 
 _NEAR = 0.25  # units that work at least this share of the pace count among those that may set it
-_POWER = 8
+_POWER = 8  # so high that a sum of powers is nearly that of the busiest unit, yet falls when one of several gets faster
 _AHEAD = 4  # proposals for each worker that are modelled at once, though one of the first may be taken
 
 

@@ -9,7 +9,7 @@ from buda_emu.netlist.rules.graphs import rectangle
 
 Cell = tuple[int, int]
 Place = tuple[int, int, int, int]  # row, column, rows, columns
-_MOST_MOVED = 6
+_MOST_MOVED = 6  # ops that make room for another one, at most
 
 
 @dataclass(frozen=True, slots=True)

@@ -269,4 +269,4 @@ def _busiest(timing: EpochTiming) -> Bottleneck:
     )
 
 
-_ENOUGH: Final = 0.9
+_ENOUGH: Final = 0.9  # share of the pace that a unit works to be called what sets it

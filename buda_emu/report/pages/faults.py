@@ -122,6 +122,8 @@ def tile_map(name: str, shape: tuple[int, int, int], hits: Sequence[int], reddes
 _MOST_ROWS = 5000
 _MOST_OPS = 400
 _MOST_MAPS = 12
+"""Faults in the table, ops in the picture, and queues with a map of hits, at most: so a page stays small enough to be
+drawn."""
 _CHARTS = ("kind", "place", "field", "bit")
 
 

@@ -17,8 +17,8 @@ from buda_emu.report.terminal.text import correlation, number, table
 from buda_emu.support.checker.text import plural
 
 _GROWS: Final = 2.0  # times the larger of an op's own error and that of its operands: worth a sentence
-_LOW_PCC: Final = 0.99
-_SMALL_SPREAD: Final = 0.1
+_LOW_PCC: Final = 0.99  # the threshold of `test`, below which a reader takes an op for wrong
+_SMALL_SPREAD: Final = 0.1  # of values, relative to their size: PCC then compares little but the errors
 _HEADERS = ("#", "op", "type", "format", "run: error", "PCC", "op: error", "max error")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from buda_emu.support.workers.job import Job, Lost, Workers
 from buda_emu.support.workers.pool import Answer, Process, death_reason
 
-_FATE_SECONDS = 3.0
+_FATE_SECONDS = 3.0  # until a worker that hung up has said how it ended
 
 
 class Actors:

@@ -21,10 +21,10 @@ from buda_emu.support.workers.job import Job, Lost, shares
 from buda_emu.support.workers.pool import Answer
 from buda_emu.support.workers.wire import pack, unpack
 
-CONNECT_SECONDS: Final = 5
+CONNECT_SECONDS: Final = 5  # until a scheduler has to have answered
 NO_WORKERS_SECONDS: Final = 30
 """Time for which a cluster may be without workers: its owner starts new ones within this time, or never."""
-_LOOK_SECONDS: Final = 1
+_LOOK_SECONDS: Final = 1  # between looks whether the cluster still has workers
 _TO_BE_DONE: Final = ("pending", "lost")  # what Dask says of tasks
 _AHEAD: Final = 4  # items that wait at the scheduler for each thread of the cluster
 

@@ -181,7 +181,7 @@ def depthwise(draft: NetlistDraft, op_type: str) -> None:
 
 
 _MOST_STEPS = 5
-_INTERMEDIATES = 8
+_INTERMEDIATES = 8  # of a fused op (V130)
 _ON_INTEGERS = tuple(name for name, op in OP_TYPES.items() if op.family == "quantization")
 
 

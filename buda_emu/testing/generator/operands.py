@@ -13,7 +13,7 @@ from buda_emu.spec.blocking import FULL_TILE, Blocking, Shape
 from buda_emu.spec.formats import FORMATS, is_integer
 from buda_emu.testing.generator.draft import DraftTensor, Formats, NetlistDraft, NoRoomError, Operand
 
-_MOST_STEPS = 2
+_MOST_STEPS = 2  # TMs of an operand beside its padding
 
 
 Source = Literal["any", "own", "own stream", "flat"]

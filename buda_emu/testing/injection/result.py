@@ -28,7 +28,7 @@ OUTCOME_TEXTS: Final = {
     "detected": "the protection noticed it, and says so: the run can be repeated",
 }
 FAILURES: Final[frozenset[str]] = frozenset(("corrupt", "not finite", "deadlock", "stopped", "late"))
-_ALWAYS: Final = 4
+_ALWAYS: Final = 4  # first outcomes of `OUTCOMES`, which are shown even if none occurred
 _Z: Final = 1.959964  # two-sided 95 %
 
 

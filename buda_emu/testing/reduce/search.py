@@ -28,7 +28,7 @@ PLACE: Final = "{}"
 """The place of the file's name in a command; a command without it gets the name at its end."""
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_.,+@%:/=-]")
 """A character that a shell may read as something else than itself, within quotes of either kind or without."""
-_LONGEST_NAME: Final = 100
+_LONGEST_NAME: Final = 100  # characters; file systems take 255
 
 
 @dataclass(frozen=True, slots=True)

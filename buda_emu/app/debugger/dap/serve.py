@@ -116,7 +116,7 @@ def hang_up(connection: socket.socket) -> None:
 TABLES: Final[tuple[ModuleType, ...]] = (running, inspecting)
 """The modules that handle requests: importing them fills the table."""
 _LOOPBACK: Final = "127.0.0.1"
-_PAUSE_SECONDS: Final = 0.05
+_PAUSE_SECONDS: Final = 0.05  # before another try to accept a connection, so that a failure takes no processor
 _STRANGER_SECONDS: Final = 30.0  # in which a connection has to show the token
 
 

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 _ROOMS: Final = ("arithmetic/jit", "arithmetic/kernels", "arithmetic/formats", "spec")  # what a kernel may import from
 _PACKAGE: Final = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))  # noqa: PTH100, PTH118, PTH120
 _MAGIC: Final = b"buda-emu kernel 2\n"
-_MOST_BYTES: Final = 256 << 20
+_MOST_BYTES: Final = 256 << 20  # of a file that is read or written
 _LONGEST_WAIT: Final = 60.0  # seconds
-_LOOK_AGAIN: Final = 0.02
+_LOOK_AGAIN: Final = 0.02  # seconds; compiling takes far longer
 _OF_NO_CONSEQUENCE: Final = {"NUMBA_CACHE_DIR", "NUMBA_DISABLE_JIT", "NUMBA_NUM_THREADS", "NUMBA_THREADING_LAYER"}
 
 

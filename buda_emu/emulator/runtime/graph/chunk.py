@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from buda_emu.emulator.ops.on_device.kernel_units import KernelUnits
 
 
-_KEEP_BYTES = 512 << 20
+_KEEP_BYTES = 512 << 20  # of arrays that nobody uses, less where the memory limit leaves less room
 
 
 class BufferPool:

@@ -32,7 +32,7 @@ _FORGET: Final = 0.75  # of what was seen before, with every task
 PARTS_PER_THREAD: Final = 2  # of a Python function: ranges that it is called with, which are better long
 GRAINS_PER_THREAD: Final = 32  # of a kernel that shares its items: times that a thread claims some
 AWAKE_SECONDS: Final = 1e-3  # that a helper stays awake for another job; waking it up takes a tenth of that
-_NAP_SECONDS: Final = 2e-5
+_NAP_SECONDS: Final = 2e-5  # between looks whether the helpers are done, so that they get the processor
 
 
 class WorkerPool:

@@ -19,7 +19,7 @@ from buda_emu.netlist.program.interpreter import Standing
 from buda_emu.netlist.program.settings import Kind
 from buda_emu.support.records import dataclass
 
-_BLOCK_BYTES: Final = 1 << 20
+_BLOCK_BYTES: Final = 1 << 20  # a block is shared with the checkpoint before if nothing in it has changed
 
 
 @dataclass(frozen=True, slots=True, eq=False)

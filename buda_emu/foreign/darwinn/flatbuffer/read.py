@@ -113,7 +113,7 @@ INT32: Final = struct.Struct("<i")
 UINT16: Final = struct.Struct("<H")
 _MOST_TABLES: Final = 1_000_000  # the verifier's default
 _LONGEST: Final = (1 << 31) - 1
-_SPARE_TEXT: Final = 1 << 16
+_SPARE_TEXT: Final = 1 << 16  # bytes that are allowed to strings beyond twice the file; longer vectors count as tables
 
 
 class Malformed(Exception):  # noqa: N818 - says what the bytes are

@@ -77,14 +77,16 @@ class Timeline:
 
 FITTED_GIBPS: Final = 16.0
 FITTED_GHZ: Final = 1.0
+"""Bandwidth and clock at which the cycles of all transfers of the reference traces come out exactly; at others they are
+a model."""
 TILE: Final = 20  # cycles around the work of each tile
-LOAD: Final = 20
-STORE: Final = 30
+LOAD: Final = 20  # cycles beside those of the bytes of a load (GEMINI 5)
+STORE: Final = 30  # likewise beside those of a store
 FIRST_WEIGHT: Final = 89  # more for the first weight straight to the store; seen in assembler files only
-CONFIGURE: Final = 21
+CONFIGURE: Final = 21  # cycles of a configuration (GEMINI 5)
 CONTROL: Final = 35  # 30 to 39 in the traces
 _KNEE, _SLOPE = 8000, 5300  # cycles of a transfer from which on it gets slower, and how much
-_MOST = 1e15
+_MOST = 1e15  # cycles, and largest rate: below 2^53, so that float64 holds whole cycles exactly
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ MOST_BYTES: Final = 768 << 20
 """The memory that a function may hold unless a run is given another limit."""
 
 
-MOST_ADDRESS: Final = 1 << 48
+MOST_ADDRESS: Final = 1 << 48  # no chip has as much memory; sums of addresses fit int64
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from buda_emu.performance.advice.moves.move import Move, Situation
 from buda_emu.spec.blocking import Blocking
 
 _DST_TILES: Final = {"Float32": 4, "Int32": 4}  # that half of Dst holds (PERF 1.1); others 8
-_SHAPES: Final = 3
+_SHAPES: Final = 3  # the fastest ones that are proposed, as each costs a try
 
 
 def _propose_ublocks(situation: Situation) -> Iterator[Proposal]:

@@ -14,7 +14,7 @@ from buda_emu.performance.timing.transfers.flows import channel_name, channel_of
 from buda_emu.spec.archs import DRAM_RESERVED
 from buda_emu.support.checker.text import plural
 
-_MOST: Final = 64
+_MOST: Final = 64  # macroblocks of an output buffer, at most
 
 
 def _propose_buffers(situation: Situation) -> Iterator[Proposal]:

@@ -21,9 +21,9 @@ from buda_emu.performance.routing.pipes.source_map import Tiles, cores, places
 from buda_emu.spec.archs import EXTRA_STREAMS, GATHER_STREAMS
 from buda_emu.spec.devices import device
 
-MULTICASTS = 4
-DRAM_INPUTS = 8
-DRAM_OUTPUTS = 8
+MULTICASTS = 4  # streams of a core that can multicast or gather (V344)
+DRAM_INPUTS = 8  # streams of a core that can read DRAM (V342)
+DRAM_OUTPUTS = 8  # and that can write it (V343)
 
 ChipCore = tuple[int, int, int]
 """Chip, row and column."""
@@ -277,9 +277,9 @@ class Counter:
         return self.gathers[pipe] or multicasts
 
 
-FORKS = 16
-PHASES = 1800
-DRAM_READS = 2000
+FORKS = 16  # receivers that a core sends to (V357): what net2pipe recommends at most
+PHASES = 1800  # of what a core receives and sends (V358): what net2pipe recommends at most
+DRAM_READS = 2000  # places of queues that a core reads (V360): what net2pipe recommends at most
 
 Counts = dict[int, int]
 """By core of a grid, counted row by row."""

@@ -119,6 +119,7 @@ def _within_dram_reads(epoch: Epoch, queue: Queue, tiles: int) -> int:
 
 ID_STEP: Final = 1_000_000_000
 _FIRST: Final = 100 * ID_STEP
+"""The first id that net2pipe issues, and the step to the next; pieces of a buffer have the ids in between."""
 
 
 class Ids:

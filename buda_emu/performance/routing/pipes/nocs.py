@@ -20,6 +20,7 @@ from buda_emu.spec.devices import device
 WRITE_VC = 0
 UNICAST_VC = 2
 MULTICAST_VC = 4
+"""Virtual channels that net2pipe gives to pipes: to queues and over PCIe, to one reader, to several at once."""
 HOST_CORE: Final = (255, 255)
 
 

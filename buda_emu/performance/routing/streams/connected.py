@@ -327,7 +327,7 @@ def _hand_over(old: PipeNode, new: PipeNode, inputs: Inputs) -> None:
 
 
 def _split_by_output(pipe: PipeNode) -> list[PipeNode]:
-    """Return a copy of a pipe for each of its outputs."""
+    """Return a copy of a pipe for each of its outputs, to replace a pipe that serves several at once."""
     pipes = list[PipeNode]()
     for number, output in enumerate(pipe.outputs[0]):
         copy = PipeNode(pipe.pipe, pipe.id + number + 1)

@@ -31,8 +31,8 @@ CAUSE_WORDS: Final[dict[Cause, str]] = {
     "room": "a buffer has room",
 }
 """What a link of the chain waited for last."""
-_SHORTER: Final = 0.9
-_MOST_ALIKE: Final = 12
+_SHORTER: Final = 0.9  # length of a step, to try whether a shorter one makes the epoch shorter
+_MOST_ALIKE: Final = 12  # equally long steps that are looked for; each takes a run of the schedule
 
 
 @dataclass(frozen=True, slots=True)

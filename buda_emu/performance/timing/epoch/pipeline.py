@@ -26,8 +26,8 @@ from buda_emu.support.checker.text import plural
 from buda_emu.support.errors import ProgramError
 
 FIRST_INPUTS: Final = 12  # that are run in full before a steady state is looked for
-MOST_INPUTS: Final = 96
-_MOST_BUFFERS: Final = 1024
+MOST_INPUTS: Final = 96  # that are modelled where the pace does not become steady: FIRST_INPUTS, doubled three times
+_MOST_BUFFERS: Final = 1024  # to which input buffers are doubled until branches that meet again do not deadlock
 _STEADY: Final = 0.002  # by which two stretches of later inputs may differ
 
 
@@ -81,7 +81,7 @@ def _is_steady(model: EpochTasks) -> bool:
     return lasts and abs(early - late) <= _STEADY * max(late, 1.0)
 
 
-INPUTS: Final = 4
+INPUTS: Final = 4  # of a stretch that `steady` looks for
 _AT_PACE: Final = 0.02  # by which a stretch may differ from the pace
 
 

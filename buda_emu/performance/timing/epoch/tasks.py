@@ -26,6 +26,8 @@ from buda_emu.performance.timing.transfers.rates import Rates
 
 LEAST_PARTS: Final = 4
 MOST_PARTS: Final = 16
+"""Parts in which an op works on an input, so that the next op begins before it ends: t slices, cut further if there are
+few. More parts make more tasks (docs/timing/perf.md)."""
 
 
 def parts_of(op: Op) -> int:
