@@ -1,5 +1,6 @@
 """The release tool: a dry run, and what it refuses to publish."""
 
+import json
 import subprocess
 import sys
 import tarfile
@@ -8,6 +9,8 @@ from pathlib import Path
 import pytest
 
 import release
+import release_papers
+from release_commands import digest
 from shared_files import ROOT
 
 
@@ -60,13 +63,71 @@ def test_a_command_that_fails_shows_what_it_printed():
         release.run([sys.executable, "-c", "import sys; print('reason'); sys.exit(3)"])
 
 
+@pytest.mark.parametrize(
+    ("seconds", "load", "told"), [(12.3, 0.0, "in 12 s"), (90.0, 50.0, "in 90 s on a busy machine")]
+)
+def test_the_time_to_the_first_result_is_told(seconds, load, told, monkeypatch):
+    monkeypatch.setattr(release.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(release.os, "getloadavg", lambda: (load, 0.0, 0.0))
+    assert release.timely(seconds) == told
+
+
+def test_a_first_result_that_is_late_stops_the_release(monkeypatch):
+    monkeypatch.setattr(release.os, "getloadavg", lambda: (0.0, 0.0, 0.0))
+    with pytest.raises(release.ReleaseError, match="after 61 s, more than 60"):
+        release.timely(61)
+
+
+def test_only_what_the_wheel_needs_is_listed():
+    edges = {"wheel": ["numba", "rich"], "numba": ["numpy"], "numpy": [], "pip": ["setuptools"], "rich": ["numba"]}
+    assert release_papers.reachable("wheel", edges) == {"wheel", "numba", "numpy", "rich"}
+
+
+def test_provenance_names_files_by_digest_and_no_commit_that_they_do_not_come_from(tmp_path, monkeypatch):
+    pytest.importorskip("build")
+    wheel = tmp_path / "buda_emu.whl"
+    wheel.write_bytes(b"wheel")
+    sources = {}
+    for name, commit in (("clean", "c0ffee"), ("changed", None)):
+        monkeypatch.setattr(release_papers, "source_commit", lambda commit=commit: commit)
+        statement = release_papers.provenance_of([wheel], "9.9.9", 0)
+        assert statement["subject"] == [{"name": "buda_emu.whl", "digest": {"sha256": digest(wheel)}}]
+        parts = statement["predicate"]["buildDefinition"]["resolvedDependencies"]
+        sources[name] = [part["digest"] for part in parts if part["name"] == "source"]
+        assert {"build", "hatchling"} <= {part["name"] for part in parts}
+    assert sources == {"clean": [{"gitCommit": "c0ffee"}], "changed": []}
+
+
+@pytest.mark.parametrize(("changes", "commit"), [("", "c0ffee"), (" M changed.py\n", None)])
+def test_a_source_with_changes_is_no_commit(changes, commit, tmp_path, monkeypatch):
+    (tmp_path / ".git").touch()
+    monkeypatch.setattr(release_papers, "ROOT", tmp_path)
+    answers = {"status": changes, "rev-parse": "c0ffee\n"}
+    monkeypatch.setattr(release_papers, "run", lambda command: answers[command[1]])
+    assert release_papers.source_commit() == commit
+
+
+def test_a_source_without_git_is_no_commit(tmp_path, monkeypatch):
+    monkeypatch.setattr(release_papers, "ROOT", tmp_path)
+    assert release_papers.source_commit() is None
+
+
+@pytest.mark.slow
+def test_a_list_of_packages_that_breaks_the_schema_is_refused():
+    pytest.importorskip("cyclonedx_py")
+    sound = {"bomFormat": "CycloneDX", "specVersion": "1.6", "version": 1, "components": []}
+    release_papers.require_valid(sound)
+    with pytest.raises(release.ReleaseError, match="breaks CycloneDX's schema"):
+        release_papers.require_valid({**sound, "components": [{"name": "numpy"}]})
+
+
 def test_ci_makes_a_dry_run(root):
     assert "tools/release.py --offline --dist" in (root / ".ci" / "run").read_text()
 
 
 @pytest.mark.slow
 def test_a_dry_run_without_the_network(tmp_path, child_environment):
-    for package in ("build", "hatchling", "pyroma", "twine", "mkdocs"):
+    for package in ("build", "cyclonedx_py", "hatchling", "pyroma", "twine", "mkdocs"):
         pytest.importorskip(package)
     command = [sys.executable, "tools/release.py", "--offline", "--dist", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, env=child_environment, capture_output=True, text=True, check=False)
@@ -75,6 +136,25 @@ def test_a_dry_run_without_the_network(tmp_path, child_environment):
     assert steps == list(release.STEPS)
     sums = (tmp_path / "SHA256SUMS").read_text()
     assert {line.split()[1] for line in sums.splitlines()} == {path.name for path in tmp_path.glob("buda_emu-*")}
+    assert_papers_are_of(tmp_path)
     with tarfile.open(next(tmp_path.glob("*.tar.gz"))) as archive:
         names = archive.getnames()
     assert not any("node_modules" in name or "/docs/playground/" in name for name in names)
+
+
+def assert_papers_are_of(dist):
+    """Both papers have the digest of the wheel; the list of packages has what it depends on, and no machine's paths."""
+    (wheel,) = dist.glob("*.whl")
+    (materials,) = dist.glob("*.cdx.json")
+    (provenance,) = dist.glob("*.provenance.json")
+    document = json.loads(materials.read_text())
+    main = document["metadata"]["component"]
+    assert main["hashes"] == [{"alg": "SHA-256", "content": digest(wheel)}]
+    assert main["purl"] == f"pkg:pypi/buda-emu@{release.__version__}"
+    names = {part["name"].lower() for part in document["components"]}
+    assert names >= {"jinja2", "jsonschema", "llvmlite", "numba", "numpy", "pyyaml", "rich"}
+    assert not names & {"buda-emu", "pip", "pytest", "setuptools", "torch"}
+    assert "file:" not in materials.read_text() + provenance.read_text()
+    subjects = {part["name"]: part["digest"]["sha256"] for part in json.loads(provenance.read_text())["subject"]}
+    assert subjects[wheel.name] == digest(wheel)
+    assert materials.name in subjects
