@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 TOOLS = Path(__file__).resolve().parent
 sys.path[:0] = [str(TOOLS.parent), str(TOOLS)]
@@ -33,6 +34,7 @@ LEAST_RATING = 8
 """Of pyroma's ten; the two others are an address of the project and of its authors, for whoever publishes it."""
 MOST_WHEEL_BYTES = 6 << 20
 MOST_SDIST_BYTES = 12 << 20
+MOST_EXTENSION_BYTES = 1 << 20
 FIRST_EXAMPLE = "attention"
 MOST_SECONDS_FROM_NOTHING = 60
 """From an empty folder to the first result of the first example, its kernels compiled."""
@@ -216,8 +218,18 @@ def pack_extension(release: Release) -> str:
     shutil.copytree(ROOT / "editors" / "vscode", folder, ignore=shutil.ignore_patterns("node_modules", "out", "*.vsix"))
     run(["npm", "ci", "--no-audit", "--no-fund"], folder)
     target = release.dist / f"buda-emu-netlists-{__version__}.vsix"
-    run(["npx", "vsce", "package", "--no-dependencies", "--pre-release", "-o", target], folder)
-    return target.name
+    repository = project_table().get("urls", {}).get("Repository")
+    address = {"BUDA_EMU_ADDRESS": f"{repository.rstrip('/')}/raw/v{__version__}/editors/vscode"} if repository else {}
+    run(["npm", "run", "package", "--", "--pre-release", "-o", target], folder, **address)
+    size = target.stat().st_size
+    if size > MOST_EXTENSION_BYTES:
+        raise ReleaseError(f"{target.name} has {size:,} bytes, more than {MOST_EXTENSION_BYTES:,}")
+    return f"{target.name}, {size / 1e6:.1f} MB"
+
+
+def project_table() -> dict[str, Any]:
+    """Return what pyproject.toml says of the project."""
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
 def require_network(release: Release, program: str) -> None:
@@ -286,9 +298,8 @@ def make(release: Release) -> None:
 
 def require_publishable(release: Release) -> None:
     """Raise ReleaseError with every reason why this is not published."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     reasons = [f"{title} was left out: it {reason}" for title, reason in release.skipped.items()]
-    if "Repository" not in project.get("urls", {}):
+    if "Repository" not in project_table().get("urls", {}):
         reasons.append("pyproject.toml has no [project.urls] with Repository")
     if run(["git", "status", "--porcelain"]).strip():
         reasons.append("there are changes that are not committed")

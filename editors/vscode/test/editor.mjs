@@ -78,6 +78,15 @@ try {
     await shows("back");
     await press("Shift+F5");
     assert.equal(await page.locator(".notification-toast").count(), 0);
+
+    await page.keyboard.press("Control+Shift+x");
+    await page.locator(".extension-list-item", { hasText: "BUDA netlists" }).first().click();
+    const details = page.frameLocator("iframe.webview").last().frameLocator("iframe");
+    await details.getByText("What it needs").first().waitFor();
+    const widths = await details.locator("img").evaluateAll((all) => all.map((picture) => picture.naturalWidth));
+    assert.equal(widths.length, 3);
+    assert.ok(Math.min(...widths) > 600, `the README's pictures have widths ${widths}`);
+    await shows("details");
 } catch (error) {
     await shows("failed");
     throw error;

@@ -1,5 +1,6 @@
 """The extension of VS Code: what it names exists; where npm has its packages, it builds, is linted and packs."""
 
+import base64
 import json
 import os
 import re
@@ -50,6 +51,39 @@ def test_the_lock_file_names_no_host():
     assert '"resolved"' not in (FOLDER / "package-lock.json").read_text()
 
 
+PICTURES = re.findall(r"!\[[^\]]+\]\((pictures/[^)]+)\)", (FOLDER / "README.md").read_text())
+
+
+def test_pictures_of_the_readme_are_there_and_small():
+    assert {(FOLDER / name).resolve() for name in PICTURES} == set((FOLDER / "pictures").resolve().iterdir())
+    for name in PICTURES:
+        data = (FOLDER / name).read_bytes()
+        assert data.startswith(b"\x89PNG\r\n")
+        assert len(data) < 80_000
+
+
+def packed_readme(tmp_path, **environment):
+    """The README that `readme.mjs` writes in a copy of the folder."""
+    folder = shutil.copytree(FOLDER, tmp_path / "vscode", ignore=shutil.ignore_patterns("node_modules", "out"))
+    subprocess.run(["node", "readme.mjs"], cwd=folder, check=True, env={**os.environ, **environment})
+    return (folder / "out" / "README.md").read_text()
+
+
+@pytest.mark.skipif(not shutil.which("node"), reason="no node")
+def test_the_packed_readme_has_its_pictures_inside(tmp_path):
+    text = packed_readme(tmp_path)
+    first = base64.b64encode((FOLDER / PICTURES[0]).read_bytes()).decode()
+    assert f"(data:image/png;base64,{first})" in text
+    assert text.count("(data:image/png;base64,") == len(PICTURES)
+    assert "](pictures/" not in text
+
+
+@pytest.mark.skipif(not shutil.which("node"), reason="no node")
+def test_the_packed_readme_names_addresses_where_there_is_one(tmp_path):
+    text = packed_readme(tmp_path, BUDA_EMU_ADDRESS="https://example.org/vscode")
+    assert re.findall(r"\]\((https:[^)]+)\)", text) == [f"https://example.org/vscode/{name}" for name in PICTURES]
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not (FOLDER / "node_modules").is_dir() or not shutil.which("npm"), reason="`npm ci` was not run")
 @pytest.mark.parametrize("script", ["build", "lint", "test", "package"])
@@ -96,4 +130,5 @@ def test_in_vs_code_itself(tmp_path, child_environment):
             assert done.returncode == 0, done.stdout + done.stderr
         finally:
             running.terminate()
-    assert {path.stem for path in tmp_path.glob("*.png")} == {"opened", "problem", "fix", "grid", "breakpoint", "back"}
+    steps = {"opened", "problem", "fix", "grid", "breakpoint", "back", "details"}
+    assert {path.stem for path in tmp_path.glob("*.png")} == steps
