@@ -63,19 +63,25 @@ def test_a_command_that_fails_shows_what_it_printed():
         release.run([sys.executable, "-c", "import sys; print('reason'); sys.exit(3)"])
 
 
-@pytest.mark.parametrize(
-    ("seconds", "load", "told"), [(12.3, 0.0, "in 12 s"), (90.0, 50.0, "in 90 s on a busy machine")]
-)
-def test_the_time_to_the_first_result_is_told(seconds, load, told, monkeypatch):
+@pytest.fixture
+def load(monkeypatch):
+    """Sets the load of a machine with two processors."""
     monkeypatch.setattr(release.os, "cpu_count", lambda: 2)
-    monkeypatch.setattr(release.os, "getloadavg", lambda: (load, 0.0, 0.0))
-    assert release.timely(seconds) == told
+    return lambda load: monkeypatch.setattr(release.os, "getloadavg", lambda: (load, 0.0, 0.0))
 
 
-def test_a_first_result_that_is_late_stops_the_release(monkeypatch):
-    monkeypatch.setattr(release.os, "getloadavg", lambda: (0.0, 0.0, 0.0))
-    with pytest.raises(release.ReleaseError, match="after 61 s, more than 60"):
-        release.timely(61)
+def test_the_time_to_the_first_result_is_told(load):
+    load(0.5)
+    assert release.describe_wait(12.3, 9.0) == "in 12 s"
+    load(11.0)
+    assert release.describe_wait(90.0, 24.0) == "in 90 s on a busy machine, 24 s of processor time"
+
+
+@pytest.mark.parametrize(("busy", "seconds", "worked"), [(0.5, 61.0, 24.0), (11.0, 300.0, 61.0)])
+def test_a_first_result_that_is_late_stops_the_release(busy, seconds, worked, load):
+    load(busy)
+    with pytest.raises(release.ReleaseError, match="more than 60 s"):
+        release.describe_wait(seconds, worked)
 
 
 def test_only_what_the_wheel_needs_is_listed():
