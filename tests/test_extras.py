@@ -10,7 +10,7 @@ import buda_emu as be
 from shared_files import ROOT
 
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-NAMES = {"ai_edge_litert": "ai-edge-litert", "pytest_lsp": "pytest-lsp"}
+NAMES = {"ai_edge_litert": "ai-edge-litert", "cyclonedx_py": "cyclonedx-bom", "pytest_lsp": "pytest-lsp"}
 HERE = {*sys.stdlib_module_names}
 """The library."""
 BESIDE = {"jax", "flax", "tensorflow", "tf2onnx", "transformers"}
