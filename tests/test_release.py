@@ -84,9 +84,24 @@ def test_a_first_result_that_is_late_stops_the_release(busy, seconds, worked, lo
         release.describe_wait(seconds, worked)
 
 
-def test_only_what_the_wheel_needs_is_listed():
-    edges = {"wheel": ["numba", "rich"], "numba": ["numpy"], "numpy": [], "pip": ["setuptools"], "rich": ["numba"]}
-    assert release_papers.reachable("wheel", edges) == {"wheel", "numba", "numpy", "rich"}
+def test_only_what_the_wheel_needs_is_listed(tmp_path):
+    needs = {
+        "wheel": ["Numba[fast]", "rich", 'pytest; extra == "dev"', 'old; python_version < "3"'],
+        "numba": ["numpy", 'quick; extra == "fast"', 'sphinx; extra == "docs"'],
+        **{name: [] for name in ("numpy", "quick", "rich", "pytest", "sphinx", "pip")},
+    }
+    for name, lines in needs.items():
+        folder = tmp_path / f"{name}-1.dist-info"
+        folder.mkdir()
+        rows = ["Metadata-Version: 2.1", f"Name: {name}", "Version: 1", *(f"Requires-Dist: {line}" for line in lines)]
+        (folder / "METADATA").write_text("\n".join(rows) + "\n")
+    assert release_papers.needed_packages("wheel", [str(tmp_path)]) == {
+        "wheel": {"numba", "rich"},
+        "numba": {"numpy", "quick"},
+        **{name: set() for name in ("numpy", "quick", "rich")},
+    }
+    with pytest.raises(release.ReleaseError, match="absent is needed, and not installed"):
+        release_papers.needed_packages("absent", [str(tmp_path)])
 
 
 def test_provenance_names_files_by_digest_and_no_commit_that_they_do_not_come_from(tmp_path, monkeypatch):

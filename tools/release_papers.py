@@ -5,9 +5,12 @@ import platform
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.metadata import version
+from importlib.metadata import distributions, version
 from pathlib import Path
 from typing import Any
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from release_commands import ROOT, ReleaseError, digest, run
 
@@ -25,10 +28,17 @@ def materials_of(wheel: Path, python: Path, release_version: str) -> dict[str, A
     main["version"] = release_version
     main["purl"] = package_url(main["name"], release_version)
     main["hashes"] = [{"alg": "SHA-256", "content": digest(wheel)}]
-    edges = {row["ref"]: row.get("dependsOn", []) for row in document["dependencies"]}
-    needed = reachable(main["bom-ref"], edges)
+    edges = needed_packages(main["name"], python_paths(python))
+    references = {canonicalize_name(part["name"]): part["bom-ref"] for part in [*document["components"], main]}
+    missing = sorted(edges.keys() - references.keys())
+    if missing:
+        raise ReleaseError(f"CycloneDX does not list {', '.join(missing)}, which the wheel needs")
+    needed = {references[name] for name in edges}
     document["components"] = [part for part in document["components"] if part["bom-ref"] in needed]
-    document["dependencies"] = [row for row in document["dependencies"] if row["ref"] in needed]
+    document["dependencies"] = [
+        {"ref": references[name], "dependsOn": [references[other] for other in sorted(names)]}
+        for name, names in sorted(edges.items())
+    ]
     require_valid(document)
     return document
 
@@ -42,15 +52,37 @@ def environment_materials(python: Path) -> dict[str, Any]:
         return json.loads(file.read_text())
 
 
-def reachable(start: str, edges: Mapping[str, Sequence[str]]) -> set[str]:
-    """Return the nodes that edges lead to from `start`, and `start` itself."""
-    seen = {start}
-    ahead = [start]
+def python_paths(python: Path) -> list[str]:
+    """Return the folders that a Python takes packages from."""
+    return json.loads(run([python, "-c", "import json, sys; print(json.dumps(sys.path[1:]))"]))
+
+
+def needed_packages(name: str, paths: Sequence[str]) -> dict[str, set[str]]:
+    """Return a package and all that it needs, each with what it needs itself; an extra counts only where it is asked
+    for, even if what it brings is installed."""
+    edges: dict[str, set[str]] = {}
+    done: set[tuple[str, str]] = set()
+    ahead = [(str(canonicalize_name(name)), "")]
     while ahead:
-        new = set(edges.get(ahead.pop(), ())) - seen
-        seen |= new
-        ahead += new
-    return seen
+        package, extra = ahead.pop()
+        if (package, extra) in done:
+            continue
+        done.add((package, extra))
+        needs = edges.setdefault(package, set())
+        for requirement in requirements_of(package, extra, paths):
+            other = str(canonicalize_name(requirement.name))
+            needs.add(other)
+            ahead += [(other, asked) for asked in ("", *requirement.extras)]
+    return edges
+
+
+def requirements_of(package: str, extra: str, paths: Sequence[str]) -> list[Requirement]:
+    """Return what an installed package needs with one of its extras, or with none ("")."""
+    installed = next(iter(distributions(name=package, path=list(paths))), None)
+    if installed is None:
+        raise ReleaseError(f"{package} is needed, and not installed")
+    requirements = [Requirement(line) for line in installed.requires or ()]
+    return [each for each in requirements if each.marker is None or each.marker.evaluate({"extra": extra})]
 
 
 def require_valid(document: Mapping[str, Any]) -> None:
