@@ -238,6 +238,9 @@ def size_of_tile(df: str, alignment: int) -> int:
 
 _READ_BYTES = 72 << 10
 """Largest operand buffer in bytes for which the router asks when the operand is read out of DRAM or by a fused op."""
+_MULTICAST_BYTES = 100 << 10
+"""Largest buffer in bytes that the router gives a core which reads an operand out of DRAM for a row or a column of
+cores (`routing.streams.dram_reads.scaled_bytes`). The core at the corner of a grid may do so for both factors."""
 _ROOM_FOR_READS = 160_000
 """Bytes of L1 beside `Target.buffer_room` for such buffers, with headers of four sizes of tile (`routing/streams`)."""
 
@@ -290,11 +293,13 @@ def _bytes_of_product(op: TileOp, blocks: Blocks, reads: list[int], act: int, fl
         left *= blocks.ublock[1]
     right = blocks.mblock[1] * blocks.ublock[1]
     total = 2 * blocks.u_kt * (left * reads[0] + right * reads[1])
+    beside = _MULTICAST_BYTES * ((blocks.grid[1] > 1) + (blocks.grid[0] > 1))
     if op.attrs.get("bias"):
         total += 2 * ublock * act
+        beside += max(0, _READ_BYTES - 2 * ublock * act)
     if op.attrs.get("dequant"):
         total += 4 * ublock * float32
-    return total
+    return total + max(0, beside - _ROOM_FOR_READS)
 
 
 def _bytes_of_sums(op: TileOp, blocks: Blocks, reads: list[int], act: int) -> int:
