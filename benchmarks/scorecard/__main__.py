@@ -5,6 +5,7 @@ python -m benchmarks.scorecard                               # docs/timing/score
 python -m benchmarks.scorecard --only noc dram               # these cards again
 python -m benchmarks.scorecard predict TABLE.csv -o OUT.csv  # a table with columns of modelled cycles
 python -m benchmarks.scorecard fit noc.csv                   # fit the costs of transactions again
+python -m benchmarks.scorecard fit metal.md                  # fit those of collectives
 python -m benchmarks.scorecard intervals                     # find the errors of all figures again
 """
 
@@ -33,17 +34,15 @@ def main() -> int:
     predict = commands.add_parser("predict", help="copy a table, and add what the model says of each row")
     predict.add_argument("table", type=Path, metavar="TABLE.csv")
     predict.add_argument("-o", "--output", type=Path, required=True, metavar="OUT.csv")
-    fit = commands.add_parser("fit", help="fit the costs of transactions to a table with the columns of noc.csv")
-    fit.add_argument("table", type=Path, metavar="TABLE.csv")
+    fit = commands.add_parser("fit", help="fit costs: of transactions to noc.csv, or of collectives to metal.md")
+    fit.add_argument("table", type=Path, metavar="TABLE", help="a table with the columns of noc.csv, or a page of them")
     commands.add_parser("intervals", help="find how far figures are from silicon, and write the model's intervals")
     args = parser.parse_args()
     try:
         if args.command == "predict":
             predict_table(args.table, args.output)
         elif args.command == "fit":
-            from .fit import fit_table
-
-            fit_table(args.table)
+            _fit(args.table)
         elif args.command == "intervals":
             from .errors import all_errors
             from .intervals import TARGET, families, write
@@ -56,6 +55,18 @@ def main() -> int:
         print(f"scorecard: {error}", file=sys.stderr)
         return 2
     return 0
+
+
+def _fit(table: Path) -> None:
+    """Fit the costs of collectives to a page with their tables, or those of transactions to any other table."""
+    if table.suffix == ".md":
+        from .collectives import fit_file
+
+        fit_file(table)
+    else:
+        from .fit import fit_table
+
+        fit_table(table)
 
 
 def _make_page(only: list[str]) -> None:

@@ -3,7 +3,7 @@
 * Ops as measured: the quarter of the rows that was kept from the fit. Ops by another parameter set: every row,
   modelled as if its own set, or its chip, had not been measured. Ops beyond the measured sizes: the
   larger half of each set's rows, by weights that are fitted to the smaller half.
-* Transactions: every row, by parameters that are fitted to the other folds.
+* Transactions: every row, by parameters that are fitted to the other folds. Collectives likewise.
 * Transfers in an epoch: rows of transactions with the rates of the epoch model, to which none was fitted.
 """
 
@@ -28,12 +28,13 @@ from buda_emu.performance.timing.op.cost import (
 )
 from buda_emu.performance.timing.op.features import evaluate, features, form_of, fpu_cycles
 from buda_emu.performance.timing.parts import CHANNELS, CROSSINGS, TRANSFERS
+from buda_emu.performance.timing.transfers.collectives import error_topic as error_topic_of_collective
 from buda_emu.performance.timing.transfers.rates import Rates, speed
 from buda_emu.performance.timing.transfers.transactions import error_topic, traffic_of
 from buda_emu.performance.timing.uncertainty import ANY_CHIP, IN_GRAPHS
 from buda_emu.spec.devices import Device, device
 
-from . import noc
+from . import collectives, noc
 from .cards import CARDS, Figure
 from .fit import cells_of, fit_cost
 from .intervals import FOLDS, RowError, fold_of
@@ -42,6 +43,8 @@ BULK: Final = 16384
 """Bytes that a core moves in all from which on the rates of the epoch model are compared, which know no start-up."""
 PACKET: Final = 1024
 """Bytes of a transaction from which on they are: epochs move tiles."""
+LARGE: Final = 64 << 20
+"""Bytes from which on a collective is limited by its links, not by its start."""
 SINGLE: Final = (0, 1, 2, 3, 6, 7, 8, 9)
 """Patterns whose transfers an epoch could have: all but those in which all cores begin with the same partner."""
 
@@ -229,11 +232,23 @@ def _memory_cycles(row: noc.Row, load: float, rates: Rates, chip: Device) -> flo
 
 
 def crossing_errors() -> Iterator[RowError]:
-    """Yield the errors of links between chips, from gathers of 64 MiB and more."""
-    card = CARDS["collectives"]
-    for number, figure in enumerate(card.figures(card.source)):
-        if figure.family == "all gather":
-            yield _figure_error(figure, CROSSINGS, number, log(figure.ratio))
+    """Yield the errors of links between chips: their rate in epochs, beside that of gathers of 64 MiB and more."""
+    large = [row for row in collectives.read_rows(CARDS["collectives"].source) if row.collective.size >= LARGE]
+    for number, row in enumerate(large):
+        if row.collective.kind == "all_gather":
+            chip = device(row.arch)
+            rate = speed(chip, {}).ethernet / chip.neighbour_links / 1e9
+            value = log(rate / row.link_rate)
+            yield RowError(chip=row.arch, topic=CROSSINGS, value=value, fold=fold_of(number), group="all gather")
+
+
+def collective_errors() -> Iterator[RowError]:
+    """Yield the errors of collectives, each by parameters that are fitted to those of other causes."""
+    rows = collectives.read_rows(CARDS["collectives"].source)
+    for arch in sorted({row.arch for row in rows}):
+        for row, causes, value in collectives.errors_without_own(rows, arch):
+            topic = error_topic_of_collective(row.collective)
+            yield RowError(chip=arch, topic=topic, value=value, fold=causes, group=f"{row.collective.kind} {causes}")
 
 
 def graph_errors() -> Iterator[RowError]:
@@ -255,6 +270,7 @@ _TABLES: Final[Mapping[str, Callable[[], Iterator[RowError]]]] = {
     "whole-chip products": product_errors,
     "transfers in an epoch": epoch_transfer_errors,
     "links between chips": crossing_errors,
+    "collectives": collective_errors,
     "graphs": graph_errors,
     "transactions": transaction_errors,
 }

@@ -5,7 +5,7 @@ the other is moved as long as the typical error falls; the result depends on not
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import log
 from pathlib import Path
@@ -24,7 +24,8 @@ from buda_emu.spec.devices import Device
 
 from .noc import Row, measured_chip, read_rows, transactions_of
 
-TARGET: Final = Path(__file__).parents[2] / "buda_emu" / "performance" / "timing" / "data" / DATA
+TIMING_DATA: Final = Path(__file__).parents[2] / "buda_emu" / "performance" / "timing" / "data"
+TARGET: Final = TIMING_DATA / DATA
 SOURCE: Final = "transactions measured on silicon, published in tenstorrent/tt-metal (Apache License 2.0)"
 LIMIT: Final = 0.5  # of a cell's logarithmic error: beyond it a cell is an outlier and pulls no further
 LARGE: Final = 512  # bytes of a transaction from which on a cell counts in full, and in what errors state
@@ -75,10 +76,10 @@ def loss(cells: Sequence[Cell], cost: NocCost, chip: Device) -> float:
     return total / sum(cell.weight for cell in cells)
 
 
-def fit_cost(cells: Sequence[Cell], chip: Device) -> NocCost:
-    """Return the costs with the least loss that steps along single costs reach."""
-    values = asdict(START)
-    best = loss(cells, START, chip)
+def least(start: Mapping[str, float], loss: Callable[[Mapping[str, float]], float]) -> Mapping[str, float]:
+    """Return the values with the least loss that steps along single values reach from a start."""
+    values = start
+    best = loss(start)
     for step in STEPS:
         improved = True
         while improved:
@@ -86,11 +87,16 @@ def fit_cost(cells: Sequence[Cell], chip: Device) -> NocCost:
             for name in values:
                 for factor in (1 + step, 1 / (1 + step)):
                     trial = {**values, name: values[name] * factor}
-                    found = loss(cells, NocCost(**trial), chip)
+                    found = loss(trial)
                     if found < best * (1 - 1e-4):
                         best, values, improved = found, trial, True
                         break
-    return NocCost(**values)
+    return values
+
+
+def fit_cost(cells: Sequence[Cell], chip: Device) -> NocCost:
+    """Return the costs with the least loss that steps along single costs reach."""
+    return NocCost(**least(asdict(START), lambda values: loss(cells, NocCost(**values), chip)))
 
 
 def fit_table(path: Path) -> None:
@@ -104,19 +110,24 @@ def fit_table(path: Path) -> None:
         cost = fit_cost(cells_of(given, chip), chip)
         chips[arch] = {
             "cost": {name: float(f"{value:.4g}") for name, value in asdict(cost).items()},
-            "fitted": _error_summary(given, cost, chip),
-            "held_back": _error_summary(kept_back, cost, chip),
+            "fitted": error_summary(_deviations(given, cost, chip)),
+            "held_back": error_summary(_deviations(kept_back, cost, chip)),
         }
     content = {"source": SOURCE, "errors": "from 512 bytes up, in per cent", "chips": chips}
     TARGET.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
-def _error_summary(rows: Iterable[Row], cost: NocCost, chip: Device) -> Mapping[str, float]:
-    """Return the number of cells and their median and 90th percentile of errors in per cent."""
+def _deviations(rows: Iterable[Row], cost: NocCost, chip: Device) -> list[float]:
+    """Return by how many per cent modelled cycles of large transactions are off."""
     deviations: list[float] = []
     for cell in cells_of(rows, chip):
         if cell.transactions.size >= LARGE:
             deviations.append(100 * abs(cell.modelled(cost, chip) / cell.measured - 1))
+    return deviations
+
+
+def error_summary(deviations: Sequence[float]) -> Mapping[str, float]:
+    """Return the number of cells and the median and 90th percentile of their errors in per cent."""
     if len(deviations) < 2:
         return {"cells": len(deviations)}
     return {

@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from buda_emu.performance.timing import transfer_interval
+from buda_emu.performance.timing import collective_cycles, collective_interval, transfer_interval
 from buda_emu.performance.timing.uncertainty import Part, interval_of
 from buda_emu.support.errors import HostError
 
-from . import gemm, noc
+from . import collectives, gemm, noc
 
 Columns = Mapping[str, str]
 Predict = Callable[[Columns, str], Columns]
@@ -17,7 +17,7 @@ Predict = Callable[[Columns, str], Columns]
 
 
 def predict_table(table: Path, target: Path) -> None:
-    """Write a copy of a table with the modelled figures. Raises HostError for a table of neither kind, and for a row
+    """Write a copy of a table with the modelled figures. Raises HostError for a table of no such kind, and for a row
     that is wrong; nothing is written then."""
     with table.open(newline="", encoding="utf-8") as stream:
         reader = csv.DictReader(stream)
@@ -36,7 +36,7 @@ def _kind_of(header: list[str], table: Path) -> tuple[Predict, list[str]]:
         if needed <= set(header):
             return predict, added
     kinds = " or ".join(", ".join(sorted(needed)) for needed, _, _ in _KINDS)
-    raise HostError(f"{table}: not a table of transactions or products; its columns must include {kinds}")
+    raise HostError(f"{table}: not a table of transactions, products or collectives; its columns must include {kinds}")
 
 
 def _transactions(row: Columns, place: str) -> Columns:
@@ -60,12 +60,21 @@ def _product(row: Columns, place: str) -> Columns:
     return {"predicted": f"{cycles:.1f}", "low": f"{interval.low:.1f}", "high": f"{interval.high:.1f}"}
 
 
+def _collective(row: Columns, place: str) -> Columns:
+    """Return the modelled cycles of a row of collectives, with their interval."""
+    collective, chip = collectives.parse_collective(row, place)
+    cycles = collective_cycles(collective, chip)
+    interval = collective_interval(collective, chip)
+    return {"predicted": f"{cycles:.1f}", "low": f"{interval.low:.1f}", "high": f"{interval.high:.1f}"}
+
+
 _KINDS: Final[tuple[tuple[set[str], Predict, list[str]], ...]] = (
     (
         {"board", "M", "K", "N", "grid", "dtype", "fidelity", "in0_storage", "out_storage"},
         _product,
         ["predicted", "low", "high"],
     ),
+    ({"board", "collective", "chips", "layout", "bytes"}, _collective, ["predicted", "low", "high"]),
     (
         {"pattern", "num_transactions"},
         _transactions,

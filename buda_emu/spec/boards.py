@@ -70,7 +70,7 @@ class Board:
             clock=self.clock,
             dram_cores=full_chip.dram_cores[: self.dram_channels],
             dram_measured=min(full_chip.dram_measured, sheet),
-            neighbour_links=min(filter(None, (self.links, self.between)), default=full_chip.neighbour_links),
+            neighbour_links=min(filter(None, (self.links, self.between)), default=0),
         )
 
 

@@ -125,19 +125,19 @@ def transfer_cycles(transactions: Transactions, chip: Device | str = "wormhole_b
     `chip` is a device, or the name of an architecture or board. Raises HostError for a place outside of its NoC, and
     UnsupportedError for a chip whose NoC nobody has measured.
     """
-    chip = _device_of(chip)
+    chip = device_of(chip)
     cost = noc_cost(chip.name)
     return cycles_of(transactions, traffic_of(transactions, chip), cost, chip)
 
 
 def transfer_interval(transactions: Transactions, chip: Device | str = "wormhole_b0") -> Interval:
     """Return where `transfer_cycles` lie on silicon with a probability of 90 %. Raises the same errors."""
-    chip = _device_of(chip)
+    chip = device_of(chip)
     family = f"{chip.name} {error_topic(transactions, chip)}"
     return interval_of([Part("transfer", family, transfer_cycles(transactions, chip))])
 
 
-def _device_of(chip: Device | str) -> Device:
+def device_of(chip: Device | str) -> Device:
     """Return the device of an architecture or board. Raises HostError for a name that is neither."""
     if not isinstance(chip, str):
         return chip
