@@ -1,20 +1,25 @@
 """The scorecard: rows of public tables as the model sees them, predictions for tables, and the errors that hold."""
 
 import csv
+import json
 import random
 import re
 from collections import defaultdict
+from dataclasses import asdict, replace
 from math import exp
 from statistics import median, quantiles
 
 import pytest
 
+from buda_emu.performance.timing.transfers.collectives import collective_cost, link_share
+from buda_emu.spec.devices import device
 from buda_emu.support.errors import HostError
-from scorecard import fit, gemm, intervals, noc, page
+from scorecard import collectives, fit, gemm, intervals, noc, page
 from scorecard.cards import CARDS, FITTED, Card, Figure
 from scorecard.tables import predict_table
 from shared_files import SHARED
 
+METAL = SHARED / "silicon" / "metal.md"
 NOC = SHARED / "silicon" / "noc.csv"
 GEMM = SHARED / "silicon" / "gemm.csv"
 needs_tables = pytest.mark.skipif(not NOC.is_file(), reason=f"no measurements at {NOC} (set BUDA_EMU_SHARED)")
@@ -33,6 +38,17 @@ per_core_N,out_block_h,out_block_w,out_subblock_h,out_subblock_w
 N150,tuned,512,512,512,8x8,L1,DRAM,L1,BFLOAT16,HiFi4,40.77,2,2,2,2,2,1,2
 P150,tuned,5120,6656,6656,13x10,DRAM,DRAM,DRAM,BFLOAT16,HiFi2,80.37,16,16,16,8,8,4,2
 P150,out_of_box,2560,3328,3328,13x10,DRAM,DRAM,DRAM,BFLOAT16,HiFi2,85.66,,,,,,,
+"""
+SOME_COLLECTIVES = """\
+board,collective,chips,layout,bytes,links,microseconds
+blackhole,all_gather,4,line,8192,2,7.36
+P150,all_gather,8,ring,8589934592,,79930.8
+p150,reduce_scatter,2,line,67108864,2,926.07
+p150,all_to_all,2,line,1073741824,2,18169.98
+wormhole_b0,all_gather,2,line,2097152,1,171.42
+n300,all_reduce,8,ring,8388608,1,820.94
+n150,all_reduce,4,,67108864,1,9168.96
+n150,all_to_all,8,ring,1048576,1,138.96
 """
 
 
@@ -71,11 +87,27 @@ def test_a_table_of_products_is_copied_with_the_cycles_of_one_product(tmp_path):
         assert float(row["predicted"]) == pytest.approx(product.kernel_cycles, rel=0.35)
 
 
+def test_a_table_of_collectives_is_copied_with_their_cycles(tmp_path):
+    rows = predicted(tmp_path, SOME_COLLECTIVES)
+    assert len(rows) == len(SOME_COLLECTIVES.splitlines()) - 1
+    for row in rows:
+        clock = 1350 if row["board"].lower() in ("p150", "blackhole") else 1000
+        assert float(row["predicted"]) / clock == pytest.approx(float(row["microseconds"]), rel=0.1), row
+        assert float(row["low"]) < float(row["predicted"]) < float(row["high"])
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("a,b\n1,2\n", "not a table of transactions or products"),
-        ("", "not a table of transactions or products"),
+        ("a,b\n1,2\n", "not a table of transactions, products or collectives"),
+        ("", "not a table of transactions, products or collectives"),
+        (SOME_COLLECTIVES.replace("8192", "8k"), "line 2: not a row of collectives: invalid literal"),
+        (SOME_COLLECTIVES.replace("all_gather,4", "scan,4"), "line 2: not a row of collectives: .*kind 'scan' is not"),
+        (
+            SOME_COLLECTIVES.replace("n300,", "e150,"),
+            "line 7: not a row of collectives: .*e150.* has no Ethernet links",
+        ),
+        (SOME_COLLECTIVES.replace("n300,", "n301,"), "line 7: not a row of collectives: .*no device table"),
         (SOME_TRANSACTIONS.replace("256,0,,,,,0,", "256,0,,,7,,0,"), "line 2: not a row of measured transactions"),
         (SOME_TRANSACTIONS.replace("256,0,,,,,0,", "256,0,,,,,12,"), "line 2: pattern, mechanism or memory is out of"),
         (
@@ -207,6 +239,94 @@ def test_products_agree_with_silicon(arch):
             ratios.append(cycles / product.kernel_cycles)
     assert 0.85 <= median(ratios) <= 1.15
     assert p90([max(ratio, 1 / ratio) for ratio in ratios]) <= 1.4
+
+
+@needs_tables
+@pytest.mark.parametrize("held_out", [False, True])
+@pytest.mark.parametrize("arch", ["wormhole_b0", "blackhole"])
+def test_collectives_agree_with_silicon(arch, held_out):
+    rows = [row for row in collectives.read_rows(METAL) if row.arch == arch and row.held_out == held_out]
+    errors = defaultdict(list)
+    for row in rows:
+        errors[row.collective.kind].append(abs(collectives.predict(row) / row.cycles - 1))
+    assert (
+        len(rows)
+        == {False: {"wormhole_b0": 160, "blackhole": 167}, True: {"wormhole_b0": 78, "blackhole": 88}}[held_out][arch]
+    )
+    assert {kind: median(found) <= 0.07 for kind, found in errors.items()} == dict.fromkeys(errors, True)
+    assert {kind: p90(found) <= 0.17 for kind, found in errors.items()} == dict.fromkeys(errors, True)
+    assert len(errors) == 4
+
+
+@needs_tables
+def test_the_ways_of_pieces_are_those_by_which_the_source_counts_the_rate_of_a_link():
+    for row in collectives.read_rows(METAL):
+        collective = row.collective
+        if collective.kind == "all_to_all" and collective.layout == "ring":
+            share = link_share(collective) / 1.25  # the source halves what goes half around
+        else:
+            share = link_share(collective) * (2 if collective.kind == "all_reduce" else 1)
+        rate = share * collective.size / collective.links / row.microseconds / 1000
+        assert rate == pytest.approx(row.link_rate, rel=0.01, abs=0.006), row
+
+
+@needs_tables
+def test_an_all_reduce_of_silicon_takes_as_long_as_its_two_parts():
+    times = {(row.arch, row.collective): row.microseconds for row in collectives.read_rows(METAL)}
+    compared = 0
+    for (arch, collective), time in times.items():
+        if collective.kind == "all_reduce" and collective.size >= 64 << 20:
+            parts = [times.get((arch, replace(collective, kind=kind))) for kind in ("reduce_scatter", "all_gather")]
+            assert sum(parts) == pytest.approx(time, rel=0.02)
+            compared += 1
+    assert compared == 43
+
+
+@needs_tables
+@pytest.mark.parametrize("arch", ["wormhole_b0", "blackhole"])
+def test_the_costs_of_collectives_are_what_a_fit_of_the_rows_that_it_may_see_gives(arch):
+    rows = [row for row in collectives.read_rows(METAL) if row.arch == arch and not row.held_out]
+    fitted = asdict(collectives.fit_cost(rows, device(arch)))
+    assert asdict(collective_cost(arch)) == {name: pytest.approx(value, rel=1e-3) for name, value in fitted.items()}
+
+
+def test_a_page_without_collectives_is_not_fitted(tmp_path):
+    page_of_others = tmp_path / "others.md"
+    page_of_others.write_text("### Blackhole, all_gather, n=2, line dram\n\nnone\n")
+    with pytest.raises(HostError, match="no tables of collectives, with headings such as"):
+        collectives.fit_file(page_of_others)
+
+
+def figures_of(chips):
+    """The figures of errors that a file of costs states, as the tables of transfers.md have them."""
+    rows = []
+    for name, entry in chips.items():
+        cells = [f"{entry[part][word]:{form}}" for part in ("fitted", "held_back") for word, form in _CELLS.items()]
+        rows.append(f"| {name} | {' | '.join(cells)} |")
+    return rows
+
+
+_CELLS = {"cells": "", "median": ".1f", "p90": ".1f"}
+
+
+@pytest.mark.parametrize("target", [fit.TARGET, collectives.TARGET])
+def test_the_page_of_transfers_has_the_errors_of_the_fits(target):
+    text = (page.PAGE.parent / "transfers.md").read_text(encoding="utf-8")
+    rows = figures_of(json.loads(target.read_text(encoding="utf-8"))["chips"])
+    assert len(rows) == 2
+    assert [row for row in rows if row not in text] == []
+
+
+@needs_tables
+@pytest.mark.parametrize(
+    "name",
+    ["dram", "collectives", pytest.param("ops", marks=pytest.mark.slow), pytest.param("noc", marks=pytest.mark.slow)],
+)
+def test_the_page_has_what_the_model_says_today(name):
+    card = CARDS[name]
+    today, stored = page.result_of(card, card.figures(card.source)), page.read_results(page.RESULTS)[name]
+    assert today["rows"] == stored["rows"]
+    assert today["curves"] == stored["curves"]
 
 
 def test_the_page_is_made_from_the_results():

@@ -200,8 +200,8 @@ CARDS: Final[dict[str, Card]] = {
         Card(
             "models",
             "Whole models",
-            "Inputs a second of [published models](../compile/published.md), by board: another compiler, on silicon, "
-            "beside ours, modelled.",
+            "Inputs a second of [published models](../compile/published.md), by board (`n300:1`: one of the two chips "
+            "of an n300): ours, modelled, over another compiler's, on silicon.",
             Path(__file__).parents[1] / "published" / "results.json",
             model_figures,
         ),

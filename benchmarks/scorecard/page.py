@@ -210,7 +210,8 @@ Every public silicon figure that the timing model can be held against, and how f
 figures are over measured ones**: a ratio above 1 of a time says that silicon was faster, of a rate that it was slower.
 `fitted` rows took part in fitting the model, `kept back` rows did not, and nothing was fitted to the rest. Tables are
 described where they come from (the shared folder's `silicon/README.md`); all are published by Tenstorrent under the
-Apache License 2.0.
+Apache License 2.0. Two tables of them (`metal.md` d and e) are not here: floors of the vendor's tests of data movement,
+which silicon exceeds by an unknown amount, and bandwidths of one core of which nothing says how they were measured.
 
 The pictures show for each chip the share of figures (upward) whose deviation is at most the one at the bottom.
 
@@ -247,6 +248,10 @@ a family; the table has all families.
   and *DRAM channels* are rows of large transactions by these rates, with the fullest port, link or channel, on the NoC
   that suits them better. Nothing was fitted to them. Not among them: rows in which all cores begin with the same
   partner, as no pipe does.
+* **links between chips** is the rate of a link in epochs beside that of gathers of 64 MiB and more. Two Wormhole chips
+  gather at about half of the rate of four ([transfers.md](transfers.md#collectives)); hence its width.
+* **Collectives**: all rows, each by parameters that were fitted without those of as many chips (all_to_all and the
+  other kinds apart); *small*: arrays below 1 MiB.
 * **Ops together in a graph** is what the graphs above err by. It counts in addition to the errors of ops and
   transfers. The ten rates and cycles of an input that netlists state for silicon all lie in the intervals of `perf`.
 * **Stated**: nothing is published. The loading of an epoch takes half to twice its figure. An op that is estimated
@@ -284,6 +289,9 @@ python -m benchmarks.scorecard predict noc.csv -o predicted.csv
   100 / device_utilization`). Rows without a blocking get the fastest one under the model. A product takes as long as
   its operands need to arrive (`transfer_cycles`) or to be multiplied (`op_cost`), whichever is slower, and never less
   than FPU, DRAM and the ports of a core allow.
+* **Collectives**: the columns `board` (or an architecture), `collective` (`all_gather`, `reduce_scatter`, `all_reduce`,
+  `all_to_all`), `chips`, `layout` (`line`, `ring`), `bytes` of the whole array, and perhaps `links` of each hop
+  ([transfers.md](transfers.md#collectives)). It adds `predicted`, `low` and `high`, in cycles.
 
-`fit` fits the costs of transactions again ([transfers.md](transfers.md#fit-again)), and `intervals` finds the errors of
-all families again and writes `buda_emu/performance/timing/data/intervals.json` (some minutes)."""
+`fit` fits the costs of transactions or of collectives again ([transfers.md](transfers.md#fit-again)), and `intervals`
+finds the errors of all families again and writes `buda_emu/performance/timing/data/intervals.json` (some minutes)."""
