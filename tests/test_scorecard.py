@@ -241,6 +241,14 @@ def test_products_agree_with_silicon(arch):
     assert p90([max(ratio, 1 / ratio) for ratio in ratios]) <= 1.4
 
 
+ROWS_OF_COLLECTIVES = {
+    ("wormhole_b0", False): 160,
+    ("wormhole_b0", True): 78,
+    ("blackhole", False): 167,
+    ("blackhole", True): 88,
+}
+
+
 @needs_tables
 @pytest.mark.parametrize("held_out", [False, True])
 @pytest.mark.parametrize("arch", ["wormhole_b0", "blackhole"])
@@ -249,12 +257,9 @@ def test_collectives_agree_with_silicon(arch, held_out):
     errors = defaultdict(list)
     for row in rows:
         errors[row.collective.kind].append(abs(collectives.predict(row) / row.cycles - 1))
-    assert (
-        len(rows)
-        == {False: {"wormhole_b0": 160, "blackhole": 167}, True: {"wormhole_b0": 78, "blackhole": 88}}[held_out][arch]
-    )
-    assert {kind: median(found) <= 0.07 for kind, found in errors.items()} == dict.fromkeys(errors, True)
-    assert {kind: p90(found) <= 0.17 for kind, found in errors.items()} == dict.fromkeys(errors, True)
+    assert len(rows) == ROWS_OF_COLLECTIVES[arch, held_out]
+    assert max(map(median, errors.values())) <= 0.07
+    assert max(map(p90, errors.values())) <= 0.17
     assert len(errors) == 4
 
 
@@ -277,7 +282,7 @@ def test_an_all_reduce_of_silicon_takes_as_long_as_its_two_parts():
     for (arch, collective), time in times.items():
         if collective.kind == "all_reduce" and collective.size >= 64 << 20:
             parts = [times.get((arch, replace(collective, kind=kind))) for kind in ("reduce_scatter", "all_gather")]
-            assert sum(parts) == pytest.approx(time, rel=0.02)
+            assert sum(parts) == pytest.approx(time, rel=0.03)
             compared += 1
     assert compared == 43
 
