@@ -352,7 +352,10 @@ def test_a_card_is_made_again_when_its_table_changes(tmp_path, monkeypatch):
     assert card not in page.missing(others)  # its table is not there
     table.write_text("1")
     assert card in page.missing(others)
-    page.keep_result(kept, "ops", page.result_of(card, card.figures(table)))
+    result = page.result_of(card, card.figures(table))
+    assert result["rows"][0]["worst"] == 50.0
+    assert result["curves"]["chip"][-1] == 1.0  # half is as far off as twice
+    page.keep_result(kept, "ops", result)
     results = {**others, **page.read_results(kept)}
     assert card not in page.missing(results)
     table.write_text("2")

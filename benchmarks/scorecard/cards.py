@@ -192,8 +192,7 @@ CARDS: Final[dict[str, Card]] = {
             "Collectives",
             "Cycles of what 2 or 4 chips in a line, or 8 in a ring, do together over Ethernet, with arrays of 4 KiB to "
             "16 GiB in DRAM ([transfers.md](transfers.md#collectives)). They were measured with the kernels of the "
-            "vendor's newer stack; ten numbers of each chip were fitted to two of three sizes. All 493 rows that are "
-            "published are here.",
+            "vendor's newer stack. Ten numbers of each chip were fitted. All 493 rows that are published are here.",
             SILICON / "metal.md",
             collective_figures,
         ),
@@ -201,7 +200,8 @@ CARDS: Final[dict[str, Card]] = {
             "models",
             "Whole models",
             "Inputs a second of [published models](../compile/published.md), by board (`n300:1`: one of the two chips "
-            "of an n300): ours, modelled, over another compiler's, on silicon.",
+            "of an n300): ours, modelled, over another compiler's, on silicon. Figures of the vendor's newer stack are "
+            "[there](../compile/published.md#newer-figures-of-the-vendor).",
             Path(__file__).parents[1] / "published" / "results.json",
             model_figures,
         ),

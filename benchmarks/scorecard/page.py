@@ -208,12 +208,15 @@ _HEAD: Final = """\
 
 Every public silicon figure that the timing model can be held against, and how far the model is from it. **Modelled
 figures are over measured ones**: a ratio above 1 of a time says that silicon was faster, of a rate that it was slower.
-`fitted` rows took part in fitting the model, `kept back` rows did not, and nothing was fitted to the rest. Tables are
-described where they come from (the shared folder's `silicon/README.md`); all are published by Tenstorrent under the
+`fitted` rows took part in fitting the model, `kept back` rows did not: a quarter of each table, chosen by hash, and of
+collectives those whose size is a power of eight. Nothing was fitted to the rest, but for one factor of graphs. Tables
+are described where they come from (the shared folder's `silicon/README.md`); all are published by Tenstorrent under the
 Apache License 2.0. Two tables of them (`metal.md` d and e) are not here: floors of the vendor's tests of data movement,
 which silicon exceeds by an unknown amount, and bandwidths of one core of which nothing says how they were measured.
 
-The pictures show for each chip the share of figures (upward) whose deviation is at most the one at the bottom.
+The columns in per cent are the distance of modelled / measured from 1: half of the measured figure is 50 % off, twice
+is 100 %. The pictures show for each chip the share of figures (upward) whose deviation is at most the one at the
+bottom; there, half and twice the measured figure are both 100 % off.
 
 ```sh
 python -m benchmarks.scorecard               # makes what is missing or out of date, and this page
