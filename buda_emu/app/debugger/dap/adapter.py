@@ -17,9 +17,9 @@ from buda_emu.app.debugger.console.console import Console
 from buda_emu.app.debugger.machine.stop import Kind, Stop
 from buda_emu.app.debugger.session import Session
 from buda_emu.app.debugger.tensors import TensorValue
-from buda_emu.app.message_frames import MAX_HEADER, ByteSource, FrameError, content_length
 from buda_emu.support.checker.suggest import hint_in_parentheses
 from buda_emu.support.errors import BudaError, Exit, HostError
+from buda_emu.support.message_frames import MAX_HEADER, ByteSource, FrameError, content_length
 from buda_emu.support.version import __version__
 
 MAX_BYTES_BEFORE_TOKEN: Final = 64 << 10

@@ -5,8 +5,8 @@ import sys
 from typing import BinaryIO, cast
 
 from buda_emu.app.cli.output import require_open
-from buda_emu.app.message_frames import CheckedSource, FrameError
 from buda_emu.support.errors import Exit, HostError
+from buda_emu.support.message_frames import CheckedSource, FrameError
 
 
 def main(_: argparse.Namespace) -> int:
